@@ -1,4 +1,4 @@
-//! Checked arguments: what the generated entry points make of the program's raw ones.
+//! Checked arguments, which the generated entry points make from the raw arguments of the program.
 
 mod buffers;
 mod inputs;
@@ -47,7 +47,7 @@ pub use lent::{LentCommunicator, RecentCommunicators};
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
-/// An object together with the handle by which the program named it.
+/// An object together with the handle that the program passed for it.
 #[derive(Clone, Debug)]
 pub struct NamedObject<H, T> {
     /// The handle.
@@ -76,20 +76,20 @@ impl<H, T> Deref for NamedObject<H, T> {
     }
 }
 
-/// An operation of reductions.
+/// An operation for reductions.
 #[derive(Clone, Debug)]
 pub enum KnownOperation {
-    /// One of the standard.
+    /// A predefined operation of the standard.
     Predefined(&'static Operation),
-    /// One of the program.
+    /// An operation that the program created.
     User(UserOperation),
 }
 
 impl KnownOperation {
-    /// The operation as it works on elements of a datatype.
+    /// Returns the operation as it is applied to elements of a datatype.
     ///
     /// # Errors
-    /// `Op` if it is not defined for them.
+    /// `Op` if the operation is not defined for this datatype.
     #[inline(always)]
     pub fn on(&self, datatype: &KnownDatatype) -> base::Result<OperationKernel> {
         match self {
@@ -100,7 +100,8 @@ impl KnownOperation {
 }
 
 impl Call {
-    /// The communicator with this handle; errors of the call go to its error handler.
+    /// Returns the communicator with this handle, which must be usable for messages. Errors of the
+    /// call go to its error handler.
     #[inline(always)]
     pub fn communicator(&self, position: usize, handle: Comm) -> CallOutcome<KnownCommunicator> {
         let object = match handle {
@@ -131,7 +132,8 @@ impl Call {
         if found.is_ready() { Ok(found) } else { Err(self.not_ready(position, handle, &found)) }
     }
 
-    /// Why a communicator cannot be used for messages; errors go to its error handler.
+    /// Returns the failure for a communicator that cannot be used for messages. If it is revoked,
+    /// the error goes to its error handler.
     #[cold]
     fn not_ready(&self, position: usize, handle: Comm, found: &Communicator) -> Failure {
         if found.is_revoked() {
@@ -143,8 +145,8 @@ impl Call {
         Failure::argument(position, ErrorClass::Comm, detail)
     }
 
-    /// The same where the call needs no messages between all, and so may also name a communicator
-    /// that was revoked.
+    /// Returns the communicator with this handle, which may be revoked: for calls that need no
+    /// messages among all processes of the communicator.
     pub fn opened_communicator(
         &self,
         position: usize,
@@ -157,8 +159,8 @@ impl Call {
         }
     }
 
-    /// The same where the call needs the communicator's properties only, and no messages: it may
-    /// still be in the making (`MPI_Comm_idup`), or revoked.
+    /// Returns the communicator with this handle, for calls that need its properties only and send
+    /// no messages. It may still be incomplete (`MPI_Comm_idup`), or revoked.
     #[inline(always)]
     pub fn any_communicator(
         &self,
@@ -177,19 +179,21 @@ impl Call {
         Ok(NamedObject { handle, object })
     }
 
-    /// The rank of this process in the communicator with this handle; the call need not be inside.
+    /// Returns the rank of this process in the communicator with this handle. The caller need not
+    /// have registered its entry into the library.
     #[inline(always)]
     pub fn rank_in(&self, position: usize, handle: Comm) -> CallOutcome<u32> {
         self.looked_up(position, handle, Communicator::rank)
     }
 
-    /// The number of its processes, likewise.
+    /// Returns the number of processes of the communicator with this handle. The caller need not
+    /// have registered its entry into the library.
     #[inline(always)]
     pub fn size_of(&self, position: usize, handle: Comm) -> CallOutcome<u32> {
         self.looked_up(position, handle, Communicator::size)
     }
 
-    /// What `look` finds in a communicator, and will always find there.
+    /// Returns a property of a communicator that `look` reads. The property must be constant.
     #[inline(always)]
     fn looked_up(
         &self,
@@ -250,7 +254,7 @@ impl Call {
         Ok(LentCommunicator::counted(found))
     }
 
-    /// The datatype with this handle.
+    /// Returns the datatype with this handle.
     #[inline]
     pub fn datatype(&self, position: usize, handle: c::Datatype) -> CallOutcome<KnownDatatype> {
         match self.library.predefined.named(handle) {
@@ -269,7 +273,7 @@ impl Call {
         }
     }
 
-    /// The group with this handle.
+    /// Returns the group with this handle.
     pub fn group(&self, position: usize, handle: c::Group) -> CallOutcome<Rc<Group>> {
         if handle == MPI_GROUP_EMPTY {
             return Ok(Rc::clone(&self.library.predefined.empty_group));
@@ -277,7 +281,7 @@ impl Call {
         self.library.groups.get(handle).ok_or_else(|| invalid(position, handle))
     }
 
-    /// The operation with this handle.
+    /// Returns the operation with this handle.
     #[inline]
     pub fn operation(&self, position: usize, handle: c::Op) -> CallOutcome<KnownOperation> {
         if let Some(operation) = self.library.predefined.operation(handle) {
@@ -287,7 +291,7 @@ impl Call {
         found.map(KnownOperation::User).ok_or_else(|| invalid(position, handle))
     }
 
-    /// The info object with this handle.
+    /// Returns the info object with this handle.
     pub fn info(&self, position: usize, handle: c::Info) -> CallOutcome<Rc<Info>> {
         if handle == MPI_INFO_ENV {
             return Ok(crate::calls::infos::environment(self));
@@ -295,12 +299,12 @@ impl Call {
         self.library.infos.get(handle).ok_or_else(|| invalid(position, handle))
     }
 
-    /// The info object with this handle, where the standard allows `MPI_INFO_NULL`.
+    /// Returns the info object with this handle, where the standard allows `MPI_INFO_NULL`.
     pub fn optional_info(&self, position: usize, handle: c::Info) -> CallOutcome<Option<Rc<Info>>> {
         if handle == MPI_INFO_NULL { Ok(None) } else { self.info(position, handle).map(Some) }
     }
 
-    /// The session with this handle; errors of the call go to its error handler.
+    /// Returns the session with this handle. Errors of the call go to its error handler.
     pub fn session(&self, position: usize, handle: c::Session) -> CallOutcome<KnownSession> {
         let found = self.library.sessions.get(handle);
         let object = found.ok_or_else(|| invalid(position, handle))?;
@@ -308,7 +312,7 @@ impl Call {
         Ok(NamedObject { handle, object })
     }
 
-    /// The error handler with this handle.
+    /// Returns the error handler with this handle.
     pub fn error_handler(
         &self,
         position: usize,
@@ -317,7 +321,7 @@ impl Call {
         self.library.error_handler(handle).ok_or_else(|| invalid(position, handle))
     }
 
-    /// To whom a message goes.
+    /// Returns the destination of a message.
     #[inline]
     pub fn destination(
         &self,
@@ -334,7 +338,7 @@ impl Call {
         }
     }
 
-    /// From whom a message comes.
+    /// Returns the source of a message.
     #[inline]
     pub fn source(
         &self,
@@ -352,7 +356,7 @@ impl Call {
         }
     }
 
-    /// The root of a collective operation.
+    /// Returns the root of a collective operation.
     #[inline]
     pub fn root(
         &self,
@@ -370,13 +374,13 @@ impl Call {
         }
     }
 
-    /// The tag of a message that is sent.
+    /// Returns the tag of a message to send.
     #[inline]
     pub fn send_tag(&self, position: usize, tag: c_int) -> CallOutcome<i32> {
         if tag >= 0 { Ok(tag) } else { Err(wrong_tag(position, tag)) }
     }
 
-    /// The tag of a message that is received; `None`: any.
+    /// Returns the tag of a message to receive; `None` for any.
     #[inline]
     pub fn receive_tag(&self, position: usize, tag: c_int) -> CallOutcome<Option<i32>> {
         match tag {
@@ -386,21 +390,21 @@ impl Call {
         }
     }
 
-    /// How many of something.
+    /// Returns a count, which must not be negative.
     #[inline]
     pub fn count(&self, position: usize, count: impl Integer) -> CallOutcome<usize> {
         let count = count.wide();
         usize::try_from(count).map_err(|_| negative(position, ErrorClass::Count, count))
     }
 
-    /// How long a list is, or where something stands in one.
+    /// Returns the length of a list, or a position in a list, which must not be negative.
     pub fn length(&self, position: usize, length: impl Integer) -> CallOutcome<usize> {
         let length = length.wide();
         usize::try_from(length).map_err(|_| negative(position, ErrorClass::Arg, length))
     }
 }
 
-/// An argument whose handle names nothing.
+/// Returns the failure for an argument whose handle names no object.
 #[cold]
 pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
     Failure::argument(position, H::KIND.error_class(), describe(handle.raw(), H::KIND))
@@ -412,7 +416,7 @@ fn no_world(position: usize) -> Failure {
     Failure::argument(position, ErrorClass::Comm, detail)
 }
 
-/// An argument that must not be a null pointer.
+/// Returns the failure for an argument that must not be a null pointer.
 #[cold]
 pub fn null(position: usize) -> Failure {
     Failure::argument(position, ErrorClass::Arg, "is a null pointer")

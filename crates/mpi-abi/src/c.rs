@@ -9,7 +9,7 @@ use crate::dialect::{HandleLayout, HandleWord, handed, layout, received};
 
 pub use crate::dialect::Status;
 
-/// The kinds of handles; the numbers are part of the handles' values.
+/// The kinds of handles. The numbers are part of the values of handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandleKind {
     PackedMessage = 0,
@@ -30,39 +30,40 @@ pub enum HandleKind {
     EventRegistration = 15,
 }
 
-/// A handle: in C an integer or a pointer to an incomplete struct, in truth a number.
+/// A handle. In C it is an integer or a pointer to an incomplete struct; its value is a number.
 pub trait Handle: Passed + Eq + fmt::Debug + 'static {
-    /// What it names.
+    /// The kind of the objects that it names.
     const KIND: HandleKind;
-    /// How those of ours are made up.
+    /// How the values of handles of this library are composed.
     const LAYOUT: HandleLayout = layout(Self::KIND);
-    /// The handle with this value.
+    /// Returns the handle with this value.
     fn from_raw(raw: usize) -> Self;
-    /// Its value.
+    /// Returns the value of the handle.
     fn raw(self) -> usize;
 }
 
-/// What passes between the program and the library. Handles may be something else to programs of
-/// a dialect than to us; all the rest is the same.
+/// A value that passes between the program and the library. Only handles may have different values
+/// for programs of a dialect than inside the library; `received` and `handed` convert them.
 pub trait Passed: Copy {
-    /// What the program gave.
+    /// Converts a value that the program passed to the library.
     #[inline(always)]
     fn received(self) -> Self {
         self
     }
 
-    /// What the program gets.
+    /// Converts a value that the library passes to the program.
     #[inline(always)]
     fn handed(self) -> Self {
         self
     }
 
-    /// It as a word: the value of a handle or of an integer, an address. What is neither is 0.
+    /// Returns the value as a word: the value of a handle or of an integer, or an address. Other
+    /// values yield 0.
     fn word(self) -> usize;
 }
 
 impl HandleKind {
-    /// The class of errors with such handles.
+    /// Returns the class of errors about handles of this kind.
     pub fn error_class(self) -> ErrorClass {
         match self {
             HandleKind::Comm => ErrorClass::Comm,
@@ -77,7 +78,7 @@ impl HandleKind {
             HandleKind::Session => ErrorClass::Session,
             HandleKind::Win => ErrorClass::Win,
             HandleKind::File => ErrorClass::File,
-            // Calls of the tools interface have codes of their own.
+            // Calls of the tools interface have their own error codes.
             HandleKind::CvarHandle
             | HandleKind::PvarSession
             | HandleKind::PvarHandle
@@ -85,7 +86,7 @@ impl HandleKind {
         }
     }
 
-    /// What people call it.
+    /// Returns the noun for objects of this kind in messages.
     pub fn noun(self) -> &'static str {
         match self {
             HandleKind::Comm => "communicator",
@@ -200,12 +201,12 @@ impl<T> Passed for *mut T {
     }
 }
 
-/// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 is none.
+/// `MPI_T_enum`: the number of an enumeration, from 1 on; 0 stands for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Enumeration(pub usize);
 
-/// `MPI_T_event_instance`: names the event that a callback was called for.
+/// `MPI_T_event_instance`: identifies the event that a callback was called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct EventInstance(pub usize);

@@ -1,11 +1,12 @@
-//! From where in the program a call comes, for profiles: found in some nanoseconds, as it is asked
-//! for each call.
+//! Finds the call sites in the program, for profiles. A lookup takes a few nanoseconds, because it
+//! is made for each call.
 //!
-//! The stack is walked only when a call comes from a place for the first time, and names are looked
-//! up at the end. The walk tells also how far above our frames the address lies to which the
-//! function of MPI returns. The distance is the same for each call of that function, as its frames
-//! are; so the next call reads one word of the stack, and has its place if the address is known.
-//! The last places stand beside the function itself.
+//! The stack is walked only when a call comes from a call site for the first time, and names are
+//! looked up at the end. The walk also yields a distance: how many bytes above the frames of this
+//! library the return address of the MPI function lies. The frames of a function have constant
+//! sizes, so each call of that function has this distance. The next call therefore reads one word
+//! of the stack, and has its call site if that address is known. The most recent call sites are
+//! stored with the function itself.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,38 +24,40 @@ use crate::call_stack;
 use crate::entry::EntryPoint;
 use crate::library::LibraryState;
 
-/// The places from which calls have come.
+/// The known call sites.
 #[derive(Debug, Default)]
 pub struct CallSites {
-    /// By the function and the address to which it returns.
+    /// The call sites by function and return address.
     known: RefCell<AddressMap<(*const EntryPoint, usize), CallPlace>>,
-    /// By the function: how many bytes above our frames that address lies. There are several where
-    /// it is called through others, such as the Fortran interfaces.
+    /// For each function, the distances in bytes from the frames of this library to the return
+    /// address. There are several if the function is also called through others, such as the
+    /// Fortran interfaces.
     distances: RefCell<AddressMap<*const EntryPoint, Vec<usize>>>,
 }
 
-/// The places from which a function was called last. Whoever reads and writes them holds the lock
-/// of the process, or is the only thread inside: words are atomic as they are part of what is
-/// shared.
+/// The most recent call sites of a function. A thread that reads or writes them holds the lock of
+/// the process, or is the only thread in the library. The words are atomic because the struct is
+/// part of shared data.
 #[derive(Debug)]
 pub struct RecentPlaces {
-    /// How far above our frames the address lies to which the last call returns; 0: not known.
+    /// The distance in bytes from the frames of this library to the return address of the last
+    /// call; 0 if it is not known.
     distance: AtomicUsize,
     places: [RecentPlace; RECENT_PLACES],
 }
 
-/// An address to which calls return, and the number of its place.
+/// A return address and the number of its call site.
 #[derive(Debug)]
 struct RecentPlace {
     address: AtomicUsize,
     place: AtomicU32,
 }
 
-/// A power of two.
+/// The number of recent call sites; a power of two.
 const RECENT_PLACES: usize = 4;
 
 impl RecentPlaces {
-    /// Of a function that was not called yet.
+    /// Creates the empty set, for a function that was not called yet.
     pub const fn none() -> Self {
         const fn none() -> RecentPlace {
             RecentPlace { address: AtomicUsize::new(0), place: AtomicU32::new(0) }
@@ -77,7 +80,7 @@ impl RecentPlaces {
 
 type AddressMap<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
 
-/// Hashes addresses, which nobody chooses to do harm, in a nanosecond.
+/// Hashes addresses in a nanosecond. The addresses do not come from an attacker.
 #[derive(Debug, Default)]
 struct AddressHasher(u64);
 
@@ -90,8 +93,8 @@ impl Hasher for AddressHasher {
 
     #[inline]
     fn write_usize(&mut self, number: usize) {
-        // An odd number whose bits look random; what it brings into the upper bits goes also into
-        // the lower ones, which have the place in a table.
+        // The factor is an odd number with random-looking bits. The shift brings what the product
+        // has in the upper bits into the lower bits, which select the bucket.
         let mixed = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = mixed ^ mixed >> 32;
     }
@@ -101,27 +104,30 @@ impl Hasher for AddressHasher {
     }
 }
 
-/// So many distances are kept for a function; what is farther away is found by walking.
+/// The largest number of distances that are stored for a function. Call sites at other distances
+/// are found by walking the stack.
 const DISTANCES_MAX: usize = 4;
 
-/// Distances of one function differ by so many bytes at most.
+/// The largest difference in bytes between two stored distances of a function.
 const EXCESS_MAX: usize = 512;
 
-/// Of so many places each is told by itself; the calls from all others are told together.
+/// The largest number of call sites that are counted separately. Calls from all others are counted
+/// together.
 const CALL_PLACES_MAX: usize = 4096;
 
-/// The place from which this thread has called a function, and since when, in [`ticks`], it had to
-/// be looked for, if that may have taken long.
+/// Returns the call site from which this thread has called a function. The second value is the time
+/// in [`ticks`] at which a slow search for it began, if there was one.
 #[inline(never)]
 pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Option<u64>) {
     let CallSites { known, distances } = &library.call_sites;
     let key = std::ptr::from_ref(entry);
-    // Stacks of threads that share kernel threads end where nothing may be read.
+    // The stack of a thread that shares a kernel thread may end at memory that must not be read.
     let may_read = !System.shares_kernel_thread();
     let marker = black_box(0_usize);
-    // SAFETY: the frames between this one and the program are those of the same function as when
-    // the distance was found, or it is at most EXCESS_MAX above them; there the program has its
-    // frames, and above its first one the system what it gave the thread.
+    // SAFETY: the frames between this one and the program are those of the function for which the
+    // distance was found, or the distance reaches at most EXCESS_MAX above them. There the program
+    // has its frames, and above the program's first frame is the data that the system gave the
+    // thread.
     let word = |distance| unsafe { callers::word_above(&marker, distance) };
     let recent = entry.recent.distance.load(Ordering::Relaxed);
     if may_read && recent != 0 {
@@ -144,7 +150,7 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Opt
     let looks_since = ticks();
     let (caller, symbol) = caller().unzip();
     let caller = caller.unwrap_or_default();
-    // SAFETY: the caller is on the stack, if there is one; without one the distance is none.
+    // SAFETY: the caller is on the stack, if there is one; without a caller there is no distance.
     if may_read && let Some(distance) = unsafe { callers::distance_to(&marker, caller) } {
         let mut distances = distances.borrow_mut();
         let of_function = distances.entry(key).or_default();
@@ -168,9 +174,9 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Opt
     (place, Some(looks_since))
 }
 
-/// The function of the program that called MPI: the first one outside of this library that is no
-/// function of MPI itself, as those of the Fortran interfaces and of tools are; and its place as a
-/// file with an offset.
+/// Returns the function of the program that called MPI, and its place as a file with an offset.
+/// This is the first function outside of this library that is not an MPI function itself; the
+/// Fortran interfaces and tools contain such functions.
 fn caller() -> Option<(Caller, String)> {
     let own = callers::object_of(of as *const () as usize)?.base;
     callers::callers().into_iter().find_map(|caller| {

@@ -1,24 +1,25 @@
-//! In which function of MPI a thread is, and who called it: told by its own stack, so that no call
-//! has to be recorded.
+//! Determines from a thread's stack which MPI function it is in, and which function of the program
+//! called that. So no call has to be recorded.
 
 use std::backtrace::Backtrace;
 
 use mpi::FoundCall;
 
-/// The call in which this thread is. It takes milliseconds, and longer where there is much debug
-/// information: for threads that have waited long, and are asked.
+/// Returns the call that this thread is in. This takes milliseconds, and longer for programs with
+/// much debug information; it is meant for threads that have waited long and must report their
+/// state.
 pub fn current_call() -> FoundCall {
     call_in(&Backtrace::force_capture().to_string())
 }
 
-/// The functions of the program that led to the call in which this thread is, the innermost first,
-/// up to `main`, and at most so many. It takes as long as [`current_call`].
+/// Returns the functions of the program that led to the current call, innermost first, up to `main`
+/// and at most `most`. This takes as long as [`current_call`].
 pub fn callers(most: usize) -> Vec<String> {
     callers_in(&Backtrace::force_capture().to_string(), most)
 }
 
-/// As [`callers`], but only the stack is walked now, which takes microseconds; the names are looked
-/// up when they are asked for.
+/// Like [`callers`], but walks only the stack now, which takes microseconds. The returned function
+/// looks up the names.
 pub fn callers_later(most: usize) -> impl Fn() -> Vec<String> {
     let stack = Backtrace::force_capture();
     move || callers_in(&stack.to_string(), most)
@@ -28,11 +29,11 @@ pub fn callers_later(most: usize) -> impl Fn() -> Vec<String> {
 #[derive(Debug, Default)]
 struct Frame<'a> {
     name: &'a str,
-    /// File, line and column.
+    /// The file, line and column.
     place: Option<&'a str>,
 }
 
-/// The first function of MPI, from the innermost frame on, and the frame that called it.
+/// Returns the first MPI function, from the innermost frame on, and the frame that called it.
 fn call_in(stack: &str) -> FoundCall {
     let frames = frames_of(stack);
     let Some(place) = frames.iter().position(|frame| is_function(frame.name)) else {
@@ -44,7 +45,7 @@ fn call_in(stack: &str) -> FoundCall {
     FoundCall { function: Some(function), caller: caller.flatten() }
 }
 
-/// The frames that are the program's, from the innermost on.
+/// Returns the frames of the program, innermost first.
 fn callers_in(stack: &str, most: usize) -> Vec<String> {
     let frames = frames_of(stack);
     let inside = frames.iter().position(|frame| is_function(frame.name)).unwrap_or(frames.len());
@@ -52,8 +53,8 @@ fn callers_in(stack: &str, most: usize) -> Vec<String> {
     described(&frames[inside..], most)
 }
 
-/// The functions of the program that have led to a report of a load or store (`check::program`), as
-/// [`callers`].
+/// Returns the functions of the program that led to a report of a load or store (`check::program`),
+/// in the form of [`callers`].
 pub fn users_of_memory(most: usize) -> Vec<String> {
     let stack = Backtrace::force_capture().to_string();
     let frames = frames_of(&stack);
@@ -64,7 +65,7 @@ pub fn users_of_memory(most: usize) -> Vec<String> {
     described(&frames[user..], most)
 }
 
-/// Functions of the program, up to `main`, and at most so many.
+/// Returns functions of the program as text, up to `main` and at most `most`.
 fn described(frames: &[Frame<'_>], most: usize) -> Vec<String> {
     let mut callers = Vec::new();
     for frame in frames.iter().take(most) {
@@ -76,8 +77,8 @@ fn described(frames: &[Frame<'_>], most: usize) -> Vec<String> {
     callers
 }
 
-/// Whether a frame is a function of MPI, or one of the same name: a tool that interposes, and the
-/// Fortran interfaces, call that.
+/// Whether a frame belongs to an MPI function, or to a function with the name of one. Interposed
+/// tools and the Fortran interfaces contain such functions, which call the MPI function.
 fn is_same(frame: &Frame<'_>) -> bool {
     let name = frame.name.to_ascii_lowercase();
     is_function(frame.name) || name.trim_end_matches('_').starts_with("mpi_")
@@ -99,13 +100,13 @@ fn frames_of(stack: &str) -> Vec<Frame<'_>> {
     frames
 }
 
-/// The name of a function without the modules that hold it. Symbols have them where there is no
+/// Returns the name of a function without its modules. Symbols contain the modules if there is no
 /// debug information.
 fn unqualified(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
-/// Whether a symbol is a function of the C interface, or the body of one.
+/// Whether a symbol is a function of the C interface, or the body of such a function.
 fn is_function(name: &str) -> bool {
     let name = unqualified(name);
     let name = name.strip_prefix('P').unwrap_or(name);
@@ -116,14 +117,14 @@ fn is_function(name: &str) -> bool {
 }
 
 impl Frame<'_> {
-    /// `main (ring.c:41)`.
+    /// Returns the frame as text: `main (ring.c:41)`.
     fn described(&self) -> Option<String> {
         if self.name == "<unknown>" {
             return None;
         }
         let place = self.place.map(|place| {
             let file = place.rsplit('/').next().unwrap_or(place);
-            // Without the column.
+            // The column is left out.
             let end = file.match_indices(':').nth(1).map_or(file.len(), |(end, _)| end);
             format!(" ({})", &file[..end])
         });

@@ -1,5 +1,6 @@
-//! The implementations behind the entry points, by chapter: each takes checked arguments, hands
-//! over to `mpi` or `datatype`, and puts the results where the program wants them.
+//! The implementations behind the entry points, by chapter of the standard. Each takes checked
+//! arguments, calls the crates `mpi` or `datatype`, and stores the results in the memory of the
+//! program.
 
 pub mod attributes;
 pub mod buffering;

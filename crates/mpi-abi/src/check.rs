@@ -1,9 +1,9 @@
-//! Where calls are looked at for mistakes of the program, if that is wanted (`COMBRAY_CHECK`).
+//! Checks calls for mistakes of the program, if the user has enabled it (`COMBRAY_CHECK`).
 //!
-//! Every call comes by here then, with its arguments as words, before anything else is done with
-//! them and again when it is over ([`SeenCall`]). What is wrong is decided in the crate `checks`,
-//! out of what the calls of this process tell and what other processes send ([`CheckNote`]) through
-//! a channel beside the messages of the program.
+//! When checks are enabled, every call passes its arguments here as words, before they are used,
+//! and reports its end ([`SeenCall`]). The crate `checks` decides what is wrong. Its input is the
+//! calls of this process, and the notes of other processes ([`CheckNote`]), which arrive through a
+//! channel that is separate from the messages of the program.
 
 mod accesses;
 mod announced_message;
@@ -51,7 +51,7 @@ use sites::NamedCallSites;
 use standstill::{StandstillChecks, WaitsInCall};
 use threads::Turn;
 
-/// What is known for mistake mistakes.
+/// The state of the checks for mistakes.
 #[derive(Debug)]
 pub struct Checks {
     channel: SideChannel,
@@ -66,46 +66,51 @@ pub struct Checks {
     phases: Phases,
     objects: MadeObjects,
     standstill: StandstillChecks,
-    /// The processes of the world are in different operations, so that nothing can be awaited.
+    /// Whether processes of the world are in different operations, so that waiting for others is
+    /// pointless.
     is_apart: Cell<bool>,
-    /// A communicator was revoked, so that messages need not be received.
+    /// Whether a communicator was revoked, so that messages need not be received.
     is_revoked: Cell<bool>,
-    /// When there are so many communicators, those that are gone are forgotten.
+    /// At this number of communicators or objects, the records of those that are gone are removed.
     purge_at: Cell<usize>,
-    /// At the end: what each process has told each, of which the first one makes sums.
+    /// At the end: the numbers of notes that each process has sent to each other one. The first
+    /// process adds them up.
     counts: RefCell<Vec<Vec<u64>>>,
-    /// How many messages were told to this process in all.
+    /// The total number of notes that were sent to this process, once it is known.
     expected: Cell<Option<u64>>,
 }
 
-/// What processes tell each other.
+/// The notes that processes send to each other.
 #[derive(Debug, Serialize, Deserialize)]
 enum CheckNote {
     /// The first process of the communicator with this number has called a collective operation.
     Collective(u64, CollectiveEntry),
-    /// A message goes to the receiver of this, in the communicator with this number.
+    /// A message goes to the receiver of this note, in the communicator with this number.
     Message(u64, SentMessage),
-    /// One-sided communication with the receiver of this, in the window with this number and name.
+    /// One-sided accesses to memory of the receiver of this note, in the window with this number
+    /// and name.
     Accesses(u64, String, AccessTime, Vec<SeenAccess>),
-    /// The sender will access the window with this number no more.
+    /// The sender will make no more accesses to the window with this number.
     Left(u64),
-    /// What the sender gives to the receiver of this in a collective operation.
+    /// The data that the sender contributes for the receiver of this note in a collective
+    /// operation.
     Block(BlockName, KnownBlock),
-    /// A message that the sender told of is none.
+    /// A message that the sender has announced is not sent.
     Unsent(AnnouncedMessage),
-    /// The receiver of this has told of a message with this number, for which a receive is posted.
+    /// A receive is posted for the message with this number, which the receiver of this note has
+    /// announced.
     ReceivePosted(u64),
-    /// Calls wait for the receiver of this.
+    /// The calls of this chain wait for the receiver of this note.
     Waits(WaitChain),
-    /// How many notes the sender has told to each process, at its end.
+    /// How many notes the sender has sent to each process, at its end.
     Counts(Vec<u64>),
-    /// How many all have told to the receiver of this.
+    /// How many notes all processes have sent to the receiver of this one.
     Expected(u64),
     /// The processes of the world are in different operations.
     Apart,
 }
 
-/// From now on calls are looked at, if the person wants it.
+/// Starts the checks, if the user has enabled them.
 pub fn start(library: &LibraryState) {
     let process = &library.process;
     if !process.configuration().checks() {
@@ -135,15 +140,16 @@ pub fn start(library: &LibraryState) {
     }
 }
 
-/// With fewer communicators nothing is forgotten.
+/// With fewer communicators or objects, no records are removed.
 const PURGE_MIN: usize = 64;
 
-/// Whether calls are looked at.
+/// Whether calls are checked.
 pub fn is_wanted(library: &LibraryState) -> bool {
     library.checks.get().is_some()
 }
 
-/// At the end of the program, when its attributes are deleted: what it has left.
+/// Reports, at the end of the program, the requests, objects and messages that it has left. Called
+/// when the attributes are deleted.
 pub fn finish(library: &LibraryState) {
     let Some(checks) = library.checks.get() else { return };
     checks.requests.tell_left(checks);
@@ -196,7 +202,8 @@ impl Checks {
         }
     }
 
-    /// The first process tells each how much was told to it, when all have said what they told.
+    /// Collects, in the first process, the numbers of notes that each process has sent. When all
+    /// have arrived, it sends each process the number of notes that it must expect.
     fn take_counts(&self, process: &Process, counts: Vec<u64>) {
         let size = counts.len();
         self.counts.borrow_mut().push(counts);
@@ -210,8 +217,8 @@ impl Checks {
         }
     }
 
-    /// The processes of the world are in different operations: nobody shall wait for the others at
-    /// the end.
+    /// Records that processes of the world are in different operations, and informs all others, so
+    /// that no process waits for others at the end.
     fn part(&self, process: &Process) {
         self.is_apart.set(true);
         for rank in (0..process.world().size()).filter(|rank| *rank != self.rank) {
@@ -219,7 +226,7 @@ impl Checks {
         }
     }
 
-    /// Forgets what is known of objects that are gone, if there are many.
+    /// Removes the records of objects that are gone, if there are many.
     fn purge(&self, library: &LibraryState) {
         if self.collectives.len().max(self.objects.len()) < self.purge_at.get() {
             return;
@@ -237,7 +244,7 @@ impl Checks {
         self.purge_at.set(PURGE_MIN.max(2 * left));
     }
 
-    /// Takes all that has come from other processes; whether there was anything.
+    /// Processes all notes that have arrived from other processes. Returns whether there were any.
     fn take_all(&self, process: &Process) -> bool {
         let mut active = false;
         while let Some((from, bytes)) = self.channel.next(process) {
@@ -258,38 +265,38 @@ impl RequestService for Checks {
     }
 }
 
-/// Whether several threads may be in calls.
+/// Whether several threads may be in calls at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallTurns {
-    /// They hold the lock of the process, or the call may be made by any thread.
+    /// They may: they hold the lock of the process, or any thread may make the call.
     Any,
-    /// The level of thread support does not allow it.
+    /// They may not: the level of thread support does not allow it.
     OneByOne,
 }
 
-/// A call that is looked at, while it is made.
+/// A call that is being checked.
 pub struct SeenCall {
     entry: &'static EntryPoint,
     library: &'static LibraryState,
     checks: Rc<Checks>,
     words: Vec<usize>,
     site: OnceCell<Rc<CallSite>>,
-    /// The communicator of the collective operation that it is, and its number there, while it
-    /// runs.
+    /// The communicator of the collective operation that the call is, and the operation's number
+    /// there, while it runs.
     collective: Option<(u64, u64)>,
-    /// What it sends and receives, if that is over when it returns.
+    /// What the call sends and receives, if that is complete when the call returns.
     transfer: Option<Rc<UnderwayTransfer>>,
     requests: SeenRequests,
-    /// All processes take part in it.
+    /// Whether all processes take part in the call.
     ends_phase: bool,
     _waits: WaitsInCall,
-    /// Held until the call is over, where one thread at a time may be inside.
+    /// Held until the call ends, if only one thread at a time may be in a call.
     _turn: Option<Turn>,
     _in_call: InCall,
 }
 
 impl SeenCall {
-    /// The program has made a call; `turns`: whether one thread at a time may.
+    /// Begins to check a call. `turns` determines whether several threads may be in calls at once.
     #[cold]
     pub fn begin(
         entry: &'static EntryPoint,
@@ -338,7 +345,7 @@ impl SeenCall {
         Some(Box::new(seen))
     }
 
-    /// It is over.
+    /// Ends the check of a call that returned `code`.
     #[cold]
     pub fn end(mut self, code: c_int) {
         if code == MPI_SUCCESS {
@@ -350,7 +357,7 @@ impl SeenCall {
         }
         if let Some(transfer) = &self.transfer {
             match transfer.receive() {
-                // That it was too long is an error, too.
+                // A receive that fails because the message was too long has a message, too.
                 Some(receive) => self.checks.messages.end(&self, receive, ReceiveEnd::WithMessage),
                 None if code != MPI_SUCCESS => transfer.fail(&self),
                 None => {}
@@ -371,18 +378,18 @@ impl SeenCall {
         phases::end(&self, is_local);
     }
 
-    /// Its name, without what tells that counts are long.
+    /// Returns the name of the function, without the suffix of the form with large counts.
     fn function(&self) -> &'static str {
         self.entry.name.strip_suffix("_c").unwrap_or(self.entry.name)
     }
 
-    /// Where the program makes it.
+    /// Returns the call site in the program.
     fn site(&self) -> Rc<CallSite> {
         let current = || self.checks.sites.borrow_mut().current(self.entry.name);
         Rc::clone(self.site.get_or_init(current))
     }
 
-    /// The argument with a name, if the function has it.
+    /// Returns the argument with a name, if the function has one.
     fn word(&self, name: &str) -> Option<usize> {
         let place = self.entry.parameters.iter().position(|parameter| *parameter == name)?;
         self.words.get(place).copied()
@@ -392,14 +399,15 @@ impl SeenCall {
         self.word(name).map(|word| word as i64)
     }
 
-    /// Source and tag in the status that the call has left, if the program wants it.
+    /// Returns source and tag from the status that the call has stored, unless the program ignores
+    /// it.
     fn status(&self) -> Option<(u32, i32)> {
         let place = self.word("status")?;
         let place = std::ptr::with_exposed_provenance_mut::<Status>(place);
         if place.addr() == MPI_STATUS_IGNORE {
             return None;
         }
-        // SAFETY: the call has succeeded, and has left a status there.
+        // SAFETY: the call has succeeded, and has stored a status there.
         let status = unsafe { *place };
         Some((u32::try_from(status.source).ok()?, status.tag))
     }
@@ -408,7 +416,7 @@ impl SeenCall {
         Call::new(self.entry, self.library)
     }
 
-    /// The communicator that the argument with a name is, if it can be used.
+    /// Returns the communicator that the argument with a name refers to, if it is usable.
     fn communicator(&self, name: &str) -> Option<KnownCommunicator> {
         let handle = Comm::from_raw(self.word(name)?);
         let found = self.call().any_communicator(1, handle).ok()?;
@@ -418,7 +426,7 @@ impl SeenCall {
         found.is_ready().then_some(found)
     }
 
-    /// The datatype that the argument with a name is.
+    /// Returns the datatype that the argument with a name refers to.
     fn datatype(&self, name: &str) -> Option<KnownDatatype> {
         self.call().datatype(1, Datatype::from_raw(self.word(name)?)).ok()
     }

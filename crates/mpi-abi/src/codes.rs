@@ -1,10 +1,11 @@
-//! Error codes: the class in the low bits, and which message belongs to the code in the upper ones.
+//! Error codes: the class is in the low bits, and the number of the message in the upper ones.
 //!
-//! A code is one of three kinds, told apart by its value alone:
-//! - a class of the standard, of as many bits as the dialect says;
+//! There are three kinds of codes, which their values distinguish:
+//! - a class of the standard, with as many bits as the dialect defines;
 //! - a class or code that the program added, above `MPI_ERR_LASTCODE`;
-//! - a bit, 16 bits that count the errors of the process, and a class. The messages of the last
-//!   errors are kept, so that `MPI_Error_string` can tell what exactly was wrong.
+//! - a mark bit, a sequence number of 16 bits that counts the errors of the process, and a class.
+//!   The messages of the last errors are kept, so that `MPI_Error_string` can return exactly what
+//!   was wrong.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -15,7 +16,7 @@ use base::ErrorClass;
 use crate::dialect::{CLASS_BITS, SEQUENCE_BITS};
 use crate::generated::classes::code_of_class;
 
-/// How many messages are kept.
+/// The number of messages that are kept.
 const MESSAGES_MAX: usize = 256;
 
 const DETAILED_SHIFT: u32 = CLASS_BITS + SEQUENCE_BITS;
@@ -31,12 +32,12 @@ pub struct Messages {
 #[derive(Debug, Default)]
 struct CodeState {
     sequence: u16,
-    /// Code and message, at the position that the code's sequence number tells.
+    /// Codes and messages, at the positions that the codes' sequence numbers determine.
     kept: Vec<Option<(c_int, Rc<str>)>>,
 }
 
 impl Messages {
-    /// Keeps a message, and returns the code by which it is found again.
+    /// Stores a message, and returns the code that identifies it.
     pub fn keep(&self, class: ErrorClass, message: &str) -> c_int {
         if let ErrorClass::Added(code) = class {
             return code;
@@ -51,7 +52,7 @@ impl Messages {
         code
     }
 
-    /// The message of a code, unless too many came after it.
+    /// Returns the message of a code, unless too many others were stored after it.
     pub fn message(&self, code: c_int) -> Option<Rc<str>> {
         if !is_detailed(code) {
             return None;
@@ -62,7 +63,7 @@ impl Messages {
     }
 }
 
-/// The class of a code that is not one that the program added.
+/// Returns the class of a code that the program has not added.
 pub fn class_of(code: c_int) -> c_int {
     if is_detailed(code) { code & CLASS_MASK } else { code }
 }
@@ -81,7 +82,7 @@ mod tests {
     use crate::generated::classes::{class_of_code, text_of_class};
     use crate::generated::constants::MPI_ERR_LASTCODE;
 
-    /// What the program adds begins here.
+    /// The first code that the program adds.
     const ADDED: c_int = MPI_ERR_LASTCODE + 1;
 
     #[test]

@@ -1,7 +1,8 @@
-//! What parallel debuggers look for in a process: where its message queues are, and which library
-//! of ours reads them (crate `mqs`).
+//! The symbols that parallel debuggers look for in a process: where its message queues are, and
+//! which library of Combray reads them (crate `mqs`).
 //!
-//! The second name is of "MPI Message Queue Dumping Interface", version 1.0 (MPI Forum, 2013).
+//! The second symbol is defined by "MPI Message Queue Dumping Interface", version 1.0 (MPI Forum,
+//! 2013).
 
 use std::path::Path;
 use std::sync::Once;
@@ -10,19 +11,19 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use message_queues::QueueTable;
 use mpi::Process;
 
-/// Where the queues are.
-// SAFETY: the name begins as all of ours do, and programs define none of these.
+/// The table from which a debugger finds the message queues.
+// SAFETY: the name has the prefix of this library, which programs do not use for symbols.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name is part of the interface")]
 pub static combray_queues: QueueTable = QueueTable::new();
 
-/// The longest path that is told, with the zero byte at its end.
+/// The longest path that can be published, with the zero byte at its end.
 const PATH_BYTES: usize = 4096;
 const READER: &str = "libcombray_mqs.so";
 
-/// The library that reads them, a text that ends with a zero byte; until the process has joined its
-/// job the name without a folder.
-// SAFETY: the interface reserves the name for libraries of MPI.
+/// The library that reads the queues, as a text that ends with a zero byte. Until the process has
+/// joined its job, this is the name without a directory.
+// SAFETY: the interface reserves the name for MPI libraries.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "the name is part of the interface")]
 pub static MPIR_dll_name: [AtomicU8; PATH_BYTES] = {
@@ -35,13 +36,13 @@ pub static MPIR_dll_name: [AtomicU8; PATH_BYTES] = {
     text
 };
 
-/// Tells debuggers what they look for, from when the process has joined its job.
+/// Publishes what debuggers look for, once the process has joined its job.
 pub fn show_queues(process: &Process) {
     static SHOWN: Once = Once::new();
     SHOWN.call_once(|| {
         process.show_queues(&combray_queues);
         if let Some(path) = reader() {
-            // The name shall never be longer than what is there of it.
+            // The first byte is written last, so that a debugger never reads an incomplete path.
             MPIR_dll_name[0].store(0, Ordering::Release);
             for (place, byte) in path.bytes().enumerate().rev() {
                 MPIR_dll_name[place].store(byte, Ordering::Release);
@@ -50,8 +51,8 @@ pub fn show_queues(process: &Process) {
     });
 }
 
-/// The path of the library, from where this one lies in a prefix: `lib`, or a folder of
-/// `lib/combray`.
+/// Returns the path of the library that reads the queues, relative to the place of this one in an
+/// installation prefix: `lib`, or a directory of `lib/combray`.
 fn reader() -> Option<String> {
     let own = sys::callers::object_of(std::ptr::from_ref(&combray_queues).addr())?.path;
     let folder = Path::new(&own).canonicalize().ok()?.parent()?.to_owned();

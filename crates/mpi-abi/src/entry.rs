@@ -1,4 +1,4 @@
-//! What every call passes on its way in and out.
+//! The steps that every call takes at its entry into the library and its exit.
 
 mod items;
 
@@ -32,50 +32,50 @@ pub(crate) use items::{absent, call_body, entry, exported, native, with_call, wi
 /// A function of the C interface.
 #[derive(Debug)]
 pub struct EntryPoint {
-    /// Its name, such as `MPI_Send`.
+    /// The name, such as `MPI_Send`.
     pub name: &'static str,
-    /// The names of its parameters.
+    /// The names of the parameters.
     pub parameters: &'static [&'static str],
-    /// From where the program called it last, for profiles.
+    /// The call sites from which the program called it last, for profiles.
     pub recent: RecentPlaces,
 }
 
 /// One call of a function.
 pub struct Call {
-    /// The function.
+    /// The called function.
     pub entry: &'static EntryPoint,
-    /// Where everything is.
+    /// The state of the library.
     pub library: &'static LibraryState,
-    /// Whose error handler hears of errors.
+    /// The object whose error handler is called for errors.
     handler_owner: Cell<HandlerOwner>,
 }
 
-/// Where the process is between start and end, and whether calls must take the lock.
+/// Bits for the state of the process between start and end, and for what calls must do.
 static PHASE: AtomicU32 = AtomicU32::new(0);
 
-/// Calls are let in: the world is there, or a session is open.
+/// Calls are allowed: the world exists, or a session is open.
 const OPEN: u32 = 1;
-/// They must take the lock.
+/// Calls must take the lock.
 const LOCKED: u32 = 2;
-/// Tools wait for events, which they are told of at the end of calls.
+/// Tools have registered for events, which are delivered at the end of calls.
 const WATCHED: u32 = 4;
-/// Calls are noted for the profile of the job.
+/// Calls are recorded for the profile of the job.
 const PROFILED: u32 = 64;
 /// `MPI_Init` has returned.
 const INITIALIZED: u32 = 8;
 /// `MPI_Finalize` has returned.
 const FINALIZED: u32 = 16;
-/// Calls are looked at for mistakes of the program.
+/// Calls are checked for mistakes of the program.
 const CHECKED: u32 = 32;
 /// Communicators were freed that calls may still use.
 const FREED: u32 = 128;
 
-/// What a call looks at.
+/// The bits that a call examines at its entry.
 const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
 const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
-/// `words` are its arguments, for who looks at them beside the call itself.
+/// `words` returns its arguments for code beside the call itself, such as the checks.
 #[inline(always)]
 pub fn enter<const N: usize>(
     entry: &'static EntryPoint,
@@ -85,8 +85,9 @@ pub fn enter<const N: usize>(
     enter_with(report::fail, entry, words, body)
 }
 
-/// The same for a call that passes no door, as it looks only at what nothing but calls of the
-/// program change: its helper may be inside.
+/// Like [`enter`], for a call that does not register its entry with the process, because it reads
+/// only what calls of the program change and nothing else. The helper thread may be in the library
+/// meanwhile.
 #[inline(always)]
 pub fn enter_local<const N: usize>(
     entry: &'static EntryPoint,
@@ -96,12 +97,13 @@ pub fn enter_local<const N: usize>(
     if PHASE.load(Ordering::Relaxed) & MANNER != OPEN {
         return enter_apart(entry, words, body);
     }
-    // SAFETY: calls are let in by calls, which begin with the library.
+    // SAFETY: only earlier calls set OPEN, and every call begins with `library`.
     let library = unsafe { known_library() };
     run(fail_inside, entry, library, body)
 }
 
-/// As [`enter`], apart from the caller, which so has no registers to keep where it is not called.
+/// Like [`enter`], but not inlined, so that a caller that does not reach it need not save registers
+/// for it.
 #[inline(never)]
 fn enter_apart<const N: usize>(
     entry: &'static EntryPoint,
@@ -111,14 +113,14 @@ fn enter_apart<const N: usize>(
     enter(entry, words, body)
 }
 
-/// Passes the door first.
+/// Reports a failure of a call that has not registered its entry; registers the entry first.
 #[cold]
 fn fail_inside(call: &Call, failure: Failure) -> c_int {
     let _visit = pass_door(call);
     report::fail(call, failure)
 }
 
-/// The same for a call of the native interface: no error handler hears of errors.
+/// Like [`enter`], for a call of the native interface: errors go to no error handler.
 pub fn enter_native<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
@@ -127,8 +129,8 @@ pub fn enter_native<const N: usize>(
     enter_with(report::code_of, entry, words, body)
 }
 
-/// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`; `fail` makes a code of a
-/// failure.
+/// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`; `fail` converts a failure to
+/// an error code.
 #[inline(always)]
 fn enter_with<const N: usize>(
     fail: fn(&Call, Failure) -> c_int,
@@ -139,7 +141,7 @@ fn enter_with<const N: usize>(
     let phase = PHASE.load(Ordering::Relaxed);
     let (library, visit, admission);
     if phase & (MANNER | FREED) == OPEN {
-        // SAFETY: calls are let in by calls, which begin with the library.
+        // SAFETY: only earlier calls set OPEN, and every call begins with `library`.
         library = unsafe { known_library() };
         visit = library.process.enter_if(true);
         admission = Admission::NOTHING;
@@ -159,9 +161,9 @@ fn enter_with<const N: usize>(
     code
 }
 
-/// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, whatever the level
-/// of thread support: others may be inside, so it passes no door and `body` uses only what does not
-/// change meanwhile.
+/// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, at any level of
+/// thread support. Other threads may be in the library, so the call does not register its entry,
+/// and `body` uses only what does not change meanwhile.
 pub fn enter_any_thread<const N: usize>(
     entry: &'static EntryPoint,
     _words: impl FnOnce() -> [usize; N],
@@ -217,7 +219,8 @@ pub fn enter_value<T>(body: impl FnOnce(&'static LibraryState) -> T) -> T {
     body(library)
 }
 
-/// Runs a call of the tools interface, which is allowed while that is initialized, from any thread.
+/// Runs a call of the tools interface that is allowed from any thread while the interface is
+/// initialized.
 pub fn enter_tool(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
     let tools = &library().tools;
     if tools.is_initialized() { enter_tool_any_time(body) } else { MPI_T_ERR_NOT_INITIALIZED }
@@ -231,8 +234,9 @@ pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
     }
 }
 
-/// Runs `look` if this thread may enter the library now: with the lock, where calls take it, or if
-/// it is the one thread that initialized MPI. `None`: another thread may be inside.
+/// Runs `look` if this thread may enter the library now. It holds the lock, if calls take the lock;
+/// otherwise it must be the thread that initialized MPI. `None` if another thread may be in the
+/// library.
 pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
     let library = library();
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
@@ -247,18 +251,19 @@ pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
     })
 }
 
-/// The program goes in where calls of its kind do not: those that are allowed at any time.
+/// Registers the entry of the program into the library, for the kinds of calls that do not register
+/// it themselves: those that are allowed at any time.
 pub fn pass_door(call: &Call) -> ProgramInside<'_> {
     call.library.process.enter_if(PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN)
 }
 
-/// Whether a call led to this one, which has passed the door like this, by a function of the
-/// program, and counts on being the only one that is underway.
+/// Whether this call, which has registered its entry as `visit`, was made by a function of the
+/// program inside another call, while calls rely on being the only one in progress.
 pub fn is_within_another(visit: &ProgramInside<'_>) -> bool {
     PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN && !visit.is_outermost()
 }
 
-/// From now on tools are told of events, or no more.
+/// Records whether tools have registered for events.
 pub fn set_watched(watched: bool) {
     if watched {
         PHASE.fetch_or(WATCHED, Ordering::Release);
@@ -267,18 +272,18 @@ pub fn set_watched(watched: bool) {
     }
 }
 
-/// A communicator was freed. Calls that were made before, and led to this one, may still use it.
+/// Keeps a communicator that was freed, because outer calls that led to this one may still use it.
 pub fn keep_freed(call: &Call, handle: Comm, communicator: Rc<Communicator>) {
     if is_locked() {
-        // Who uses it is counted.
+        // With the lock, the users of a communicator are counted.
         return;
     }
     call.library.recent_communicators.keep_freed(handle, communicator);
     PHASE.fetch_or(FREED, Ordering::Relaxed);
 }
 
-/// Tells the person once that something is not done: programs may ignore errors. Where a function
-/// is for all processes of a communicator, the first one says it for all.
+/// Prints once that a function is not implemented, because programs may ignore errors. If the
+/// function involves all processes of a communicator, the process with rank 0 prints it for all.
 fn tell_unsupported(call: &Call) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !call.is_for_others_to_tell() && !TOLD.swap(true, Ordering::Relaxed) {
@@ -291,7 +296,7 @@ fn tell_unsupported(call: &Call) {
     }
 }
 
-/// A call of a function that this version does not have.
+/// Runs a call of a function that is not implemented in this version.
 #[cold]
 pub fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
     enter_any_time(
@@ -324,22 +329,22 @@ fn run(
     }
 }
 
-/// What a call holds until its end, where more is to be done than the call itself. One word, as
-/// what is frequent has to keep it: null, an odd number with what is to be done, or the address of
-/// an [`AdmittedCall`] that is the call's own.
+/// What a call holds until its end, if more than the call itself must be done. It is one word,
+/// because frequent calls must keep it: null, an odd number that encodes what must be done, or the
+/// address of an [`AdmittedCall`] that the call owns.
 struct Admission(*mut AdmittedCall);
 
-/// What is to be done at the end of a call.
+/// What must be done at the end of a call.
 struct AdmittedCall {
-    /// The call is looked at for mistakes.
+    /// The check of the call, if calls are checked.
     checked: Option<Box<SeenCall>>,
-    /// Of [`PHASE`]: whether at the end the call is noted, tools are told of events, and the lock
-    /// is given up.
+    /// Bits of [`PHASE`]: whether at the end the call is recorded, events are delivered to tools,
+    /// and the lock is released.
     then: u32,
 }
 
 impl Admission {
-    /// Nothing is to be done.
+    /// Nothing must be done.
     const NOTHING: Self = Self(ptr::null_mut());
 
     fn new(call: AdmittedCall) -> Self {
@@ -357,13 +362,13 @@ impl Admission {
     fn into_call(self) -> AdmittedCall {
         match self.0.addr() {
             word if word & 1 != 0 => AdmittedCall { checked: None, then: (word >> 1) as u32 },
-            // SAFETY: `end` is called for what is not null only; so the address is that of a box,
-            // which `new` gave to this admission.
+            // SAFETY: `end` is called only if the word is not null. So the address is that of a
+            // box, which `new` gave to this admission.
             _ => *unsafe { Box::from_raw(self.0) },
         }
     }
 
-    /// The call has ended with this code.
+    /// Does what is left to do after the call, which returned `code`.
     #[cold]
     #[inline(never)]
     fn end(self, library: &'static LibraryState, code: c_int) {
@@ -381,7 +386,8 @@ impl Admission {
     }
 }
 
-/// The lock, or why the call may not go on; `is_outermost`: no other call has led to this one.
+/// Takes the lock if necessary, or returns the error code if the call is not allowed.
+/// `is_outermost`: no other call has led to this one.
 #[cold]
 #[inline(never)]
 fn admit(
@@ -420,7 +426,7 @@ fn admit(
     Err(fail(&call, Failure::new(ErrorClass::Other, detail)))
 }
 
-/// The lock, for a call that is allowed at any time.
+/// Takes the lock for a call that is allowed at any time.
 #[cold]
 #[inline(never)]
 fn admit_any_time(
@@ -437,7 +443,7 @@ fn admit_any_time(
     Admission::new(AdmittedCall { checked, then: LOCKED })
 }
 
-/// Holds the lock of the process.
+/// Holds the lock of the process until it is dropped.
 struct Guard(&'static LibraryState);
 
 impl Guard {
@@ -460,8 +466,8 @@ impl Call {
         Self { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) }
     }
 
-    /// Errors from here on go to the error handler of this object, unless another one was named
-    /// before.
+    /// Sets the object whose error handler is called for later errors, unless another object was
+    /// set before.
     #[inline]
     pub fn set_handler_owner(&self, object: HandlerOwner) {
         if self.handler_owner.get() == HandlerOwner::Unnamed {
@@ -469,20 +475,21 @@ impl Call {
         }
     }
 
-    /// Whether the call is for all processes of a communicator, and this is not the first of them.
+    /// Whether the call involves all processes of a communicator, and this process does not have
+    /// rank 0.
     fn is_for_others_to_tell(&self) -> bool {
         let HandlerOwner::Communicator(handle) = self.handler_owner.get() else { return false };
         self.any_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
     }
 
-    /// Whose error handler hears of an error.
+    /// Returns the object whose error handler is called for errors.
     pub fn handler_owner(&self) -> HandlerOwner {
         self.handler_owner.get()
     }
 }
 
-/// From now on calls are let in, or refused, as the state of the process is: after each beginning
-/// and end of the world or of a session.
+/// Updates the bits that allow or refuse calls to the state of the process. Called after each
+/// beginning and end of the world or of a session.
 pub fn update(call: &Call) {
     let process = &call.library.process;
     let (begun, ended) = (process.is_initialized(), process.is_finalized());
@@ -504,7 +511,7 @@ pub fn update(call: &Call) {
     if bits[1].1 {
         call.library.recent_communicators.forget();
     }
-    // It always succeeds: the change is never refused.
+    // This always succeeds, because `change` never refuses.
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
     if process.is_joined() {
         process.set_call_finder(call_stack::current_call);

@@ -1,4 +1,4 @@
-//! What a call that failed says.
+//! Why calls fail.
 
 use std::borrow::Cow;
 use std::ffi::c_int;
@@ -8,32 +8,33 @@ use base::{Error, ErrorClass};
 /// The result of a step of a call.
 pub type CallOutcome<T> = Result<T, Failure>;
 
-/// Why a call failed. Small, so that the way of success stays short.
+/// Why a call failed. The type is small, so that the successful path stays short.
 #[derive(Debug)]
 pub struct Failure(Box<Reason>);
 
 /// What is known about a failure.
 #[derive(Debug)]
 pub enum Reason {
-    /// An operation failed.
+    /// An operation failed with this error.
     Operation(Error),
-    /// An argument is wrong: its position, counted from 1, and what it is ("is 7, but…").
+    /// An argument is wrong: its position, counted from 1, and a description ("is 7, but…").
     Argument(usize, Error),
-    /// The error handler was called already, for this code.
+    /// The error handler was called already.
     Handled(HandledError),
 }
 
 /// An error for which the error handler was called before the call ends.
 #[derive(Clone, Copy, Debug)]
 pub struct HandledError {
-    /// What the handler was given.
+    /// The code that the handler received.
     pub code: c_int,
-    /// What the call returns.
+    /// The code that the call returns.
     pub returned: c_int,
 }
 
 impl Failure {
-    /// The argument at `position`, counted from 1, is wrong; `detail` follows its name.
+    /// Creates the failure of a wrong argument at `position`, counted from 1; `detail` follows its
+    /// name in the message.
     #[cold]
     pub fn argument(
         position: usize,
@@ -43,25 +44,26 @@ impl Failure {
         Self(Box::new(Reason::Argument(position, Error::new(class, detail))))
     }
 
-    /// What failed is the fault of the argument at `position`, counted from 1.
+    /// Creates the failure of an operation that is caused by the argument at `position`, counted
+    /// from 1.
     #[cold]
     pub fn of_argument(position: usize, error: Error) -> Self {
         Self(Box::new(Reason::Argument(position, error)))
     }
 
-    /// The call failed with this class.
+    /// Creates the failure of a call with this class.
     #[cold]
     pub fn new(class: ErrorClass, detail: impl Into<Cow<'static, str>>) -> Self {
         Error::new(class, detail).into()
     }
 
-    /// The error handler was called already.
+    /// Creates the failure of a call whose error handler was called already.
     #[cold]
     pub fn handled(error: HandledError) -> Self {
         Self(Box::new(Reason::Handled(error)))
     }
 
-    /// Why.
+    /// Returns the reason.
     pub fn reason(self) -> Reason {
         *self.0
     }

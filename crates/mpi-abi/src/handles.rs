@@ -1,9 +1,9 @@
-//! From handles to objects: tables with generations.
+//! Tables that map handles to objects, with generations.
 //!
-//! A handle of ours is generation, kind and index, made up as the dialect says. Freeing an object
-//! changes the generation of its place, so that a handle that outlived its object is found out,
-//! also when the place is taken again. What is not made up so is a predefined handle, or none.
-//! Requests have more kinds of handles: [`crate::requests`].
+//! A handle of this library consists of generation, kind and index, in the layout of the dialect.
+//! Freeing an object changes the generation of its slot. So a handle that outlives its object is
+//! detected, even if the slot is used again. A value without this layout is a predefined handle or
+//! invalid. Requests have more kinds of handles: [`crate::requests`].
 
 use std::cell::{RefCell, RefMut};
 use std::convert::Infallible;
@@ -14,16 +14,17 @@ use crate::c::{Handle, HandleKind};
 use crate::dialect::{fortran_integer, layout, of_fortran_integer};
 use crate::generated::constants::HANDLE_NAMES;
 
-/// Where handles have 64 bits, those below this are predefined.
+/// For handles of 64 bits, values below this one are predefined.
 pub const PREDEFINED_END: usize = 0x1000;
 
-/// In the integer form: a mark, the low bits of the generation, the index.
+/// The mark of the integer form, which contains the mark, the low bits of the generation, and the
+/// index.
 pub const INTEGER_MARK: c_int = 1 << 30;
 pub const INTEGER_INDEX_BITS: u32 = 24;
 pub const INTEGER_GENERATION_MASK: u32 = 0x3f;
 
-/// Objects of one kind, by handle. Adding, finding and removing take constant time, and no memory
-/// unless the table grows.
+/// Objects of one kind, by handle. Adding, finding and removing take constant time, and allocate no
+/// memory unless the table grows.
 #[derive(Debug)]
 pub struct Table<H, T> {
     state: RefCell<TableState<T>>,
@@ -33,7 +34,7 @@ pub struct Table<H, T> {
 #[derive(Debug)]
 struct TableState<T> {
     places: Vec<TableEntry<T>>,
-    /// The place that was freed last; it knows the next one.
+    /// The slot that was freed last; each free slot contains the next one.
     free: Option<u32>,
 }
 
@@ -48,7 +49,7 @@ enum EntryContent<T> {
     Free {
         next: Option<u32>,
     },
-    /// Its object is in use by a call, and will come back.
+    /// A call uses the object at the moment, and will put it back.
     Away,
     Object(T),
 }
@@ -61,7 +62,7 @@ impl<H, T> Default for Table<H, T> {
 }
 
 impl<H: Handle, T> Table<H, T> {
-    /// Adds an object; its handle.
+    /// Adds an object, and returns its handle.
     #[inline(always)]
     pub fn insert(&self, object: T) -> H {
         let (index, generation) =
@@ -69,7 +70,7 @@ impl<H: Handle, T> Table<H, T> {
         handle(index, generation)
     }
 
-    /// What `look` finds in the object; `None` if the handle names none.
+    /// Returns what `look` returns for the object; `None` if the handle names none.
     #[inline]
     pub fn with<R>(&self, handle: H, look: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut state = self.state.borrow_mut();
@@ -79,14 +80,15 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// Looks at objects, one after the other, while none is added or taken out.
+    /// Gives access to several objects, one after the other. Until the result is dropped, no object
+    /// can be added or taken out.
     #[inline]
     pub fn scan(&self) -> TableScan<'_, H, T> {
         TableScan { state: self.state.borrow_mut(), kind: PhantomData }
     }
 
-    /// What `look` finds in the object, and whether the object is spent: then it is dropped where
-    /// it lies, and its place is free. `None` if the handle names none.
+    /// Returns the first value that `look` returns for the object. If the second value is true, the
+    /// object is dropped in place, and its slot becomes free. `None` if the handle names none.
     #[inline]
     pub fn settle<R>(&self, handle: H, look: impl FnOnce(&mut T) -> (R, bool)) -> Option<R> {
         let mut state = self.state.borrow_mut();
@@ -102,7 +104,7 @@ impl<H: Handle, T> Table<H, T> {
         Some(found)
     }
 
-    /// Takes an object out for a while; [`Table::put_back`] or [`Table::forget`] must follow.
+    /// Takes an object out temporarily; [`Table::put_back`] or [`Table::forget`] must follow.
     #[inline]
     pub fn borrow_out(&self, handle: H) -> Option<T> {
         match self.try_in_place(handle, |_| None::<Infallible>)? {
@@ -111,8 +113,8 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// What `act` does with the object where it lies; if it does nothing, the object is taken out
-    /// as by [`Table::borrow_out`].
+    /// Applies `act` to the object in place. If `act` returns `None`, the object is taken out as by
+    /// [`Table::borrow_out`].
     #[inline]
     pub fn try_in_place<R>(
         &self,
@@ -131,7 +133,7 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// Brings an object back that was taken out.
+    /// Puts back an object that was taken out.
     #[inline]
     pub fn put_back(&self, handle: H, object: T) {
         let mut state = self.state.borrow_mut();
@@ -140,7 +142,7 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// Frees the place of an object, whether it is there or was taken out.
+    /// Frees the slot of an object, whether the object is in it or was taken out.
     #[inline]
     pub fn forget(&self, handle: H) -> Option<T> {
         let mut state = self.state.borrow_mut();
@@ -159,7 +161,7 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// Drops an object where it lies, and frees its place.
+    /// Drops an object in place, and frees its slot.
     #[inline]
     pub fn remove(&self, handle: H) {
         let mut state = self.state.borrow_mut();
@@ -172,7 +174,7 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// Shows every object that is there.
+    /// Calls `show` for every object in the table.
     pub fn each(&self, mut show: impl FnMut(H, &mut T)) {
         let mut state = self.state.borrow_mut();
         for (index, place) in state.places.iter_mut().enumerate() {
@@ -182,13 +184,13 @@ impl<H: Handle, T> Table<H, T> {
         }
     }
 
-    /// Whether the handle names an object that was taken out for a while.
+    /// Whether the handle names an object that was taken out temporarily.
     pub fn is_away(&self, handle: H) -> bool {
         let mut state = self.state.borrow_mut();
         state.place(handle).is_some_and(|place| matches!(place.content, EntryContent::Away))
     }
 
-    /// The handle as an integer that Fortran can hold.
+    /// Returns the handle as an integer that Fortran can hold.
     pub fn to_int(&self, handle: H) -> c_int {
         let raw = handle.raw();
         if H::LAYOUT.is_integer || raw < PREDEFINED_END {
@@ -198,8 +200,8 @@ impl<H: Handle, T> Table<H, T> {
         INTEGER_MARK | generation << INTEGER_INDEX_BITS | index(handle) as c_int
     }
 
-    /// The handle that [`Table::to_int`] made an integer of. An integer that stands for nothing
-    /// becomes a handle that every call refuses.
+    /// Returns the handle that [`Table::to_int`] converted to `integer`. An integer without a
+    /// meaning becomes a handle that every call refuses.
     pub fn of_int(&self, integer: c_int) -> H {
         let invalid = H::from_raw(of_fortran_integer(integer, H::KIND));
         if H::LAYOUT.is_integer || integer & INTEGER_MARK == 0 || integer < 0 {
@@ -219,14 +221,14 @@ impl<H: Handle, T> Table<H, T> {
     }
 }
 
-/// Many objects of a table are looked at. To be dropped before anything else is asked of the table.
+/// Access to many objects of a table. It must be dropped before any other use of the table.
 pub struct TableScan<'a, H, T> {
     state: RefMut<'a, TableState<T>>,
     kind: PhantomData<H>,
 }
 
 impl<H: Handle, T> TableScan<'_, H, T> {
-    /// The object; `None` if the handle names none.
+    /// Returns the object; `None` if the handle names none.
     #[inline]
     pub fn object(&mut self, handle: H) -> Option<&mut T> {
         match self.state.place(handle)?.content {
@@ -236,15 +238,16 @@ impl<H: Handle, T> TableScan<'_, H, T> {
     }
 }
 
-/// What became of an object that [`Table::try_in_place`] was asked for.
+/// The result of [`Table::try_in_place`].
 pub enum InPlace<R, T> {
-    /// It is where it was.
+    /// The object stayed in the table.
     Done(R),
     Taken(T),
 }
 
 impl<H: Handle, T> Table<H, T> {
-    /// The handle of the first object that is so; takes time in proportion to the table.
+    /// Returns the handle of the first object that satisfies the condition, in time proportional to
+    /// the table.
     pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<H> {
         let state = self.state.borrow();
         let mut places = state.places.iter().enumerate();
@@ -256,7 +259,7 @@ impl<H: Handle, T> Table<H, T> {
 }
 
 impl<H: Handle, T: Clone> Table<H, T> {
-    /// The object; `None` if the handle names none.
+    /// Returns the object; `None` if the handle names none.
     #[inline]
     pub fn get(&self, handle: H) -> Option<T> {
         self.with(handle, |object| object.clone())
@@ -264,7 +267,7 @@ impl<H: Handle, T: Clone> Table<H, T> {
 }
 
 impl<T> TableState<T> {
-    /// Fills a free place; its index and generation.
+    /// Fills a free slot, and returns its index and generation.
     #[inline(always)]
     fn fill(&mut self, kind: HandleKind, content: EntryContent<T>) -> (usize, u32) {
         let index = match self.free {
@@ -279,7 +282,7 @@ impl<T> TableState<T> {
         (index, place.generation)
     }
 
-    /// Adds a place, which is free and the next to be taken.
+    /// Adds a slot, which is free and will be used next.
     #[cold]
     fn grow(&mut self, kind: HandleKind) -> usize {
         let index = self.places.len();
@@ -297,9 +300,9 @@ impl<T> TableState<T> {
     }
 }
 
-/// What a handle of this kind looks like to a person: a name, or a number.
+/// Describes a handle of this kind in a message: as a name, or as a number.
 pub fn describe(raw: usize, kind: HandleKind) -> String {
-    // In some dialects handles of different kinds have the same value.
+    // In some dialects handles of different kinds have equal values.
     let is_it = |own: bool| {
         let mut names = HANDLE_NAMES.iter();
         names.find(|(of, value, _)| *value == raw && (!own || *of == kind)).map(|(.., name)| *name)
@@ -317,7 +320,7 @@ pub fn describe(raw: usize, kind: HandleKind) -> String {
     }
 }
 
-/// What a predefined datatype looks like to a person.
+/// Describes a predefined datatype in a message.
 pub fn describe_type(datatype: &datatype::Datatype) -> String {
     match datatype.construction() {
         datatype::Construction::Named(named) => format!("is {}", named.name()),
@@ -342,7 +345,7 @@ fn generation<H: Handle>(handle: H) -> u32 {
     (handle.raw() >> H::LAYOUT.generation_shift) as u32 & H::LAYOUT.generation_mask
 }
 
-/// Whether a handle has the generation of a place.
+/// Whether a handle has the generation of a slot.
 #[inline(always)]
 fn is_of<H: Handle>(generation_of_place: u32, handle: H) -> bool {
     generation_of_place & H::LAYOUT.generation_mask == generation(handle)

@@ -1,4 +1,4 @@
-//! The helper's thread: it obeys [`progress::helper`], which decides.
+//! The thread of the helper, which does what [`progress::helper`] decides.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,17 +16,17 @@ use sys::cores::{self, Cores};
 use crate::entry;
 use crate::library::library;
 
-/// Its memory for calls.
+/// The size of the helper's stack.
 const STACK_BYTES: usize = 512 << 10;
 
-/// The thread, as long as there is one.
+/// The helper thread, while there is one.
 static THREAD: parking_lot::Mutex<Option<JoinHandle<()>>> = parking_lot::Mutex::new(None);
-/// What the program says to it.
+/// The program's requests to the helper.
 static CALLS: HelperCalls = HelperCalls::new();
-/// The hardware thread on which the program called.
+/// The hardware thread on which the program requested help.
 static CALLER: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Starts the helper, or ends it, as the library is open or not.
+/// Starts or ends the helper thread: it runs while the library is open.
 pub fn update(is_open: bool) {
     let mut thread = THREAD.lock();
     match (is_open, thread.take()) {
@@ -34,14 +34,15 @@ pub fn update(is_open: bool) {
         (false, Some(handle)) => {
             library().process.set_helper(None);
             CALLS.end(&System, ring);
-            // It only ends otherwise if it panicked, which was told.
+            // An error means that the helper panicked, which was reported already.
             let _ = handle.join();
         }
         (_, same) => *thread = same,
     }
 }
 
-/// Without a helper, progress is made by calls only.
+/// Starts the helper thread, if it is enabled and possible. Without a helper, only calls make
+/// progress.
 fn start() -> Option<JoinHandle<()>> {
     let process = &library().process;
     let is_wanted = process.configuration().helper() && process.doorbell().is_some();
@@ -56,7 +57,8 @@ fn start() -> Option<JoinHandle<()>> {
     Some(handle)
 }
 
-/// The program has begun something large, and perhaps goes away now.
+/// Requests help from the helper, because the program has begun something large and may leave the
+/// library for long.
 fn call(need: Need) {
     let process = &library().process;
     match CALLS.call(need, process.absences()) {
@@ -73,11 +75,11 @@ fn ring() {
     library().process.doorbell().into_iter().for_each(|bell| bell.ring());
 }
 
-/// The helper's life, on these cores if it has any of its own.
+/// Runs the helper thread, on these cores if it has its own.
 fn run(cores: Option<Cores>) {
     cores::wake_precisely();
     if let Some(cores) = cores {
-        // Elsewhere it works as well, only slower.
+        // On other cores the helper works, too, but more slowly.
         let _ = cores.bind();
     }
     let (process, allowed) = (&library().process, cores::allowed());
@@ -88,15 +90,16 @@ fn run(cores: Option<Cores>) {
     helper::run(&mut visits, &CALLS, core, &System);
 }
 
-/// The helper and its process.
+/// The helper and the process that it helps.
 struct HelperVisits<'a> {
     process: &'a Process,
     core: Core,
     rested: Option<RestingHelper<'a>>,
-    /// The hardware threads of the process, and the one that the helper leaves to the program.
+    /// The hardware threads of the process. `avoided` is the one that the helper leaves to the
+    /// program.
     allowed: Vec<usize>,
     avoided: usize,
-    /// For the launcher's questions, if it asks any.
+    /// For requests of the launcher, if the launcher makes any.
     asked: Option<AskedHelper>,
 }
 
@@ -128,11 +131,11 @@ impl Visitor for HelperVisits<'_> {
         let steps = self.steps();
         let Some(asked) = &mut self.asked else { return };
         let Some((question, what)) = asked.look(steps) else { return };
-        // It cannot stand at the door and come in anew.
+        // While a `RestingHelper` is held, the helper cannot enter the library again.
         self.rested = None;
         let begun = Instant::now();
         while begun.elapsed() < TRIES_LAST {
-            // Where calls take the lock, threads that sleep in one have given it up.
+            // If calls take the lock, threads that sleep in a call have released it.
             if let Some(help) = enter(self.process)
                 && steps_now(self.process).is_multiple_of(2)
             {
@@ -143,20 +146,21 @@ impl Visitor for HelperVisits<'_> {
             let before = steps_now(self.process);
             thread::sleep(TRY_EVERY);
             if steps_now(self.process) == before {
-                // It stays in one call: there it answers itself, when it has waited long.
+                // The program stays in one call. When it has waited long there, it answers by
+                // itself.
                 return;
             }
         }
-        // It goes in and out, and was never met outside.
+        // The program entered and left the library often, and the helper never found it outside.
         mpi::answer_without_queues(&asked.slot, question, Outside::Polls);
         asked.answered = question;
     }
 }
 
 impl HelperVisits<'_> {
-    /// Leaves this hardware thread to the program, if there is another: the system puts a thread
-    /// that wakes on the core of the program where all others have something to do, too, if
-    /// that only waits.
+    /// Moves the helper from this hardware thread, if there is another one. If all other hardware
+    /// threads are busy, the kernel may put a waking thread on the core of the program, even if the
+    /// program only waits there.
     fn avoid(&mut self, caller: usize) {
         if caller == self.avoided || self.core == Core::Shared || !self.allowed.contains(&caller) {
             return;
@@ -164,45 +168,48 @@ impl HelperVisits<'_> {
         self.avoided = caller;
         let others: Vec<_> =
             self.allowed.iter().copied().filter(|other| *other != caller).collect();
-        // Where the system refuses, the helper stays where it was.
+        // If the kernel refuses, the helper stays where it was.
         let _ = Cores::of(&others).and_then(|others| others.bind());
     }
 }
 
-/// How many steps the program has made, by the way that its calls take now.
+/// Returns how many steps the program has made, counted by the lock if calls take it.
 fn steps_now(process: &Process) -> u32 {
     if entry::is_locked() { process.lock().steps() } else { process.steps() }
 }
 
-/// The helper goes in, by the way that the calls of the program take now.
+/// Makes the helper enter the library, with the lock if calls take it.
 fn enter(process: &Process) -> Option<HelperAccess<'_>> {
     if entry::is_locked() {
         return process.help_with_lock();
     }
     let help = process.help()?;
-    // The way may have been changed until the helper was inside; since then it cannot be.
+    // Calls may have begun to take the lock before the helper was inside. From then on this cannot
+    // change.
     (!entry::is_locked()).then_some(help)
 }
 
-/// What the helper knows of questions, and of how long its program has been away.
+/// The helper's state for requests of the launcher, and for how long the program has been away.
 struct AskedHelper {
     slot: Arc<AnswerSlot>,
     looked: Instant,
-    /// How many steps the program had made when that changed last, and when this was seen.
+    /// The program's number of steps when it was read last. `since` is when it changed last.
     steps: u32,
     since: Instant,
-    /// The last question that was answered.
+    /// The last request that was answered.
     answered: u64,
 }
 
-/// So often the helper looks whether there is a question.
+/// The interval at which the helper checks for a request.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// So long, and so often, the helper tries to meet a program outside that goes in and out.
+/// How long the helper tries to find the program outside of the library. `TRY_EVERY` is the
+/// interval between tries.
 const TRIES_LAST: Duration = Duration::from_millis(20);
 const TRY_EVERY: Duration = Duration::from_micros(100);
 
-/// A program that has made no step for so long is away; else it goes in and out.
+/// A program that has made no step for this long is away from the library; otherwise it enters and
+/// leaves it.
 const AWAY: Duration = Duration::from_millis(20);
 
 impl AskedHelper {
@@ -212,7 +219,8 @@ impl AskedHelper {
         Self { slot, looked: now, steps: 0, since: now, answered }
     }
 
-    /// The question that is to be answered, and with what; the program has made so many steps.
+    /// Returns the request that must be answered, and the answer; `steps` is the program's number
+    /// of steps.
     fn look(&mut self, steps: u32) -> Option<(u64, Outside)> {
         let now = Instant::now();
         if steps != self.steps {

@@ -1,12 +1,16 @@
-//! The shared library `libmpi_abi.so.1`: the C interface of the MPI 5.0 standard; compiled for
-//! another dialect (`dialect`), the library of that name for programs that were built for it.
+//! The shared library `libmpi_abi.so.1`: the C interface of the MPI 5.0 standard. Compiled for
+//! another dialect (`dialect`), it is the library for programs that were built for that dialect.
 //!
-//! From the outside inwards: `generated` holds an item for each exported function, made from the
-//! tables in `abi/`, which says what is checked of each argument (`arguments`) and becomes code by
-//! a macro (`entry::items`); handles become objects (`handles`); `calls` holds one short function
-//! per call, which hands over to the crates `mpi` and `datatype`; what fails becomes an error code
-//! and goes to an error handler (`report`). There is no logic of MPI here, and nothing in here
-//! calls an exported symbol: tools that stand before the library see the program's calls only.
+//! From the outside inwards:
+//! - `generated` contains an item for each exported function, generated from the tables in `abi/`.
+//!   The item specifies how each argument is checked (`arguments`), and a macro turns it into code
+//!   (`entry::items`).
+//! - `handles` maps handles to objects.
+//! - `calls` contains one short function per call, which calls the crates `mpi` and `datatype`.
+//! - `report` converts failures to error codes and calls error handlers.
+//!
+//! There is no MPI logic here. Nothing here calls an exported symbol, so interposed tools see the
+//! calls of the program only.
 
 mod arguments;
 mod c;

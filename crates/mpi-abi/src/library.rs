@@ -1,4 +1,4 @@
-//! Everything that the library knows, in one place.
+//! The state of the library, in one place.
 
 pub mod fortran_facts;
 pub mod packed_message;
@@ -37,28 +37,28 @@ use packed_message::PackedMessage;
 use program_window::ProgramWindow;
 use standard_values::StandardValues;
 
-/// A message that a matched probe took, and the communicator it came in.
+/// A message that a matched probe received, and its communicator.
 pub type KeptMessage = (mpi::MatchedMessage, c::Comm);
 
 /// The state of the library in this process.
 pub struct LibraryState {
-    /// What MPI is to this process.
+    /// The state of MPI in this process.
     pub process: Process,
-    /// What was wrong with the last calls that failed.
+    /// The messages of the last calls that failed.
     pub messages: Messages,
-    /// Error classes, codes and strings of the program.
+    /// Error classes, codes and strings that the program added.
     pub added_errors: AddedErrors,
-    /// Attribute keys of the program.
+    /// Attribute keys that the program created.
     pub keyvals: Keyvals,
-    /// The objects that are there from the beginning.
+    /// The predefined objects.
     pub predefined: PredefinedObjects,
     /// The thread that initialized MPI.
     pub main_thread: OnceLock<ThreadId>,
     pub communicators: Table<c::Comm, Rc<Communicator>>,
-    /// Those of them that were used last.
+    /// The communicators that were used most recently.
     pub recent_communicators: RecentCommunicators,
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
-    /// What the program hung on datatypes, predefined ones included.
+    /// Names and attributes that the program set on datatypes, including predefined ones.
     pub type_notes: RefCell<HashMap<c::Datatype, Rc<TypeNotes>>>,
     /// The handles of Fortran's parameterized datatypes, by kind, precision and range.
     pub fortran_types: RefCell<HashMap<FortranKind, c::Datatype>>,
@@ -71,82 +71,84 @@ pub struct LibraryState {
     pub requests: RequestTable,
     pub windows: Table<c::Win, Rc<ProgramWindow>>,
     pub files: Table<c::File, Rc<files::File>>,
-    /// What all files share.
+    /// The state that all files share.
     pub file_works: files::FileWorks,
-    /// Representations of data that the program registered.
+    /// Data representations that the program registered.
     pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
-    /// Messages that matched probes took.
+    /// Messages that matched probes received.
     pub messages_taken: Table<c::Message, KeptMessage>,
-    /// Packed messages of the native interface that are open.
+    /// Open packed messages of the native interface.
     pub packed_messages: Table<c::PackedMessage, PackedMessage>,
     pub sessions: Table<c::Session, Rc<Session>>,
-    /// Values of the attributes that the standard defines.
+    /// The values of the attributes that the standard defines.
     pub standard_values: StandardValues,
-    /// Places of the program, for profiles.
+    /// Call sites in the program, for profiles.
     pub call_sites: CallSites,
-    /// What Fortran bindings told.
+    /// Facts that the Fortran bindings passed to the library.
     pub fortran: FortranFacts,
-    /// What is known for finding mistakes of the program, if that is wanted.
+    /// The state of the checks for mistakes of the program, if they are enabled.
     pub checks: cell::OnceCell<Rc<Checks>>,
-    /// The tools interface; any thread may use it at any time.
+    /// The tools interface, which any thread may use at any time.
     pub tools: Tools,
 }
 
 /// A parameterized datatype of Fortran: real, complex or integer; precision; range.
 pub type FortranKind = (u8, Option<i32>, Option<i32>);
 
-/// An error handler of the program, and how many times its handle was given out.
+/// An error handler of the program, and how many handles of it the program holds.
 #[derive(Debug)]
 pub struct CountedHandler {
     pub handler: Rc<ErrorHandler>,
     pub handles: u32,
 }
 
-/// Name and attributes of a datatype: they belong to the handle, not to the shared datatype.
+/// The name and the attributes of a datatype. They belong to the handle, not to the shared
+/// datatype.
 #[derive(Debug, Default)]
 pub struct TypeNotes {
-    /// The name that the program gave.
+    /// The name that the program set.
     pub name: RefCell<Option<Box<[u8]>>>,
-    /// What the program cached.
+    /// The attributes that the program set.
     pub attributes: mpi::attribute::Attributes,
 }
 
-/// A library that all threads can reach.
+/// The library, in a form that all threads can reach.
 struct SharedLibrary(LibraryState);
 
 // SAFETY: one thread at a time uses the library:
-// - Below MPI_THREAD_MULTIPLE the program promises it (MPI 5.0, section 11.6), and calls that it
+// - Below MPI_THREAD_MULTIPLE the program guarantees it (MPI 5.0, section 11.6), and calls that it
 //   may make from any thread at any time are answered without touching the library.
 // - At MPI_THREAD_MULTIPLE, before MPI_Init and after MPI_Finalize each call holds the lock of the
-//   process (`crate::entry`) from its first look at the library to its last; it is given up only
-//   inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the library.
-// - What calls of the tools interface use without that is safe to share by itself:
+//   process (`crate::entry`) from its first access to the library to its last. The lock is released
+//   only inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the
+//   library.
+// - What calls of the tools interface use without the lock is safe to share by itself:
 //   `LibraryState::tools`, and the instruments and the configuration of the process.
 unsafe impl Send for SharedLibrary {}
-// SAFETY: as above.
+// SAFETY: one thread at a time uses the library, for the reasons given for `Send`.
 unsafe impl Sync for SharedLibrary {}
 
-/// Not the standard library's cell: checkers of threads do not see what that synchronizes.
+/// This is not the standard library's cell, whose synchronization thread checkers do not see.
 static LIBRARY: OnceCell<SharedLibrary> = OnceCell::new();
 
-/// The library; it comes to be with the first call of any function.
+/// Returns the library, which the first call of any function creates.
 #[inline]
 pub fn library() -> &'static LibraryState {
     &LIBRARY.get_or_init(|| SharedLibrary(LibraryState::new())).0
 }
 
-/// The same where it is known to be there.
+/// Returns the library, which must exist.
 ///
 /// # Safety
 /// [`library`] was called before.
 #[inline(always)]
 pub unsafe fn known_library() -> &'static LibraryState {
-    // SAFETY: that made it, as the caller says.
+    // SAFETY: the caller guarantees that `library` was called, which creates the library.
     &unsafe { LIBRARY.get_unchecked() }.0
 }
 
 impl LibraryState {
-    /// The error handler with this handle, if there is one.
+    /// Returns the error handler with this handle, if there is one.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {
         if let Some(handler) = self.predefined.error_handler(handle) {
             return Some(Rc::clone(handler));

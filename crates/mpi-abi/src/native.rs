@@ -1,6 +1,5 @@
 //! The native interface (`include/combray.h`): packed messages, and tagged messages of several
-//! segments, beside MPI in the same process. Its errors are the codes of MPI and go to no error
-//! handler.
+//! segments, beside MPI in one process. Its errors are MPI error codes and go to no error handler.
 
 mod entries;
 mod places;
@@ -35,7 +34,7 @@ pub struct PackedSegment {
 const EXPRESS: c_int = 1;
 const CHEAPER: c_int = 2;
 
-/// The handle of no packed message.
+/// The null handle of packed messages.
 const MESSAGE_NULL: c::PackedMessage = c::PackedMessage(0);
 
 fn begin(
@@ -183,7 +182,7 @@ fn irecv(
     Ok(())
 }
 
-/// Writes the text of a code.
+/// Writes the text of an error code.
 fn error_string(call: &Call, code: c_int, buffer: OutText) -> CallOutcome<()> {
     let text = text_of(call.library, code).ok_or_else(|| {
         Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
@@ -192,7 +191,7 @@ fn error_string(call: &Call, code: c_int, buffer: OutText) -> CallOutcome<()> {
     Ok(())
 }
 
-/// The message of a handle that sends.
+/// Returns the packed message of a handle, which must be a message to send.
 fn packing(call: &Call, handle: c::PackedMessage) -> CallOutcome<(Rc<PackedSend>, Comm)> {
     match call.library.packed_messages.get(handle) {
         Some(PackedMessage::Packing(packing, communicator)) => Ok((packing, communicator)),
@@ -205,7 +204,7 @@ fn packing(call: &Call, handle: c::PackedMessage) -> CallOutcome<(Rc<PackedSend>
     }
 }
 
-/// The message of a handle that receives.
+/// Returns the packed message of a handle, which must be a message to receive.
 fn unpacking(call: &Call, handle: c::PackedMessage) -> CallOutcome<(Rc<PackedReceive>, Comm)> {
     match call.library.packed_messages.get(handle) {
         Some(PackedMessage::Unpacking(unpacking, communicator)) => Ok((unpacking, communicator)),
@@ -238,7 +237,7 @@ fn check_bytes(position: usize, bytes: usize) -> CallOutcome<()> {
 }
 
 impl Call {
-    /// How a segment is packed or unpacked.
+    /// Returns how a segment is packed or unpacked.
     fn mode(&self, position: usize, mode: c_int) -> CallOutcome<Delivery> {
         match mode {
             EXPRESS => Ok(Delivery::Express),
@@ -250,7 +249,7 @@ impl Call {
         }
     }
 
-    /// A segment: address and length.
+    /// Returns the buffer of a segment, given by address and length.
     ///
     /// # Safety
     /// The bytes lie in memory that the message may use until it has ended.
@@ -268,15 +267,15 @@ impl Call {
             let detail = format!("is a null pointer, but the segment has {bytes} bytes");
             return Err(Failure::argument(position, ErrorClass::Buffer, detail));
         }
-        // SAFETY: the caller vouches for the bytes.
+        // SAFETY: the caller guarantees that the bytes may be used.
         Ok(unsafe { Buffer::contiguous(address.cast_mut().cast(), bytes) })
     }
 
-    /// The bytes of several segments: list and length.
+    /// Returns the buffer of several segments, given by list and length.
     ///
     /// # Safety
-    /// Unless null, `segments` leads to so many segments, which stay as they are during the call;
-    /// and their bytes lie in memory that the message may use until it has ended.
+    /// Unless null, `segments` points to `count` segments, which do not change during the call.
+    /// Their bytes lie in memory that the message may use until it has ended.
     unsafe fn segments(
         &self,
         position: usize,
@@ -290,7 +289,7 @@ impl Call {
         if segments.is_null() {
             return Err(null(position));
         }
-        // SAFETY: the caller vouches for so many segments.
+        // SAFETY: the caller guarantees that there are `count` segments.
         let listed = unsafe { std::slice::from_raw_parts(segments, count) };
         let mut runs = Vec::with_capacity(count);
         let mut total = 0_usize;
@@ -310,7 +309,7 @@ impl Call {
             }
             runs.push((address.cast(), bytes));
         }
-        // SAFETY: the caller vouches for the bytes.
+        // SAFETY: the caller guarantees that the bytes may be used.
         Ok(unsafe { Buffer::gathered(&runs) })
     }
 }

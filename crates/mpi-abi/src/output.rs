@@ -1,15 +1,16 @@
-//! What people read: the lines of the program, messages on the error output, and where they come
-//! from.
+//! Output for users: the lines of the program, messages on standard error, and the host that they
+//! come from.
 
 use base::variables;
 
-/// One of these variables is there where a launcher started the process: ours, or another one that
-/// speaks PMI or PMIx.
+/// Variables of launchers. One of them is set if a launcher started the process: Combray's own, or
+/// another one that supports PMI or PMIx.
 const OF_LAUNCHERS: [&str; 4] = [variables::RANK, "PMI_RANK", "PMI_PORT", "PMIX_RANK"];
 
-/// Under a launcher the lines of the program go to a pipe, where the C library keeps some KiB of
-/// them, which are lost when the job is ended. The loader calls this before `main`, so that what
-/// the program itself chooses holds.
+/// Makes the C library write whole lines to standard output, if a launcher started the process.
+/// Under a launcher standard output is a pipe, for which the C library buffers some KiB, and these
+/// are lost when the job is killed. The loader calls this function before `main`, so that a choice
+/// of the program itself takes precedence.
 extern "C" fn write_whole_lines() {
     if OF_LAUNCHERS.iter().any(|name| sys::environment::value(name).is_some()) {
         sys::standard_output::write_whole_lines();
@@ -21,13 +22,14 @@ extern "C" fn write_whole_lines() {
 #[used]
 static AT_LOAD: extern "C" fn() = write_whole_lines;
 
-/// Writes a line to the error output, at once: this process or its job may end any moment.
+/// Writes a line to standard error without buffering, because this process or its job may end at
+/// any moment.
 pub fn say(message: &str) {
     let line = format!("combray: {message}\n");
     eprint!("{line}");
 }
 
-/// The name of this machine.
+/// Returns the name of this host.
 pub fn host_name() -> String {
     let name = sys::process::host_name();
     if name.is_empty() { "localhost".to_owned() } else { name }

@@ -1,4 +1,4 @@
-//! The objects that are there from the beginning, by handle.
+//! The predefined objects, by handle.
 
 use std::rc::Rc;
 
@@ -14,7 +14,8 @@ use crate::generated::constants::{
     MPI_LASTUSEDCODE, MPI_TAG_UB, MPI_WIN_BASE, MPI_WIN_MODEL,
 };
 
-/// The first number for keyvals of the program; those of the standard are below, or far above.
+/// The first number for keyvals of the program. The keyvals of the standard are below, or far
+/// above.
 pub const FIRST_KEYVAL: i32 = 1024;
 
 const _: () = {
@@ -26,24 +27,25 @@ const _: () = {
     }
 };
 
-/// Predefined objects, found by the value of their handle.
+/// The predefined objects, found by the values of their handles.
 pub struct PredefinedObjects {
     types: [Option<datatype::Predefined>; TYPES],
-    /// Bytes of one element, for datatypes whose elements follow each other without gaps; else 0.
+    /// The bytes of one element, for datatypes whose elements follow each other without gaps; 0 for
+    /// others.
     sizes: [u8; TYPES],
     operations: [Option<Operation>; OPERATIONS],
     error_handlers: [(c::Errhandler, Rc<ErrorHandler>); 3],
-    /// The group without processes.
+    /// The empty group.
     pub empty_group: Rc<Group>,
 }
 
 impl PredefinedObjects {
-    /// All of them.
+    /// Creates all predefined objects.
     pub fn new() -> Self {
         let mut types = [None; TYPES];
         let mut sizes = [0; TYPES];
         for &named in datatype::Predefined::ALL {
-            // Not every dialect has them all.
+            // Some dialects lack some of the datatypes.
             let Some(handle) = find_handle(named.name()) else { continue };
             let index = type_index(handle);
             types[index] = Some(named);
@@ -64,33 +66,33 @@ impl PredefinedObjects {
         Self { types, sizes, operations, error_handlers, empty_group: Group::empty() }
     }
 
-    /// The bytes of one element, if elements of this predefined datatype follow each other without
-    /// gaps; 0 for all other handles.
+    /// Returns the bytes of one element, if elements of this predefined datatype follow each other
+    /// without gaps; 0 for all other handles.
     #[inline(always)]
     pub fn contiguous_size(&self, handle: c::Datatype) -> usize {
         let index = type_index(handle);
         if index < TYPES { self.sizes[index].into() } else { 0 }
     }
 
-    /// The predefined datatype with this handle.
+    /// Returns the predefined datatype with this handle.
     #[inline]
     pub fn named(&self, handle: c::Datatype) -> Option<datatype::Predefined> {
         *self.types.get(type_index(handle))?
     }
 
-    /// The predefined operation with this handle.
+    /// Returns the predefined operation with this handle.
     #[inline]
     pub fn operation(&self, handle: c::Op) -> Option<&Operation> {
         self.operations.get(operation_index(handle))?.as_ref()
     }
 
-    /// The handle of a predefined operation.
+    /// Returns the predefined error handler with this handle.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<&Rc<ErrorHandler>> {
         self.error_handlers.iter().find(|(own, _)| *own == handle).map(|(_, handler)| handler)
     }
 }
 
-/// The handle of the predefined error handler that does the same, if there is one.
+/// Returns the handle of the predefined error handler that `handler` is, if it is predefined.
 pub fn handle_of_error_handler(handler: &ErrorHandler) -> Option<c::Errhandler> {
     match handler {
         ErrorHandler::Fatal => Some(MPI_ERRORS_ARE_FATAL),
@@ -100,7 +102,7 @@ pub fn handle_of_error_handler(handler: &ErrorHandler) -> Option<c::Errhandler> 
     }
 }
 
-/// The handle of a datatype that the program has from this library.
+/// Returns the handle of a predefined datatype that the program can have from this library.
 pub fn handle_of_type(named: datatype::Predefined) -> c::Datatype {
     handle_of(named.name())
 }

@@ -1,4 +1,4 @@
-//! From a failure to an error code, by way of the error handler (section 9.3 of the standard).
+//! Converts failures to error codes, and calls error handlers (section 9.3 of the standard).
 
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -22,11 +22,11 @@ use crate::handles;
 use crate::library::LibraryState;
 use crate::output::{host_name, say};
 
-/// Whose error handler hears of the errors of a call.
+/// The object whose error handler is called for errors of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandlerOwner {
-    /// Nobody was named: that of `MPI_COMM_SELF` does, or that of `MPI_COMM_WORLD` where the
-    /// program has set only the latter, as programs did before MPI 4.
+    /// No object is named. The error handler of `MPI_COMM_SELF` is called, or the one of
+    /// `MPI_COMM_WORLD` if the program has set only the latter, as programs did before MPI 4.
     Unnamed,
     /// A communicator.
     Communicator(Comm),
@@ -34,14 +34,15 @@ pub enum HandlerOwner {
     Window(Win),
     /// A session.
     Session(Session),
-    /// A file; `MPI_FILE_NULL` is none in particular.
+    /// A file; `MPI_FILE_NULL` stands for no particular file.
     File(File),
-    /// Nobody yet: the handler of the communicator or session that is being made.
+    /// No object exists yet: the handler of the communicator or session that is being created is
+    /// called.
     New(HandleKind, Errhandler),
 }
 
 impl HandlerOwner {
-    /// How the program names it.
+    /// Returns the value of the object's handle.
     fn handle(self) -> usize {
         match self {
             HandlerOwner::Unnamed => MPI_COMM_SELF.raw(),
@@ -64,7 +65,7 @@ impl HandlerOwner {
         }
     }
 
-    /// Its error handler; none if it was freed meanwhile.
+    /// Returns the error handler of the object; `None` if the object was freed meanwhile.
     fn handler(self, library: &LibraryState) -> Option<Rc<ErrorHandler>> {
         match self {
             HandlerOwner::Unnamed if is_finalized() => None,
@@ -95,7 +96,8 @@ impl HandlerOwner {
 }
 
 impl HandlerOwner {
-    /// Itself, or who hears of what names nobody.
+    /// Returns `self`, or `MPI_COMM_WORLD` if no object is named and the program has set an error
+    /// handler only there.
     fn if_named(self, library: &LibraryState) -> Self {
         let is_set = |communicator: Option<&Rc<Communicator>>| {
             communicator.is_some_and(|found| found.is_error_handler_set())
@@ -108,7 +110,7 @@ impl HandlerOwner {
         self
     }
 
-    /// The processes that take part in it; none: this one alone.
+    /// Returns the processes that share the object; `None` for this process alone.
     fn group(self, library: &LibraryState) -> Option<Rc<Group>> {
         match self {
             HandlerOwner::Communicator(MPI_COMM_WORLD) => {
@@ -123,14 +125,14 @@ impl HandlerOwner {
             HandlerOwner::File(handle) => {
                 library.files.get(handle).map(|found| Rc::clone(found.group()))
             }
-            // This process alone.
+            // These belong to this process alone.
             HandlerOwner::Unnamed | HandlerOwner::Session(_) | HandlerOwner::New(..) => None,
         }
     }
 }
 
-/// Makes an error code of a failure and passes it to the error handler; returns the code that the
-/// handler leaves, which is the one that the call returns (section 9.3.1).
+/// Converts a failure to an error code and calls the error handler. Returns the code that the
+/// handler leaves, which the call must return (section 9.3.1).
 #[cold]
 #[inline(never)]
 pub fn fail(call: &Call, failure: Failure) -> c_int {
@@ -147,7 +149,7 @@ pub fn fail(call: &Call, failure: Failure) -> c_int {
     left
 }
 
-/// Passes a failure to the error handler before the call ends; returns the code that the handler
+/// Calls the error handler for a failure before the call ends. Returns the code that the handler
 /// leaves.
 #[cold]
 pub fn handle(call: &Call, failure: Failure) -> c_int {
@@ -155,8 +157,8 @@ pub fn handle(call: &Call, failure: Failure) -> c_int {
     raise(call, call.handler_owner(), code, Some(&text))
 }
 
-/// The program hears of an error by the code that the call returns, and may not look at it: whoever
-/// asks later why nothing goes on is told.
+/// Records an error code that a call returns to the program. The program may ignore it, so the
+/// record is reported when the launcher asks later why the program makes no progress.
 fn note_returned(call: &Call, code: c_int, text: Option<&str>) {
     let library = call.library;
     let process = &library.process;
@@ -180,17 +182,17 @@ fn note_returned(call: &Call, code: c_int, text: Option<&str>) {
     });
 }
 
-/// So many letters of what was wrong are kept.
+/// The largest number of characters of an error's text that are recorded.
 const DETAIL_MAX: usize = 200;
 
-/// The error code of a failure, with the message that names call, argument and value.
+/// Returns the error code of a failure, whose message names call, argument and value.
 #[cold]
 pub fn code_of(call: &Call, failure: Failure) -> c_int {
     describe_failure(call, failure.reason()).0
 }
 
-/// The error code of a failure and the message: codes that a function of the program returned stay
-/// as they are, and have no message of their own.
+/// Returns the error code of a failure and the message. A code that a function of the program
+/// returned does not change, and has no message of its own.
 fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
     let name = call.entry.name;
     let (error, text) = match reason {
@@ -217,14 +219,15 @@ fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
     (code, text)
 }
 
-/// The message of an error code, for people.
+/// Returns the message of an error code as a string.
 fn text_of_code(library: &LibraryState, code: c_int) -> String {
     let text = text_of(library, code).unwrap_or_else(|| Rc::from(&b"no error code of MPI"[..]));
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Where the job does not go on without processes that fail, those that are gone were ended by
-/// `MPI_Abort` or `MPI_ERRORS_ABORT`: for that the standard has a class (section 9.4).
+/// Returns the class that is reported instead of `class`. If the job does not continue after failed
+/// processes, the missing processes were ended by `MPI_Abort` or `MPI_ERRORS_ABORT`, and the
+/// standard has a class for that (section 9.4).
 fn class_told(library: &LibraryState, class: ErrorClass) -> ErrorClass {
     match class {
         ErrorClass::ProcFailed if !library.process.configuration().keeps_going() => {
@@ -234,14 +237,14 @@ fn class_told(library: &LibraryState, class: ErrorClass) -> ErrorClass {
     }
 }
 
-/// A subject and what is said of it: "is 7, but…" continues the sentence, others stand apart.
+/// Joins a subject and its description: "is 7, but…" continues the sentence, others follow a colon.
 fn said_of(subject: &str, detail: &str) -> String {
     let continues = ["is ", "was ", "has ", "points "].iter().any(|verb| detail.starts_with(verb));
     format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
 /// Passes an error code to an error handler, and returns the code that the handler leaves. `text`
-/// is what the person is told where the handler ends the process, if the code does not say it.
+/// is printed if the handler ends the process and the code has no such text.
 pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, text: Option<&str>) -> c_int {
     let library = call.library;
     let found = |owner: HandlerOwner| {
@@ -266,7 +269,7 @@ pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, text: Option
     }
 }
 
-/// Lets the initial error handler have an error, before initialization and after the end.
+/// Calls the initial error handler, before initialization and after the end.
 fn raise_initially(call: &Call, code: c_int, text: Option<&str>) -> c_int {
     let process = &call.library.process;
     match *process.initial_error_handler() {
@@ -285,7 +288,8 @@ fn raise_initially(call: &Call, code: c_int, text: Option<&str>) -> c_int {
     }
 }
 
-/// The text of an error code, at most as long as the interface allows; none if it is no code.
+/// Returns the text of an error code, at most as long as the interface allows; `None` if it is not
+/// an error code.
 pub fn text_of(library: &LibraryState, code: c_int) -> Option<Rc<[u8]>> {
     let text = match library.messages.message(code) {
         Some(message) => Rc::from(message.as_bytes()),
@@ -310,18 +314,18 @@ fn end_job(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> ! {
     call.library.process.abort(exit_code(code), &ending(call, code, text, reason))
 }
 
-/// The exit code of a process that an error ends.
+/// Returns the exit code of a process that an error ends.
 fn exit_code(code: c_int) -> i32 {
     let class = class_of(code);
     if (1..256).contains(&class) { class } else { 1 }
 }
 
-/// What the person is told of an error that ends the process.
+/// Returns the text that is printed about an error that ends the process.
 fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String {
     let library = call.library;
     let text = text.map_or_else(|| text_of_code(library, code), str::to_owned);
     let text = text.trim_end_matches('.').to_owned();
-    // The name of the class, which programs compare with, where the text does not say it.
+    // The name of the class is added if the text lacks it, because programs compare with it.
     let class = text_of_class(class_of(code)).and_then(|told| told.split(':').next());
     let class = class.filter(|name| !text.contains(name)).map(|name| format!(" ({name})"));
     let text = text + &class.unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Request handles.
 //!
-//! Most requests are sends and receives, and most sends are over when their call returns. These
-//! need no place in a table: a send that is over has one and the same handle, and the handle of
-//! another transfer is its name in the engine. All other requests stand in a table.
+//! Most requests are sends and receives, and most sends are complete when their call returns. These
+//! need no slot in a table. All sends that are complete share one handle, and the handle of any
+//! other transfer is its name in the engine. All other requests are in a table.
 
 #[cfg_attr(not(dialect = "mpich"), path = "requests/wide.rs")]
 #[cfg_attr(dialect = "mpich", path = "requests/narrow.rs")]
@@ -27,24 +27,24 @@ pub struct RequestTable {
     notes: TransferNotes,
 }
 
-/// What the value of a handle alone tells.
+/// What the value of a handle alone shows.
 pub enum RequestName {
-    /// An operation that was over when its call returned.
+    /// An operation that was complete when its call returned.
     Done,
-    /// A transfer, which may be gone.
+    /// A transfer, which may have ended already.
     Transfer(EngineTransfer),
-    /// What the table has, if it has it.
+    /// A handle of the table, which may have no request for it.
     Kept,
 }
 
 impl RequestTable {
-    /// Adds a request that has no name of its own; its handle.
+    /// Adds a request that has no name of its own, and returns its handle.
     #[inline]
     pub fn insert(&self, pending: PendingRequest) -> Request {
         self.table.insert(pending)
     }
 
-    /// The handle of an operation that was begun on a communicator.
+    /// Returns the handle of an operation that was started on a communicator.
     #[inline(always)]
     pub fn hand_out(&self, communicator: Comm, work: mpi::Request) -> Request {
         let handle = match work {
@@ -55,7 +55,7 @@ impl RequestTable {
             },
             _ => return self.insert_work(communicator, work),
         };
-        // Neither has anything to give back.
+        // Neither variant needs to be dropped.
         std::mem::forget(work);
         handle
     }
@@ -66,19 +66,19 @@ impl RequestTable {
         self.insert(PendingRequest { handler_owner, work: Pending::One(work) })
     }
 
-    /// Whose error handler hears of errors of a transfer.
+    /// Returns the object whose error handler is called for errors of a transfer.
     pub fn handler_owner(&self, transfer: EngineTransfer) -> HandlerOwner {
         let noted = self.notes.communicator(transfer);
         noted.map_or(HandlerOwner::Unnamed, HandlerOwner::Communicator)
     }
 
-    /// What a handle names.
+    /// Returns what a handle names.
     #[inline(always)]
     pub fn named(&self, handle: Request) -> RequestName {
         self.notes.named(handle)
     }
 
-    /// What `look` finds in a request of the table; `None` if the handle names none.
+    /// Returns what `look` returns for a request of the table; `None` if the handle names none.
     #[inline]
     pub fn with<R>(
         &self,
@@ -88,13 +88,13 @@ impl RequestTable {
         self.table.with(handle, look)
     }
 
-    /// As [`Table::scan`], for requests of the table.
+    /// Like [`Table::scan`], for requests of the table.
     #[inline]
     pub fn scan(&self) -> TableScan<'_, Request, PendingRequest> {
         self.table.scan()
     }
 
-    /// As [`Table::settle`], for requests of the table.
+    /// Like [`Table::settle`], for requests of the table.
     #[inline]
     pub fn settle<R>(
         &self,
@@ -104,7 +104,7 @@ impl RequestTable {
         self.table.settle(handle, look)
     }
 
-    /// As [`Table::try_in_place`], for requests of the table.
+    /// Like [`Table::try_in_place`], for requests of the table.
     #[inline]
     pub fn try_in_place<R>(
         &self,
@@ -114,7 +114,7 @@ impl RequestTable {
         self.table.try_in_place(handle, act)
     }
 
-    /// Takes a request out for a while; [`put_back`](Self::put_back) or [`forget`](Self::forget)
+    /// Takes a request out temporarily; [`put_back`](Self::put_back) or [`forget`](Self::forget)
     /// must follow.
     pub fn borrow_out(&self, process: &Process, handle: Request) -> Option<PendingRequest> {
         match self.named(handle) {
@@ -131,26 +131,26 @@ impl RequestTable {
         }
     }
 
-    /// Brings a request back that was taken out.
+    /// Puts back a request that was taken out.
     pub fn put_back(&self, handle: Request, pending: PendingRequest) {
         if let RequestName::Kept = self.named(handle) {
             self.table.put_back(handle, pending);
         }
     }
 
-    /// Frees the place of a request, whether it is there or was taken out.
+    /// Frees the slot of a request, whether the request is in it or was taken out.
     pub fn forget(&self, handle: Request) {
         if let RequestName::Kept = self.named(handle) {
             self.table.forget(handle);
         }
     }
 
-    /// Whether the handle names a request that was taken out for a while.
+    /// Whether the handle names a request that was taken out temporarily.
     pub fn is_away(&self, handle: Request) -> bool {
         self.table.is_away(handle)
     }
 
-    /// The handle as an integer that Fortran can hold.
+    /// Returns the handle as an integer that Fortran can hold.
     pub fn to_int(&self, handle: Request) -> c_int {
         match self.named(handle) {
             RequestName::Transfer(transfer) => self.notes.to_int(transfer),
@@ -159,8 +159,8 @@ impl RequestTable {
         }
     }
 
-    /// The handle that [`to_int`](Self::to_int) made an integer of. An integer that stands for
-    /// nothing becomes a handle that every call refuses.
+    /// Returns the handle that [`to_int`](Self::to_int) converted to `integer`. An integer without
+    /// a meaning becomes a handle that every call refuses.
     pub fn of_int(&self, process: &Process, integer: c_int) -> Request {
         let found = self.notes.of_int(process, integer);
         found.unwrap_or_else(|| self.table.of_int(integer))

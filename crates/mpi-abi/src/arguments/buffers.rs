@@ -1,4 +1,4 @@
-//! The memory of messages.
+//! The buffers of messages, given by address, count and datatype.
 
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
@@ -16,35 +16,36 @@ use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_IN_PLACE;
 
-/// Displacements below this are no addresses: on a null buffer they are faults of the program.
+/// A displacement below this value is not an address. On a null buffer it is a mistake of the
+/// program.
 const LOWEST_ADDRESS: isize = 4096;
 
 /// Address, count and datatype of a message, not yet checked.
 ///
-/// Unless what they say is wrong, `count` elements of the datatype lie at the address, in memory
-/// that the operation of the call may use until it is complete: whoever makes one, during `'a`,
-/// vouches for that.
+/// If count and datatype are valid, `count` elements of the datatype lie at the address, in memory
+/// that the operation of the call may use until it is complete. The creator of a value guarantees
+/// this for `'a`.
 #[derive(Clone, Copy, Debug)]
 pub struct ElementsArgument<'a> {
     address: *mut c_void,
     count: i64,
     datatype: c::Datatype,
-    /// The positions of address and datatype among the arguments; the count stands before the
-    /// datatype. Short, so that both are one store of the most frequent calls.
+    /// The positions of address and datatype among the arguments; the count precedes the datatype.
+    /// Both are short, so that frequent calls need one store for them.
     position: u16,
     type_position: u16,
     lent: PhantomData<&'a [u8]>,
 }
 
-/// Elements in several equal blocks, one behind the other: `number` times what [`ElementsArgument`]
-/// says.
+/// Elements in several blocks of equal size, one after the other: `number` blocks, each as
+/// described by [`ElementsArgument`].
 #[derive(Clone, Copy, Debug)]
 pub struct BlocksArgument<'a> {
     elements: ElementsArgument<'a>,
     number: u32,
 }
 
-/// A datatype whose handle is not yet checked, since it may not matter.
+/// A datatype whose handle is not yet checked, because the call may not need it.
 #[derive(Clone, Copy, Debug)]
 pub struct TypeArgument {
     /// The position among the arguments.
@@ -54,22 +55,24 @@ pub struct TypeArgument {
 }
 
 impl Call {
-    /// An integer that the operation of the call reads and changes until it is complete.
+    /// Returns the buffer of an integer that the operation of the call reads and changes until it
+    /// is complete.
     ///
     /// # Safety
-    /// Unless null, an `int` lies there, in memory that the operation may use so long.
+    /// Unless null, `place` points to an `int`, in memory that the operation may use until it is
+    /// complete.
     pub unsafe fn kept_integer(&self, position: usize, place: *mut c_int) -> CallOutcome<Buffer> {
         if place.is_null() {
             return Err(null(position));
         }
-        // SAFETY: not null, so as the caller says.
+        // SAFETY: `place` is not null, so the caller guarantees it.
         Ok(unsafe { Buffer::contiguous(place.cast(), size_of::<c_int>()) })
     }
 
-    /// A message: address, count and datatype.
+    /// Returns the elements of a message, given by address, count and datatype.
     ///
     /// # Safety
-    /// As [`ElementsArgument`] says.
+    /// As for [`ElementsArgument`].
     #[inline(always)]
     pub unsafe fn elements(
         &self,
@@ -79,14 +82,14 @@ impl Call {
         datatype: c::Datatype,
     ) -> CallOutcome<ElementsArgument<'_>> {
         let datatype = TypeArgument { position: position + 2, handle: datatype };
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { ElementsArgument::new(position, address, count, datatype) })
     }
 
-    /// The same, where the argument matters.
+    /// Returns the elements of a message if `matters` is set, and `None` otherwise.
     ///
     /// # Safety
-    /// If it matters, as [`ElementsArgument`] says.
+    /// If `matters` is set, as for [`ElementsArgument`].
     pub unsafe fn elements_if(
         &self,
         position: usize,
@@ -95,28 +98,28 @@ impl Call {
         datatype: c::Datatype,
         matters: bool,
     ) -> CallOutcome<Option<ElementsArgument<'_>>> {
-        // SAFETY: it matters, so as the caller says.
+        // SAFETY: `matters` is set, so the caller guarantees it.
         matters.then(|| unsafe { self.elements(position, address, count, datatype) }).transpose()
     }
 
-    /// One element at an address.
+    /// Returns one element at an address.
     ///
     /// # Safety
-    /// As [`ElementsArgument`] says.
+    /// As for [`ElementsArgument`].
     pub unsafe fn element(
         &self,
         position: usize,
         address: *const c_void,
         datatype: TypeArgument,
     ) -> CallOutcome<ElementsArgument<'_>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { ElementsArgument::new(position, address, 1, datatype) })
     }
 
-    /// The memory of a message: address, count and datatype.
+    /// Returns the buffer of a message, given by address, count and datatype.
     ///
     /// # Safety
-    /// As [`ElementsArgument`] says.
+    /// As for [`ElementsArgument`].
     #[inline]
     pub unsafe fn buffer(
         &self,
@@ -125,14 +128,14 @@ impl Call {
         count: impl Integer,
         datatype: c::Datatype,
     ) -> CallOutcome<Buffer> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.elements(position, address, count, datatype) }?.buffer(self)
     }
 
-    /// Equal blocks: address, and count and datatype of each.
+    /// Returns blocks of equal size, given by their address and the count and datatype of each.
     ///
     /// # Safety
-    /// As [`BlocksArgument`] says.
+    /// As for [`BlocksArgument`].
     #[inline]
     pub unsafe fn blocks(
         &self,
@@ -142,15 +145,15 @@ impl Call {
         datatype: c::Datatype,
         number: u32,
     ) -> CallOutcome<BlocksArgument<'_>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let elements = unsafe { self.elements(position, address, count, datatype) }?;
         Ok(BlocksArgument { elements, number })
     }
 
-    /// The same, where the argument matters.
+    /// Returns blocks of equal size if `matters` is set, and `None` otherwise.
     ///
     /// # Safety
-    /// If it matters, as [`BlocksArgument`] says.
+    /// If `matters` is set, as for [`BlocksArgument`].
     pub unsafe fn blocks_if(
         &self,
         position: usize,
@@ -160,12 +163,12 @@ impl Call {
         matters: bool,
         number: u32,
     ) -> CallOutcome<Option<BlocksArgument<'_>>> {
-        // SAFETY: it matters, so as the caller says.
+        // SAFETY: `matters` is set, so the caller guarantees it.
         let blocks = || unsafe { self.blocks(position, address, count, datatype, number) };
         matters.then(blocks).transpose()
     }
 
-    /// A datatype that the call uses for its data.
+    /// Returns a datatype that the call uses for its data.
     #[inline(always)]
     pub fn used_type(&self, position: usize, handle: c::Datatype) -> CallOutcome<TypeArgument> {
         Ok(TypeArgument { position, handle })
@@ -173,10 +176,10 @@ impl Call {
 }
 
 impl<'a> ElementsArgument<'a> {
-    /// Elements at the argument at `position`; their count stands before the datatype.
+    /// Creates the elements for the argument at `position`; their count precedes the datatype.
     ///
     /// # Safety
-    /// As the type says.
+    /// As for the type.
     #[inline(always)]
     pub unsafe fn new(
         position: usize,
@@ -196,13 +199,13 @@ impl<'a> ElementsArgument<'a> {
         is_in_place(self.address)
     }
 
-    /// Whether the elements are of the datatype with this handle.
+    /// Whether the elements have the datatype with this handle.
     #[inline]
     pub fn is_of(&self, datatype: c::Datatype) -> bool {
         self.datatype == datatype
     }
 
-    /// The count, checked.
+    /// Returns the count, checked.
     ///
     /// # Errors
     /// `Count` if it is negative.
@@ -210,7 +213,7 @@ impl<'a> ElementsArgument<'a> {
         call.count(self.count_position(), self.count)
     }
 
-    /// The datatype, checked and committed.
+    /// Returns the datatype, checked and committed.
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
@@ -223,10 +226,10 @@ impl<'a> ElementsArgument<'a> {
         usize::from(self.type_position) - 1
     }
 
-    /// The elements as a buffer.
+    /// Returns the elements as a buffer.
     ///
     /// # Errors
-    /// `Count`, `Type` or `Buffer`, as the arguments are wrong.
+    /// `Count`, `Type` or `Buffer` if the corresponding argument is wrong.
     #[inline]
     pub fn buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         match self.plain_buffer(call) {
@@ -235,12 +238,12 @@ impl<'a> ElementsArgument<'a> {
         }
     }
 
-    /// The elements as a buffer, if they are of a predefined datatype without gaps and nothing is
-    /// wrong with them.
+    /// Returns the elements as a buffer, if they have a predefined datatype without gaps and all
+    /// arguments are valid.
     #[inline(always)]
     pub fn plain_buffer(&self, call: &Call) -> Option<Buffer> {
         let count = usize::try_from(self.count).ok()?;
-        // SAFETY: as many elements as the type says.
+        // SAFETY: the type guarantees that `count` elements lie there.
         unsafe { plain_buffer_at(call, self.address, count, self.datatype) }
     }
 
@@ -250,18 +253,19 @@ impl<'a> ElementsArgument<'a> {
         let (count, datatype) = self.checked_elements(call)?;
         if let Some(run) = datatype.run(count) {
             let base = self.address.cast::<u8>().wrapping_offset(run.displacement);
-            // SAFETY: the run is the memory of the elements, which lie there as the type says.
+            // SAFETY: the run is the memory of the elements, which the type guarantees.
             return Ok(unsafe { Buffer::contiguous(base, run.length) });
         }
-        // SAFETY: the elements lie there, as the type says.
+        // SAFETY: the type guarantees that the elements lie there.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    /// What `look` finds in the memory of the elements, around the address that the program gave.
-    /// It runs no function of the program: so nobody has to count who uses the datatype.
+    /// Returns what `look` returns for the memory of the elements, around the address that the
+    /// program gave. No function of the program runs meanwhile, so the datatype need not be
+    /// reference-counted.
     ///
     /// # Errors
-    /// As for [`ElementsArgument::buffer`], and those of `look`.
+    /// As for [`ElementsArgument::buffer`], and the errors of `look`.
     pub fn show_memory<R>(
         &self,
         call: &Call,
@@ -288,16 +292,16 @@ impl<'a> ElementsArgument<'a> {
         let Elements { datatype, count } = elements;
         check_address(self.position.into(), self.address, 0, count, datatype)?;
         let (low, high) = datatype.data_bounds(count)?;
-        // SAFETY: the elements lie there, as the type says.
+        // SAFETY: the type guarantees that the elements lie there.
         let memory = unsafe { AddressRange::new(self.address.cast(), low, high) };
         Ok(look(&elements, &memory)?)
     }
 
-    /// As [`ElementsArgument::buffer`], for operations that cut the buffer into elements: its base
-    /// is the address that the program gave.
+    /// Returns the elements as a buffer for operations that divide it into elements: the base of
+    /// the buffer is the address that the program gave.
     ///
     /// # Errors
-    /// As there.
+    /// As for [`ElementsArgument::buffer`].
     #[inline]
     pub fn unshifted_buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         match self.plain_buffer(call) {
@@ -310,19 +314,20 @@ impl<'a> ElementsArgument<'a> {
     #[inline(never)]
     fn any_unshifted_buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
-        // SAFETY: the elements lie there, as the type says.
+        // SAFETY: the type guarantees that the elements lie there.
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    /// The elements, for an operation on a file.
+    /// Returns the elements for an operation on a file.
     ///
     /// # Errors
     /// As for [`ElementsArgument::buffer`].
     pub fn file_data(&self, call: &Call) -> CallOutcome<FileData> {
         let (count, datatype) = self.checked_elements(call)?;
         let buffer = self.buffer(call)?;
-        // SAFETY: the elements may be used until the operation is complete, as the type says, and
-        // the program leaves them alone; `files` lets one thread at a time work on them.
+        // SAFETY: the type guarantees that the elements may be used until the operation is
+        // complete, and the program does not access them meanwhile; `files` lets one thread at a
+        // time work on them.
         let memory = unsafe { LentBuffer::new(buffer) };
         let datatype = datatype.object.into_owned();
         Ok(FileData { memory, address: self.address as usize, datatype, count })
@@ -338,25 +343,25 @@ impl<'a> ElementsArgument<'a> {
 }
 
 impl<'a> BlocksArgument<'a> {
-    /// So many blocks of elements.
+    /// Creates `number` blocks of elements.
     ///
     /// # Safety
-    /// As the type says.
+    /// As for the type.
     pub unsafe fn new(elements: ElementsArgument<'a>, number: u32) -> Self {
         Self { elements, number }
     }
 
-    /// What is in each block.
+    /// Returns the elements of each block.
     pub fn elements(&self) -> &ElementsArgument<'a> {
         &self.elements
     }
 
-    /// How many blocks there are.
+    /// Returns the number of blocks.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// All elements as a buffer, and how many of them each block has.
+    /// Returns all elements as a buffer, their datatype, and the number of elements of each block.
     ///
     /// # Errors
     /// As for [`ElementsArgument::buffer`].
@@ -366,7 +371,7 @@ impl<'a> BlocksArgument<'a> {
         let datatype = elements.checked_type(call)?;
         let total = count.checked_mul(*number as usize);
         if let Some(total) = total {
-            // SAFETY: so many blocks of `count` elements lie there, as the type says.
+            // SAFETY: the type guarantees that `number` blocks of `count` elements lie there.
             let plain = unsafe { plain_buffer_at(call, elements.address, total, datatype.handle) };
             if let Some(buffer) = plain {
                 return Ok((buffer, datatype, count));
@@ -377,14 +382,14 @@ impl<'a> BlocksArgument<'a> {
             Failure::argument(elements.count_position(), ErrorClass::Count, detail)
         })?;
         check_address(elements.position.into(), elements.address, 0, total, &datatype)?;
-        // SAFETY: as above.
+        // SAFETY: the type guarantees that `number` blocks of `count` elements lie there.
         let buffer = unsafe { buffer_at(elements.address, total, &datatype) }?;
         Ok((buffer, datatype, count))
     }
 }
 
 impl TypeArgument {
-    /// The datatype, checked and committed.
+    /// Returns the datatype, checked and committed.
     ///
     /// # Errors
     /// `Type` if it is not a datatype, or not committed.
@@ -419,10 +424,10 @@ pub fn is_in_place(address: *const c_void) -> bool {
     address as usize == MPI_IN_PLACE
 }
 
-/// Whether `count` elements can lie at a displacement, in bytes, from an address.
+/// Checks whether `count` elements can lie at a displacement, in bytes, from an address.
 ///
 /// # Errors
-/// `Buffer` for a null pointer under data, and for the numbers that are no addresses.
+/// `Buffer` for a null pointer with data, and for constants that are not addresses.
 pub fn check_address(
     position: usize,
     address: *const c_void,
@@ -433,8 +438,8 @@ pub fn check_address(
     let bytes = datatype.packed_size(count)?;
     let from_zero = displacement.saturating_add(datatype.true_lower_bound());
     match address as usize {
-        // MPI_BOTTOM is the null pointer: right with displacements, in the datatype or beside it,
-        // that are addresses.
+        // MPI_BOTTOM is the null pointer. It is valid with displacements, in the datatype or beside
+        // it, that are addresses.
         0 if bytes > 0 && from_zero < LOWEST_ADDRESS => {
             let detail = format!("is a null pointer, but {bytes} bytes of data are asked for");
             Err(Failure::argument(position, ErrorClass::Buffer, detail))
@@ -448,14 +453,14 @@ pub fn check_address(
     }
 }
 
-/// Whether an address is one of the numbers that stand for something else.
+/// Whether an address is one of the constants with a special meaning.
 #[inline(always)]
 fn is_number(address: *const c_void) -> bool {
     (address as usize).wrapping_sub(FIRST_NUMBER) <= NUMBERS_AFTER
 }
 
-/// `count` elements at an address, if they are of a predefined datatype without gaps and nothing is
-/// wrong with them.
+/// Returns `count` elements at an address as a buffer, if they have a predefined datatype without
+/// gaps and all arguments are valid.
 ///
 /// # Safety
 /// As for [`buffer_at`].
@@ -470,13 +475,13 @@ pub unsafe fn plain_buffer_at(
     if size == 0 || is_number(address) {
         return None;
     }
-    // Sizes are at most 32, so this overflows only past what has room in memory.
+    // Sizes are at most 32, so this overflows only for buffers that exceed the memory.
     let length = count.checked_mul(size)?;
-    // SAFETY: the elements lie there, as the caller says.
+    // SAFETY: the caller guarantees that the elements lie there.
     Some(unsafe { Buffer::contiguous(address.cast(), length) })
 }
 
-/// `count` elements at an address.
+/// Returns `count` elements at an address as a buffer.
 ///
 /// # Errors
 /// `Count` if they exceed the address space.
@@ -493,7 +498,7 @@ pub unsafe fn buffer_at(
         return Ok(Buffer::empty());
     }
     datatype.data_bounds(count)?;
-    // SAFETY: the elements lie there, as the caller says.
+    // SAFETY: the caller guarantees that the elements lie there.
     Ok(unsafe {
         match datatype.layout(count) {
             None => Buffer::contiguous(address.cast(), length),

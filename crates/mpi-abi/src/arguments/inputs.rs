@@ -1,4 +1,5 @@
-//! What calls read of the program's memory, and the functions of the program that they call.
+//! Arguments that calls read from the program's memory, and functions of the program that they
+//! call.
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -12,53 +13,53 @@ use crate::c::{Handle, Status};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 
-/// A function of the program of type `F`, or one of the numbers that stand for predefined ones:
-/// whoever makes one vouches for that.
+/// A function of the program of type `F`, or one of the constants that stand for predefined
+/// functions. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct Callback<F> {
     address: *const c_void,
     function: PhantomData<F>,
 }
 
-/// A list of handles of the program's.
+/// A list of handles of the program.
 #[derive(Clone, Copy)]
 pub struct HandleList<'a, H>(&'a [Cell<H>]);
 
 impl<'a, H: Handle> HandleList<'a, H> {
-    /// How many there are.
+    /// Returns the number of handles.
     #[inline]
     pub fn len(self) -> usize {
         self.0.len()
     }
 
-    /// One of them.
+    /// Returns the handle at `index`.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer handles.
     #[inline]
     pub fn at(self, index: usize) -> H {
         self.0[index].get().received()
     }
 
-    /// Puts another one in its place, which the standard says that the call does.
+    /// Replaces the handle at `index`, which the standard requires of some calls.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer handles.
     #[inline]
     pub fn set(self, index: usize, handle: H) {
         self.0[index].set(handle.handed());
     }
 
-    /// All of them.
+    /// Returns all handles.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = H> + use<'a, H> {
         self.0.iter().map(|handle| handle.get().received())
     }
 
-    /// Those from one on.
+    /// Returns the handles from `index` on.
     ///
     /// # Panics
-    /// If there are not so many.
+    /// If there are fewer handles.
     #[inline]
     pub fn from(self, index: usize) -> Self {
         Self(&self.0[index..])
@@ -66,66 +67,65 @@ impl<'a, H: Handle> HandleList<'a, H> {
 }
 
 impl<F: Copy> Callback<F> {
-    /// As whoever calls this says.
+    /// Creates a callback.
     ///
     /// # Safety
-    /// Unless null or one of the numbers that the standard names, `address` is that of a function
-    /// of this type.
+    /// Unless null or one of the constants that the standard defines, `address` is that of a
+    /// function of type `F`.
     pub unsafe fn new(address: *const c_void) -> Self {
         const { assert!(size_of::<F>() == size_of::<*const c_void>(), "F is a pointer to a function") };
         Self { address, function: PhantomData }
     }
 
-    /// The pointer as a number.
+    /// Returns the pointer as a number.
     pub fn number(&self) -> usize {
         self.address as usize
     }
 
-    /// The function; none for a null pointer.
+    /// Returns the function; `None` for a null pointer.
     pub fn function(&self) -> Option<F> {
-        // SAFETY: `F` is a pointer to a function, of the same size and not null; what lies at an
-        // address that stands for a predefined function, whoever calls it must know.
+        // SAFETY: `F` is a pointer to a function, of the size of the address, which is not null. A
+        // caller of the function must check for addresses that stand for predefined functions.
         (!self.address.is_null()).then(|| unsafe { std::mem::transmute_copy(&self.address) })
     }
 }
 
 impl Call {
-    /// A function of the program.
+    /// Returns a function of the program.
     ///
     /// # Safety
-    /// As [`Callback`] says.
+    /// As for [`Callback`].
     pub unsafe fn callback<F: Copy>(
         &self,
         _position: usize,
         function: *const c_void,
     ) -> CallOutcome<Callback<F>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { Callback::new(function) })
     }
 
-    /// An address that the call does not follow.
+    /// Returns an address that the call does not dereference.
     pub fn address(&self, _position: usize, address: *const c_void) -> CallOutcome<usize> {
         Ok(address as usize)
     }
 
-    /// A string of the program.
+    /// Returns a string of the program.
     ///
     /// # Safety
-    /// Unless null, `text` points to a string that ends with a zero byte and stays as it is during
+    /// Unless null, `text` points to a string that ends with a zero byte and does not change during
     /// the call.
     pub unsafe fn text(&self, position: usize, text: *const c_char) -> CallOutcome<&[u8]> {
         if text.is_null() {
             return Err(null(position));
         }
-        // SAFETY: not null, so as the caller says.
+        // SAFETY: `text` is not null, so the caller guarantees it.
         Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
     }
 
-    /// The words of a command line: how many, and they.
+    /// Returns the words of a command line, given by their number and an array.
     ///
     /// # Safety
-    /// Unless null, `first` leads to so many pointers, each null or to a string as for
-    /// [`Call::text`].
+    /// Unless null, `first` points to `count` pointers, each null or as for [`Call::text`].
     pub unsafe fn words(
         &self,
         _position: usize,
@@ -134,31 +134,31 @@ impl Call {
     ) -> CallOutcome<Vec<String>> {
         let count = if first.is_null() { 0 } else { count.room() };
         let word = |index| {
-            // SAFETY: not null, so there are so many pointers.
+            // SAFETY: `first` is not null, so there are `count` pointers.
             let word: *const c_char = unsafe { *first.add(index) };
-            // SAFETY: not null, so it points to a string.
+            // SAFETY: `word` is not null, so it points to a string.
             let text = (!word.is_null()).then(|| unsafe { CStr::from_ptr(word) });
             text.map(|text| text.to_string_lossy().into_owned())
         };
         Ok((0..count).map_while(word).collect())
     }
 
-    /// A status to read.
+    /// Returns a status to read.
     ///
     /// # Safety
-    /// Unless null, `status` points to a status that stays as it is during the call.
+    /// Unless null, `status` points to a status that does not change during the call.
     pub unsafe fn status(&self, position: usize, status: *const Status) -> CallOutcome<&Status> {
-        // SAFETY: null or as the caller says.
+        // SAFETY: null, or the caller guarantees it.
         unsafe { status.as_ref() }.ok_or_else(|| null(position))
     }
 
-    /// A list of triplets.
+    /// Returns a list of values, such as the triplets of groups.
     ///
     /// # Errors
     /// `Arg` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, `first` leads to so many, which stay as they are during the call.
+    /// Unless null, `first` points to `count` values, which do not change during the call.
     pub unsafe fn list<T: Copy>(
         &self,
         position: usize,
@@ -168,19 +168,19 @@ impl Call {
         match (count.room(), first.is_null()) {
             (0, _) => Ok(&[]),
             (_, true) => Err(null(position)),
-            // SAFETY: not null, so as the caller says.
+            // SAFETY: `first` is not null, so the caller guarantees it.
             (count, false) => Ok(unsafe { slice::from_raw_parts(first, count) }),
         }
     }
 
-    /// A list of handles.
+    /// Returns a list of handles.
     ///
     /// # Errors
     /// `Arg` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, `first` leads to so many, which the program leaves alone during the call, and
-    /// which the call may change if it calls [`HandleList::set`].
+    /// Unless null, `first` points to `count` handles. The program does not access them during the
+    /// call, and the call may change them by [`HandleList::set`].
     #[inline]
     pub unsafe fn handles<H: Handle>(
         &self,
@@ -191,12 +191,13 @@ impl Call {
         match (count, first.is_null()) {
             (0, _) => Ok(HandleList(&[])),
             (_, true) => Err(null(position)),
-            // SAFETY: not null, so as the caller says; a cell lies as what is in it.
+            // SAFETY: `first` is not null, so the caller guarantees it; a cell has the layout of
+            // its content.
             (_, false) => Ok(HandleList(unsafe { slice::from_raw_parts(first.cast(), count) })),
         }
     }
 
-    /// A value of so many bytes.
+    /// Returns a value of `count` bytes.
     ///
     /// # Errors
     /// `Arg` for a null pointer.
@@ -209,11 +210,11 @@ impl Call {
         first: *const c_void,
         count: impl ArrayLength,
     ) -> CallOutcome<&[u8]> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.list(position, first.cast(), count) }
     }
 
-    /// Packed data to read: address and size.
+    /// Returns packed data to read, given by address and size.
     ///
     /// # Errors
     /// `Arg` for a null pointer or a negative size.
@@ -226,17 +227,17 @@ impl Call {
         address: *const c_void,
         size: impl Integer,
     ) -> CallOutcome<&[u8]> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.list(position, address.cast(), checked_size(position + 1, size)?) }
     }
 
-    /// Room for packed data: address and size.
+    /// Returns memory for packed data, given by address and size.
     ///
     /// # Errors
     /// `Arg` for a null pointer or a negative size.
     ///
     /// # Safety
-    /// As for [`Call::list`], and the call may change them.
+    /// As for [`Call::list`], and the call may change the bytes.
     #[expect(clippy::mut_from_ref, reason = "the memory is the program's")]
     pub unsafe fn packed_mut(
         &self,
@@ -247,7 +248,7 @@ impl Call {
         match (checked_size(position + 1, size)?, address.is_null()) {
             (0, _) => Ok(&mut []),
             (_, true) => Err(null(position)),
-            // SAFETY: not null, so as the caller says.
+            // SAFETY: `address` is not null, so the caller guarantees it.
             (size, false) => Ok(unsafe { slice::from_raw_parts_mut(address.cast(), size) }),
         }
     }

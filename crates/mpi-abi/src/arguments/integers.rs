@@ -1,4 +1,4 @@
-//! Integers of two widths: a function and its twin with large counts share an implementation.
+//! Integers of two widths: a function and its variant with large counts share an implementation.
 
 use std::borrow::Cow;
 use std::ffi::c_int;
@@ -13,38 +13,38 @@ use crate::generated::constants::{MPI_UNDEFINED, MPI_WEIGHTS_EMPTY};
 
 /// An integer of the C interface, of either width.
 pub trait Integer: Copy {
-    /// The same as the wider one.
+    /// Returns the value as the wider type.
     fn wide(self) -> i64;
 }
 
-/// As many as an argument tells; none for a negative number.
+/// The length of an array, as an argument gives it; 0 for a negative number.
 pub trait ArrayLength: Copy {
-    /// How many there are.
+    /// Returns the length.
     fn room(self) -> usize;
 }
 
-/// Where integers are read.
+/// The memory from which integers are read.
 #[derive(Clone, Copy, Debug)]
 pub enum IntegerSource {
-    /// As `int`.
+    /// Integers of type `int`.
     Int(*const c_int),
-    /// As `MPI_Count` or `MPI_Aint`.
+    /// Integers of type `MPI_Count` or `MPI_Aint`.
     Large(*const i64),
 }
 
-/// Where an integer, or several, are written.
+/// The memory to which one or several integers are written.
 #[derive(Clone, Copy, Debug)]
 pub enum IntegerPlace {
-    /// As `int`.
+    /// Integers of type `int`.
     Int(*mut c_int),
-    /// As `MPI_Count` or `MPI_Aint`.
+    /// Integers of type `MPI_Count` or `MPI_Aint`.
     Large(*mut i64),
 }
 
 /// A list of integers of the program.
 ///
-/// Unless its address is one of [no memory](is_no_memory), `length` integers lie there, and stay as
-/// they are for `'a`: whoever makes one vouches for that.
+/// Unless its address [is no memory](is_no_memory), `length` integers lie there, and do not change
+/// during `'a`. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct Integers<'a> {
     position: usize,
@@ -53,8 +53,8 @@ pub struct Integers<'a> {
     lent: PhantomData<&'a [i64]>,
 }
 
-/// A list of integers of the program, whose length only the call finds out: as many as the standard
-/// says, unless its address is one of no memory.
+/// A list of integers of the program whose length only the call determines. It has the length that
+/// the standard requires, unless its address is no memory.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenIntegers<'a> {
     position: usize,
@@ -62,10 +62,10 @@ pub struct OpenIntegers<'a> {
     lent: PhantomData<&'a [i64]>,
 }
 
-/// Places for integers for the program.
+/// Memory for integers that the call returns to the program.
 ///
-/// Unless the address is one of [no memory](is_no_memory), `room` integers may be read and written
-/// there during `'a`: whoever makes one vouches for that.
+/// Unless the address [is no memory](is_no_memory), `room` integers may be read and written there
+/// during `'a`. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct OutIntegers<'a> {
     position: usize,
@@ -74,9 +74,9 @@ pub struct OutIntegers<'a> {
     lent: PhantomData<&'a mut [i64]>,
 }
 
-/// A place for one integer for the program.
+/// Memory for one integer that the call returns to the program.
 ///
-/// It may be read and written during `'a`: whoever makes one vouches for that.
+/// It may be read and written during `'a`. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct OutInteger<'a> {
     place: IntegerPlace,
@@ -127,23 +127,23 @@ impl ArrayLength for usize {
     }
 }
 
-/// Whether an address stands for something else than memory: null, or one of the numbers to which
-/// the standard gives a meaning (`MPI_UNWEIGHTED`, `MPI_WEIGHTS_EMPTY`).
+/// Whether an address does not stand for memory: null, or one of the constants of the standard
+/// (`MPI_UNWEIGHTED`, `MPI_WEIGHTS_EMPTY`).
 fn is_no_memory(address: usize) -> bool {
     address <= MPI_WEIGHTS_EMPTY
 }
 
 impl Call {
-    /// An integer that is wider in a twin of the function.
+    /// Returns an integer that is wider in another variant of the function.
     #[inline(always)]
     pub fn integer(&self, _position: usize, value: impl Integer) -> CallOutcome<i64> {
         Ok(value.wide())
     }
 
-    /// A list of integers.
+    /// Returns a list of integers.
     ///
     /// # Safety
-    /// As [`Integers`] says.
+    /// As for [`Integers`].
     pub unsafe fn integers(
         &self,
         position: usize,
@@ -153,10 +153,10 @@ impl Call {
         Ok(Integers { position, source: source.into(), length: length.room(), lent: PhantomData })
     }
 
-    /// A list of integers whose length the call finds out.
+    /// Returns a list of integers whose length the call determines.
     ///
     /// # Safety
-    /// As [`OpenIntegers`] says.
+    /// As for [`OpenIntegers`].
     pub unsafe fn open_integers(
         &self,
         position: usize,
@@ -165,10 +165,10 @@ impl Call {
         Ok(OpenIntegers { position, source: source.into(), lent: PhantomData })
     }
 
-    /// Places for integers.
+    /// Returns memory for integers.
     ///
     /// # Safety
-    /// As [`OutIntegers`] says.
+    /// As for [`OutIntegers`].
     pub unsafe fn out_integers(
         &self,
         position: usize,
@@ -178,10 +178,10 @@ impl Call {
         Ok(OutIntegers { position, place: place.into(), room: room.room(), lent: PhantomData })
     }
 
-    /// A place for one integer.
+    /// Returns memory for one integer.
     ///
     /// # Safety
-    /// Unless null, as [`OutInteger`] says.
+    /// Unless null, as for [`OutInteger`].
     #[inline]
     pub unsafe fn out_integer(
         &self,
@@ -217,30 +217,31 @@ impl IntegerPlace {
 }
 
 impl<'a> Integers<'a> {
-    /// The position among the arguments.
+    /// Returns the position among the arguments.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// How many there are.
+    /// Returns the number of integers.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The pointer as a number, for arguments where some numbers have a meaning of their own.
+    /// Returns the pointer as a number, for arguments for which some numbers have a special
+    /// meaning.
     pub fn address(&self) -> usize {
         self.source.address()
     }
 
-    /// The integers.
+    /// Returns the integers.
     ///
     /// # Errors
-    /// `Arg` for an address of no memory.
+    /// `Arg` for an address that is no memory.
     pub fn read(&self) -> CallOutcome<Vec<i64>> {
         Ok(self.one_by_one()?.collect())
     }
 
-    /// The integers, one after the other.
+    /// Returns an iterator over the integers.
     ///
     /// # Errors
     /// As for [`Integers::read`].
@@ -251,33 +252,33 @@ impl<'a> Integers<'a> {
         Ok(match self.source {
             _ if self.length == 0 => IntegersOneByOne::Int([].iter()),
             IntegerSource::Int(first) => {
-                // SAFETY: memory, so so many integers lie there.
+                // SAFETY: the address is memory, so `length` integers lie there.
                 let ints: &'a [c_int] = unsafe { std::slice::from_raw_parts(first, self.length) };
                 IntegersOneByOne::Int(ints.iter())
             }
             IntegerSource::Large(first) => {
-                // SAFETY: likewise.
+                // SAFETY: the address is memory, so `length` integers lie there.
                 let large: &'a [i64] = unsafe { std::slice::from_raw_parts(first, self.length) };
                 IntegersOneByOne::Large(large.iter())
             }
         })
     }
 
-    /// The integers where they lie, for arguments that have no larger form.
+    /// Returns the integers without copying if possible, for arguments that have no larger form.
     ///
     /// # Errors
     /// As for [`Integers::read`].
     pub fn ints(&self) -> CallOutcome<Cow<'a, [c_int]>> {
         match self.source {
             IntegerSource::Int(first) if self.length > 0 && !is_no_memory(first as usize) => {
-                // SAFETY: memory, so so many integers lie there.
+                // SAFETY: the address is memory, so `length` integers lie there.
                 Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, self.length) }))
             }
             _ => self.read_ints().map(Cow::Owned),
         }
     }
 
-    /// The integers as `int`: for arguments that have no larger form.
+    /// Returns the integers as `int`, for arguments that have no larger form.
     ///
     /// # Errors
     /// As for [`Integers::read`].
@@ -285,12 +286,12 @@ impl<'a> Integers<'a> {
         Ok(self.one_by_one()?.map(|value| value as c_int).collect())
     }
 
-    /// The integers, which count something.
+    /// Returns the integers as counts.
     ///
     /// # Errors
-    /// As for [`Integers::read`]; `Count` for a negative one.
+    /// As for [`Integers::read`]; `Count` for a negative integer.
     pub fn read_counts(&self) -> CallOutcome<Vec<usize>> {
-        // What collects results does not know how many there will be, and takes memory twice.
+        // `collect` into a `Result` does not know the number of results, and would allocate twice.
         let mut counts = Vec::with_capacity(self.length);
         for (index, value) in self.one_by_one()?.enumerate() {
             counts.push(self.checked_count(index, value)?);
@@ -298,7 +299,7 @@ impl<'a> Integers<'a> {
         Ok(counts)
     }
 
-    /// One of the integers, which counts something.
+    /// Checks the integer at `index` as a count.
     ///
     /// # Errors
     /// `Count` if it is negative.
@@ -311,12 +312,12 @@ impl<'a> Integers<'a> {
     }
 }
 
-/// A list of integers of the program, one after the other.
+/// An iterator over a list of integers of the program.
 #[derive(Debug)]
 pub enum IntegersOneByOne<'a> {
-    /// Read as `int`.
+    /// Integers of type `int`.
     Int(std::slice::Iter<'a, c_int>),
-    /// Read as `MPI_Count` or `MPI_Aint`.
+    /// Integers of type `MPI_Count` or `MPI_Aint`.
     Large(std::slice::Iter<'a, i64>),
 }
 
@@ -343,15 +344,16 @@ impl Iterator for IntegersOneByOne<'_> {
 impl ExactSizeIterator for IntegersOneByOne<'_> {}
 
 impl<'a> OpenIntegers<'a> {
-    /// The pointer as a number, for arguments where some numbers have a meaning of their own.
+    /// Returns the pointer as a number, for arguments for which some numbers have a special
+    /// meaning.
     pub fn address(&self) -> usize {
         self.source.address()
     }
 
-    /// The first of them.
+    /// Returns the first `length` integers.
     ///
     /// # Safety
-    /// The standard says that in this call the list has at least so many.
+    /// The standard requires of this call that the list has at least `length` integers.
     pub unsafe fn first(&self, length: usize) -> Integers<'a> {
         let OpenIntegers { position, source, lent } = *self;
         Integers { position, source, length, lent }
@@ -359,15 +361,16 @@ impl<'a> OpenIntegers<'a> {
 }
 
 impl OutIntegers<'_> {
-    /// The pointer as a number, for arguments where some numbers have a meaning of their own.
+    /// Returns the pointer as a number, for arguments for which some numbers have a special
+    /// meaning.
     pub fn address(&self) -> usize {
         self.place.address()
     }
 
-    /// What the program has put there, as `int`.
+    /// Returns the integers that the program has stored there, as `int`.
     ///
     /// # Errors
-    /// `Arg` for an address of no memory.
+    /// `Arg` for an address that is no memory.
     pub fn read_ints(&self) -> CallOutcome<Vec<c_int>> {
         let source = match self.place {
             IntegerPlace::Int(first) => IntegerSource::Int(first),
@@ -380,10 +383,10 @@ impl OutIntegers<'_> {
     /// Writes all values.
     ///
     /// # Errors
-    /// `Arg` for an address of no memory, `ValueTooLarge` for a value that does not fit.
+    /// `Arg` for an address that is no memory, `ValueTooLarge` for a value that does not fit.
     ///
     /// # Panics
-    /// If there is no room for so many, which callers have found out before.
+    /// If there are more values than room, which callers must check before.
     pub fn write(&self, values: impl ExactSizeIterator<Item = i64>) -> CallOutcome<()> {
         assert!(values.len() <= self.room, "{} integers for a room of {}", values.len(), self.room);
         values.enumerate().try_for_each(|(index, value)| self.write_at(index, value))
@@ -395,14 +398,14 @@ impl OutIntegers<'_> {
     /// As for [`OutIntegers::write`].
     ///
     /// # Panics
-    /// If there is no room for it, which callers have found out before.
+    /// If there is no room for it, which callers must check before.
     #[inline]
     pub fn write_at(&self, index: usize, value: i64) -> CallOutcome<()> {
         assert!(index < self.room, "integer {index} for a room of {}", self.room);
         if is_no_memory(self.address()) {
             return Err(null(self.position));
         }
-        // SAFETY: there is room for more than `index` integers, as the type says.
+        // SAFETY: the type guarantees room for more than `index` integers.
         let place = unsafe {
             match self.place {
                 IntegerPlace::Int(first) => IntegerPlace::Int(first.add(index)),
@@ -414,9 +417,9 @@ impl OutIntegers<'_> {
 }
 
 impl OutInteger<'_> {
-    /// What is there.
+    /// Returns the current value.
     pub fn value(&self) -> i64 {
-        // SAFETY: it may be read, as the type says.
+        // SAFETY: the type guarantees that the integer may be read.
         unsafe {
             match self.place {
                 IntegerPlace::Int(place) => place.read().into(),
@@ -450,11 +453,11 @@ impl OutInteger<'_> {
     fn try_set(&self, value: i64) -> bool {
         match self.place {
             IntegerPlace::Int(place) => match c_int::try_from(value) {
-                // SAFETY: it may be written, as the type says.
+                // SAFETY: the type guarantees that the integer may be written.
                 Ok(value) => unsafe { place.write(value) },
                 Err(_) => return false,
             },
-            // SAFETY: likewise.
+            // SAFETY: the type guarantees that the integer may be written.
             IntegerPlace::Large(place) => unsafe { place.write(value) },
         }
         true

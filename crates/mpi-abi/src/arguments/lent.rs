@@ -1,4 +1,4 @@
-//! Communicators for the time of a call.
+//! References to communicators for the duration of a call.
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::fmt;
@@ -12,36 +12,37 @@ use mpi::communicator::Communicator;
 use crate::c::{Comm, Handle};
 use crate::generated::constants::MPI_COMM_NULL;
 
-/// A communicator that a call uses. Those of all processes and of this one alone are there for
-/// ever, and one that was freed stays until no call is underway ([`RecentCommunicators`]), so that
-/// nobody has to count who uses them: counting takes longer than most of what is asked of them.
+/// A communicator that a call uses. The communicators of all processes and of this process alone
+/// exist for ever, and a freed communicator stays until no call is in progress
+/// ([`RecentCommunicators`]). So these references need not be counted: counting takes longer than
+/// most of the uses.
 pub struct LentCommunicator {
-    /// Another reference than those that are counted, where this one is not.
+    /// A reference that is not counted unless `is_counted` is set.
     communicator: ManuallyDrop<Rc<Communicator>>,
     is_counted: bool,
 }
 
 impl LentCommunicator {
-    /// One that is there for ever.
+    /// Creates a reference to a communicator that exists for ever.
     #[inline(always)]
     pub fn lasting(communicator: &'static Rc<Communicator>) -> Self {
-        // SAFETY: the original stays for ever.
+        // SAFETY: the original exists for ever.
         unsafe { Self::uncounted(communicator) }
     }
 
-    /// One that somebody keeps as long as this is there.
+    /// Creates an uncounted reference to a communicator that its owner keeps.
     ///
     /// # Safety
-    /// The communicator, though not this reference to it, outlives what is returned.
+    /// The communicator, though not this reference to it, outlives the result.
     #[inline(always)]
     unsafe fn uncounted(communicator: &Rc<Communicator>) -> Self {
-        // SAFETY: the copy is never dropped, as it is not counted, and the communicator stays as
-        // long as it is used, as the caller says.
+        // SAFETY: the copy is never dropped, as it is not counted. The caller guarantees that the
+        // communicator exists as long as it is used.
         let copy = unsafe { ptr::read(communicator) };
         Self { communicator: ManuallyDrop::new(copy), is_counted: false }
     }
 
-    /// One that stays as long as it is used.
+    /// Creates a counted reference, which keeps the communicator.
     #[inline(always)]
     pub fn counted(communicator: Rc<Communicator>) -> Self {
         Self { communicator: ManuallyDrop::new(communicator), is_counted: true }
@@ -52,7 +53,7 @@ impl Drop for LentCommunicator {
     #[inline(always)]
     fn drop(&mut self) {
         if self.is_counted {
-            // SAFETY: it was counted, and is not used any more.
+            // SAFETY: the reference was counted, and is not used any more.
             unsafe { ManuallyDrop::drop(&mut self.communicator) };
         }
     }
@@ -79,22 +80,23 @@ impl fmt::Debug for LentCommunicator {
     }
 }
 
-/// How many communicators of the program are found without a look into their table.
+/// The number of communicators of the program that are found without a lookup in their table.
 const RECENT: usize = 8;
 
-/// The communicators of the program that were used last. A call finds such a one at once and uses
-/// it without being counted, below the level at which threads call all at once. One that is freed
-/// meanwhile, by a function of the program that the call runs, is kept until no call is underway.
+/// The communicators of the program that were used most recently. A call finds such a communicator
+/// at once and uses it without counting, below the level at which several threads make calls at
+/// once. If a function of the program that the call runs frees the communicator, it is kept until
+/// no call is in progress.
 #[derive(Default)]
 pub struct RecentCommunicators {
-    /// By the last bits of the handle.
+    /// The communicators, by the last bits of their handles.
     places: [RecentCommunicator; RECENT],
-    /// What was freed and may still be used.
+    /// Freed communicators that calls may still use.
     freed: RefCell<Vec<Rc<Communicator>>>,
 }
 
 struct RecentCommunicator {
-    /// Null where there is none.
+    /// `MPI_COMM_NULL` if there is no communicator.
     handle: Cell<Comm>,
     communicator: UnsafeCell<Option<Rc<Communicator>>>,
 }
@@ -106,11 +108,11 @@ impl Default for RecentCommunicator {
 }
 
 impl RecentCommunicator {
-    /// Replaces what is here; what was here before.
+    /// Replaces the entry, and drops the previous communicator.
     fn replace(&self, handle: Comm, communicator: Option<Rc<Communicator>>) {
         self.handle.set(handle);
-        // SAFETY: `lend` borrows it only while it copies a reference, so nobody does now; what was
-        // here is dropped after that, when it is out of its place.
+        // SAFETY: `lend` borrows the communicator only while it copies a reference, so there is no
+        // borrow now. The previous communicator is dropped afterwards, when it is out of its place.
         let former = unsafe { ptr::replace(self.communicator.get(), communicator) };
         drop(former);
     }
@@ -122,35 +124,36 @@ impl RecentCommunicators {
         &self.places[handle.raw() % RECENT]
     }
 
-    /// The communicator with this handle, if it was used lately.
+    /// Returns the communicator with this handle, if it was used recently.
     #[inline(always)]
     pub fn lend(&self, handle: Comm) -> Option<LentCommunicator> {
         let place = self.place(handle);
         if place.handle.get() != handle {
             return None;
         }
-        // SAFETY: the place changes only in `replace`, to which nothing here leads.
+        // SAFETY: the entry changes only in `replace`, which is not called here.
         let found = unsafe { &*place.communicator.get() }.as_ref()?;
-        // SAFETY: whoever frees it hands it to `keep_freed`, and it is kept there until a call
-        // begins that no other call has led to. Only one thread makes calls: what is lent here was
-        // put here below the level at which several do, and `forget` is called at that level.
+        // SAFETY: code that frees the communicator passes it to `keep_freed`, where it is kept
+        // until a call begins that no other call has led to. Only one thread makes calls: the
+        // communicator was put here below the level at which several threads do, and `forget` is
+        // called at that level.
         Some(unsafe { LentCommunicator::uncounted(found) })
     }
 
-    /// What `look` finds in the communicator with this handle, if it was used lately. `look` finds
-    /// what stays as long as the communicator, and makes no calls.
+    /// Returns what `look` returns for the communicator with this handle, if it was used recently.
+    /// `look` must read what is constant for the life of the communicator, and must make no calls.
     #[inline(always)]
     pub fn look_at<T>(&self, handle: Comm, look: impl FnOnce(&Communicator) -> T) -> Option<T> {
         let place = self.place(handle);
         if place.handle.get() != handle {
             return None;
         }
-        // SAFETY: the place changes only in `replace`, to which `look` does not lead.
+        // SAFETY: the entry changes only in `replace`, which `look` does not call.
         let found = unsafe { &*place.communicator.get() };
         found.as_deref().map(look)
     }
 
-    /// Notes that the communicator with this handle was used, by a call at a level at which only
+    /// Records that the communicator with this handle was used, by a call at a level at which only
     /// one thread at a time makes calls.
     pub fn note(&self, handle: Comm, communicator: &Rc<Communicator>) {
         if communicator.is_ready() {
@@ -158,7 +161,7 @@ impl RecentCommunicators {
         }
     }
 
-    /// Keeps a communicator that was freed, and is lent no more.
+    /// Keeps a communicator that was freed, and lends it no more.
     pub fn keep_freed(&self, handle: Comm, communicator: Rc<Communicator>) {
         if self.place(handle).handle.get() == handle {
             self.place(handle).replace(MPI_COMM_NULL, None);
@@ -166,13 +169,13 @@ impl RecentCommunicators {
         self.freed.borrow_mut().push(communicator);
     }
 
-    /// No call is underway: lets those go that were freed.
+    /// Drops the communicators that were freed, because no call is in progress.
     pub fn let_freed_go(&self) {
         let freed = self.freed.take();
         drop(freed);
     }
 
-    /// From now on nothing is lent.
+    /// Drops all entries, so that no communicator is lent from now on.
     pub fn forget(&self) {
         for place in &self.places {
             place.replace(MPI_COMM_NULL, None);

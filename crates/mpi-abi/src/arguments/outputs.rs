@@ -1,4 +1,4 @@
-//! Where calls leave their results.
+//! Memory in which calls store their results.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -12,18 +12,18 @@ use crate::generated::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_STATUS_IGNORE, MPI_STATUSES_IGNORE, MPI_SUCCESS,
 };
 
-/// A place for one value; it may be read as well.
+/// Memory for one value, which may also be read.
 ///
-/// It may be read and written during `'a`: whoever makes one vouches for that.
+/// It may be read and written during `'a`. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct Out<'a, T> {
     place: *mut T,
     lent: PhantomData<&'a mut T>,
 }
 
-/// A place for a string.
+/// Memory for a string.
 ///
-/// `size` bytes may be written there during `'a`: whoever makes one vouches for that.
+/// `size` bytes may be written there during `'a`. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct OutText<'a> {
     place: *mut c_char,
@@ -31,21 +31,22 @@ pub struct OutText<'a> {
     lent: PhantomData<&'a mut [u8]>,
 }
 
-/// A place for a string beside that for its length: the room on the way in, the length with the
-/// zero byte on the way out.
+/// Memory for a string and for its length. The length contains the room before the call, and the
+/// length with the zero byte after it.
 #[derive(Clone, Copy, Debug)]
 pub struct OutSizedText<'a> {
     /// The position of the text among the arguments.
     position: usize,
     length: Out<'a, c_int>,
-    /// May be null without room; else as for [`OutText`], with so many bytes as the length says.
+    /// May be null if the length is 0; otherwise as for [`OutText`], with as many bytes as the
+    /// length.
     place: *mut c_char,
 }
 
-/// Places for statuses, or none (`MPI_STATUSES_IGNORE`).
+/// Memory for statuses, or none (`MPI_STATUSES_IGNORE`).
 ///
-/// Unless null, `room` statuses lie there, which may be read and written during `'a`: whoever makes
-/// one vouches for that.
+/// Unless null, `room` statuses lie there, which may be read and written during `'a`. The creator
+/// of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct OutStatuses<'a> {
     first: *mut Status,
@@ -53,19 +54,20 @@ pub struct OutStatuses<'a> {
     lent: PhantomData<&'a mut [Status]>,
 }
 
-/// A place for a status, or none (`MPI_STATUS_IGNORE`).
+/// Memory for a status, or none (`MPI_STATUS_IGNORE`).
 ///
-/// Unless null, a status lies there, which may be read and written during `'a`: whoever makes one
-/// vouches for that.
+/// Unless null, a status lies there, which may be read and written during `'a`. The creator of a
+/// value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct OutStatus<'a> {
     place: *mut Status,
     lent: PhantomData<&'a mut Status>,
 }
 
-/// Places for values.
+/// Memory for several values.
 ///
-/// Unless null, `room` values may be written there during `'a`: whoever makes one vouches for that.
+/// Unless null, `room` values may be written there during `'a`. The creator of a value guarantees
+/// this.
 #[derive(Clone, Copy, Debug)]
 pub struct OutList<'a, T> {
     position: usize,
@@ -75,46 +77,47 @@ pub struct OutList<'a, T> {
 }
 
 impl Call {
-    /// Where the call leaves a value.
+    /// Returns the memory for a result.
     ///
     /// # Safety
-    /// Unless null, as [`Out`] says.
+    /// Unless null, as for [`Out`].
     #[inline]
     pub unsafe fn out<T: Passed>(&self, position: usize, place: *mut T) -> CallOutcome<Out<'_, T>> {
-        // SAFETY: not null, so as the caller says.
+        // SAFETY: `place` is not null, so the caller guarantees it.
         if place.is_null() { Err(null(position)) } else { Ok(unsafe { Out::new(place) }) }
     }
 
-    /// Where the call leaves a value, if that is wanted.
+    /// Returns the memory for a result; `None` for a null pointer, if the program does not need the
+    /// result.
     ///
     /// # Safety
-    /// Unless null, as [`Out`] says.
+    /// Unless null, as for [`Out`].
     pub unsafe fn optional_out<T: Passed>(
         &self,
         _position: usize,
         place: *mut T,
     ) -> CallOutcome<Option<Out<'_, T>>> {
-        // SAFETY: not null, so as the caller says.
+        // SAFETY: `place` is not null, so the caller guarantees it.
         Ok((!place.is_null()).then(|| unsafe { Out::new(place) }))
     }
 
-    /// Where the call leaves a pointer, which C declares as a pointer to anything.
+    /// Returns the memory for a pointer, whose address C declares as `void *`.
     ///
     /// # Safety
-    /// Unless null, as [`Out`] says.
+    /// Unless null, as for [`Out`].
     pub unsafe fn out_pointer(
         &self,
         position: usize,
         place: *mut c_void,
     ) -> CallOutcome<Out<'_, usize>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.out(position, place.cast()) }
     }
 
-    /// Where the call leaves a string.
+    /// Returns the memory for a string.
     ///
     /// # Safety
-    /// Unless null, as [`OutText`] says.
+    /// Unless null, as for [`OutText`].
     pub unsafe fn out_text(
         &self,
         position: usize,
@@ -128,25 +131,25 @@ impl Call {
         }
     }
 
-    /// Where the call leaves the length of a string and, if there is room, the string.
+    /// Returns the memory for the length of a string and, if there is room, for the string.
     ///
     /// # Safety
-    /// Unless null, as [`OutSizedText`] says.
+    /// Unless null, as for [`OutSizedText`].
     pub unsafe fn out_sized_text(
         &self,
         position: usize,
         length: *mut c_int,
         place: *mut c_char,
     ) -> CallOutcome<OutSizedText<'_>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let length = unsafe { self.out(position, length) }?;
         Ok(OutSizedText { position: position + 1, length, place })
     }
 
-    /// Where the call leaves a status.
+    /// Returns the memory for a status.
     ///
     /// # Safety
-    /// As [`OutStatus`] says.
+    /// As for [`OutStatus`].
     #[inline]
     pub unsafe fn out_status(
         &self,
@@ -157,10 +160,10 @@ impl Call {
         Ok(OutStatus { place, lent: PhantomData })
     }
 
-    /// Where the call leaves statuses.
+    /// Returns the memory for statuses.
     ///
     /// # Safety
-    /// As [`OutStatuses`] says.
+    /// As for [`OutStatuses`].
     #[inline]
     pub unsafe fn out_statuses(
         &self,
@@ -172,10 +175,10 @@ impl Call {
         Ok(OutStatuses { first, room, lent: PhantomData })
     }
 
-    /// Where the call leaves values.
+    /// Returns the memory for several values.
     ///
     /// # Safety
-    /// As [`OutList`] says.
+    /// As for [`OutList`].
     pub unsafe fn out_list<T>(
         &self,
         position: usize,
@@ -185,47 +188,47 @@ impl Call {
         Ok(OutList { position, first, room: room.room(), lent: PhantomData })
     }
 
-    /// Where the call leaves bytes.
+    /// Returns the memory for bytes.
     ///
     /// # Safety
-    /// As [`OutList`] says.
+    /// As for [`OutList`].
     pub unsafe fn out_bytes(
         &self,
         position: usize,
         first: *mut c_void,
         room: impl ArrayLength,
     ) -> CallOutcome<OutList<'_, u8>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.out_list(position, first.cast(), room) }
     }
 }
 
-/// How many bytes a string may have that another argument gives so many letters, and the zero byte.
+/// Returns the size in bytes of a string with this number of characters, including the zero byte.
 pub fn with_zero(letters: c_int) -> usize {
     letters.room() + 1
 }
 
 impl<T: Passed> Out<'_, T> {
-    /// A place.
+    /// Creates the memory for a value.
     ///
     /// # Safety
-    /// As the type says; it is not null.
+    /// As for the type; `place` is not null.
     #[inline]
     pub(super) unsafe fn new(place: *mut T) -> Self {
         Self { place, lent: PhantomData }
     }
 
-    /// What is there.
+    /// Returns the current value.
     #[inline]
     pub fn value(&self) -> T {
-        // SAFETY: it may be read, as the type says.
+        // SAFETY: the type guarantees that the value may be read.
         unsafe { self.place.read() }.received()
     }
 
     /// Writes a value.
     #[inline]
     pub fn set(&self, value: T) {
-        // SAFETY: it may be written, as the type says.
+        // SAFETY: the type guarantees that the value may be written.
         unsafe { self.place.write(value.handed()) }
     }
 }
@@ -239,16 +242,16 @@ impl Out<'_, c_int> {
 }
 
 impl OutText<'_> {
-    /// A place of so many bytes.
+    /// Creates the memory for a string of `size` bytes.
     ///
     /// # Safety
-    /// As the type says; it is not null.
+    /// As for the type; `place` is not null.
     pub(super) unsafe fn new(place: *mut c_char, size: usize) -> Self {
         Self { place, size, lent: PhantomData }
     }
 
-    /// Writes as much of a text as fits with the zero byte that ends it; returns how many bytes
-    /// before that were written.
+    /// Writes as much of a text as fits, followed by a zero byte. Returns how many bytes were
+    /// written before the zero byte.
     pub fn write(&self, text: &[u8]) -> usize {
         let Some(room) = self.size.checked_sub(1) else { return 0 };
         let length = text.len().min(room);
@@ -262,22 +265,22 @@ impl OutText<'_> {
 }
 
 impl OutSizedText<'_> {
-    /// The room that the program says there is.
+    /// Returns the room that the program has specified.
     pub fn room(&self) -> c_int {
         self.length.value()
     }
 
-    /// Writes the length, and as much of the text as there is room for.
+    /// Writes the length, and as much of the text as fits.
     ///
     /// # Errors
-    /// `Arg` for a null pointer where there is room.
+    /// `Arg` for a null pointer if the room is not 0.
     pub fn write(&self, text: &[u8]) -> CallOutcome<()> {
         let size = self.room().room();
         if size > 0 {
             if self.place.is_null() {
                 return Err(null(self.position));
             }
-            // SAFETY: there are so many bytes, as the type says.
+            // SAFETY: the type guarantees `size` bytes.
             unsafe { OutText::new(self.place, size) }.write(text);
         }
         self.length.set(text.len() as c_int + 1);
@@ -286,11 +289,11 @@ impl OutSizedText<'_> {
 }
 
 impl OutStatus<'_> {
-    /// Writes a status, unless it is ignored; the error field stays as it was.
+    /// Writes a status, unless it is ignored; the error field does not change.
     #[inline]
     pub fn set(&self, status: Status) {
         if let Some(place) = NonNull::new(self.place) {
-            // SAFETY: not null, so it may be read and written.
+            // SAFETY: the pointer is not null, so it may be read and written.
             unsafe {
                 let error = (*place.as_ptr()).error;
                 place.write(Status { error, ..status });
@@ -302,12 +305,12 @@ impl OutStatus<'_> {
     pub fn set_empty(&self) {
         if let Some(place) = NonNull::new(self.place) {
             let empty = Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
-            // SAFETY: not null, so it may be written.
+            // SAFETY: the pointer is not null, so it may be written.
             unsafe { place.write(empty) };
         }
     }
 
-    /// Whether nobody looks at the status.
+    /// Whether the program ignores the status.
     #[inline]
     pub fn is_ignored(&self) -> bool {
         self.place.is_null()
@@ -315,13 +318,13 @@ impl OutStatus<'_> {
 }
 
 impl<'a> OutStatuses<'a> {
-    /// Whether nobody looks at the statuses.
+    /// Whether the program ignores the statuses.
     #[inline]
     pub fn are_ignored(&self) -> bool {
         self.first.is_null()
     }
 
-    /// The place for the status of one request; one that is ignored where there is none.
+    /// Returns the memory for the status of one request, which is ignored if there is none.
     #[inline]
     pub fn at(&self, index: usize) -> OutStatus<'a> {
         let place = match self.first.is_null() || index >= self.room {
@@ -336,7 +339,7 @@ impl<'a> OutStatuses<'a> {
     #[inline]
     pub fn set_error(&self, index: usize, error: c_int) {
         if let Some(place) = NonNull::new(self.at(index).place) {
-            // SAFETY: not null, so it may be written.
+            // SAFETY: the pointer is not null, so it may be written.
             unsafe { (*place.as_ptr()).error = error };
         }
     }
@@ -349,14 +352,14 @@ impl<T: Passed> OutList<'_, T> {
     /// `Arg` for a null pointer.
     ///
     /// # Panics
-    /// If there is no room for so many, which callers have found out before.
+    /// If there are more values than room, which callers must check before.
     pub fn write(&self, values: impl ExactSizeIterator<Item = T>) -> CallOutcome<()> {
         assert!(values.len() <= self.room, "{} values for a room of {}", values.len(), self.room);
         if self.first.is_null() && values.len() > 0 {
             return Err(null(self.position));
         }
         for (index, value) in values.take(self.room).enumerate() {
-            // SAFETY: there is room for more than `index` values, as the type says.
+            // SAFETY: the type guarantees room for more than `index` values.
             unsafe { self.first.add(index).write(value.handed()) };
         }
         Ok(())

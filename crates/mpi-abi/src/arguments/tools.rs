@@ -1,5 +1,5 @@
 //! Arguments of the tools interface, which has its own conventions (section 15.3.3 of the
-//! standard): whoever does not want a result passes a null pointer.
+//! standard): a program that does not need a result passes a null pointer.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -9,25 +9,25 @@ use crate::c::Passed;
 use crate::calls::tools::Tools;
 use crate::generated::constants::MPI_T_ERR_INVALID;
 
-/// A place for a string, and for its length: the room on the way in, the length with the zero byte
-/// on the way out.
+/// Memory for a string and for its length. The length contains the room before the call, and the
+/// length with the zero byte after it.
 ///
-/// Unless null, both may be written during `'a`, the first for as many bytes as the second says:
-/// whoever makes one vouches for that.
+/// Unless null, both may be written during `'a`, the string for as many bytes as the length
+/// contains. The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolText<'a> {
     place: *mut c_char,
     length: Option<Out<'a, c_int>>,
 }
 
-/// A place for a result that may not be wanted.
+/// Memory for a result that the program may not need.
 #[derive(Clone, Copy, Debug)]
 pub struct MaybeOut<'a, T>(Option<Out<'a, T>>);
 
-/// Places for results, of which another argument says how many.
+/// Memory for several results, whose number another argument gives.
 ///
-/// Unless null, `T`s may be written during `'a`, as many as `room` says at the time of writing:
-/// whoever makes one vouches for that.
+/// Unless null, `T`s may be written during `'a`, as many as `room` yields at the time of writing.
+/// The creator of a value guarantees this.
 #[derive(Clone, Copy, Debug)]
 pub struct MaybeArray<'a, T> {
     first: *mut T,
@@ -35,55 +35,55 @@ pub struct MaybeArray<'a, T> {
     lent: PhantomData<&'a mut [T]>,
 }
 
-/// How much room there is for a list of results.
+/// The room for a list of results.
 #[derive(Clone, Copy, Debug)]
 pub enum ArrayRoom<'a> {
-    /// As much as an argument says.
+    /// The value of an argument.
     Given(c_int),
-    /// As much as stands where the number of results will be left, if that is wanted.
+    /// The value in the memory where the number of results will be stored, if there is such memory.
     At(MaybeOut<'a, c_int>),
 }
 
 impl Tools {
-    /// A place for a string: it, and its length.
+    /// Returns the memory for a string and its length.
     ///
     /// # Safety
-    /// As [`ToolText`] says.
+    /// As for [`ToolText`].
     pub unsafe fn text(
         &self,
         place: *mut c_char,
         length: *mut c_int,
     ) -> Result<ToolText<'_>, c_int> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let MaybeOut(length) = unsafe { self.maybe_out(length) }?;
         Ok(ToolText { place, length })
     }
 
-    /// A result that may not be wanted.
+    /// Returns the memory for a result that the program may not need.
     ///
     /// # Safety
-    /// Unless null, as [`Out`] says.
+    /// Unless null, as for [`Out`].
     pub unsafe fn maybe_out<T: Passed>(&self, place: *mut T) -> Result<MaybeOut<'_, T>, c_int> {
-        // SAFETY: not null, so as the caller says.
+        // SAFETY: `place` is not null, so the caller guarantees it.
         Ok(MaybeOut((!place.is_null()).then(|| unsafe { Out::new(place) })))
     }
 
-    /// The value of a variable, which C declares as a pointer to anything.
+    /// Returns the memory for the value of a variable, whose address C declares as `void *`.
     ///
     /// # Safety
-    /// Unless null, as [`Out`] says.
+    /// Unless null, as for [`Out`].
     pub unsafe fn contents<T: Passed>(
         &self,
         place: *const c_void,
     ) -> Result<MaybeOut<'_, T>, c_int> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.maybe_out(place.cast_mut().cast()) }
     }
 
-    /// Places for results.
+    /// Returns the memory for several results.
     ///
     /// # Safety
-    /// As [`MaybeArray`] says.
+    /// As for [`MaybeArray`].
     pub unsafe fn maybe_array<'a, T>(
         &'a self,
         first: *mut T,
@@ -92,53 +92,53 @@ impl Tools {
         Ok(MaybeArray { first, room: room.into(), lent: PhantomData })
     }
 
-    /// The places for the elements of an event, which C declares as a pointer to anything.
+    /// Returns the memory for the elements of an event, whose address C declares as `void *`.
     ///
     /// # Safety
-    /// As [`MaybeArray`] says.
+    /// As for [`MaybeArray`].
     pub unsafe fn elements(
         &self,
         first: *mut c_void,
         count: c_int,
     ) -> Result<MaybeArray<'_, i64>, c_int> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.maybe_array(first.cast(), count) }
     }
 
-    /// A function of the program.
+    /// Returns a function of the program.
     ///
     /// # Safety
-    /// As [`Callback`] says.
+    /// As for [`Callback`].
     pub unsafe fn callback<F: Copy>(&self, function: *const c_void) -> Result<Callback<F>, c_int> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { Callback::new(function) })
     }
 
-    /// A result that must have a place.
+    /// Returns the memory for a result that the program must take.
     ///
     /// # Errors
     /// `MPI_T_ERR_INVALID` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, as [`Out`] says.
+    /// Unless null, as for [`Out`].
     pub unsafe fn out<T: Passed>(&self, place: *mut T) -> Result<Out<'_, T>, c_int> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.maybe_out(place) }?.0.ok_or(MPI_T_ERR_INVALID)
     }
 
-    /// A name to look for.
+    /// Returns a name to look up.
     ///
     /// # Errors
     /// `MPI_T_ERR_INVALID` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, it points to a string that ends with a zero byte and stays as it is during the
-    /// call.
+    /// Unless null, `name` points to a string that ends with a zero byte and does not change during
+    /// the call.
     pub unsafe fn name(&self, name: *const c_char) -> Result<&[u8], c_int> {
         if name.is_null() {
             return Err(MPI_T_ERR_INVALID);
         }
-        // SAFETY: not null, so as the caller says.
+        // SAFETY: `name` is not null, so the caller guarantees it.
         Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
     }
 }
@@ -156,11 +156,12 @@ impl<'a> From<&MaybeOut<'a, c_int>> for ArrayRoom<'a> {
 }
 
 impl ToolText<'_> {
-    /// Writes as much of the text as there is room for.
+    /// Writes as much of the text as fits, and the length of all of it.
     pub fn set(&self, text: &str) {
         let Some(length) = self.length else { return };
         if !self.place.is_null() {
-            // SAFETY: not null, and so many bytes may be written, as the type says.
+            // SAFETY: the pointer is not null, and the type guarantees as many bytes as the length
+            // contains.
             unsafe { OutText::new(self.place, length.value().room()) }.write(text.as_bytes());
         }
         length.set(text.len() as c_int + 1);
@@ -168,26 +169,26 @@ impl ToolText<'_> {
 }
 
 impl<T: Passed> MaybeOut<'_, T> {
-    /// What is there.
+    /// Returns the current value, if there is memory for it.
     pub fn value(&self) -> Option<T> {
         self.0.map(|place| place.value())
     }
 
-    /// Writes a value, if it is wanted.
+    /// Writes a value, if there is memory for it.
     pub fn set(&self, value: T) {
         if let Some(place) = self.0 {
             place.set(value);
         }
     }
 
-    /// Whether there is no place.
+    /// Whether the program passed a null pointer.
     pub fn is_null(&self) -> bool {
         self.0.is_none()
     }
 }
 
 impl<T> MaybeArray<'_, T> {
-    /// How many results have room.
+    /// Returns how many results fit.
     fn room(&self) -> usize {
         match self.room {
             ArrayRoom::Given(room) => room.room(),
@@ -195,18 +196,18 @@ impl<T> MaybeArray<'_, T> {
         }
     }
 
-    /// Writes the first values, as many as there is room for.
+    /// Writes the first values, as many as fit.
     pub fn write(&self, values: impl Iterator<Item = T>) {
         if self.first.is_null() {
             return;
         }
         for (index, value) in values.take(self.room()).enumerate() {
-            // SAFETY: more than `index` values may be written, as the type says.
+            // SAFETY: the type guarantees room for more than `index` values.
             unsafe { self.first.add(index).write(value) };
         }
     }
 
-    /// Whether there is no place.
+    /// Whether the program passed a null pointer.
     pub fn is_null(&self) -> bool {
         self.first.is_null()
     }
