@@ -17,7 +17,8 @@ use crate::predefined::FIRST_KEYVAL;
 
 use super::datatypes::{notes, notes_of};
 
-/// `MPI_Comm_copy_attr_function` and its kin for datatypes and windows: the handle is a word.
+/// `MPI_Comm_copy_attr_function` and its equivalents for datatypes and windows; the handle is a
+/// word.
 type CopyInC = unsafe extern "C" fn(
     usize,
     c_int,
@@ -26,7 +27,7 @@ type CopyInC = unsafe extern "C" fn(
     *mut *mut c_void,
     *mut c_int,
 ) -> c_int;
-/// `MPI_Comm_delete_attr_function` and its kin.
+/// `MPI_Comm_delete_attr_function` and its equivalents for datatypes and windows.
 type DeleteInC = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
 
 const WINDOW_KEYVALS: [c_int; 5] =
@@ -90,7 +91,7 @@ fn create(
     keyval: Out<c_int>,
     extra_state: *mut c_void,
 ) -> CallOutcome<()> {
-    // The functions of all three kinds have the same numbers for the predefined ones.
+    // All three kinds of keyvals use equal numbers for the predefined functions.
     let copy = match copy.number() {
         MPI_COMM_NULL_COPY_FN => CopyRule::Leave,
         MPI_COMM_DUP_FN => CopyRule::Share,
@@ -109,7 +110,7 @@ fn copy_function(function: CopyInC, extra_state: *mut c_void) -> CopyFunction {
         let mut copied = ptr::null_mut();
         let mut flag = 0;
         // SAFETY: `Callback` holds the program's function of this type, which may be called with
-        // the state that came with it; the places are ours.
+        // the state that the program passed with it. The memory for the results is local.
         let code = unsafe {
             function(
                 handed(object as usize),
@@ -126,7 +127,8 @@ fn copy_function(function: CopyInC, extra_state: *mut c_void) -> CopyFunction {
 
 fn delete_function(function: DeleteInC, extra_state: *mut c_void) -> DeleteFunction {
     Rc::new(move |object, keyval, value| {
-        // SAFETY: likewise.
+        // SAFETY: `Callback` holds the program's function of this type, which may be called with
+        // the state that the program passed with it.
         let code =
             unsafe { function(handed(object as usize), keyval, value as *mut c_void, extra_state) };
         if code == MPI_SUCCESS { Ok(()) } else { Err(code) }
@@ -185,7 +187,7 @@ pub fn comm_get_attr(
     tell_without(call, keyval, value, flag)
 }
 
-/// The same for a keyval without a value on the communicator.
+/// Stores that the communicator has no value for a keyval, which must exist.
 #[cold]
 fn tell_without(
     call: &Call,
@@ -281,7 +283,7 @@ pub fn win_delete_attr(call: &Call, win: KnownWindow, keyval: c_int) -> CallOutc
     Ok(win.window.attributes().delete(win.handle.0 as u64, &found)?)
 }
 
-/// Whether the program may have made a keyval.
+/// Whether a keyval is in the range of those that the program creates.
 fn is_of_program(keyval: c_int) -> bool {
     (FIRST_KEYVAL..1 << 28).contains(&keyval)
 }
@@ -306,7 +308,7 @@ fn check_changeable(position: usize, keyval: c_int) -> CallOutcome<()> {
     Err(Failure::argument(position, ErrorClass::Keyval, detail))
 }
 
-/// Writes an attribute's value, if there is one, and whether there is.
+/// Writes the value of an attribute, if there is one, and whether there is.
 fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcome<()> {
     flag.set_flag(value.is_some());
     if let Some(value) = value {
@@ -323,7 +325,7 @@ fn tell_standard(
     value: Out<usize>,
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
-    // A communicator of a session has only this one (section 9.1.2).
+    // A communicator of a session has this attribute only (section 9.1.2).
     let found = match comm.is_of_session() && keyval != MPI_TAG_UB {
         true => None,
         false => standard_value(call, keyval),
@@ -331,13 +333,13 @@ fn tell_standard(
     tell(value, flag, found.map(|value| value as usize))
 }
 
-/// Where the value of an attribute of the standard lies, if the attribute is set.
+/// Returns a pointer to the value of an attribute of the standard, if the attribute is set.
 fn standard_value(call: &Call, keyval: c_int) -> Option<*mut c_int> {
     let process = &call.library.process;
     let values = &call.library.standard_values;
     let (place, value) = match keyval {
         MPI_TAG_UB => (&values.tag_upper_bound, base::limits::TAG_MAX),
-        // No process is the host, and all can read and write files.
+        // No process is the host, and all processes can read and write files.
         MPI_HOST => (&values.host, MPI_PROC_NULL),
         MPI_IO => (&values.io, MPI_ANY_SOURCE),
         MPI_WTIME_IS_GLOBAL => (&values.clock_is_global, 0),

@@ -1,5 +1,5 @@
-//! The buffers of buffered sends: of the process, of a communicator, of a session (section 3.6 of
-//! the standard).
+//! The buffers of buffered sends, for a process, a communicator or a session (section 3.6 of the
+//! standard).
 
 use std::rc::Rc;
 
@@ -36,7 +36,7 @@ pub fn session_attach_buffer(
     attach(session.buffer(), 2, buffer, size)
 }
 
-/// `position` is that of the address; the size follows it.
+/// Attaches a buffer. `position` is the position of the address argument; the size follows it.
 fn attach(place: &BufferPlace, position: usize, buffer: usize, size: i64) -> CallOutcome<()> {
     let bytes = u64::try_from(size).map_err(|_| {
         let detail = format!("is {size}, but must not be negative");
@@ -82,7 +82,7 @@ fn detach(
         return Err(Failure::new(ErrorClass::Buffer, "no buffer is attached"));
     };
     buffer_addr.set(buffer.address);
-    // An automatic buffer has no size that detaching could tell (section 3.6.1).
+    // An automatic buffer has no size that detaching could return (section 3.6.1).
     size.set(buffer.bytes.unwrap_or(0) as i64)
 }
 

@@ -1,6 +1,6 @@
 //! Collective operations (chapter 6 of the standard), each in three forms: blocking, nonblocking
-//! and persistent. What differs between operations is how their arguments become something that is
-//! ready to run; the modules below do that.
+//! and persistent. The operations differ in how their arguments become an operation that is ready
+//! to run, which is the task of the modules below.
 
 mod blocks;
 mod movement;
@@ -29,8 +29,8 @@ use reductions::{CountedOperands, ReduceOperands, ReductionBuffers};
 pub use neighborhoods::{incoming, outgoing};
 pub use reductions::reduce_local;
 
-/// For each operation its three functions. The arguments before the communicator are those of the
-/// function that prepares it.
+/// Defines for each operation its three functions. The arguments before the communicator are those
+/// of the function that prepares the operation.
 macro_rules! forms {
     ($($prepare:path => $blocking:ident, $nonblocking:ident, $persistent:ident
         ($($argument:ident: $type:ty),*);)*) => {$(
@@ -139,14 +139,14 @@ forms! {
     reductions::exscan => exscan, iexscan, exscan_init(operands: ReductionBuffers, op: KnownOperation);
 }
 
-/// Hands out the request for an operation that is not blocking, or is persistent.
+/// Stores a request for a nonblocking or persistent operation.
 fn hand_out(call: &Call, comm: &KnownCommunicator, prepared: Collective, place: Out<Request>) {
     let work = Pending::One(prepared.into_request(&call.library.process));
     let handler_owner = HandlerOwner::Communicator(comm.handle);
     place.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
 }
 
-/// Fails for an address that is in place where that is not allowed.
+/// Fails if the address is `MPI_IN_PLACE`, which is not allowed for this argument.
 fn refuse_in_place(position: usize, address: *const c_void) -> CallOutcome<()> {
     if !is_in_place(address) {
         return Ok(());

@@ -48,7 +48,7 @@ pub fn comm_compare(
     Ok(())
 }
 
-/// A handle for a new communicator; `MPI_COMM_NULL` for none.
+/// Stores a handle for a new communicator; `MPI_COMM_NULL` if there is none.
 pub fn hand_out(call: &Call, made: Option<Rc<Communicator>>, place: Out<Comm>) -> CallOutcome<()> {
     place.set(made.map_or(MPI_COMM_NULL, |made| call.library.communicators.insert(made)));
     Ok(())
@@ -151,10 +151,11 @@ pub fn comm_split_type(
     hand_out(call, made, newcomm)
 }
 
-/// The info key for the kind of part of the machine.
+/// The info key for the type of hardware resource.
 const RESOURCE_TYPE: &[u8] = b"mpi_hw_resource_type";
 
-/// A kind that is not known, or none, is answered by `MPI_COMM_NULL`.
+/// Returns the kind of split for a resource type. For an unknown type, or none, the call returns
+/// `MPI_COMM_NULL`.
 fn kind_of_resource(name: Option<&[u8]>) -> SplitKind {
     match name {
         Some(b"mpi_shared_memory") => SplitKind::SharedMemory,
@@ -312,7 +313,7 @@ fn begin_duplicate(
 }
 
 pub fn comm_get_parent(_call: &Call, parent: Out<Comm>) -> CallOutcome<()> {
-    // No process is spawned by another one in this version.
+    // This version does not spawn processes from another process.
     parent.set(MPI_COMM_NULL);
     Ok(())
 }
@@ -345,7 +346,8 @@ pub fn comm_set_info(
     Ok(())
 }
 
-/// The hints, and beside them how messages to the next process travel.
+/// Returns the hints of a communicator, and with them how messages to the next process are
+/// transported.
 pub fn comm_get_info(call: &Call, comm: KnownCommunicator, info: Out<c::Info>) -> CallOutcome<()> {
     let hints = comm.info(&call.library.process);
     let next = (comm.rank() + 1) % comm.peer_count();

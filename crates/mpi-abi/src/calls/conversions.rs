@@ -32,12 +32,12 @@ conversions! {
     win_toint, win_fromint: Win in windows;
 }
 
-/// The integer of an `MPI_Request`.
+/// Returns the integer of an `MPI_Request`.
 pub fn request_toint(library: &LibraryState, handle: Request) -> c_int {
     library.requests.to_int(handle)
 }
 
-/// The `MPI_Request` of an integer.
+/// Returns the `MPI_Request` of an integer.
 pub fn request_fromint(library: &LibraryState, integer: c_int) -> Request {
     library.requests.of_int(&library.process, integer)
 }

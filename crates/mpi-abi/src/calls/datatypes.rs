@@ -1,4 +1,4 @@
-//! Making, naming and freeing datatypes (chapter 5 of the standard).
+//! Creating, naming and freeing datatypes (chapter 5 of the standard).
 
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::predefined::handle_of_type;
 
 type Handle = c::Datatype;
 
-/// Which form of call this is: it decides how contents are told.
+/// Returns the form of the call, which determines how the contents of the datatype are returned.
 fn form(call: &Call) -> ArgumentForm {
     if call.entry.name.ends_with("_c") { ArgumentForm::Large } else { ArgumentForm::Int }
 }
@@ -33,7 +33,8 @@ fn create(call: &Call, construction: Construction, newtype: Out<Handle>) -> Call
     Ok(())
 }
 
-/// What the constructors call their arguments, and how the names of the parameters end.
+/// The words of the constructors' error messages for their arguments, and the endings of the names
+/// of the corresponding parameters.
 const SPOKEN_NAMES: [(&str, &str); 10] = [
     ("block length ", "blocklength"),
     ("block length ", "blocklengths"),
@@ -47,7 +48,7 @@ const SPOKEN_NAMES: [(&str, &str); 10] = [
     ("count ", "count"),
 ];
 
-/// Names the parameter that a constructor complains of, where its sentence begins with it.
+/// Attributes an error of a constructor to the parameter with whose description its message begins.
 fn of_parameter(call: &Call, error: base::Error) -> Failure {
     let position = SPOKEN_NAMES.iter().find_map(|(spoken, ending)| {
         let begins = error.detail.strip_prefix("the ")?.starts_with(spoken);
@@ -276,7 +277,7 @@ pub fn type_commit(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     let handle = datatype.value();
     match call.library.datatypes.with(handle, |known| known.commit()) {
         Some(()) => Ok(()),
-        // Those of the standard are committed.
+        // Predefined datatypes are always committed.
         None => call.datatype(1, handle).map(|_| ()),
     }
 }
@@ -288,7 +289,8 @@ pub fn type_free(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
         return Err(cannot_be_freed(call, handle));
     }
     if let Some(notes) = notes_of(call.library, handle) {
-        // In other libraries a delete function that fails keeps no datatype, and the call succeeds.
+        // As in other libraries, the datatype is freed even if a delete function fails, and the
+        // call succeeds.
         let _ = notes.attributes.delete_all_despite_errors(handle.0 as u64);
         call.library.type_notes.borrow_mut().remove(&handle);
     }
@@ -297,7 +299,7 @@ pub fn type_free(call: &Call, datatype: Out<Handle>) -> CallOutcome<()> {
     Ok(())
 }
 
-/// Why a datatype cannot be freed.
+/// Returns the failure for a datatype that cannot be freed.
 #[cold]
 fn cannot_be_freed(call: &Call, handle: Handle) -> Failure {
     match call.datatype(1, handle) {
@@ -366,8 +368,9 @@ fn defined(number: c_int) -> Option<i32> {
     (number != MPI_UNDEFINED).then_some(number)
 }
 
-/// A handle for a datatype: that of the standard, or a new one. Fortran's parameterized datatypes
-/// have one handle each, however often they are asked for (section 19.1.9).
+/// Returns a handle for a datatype: the predefined one, or a new one. Each of Fortran's
+/// parameterized datatypes has only one handle, however often the program requests it (section
+/// 19.1.9).
 pub fn handle_of(library: &LibraryState, datatype: &Arc<Datatype>) -> Handle {
     let key = match *datatype.construction() {
         Construction::Named(named) => return handle_of_type(named),
@@ -442,12 +445,12 @@ pub fn type_get_name(
     Ok(())
 }
 
-/// What the program hung on a datatype, if anything.
+/// Returns the name and attributes that the program has set on a datatype, if there are any.
 pub fn notes_of(library: &LibraryState, handle: Handle) -> Option<Rc<TypeNotes>> {
     library.type_notes.borrow().get(&handle).cloned()
 }
 
-/// What the program hangs on a datatype.
+/// Returns the record of the name and attributes of a datatype, which is created if necessary.
 pub fn notes(library: &LibraryState, handle: Handle) -> Rc<TypeNotes> {
     Rc::clone(library.type_notes.borrow_mut().entry(handle).or_default())
 }

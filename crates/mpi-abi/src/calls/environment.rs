@@ -1,4 +1,4 @@
-//! Start, end and surroundings of the process (chapters 9 and 11 of the standard).
+//! Start, end and environment of the process (chapters 9 and 11 of the standard).
 
 use std::ffi::{OsStr, c_double, c_int};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::library::library;
 use crate::output::{host_name, say};
 use crate::report;
 
-/// The levels of thread support with their numbers, upwards.
+/// The levels of thread support with their numbers, in ascending order.
 pub const LEVELS: [(c_int, ThreadLevel); 4] = [
     (MPI_THREAD_SINGLE, ThreadLevel::Single),
     (MPI_THREAD_FUNNELED, ThreadLevel::Funneled),
@@ -25,7 +25,7 @@ pub const LEVELS: [(c_int, ThreadLevel); 4] = [
     (MPI_THREAD_MULTIPLE, ThreadLevel::Multiple),
 ];
 
-/// The name of a level, as info objects tell it.
+/// Returns the name of a level, in the form that info objects contain.
 pub fn name_of_level(level: ThreadLevel) -> &'static str {
     match level {
         ThreadLevel::Single => "MPI_THREAD_SINGLE",
@@ -35,7 +35,7 @@ pub fn name_of_level(level: ThreadLevel) -> &'static str {
     }
 }
 
-/// The level with a name.
+/// Returns the level with a name.
 pub fn level_named(name: &[u8]) -> Option<ThreadLevel> {
     let mut levels = LEVELS.iter().map(|(_, level)| *level);
     levels.find(|level| name_of_level(*level).as_bytes() == name)
@@ -76,12 +76,12 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     Ok(())
 }
 
-/// An error if this process has loaded another MPI library: a call goes to the one that was loaded
-/// first, whichever it was meant for.
+/// Returns an error if this process has loaded another MPI library. A call would go to the library
+/// that was loaded first, even if it was meant for the other one.
 pub fn refuse_other_libraries() -> CallOutcome<()> {
     let base_of = |address| sys::callers::object_of(address).map(|object| object.base);
     let own = base_of(refuse_other_libraries as *const () as usize);
-    // One that only leads to this one, under another name, has no calls of its own.
+    // A library that only forwards to this one under another name has no calls of its own.
     let is_other = |path: &PathBuf| {
         is_mpi_library(path)
             && sys::library::loaded_symbol(path, c"PMPI_Init")
@@ -91,7 +91,7 @@ pub fn refuse_other_libraries() -> CallOutcome<()> {
         Some(path) => {
             let is_combray = sys::library::loaded_symbol(&path, c"combray_arrived").is_some();
             let loaded = if is_combray {
-                // A path of Combray's own would say nothing of what asked for it.
+                // The path of a library of Combray would not show which component requires it.
                 let name = path.file_name().unwrap_or_default().display();
                 let own = dialect::NAME;
                 format!("has loaded two libraries of Combray, one for {own} and {name}")
@@ -109,7 +109,7 @@ pub fn refuse_other_libraries() -> CallOutcome<()> {
     }
 }
 
-/// Whether a file is named as the libraries are that programs of some MPI are linked with.
+/// Whether a file has a name that MPI libraries commonly have.
 fn is_mpi_library(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let stem = name.split_once(".so").filter(|(_, version)| {
@@ -118,7 +118,7 @@ fn is_mpi_library(path: &Path) -> bool {
     stem.is_some_and(|(stem, _)| matches!(stem, "libmpi" | "libmpich" | "libmpi_abi"))
 }
 
-/// Tells the person what in the environment was not understood.
+/// Prints what was wrong with the environment variables.
 pub fn tell(complaints: &[String]) {
     for complaint in complaints {
         say(complaint);
@@ -174,12 +174,12 @@ pub fn is_thread_main(call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
     Ok(())
 }
 
-/// Seconds since some moment in the past.
+/// Returns the seconds since some moment in the past.
 pub fn wtime() -> c_double {
     library().process.elapsed_seconds()
 }
 
-/// The resolution of `MPI_Wtime`, in seconds: the system's clock counts nanoseconds.
+/// Returns the resolution of `MPI_Wtime` in seconds: the system's clock counts nanoseconds.
 pub fn wtick() -> c_double {
     1e-9
 }
@@ -206,7 +206,7 @@ pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) ->
 }
 
 pub fn pcontrol(_call: &Call, _level: c_int) -> CallOutcome<()> {
-    // For tools that stand before the library; nothing here listens to it (section 15.2.4).
+    // The call is for interposed tools; the library itself ignores it (section 15.2.4).
     Ok(())
 }
 

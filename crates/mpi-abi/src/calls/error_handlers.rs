@@ -18,7 +18,7 @@ use crate::library::CountedHandler;
 use crate::predefined::handle_of_error_handler;
 use crate::report::{self, HandlerOwner};
 
-/// `MPI_Comm_errhandler_function` and its kin: the handle is a word.
+/// `MPI_Comm_errhandler_function` and its equivalents for other objects; the handle is a word.
 type HandlerInC = unsafe extern "C" fn(*mut usize, *mut c_int, ...);
 
 pub fn comm_create_errhandler(
@@ -62,7 +62,8 @@ fn create(
     let function = function.function().ok_or_else(|| null(1))?;
     let function: HandlerFunction = Rc::new(move |object, code| {
         let (mut handle, mut code) = (handed(object as usize), code);
-        // SAFETY: `Callback` holds the program's function of this type; the places are ours.
+        // SAFETY: `Callback` holds the program's function of this type; the arguments point to
+        // local variables.
         unsafe { function(&raw mut handle, &raw mut code) };
         code
     });
@@ -197,8 +198,8 @@ fn hand_out(call: &Call, handler: Rc<ErrorHandler>, place: Out<Errhandler>) {
     });
 }
 
-/// The handle of an error handler of the program: each call of `MPI_Comm_get_errhandler` gives it
-/// once more, and each is to be freed.
+/// Returns the handle of an error handler of the program. Each call of `MPI_Comm_get_errhandler`
+/// returns the handle once more, and the program must free it each time.
 fn known_handle(call: &Call, handler: Rc<ErrorHandler>) -> Errhandler {
     let table = &call.library.error_handlers;
     let known = table.find(|counted| Rc::ptr_eq(&counted.handler, &handler));

@@ -1,4 +1,4 @@
-//! Files: how they are opened, viewed and synchronized (chapter 14 of the standard).
+//! Opening, viewing and synchronizing files (chapter 14 of the standard).
 
 use std::ffi::{c_char, c_int};
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use crate::report::HandlerOwner;
 use super::datatypes::handle_of;
 use super::groups;
 
-/// A file of the program, or `MPI_FILE_NULL`, which has the error handler of new ones.
+/// A file of the program, or `MPI_FILE_NULL`, whose error handler is inherited by new files.
 pub type AnyFile = Option<KnownFile>;
 
-/// The words of a mode that may be combined with any right.
+/// The flags of a mode that may be combined with any access right.
 const WORDS: [c_int; 6] = [
     MPI_MODE_CREATE,
     MPI_MODE_EXCL,
@@ -34,7 +34,7 @@ const WORDS: [c_int; 6] = [
 ];
 
 impl Call {
-    /// The file with this handle; errors of the call go to its error handler.
+    /// Returns the file with this handle. Errors of the call go to its error handler.
     pub fn file(&self, position: usize, handle: c::File) -> CallOutcome<KnownFile> {
         let found = self.library.files.get(handle);
         let owner = if found.is_some() { handle } else { MPI_FILE_NULL };
@@ -43,7 +43,8 @@ impl Call {
         Ok(NamedObject { handle, object })
     }
 
-    /// The same, or none for `MPI_FILE_NULL`.
+    /// Returns the file with this handle, or `None` for `MPI_FILE_NULL`. Errors of the call go to
+    /// its error handler.
     pub fn any_file(&self, position: usize, handle: c::File) -> CallOutcome<AnyFile> {
         if handle != MPI_FILE_NULL {
             return self.file(position, handle).map(Some);
@@ -52,8 +53,8 @@ impl Call {
         Ok(None)
     }
 
-    /// The communicator that a file is opened on; errors go to the error handler of new files
-    /// (section 14.7).
+    /// Returns the communicator on which a file is opened. Errors go to the error handler of new
+    /// files (section 14.7).
     pub fn file_communicator(
         &self,
         position: usize,
@@ -63,13 +64,14 @@ impl Call {
         self.communicator(position, handle)
     }
 
-    /// The name of a file that is not open; likewise.
+    /// Returns the name of a file that is not open. Errors go to the error handler of new files
+    /// (section 14.7).
     ///
     /// # Safety
     /// As for [`Call::text`].
     pub unsafe fn file_name(&self, position: usize, text: *const c_char) -> CallOutcome<&[u8]> {
         self.set_handler_owner(HandlerOwner::File(MPI_FILE_NULL));
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let name = unsafe { self.text(position, text) }?;
         if name.is_empty() {
             return Err(Failure::argument(position, ErrorClass::BadFile, "is empty"));
@@ -77,7 +79,7 @@ impl Call {
         Ok(name)
     }
 
-    /// A number of bytes that a file shall have.
+    /// Returns the size in bytes that a file is set to.
     pub fn file_size(&self, position: usize, size: impl Integer) -> CallOutcome<u64> {
         u64::try_from(size.wide()).map_err(|_| {
             let detail = format!("is {}, but must not be negative", size.wide());
@@ -85,7 +87,7 @@ impl Call {
         })
     }
 
-    /// How a file is opened.
+    /// Returns how a file is opened.
     pub fn access_mode(&self, position: usize, amode: c_int) -> CallOutcome<AccessMode> {
         let rights = match amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR) {
             MPI_MODE_RDONLY => AccessRights::Read,

@@ -1,5 +1,6 @@
-//! Functions of other libraries that the standard ABI does not have: those that the standard has
-//! removed, those for Fortran's statuses, and those of their own that can be answered.
+//! Functions of other libraries that the standard ABI does not have: functions that the standard
+//! has removed, functions for Fortran statuses, and extensions of those libraries that can be
+//! implemented.
 
 use std::ffi::c_int;
 
@@ -9,7 +10,8 @@ use crate::entry::Call;
 use crate::failure::CallOutcome;
 
 impl Call {
-    /// A status as the integers that Fortran has of it, to read: they lie as in C.
+    /// Returns a status to read that is passed as Fortran integers, which have the layout of a
+    /// status in C.
     ///
     /// # Safety
     /// As for [`Call::status`].
@@ -18,11 +20,11 @@ impl Call {
         position: usize,
         status: *const c_int,
     ) -> CallOutcome<&Status> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.status(position, status.cast()) }
     }
 
-    /// Where the call leaves such a status.
+    /// Returns the memory for a status that is passed as Fortran integers.
     ///
     /// # Safety
     /// As for [`Call::out`].
@@ -31,7 +33,7 @@ impl Call {
         position: usize,
         status: *mut c_int,
     ) -> CallOutcome<Out<'_, Status>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.out(position, status.cast()) }
     }
 }
@@ -56,7 +58,7 @@ pub fn type_ub(_call: &Call, datatype: KnownDatatype, bound: Out<isize>) -> Call
     Ok(())
 }
 
-/// Whether the library sends from the memory of accelerators.
+/// Whether the library can send from the memory of accelerators, which it cannot.
 pub fn no() -> c_int {
     0
 }

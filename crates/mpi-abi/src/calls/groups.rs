@@ -15,7 +15,7 @@ use crate::generated::constants::{
     MPI_UNEQUAL,
 };
 
-/// A handle for a group; all groups without processes are `MPI_GROUP_EMPTY`.
+/// Stores a handle for a group; every empty group has the handle `MPI_GROUP_EMPTY`.
 pub fn hand_out(call: &Call, group: Rc<Group>, place: Out<c::Group>) {
     let empty = group.size() == 0;
     place.set(if empty { MPI_GROUP_EMPTY } else { call.library.groups.insert(group) });
@@ -138,14 +138,16 @@ pub fn group_range_excl(
     Ok(())
 }
 
-/// The list of ranks is the third argument of all calls that have one.
+/// Attributes an error to the list of ranks, which is the third argument of all calls with such a
+/// list.
 fn of_ranks(error: base::Error) -> Failure {
     Failure::of_argument(3, error)
 }
 
 pub fn group_free(call: &Call, group: Out<c::Group>) -> CallOutcome<()> {
     let handle = group.value();
-    // Calls that make a group give MPI_GROUP_EMPTY for an empty one, so freeing that is in order.
+    // Calls that create a group return MPI_GROUP_EMPTY for an empty one, so the program may free
+    // it.
     if handle != MPI_GROUP_EMPTY {
         call.library.groups.forget(handle).ok_or_else(|| invalid(1, handle))?;
     }

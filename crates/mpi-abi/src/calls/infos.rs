@@ -17,7 +17,7 @@ use crate::generated::constants::*;
 use super::environment;
 use crate::output::host_name;
 
-/// In C the maxima include the zero byte at the end.
+/// The limits for keys and values. In C the maxima include the zero byte at the end.
 pub const LIMITS: InfoLimits =
     InfoLimits { key_bytes_max: MPI_MAX_INFO_KEY - 1, value_bytes_max: MPI_MAX_INFO_VAL - 1 };
 
@@ -37,7 +37,7 @@ pub fn info_create_env(call: &Call, words: Vec<String>, info: Out<c::Info>) -> C
     hand_out(call, told_of(call, command, arguments), info)
 }
 
-/// The contents of `MPI_INFO_ENV`.
+/// Returns the contents of `MPI_INFO_ENV`.
 pub fn environment(call: &Call) -> Rc<Info> {
     let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
     let command = words.next();
@@ -54,7 +54,7 @@ fn told_of(call: &Call, command: Option<String>, arguments: Vec<String>) -> Rc<I
         host: Some(host_name()),
         architecture: Some(env::consts::ARCH.to_owned()),
         working_directory: env::current_dir().ok().map(|path| path.display().to_string()),
-        // No launcher asks for one, so before the initialization there is none.
+        // No launcher requests a level, so before initialization there is none.
         thread_level: process.is_initialized().then(|| level.to_owned()),
         ..Environment::default()
     })

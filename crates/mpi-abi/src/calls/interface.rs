@@ -1,5 +1,5 @@
-//! What the binary interface tells of itself (section 20.2 of the standard), memory for messages
-//! (section 9.2), and the machine's resources (section 11.8).
+//! Properties of the binary interface (section 20.2 of the standard), memory for messages (section
+//! 9.2), and hardware resources (section 11.8).
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_void};
@@ -67,7 +67,7 @@ pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> CallOutcome<
     Ok(())
 }
 
-/// The sizes, in bytes, that Fortran bindings tell, and the datatypes that must have them.
+/// The sizes, in bytes, that Fortran bindings report, and the datatypes that must have them.
 const FORTRAN_SIZES: [(&str, Predefined); 4] = [
     ("mpi_logical_size", Predefined::FortranLogical),
     ("mpi_integer_size", Predefined::FortranInteger),
@@ -75,7 +75,7 @@ const FORTRAN_SIZES: [(&str, Predefined); 4] = [
     ("mpi_double_precision_size", Predefined::FortranDoublePrecision),
 ];
 
-/// The optional types of which Fortran bindings tell whether the compiler has them.
+/// The optional types for which Fortran bindings report whether the compiler supports them.
 const FORTRAN_KINDS: [&str; 19] = [
     "logical1",
     "logical2",
@@ -98,7 +98,7 @@ const FORTRAN_KINDS: [&str; 19] = [
     "double_complex",
 ];
 
-/// Whether a size that Fortran bindings tell is the one that the datatype has here.
+/// Checks that a size that the Fortran bindings report is the size of the datatype here.
 fn check_size(key: &str, value: &[u8], named: Predefined) -> CallOutcome<()> {
     let text = String::from_utf8_lossy(value);
     let Ok(size) = text.parse::<usize>() else {
@@ -138,7 +138,7 @@ pub fn abi_set_fortran_booleans(
         return Err(Failure::new(ErrorClass::Abi, "Fortran's truth values were set before"));
     }
     let told = Booleans { logical_true: logical_true.into(), logical_false: logical_false.into() };
-    // Reductions take any byte that is not zero for true, as all compilers' values allow.
+    // Reductions take every nonzero byte for true, which fits the values of all compilers.
     if told.logical_false.iter().any(|&byte| byte != 0)
         || told.logical_true.iter().all(|&byte| byte == 0)
     {
@@ -174,20 +174,20 @@ fn logical_bytes(size: c_int) -> CallOutcome<usize> {
     Err(Failure::argument(1, ErrorClass::Arg, detail))
 }
 
-/// Memory of `MPI_Alloc_mem` is aligned to this, and has its size and alignment in so many bytes
-/// before it. Memory with a place is aligned to whole pages instead.
+/// The alignment of memory of `MPI_Alloc_mem`. As many bytes before the memory contain its size and
+/// its alignment. Memory that must be placed on a NUMA node is aligned to whole pages instead.
 const ALIGNMENT: usize = 64;
 
-/// How many bytes a page has, at least.
+/// The number of bytes of a page, at least.
 const PAGE_BYTES: usize = 4096;
 
-/// The layout of memory for the program, with what stands before it.
+/// Returns the layout of memory for the program, including the bytes before it.
 fn layout_of(bytes: usize, alignment: usize) -> Option<Layout> {
     let all = bytes.checked_next_multiple_of(alignment)?.checked_add(alignment)?;
     Layout::from_size_align(all, alignment).ok()
 }
 
-/// The place that the value of the info key `combray_memory` means.
+/// Returns the placement that the value of the info key `combray_memory` specifies.
 fn placing_of(words: &[u8]) -> CallOutcome<Placing> {
     let wrong = |why: String| {
         Failure::argument(2, ErrorClass::InfoValue, format!("has a wrong combray_memory: {why}"))
@@ -212,12 +212,12 @@ pub fn alloc_mem(
         || Failure::new(ErrorClass::NoMem, format!("there is no room for {size} bytes"));
     let placing = info.and_then(|info| info.hint(b"combray_memory"));
     let placing = placing.map(|words| placing_of(&words)).transpose()?;
-    // Memory that is to lie somewhere shares no page with other memory.
+    // Memory with a placement must share no page with other memory.
     let alignment = if placing.is_some() { PAGE_BYTES } else { ALIGNMENT };
     let layout = layout_of(bytes, alignment).ok_or_else(no_memory)?;
     // SAFETY:
-    // - The layout has at least the bytes before the memory, so it is not empty.
-    // - Size and alignment lie in these bytes.
+    // - The layout includes the bytes before the memory, so it is not empty.
+    // - Size and alignment are written to these bytes.
     let memory = unsafe {
         let block = alloc(layout);
         if block.is_null() {
@@ -229,24 +229,24 @@ pub fn alloc_mem(
     };
     baseptr.set(memory);
     if let Some(placing) = placing {
-        // It is a hint: where the system refuses, the memory lies where it is touched first.
+        // The placement is a hint: if the system refuses it, pages are placed at the first touch.
         let _ = placing.apply(memory..memory + bytes);
     }
     Ok(())
 }
 
-/// Memory of the program that `MPI_Alloc_mem` made and nobody freed: whoever makes one vouches for
-/// that.
+/// Memory of the program that `MPI_Alloc_mem` allocated and that is not freed yet. The creator of a
+/// value guarantees this.
 pub struct Allocated(NonNull<u8>);
 
 impl Call {
-    /// Memory that `MPI_Alloc_mem` made.
+    /// Returns memory that `MPI_Alloc_mem` allocated.
     ///
     /// # Errors
     /// `Base` for a null pointer.
     ///
     /// # Safety
-    /// Unless null, as [`Allocated`] says.
+    /// Unless null, as for [`Allocated`].
     pub unsafe fn allocated(&self, position: usize, base: *mut c_void) -> CallOutcome<Allocated> {
         let base = NonNull::new(base.cast());
         let null = || Failure::argument(position, ErrorClass::Base, "is a null pointer");
@@ -255,24 +255,24 @@ impl Call {
 }
 
 pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> CallOutcome<()> {
-    // SAFETY: `alloc_mem` wrote this before the memory, which is still there.
+    // SAFETY: `alloc_mem` wrote this before the memory, which is still allocated.
     let [bytes, alignment] = unsafe { base.cast::<[usize; 2]>().sub(1).read() };
     let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory of MPI_Alloc_mem");
     let is_known = alignment == ALIGNMENT || alignment == PAGE_BYTES;
     let layout = layout_of(bytes, alignment).filter(|_| is_known).ok_or_else(damaged)?;
     if alignment == PAGE_BYTES {
-        // Who gets these pages next knows nothing of their place.
+        // The next user of these pages must not inherit the placement.
         let start = base.as_ptr() as usize;
         let _ = Placing::FirstTouch.apply(start..start + bytes);
     }
-    // SAFETY: the allocation begins so far before, and had this layout.
+    // SAFETY: the allocation begins `alignment` bytes before the memory, and had this layout.
     unsafe { dealloc(base.as_ptr().sub(alignment), layout) };
     Ok(())
 }
 
 pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> CallOutcome<()> {
-    // The kinds of resources that MPI_Comm_split_type can tell apart, and whether this process is
-    // restricted to one; all of a job's processes are inside one shared memory.
+    // The resource types that MPI_Comm_split_type supports, and whether this process is restricted
+    // to one of them; all processes of a job share memory.
     let told = Info::new();
     told.set(b"mpi_shared_memory", b"true", infos::LIMITS)?;
     for part in MachinePart::all() {

@@ -23,10 +23,10 @@ use crate::requests::DONE;
 
 use super::requests::{Pending, PendingRequest};
 
-/// What an operation became: none if it is over, or went to no process.
+/// The operation that a call started; `None` if it is complete or has no target.
 type StartedOperation = Option<Rc<WindowOperation>>;
 
-/// Elements at a target, as the arguments of a call tell of them.
+/// Elements at a target, as the arguments of a call describe them.
 #[derive(Clone, Copy, Debug)]
 struct TargetElements {
     rank: u32,
@@ -46,7 +46,7 @@ impl TargetElements {
 }
 
 impl TargetElements {
-    /// The elements, if they are of a predefined datatype without gaps and there are some.
+    /// Returns the elements, if they have a predefined datatype without gaps and are not empty.
     #[inline(always)]
     fn plain(&self, call: &Call) -> Option<PlainPlace> {
         let size = call.library.predefined.contiguous_size(self.datatype.handle);
@@ -55,14 +55,15 @@ impl TargetElements {
         (length > 0).then_some(PlainPlace { target, displacement, length })
     }
 
-    /// The predefined datatype of the elements.
+    /// Returns the predefined datatype of the elements.
     #[inline(always)]
     fn element(&self, call: &Call) -> Option<Predefined> {
         call.library.predefined.named(self.datatype.handle)
     }
 }
 
-/// The buffer of what was there before, if there is one; `None`: it is not plain.
+/// Returns the buffer for the previous values, if the operation has one; `None` if the buffer is
+/// not contiguous.
 #[inline(always)]
 fn plain_result(call: &Call, result: Option<&ElementsArgument>) -> Option<Option<Buffer>> {
     match result {
@@ -71,7 +72,7 @@ fn plain_result(call: &Call, result: Option<&ElementsArgument>) -> Option<Option
     }
 }
 
-/// Where an operation has no buffer.
+/// Returns the empty buffer, for operations that have none.
 fn none() -> Buffer {
     Buffer::empty()
 }
@@ -86,7 +87,7 @@ fn begin(
     Ok(win.window.access(&call.library.process, rank, access, completed_by)?)
 }
 
-/// A request for an operation of a window.
+/// Stores a request for an operation of a window.
 #[inline]
 fn hand_out(
     call: &Call,
@@ -167,7 +168,7 @@ fn begin_any_get(
     begin(call, win, target.rank, &access, completed_by)
 }
 
-/// The operation of an accumulate, which is one of the standard.
+/// Returns the operator of an accumulate, which must be predefined.
 #[inline(always)]
 fn operator_of(position: usize, operation: &KnownOperation) -> CallOutcome<Operator> {
     if let KnownOperation::Predefined(operation) = operation
@@ -232,7 +233,7 @@ fn begin_any_accumulate(
     begin(call, win, target.rank, &access, completed_by)
 }
 
-/// The functions of the standard that come with a request and without.
+/// Defines the functions of the standard that exist with a request and without.
 macro_rules! pairs {
     ($($begin:ident => $plain:ident, $with_request:ident;)*) => {$(
         #[inline(always)]
@@ -361,7 +362,7 @@ pub fn rget_accumulate(
     hand_out(call, &win, begun, request)
 }
 
-/// A predefined datatype.
+/// Returns a datatype, which must be predefined.
 fn predefined_type(call: &Call, datatype: TypeArgument) -> CallOutcome<KnownDatatype> {
     let known = datatype.committed(call)?;
     if known.predefined().is_some() {

@@ -1,4 +1,4 @@
-//! Reduction operations of the program (section 6.9.5 of the standard).
+//! Reduction operations that the program creates (section 6.9.5 of the standard).
 
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -21,7 +21,7 @@ type FunctionInC = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *m
 /// `MPI_User_function_c`.
 type LargeFunctionInC = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut Datatype);
 
-/// An operation of the program.
+/// An operation that the program created.
 #[derive(Clone, Copy, Debug)]
 pub struct UserOperation {
     function: FunctionOfProgram,
@@ -35,7 +35,8 @@ enum FunctionOfProgram {
 }
 
 impl UserOperation {
-    /// The operation for elements of one datatype: the program's function is told its handle.
+    /// Returns the operation for elements of one datatype, whose handle is passed to the program's
+    /// function.
     pub fn on(self, datatype: &KnownDatatype) -> OperationKernel {
         let (known, extent) = (datatype.clone(), datatype.extent());
         let function: UserFunction = Rc::new(move |from: &Buffer, into: &Buffer, count: usize| {
@@ -53,14 +54,14 @@ impl UserOperation {
         OperationKernel::User { function, commutative: self.commutative, datatype }
     }
 
-    /// Whether the program said that the order of the operands does not matter.
+    /// Whether the program declared the operation commutative.
     pub fn is_commutative(&self) -> bool {
         self.commutative
     }
 }
 
-/// Lends the function of the program a handle of the datatype. The program may have freed its own
-/// since the reduction began (section 5.1.9), then it is another one for as long.
+/// Calls `apply` with a handle of the datatype, for the function of the program. If the program has
+/// freed its handle since the reduction began (section 5.1.9), a temporary handle is created.
 fn with_handle(datatype: &KnownDatatype, apply: impl FnOnce(Datatype)) {
     let library = library();
     let own = datatype.handle;
@@ -92,7 +93,8 @@ impl FunctionOfProgram {
                     let from = from.wrapping_add_signed(offset) as *mut c_void;
                     let into = into.wrapping_add_signed(offset) as *mut c_void;
                     done += part as usize;
-                    // SAFETY: likewise.
+                    // SAFETY: `Callback` holds the program's function of this type, which combines
+                    // elements in buffers of the reduction.
                     unsafe { function(from, into, &raw mut part, &raw mut handle) }
                 }
             }

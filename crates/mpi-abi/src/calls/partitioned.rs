@@ -65,13 +65,14 @@ fn divided(call: &Call, blocks: BlocksArgument) -> CallOutcome<Partitions> {
 }
 
 impl Call {
-    /// A buffer in partitions: address, number of partitions, and count and datatype of each.
+    /// Returns a buffer in partitions: address, number of partitions, and count and datatype of
+    /// each.
     ///
     /// # Errors
     /// `Arg` for a negative number.
     ///
     /// # Safety
-    /// As [`BlocksArgument`] says.
+    /// As for [`BlocksArgument`].
     pub unsafe fn partitions(
         &self,
         position: usize,
@@ -85,7 +86,7 @@ impl Call {
             Failure::argument(position + 1, ErrorClass::Arg, detail)
         })?;
         let datatype = self.used_type(position + 3, datatype)?;
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe {
             BlocksArgument::new(ElementsArgument::new(position, address, count, datatype), number)
         })
@@ -126,7 +127,7 @@ pub fn parrived(
     partition: c_int,
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
-    // Nothing is awaited of no request.
+    // A null request has arrived.
     let arrived = request == MPI_REQUEST_NULL || {
         let operation = operation(call, 1, request)?;
         let arrived = operation.has_arrived(&call.library.process, partition);
@@ -136,7 +137,7 @@ pub fn parrived(
     Ok(())
 }
 
-/// Marks partitions; says which argument was wrong if one was.
+/// Marks partitions as ready. An error names the argument that was wrong.
 fn mark(
     call: &Call,
     operation: &Rc<Partitioned>,
@@ -158,7 +159,7 @@ fn set_handler_owner(
     Failure::of_argument(position, error)
 }
 
-/// The operation behind a handle; errors go to its communicator from here on.
+/// Returns the operation of a handle. From here on errors go to its communicator.
 fn operation(call: &Call, position: usize, request: Request) -> CallOutcome<Rc<Partitioned>> {
     let found = find(call, position, request, |work| match work {
         Pending::One(work) => work.partitioned().cloned(),

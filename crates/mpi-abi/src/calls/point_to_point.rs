@@ -70,9 +70,9 @@ sends! {
 
 sends!(send_init: Standard);
 
-/// The most frequent calls. Their code for plain buffers stands apart: such a buffer is never
-/// moved, as a move reads at once what was written in two parts, and that waits until all that was
-/// written before has left the core, a line in shared memory included.
+/// Defines the most frequent calls. Their code for contiguous buffers is separate, because such a
+/// buffer must never be moved: a move reads at once what two stores wrote. That read waits until
+/// all earlier stores have left the core, including a store to a line in shared memory.
 macro_rules! frequent {
     ($($name:ident, $apart:ident, $with:ident($($argument:ident: $type:ty),*);)*) => {$(
         #[inline(always)]
@@ -213,7 +213,7 @@ pub fn sendrecv_replace(
     comm: KnownCommunicator,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    // Made twice, not moved: see `frequent`.
+    // The buffer is created twice instead of moved, for the reason given at `frequent`.
     if let (Some(sent), Some(received)) = (buf.plain_buffer(call), buf.plain_buffer(call))
         && comm.try_send(&call.library.process, dest, sendtag, sent)?
     {
@@ -372,7 +372,7 @@ fn keep_message(
     library.messages_taken.insert((message, comm.handle))
 }
 
-/// The message of a handle, which becomes null; none for the message from no process.
+/// Returns the message of a handle, which becomes null; `None` for the message of `MPI_PROC_NULL`.
 fn take_message(call: &Call, handle: Out<Message>) -> CallOutcome<Option<KeptMessage>> {
     const POSITION: usize = 4;
     let named = handle.value();
@@ -389,7 +389,8 @@ fn take_message(call: &Call, handle: Out<Message>) -> CallOutcome<Option<KeptMes
     Ok(kept)
 }
 
-/// The buffer of a call that sends from where it receives into, preceded by a copy of its data.
+/// Returns a copy of the data and the buffer itself, for a call that receives into the buffer that
+/// it sends from.
 fn copy_and_original(call: &Call, elements: ElementsArgument) -> CallOutcome<(Buffer, Buffer)> {
     let original = elements.buffer(call)?;
     let length = original.len();

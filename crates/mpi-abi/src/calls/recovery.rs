@@ -1,5 +1,5 @@
-//! What programs need to survive failed processes. Names and meaning are those of the proposal for
-//! user-level failure mitigation (ULFM), which is not part of the standard.
+//! Extensions by which programs survive failed processes. Their names and semantics are those of
+//! the proposal for user-level failure mitigation (ULFM), which is not part of the standard.
 
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ pub fn mpix_comm_revoke(call: &Call, comm: KnownCommunicator) -> CallOutcome<()>
     Ok(())
 }
 
-/// Who asks again and again hears of it.
+/// Makes progress first, so that a program that calls this repeatedly detects a revocation.
 pub fn mpix_comm_is_revoked(
     call: &Call,
     comm: KnownCommunicator,
@@ -39,7 +39,8 @@ pub fn mpix_comm_shrink(
     hand_out(call, Some(made), newcomm)
 }
 
-/// The handle is there at once; what it names is not ready until the request is complete.
+/// Returns the handle of the new communicator at once, which is not usable until the request is
+/// complete.
 pub fn mpix_comm_ishrink(
     call: &Call,
     comm: KnownCommunicator,

@@ -1,4 +1,4 @@
-//! Representations of data in files that the program registers (section 14.5.3 of the standard).
+//! Data representations for files that the program registers (section 14.5.3 of the standard).
 
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -28,7 +28,7 @@ type ConversionInC =
 type LargeConversionInC =
     unsafe extern "C" fn(*mut c_void, Datatype, i64, *mut c_void, i64, *mut c_void) -> c_int;
 
-/// One that was registered.
+/// A registered representation.
 struct RegisteredRepresentation {
     name: Box<[u8]>,
     read: Option<Conversion>,
@@ -63,8 +63,8 @@ impl RegisteredRepresentation {
         let library = library();
         let handle = handle_of(library, &data.datatype);
         let code = match conversion {
-            // SAFETY: `Callback` holds the program's function of this type; the elements lie where
-            // the program said, and `file` has room for what they are in the file.
+            // SAFETY: `Callback` holds the program's function of this type. The elements lie where
+            // the program specified, and `file` has room for their representation in the file.
             Conversion::Large(function) => unsafe {
                 function(user, handle, count as i64, bytes, 0, state)
             },
@@ -73,7 +73,9 @@ impl RegisteredRepresentation {
                     let what = "the representation was registered without large counts";
                     Error::new(ErrorClass::Count, what)
                 })?;
-                // SAFETY: likewise.
+                // SAFETY: `Callback` holds the program's function of this type. The elements lie
+                // where the program specified, and `file` has room for their representation in the
+                // file.
                 unsafe { function(user, handle, count, bytes, 0, state) }
             }
         };
@@ -102,7 +104,8 @@ impl UserRepresentation for RegisteredRepresentation {
     fn extent(&self, named: Predefined) -> base::Result<usize> {
         let mut extent = 0_isize;
         let state = self.state as *mut c_void;
-        // SAFETY: `Callback` holds the program's function of this type; the place is ours.
+        // SAFETY: `Callback` holds the program's function of this type; the result is a local
+        // variable.
         let code = unsafe { (self.extent)(handle_of_type(named), &raw mut extent, state) };
         self.outcome(code)?;
         usize::try_from(extent).map_err(|_| {

@@ -28,43 +28,43 @@ pub use several::{
     testsome, waitall, waitany, waitsome,
 };
 
-/// How many rounds of progress `MPI_Cancel` makes at most.
+/// The largest number of rounds of progress that `MPI_Cancel` makes.
 const CANCEL_ROUNDS_MAX: u32 = 16;
 
-/// What a request handle names.
+/// The object that a request handle names.
 #[derive(Debug)]
 pub struct PendingRequest {
-    /// Whose error handler hears of errors.
+    /// The object whose error handler is called for errors.
     pub handler_owner: HandlerOwner,
     /// The operation.
     pub work: Pending,
 }
 
-/// An operation of the program that may be underway.
+/// An operation of the program that may be in progress.
 #[derive(Debug)]
 pub enum Pending {
     /// One operation.
     One(mpi::Request),
-    /// A send and a receive that complete together; the status is that of the receive.
+    /// A send and a receive that complete together, with the status of the receive.
     Both { send: Box<mpi::Request>, receive: mpi::Request },
-    /// An operation of the program itself.
+    /// A generalized request, which is an operation of the program itself.
     Generalized(Rc<Generalized>),
-    /// Until all buffered messages have left.
+    /// The flush of a buffer, which is complete when all buffered messages have been sent.
     Flush(Rc<BufferPlace>),
 }
 
 /// The status of a complete request.
 enum Taken {
-    /// The request is gone with it.
+    /// The request is freed with its status.
     Status(MessageStatus),
     /// The request is persistent, and stays.
     OfPersistent(MessageStatus),
-    /// The program must be asked, while nothing is borrowed.
+    /// The program must be asked for the status, at a time when nothing is borrowed.
     Ask(Rc<Generalized>),
 }
 
 impl Pending {
-    /// Whether it is complete, or not active; makes no progress.
+    /// Whether the operation is complete or inactive; makes no progress.
     #[inline]
     pub fn is_ready(&self, process: &Process) -> bool {
         match self {
@@ -75,7 +75,7 @@ impl Pending {
         }
     }
 
-    /// Takes its status if it is complete; makes no progress.
+    /// Takes the status of the operation if it is complete; makes no progress.
     #[inline]
     fn take_if_ready(&mut self, process: &Process) -> Option<Taken> {
         match self {
@@ -102,7 +102,7 @@ impl Pending {
         }
     }
 
-    /// Its status, which stays; none while it is underway.
+    /// Returns the status of the operation without taking it; `None` while it is in progress.
     fn status(&self, process: &Process) -> Option<Taken> {
         let status = match self {
             Pending::One(request) => request.status(process)?,
@@ -119,14 +119,15 @@ impl Pending {
         Some(Taken::Status(status))
     }
 
-    /// Whether there is nothing to wait for: a persistent request that was not started.
+    /// Whether this is a persistent request that was not started, so that there is nothing to wait
+    /// for.
     #[inline]
     pub fn is_inactive(&self) -> bool {
         matches!(self, Pending::One(request) if request.is_inactive())
     }
 }
 
-/// Gives the program the request of an operation of a communicator, which may be underway.
+/// Stores the request of an operation of a communicator, which may be in progress.
 #[inline(always)]
 pub fn hand_out(call: &Call, communicator: Comm, work: mpi::Request, request: Out<Request>) {
     request.set(call.library.requests.hand_out(communicator, work));
@@ -205,7 +206,7 @@ pub fn request_free(call: &Call, request: Out<Request>) -> CallOutcome<()> {
         }
         Pending::Flush(_) => {}
         Pending::Generalized(operation) if !operation.is_complete() => {
-            // The program still completes it by its handle.
+            // The program still completes the request by its handle.
             operation.give_up();
             let work = Pending::Generalized(operation);
             call.library.requests.put_back(handle, PendingRequest { work, ..pending });
@@ -236,7 +237,7 @@ pub fn cancel(call: &Call, request: Out<Request>) -> CallOutcome<()> {
         )),
     };
     call.library.requests.put_back(handle, pending);
-    // Where the answer takes no other process, it is there when the call returns.
+    // If no other process must answer, the cancellation is decided when the call returns.
     let mut rounds = 0;
     while rounds < CANCEL_ROUNDS_MAX && process.progress() {
         rounds += 1;
@@ -260,7 +261,8 @@ pub fn startall(call: &Call, handles: HandleList<Request>) -> CallOutcome<()> {
     }
 }
 
-/// Starts the first requests of a list, as many as can be started at once; how many they were.
+/// Starts the first requests of a list, as long as they can be started at once. Returns how many
+/// were started.
 #[inline]
 fn start_first(call: &Call, handles: impl Iterator<Item = Request>) -> usize {
     let mut requests = call.library.requests.scan();
@@ -274,7 +276,8 @@ fn start_first(call: &Call, handles: impl Iterator<Item = Request>) -> usize {
 }
 
 fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
-    // Where nothing of the program can run meanwhile, which may make requests, it stays in place.
+    // If no function of the program can run meanwhile, which might create requests, the request
+    // stays in the table.
     let started = call.library.requests.try_in_place(handle, |pending| {
         call.set_handler_owner(pending.handler_owner);
         match &mut pending.work {
@@ -300,7 +303,7 @@ fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
     Ok(outcome?)
 }
 
-/// Takes a request out of its place for the time of a call; errors go to its communicator.
+/// Takes a request out of the table for the time of a call. Errors go to its communicator.
 #[inline]
 fn take(call: &Call, position: usize, handle: Request) -> CallOutcome<PendingRequest> {
     match call.library.requests.borrow_out(&call.library.process, handle) {
@@ -312,7 +315,7 @@ fn take(call: &Call, position: usize, handle: Request) -> CallOutcome<PendingReq
     }
 }
 
-/// Why a request cannot be used.
+/// Returns the failure for a request that cannot be used.
 #[cold]
 fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     if call.library.requests.is_away(handle) {
@@ -322,8 +325,8 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
-/// What `look` finds in a request, if it is of the kind that `look` looks for; errors from here on
-/// go to its error handler.
+/// Returns what `look` returns for a request, if the request is of the kind that `look` accepts.
+/// From here on errors go to the request's error handler.
 pub fn find<T>(
     call: &Call,
     position: usize,
@@ -341,8 +344,8 @@ pub fn find<T>(
     }
 }
 
-/// Whether a handle names a send or receive that needs no place in the table; errors from here on
-/// go to its communicator.
+/// Whether a handle names a send or receive that is not in the table. From here on errors go to its
+/// communicator.
 #[cold]
 fn is_transfer(call: &Call, handle: Request) -> bool {
     let there = !matches!(call.library.requests.named(handle), RequestName::Kept);
@@ -364,7 +367,7 @@ fn await_one(
     }
 }
 
-/// Waits until a request is complete, or gone.
+/// Waits until a request is complete, or freed.
 #[inline(always)]
 fn wait_till_complete(call: &Call, handle: Request) {
     match call.library.requests.named(handle) {
@@ -373,7 +376,7 @@ fn wait_till_complete(call: &Call, handle: Request) {
     }
 }
 
-/// Waits until a request that is not a transfer is complete, or gone.
+/// Waits until a request that is not a transfer is complete, or freed.
 fn await_kept(call: &Call, handle: Request) {
     let (process, table) = (&call.library.process, &call.library.requests);
     let transfer = table.with(handle, |pending| match &pending.work {
@@ -384,7 +387,8 @@ fn await_kept(call: &Call, handle: Request) {
         return transfer.wait(process);
     }
     if process.has_more_to_advance() {
-        // Nothing is borrowed while it advances, as a function of the program may call the library.
+        // Nothing is borrowed while the operation advances, because a function of the program may
+        // call the library.
         let started = table.with(handle, |pending| match &pending.work {
             Pending::One(work) => work.started_collective().cloned(),
             Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => None,
@@ -394,15 +398,15 @@ fn await_kept(call: &Call, handle: Request) {
         }
     }
     process.wait_until(&mut |_| {
-        // It is gone when another thread completed it.
+        // The request is freed if another thread has completed it.
         let ready = table.with(handle, |pending| pending.work.is_ready(process));
         ready.unwrap_or(true)
     });
 }
 
-/// Takes the status of a request, if it is complete, and tells what the program's variable becomes:
-/// a persistent one becomes inactive, another one is gone. An error goes to the handler of the
-/// request's object.
+/// Takes the status of a request, if it is complete. Returns it with the new value of the program's
+/// variable: a persistent request becomes inactive, any other is freed. An error goes to the error
+/// handler of the request's object.
 #[inline(always)]
 fn finish(
     call: &Call,
@@ -432,7 +436,7 @@ fn finish(
     }
 }
 
-/// The same for requests of the table.
+/// Like [`finish`], for requests of the table.
 fn finish_kept(
     call: &Call,
     position: usize,
@@ -464,7 +468,7 @@ fn finish_generalized(operation: &Generalized) -> MessageStatus {
     status
 }
 
-/// The status of a request if it is complete, null or inactive; it stays as it is.
+/// Returns the status of a request that is complete, null or inactive; the request does not change.
 pub fn peek(call: &Call, position: usize, handle: Request) -> CallOutcome<Option<MessageStatus>> {
     if handle == MPI_REQUEST_NULL {
         return Ok(Some(MessageStatus::EMPTY));

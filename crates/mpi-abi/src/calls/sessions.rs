@@ -1,5 +1,5 @@
-//! Sessions, and what is made of groups alone (sections 11.3, 7.3.2, 7.4.2 and 7.6.2 of the
-//! standard).
+//! Sessions, and objects that are created from groups alone (sections 11.3, 7.3.2, 7.4.2 and 7.6.2
+//! of the standard).
 
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -64,7 +64,7 @@ fn unknown_level(name: &[u8]) -> Failure {
 }
 
 impl Call {
-    /// The error handler for an object that the call makes; errors of the call go to it.
+    /// Returns the error handler for an object that the call creates. Errors of the call go to it.
     pub fn new_handler(
         &self,
         position: usize,
@@ -131,7 +131,7 @@ pub fn session_get_nth_pset(
         let detail = format!("is {}, but must not be negative", pset_name.room());
         return Err(Failure::argument(4, ErrorClass::Arg, detail));
     }
-    // With no room only the length is told, with its zero byte.
+    // If the length argument is 0, only the length is returned, including the zero byte.
     pset_name.write(name)
 }
 
@@ -209,14 +209,14 @@ pub fn intercomm_create_from_groups(
         return Err(Failure::argument(2, ErrorClass::Rank, detail));
     };
     let process = &call.library.process;
-    // The other side is significant on the leader only.
+    // The remote group is significant on the leader only.
     let leads = local_group.rank_of(base::GateId(process.rank())) == Some(local_leader);
     let remote = if leads { Some(call.group(3, remote_group)?) } else { None };
     let groups = TwoGroups {
         local: &local_group,
         local_leader,
         remote: remote.as_ref(),
-        // No process has the rank that a negative one becomes.
+        // A negative leader becomes a rank that no process has.
         remote_leader: remote_leader as u32,
     };
     let agreed = CreationArguments { string_tag: stringtag, error_handler: &errhandler };

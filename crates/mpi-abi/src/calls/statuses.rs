@@ -10,7 +10,7 @@ use crate::entry::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
 
-/// A status as the program sees it; the error field is success.
+/// Converts a status to the form of the C interface; the error field is success.
 #[inline]
 pub fn to_c(status: &mpi::MessageStatus) -> Status {
     let source = match status.source {
@@ -24,7 +24,7 @@ pub fn to_c(status: &mpi::MessageStatus) -> Status {
     told
 }
 
-/// Tells the program the status of its one operation, and the error as the outcome of the call.
+/// Stores the status of the single operation of a call. Its error becomes the result of the call.
 #[inline(always)]
 pub fn report_status(status: mpi::MessageStatus, place: OutStatus) -> CallOutcome<()> {
     if !place.is_ignored() {
@@ -36,7 +36,8 @@ pub fn report_status(status: mpi::MessageStatus, place: OutStatus) -> CallOutcom
     }
 }
 
-/// Tells a program that does not wait whether what it asks for is there, after a round of progress.
+/// Stores whether what a nonblocking call asks for is there, after a round of progress. If it is
+/// not, the call counts as a poll without result.
 #[inline]
 pub fn answer(call: &Call, is_there: bool, flag: Out<c_int>) {
     flag.set_flag(is_there);
@@ -45,7 +46,7 @@ pub fn answer(call: &Call, is_there: bool, flag: Out<c_int>) {
     }
 }
 
-/// Tells the program the status of a message or request, if there is one yet, and whether there is.
+/// Stores the status of a message or request, if there is one yet, and whether there is one.
 pub fn report_if_any(
     call: &Call,
     found: Option<mpi::MessageStatus>,
@@ -103,7 +104,7 @@ pub fn status_set_elements(
     Ok(())
 }
 
-/// The bytes that so many basic elements of a datatype take.
+/// Returns the number of bytes of `count` basic elements of a datatype.
 fn bytes_of_elements(datatype: &datatype::Datatype, count: usize) -> CallOutcome<u64> {
     let whole = datatype.element_count();
     if whole == 0 {

@@ -1,9 +1,9 @@
 //! The tools interface (chapter 15 of the standard).
 //!
-//! Any thread may call it at any time, also while another one is inside MPI. So it has a lock of
-//! its own, which is never held while that of the process is taken or a function of the program
-//! runs; what it shows is either counted in places that any thread may read, or looked for only
-//! by a thread that may enter the library.
+//! Any thread may call it at any time, also while another thread is inside MPI. So it has its own
+//! lock, which is never held while the lock of the process is taken or a function of the program
+//! runs. The values that it returns are either counters in memory that any thread may read, or they
+//! are computed by a thread that may enter the library.
 
 mod categories;
 mod control;
@@ -33,20 +33,20 @@ pub use performance::*;
 /// The result of a call; an error is one of the codes `MPI_T_ERR_*`.
 pub type ToolOutcome = Result<(), c_int>;
 
-/// What the tools of this process have asked for.
+/// The state of the tools interface in this process.
 #[derive(Debug)]
 pub struct Tools {
-    /// How often it was initialized, less how often it was finalized.
+    /// The number of initializations, minus the number of finalizations.
     initialized: AtomicU32,
     instruments: Instruments,
     state: Mutex<ToolState>,
-    /// Whether a thread is telling tools of events.
+    /// Whether a thread is delivering events to tools.
     telling: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct ToolState {
-    /// The positions of control variables.
+    /// The indices of control variables.
     controls: Table<CvarHandle, usize>,
     sessions: Table<PvarSession, ()>,
     performance: Table<PvarHandle, BoundVariable>,
@@ -54,7 +54,7 @@ struct ToolState {
 }
 
 impl Tools {
-    /// Those of a process with these instruments.
+    /// Creates the state for a process with these instruments.
     pub fn new(instruments: Instruments) -> Self {
         let (initialized, telling) = (AtomicU32::new(0), AtomicBool::new(false));
         Self { initialized, instruments, state: Mutex::default(), telling }
@@ -93,17 +93,17 @@ pub fn t_finalize(tools: &Tools) -> ToolOutcome {
     }
 }
 
-/// What an index of the program names in a table.
+/// Returns the entry of a table at an index of the program.
 fn at<T>(table: &[T], index: c_int) -> Result<&T, c_int> {
     usize::try_from(index).ok().and_then(|index| table.get(index)).ok_or(MPI_T_ERR_INVALID_INDEX)
 }
 
-/// The position of what has a name.
+/// Returns the index of the entry that satisfies the condition, which compares names.
 fn position<T>(table: &[T], is_it: impl Fn(&T) -> bool) -> Result<c_int, c_int> {
     table.iter().position(is_it).map(|index| index as c_int).ok_or(MPI_T_ERR_INVALID_NAME)
 }
 
-/// An audience as a level of verbosity.
+/// Returns the level of verbosity for an audience.
 fn verbosity_of(audience: Audience) -> c_int {
     match audience {
         Audience::User => MPI_T_VERBOSITY_USER_BASIC,

@@ -49,7 +49,7 @@ pub fn cart_create(
     hand_out(call, made, comm_cart)
 }
 
-/// The rank that the process would get with `reorder`.
+/// Returns the rank that the process would get with `reorder`.
 pub fn cart_map(
     call: &Call,
     comm: KnownCommunicator,
@@ -162,7 +162,7 @@ pub fn graph_create(
     hand_out(call, made, comm_graph)
 }
 
-/// The rank that the process would get with `reorder`.
+/// Returns the rank that the process would get with `reorder`.
 pub fn graph_map(
     call: &Call,
     comm: KnownCommunicator,
@@ -195,7 +195,7 @@ fn graph(
     let index = indx.read_ints()?;
     let count =
         GraphTopology::edge_count(&index).map_err(|error| Failure::of_argument(3, error))?;
-    // SAFETY: there are as many edges as the index says (section 8.5.3).
+    // SAFETY: the standard requires as many edges as the index gives (section 8.5.3).
     let edges = unsafe { edges.first(count) }.read_ints()?;
     GraphTopology::new(index, edges, comm.size()).map_err(|error| Failure::of_argument(4, error))
 }
@@ -289,8 +289,8 @@ pub fn dist_graph_create_adjacent(
     hand_out(call, made, comm_dist_graph)
 }
 
-/// A process whose arguments are wrong takes part all the same, so that the others hear of it
-/// instead of waiting.
+/// Creates the communicator. A process whose arguments are wrong takes part, too, so that the other
+/// processes get an error instead of waiting.
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 pub fn dist_graph_create(
     call: &Call,
@@ -330,13 +330,14 @@ fn given_edges(
     degree(2, n)?;
     let (sources, degrees) = (sources.read_ints()?, degrees.read_ints()?);
     let count = edge_count(&degrees).map_err(|error| Failure::of_argument(4, error))?;
-    // SAFETY: there are as many destinations and weights as the degrees say (section 8.5.4).
+    // SAFETY: the standard requires as many destinations and weights as the degrees give (section
+    // 8.5.4).
     let (destinations, weights) = unsafe { (destinations.first(count), weights.first(count)) };
     let (weights, destinations) = (read_weights(weights)?, destinations.read_ints()?);
     Ok(edges_of_lists(&sources, &degrees, &destinations, weights.as_deref(), comm.size())?)
 }
 
-/// The weights of edges; none for `MPI_UNWEIGHTED`.
+/// Returns the weights of edges; `None` for `MPI_UNWEIGHTED`.
 fn read_weights(weights: Integers) -> CallOutcome<Option<Vec<c_int>>> {
     match weights.address() {
         MPI_UNWEIGHTED => Ok(None),
@@ -381,7 +382,7 @@ pub fn dist_graph_neighbors(
     tell_neighbors(&graph.destinations, outgoing, destinations, weighted.then_some(destweights))
 }
 
-/// Tells as many neighbours as there is room for (section 8.5.5).
+/// Stores as many neighbours as there is room for (section 8.5.5).
 fn tell_neighbors(
     neighbors: &Neighbors,
     room: usize,
@@ -413,12 +414,13 @@ fn check_room(position: usize, room: c_int, needed: usize, what: &str) -> CallOu
     Err(Failure::argument(position, ErrorClass::Arg, detail))
 }
 
-/// How many dimensions a communicator's grid has; 0 if it has none.
+/// Returns the number of dimensions of a communicator's grid; 0 if it has none.
 pub fn dimension_count(comm: &KnownCommunicator) -> usize {
     comm.cartesian().map_or(0, |grid| grid.dimensions().len())
 }
 
-/// The communicator is the first argument of all calls that ask about its topology.
+/// Attributes an error to the communicator, which is the first argument of all calls that query its
+/// topology.
 fn of_first(error: base::Error) -> Failure {
     Failure::of_argument(1, error)
 }

@@ -16,7 +16,7 @@ fn hand_out(call: &Call, file: &KnownFile, work: mpi::Request, request: Out<Requ
     request.set(call.library.requests.insert(PendingRequest { handler_owner, work }));
 }
 
-/// The functions that end with a status: at an offset, or at a pointer.
+/// Defines the functions that return a status: at an offset, or at a file pointer.
 macro_rules! waiting {
     ($($method:ident, $direction:ident: $at:ident; $($name:ident at $place:ident),*;)*) => {$(
         pub fn $at(
@@ -54,7 +54,7 @@ waiting! {
     transfer_all, Write: file_write_at_all; file_write_all at Pointer, file_write_ordered at Ordered;
 }
 
-/// The functions that end with a request.
+/// Defines the functions that return a request.
 macro_rules! requesting {
     ($($method:ident, $direction:ident: $at:ident; $($name:ident at $place:ident),*;)*) => {$(
         pub fn $at(
@@ -96,7 +96,7 @@ requesting! {
     begin_all, Write: file_iwrite_at_all; file_iwrite_all at Pointer;
 }
 
-/// The split functions: one begins, another ends.
+/// Defines the split functions: one begins an operation, another ends it.
 macro_rules! split {
     ($($direction:ident: $begin_at:ident, $end_at:ident;
        $($begin:ident, $end:ident at $place:ident),*;)*) => {$(

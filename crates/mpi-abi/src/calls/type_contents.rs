@@ -86,7 +86,7 @@ pub fn type_get_contents_c(
     tell(call, &contents, integers, addresses, datatypes)
 }
 
-/// The calls without `_c` cannot tell large counts.
+/// Refuses datatypes with large counts, which calls without `_c` cannot return.
 fn check_form(large_counts: usize) -> CallOutcome<()> {
     if large_counts == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Windows: how they are made and synchronized (sections 12.2 and 12.5 of the standard).
+//! Creating and synchronizing windows (sections 12.2 and 12.5 of the standard).
 
 use std::ffi::{c_int, c_void};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use super::groups;
 use super::statuses::answer;
 
 impl Call {
-    /// A process of a window, or none (`MPI_PROC_NULL`).
+    /// Returns a target process of a window, or none (`MPI_PROC_NULL`).
     #[inline(always)]
     pub fn target(
         &self,
@@ -51,7 +51,7 @@ fn hand_out(call: &Call, window: Rc<Window>, place: Out<Win>) {
 }
 
 impl Call {
-    /// The size of a part of a window.
+    /// Returns the size in bytes of a part of a window.
     ///
     /// # Errors
     /// `Size` if it is negative.
@@ -62,7 +62,7 @@ impl Call {
         })
     }
 
-    /// The displacement unit of a part of a window.
+    /// Returns the displacement unit of a part of a window.
     ///
     /// # Errors
     /// `Disp` if it is not positive.
@@ -74,13 +74,14 @@ impl Call {
         })
     }
 
-    /// Memory of the program that others access: address and size.
+    /// Returns memory of the program that other processes access, given by address and size.
     ///
     /// # Errors
-    /// `Size` if the size is negative, `Base` for a null pointer without one.
+    /// `Size` if the size is negative, `Base` for a null pointer with a nonzero size.
     ///
     /// # Safety
-    /// So many bytes lie there, in memory that others may use until it is no part of a window.
+    /// `size` bytes lie there, in memory that other processes may use until it is no longer part of
+    /// a window.
     pub unsafe fn window_memory(
         &self,
         position: usize,
@@ -92,7 +93,7 @@ impl Call {
             let detail = format!("is a null pointer, but {size} bytes are to be accessed there");
             return Err(Failure::argument(position, ErrorClass::Base, detail));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees it.
         Ok(unsafe { Buffer::contiguous(base.cast(), size) })
     }
 }
@@ -164,7 +165,7 @@ pub fn win_shared_query(
         Destination::Rank(rank) => Some(rank),
         Destination::Null => None,
     };
-    // Where loads and stores do not reach, there is nothing.
+    // The part of a process that loads and stores do not reach is reported as empty.
     let nothing = (0, Share { size: 0, unit: win.window.own_part().1.unit });
     let (address, share) = win.window.shared_part(rank)?.unwrap_or(nothing);
     size.set(share.size as i64)?;
@@ -316,14 +317,14 @@ pub fn win_sync(call: &Call, win: KnownWindow) -> CallOutcome<()> {
     Ok(())
 }
 
-/// The lock to take: none where the program promises that no other process has a conflicting one
-/// (`MPI_MODE_NOCHECK`). Programs promise that beside exclusive locks, too, and do not expect to
-/// wait.
+/// Returns the lock to take; `None` if the program asserts that no other process has a conflicting
+/// lock (`MPI_MODE_NOCHECK`). Programs use this assertion beside exclusive locks, too, and do not
+/// expect to wait.
 fn needed(kind: LockKind, assertions: c_int) -> Option<LockKind> {
     (assertions & MPI_MODE_NOCHECK == 0).then_some(kind)
 }
 
-/// Other assertions promise what nothing here relies on.
+/// Refuses unknown assertions. The library does not rely on the other known ones.
 fn check_assertions(position: usize, assertions: c_int) -> CallOutcome<()> {
     const KNOWN: c_int = MPI_MODE_NOCHECK
         | MPI_MODE_NOSTORE
@@ -338,7 +339,7 @@ fn check_assertions(position: usize, assertions: c_int) -> CallOutcome<()> {
 }
 
 impl Call {
-    /// The window with this handle; errors of the call go to its error handler.
+    /// Returns the window with this handle. Errors of the call go to its error handler.
     #[inline(always)]
     pub fn window(&self, position: usize, handle: Win) -> CallOutcome<KnownWindow> {
         let found = self.library.windows.get(handle);

@@ -1,4 +1,4 @@
-//! The buffers of one call, a block for each process.
+//! The buffers of one call that consist of a block for each process.
 
 use std::ffi::c_void;
 
@@ -16,41 +16,41 @@ use crate::failure::CallOutcome;
 
 /// Blocks of elements, each with a count, a displacement and a datatype.
 ///
-/// Unless the address is `MPI_IN_PLACE`, or what the lists say is wrong, each block lies so far
-/// from the address, in memory that the operation of the call may use until it is complete: whoever
-/// makes one, during `'a`, vouches for that.
+/// Unless the address is `MPI_IN_PLACE` or the lists are invalid, each block lies at its
+/// displacement from the address, in memory that the operation of the call may use until it is
+/// complete. The creator of a value guarantees this for `'a`.
 #[derive(Clone, Copy)]
 pub struct BlockList<'a> {
     /// The position of the address among the arguments.
     position: usize,
-    /// What the displacements are relative to.
+    /// The address that the displacements are relative to.
     address: *mut c_void,
-    /// How many elements each block has.
+    /// The number of elements of each block.
     counts: Integers<'a>,
-    /// Where each block begins.
+    /// The displacement of each block.
     displacements: Integers<'a>,
     types: Types<'a>,
 }
 
 #[derive(Clone, Copy)]
 enum Types<'a> {
-    /// One for all; displacements count its extents.
+    /// One datatype for all blocks; displacements are multiples of its extent.
     Same(TypeArgument),
-    /// One for each, of the argument at a position; displacements count bytes.
+    /// One datatype for each block, from the argument at a position; displacements are in bytes.
     Own(usize, HandleList<'a, Datatype>),
 }
 
-/// Equal blocks.
+/// Returns blocks of equal size.
 pub fn equal_blocks(call: &Call, blocks: &BlocksArgument) -> CallOutcome<EqualBlocks> {
     let (buffer, datatype, count) = blocks.buffer(call)?;
     Ok(EqualBlocks { buffer, datatype: datatype.object, count })
 }
 
 impl Call {
-    /// Blocks of one datatype: address, counts, displacements and datatype.
+    /// Returns blocks of one datatype, given by address, counts, displacements and datatype.
     ///
     /// # Safety
-    /// As [`BlockList`] says, for `number` blocks.
+    /// As for [`BlockList`], for `number` blocks.
     pub unsafe fn block_list(
         &self,
         position: usize,
@@ -61,14 +61,14 @@ impl Call {
         number: u32,
     ) -> CallOutcome<BlockList<'_>> {
         let types = Types::Same(self.used_type(position + 3, datatype)?);
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
     }
 
-    /// The same, where the argument matters.
+    /// Returns blocks of one datatype if `matters` is set, and `None` otherwise.
     ///
     /// # Safety
-    /// If it matters, as for [`Call::block_list`].
+    /// If `matters` is set, as for [`Call::block_list`].
     #[expect(clippy::too_many_arguments, reason = "four are the standard's")]
     pub unsafe fn block_list_if(
         &self,
@@ -81,15 +81,15 @@ impl Call {
         number: u32,
     ) -> CallOutcome<Option<BlockList<'_>>> {
         let list =
-            // SAFETY: it matters, so as the caller says.
+            // SAFETY: `matters` is set, so the caller guarantees it.
             || unsafe { self.block_list(position, address, counts, displacements, datatype, number) };
         matters.then(list).transpose()
     }
 
-    /// Blocks with a datatype each: address, counts, displacements and datatypes.
+    /// Returns blocks with a datatype each, given by address, counts, displacements and datatypes.
     ///
     /// # Safety
-    /// As [`BlockList`] says, for `number` blocks.
+    /// As for [`BlockList`], for `number` blocks.
     pub unsafe fn typed_block_list(
         &self,
         position: usize,
@@ -100,11 +100,11 @@ impl Call {
         number: u32,
     ) -> CallOutcome<BlockList<'_>> {
         let number = if is_in_place(address) { 0 } else { number };
-        // SAFETY: as the caller says, unless the address is in place.
+        // SAFETY: the caller guarantees it, unless the address is in place.
         let types = Types::Own(position + 3, unsafe {
             self.handles(position + 3, types, number as usize)
         }?);
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
     }
 
@@ -118,7 +118,7 @@ impl Call {
         number: u32,
     ) -> CallOutcome<BlockList<'a>> {
         let number = if is_in_place(address) { 0 } else { number as usize };
-        // SAFETY: as the caller says, unless the address is in place.
+        // SAFETY: the caller guarantees it, unless the address is in place.
         let (counts, displacements) = unsafe {
             let counts = self.integers(position + 1, counts, number)?;
             (counts, self.integers(position + 2, displacements, number)?)
@@ -133,7 +133,7 @@ impl BlockList<'_> {
         is_in_place(self.address)
     }
 
-    /// A buffer for each block.
+    /// Returns a buffer for each block.
     pub fn buffers(&self, call: &Call) -> CallOutcome<Vec<Buffer>> {
         refuse_in_place(self.position, self.address)?;
         match self.types {
@@ -162,7 +162,7 @@ impl BlockList<'_> {
             let offset = (displacement as isize).wrapping_mul(unit);
             let address = self.address.cast::<u8>().wrapping_offset(offset).cast();
             if !self.address.is_null() {
-                // SAFETY: the block lies there, as the type says.
+                // SAFETY: the type guarantees that the block lies there.
                 let plain = unsafe { plain_buffer_at(call, address, count, datatype.handle) };
                 if let Some(buffer) = plain {
                     buffers.push(buffer);
@@ -170,7 +170,7 @@ impl BlockList<'_> {
                 }
             }
             check_address(self.position, self.address, offset, count, &datatype)?;
-            // SAFETY: as above.
+            // SAFETY: the type guarantees that the block lies there.
             buffers.push(unsafe { buffer_at(address, count, &datatype) }?);
         }
         Ok(buffers)

@@ -1,5 +1,5 @@
-//! Collective operations that move data: from arguments to what is ready to run (sections 6.3 to
-//! 6.8 of the standard).
+//! Collective operations that move data: functions that make operations that are ready to run from
+//! arguments (sections 6.3 to 6.8 of the standard).
 
 use memory::Buffer;
 use mpi::collective::{self, Collective, Invocation, Root};
@@ -9,7 +9,7 @@ use crate::arguments::{BlocksArgument, ElementsArgument};
 use crate::entry::Call;
 use crate::failure::CallOutcome;
 
-/// Whether a process may leave its own data where the result goes (`MPI_IN_PLACE`).
+/// Whether a process may pass `MPI_IN_PLACE` for its own data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum InPlacePermission {
     Allowed,
@@ -17,7 +17,7 @@ enum InPlacePermission {
 }
 
 impl InPlacePermission {
-    /// Only the root may work in place.
+    /// Returns the permission for operations in which only the root may work in place.
     fn of(root: Root, comm: &Invocation<'_>) -> Self {
         if root.is_here(comm) { InPlacePermission::Allowed } else { InPlacePermission::Refused }
     }
@@ -39,7 +39,8 @@ pub fn bcast(
     }
 }
 
-/// This process's own data, or none where it works in place, as only some may.
+/// Returns the buffer of this process's own data; `None` if the process works in place and may do
+/// so.
 fn own(
     call: &Call,
     elements: &ElementsArgument,
@@ -51,7 +52,7 @@ fn own(
     elements.unshifted_buffer(call).map(Some)
 }
 
-/// The same for data that not all processes have.
+/// Like [`own`], for data that only some processes pass.
 fn own_if_any(
     call: &Call,
     elements: Option<ElementsArgument>,

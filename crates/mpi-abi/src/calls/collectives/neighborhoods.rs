@@ -1,5 +1,5 @@
-//! Neighbourhood collectives: from arguments to what is ready to run (section 8.6 of the standard).
-//! None of them works in place.
+//! Neighbourhood collectives: functions that make operations that are ready to run from arguments
+//! (section 8.6 of the standard). None of them works in place.
 
 use mpi::collective::{self, Collective, Invocation};
 
@@ -53,17 +53,19 @@ pub fn neighbor_alltoallv(
     Ok(collective::neighbor_alltoallv(comm, sent, received)?)
 }
 
-/// How many blocks a process sends, those for no process included; none without neighbours.
+/// Returns the number of blocks that a process sends, including those for `MPI_PROC_NULL`; 0
+/// without neighbours.
 pub fn outgoing(comm: &KnownCommunicator) -> u32 {
     comm.neighborhood().map_or(0, |neighborhood| neighborhood.outgoing_blocks as u32)
 }
 
-/// How many blocks a process receives, those for no process included; none without neighbours.
+/// Returns the number of blocks that a process receives, including those for `MPI_PROC_NULL`; 0
+/// without neighbours.
 pub fn incoming(comm: &KnownCommunicator) -> u32 {
     comm.neighborhood().map_or(0, |neighborhood| neighborhood.incoming_blocks as u32)
 }
 
-/// Whether a communicator, which is the argument at `position`, has neighbours.
+/// Fails if a communicator, which is the argument at `position`, has no neighbours.
 fn check_neighborhood(position: usize, comm: &Invocation<'_>) -> CallOutcome<()> {
     match comm.neighborhood() {
         Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! Collective operations that combine data: from arguments to what is ready to run (sections 6.9 to
-//! 6.11 of the standard).
+//! Collective operations that combine data: functions that make operations that are ready to run
+//! from arguments (sections 6.9 to 6.11 of the standard).
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -18,17 +18,18 @@ use crate::c::Datatype;
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 
-/// The receive buffer is the second argument of all these calls.
+/// The position of the receive buffer in all these calls.
 const RECEIVE_POSITION: usize = 2;
-/// And the operation is the fifth.
+/// The position of the operation in all these calls.
 const OPERATION_POSITION: usize = 5;
 
-/// Where the operands of a reduction are, and where the result goes; their number is not yet
+/// The buffers of the operands and of the result of a reduction; the number of elements is not yet
 /// checked.
 ///
-/// `sent` elements of the datatype lie at the first address, unless that is `MPI_IN_PLACE`, and
-/// `received` at the second, or as many as are sent if they lie there: in memory that the operation
-/// of the call may use until it is complete. Whoever makes one, during `'a`, vouches for that.
+/// `sent` elements of the datatype lie at the first address, unless it is `MPI_IN_PLACE`.
+/// `received` elements lie at the second address, or `sent` elements if the operands are there. The
+/// memory may be used until the operation of the call is complete. The creator of a value
+/// guarantees this for `'a`.
 #[derive(Clone, Copy)]
 pub struct ReductionBuffers<'a> {
     send: *const c_void,
@@ -39,15 +40,15 @@ pub struct ReductionBuffers<'a> {
     lent: PhantomData<&'a [u8]>,
 }
 
-/// ReductionBuffers of a reduction whose result one process gets.
+/// The buffers of a reduction whose result one process gets.
 #[derive(Clone, Copy)]
 pub struct ReduceOperands<'a> {
     operands: ReductionBuffers<'a>,
-    /// How many elements there are where they matter.
+    /// The number of elements, if the buffers matter.
     count: usize,
 }
 
-/// ReductionBuffers of which each process gets as many results as a list says.
+/// The buffers of a reduction in which a list gives the number of results for each process.
 #[derive(Clone)]
 pub struct CountedOperands<'a> {
     operands: ReductionBuffers<'a>,
@@ -55,10 +56,10 @@ pub struct CountedOperands<'a> {
 }
 
 impl Call {
-    /// ReductionBuffers and result: both addresses, count and datatype.
+    /// Returns the buffers, given by both addresses, count and datatype.
     ///
     /// # Safety
-    /// As [`ReductionBuffers`] says, for `count` elements each.
+    /// As for [`ReductionBuffers`], for `count` elements each.
     #[inline(always)]
     pub unsafe fn operands(
         &self,
@@ -74,7 +75,8 @@ impl Call {
         Ok(ReductionBuffers { send, receive, sent: count, received: count, datatype, lent })
     }
 
-    /// The same, where each address may or may not matter.
+    /// Returns the buffers if only some of the addresses matter: `sends` and `receives` determine
+    /// which.
     ///
     /// # Safety
     /// As for [`Call::operands`], for each address that matters.
@@ -89,7 +91,7 @@ impl Call {
         sends: bool,
         receives: bool,
     ) -> CallOutcome<ReduceOperands<'_>> {
-        // SAFETY: where an address does not matter, no elements lie there.
+        // SAFETY: an address that does not matter is used with no elements.
         let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
         let count = operands.sent;
         let sent = if sends { count } else { 0 };
@@ -97,10 +99,10 @@ impl Call {
         Ok(ReduceOperands { operands: ReductionBuffers { sent, received, ..operands }, count })
     }
 
-    /// The same for as many blocks as processes, of which each gets the result of one.
+    /// Returns the buffers for one block per process, each of which gets the result of one block.
     ///
     /// # Safety
-    /// As [`ReductionBuffers`] says, for `count` elements in each block.
+    /// As for [`ReductionBuffers`], for `count` elements in each block.
     pub unsafe fn block_operands(
         &self,
         position: usize,
@@ -110,17 +112,18 @@ impl Call {
         datatype: Datatype,
         processes: u32,
     ) -> CallOutcome<ReductionBuffers<'_>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
         let sent = operands.received.saturating_mul(processes as usize);
         Ok(ReductionBuffers { sent, ..operands })
     }
 
-    /// The same for blocks with a count each: both addresses, counts and datatype.
+    /// Returns the buffers for blocks with a count each, given by both addresses, counts and
+    /// datatype.
     ///
     /// # Safety
-    /// As [`ReductionBuffers`] says, for as many elements as the counts say; and as
-    /// [`Integers`](crate::arguments::Integers) says for these.
+    /// As for [`ReductionBuffers`], for as many elements as the counts give; and as for
+    /// [`Integers`](crate::arguments::Integers) for the counts.
     #[expect(clippy::too_many_arguments, reason = "four are the standard's")]
     pub unsafe fn counted_operands(
         &self,
@@ -132,7 +135,7 @@ impl Call {
         processes: u32,
         rank: u32,
     ) -> CallOutcome<CountedOperands<'_>> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let counts = unsafe { self.integers(position + 2, counts, processes as usize) }?;
         let counts = counts.read_counts()?;
         let sent = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
@@ -145,26 +148,27 @@ impl Call {
 }
 
 impl ReductionBuffers<'_> {
-    /// This process's operands; none if they are where the result goes.
+    /// Returns this process's operands; `None` if they are in the receive buffer.
     #[inline(always)]
     fn sent(&self, call: &Call, datatype: &KnownDatatype) -> CallOutcome<Option<Buffer>> {
         if is_in_place(self.send) {
             return Ok(None);
         }
-        // SAFETY: the operands lie there, as the type says.
+        // SAFETY: the type guarantees that the operands lie there.
         unsafe { elements(call, 1, self.send, self.sent, datatype) }.map(Some)
     }
 
-    /// Where the result goes.
+    /// Returns the buffer for the result.
     #[inline(always)]
     fn result(&self, call: &Call, datatype: &KnownDatatype) -> CallOutcome<Buffer> {
-        // In place the operands are where the result goes.
+        // With MPI_IN_PLACE the operands are in the buffer of the result.
         let room = if is_in_place(self.send) { self.sent } else { self.received };
-        // SAFETY: there is room for the result, and for the operands in place, as the type says.
+        // SAFETY: the type guarantees room for the result, and for the operands if they are in
+        // place.
         unsafe { elements(call, RECEIVE_POSITION, self.receive, room, datatype) }
     }
 
-    /// ReductionBuffers and result of a reduction in which every process gets a result.
+    /// Returns the reduction, for operations in which every process gets a result.
     #[inline(always)]
     fn reduction(&self, call: &Call, op: &KnownOperation) -> CallOutcome<Reduction> {
         let datatype = self.datatype.committed(call)?;
@@ -176,7 +180,7 @@ impl ReductionBuffers<'_> {
     }
 }
 
-/// Data of a reduction: `count` elements at an address.
+/// Returns `count` elements at an address as a buffer.
 ///
 /// # Safety
 /// They lie there, in memory that the operation of the call may use until it is complete.
@@ -189,15 +193,15 @@ unsafe fn elements(
     datatype: &KnownDatatype,
 ) -> CallOutcome<Buffer> {
     let (address, handle) = (address.cast_mut(), datatype.handle);
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees it.
     if let Some(buffer) = unsafe { plain_buffer_at(call, address, count, handle) } {
         return Ok(buffer);
     }
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees it.
     unsafe { any_elements(position, address, count, datatype) }
 }
 
-/// The same for any datatype.
+/// Like [`elements`], for any datatype.
 ///
 /// # Safety
 /// As for [`elements`].
@@ -210,11 +214,11 @@ unsafe fn any_elements(
     datatype: &KnownDatatype,
 ) -> CallOutcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees it.
     unsafe { buffer_at(address, count, datatype) }
 }
 
-/// The operation for a datatype.
+/// Returns the operation for a datatype.
 #[inline(always)]
 fn checked(op: &KnownOperation, datatype: &KnownDatatype) -> CallOutcome<OperationKernel> {
     match op.on(datatype) {
@@ -223,7 +227,7 @@ fn checked(op: &KnownOperation, datatype: &KnownDatatype) -> CallOutcome<Operati
     }
 }
 
-/// Two buffers in which one process both sends and receives must not be one (section 6.1).
+/// Refuses a buffer that one process uses both for sending and for receiving (section 6.1).
 fn refuse_alias(sendbuf: *const c_void, recvbuf: *const c_void, count: usize) -> CallOutcome<()> {
     if sendbuf != recvbuf || count == 0 || sendbuf.is_null() {
         return Ok(());
@@ -312,7 +316,7 @@ pub fn reduce_local(
     op: KnownOperation,
 ) -> CallOutcome<()> {
     let datatype = operands.datatype.committed(call)?;
-    // SAFETY: the operands lie there, as the type says; in place makes no sense here.
+    // SAFETY: the type guarantees that the operands lie there; MPI_IN_PLACE has no meaning here.
     let from = unsafe { elements(call, 1, operands.send, operands.sent, &datatype) }?;
     let into = operands.result(call, &datatype)?;
     let combination = checked(&op, &datatype)?;

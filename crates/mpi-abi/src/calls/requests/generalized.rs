@@ -1,4 +1,4 @@
-//! Generalized requests: operations of the program that look like requests (section 13.2 of the
+//! Generalized requests: operations of the program that are used as requests (section 13.2 of the
 //! standard).
 
 use std::cell::Cell;
@@ -20,8 +20,8 @@ type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
 type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
 type CancelInC = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
 
-/// An operation of the program: its functions, which may be called with the state that came with
-/// them.
+/// An operation of the program: its functions, which may be called with the state that the program
+/// passed with them.
 #[derive(Debug)]
 pub struct Generalized {
     query: QueryInC,
@@ -29,20 +29,22 @@ pub struct Generalized {
     cancel: CancelInC,
     extra_state: *mut c_void,
     complete: Cell<bool>,
-    /// The program freed the request before it was complete.
+    /// Whether the program freed the request before it was complete.
     given_up: Cell<bool>,
 }
 
 impl Generalized {
-    /// Whether the program said that the operation is complete.
+    /// Whether the program has completed the operation.
     pub fn is_complete(&self) -> bool {
         self.complete.get()
     }
 
-    /// The status that the program's function tells, with the error that it returned.
+    /// Returns the status that the program's query function stores, with the error that it
+    /// returned.
     pub fn ask_status(&self) -> MessageStatus {
         let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
-        // SAFETY: with the state that came with it; the place is ours.
+        // SAFETY: the function is called with the state that the program passed with it; the status
+        // is a local variable.
         let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
         MessageStatus {
             source: match told.source {
@@ -56,20 +58,20 @@ impl Generalized {
         }
     }
 
-    /// Lets the program free what belongs to the operation.
+    /// Calls the program's function that frees the data of the operation.
     pub fn let_go(&self) -> Option<Error> {
-        // SAFETY: with the state that came with it.
+        // SAFETY: the function is called with the state that the program passed with it.
         failed("free", unsafe { (self.free)(self.extra_state) })
     }
 
-    /// Lets the program cancel the operation.
+    /// Calls the program's function that cancels the operation.
     pub fn cancel(&self) -> Option<Error> {
-        // SAFETY: with the state that came with it.
+        // SAFETY: the function is called with the state that the program passed with it.
         let code = unsafe { (self.cancel)(self.extra_state, self.complete.get().into()) };
         failed("cancel", code)
     }
 
-    /// Notes that the program has no handle any more.
+    /// Records that the program has no handle any more.
     pub fn give_up(&self) {
         self.given_up.set(true);
     }
@@ -115,7 +117,7 @@ pub fn grequest_complete(call: &Call, request: Request) -> CallOutcome<()> {
         Failure::argument(1, ErrorClass::Request, detail)
     })?;
     operation.complete.set(true);
-    // A thread that waits for it may sleep.
+    // A thread that waits for the request may be sleeping.
     call.library.process.wake_other_threads();
     if !operation.given_up.get() {
         return Ok(());

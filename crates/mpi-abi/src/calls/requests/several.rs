@@ -17,13 +17,13 @@ use crate::requests::RequestName;
 
 use super::super::statuses::{answer, report_status, to_c};
 
-/// The requests are the second argument of all calls here.
+/// The position of the list of requests in all calls of this module.
 const POSITION: usize = 2;
 
-/// What a request of a list is.
+/// The state of a request in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListedRequest {
-    /// Null or inactive: there is nothing to wait for.
+    /// The request is null or inactive, so there is nothing to wait for.
     Absent,
     Underway,
     Ready,
@@ -34,7 +34,8 @@ pub fn waitall(
     handles: HandleList<Request>,
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
-    // Those before it are over when it is, or soon: then one pass ends them all.
+    // When the first incomplete request completes, the earlier ones are complete or will be soon.
+    // Then one pass ends them all.
     if let Some(first) = check(call, handles)? {
         first.wait(&call.library.process);
     }
@@ -47,7 +48,7 @@ pub fn waitall(
             if index == handles.len() {
                 break;
             }
-            // What was waited for and is still there has something to tell.
+            // A request that was waited for and is still in the list has an error to report.
             if awaited != Some(index) {
                 awaited = Some(index);
                 match transfer {
@@ -70,8 +71,8 @@ pub fn waitall(
     report.outcome(handles.len())
 }
 
-/// Forgets the first requests of a list, as many as are complete and have nothing to tell; how many
-/// they were, and the transfer that the next one waits for, if it is known.
+/// Frees the first requests of a list, as long as they are complete and have nothing to report.
+/// Returns how many these are, and the transfer that the next request waits for, if it is known.
 #[inline]
 fn forget_first(call: &Call, handles: HandleList<Request>) -> (usize, Option<EngineTransfer>) {
     let mut transfers = call.library.process.look_at_transfers();
@@ -90,7 +91,7 @@ fn forget_first(call: &Call, handles: HandleList<Request>) -> (usize, Option<Eng
                     if !work.end_if_fine(&mut transfers) {
                         return (index, work.started_transfer());
                     }
-                    // A persistent one stays.
+                    // A persistent request stays.
                     continue;
                 }
                 _ => return (index, None),
@@ -266,18 +267,18 @@ pub fn request_get_status_some(
     indices.write(ready.iter().map(|index| *index as i64))
 }
 
-/// The first request of a list that is complete.
+/// The first complete request of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FirstComplete {
-    /// All are null or inactive.
+    /// All requests are null or inactive.
     Nothing,
-    /// Some are underway, none is complete.
+    /// Some requests are in progress, none is complete.
     Later,
     At(usize),
 }
 
-/// The first request of a list that is complete, if only null ones and transfers underway stand
-/// before it. One pass, which asks nothing of those behind it.
+/// Returns the index of the first complete request of a list, if all requests before it are null or
+/// transfers in progress. This takes one pass, which does not examine later requests.
 #[inline]
 fn ready_at_once(call: &Call, handles: HandleList<Request>) -> Option<usize> {
     let transfers = call.library.process.look_at_transfers();
@@ -307,7 +308,7 @@ fn first_ready(call: &Call, handles: HandleList<Request>) -> FirstComplete {
     found
 }
 
-/// All requests that are complete, by index; none if all are null or inactive.
+/// Returns the indices of all complete requests; `None` if all requests are null or inactive.
 fn ready_ones(call: &Call, handles: HandleList<Request>) -> Option<Vec<usize>> {
     let states: Vec<ListedRequest> = handles.iter().map(|handle| state(call, handle)).collect();
     let ready =
@@ -365,7 +366,7 @@ fn finish_some(
             RequestName::Kept if state_of_kept(call, handle) == ListedRequest::Absent => continue,
             _ => {}
         }
-        // One that is gone was completed by another thread.
+        // A request that is gone was completed by another thread.
         let Ok(finished) = finish(call, POSITION, handle) else { continue };
         any = true;
         if let Some((status, left)) = finished {
@@ -390,7 +391,7 @@ fn complete(call: &Call, handles: HandleList<Request>, index: usize) -> MessageS
             handles.set(index, left);
             status
         }
-        // Another thread was faster.
+        // Another thread has completed the request first.
         _ => MessageStatus::EMPTY,
     }
 }
@@ -426,8 +427,8 @@ fn state_of_kept(call: &Call, handle: Request) -> ListedRequest {
     found.unwrap_or(ListedRequest::Absent)
 }
 
-/// Whether all handles name requests, before any of them is touched; the first send or receive that
-/// is not complete.
+/// Checks that all handles name requests, before any of them is changed. Returns the first send or
+/// receive that is not complete.
 fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<EngineTransfer>> {
     let transfers = call.library.process.look_at_transfers();
     let mut requests = call.library.requests.scan();
@@ -461,8 +462,8 @@ fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<Engine
     Ok(found)
 }
 
-/// Why a request of a list cannot be used; the error goes to the communicator of the first that
-/// can.
+/// Returns the failure for a request of a list that cannot be used. The error goes to the
+/// communicator of the first usable request.
 #[cold]
 fn unusable_of(call: &Call, handles: HandleList<Request>, handle: Request) -> Failure {
     let process = &call.library.process;
@@ -482,11 +483,11 @@ fn unusable_of(call: &Call, handles: HandleList<Request>, handle: Request) -> Fa
     unusable(call, POSITION, handle)
 }
 
-/// Statuses for the program, and whether any of them tells an error.
+/// Statuses for the program, with the errors among them.
 struct StatusesOut<'a> {
     call: &'a Call,
     statuses: OutStatuses<'a>,
-    /// Positions and codes of errors.
+    /// The positions and codes of the errors.
     errors: Vec<(usize, c_int)>,
 }
 
@@ -503,9 +504,10 @@ impl<'a> StatusesOut<'a> {
         }
     }
 
-    /// With an error anywhere, the error fields of all `count` statuses are set (section 3.7.5),
-    /// and the error handler is called with the first code: what it leaves is in that status
-    /// afterwards (section 9.3.1), and if no error is left, the call succeeds.
+    /// Returns the result of the call. If there is an error, the error fields of all `count`
+    /// statuses are set (section 3.7.5), and the error handler is called with the first code. The
+    /// code that the handler leaves is stored in that status (section 9.3.1). If no error is left,
+    /// the call succeeds.
     fn outcome(self, count: usize) -> CallOutcome<()> {
         let Some(&(at, first)) = self.errors.first() else { return Ok(()) };
         for index in 0..count {

@@ -86,7 +86,7 @@ pub fn t_category_get_categories(
 }
 
 pub fn t_category_changed(_tools: &Tools, update_number: Out<c_int>) -> ToolOutcome {
-    // They are the same from the start to the end.
+    // The categories never change.
     update_number.set(1);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Control variables (section 15.3.6 of the standard): the variables that a person may set.
+//! Control variables (section 15.3.6 of the standard): the variables that a user may set.
 
 use std::ffi::c_int;
 
@@ -36,7 +36,7 @@ pub fn t_cvar_get_info(
     enumtype.set(of_variable(cvar_index as usize));
     desc.set(variable.help);
     bind.set(MPI_T_BIND_NO_OBJECT);
-    // One process may differ from the others in each of them.
+    // Each of these variables may differ between processes.
     scope.set(MPI_T_SCOPE_LOCAL);
     Ok(())
 }
@@ -86,6 +86,6 @@ pub fn t_cvar_write(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> 
         }
         now
     });
-    // Another thread inside MPI may be using the value.
+    // The write fails if another thread inside MPI may be using the value.
     if written == Some(true) { Ok(()) } else { Err(MPI_T_ERR_CVAR_SET_NOT_NOW) }
 }

@@ -11,12 +11,12 @@ use crate::arguments::{MaybeOut, ToolText};
 use crate::c::Enumeration;
 use crate::generated::constants::MPI_T_ERR_INVALID_HANDLE;
 
-/// The enumeration of a control variable's values.
+/// Returns the enumeration of a control variable's values.
 pub fn of_variable(index: usize) -> Enumeration {
     Enumeration(1 + index)
 }
 
-/// The enumeration of an event's elements.
+/// Returns the enumeration of an event's elements.
 pub fn of_event(index: usize) -> Enumeration {
     Enumeration(1 + VARIABLES.len() + index)
 }
@@ -46,7 +46,7 @@ pub fn t_enum_get_item(
     Ok(())
 }
 
-/// Name and items.
+/// Returns the name and the items.
 fn find(enumtype: Enumeration) -> Result<(&'static str, &'static [&'static str]), c_int> {
     let index = enumtype.0.checked_sub(1).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
     if let Some(variable) = VARIABLES.get(index) {

@@ -1,7 +1,7 @@
 //! Events and their sources (section 15.3.8 of the standard).
 //!
-//! What happens is noted in the journal, and told at the end of the call during which it happened:
-//! there callbacks may do whatever a program may do.
+//! Events are recorded in the journal, and delivered to tools at the end of the call during which
+//! they happened. There callbacks may do whatever a program may do.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -25,28 +25,28 @@ type FreeFunction = unsafe extern "C" fn(EventRegistration, c_int, *mut c_void);
 /// `MPI_T_event_dropped_cb_function`.
 type DroppedFunction = unsafe extern "C" fn(i64, EventRegistration, c_int, c_int, *mut c_void);
 
-/// A tool's interest in a kind of event.
+/// The registration of a tool for a kind of event.
 #[derive(Debug)]
 pub(super) struct Registration {
-    /// The position in the table of events.
+    /// The index in the table of events.
     event: usize,
-    /// By the level of safety that the function promises, lowest first.
+    /// The callbacks by the level of safety that the function guarantees, lowest first.
     callbacks: [Option<EventCallback>; SAFETY_LEVELS.len()],
     dropped: Option<DroppedFunction>,
 }
 
-/// A function of the program that is told of events, and what it is given.
+/// A function of the program to which events are delivered, and the data that is passed to it.
 #[derive(Clone, Copy, Debug)]
 struct EventCallback {
     function: EventFunction,
     user_data: *mut c_void,
 }
 
-// SAFETY: the pointer is the program's, and is only handed back to it; a program that registers it
-// for a process with threads says that it can be used by them.
+// SAFETY: the library only passes the pointer back to the program. A program that registers it in a
+// process with several threads guarantees that all of them can use it.
 unsafe impl Send for EventCallback {}
 
-/// What callbacks may have to promise, upwards.
+/// The levels of safety that callbacks may guarantee, in ascending order.
 const SAFETY_LEVELS: [c_int; 4] = [
     MPI_T_CB_REQUIRE_NONE,
     MPI_T_CB_REQUIRE_MPI_RESTRICTED,
@@ -54,16 +54,17 @@ const SAFETY_LEVELS: [c_int; 4] = [
     MPI_T_CB_REQUIRE_ASYNC_SIGNAL_SAFE,
 ];
 
-/// The one source: this process.
+/// The only source: this process.
 const SOURCE: c_int = 0;
 
 const TICKS_PER_SECOND: i64 = 1_000_000_000;
 
-/// How many events are told at the end of one call: callbacks may cause more.
+/// The largest number of events that are delivered at the end of one call; callbacks may cause more
+/// events.
 const TOLD_AT_ONCE_MAX: usize = 1024;
 
 thread_local! {
-    /// The event that this thread's callback is told of, and its number.
+    /// The event for which this thread runs a callback, and its number.
     static CURRENT: Cell<Option<(usize, Occurrence)>> = const { Cell::new(None) };
     static INSTANCES: Cell<usize> = const { Cell::new(0) };
 }
@@ -122,7 +123,7 @@ pub fn t_event_handle_set_info(
     tools: &Tools,
     event_registration: EventRegistration,
 ) -> ToolOutcome {
-    // There are no hints that mean anything here.
+    // No hints have a meaning here.
     tools.with_registration(event_registration, |_| ())
 }
 
@@ -275,17 +276,18 @@ pub fn t_source_get_timestamp(
     Ok(())
 }
 
-/// Tells tools of what has happened; called at the end of calls of MPI, with nothing borrowed.
+/// Delivers recorded events to tools. Called at the end of MPI calls, while nothing is borrowed.
 #[cold]
 pub fn tell(library: &LibraryState) {
     let tools = &library.tools;
-    // Callbacks make calls of their own, and other threads may come to their end too.
+    // Callbacks make calls, and other threads may end calls, too. Only one thread delivers events
+    // at a time.
     if tools.telling.swap(true, Ordering::AcqRel) {
         return;
     }
     for _ in 0..TOLD_AT_ONCE_MAX {
         let Some(occurrence) = tools.instruments.journal.take() else { break };
-        // Without the lock while callbacks run.
+        // The lock is not held while callbacks run.
         let interested = tools.state().interested_in(occurrence.kind.index());
         for (handle, told) in interested {
             tell_one(handle, told, occurrence);
@@ -299,7 +301,8 @@ fn tell_one(handle: EventRegistration, told: EventCallback, occurrence: Occurren
     let number = INSTANCES.get() + 1;
     INSTANCES.set(number);
     CURRENT.set(Some((number, occurrence)));
-    // SAFETY: `Callback` held the program's function of this type; with the data that came with it.
+    // SAFETY: `Callback` held the program's function of this type, which is called with the data
+    // that the program passed with it.
     unsafe {
         (told.function)(EventInstance(number), handle, MPI_T_CB_REQUIRE_NONE, told.user_data);
     }
@@ -317,7 +320,8 @@ fn tell_dropped(tools: &Tools) {
             let function = tools.state().registrations.with(handle, |found| found.dropped);
             if let Some(Some(function)) = function {
                 let (count, none) = (count as i64, MPI_T_CB_REQUIRE_NONE);
-                // SAFETY: likewise.
+                // SAFETY: `Callback` held the program's function of this type, which is called with
+                // the data that the program passed with it.
                 unsafe { function(count, handle, SOURCE, none, told.user_data) };
             }
         }
@@ -325,7 +329,8 @@ fn tell_dropped(tools: &Tools) {
 }
 
 impl ToolState {
-    /// Who wants to hear of an event, and by which function: the one that need promise least.
+    /// Returns the registrations for an event, each with the callback of the lowest level of
+    /// safety.
     fn interested_in(&self, event: usize) -> Vec<(EventRegistration, EventCallback)> {
         let mut interested = Vec::new();
         self.registrations.each(|handle, registration| {
@@ -348,7 +353,8 @@ impl Tools {
         self.state().registrations.with(handle, look).ok_or(MPI_T_ERR_INVALID_HANDLE)
     }
 
-    /// Has noted what somebody wants to hear of, and nothing else.
+    /// Makes the journal record the events for which tools have registered callbacks, and no
+    /// others.
     fn watch_registered(&self) {
         let state = self.state();
         let mut kinds = 0;
@@ -376,7 +382,7 @@ fn occurrence(instance: EventInstance) -> Result<Occurrence, c_int> {
     current.map(|(_, occurrence)| occurrence).ok_or(MPI_T_ERR_INVALID_HANDLE)
 }
 
-/// How many elements the event has that a callback is told of; none if that is over.
+/// Returns the number of elements of the event for which a callback runs; 0 after the callback.
 pub fn element_count(instance: EventInstance) -> c_int {
     elements(instance).map_or(0, |elements| elements.len() as c_int)
 }
@@ -387,7 +393,7 @@ fn elements(instance: EventInstance) -> Result<Vec<i64>, c_int> {
     Ok(occurrence.elements[..count].to_vec())
 }
 
-/// An info object with nothing in it, which the caller will free.
+/// Stores an empty info object, which the caller must free.
 fn no_hints(place: MaybeOut<c::Info>) -> ToolOutcome {
     let info = entry::if_free(|library| library.infos.insert(Info::new()));
     place.set(info.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)?);

@@ -13,7 +13,7 @@ use crate::c::{Datatype, Enumeration, PvarHandle, PvarSession};
 use crate::entry;
 use crate::generated::constants::*;
 
-/// A variable that a tool has a handle of.
+/// A variable for which a tool has a handle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BoundVariable {
     session: PvarSession,
@@ -196,7 +196,7 @@ pub fn t_pvar_write(
     tools.with_tally(session, handle, |tally, now| tally.write(now, value))
 }
 
-/// Writes a value: a `double`, or an `unsigned long long`, which is as long.
+/// Writes a value, as a `double` or as an `unsigned long long` of equal size.
 fn write_value(variable: &PerformanceVariable, buf: MaybeOut<u64>, value: u64) -> ToolOutcome {
     if buf.is_null() {
         return Err(MPI_T_ERR_INVALID);
@@ -231,8 +231,8 @@ impl ToolState {
 }
 
 impl Tools {
-    /// The handles that a call is about, without those of whole values: if it is about one of
-    /// these alone, that is the error `cannot`.
+    /// Returns the handles that a call changes, without those whose tally is the whole value of the
+    /// process. If the call names such a handle alone, the result is the error `cannot`.
     fn changeable(
         &self,
         session: PvarSession,
@@ -259,7 +259,7 @@ impl Tools {
         Ok(&PERFORMANCE_VARIABLES[watch.variable])
     }
 
-    /// What `work` makes of a handle's tally and the process's value.
+    /// Returns what `work` returns for the tally of a handle and the current value of the process.
     fn with_tally<T>(
         &self,
         session: PvarSession,
@@ -267,7 +267,8 @@ impl Tools {
         work: impl FnOnce(&mut Tally, u64) -> T,
     ) -> Result<T, c_int> {
         let BoundVariable { variable, .. } = self.state().watch(session, handle)?;
-        // Without the lock: looking may have to wait for another thread to leave MPI.
+        // The lock is not held, because reading the value may have to wait until another thread
+        // leaves MPI.
         let now = self.value_of_process(variable)?;
         let worked = self.state().performance.with(handle, |watch| work(&mut watch.tally, now));
         worked.ok_or(MPI_T_ERR_INVALID_HANDLE)
@@ -291,7 +292,8 @@ impl Tools {
                     });
                     highest
                 };
-                // The first ends one watch for all handles; the next begins at the level of now.
+                // The first call ends a period of watching for all handles; the second starts the
+                // next one at the current level.
                 notice();
                 Ok(notice())
             }
