@@ -1,9 +1,9 @@
-//! One-sided accesses, which must be kept apart where they conflict, and the memory that they use
-//! at their origin.
+//! Checks one-sided accesses, which must be separated if they conflict, and the memory that they
+//! use at their origin.
 //!
-//! The origin compares its own accesses, and reports them to their targets at the end of the epoch,
-//! those of one place together; the target compares those of different processes, and what it does
-//! with its memory itself.
+//! The origin compares its own accesses, and reports them to their targets at the end of the epoch;
+//! it combines accesses from one call site. The target compares the accesses of different
+//! processes, and its own uses of its memory.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -23,61 +23,63 @@ use crate::arguments::KnownWindow;
 use crate::c::{Datatype, Group, Handle, Win};
 use crate::generated::constants::MPI_LOCK_EXCLUSIVE;
 
-/// The accesses of all windows, by their numbers.
+/// The accesses to all windows, by their numbers.
 #[derive(Debug, Default)]
 pub struct AccessChecks {
     windows: RefCell<HashMap<u64, OneWindow>>,
-    /// The operations that this process has begun and that may still use its memory: in which
-    /// window, and to which target.
+    /// The operations of this process that may still use its memory: the window, the target, and
+    /// the operation.
     underway: RefCell<Vec<(u64, u32, Rc<UnderwayTransfer>)>>,
 }
 
 #[derive(Debug, Default)]
 struct OneWindow {
     name: String,
-    /// The rank of this process in it.
+    /// The rank of this process in the window.
     rank: u32,
-    /// Address and length of the memory of this process that others access.
+    /// The address and length of the memory of this process that other processes access.
     own: Option<(usize, usize)>,
-    /// How many fences this process has come to.
+    /// The number of fences that this process has called.
     fences: u64,
-    /// The last operation since then.
+    /// The last operation since the last fence.
     unfenced: Option<Rc<CallSite>>,
-    /// How often it has started an epoch to each target.
+    /// The number of epochs that this process has started to each target.
     starts: HashMap<u32, u64>,
-    /// How many epochs it has posted, and those to each origin.
+    /// The number of epochs that this process has posted; `posts` has the numbers of those for each
+    /// origin.
     exposures: u64,
     posts: HashMap<u32, Vec<u64>>,
-    /// Whether the last one is open.
+    /// Whether the last posted epoch is open.
     is_exposed: bool,
-    /// The targets that nobody else has locked meanwhile.
+    /// The targets on which this process holds an exclusive lock.
     exclusive: BTreeSet<u32>,
-    /// The processes (ranks in the job) that are freeing it.
+    /// The processes (ranks in the job) that are freeing the window.
     left: BTreeSet<u32>,
-    /// What others, or this process, have done to its memory.
+    /// The accesses of all processes to the memory of this one.
     periods: HashMap<Period, AccessPeriod>,
-    /// What this process has done to each target (its rank in the job) that was not reported yet.
+    /// The accesses of this process to each target (its rank in the job) that are not reported yet.
     unreported: HashMap<(u32, AccessTime), AccessPeriod>,
-    /// What it has done to targets (ranks in the window) that it has locked, since it flushed that.
+    /// The accesses of this process to targets (ranks in the window) that it has locked, since its
+    /// last flush.
     locked: HashMap<u32, AccessPeriod>,
 }
 
-/// In which epoch an access was made, so that its target knows.
+/// The epoch in which an access was made, in a form that its target understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AccessTime {
-    /// After so many fences.
+    /// After this number of fences.
     Fenced(u64),
-    /// In the epoch that the process with a rank in the window has started, with so many before to
-    /// this target.
+    /// In the epoch that the process with this rank in the window has started, which is its epoch
+    /// with this number to this target.
     Started(u32, u64),
-    /// Under a lock that others share, in the phase with this number.
+    /// Under a shared lock, in the phase with this number.
     Shared(u64),
 }
 
-/// A time in which nothing keeps accesses to the memory of a process apart.
+/// A period in which no synchronization separates accesses to the memory of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Period {
-    /// After so many fences.
+    /// After this number of fences.
     Fenced(u64),
     /// In the exposure epoch with this number.
     Exposed(u64),
@@ -86,7 +88,8 @@ enum Period {
 }
 
 impl Period {
-    /// Whether reports of it may still come, when there were so many of its kind in all.
+    /// Whether reports of accesses in this period may still arrive, given the current numbers of
+    /// fences, exposure epochs and phases.
     fn is_recent(self, fences: u64, exposures: u64, phase: u64) -> bool {
         match self {
             Self::Fenced(fence) => fence + PERIODS_KEPT >= fences,
@@ -96,35 +99,35 @@ impl Period {
     }
 }
 
-/// What comes late may be of one of so many periods before.
+/// The number of earlier periods that are kept for late reports.
 const PERIODS_KEPT: u64 = 2;
 
-/// So many operations that may still use memory are remembered.
+/// The largest number of operations in progress that are recorded.
 const UNDERWAY_MAX: usize = 1000;
 
-/// Displacements are taken from here, as there are no elements at address 0.
+/// The address that displacements are added to, as elements cannot lie at address 0.
 const BASE: usize = 1 << 46;
 
 /// When memory is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum LocalUse {
-    /// When the call is made, or the program stores there.
+    /// When the call is made, or when the program stores.
     Now,
-    /// When the process has perhaps heard from others: a call that waits for them, or a load, by
-    /// which the program may wait for a value.
+    /// At a time when the process may have received information from other processes: in a call
+    /// that waits for them, or by a load, with which the program may wait for a value.
     Later,
 }
 
-/// What a call completes of the accesses before it.
+/// Where a call completes the accesses before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AccessCompletion {
-    /// At the target, too.
+    /// At the target and at the origin.
     Everywhere,
-    /// At the origin.
+    /// At the origin only.
     Here,
 }
 
-/// The window that a call names.
+/// Returns the window that a call names.
 pub fn window_of(seen: &SeenCall) -> Option<KnownWindow> {
     let handle = seen.word("win")?;
     let handle = match seen.function() {
@@ -134,7 +137,7 @@ pub fn window_of(seen: &SeenCall) -> Option<KnownWindow> {
     seen.call().window(1, Win::from_raw(handle)).ok()
 }
 
-/// What a call of a one-sided operation does to its target: its rank in the window.
+/// Returns the access of a one-sided call, with the rank of its target in the window.
 fn access_of(seen: &SeenCall, window: &Window) -> Option<(u32, SeenAccess)> {
     let target = u32::try_from(seen.integer("target_rank")? as i32).ok()?;
     let (count, datatype) = match seen.integer("target_count") {
@@ -166,7 +169,7 @@ fn access_of(seen: &SeenCall, window: &Window) -> Option<(u32, SeenAccess)> {
     Some((target, SeenAccess { action, memory, fetches, phase, rank: seen.checks.rank, site }))
 }
 
-/// A call is made that may end or begin epochs.
+/// Handles the beginning of a call that may end or begin epochs.
 pub fn begin(seen: &SeenCall) {
     if !matches!(
         seen.function(),
@@ -195,7 +198,7 @@ pub fn begin(seen: &SeenCall) {
     }
 }
 
-/// `MPI_Win_start` or `MPI_Win_post`.
+/// Handles the beginning of `MPI_Win_start` or `MPI_Win_post`.
 fn begin_group_epoch(seen: &SeenCall, window: &Window, number: u64) {
     let group = seen.word("group").map(Group::from_raw);
     let group = group.and_then(|group| seen.call().group(1, group).ok());
@@ -213,7 +216,7 @@ fn begin_group_epoch(seen: &SeenCall, window: &Window, number: u64) {
     }
 }
 
-/// A call has succeeded.
+/// Handles a call that has succeeded.
 pub fn end(seen: &SeenCall) {
     let (completion, is_of_all) = match seen.function() {
         "MPI_Win_flush" | "MPI_Win_unlock" => (AccessCompletion::Everywhere, false),
@@ -236,7 +239,7 @@ pub fn end(seen: &SeenCall) {
     let rank = seen.integer("rank").filter(|_| !is_of_all).map(|rank| rank as u32);
     accesses.complete(seen, number, rank, completion);
     match seen.function() {
-        // The target has posted its epoch now, which the report names.
+        // Now the target has posted its epoch, which the report names.
         "MPI_Win_complete" => {
             accesses.report(seen, number, |time| matches!(time, AccessTime::Started(..)));
         }
@@ -250,7 +253,7 @@ pub fn end(seen: &SeenCall) {
     }
 }
 
-/// It has begun an access, which is looked at where all are known.
+/// Records the access that a call has begun, and compares it with those that are known here.
 fn begun(seen: &SeenCall) {
     let Some(known) = window_of(seen) else { return };
     let window = &known.window;
@@ -277,14 +280,14 @@ fn begun(seen: &SeenCall) {
     if matches!(time, None | Some(AccessTime::Shared(_))) {
         let period = one.locked.entry(target).or_default();
         mistake = period.add(access.clone(), gate.0, &one.name);
-        // What has a request is complete with that.
+        // An access with a request is complete when the request is.
         if seen.word("request").is_some() {
             period.end_fetches();
         }
     }
     if let Some(time) = time {
         let period = one.unreported.entry((gate.0, time)).or_default();
-        // What a lock of its own keeps apart was compared before.
+        // Accesses under a lock were compared with the accesses in `locked` before.
         let is_shared = matches!(time, AccessTime::Shared(_));
         mistake = match is_shared {
             true => mistake.or_else(|| period.add_reported(access, gate.0, &one.name)),
@@ -295,7 +298,7 @@ fn begun(seen: &SeenCall) {
     mistake.iter().for_each(|mistake| checks.tell(mistake));
 }
 
-/// A call has made or named a window, locked a process, or ended an exposure epoch.
+/// Handles a call that has created or named a window, locked a process, or ended an exposure epoch.
 fn changed(seen: &SeenCall) {
     let accesses = &seen.checks.accesses;
     match seen.function() {
@@ -313,7 +316,7 @@ fn changed(seen: &SeenCall) {
         }
         "MPI_Win_wait" | "MPI_Win_test" => {
             let is_over = seen.word("flag").is_none_or(|flag| {
-                // SAFETY: the call has succeeded, and has left an integer there.
+                // SAFETY: the call has succeeded, and has stored an integer there.
                 unsafe { *std::ptr::with_exposed_provenance::<i32>(flag) != 0 }
             });
             let number = window_of(seen).and_then(|window| window.window.number());
@@ -331,7 +334,7 @@ fn changed(seen: &SeenCall) {
     }
 }
 
-/// A window was made. Others may have used it before this call has ended.
+/// Records a new window. Other processes may have used it before the call that creates it ended.
 fn made(seen: &SeenCall) {
     let Some(place) = seen.word("win").filter(|place| *place != 0) else { return };
     let Some(handle) = super::objects::left_there::<Win>(seen, place) else { return };
@@ -351,8 +354,8 @@ fn name_of(window: &Window) -> String {
 }
 
 impl OneWindow {
-    /// When an access to a locked target is made, if it may be compared with those of others: a
-    /// lock that nobody shares keeps it apart.
+    /// Returns when an access to a locked target is made, if it can conflict with accesses of other
+    /// processes. An exclusive lock separates it from them.
     fn shared_time(&self, checks: &Checks, target: u32) -> Option<AccessTime> {
         if self.exclusive.contains(&target) {
             return None;
@@ -360,7 +363,7 @@ impl OneWindow {
         checks.phases.comparable().map(AccessTime::Shared)
     }
 
-    /// The periods in which this process uses its own memory now.
+    /// Returns the periods in which this process currently uses its own memory.
     fn own_periods(
         &self,
         checks: &Checks,
@@ -380,7 +383,7 @@ impl OneWindow {
 }
 
 impl AccessChecks {
-    /// The operation that a call has begun may use memory until it is complete.
+    /// Records the operation that a call has begun, which may use memory until it is complete.
     fn keep(&self, seen: &SeenCall, window: u64, target: u32) {
         let mut underway = self.underway.borrow_mut();
         if let Some(transfer) = seen.transfer.clone()
@@ -391,7 +394,7 @@ impl AccessChecks {
         }
     }
 
-    /// Accesses to one target, or to all, are complete.
+    /// Records that accesses to one target, or to all, are complete.
     fn complete(
         &self,
         seen: &SeenCall,
@@ -418,7 +421,7 @@ impl AccessChecks {
         }
     }
 
-    /// Targets hear of the accesses of this process in epochs that are over.
+    /// Reports the accesses of this process in epochs that have ended to their targets.
     fn report(&self, seen: &SeenCall, number: u64, is_over: impl Fn(AccessTime) -> bool) {
         let mut reports = Vec::new();
         if let Some(one) = self.windows.borrow_mut().get_mut(&number) {
@@ -436,7 +439,7 @@ impl AccessChecks {
         reports.into_iter().for_each(|(target, note)| messages.tell(seen, target, &note));
     }
 
-    /// A phase ends: targets hear of the accesses of this process in it.
+    /// Reports the accesses of this process in a phase that ends to their targets.
     pub fn report_shared(&self, seen: &SeenCall) {
         let numbers: Vec<u64> = {
             let windows = self.windows.borrow();
@@ -448,7 +451,7 @@ impl AccessChecks {
         }
     }
 
-    /// A window is freed: whether operations on it were completed.
+    /// Reports operations on a window that were not completed when the window is freed.
     fn tell_unfenced(&self, seen: &SeenCall, number: u64) {
         let (name, site) = {
             let mut windows = self.windows.borrow_mut();
@@ -466,8 +469,9 @@ impl AccessChecks {
         seen.checks.tell(&Mistake { kind: MistakeKind::Epoch, what, sites });
     }
 
-    /// A window is being freed: the others hear that nothing more comes, and the window is
-    /// forgotten when all have said so. Its number may be that of another one soon.
+    /// Informs the other processes that this one makes no more accesses to a window that is being
+    /// freed. Forgets the window when all processes have reported that, because another window may
+    /// soon get its number.
     fn leave(&self, seen: &SeenCall, window: &Window, number: u64) {
         let (checks, process) = (&seen.checks, &seen.library.process);
         let gates: Vec<u32> = window.group().gates().map(|gate| gate.0).collect();
@@ -486,12 +490,13 @@ impl AccessChecks {
         own.iter().for_each(|own| program::unwatch(&MemoryRanges::new(vec![*own])));
     }
 
-    /// A process will access a window no more.
+    /// Records that a process makes no more accesses to a window.
     pub fn hear_left(&self, number: u64, from: u32) {
         self.windows.borrow_mut().entry(number).or_default().left.insert(from);
     }
 
-    /// Other processes, or this one, have accessed the own memory.
+    /// Compares accesses to the memory of this process that other processes, or this one, have
+    /// made.
     pub fn hear(
         &self,
         checks: &Checks,
@@ -523,8 +528,8 @@ impl AccessChecks {
         mistakes.iter().for_each(|mistake| checks.tell(mistake));
     }
 
-    /// This process uses memory, which may be what others access: `action` is
-    /// [`AccessAction::Loads`] or [`AccessAction::Stores`].
+    /// Compares a use of memory by this process itself with the accesses of other processes.
+    /// `action` is [`AccessAction::Loads`] or [`AccessAction::Stores`].
     pub fn use_memory(
         &self,
         checks: &Checks,
@@ -552,7 +557,7 @@ impl AccessChecks {
         mistakes.iter().for_each(|mistake| checks.tell(mistake));
     }
 
-    /// Whether others access some of this memory through a window.
+    /// Whether other processes may access some of this memory through a window.
     pub fn has_memory(&self, memory: &MemoryRanges) -> bool {
         let windows = self.windows.borrow();
         let mut own = windows.values().filter_map(|one| one.own);

@@ -1,8 +1,8 @@
-//! What is known of a message that was told ahead.
+//! Messages that are announced to their receivers.
 
 use serde::{Deserialize, Serialize};
 
-/// A message that the other end has heard of.
+/// A message that was announced to the receiver.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct AnnouncedMessage {
     pub to: u32,

@@ -1,8 +1,8 @@
-//! What the processes of a collective operation send to each other in it, and what they expect.
+//! Checks what the processes of a collective operation send to each other, and what they expect.
 //!
-//! Where all must give the same amounts, these are compared with what the first process gives
-//! ([`super::collectives`]). Here is what is left: the two sides of one process, and amounts that
-//! differ by process, which each sender tells the receiver.
+//! Amounts that must be equal on all processes are compared with those of the first process
+//! ([`super::collectives`]). This module compares the other amounts: the two sides of one process,
+//! and amounts that differ by process, which each sender reports to the receiver.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,15 +18,15 @@ use super::{CheckNote, Checks, SeenCall};
 use crate::arguments::is_in_place;
 use crate::c::{Datatype, Handle};
 
-/// The blocks of which one side is known: what was sent, and what is expected.
+/// The blocks of which only one side is known: what was sent, or what is expected.
 #[derive(Debug, Default)]
 pub struct BlockChecks {
     sent: RefCell<HashMap<BlockName, KnownBlock>>,
     expected: RefCell<HashMap<BlockName, KnownBlock>>,
 }
 
-/// A block: the number of the communicator, that of the operation there, and the rank of the
-/// sender.
+/// Identifies a block: the number of the communicator, the number of the operation on it, and the
+/// rank of the sender.
 pub type BlockName = (u64, u64, u32);
 
 /// One side of a block.
@@ -35,12 +35,12 @@ pub struct KnownBlock {
     /// The operation, such as `alltoallv`.
     operation: String,
     data: ElementData,
-    /// The rank in the job of the process that tells it, and its call.
+    /// The rank in the job of the process that reports the block; `site` is its call.
     rank: u32,
     site: CallSite,
 }
 
-/// What a process gives to the others of a communicator, and takes from them.
+/// The blocks that a process sends to the others of a communicator, and those that it receives.
 struct OwnBlocks<'a> {
     seen: &'a SeenCall,
     operation: String,
@@ -54,7 +54,7 @@ fn is_in_place_here(seen: &SeenCall, names: &BlockNames) -> bool {
     buffer.is_some_and(|word| is_in_place(std::ptr::with_exposed_provenance(word)))
 }
 
-/// A collective operation with a number begins: its sides are compared.
+/// Compares the sides of the collective operation with a number, which begins.
 pub fn begin(seen: &SeenCall, communicator: &Communicator, communicator_number: u64, number: u64) {
     let Some(operation) = operation_of(seen.entry.name) else { return };
     if communicator.remote().is_some() || operation.starts_with("neighbor") {
@@ -93,7 +93,7 @@ pub fn begin(seen: &SeenCall, communicator: &Communicator, communicator_number: 
 }
 
 impl OwnBlocks<'_> {
-    /// What lies in one side for a peer.
+    /// Returns the data for a peer in one of the buffers.
     fn data(&self, names: &BlockNames, peer: u32) -> Option<ElementData> {
         let seen = self.seen;
         let count = match seen.word(names.counts) {
@@ -115,7 +115,7 @@ impl OwnBlocks<'_> {
         match &self.operation[..] {
             "gather" | "gatherv" if self.root != Some(peer) => None,
             "scatter" | "scatterv" if self.root != Some(self.rank) => None,
-            // In place it is what lies where it will be received.
+            // In place, the data that a process sends is in its receive buffer.
             "allgather" | "allgatherv" if is_in_place_here(self.seen, &SENT) => {
                 self.data(&RECEIVED, self.rank)
             }
@@ -132,7 +132,8 @@ impl OwnBlocks<'_> {
         }
     }
 
-    /// What this process gives to itself must be what it takes.
+    /// Checks that the block that this process sends to itself is equal to the block that it
+    /// receives.
     fn compare_own_sides(&self) {
         let seen = self.seen;
         if is_in_place_here(seen, &SENT) || is_in_place_here(seen, &RECEIVED) {
@@ -157,7 +158,7 @@ impl OwnBlocks<'_> {
     }
 }
 
-/// In what two sides of one block differ, in words.
+/// Describes the difference between the two sides of one block.
 fn difference(given: &ElementData, taken: &ElementData) -> Option<(String, String)> {
     if given.bytes != taken.bytes {
         return Some((format!("{} bytes", given.bytes), format!("{} bytes", taken.bytes)));
@@ -166,7 +167,7 @@ fn difference(given: &ElementData, taken: &ElementData) -> Option<(String, Strin
 }
 
 impl BlockChecks {
-    /// Another process gives a block to this one.
+    /// Records a block that another process sends to this one.
     pub fn hear(&self, checks: &Checks, name: BlockName, given: KnownBlock) {
         match self.expected.borrow_mut().remove(&name) {
             Some(taken) => compare(checks, &given, &taken),
@@ -181,7 +182,7 @@ impl BlockChecks {
         }
     }
 
-    /// Forgets communicators that are gone.
+    /// Removes the records of communicators that are gone.
     pub fn purge(&self, is_alive: &dyn Fn(u64) -> bool) {
         self.sent.borrow_mut().retain(|(number, ..), _| is_alive(*number));
         self.expected.borrow_mut().retain(|(number, ..), _| is_alive(*number));

@@ -1,4 +1,4 @@
-//! Collective operations, as the calls tell them.
+//! Checks collective operations by their arguments.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,22 +18,23 @@ use crate::handles::describe;
 #[derive(Debug, Default)]
 pub struct CollectiveChecks(RefCell<HashMap<u64, OneCommunicator>>);
 
-/// Those of one.
+/// The collective operations of one communicator.
 #[derive(Debug, Default)]
 struct OneCommunicator {
     order: CollectiveOrder,
-    /// What people call it.
+    /// The name of the communicator in messages.
     name: String,
-    /// The rank in the job of the process to which all others are compared.
+    /// The rank in the job of the reference process, with which all others are compared.
     reference: u32,
-    /// How many operations this process has called.
+    /// The number of operations that this process has called.
     entered: u64,
-    /// The calls that threads are in, by their numbers among all.
+    /// The calls that threads are in, with the numbers of their operations.
     inside: Vec<(u64, ThreadId, Rc<CallSite>)>,
 }
 
-/// The functions that all processes of a communicator must call in one order, without prefix, in
-/// small letters: those that have other forms, too, and those that make something.
+/// The functions that all processes of a communicator must call in one order. This list has those
+/// that also have nonblocking and persistent forms, without prefix and in lower case; `CREATIONS`
+/// and `BEGUN_CREATIONS` have those that create objects.
 const OPERATIONS: &[&str] = &[
     "barrier",
     "bcast",
@@ -77,14 +78,14 @@ const CREATIONS: &[&str] = &[
 ];
 const BEGUN_CREATIONS: &[&str] = &["MPI_Comm_idup", "MPI_Comm_idup_with_info"];
 
-/// Whether a function returns only when its operation is over.
+/// When a collective function returns: at the end of its operation, or at once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ReturnTime {
     AtTheEnd,
     AtOnce,
 }
 
-/// When a collective function returns; `None` for all others.
+/// Returns when a collective function returns; `None` for all other functions.
 pub fn collective(function: &str) -> Option<ReturnTime> {
     let function = function.strip_suffix("_c").unwrap_or(function);
     if CREATIONS.contains(&function) {
@@ -100,7 +101,7 @@ pub fn collective(function: &str) -> Option<ReturnTime> {
     }
 }
 
-/// The operation of which a function is a form, such as `allreduce`.
+/// Returns the operation of which a function is a form, such as `allreduce`.
 pub fn operation_of(function: &str) -> Option<String> {
     let function = function.strip_suffix("_c").unwrap_or(function);
     let name = function.strip_prefix("MPI_")?.to_ascii_lowercase();
@@ -111,10 +112,9 @@ pub fn operation_of(function: &str) -> Option<String> {
     OPERATIONS.contains(&begun).then(|| begun.to_owned())
 }
 
-/// The program calls a function: if that is collective, it is compared with what the first process
-/// of its communicator calls. Who waits in it for others anyway waits for that first. Returns the
-/// number of the communicator, and that of the operation there, if the thread is inside from now
-/// on.
+/// Compares a collective call with the call of the first process of its communicator. A blocking
+/// call waits for that comparison first, because it waits for other processes anyway. Returns the
+/// number of the communicator and the number of the operation on it, if the call is blocking.
 pub fn begin(seen: &SeenCall) -> Option<(u64, u64)> {
     if seen.entry.name == "MPI_Finalize" {
         let world = seen.library.process.world_if_usable()?;
@@ -187,7 +187,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
 }
 
 impl CollectiveChecks {
-    /// The reference of a communicator has called its next operation.
+    /// Records that the reference process of a communicator has called its next operation.
     pub fn hear(
         &self,
         checks: &Checks,
@@ -230,20 +230,20 @@ impl CollectiveChecks {
         self.0.borrow().get(&communicator).is_some_and(|one| one.entered >= number)
     }
 
-    /// How many communicators are known.
+    /// The number of communicators with records.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// Forgets those that are gone.
+    /// Removes the records of communicators that are gone.
     pub fn purge(&self, is_alive: &dyn Fn(u64) -> bool) {
         self.0.borrow_mut().retain(|number, one| {
             is_alive(*number) || !one.order.is_empty() || !one.inside.is_empty()
         });
     }
 
-    /// A thread has left its operation with a number on a communicator. It may be on another kernel
-    /// thread now.
+    /// Records that a thread has left the operation with a number on a communicator. The thread may
+    /// run on another kernel thread than at the beginning.
     pub fn end(&self, (communicator, number): (u64, u64)) {
         if let Some(one) = self.0.borrow_mut().get_mut(&communicator) {
             one.inside.retain(|(entered, ..)| *entered != number);
@@ -251,14 +251,14 @@ impl CollectiveChecks {
     }
 }
 
-/// What people call a communicator.
+/// Returns the name of a communicator in messages.
 pub fn name_of(communicator: &Communicator) -> String {
     let name = String::from_utf8_lossy(&communicator.name()).into_owned();
     let size = communicator.size();
     if name.is_empty() { format!("a communicator of {size} processes") } else { name }
 }
 
-/// What must be the same on all processes.
+/// Returns the arguments of a call that must be equal on all processes.
 fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> CollectiveEntry {
     let mut entry = CollectiveEntry {
         root: None,
@@ -267,7 +267,7 @@ fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> Co
         element: None,
         site: site.clone(),
     };
-    // Between two groups roots mean something else on each side.
+    // In an intercommunicator the root argument differs between the two groups.
     if communicator.remote().is_some() {
         return entry;
     }
@@ -291,7 +291,7 @@ fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> Co
         (None, true) => (seen.integer("recvcount"), "recvtype"),
         (None, false) => (seen.integer("sendcount"), "sendtype"),
     };
-    // A root that scatters, or gathers, in place has nothing to say on its own side only.
+    // A root that scatters or gathers in place ignores the arguments of its own side.
     let place = if receives { "recvbuf" } else { "sendbuf" };
     let in_place =
         seen.word(place).is_some_and(|word| is_in_place(std::ptr::with_exposed_provenance(word)));
@@ -303,15 +303,15 @@ fn entry_of(seen: &SeenCall, communicator: &Communicator, site: &CallSite) -> Co
     entry
 }
 
-/// What people call an operation of reductions.
+/// Returns the name of a reduction operation in messages.
 pub fn operation_name(handle: usize) -> String {
     let described = describe(handle, HandleKind::Op);
     let name = described.strip_prefix("is ").filter(|name| name.starts_with("MPI_"));
     name.unwrap_or("an operation of the program").to_owned()
 }
 
-/// What the bytes of a datatype mean, as far as it is a mistake to take them for something else.
-/// Bytes and characters pass for anything.
+/// Returns the kind of a datatype's values, if another kind at the other end is a mistake. `None`
+/// for bytes and characters, which match any kind.
 pub fn element_kind(element: Predefined) -> Option<String> {
     let bytes = element.size();
     match element.kind() {

@@ -1,4 +1,4 @@
-//! Which memory of the program an operation reads and writes, as its arguments tell.
+//! Determines from the arguments which memory of the program an operation reads and writes.
 
 use std::ffi::c_int;
 
@@ -12,16 +12,16 @@ use crate::arguments::is_in_place;
 use crate::c::{Datatype, Handle};
 use crate::calls::collectives::{incoming, outgoing};
 
-/// What an operation uses until it is complete.
+/// The memory that an operation uses until it is complete.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryOfCall {
-    /// None: nothing, or in too many pieces to look at.
+    /// The memory that it reads. `None` if there is none, or if it has too many pieces.
     pub reads: Option<MemoryRanges>,
-    /// Likewise.
+    /// The memory that it writes. `None` if there is none, or if it has too many pieces.
     pub writes: Option<MemoryRanges>,
 }
 
-/// What a one-sided operation uses at its origin.
+/// Returns the memory that a one-sided operation uses at its origin.
 pub fn of_one_sided(seen: &SeenCall) -> Option<MemoryOfCall> {
     let origin = || elements_of(seen, "origin_addr", "origin_count", "origin_datatype");
     let one = |name: &str| elements_of(seen, name, "", "datatype");
@@ -46,19 +46,19 @@ pub fn of_one_sided(seen: &SeenCall) -> Option<MemoryOfCall> {
 
 pub const NO_OPERATION: &str = "MPI_NO_OP";
 
-/// The name of the operation of an accumulate.
+/// Returns the name of the operation of an accumulate.
 pub fn operation(seen: &SeenCall) -> Option<String> {
     seen.word("op").map(operation_name)
 }
 
-/// How the blocks of a buffer lie.
+/// The arrangement of the blocks of a buffer.
 #[derive(Clone, Copy, Debug)]
 enum BlockArrangement {
-    /// One, or several behind each other, as many as this.
+    /// This number of blocks, one after the other.
     Equal(u32),
-    /// So many, each with a count and a displacement.
+    /// This number of blocks, each with a count and a displacement.
     Listed(u32),
-    /// So many, each with a datatype, too.
+    /// This number of blocks, each with a count, a displacement and a datatype.
     Typed(u32),
 }
 
@@ -89,18 +89,19 @@ pub const RECEIVED: BlockNames = BlockNames {
     datatypes: "recvtypes",
 };
 
-/// Of a buffer in more pieces nothing is remembered.
+/// The largest number of pieces of a buffer that are recorded.
 const PIECES_MAX: usize = 4096;
 
-/// So many bytes are looked at together.
+/// The number of bytes that are examined at once.
 const CHUNK: usize = 64 << 10;
 
-/// Where elements lie, in whatever order.
+/// The pieces of memory in which elements lie, in any order.
 #[derive(Default)]
 struct MemoryPieces(Vec<(usize, usize)>);
 
 impl MemoryPieces {
-    /// Adds `count` elements; `None`: there are too many pieces, or something is wrong.
+    /// Adds the pieces of `count` elements; `None` if there are too many pieces, or if an argument
+    /// is wrong.
     fn add(
         &mut self,
         seen: &SeenCall,
@@ -109,7 +110,7 @@ impl MemoryPieces {
         datatype: Datatype,
     ) -> Option<()> {
         let (call, place) = (seen.call(), std::ptr::with_exposed_provenance(address));
-        // SAFETY: nothing is read or written: of the memory only the addresses are used.
+        // SAFETY: the memory is neither read nor written; only the addresses are used.
         let buffer = unsafe { call.buffer(1, place, count, datatype) }.ok()?;
         buffer.runs(0, buffer.len(), &mut |address, length| {
             self.0.push((address, length));
@@ -123,7 +124,7 @@ impl MemoryPieces {
     }
 }
 
-/// Where `count` elements at an address lie.
+/// Returns the memory of `count` elements at an address.
 pub fn elements(
     seen: &SeenCall,
     address: usize,
@@ -135,7 +136,8 @@ pub fn elements(
     pieces.ranges()
 }
 
-/// Where the elements lie that three parameters tell of; without a name of a count it is one.
+/// Returns the memory of the elements that three parameters describe; if `count` is empty, it is
+/// one element.
 pub fn elements_of(
     seen: &SeenCall,
     buffer: &str,
@@ -146,7 +148,7 @@ pub fn elements_of(
     elements(seen, seen.word(buffer)?, count, Datatype::from_raw(seen.word(datatype)?))
 }
 
-/// What a collective operation inside of one group uses.
+/// Returns the memory that a collective operation within one group uses.
 pub fn of_collective(seen: &SeenCall) -> Option<MemoryOfCall> {
     let name = operation_of(seen.entry.name)?;
     let comm = seen.communicator("comm").filter(|comm| comm.remote().is_none())?;
@@ -217,7 +219,7 @@ fn of_reduction(
         }
         _ => (seen.integer("count")?, seen.integer("count")?),
     };
-    // The first process gets nothing.
+    // The first process gets no result from an exclusive scan.
     let gets = is_root && !(name == "exscan" && comm.rank() == 0);
     let result = || elements(seen, received, if in_place { all } else { own }, datatype);
     Some(MemoryOfCall {
@@ -244,7 +246,7 @@ fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockArrangement) -> Option
     };
     let counts = integers(seen, names.counts, number, is_long(seen))?;
     let displacements = names.displacements.iter().find(|name| seen.word(name).is_some())?;
-    // Neighbours take addresses there in all forms.
+    // Neighbourhood collectives with datatypes have displacements of type MPI_Aint in all forms.
     let are_addresses = is_long(seen) || (is_typed && seen.function().contains("eighbor"));
     let displacements = integers(seen, displacements, number, are_addresses)?;
     let call = seen.call();
@@ -266,11 +268,11 @@ fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockArrangement) -> Option
     pieces.ranges()
 }
 
-/// The datatypes of an array.
+/// Returns the datatypes of an array argument.
 pub fn datatypes(seen: &SeenCall, names: &BlockNames, number: u32) -> Option<Vec<Datatype>> {
     let first = std::ptr::with_exposed_provenance(seen.word(names.datatypes)?);
     let call = seen.call();
-    // SAFETY: so many datatypes lie there, as the standard says of this parameter.
+    // SAFETY: the standard requires `number` datatypes for this parameter.
     let types = unsafe { call.handles::<Datatype>(1, first, number as usize) }.ok()?;
     Some(types.iter().collect())
 }
@@ -280,12 +282,12 @@ pub fn is_long(seen: &SeenCall) -> bool {
     seen.entry.name.ends_with("_c")
 }
 
-/// The integers of an array.
+/// Returns the integers of an array argument.
 pub fn integers(seen: &SeenCall, name: &str, number: u32, is_long: bool) -> Option<Vec<i64>> {
     let first = seen.word(name).filter(|first| *first != 0 || number == 0)?;
     let read = |index: usize| {
-        // SAFETY: so many integers of this size lie there, as the standard says of the parameters
-        // whose names come here.
+        // SAFETY: the standard requires `number` integers of this size for the parameters whose
+        // names are passed here.
         unsafe {
             match is_long {
                 true => *std::ptr::with_exposed_provenance::<i64>(first).add(index),
@@ -296,8 +298,8 @@ pub fn integers(seen: &SeenCall, name: &str, number: u32, is_long: bool) -> Opti
     Some((0..number as usize).map(read).collect())
 }
 
-/// A number that tells whether memory has changed; none if it cannot be read any more. The program
-/// may have given it back, so the system reads it.
+/// Returns a checksum that shows whether memory has changed; `None` if the memory cannot be read.
+/// The program may have freed it, so it is read by a system call.
 pub fn checksum(memory: &MemoryRanges) -> Option<u64> {
     let own = std::process::id() as i32;
     let mut chunk = vec![0; CHUNK.min(memory.iter().map(|(_, length)| length).max().unwrap_or(0))];
@@ -306,7 +308,7 @@ pub fn checksum(memory: &MemoryRanges) -> Option<u64> {
         while length > 0 {
             let part = length.min(chunk.len());
             let local = Run { address: chunk.as_mut_ptr().expose_provenance(), length: part };
-            // SAFETY: the chunk is ours alone, and has so many bytes.
+            // SAFETY: the chunk belongs to this function, and has `part` bytes.
             let copied =
                 unsafe { cross_memory::read(own, &[local], &[Run { address, length: part }]) };
             if copied.ok() != Some(part) {

@@ -1,4 +1,4 @@
-//! Messages and receives, which must fit together.
+//! Checks that messages match their receives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -23,26 +23,26 @@ pub struct MessageChecks {
     orders: RefCell<HashMap<u64, MessageOrder>>,
     receives: RefCell<HashMap<u64, SeenReceive>>,
     next: Cell<u64>,
-    /// The messages that were found and are not received yet: the numbers of what has found them,
-    /// by handle, and what the senders told of them.
+    /// The messages that matched probes have found and that are not received yet: the number of the
+    /// probe by message handle, and what the sender has reported, by the number of the probe.
     found: RefCell<HashMap<usize, u64>>,
     matched: RefCell<HashMap<u64, SentMessage>>,
-    /// How many notes were told to each process of the job, and were told here.
+    /// The numbers of notes sent to each process of the job; `heard` has those received from each.
     told: RefCell<HashMap<u32, u64>>,
     heard: RefCell<HashMap<u32, u64>>,
-    /// The program posts no more receives.
+    /// Whether the program posts no more receives.
     is_closed: Cell<bool>,
 }
 
-/// A receive that has not found its message.
+/// A receive whose message is not known yet.
 #[derive(Debug)]
 struct SeenReceive {
     communicator: u64,
     exact: Option<(u32, i32)>,
-    /// The rank in the job of the one process from which it is.
+    /// The rank in the job of its source, if the receive names one.
     peer: Option<u32>,
     is_known: bool,
-    /// It has only found a message, which is received later.
+    /// Whether it is a matched probe, whose message is received later.
     finds: bool,
     bytes: u64,
     signature: Option<TypeSignature>,
@@ -52,17 +52,18 @@ struct SeenReceive {
 /// How a receive ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiveEnd {
-    /// It has got a message.
+    /// It has received a message.
     WithMessage,
-    /// The program has asked to cancel it: it has perhaps got none.
+    /// The program has cancelled it, so it may not have received a message.
     Cancelled,
 }
 
-/// How many rounds of progress are made at most for what was told of a message that has come.
+/// The largest number of rounds of progress that wait for the note about a message that has
+/// arrived.
 const ROUNDS_MAX: u32 = 200;
 
 impl MessageChecks {
-    /// The program sends; the process at the other end hears of it before the message comes.
+    /// Announces a message to its receiver before the message is sent.
     pub fn send(
         &self,
         seen: &SeenCall,
@@ -94,31 +95,31 @@ impl MessageChecks {
         Some(AnnouncedMessage { to, communicator: side.number, source, tag, number })
     }
 
-    /// A message that the other end has heard of is not sent.
+    /// Withdraws the announcement of a message that is not sent.
     pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
         seen.checks.standstill.note_expected(message.number);
         self.tell(seen, message.to, &CheckNote::Unsent(message));
     }
 
-    /// Another process hears of something that it must know before it ends.
+    /// Sends a note that the receiver must have received before it ends, and counts it.
     pub fn tell(&self, seen: &SeenCall, to: u32, note: &CheckNote) {
         *self.told.borrow_mut().entry(to).or_default() += 1;
         seen.checks.send(&seen.library.process, to, note);
     }
 
-    /// A note has come that the sender has counted.
+    /// Counts a note that the sender has counted.
     pub fn count(&self, from: u32) {
         *self.heard.borrow_mut().entry(from).or_default() += 1;
     }
 
-    /// Another process has not sent what it told of.
+    /// Removes a message that another process has announced but not sent.
     pub fn forget(&self, message: AnnouncedMessage) {
         let AnnouncedMessage { communicator, source, tag, number, .. } = message;
         let mut orders = self.orders.borrow_mut();
         orders.entry(communicator).or_default().forget(source, tag, number);
     }
 
-    /// A matched probe has taken a message out of matching.
+    /// Records that a matched probe has removed a message from matching.
     pub fn take_matched(&self, seen: &SeenCall) {
         let Some(side) = transfers::probe_of(seen) else { return };
         let number = self.post(seen, &side, &seen.site());
@@ -136,14 +137,14 @@ impl MessageChecks {
         }
     }
 
-    /// What a matched probe has found is received.
+    /// Records that a message that a matched probe has found is received.
     pub fn receive_matched(&self, seen: &SeenCall) {
         let handle = seen.word("message").and_then(|place| left_there::<Message>(seen, place));
         let number = handle.and_then(|handle| self.found.borrow_mut().remove(&handle));
         let Some((number, data)) = number.zip(transfers::data_of(seen, &RECEIVE)) else { return };
         let message = self.matched.borrow_mut().remove(&number);
         let mut receives = self.receives.borrow_mut();
-        // Else what the sender told of it comes later.
+        // If the receive is still recorded, the sender's note about the message arrives later.
         let late = receives.get_mut(&number).map(|receive| {
             receive.finds = false;
             (receive.bytes, receive.signature) = (data.bytes, data.signature.clone());
@@ -157,12 +158,12 @@ impl MessageChecks {
         }
     }
 
-    /// Forgets communicators that are gone, if there are many.
+    /// Removes the records of communicators that are gone.
     pub fn purge(&self, is_alive: &dyn Fn(u64) -> bool) {
         self.orders.borrow_mut().retain(|number, one| is_alive(*number) || !one.is_empty());
     }
 
-    /// Another process sends to this one.
+    /// Records the announcement of a message from another process.
     pub fn hear(
         &self,
         checks: &Checks,
@@ -187,9 +188,9 @@ impl MessageChecks {
         self.settle(checks, communicator);
     }
 
-    /// The program posts a receive; its number.
+    /// Records that the program posts a receive, and returns its number.
     pub fn post(&self, seen: &SeenCall, side: &TransferSide, site: &Rc<CallSite>) -> u64 {
-        // What was sent before is known before.
+        // Announcements of messages that were sent before must be recorded before the receive.
         seen.checks.take_all(&seen.library.process);
         let number = self.next.replace(self.next.get() + 1);
         let selection = side.selection();
@@ -209,7 +210,7 @@ impl MessageChecks {
         number
     }
 
-    /// A receive got its message, or was cancelled, as this status says.
+    /// Records, from a status, which message a receive got, or that it was cancelled.
     pub fn resolve(&self, seen: &SeenCall, number: u64, status: &MessageStatus) {
         let (MessageSource::Rank(source), Some(tag), false) =
             (status.source, status.tag, status.cancelled)
@@ -228,7 +229,8 @@ impl MessageChecks {
         }
     }
 
-    /// What the sender said of the message comes at about the same time.
+    /// Makes progress until the sender's note about a message has arrived, which comes at about the
+    /// time of the message.
     fn await_note(&self, seen: &SeenCall, number: u64) {
         let process = &seen.library.process;
         let Some(communicator) = self.communicator_of(number) else { return };
@@ -242,7 +244,7 @@ impl MessageChecks {
         }
     }
 
-    /// Tells senders that receives are posted for their messages.
+    /// Informs senders that receives are posted for their messages.
     fn tell_expected(&self, checks: &Checks, process: &Process, communicator: u64) {
         let order = |orders: &mut HashMap<u64, MessageOrder>| {
             orders.get_mut(&communicator).map(MessageOrder::take_expected)
@@ -253,7 +255,7 @@ impl MessageChecks {
         }
     }
 
-    /// The program posts no more receives: nobody shall wait for that.
+    /// Records that the program posts no more receives, so that no sender waits for one.
     pub fn close(&self, seen: &SeenCall) {
         self.is_closed.set(true);
         let mut communicators = Vec::new();
@@ -266,8 +268,8 @@ impl MessageChecks {
         }
     }
 
-    /// Whether a call waits in vain for what this process has not done: to post a receive for a
-    /// message, or to tell the process with this rank of more than so many notes.
+    /// Whether a call of another process still waits for this process: for a receive for a message,
+    /// or, in the process with this rank, for more notes than have been sent to it.
     pub fn is_owed(&self, to: u32, act: &AwaitedAct) -> bool {
         match *act {
             AwaitedAct::Receive { communicator, source, tag, number } => {
@@ -281,8 +283,8 @@ impl MessageChecks {
         }
     }
 
-    /// The rank in the job of the process, if it is one, whose message a receive waits for, and how
-    /// many notes of that process have come.
+    /// Returns the rank in the job of the only process whose message a receive waits for, and how
+    /// many notes of that process have arrived.
     pub fn lacks(&self, number: u64) -> Option<(u32, u64)> {
         let receives = self.receives.borrow();
         let receive = receives.get(&number).filter(|receive| !receive.is_known)?;
@@ -295,7 +297,7 @@ impl MessageChecks {
         self.receives.borrow().get(&number).map(|receive| receive.communicator)
     }
 
-    /// A receive is over.
+    /// Handles the end of a receive.
     pub fn end(&self, seen: &SeenCall, number: u64, end: ReceiveEnd) {
         let exact = {
             let receives = self.receives.borrow();
@@ -311,7 +313,8 @@ impl MessageChecks {
         }
     }
 
-    /// A receive may get any message from now on, or none: nothing is known there any more.
+    /// Records that a receive may get any message or none, so that the order of its communicator is
+    /// no longer known.
     pub fn lose(&self, seen: &SeenCall, number: u64) {
         let lost = self.receives.borrow_mut().remove(&number);
         if let Some(SeenReceive { communicator, .. }) = lost {
@@ -320,14 +323,14 @@ impl MessageChecks {
         }
     }
 
-    /// A receive gets nothing.
+    /// Records that a receive ended without a message.
     pub fn withdraw(&self, number: u64) {
         if let Some(receive) = self.receives.borrow_mut().remove(&number) {
             self.orders.borrow_mut().entry(receive.communicator).or_default().withdraw(number);
         }
     }
 
-    /// Compares the messages and receives that have found each other.
+    /// Compares the messages and receives that have been matched.
     fn settle(&self, checks: &Checks, communicator: u64) {
         let pairs = match self.orders.borrow_mut().get_mut(&communicator) {
             Some(order) => order.pairs(),
@@ -345,10 +348,10 @@ impl MessageChecks {
         }
     }
 
-    /// A call that returns when its message is there: what that message is, as it is known before
-    /// it fails, or ends the program.
+    /// Finds out, by a probe, which message a blocking receive will get, before the call fails or
+    /// ends the program.
     pub fn look_ahead(&self, seen: &SeenCall, side: &TransferSide, number: u64) {
-        // Another thread may take the message that is found.
+        // With several threads, another thread may take the message that the probe finds.
         if entry::is_locked() {
             return;
         }
@@ -358,18 +361,18 @@ impl MessageChecks {
         }
     }
 
-    /// How many notes were told to each of `size` processes.
+    /// Returns the numbers of notes that were sent to each of `size` processes.
     pub fn told(&self, size: u32) -> Vec<u64> {
         let told = self.told.borrow();
         (0..size).map(|rank| told.get(&rank).copied().unwrap_or(0)).collect()
     }
 
-    /// How many were told here.
+    /// Returns the number of notes that were received.
     pub fn heard(&self) -> u64 {
         self.heard.borrow().values().sum()
     }
 
-    /// Tells of the messages that nobody has received.
+    /// Reports the messages that were never received.
     pub fn tell_left(&self, checks: &Checks) {
         for order in self.orders.borrow().values() {
             for message in order.left() {
@@ -385,7 +388,8 @@ impl MessageChecks {
     }
 }
 
-/// What is wrong if a receive of so many bytes, of such elements, gets this message.
+/// Returns the mistake if a receive of this number of bytes with this type signature gets a message
+/// that does not fit it.
 fn contradiction(
     rank: u32,
     message: SentMessage,
@@ -412,7 +416,7 @@ fn contradiction(
     let sites = vec![(rank, site.clone()), (sender, message.site)];
     Some(Mistake { kind, what, sites })
 }
-/// A call that is over when it returns sends, and receives.
+/// Begins the sends and receives of a blocking call.
 pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
     let underway = begin_transfer(seen, transfer);
     seen.checks.standstill.await_transfer(seen, &underway);
@@ -424,7 +428,8 @@ pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
     underway
 }
 
-/// Waits until all that other processes told this one has come, unless they have stopped to agree.
+/// Waits until all notes that other processes sent to this one have arrived. Stops waiting if the
+/// processes are in different operations.
 pub fn await_all(checks: &Checks, process: &Process) -> bool {
     let world = process.world();
     let size = world.size();

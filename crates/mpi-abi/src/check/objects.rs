@@ -1,4 +1,4 @@
-//! Objects that the program makes, and should free.
+//! Checks for objects that the program creates and should free.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -11,11 +11,11 @@ use crate::arguments::Out;
 use crate::c::{Comm, Datatype, File, Group, Handle, HandleKind, Info, Op, Passed, Win};
 use crate::library::LibraryState;
 
-/// Where objects were made, by kind and handle.
+/// The call sites at which objects were created, by kind and handle.
 #[derive(Debug, Default)]
 pub struct MadeObjects(RefCell<HashMap<(&'static str, usize), Rc<CallSite>>>);
 
-/// The parameters in which functions leave what they make.
+/// The parameters in which functions store the objects that they create.
 const MAKERS: &[(&str, HandleKind)] = &[
     ("newcomm", HandleKind::Comm),
     ("comm_cart", HandleKind::Comm),
@@ -29,7 +29,8 @@ const MAKERS: &[(&str, HandleKind)] = &[
     ("info_used", HandleKind::Info),
 ];
 
-/// The same in functions whose parameters have names that elsewhere mean something else.
+/// The parameters for created objects in functions whose parameter names have another meaning in
+/// other functions.
 const SPECIAL_MAKERS: &[(&str, &str, HandleKind)] = &[
     ("MPI_Comm_group", "group", HandleKind::Group),
     ("MPI_Win_get_group", "group", HandleKind::Group),
@@ -43,11 +44,11 @@ const SPECIAL_MAKERS: &[(&str, &str, HandleKind)] = &[
     ("MPI_File_open", "fh", HandleKind::File),
 ];
 
-/// A call has succeeded: what it has made.
+/// Records the objects that a successful call has created.
 pub fn end(seen: &SeenCall) {
     let function = seen.function();
     if function.starts_with("MPI_Type_create_f90") {
-        // These are never freed (section 19.1.9).
+        // These datatypes are never freed (section 19.1.9).
         return;
     }
     let special = SPECIAL_MAKERS.iter().find(|(name, ..)| *name == function);
@@ -70,17 +71,17 @@ pub fn end(seen: &SeenCall) {
     }
 }
 
-/// The handle that a call has left in a place.
+/// Returns the handle that a call has stored at an address.
 pub fn left_there<H: Handle + Passed>(seen: &SeenCall, place: usize) -> Option<usize> {
     let call = seen.call();
-    // SAFETY: the call has succeeded, and has left a handle there, as the standard says of the
-    // parameters that are listed above.
+    // SAFETY: the call has succeeded, and the standard requires that it has stored a handle there
+    // for the parameters that are listed above.
     let place = unsafe { call.out(1, std::ptr::with_exposed_provenance_mut(place)) };
     let place: Out<'_, H> = place.ok()?;
     Some(place.value().raw())
 }
 
-/// Shows the handles of all objects that there are, by kinds.
+/// Calls `show` for all existing objects, by kind.
 fn each(library: &LibraryState, show: &mut dyn FnMut(&'static str, usize)) {
     let mut show = |kind: HandleKind, handle: usize| show(kind.noun(), handle);
     library.communicators.each(|handle, _| show(HandleKind::Comm, handle.raw()));
@@ -93,12 +94,12 @@ fn each(library: &LibraryState, show: &mut dyn FnMut(&'static str, usize)) {
 }
 
 impl MadeObjects {
-    /// How many are known, those that are gone included.
+    /// The number of recorded objects, including those that are gone.
     pub fn len(&self) -> usize {
         self.0.borrow().len()
     }
 
-    /// Forgets those that are gone.
+    /// Removes the records of objects that are gone.
     pub fn purge(&self, library: &LibraryState) {
         let mut alive = HashSet::new();
         each(library, &mut |noun, handle| {
@@ -107,7 +108,7 @@ impl MadeObjects {
         self.0.borrow_mut().retain(|object, _| alive.contains(object));
     }
 
-    /// Tells of those that are there at the end of the program.
+    /// Reports the objects that exist at the end of the program.
     pub fn tell_left(&self, checks: &Checks, library: &LibraryState) {
         let sites = self.0.borrow();
         let mut counts: HashMap<(&'static str, Rc<CallSite>), usize> = HashMap::new();

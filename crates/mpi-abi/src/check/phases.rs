@@ -1,9 +1,10 @@
-//! Which accesses of different processes nothing has put in order.
+//! Determines which accesses of different processes are not ordered.
 //!
 //! A phase lasts from one collective operation of all processes to the next. Accesses of two
-//! processes in one phase are in no order if neither process can have heard in that phase what
-//! others have done. So a process is informed, until the phase ends, by each call that may bring it
-//! something, and what it does then is not compared with accesses of others.
+//! processes in one phase are not ordered if neither process can have learned, in that phase, what
+//! other processes have done. Each call that may bring such information makes a process "informed"
+//! until the phase ends. Accesses of an informed process are not compared with accesses of other
+//! processes.
 
 use std::cell::Cell;
 
@@ -13,28 +14,30 @@ use super::SeenCall;
 use super::collectives::{ReturnTime, collective};
 use crate::generated::constants::MPI_LOCK_SHARED;
 
-/// The phase in which this process is.
+/// The current phase of this process.
 #[derive(Debug, Default)]
 pub struct Phases {
     current: Cell<u64>,
-    /// It may have heard of others by anything but epochs of `MPI_Win_start` and `MPI_Win_post`.
+    /// Whether the process may have learned about others by anything but epochs of `MPI_Win_start`
+    /// and `MPI_Win_post`.
     is_informed: Cell<bool>,
-    /// It has taken part in such epochs.
+    /// Whether the process has taken part in epochs of `MPI_Win_start` and `MPI_Win_post`.
     is_synchronized: Cell<bool>,
 }
 
 impl Phases {
-    /// Its number.
+    /// Returns the number of the phase.
     pub fn current(&self) -> u64 {
         self.current.get()
     }
 
-    /// Its number, unless the process may have heard of what others do in it.
+    /// Returns the number of the phase, unless the process may have learned what others do in it.
     pub fn known(&self) -> Option<u64> {
         (!self.is_informed.get()).then(|| self.current.get())
     }
 
-    /// The same where epochs of `MPI_Win_start` and `MPI_Win_post` bring news, too.
+    /// Like [`Phases::known`], where epochs of `MPI_Win_start` and `MPI_Win_post` bring
+    /// information, too.
     pub fn comparable(&self) -> Option<u64> {
         self.known().filter(|_| !self.is_synchronized.get())
     }
@@ -46,7 +49,7 @@ impl Phases {
     }
 }
 
-/// Beginnings of names of functions that tell nothing of other processes.
+/// Name prefixes of functions that return no information about other processes.
 const LOCAL_PREFIXES: &[&str] = &[
     "MPI_Type_",
     "MPI_Group_",
@@ -65,7 +68,8 @@ const LOCAL_PREFIXES: &[&str] = &[
     "MPI_Unpack",
 ];
 
-/// Other functions that tell nothing of other processes, or only what these must not rely on.
+/// Other functions that return no information about other processes, or only information on which
+/// one-sided accesses must not rely.
 const LOCAL: &[&str] = &[
     "MPI_Comm_rank",
     "MPI_Comm_size",
@@ -103,12 +107,13 @@ const LOCAL: &[&str] = &[
     "MPI_Wtick",
 ];
 
-/// Whether a function tells nothing of other processes, nor does the end of what it begins.
+/// Whether neither a function nor the end of what it begins returns information about other
+/// processes.
 pub fn is_silent(function: &str) -> bool {
     LOCAL.contains(&function) && function != "MPI_Irecv"
 }
 
-/// Whether a call tells nothing of other processes.
+/// Whether a call returns no information about other processes.
 pub fn is_local(seen: &SeenCall) -> bool {
     let function = seen.function();
     match function {
@@ -129,7 +134,8 @@ fn is_of_all(communicator: &Communicator, process: &Process) -> bool {
         && communicator.everyone().gates().all(|gate| gate.0 < size)
 }
 
-/// A call begins: whether all processes of the job take part in it, so that a phase ends.
+/// Handles the beginning of a call. Returns whether all processes of the job take part in it, so
+/// that a phase ends.
 pub fn begin(seen: &SeenCall) -> bool {
     let ends = ends_phase(seen);
     if ends {
@@ -153,7 +159,7 @@ fn ends_phase(seen: &SeenCall) -> bool {
     }
 }
 
-/// A call is over, by which this process may have heard of others.
+/// Handles the end of a call, by which this process may have learned about others.
 pub fn end(seen: &SeenCall, is_local: bool) {
     let phases = &seen.checks.phases;
     match seen.function() {

@@ -1,9 +1,10 @@
-//! Loads and stores of the program itself, where it is compiled so that it tells of them.
+//! Checks loads and stores of the program itself, if the program is compiled to report them.
 //!
-//! `mpicc --check-accesses` lets the compiler add a call before each load and store, as for
-//! ThreadSanitizer. In place of its run-time library an object file is linked
-//! (`accesses/accesses.c`), which reports them to [`combray_note_access`]. Only the memory that
-//! operations use and that others access through windows is looked at.
+//! `mpicc --check-accesses` makes the compiler add a call before each load and store, as for
+//! ThreadSanitizer. Instead of ThreadSanitizer's run-time library an object file is linked
+//! (`accesses/accesses.c`), which passes the accesses to [`combray_note_access`]. Only two kinds of
+//! memory are checked: the buffers of operations, and memory that other processes access through
+//! windows.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -16,23 +17,23 @@ use super::accesses::LocalUse;
 use super::requests::{BufferUse, refuse_overlap};
 use crate::entry;
 
-/// How often the pages of memory are watched, by the last bits of their numbers.
+/// How many watched pieces of memory each page has, by the last bits of the page number.
 static WATCHED: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
 
 const PLACES: usize = 1 << 14;
 const PAGE_SHIFT: u32 = 12;
 
 thread_local! {
-    /// How many calls of MPI this thread is in: what functions do that the library calls is not
-    /// looked at.
+    /// The number of MPI calls that this thread is in. Accesses of functions that the library calls
+    /// are not checked.
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// This thread is in a call of MPI as long as this lives.
+/// Marks that this thread is in an MPI call, until it is dropped.
 pub struct InCall(());
 
 impl InCall {
-    /// It makes one now.
+    /// Marks the beginning of a call.
     pub fn begin() -> Self {
         CALLS.set(CALLS.get() + 1);
         Self(())
@@ -41,7 +42,7 @@ impl InCall {
 
 impl Drop for InCall {
     fn drop(&mut self) {
-        // A thread of combray_threads.h may have gone to another kernel thread meanwhile.
+        // A thread of combray_threads.h may have moved to another kernel thread meanwhile.
         CALLS.set(CALLS.get().saturating_sub(1));
     }
 }
@@ -53,21 +54,22 @@ fn each_place(memory: &MemoryRanges, change: impl Fn(&AtomicU32)) {
     }
 }
 
-/// Loads and stores of this memory are looked at from now on.
+/// Enables the checks of loads and stores for this memory.
 pub fn watch(memory: &MemoryRanges) {
     each_place(memory, |place| {
         place.fetch_add(1, Ordering::Relaxed);
     });
 }
 
-/// They are not, unless somebody else watches them.
+/// Disables the checks of loads and stores for this memory, unless it is watched for another
+/// reason.
 pub fn unwatch(memory: &MemoryRanges) {
     each_place(memory, |place| {
         place.fetch_sub(1, Ordering::Relaxed);
     });
 }
 
-/// The program reads or writes so many bytes.
+/// Checks a load or store of `bytes` bytes by the program.
 #[unsafe(no_mangle)]
 extern "C" fn combray_note_access(address: *const c_void, bytes: usize, stores: c_int) {
     let (address, stores) = (address.addr(), stores != 0);
@@ -76,7 +78,8 @@ extern "C" fn combray_note_access(address: *const c_void, bytes: usize, stores: 
         |address: usize| WATCHED[(address >> PAGE_SHIFT) % PLACES].load(Ordering::Relaxed) != 0;
     if is_watched(address) || is_watched(address.saturating_add(bytes.saturating_sub(1))) {
         look_at(address, bytes, usage);
-        // A call and no jump: this function's frame is looked for on the stack.
+        // This makes the compiler emit a call and not a jump, because this function's frame is
+        // searched for on the stack.
         std::hint::black_box(());
     }
 }
@@ -96,7 +99,7 @@ fn look_at(address: usize, bytes: usize, usage: BufferUse) {
 }
 
 impl Checks {
-    /// The program uses memory without a call.
+    /// Compares a load or store of the program with operations and one-sided accesses.
     fn note_access(&self, memory: &MemoryRanges, usage: BufferUse) {
         let is_used = self.requests.is_used(memory, usage);
         if !is_used && !self.accesses.has_memory(memory) {

@@ -1,4 +1,4 @@
-//! Requests of the program that are not over, with what their operations use.
+//! Checks the program's incomplete requests and the memory that their operations use.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -19,81 +19,81 @@ use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS};
 use crate::report::HandlerOwner;
 use crate::requests::DONE;
 
-/// The requests of the program, and the memory that operations use which are not complete.
+/// The requests of the program, and the memory of operations that are not complete.
 #[derive(Debug, Default)]
 pub struct TrackedRequests {
-    /// By the values of their handles.
+    /// The requests, by the values of their handles.
     known: RefCell<HashMap<usize, TrackedRequest>>,
     reads: RefCell<MemoryInUse<Rc<UnderwayTransfer>>>,
     writes: RefCell<MemoryInUse<Rc<UnderwayTransfer>>>,
     next: Cell<u64>,
 }
 
-/// One of them.
+/// A request of the program.
 struct TrackedRequest {
-    /// Where it was made.
+    /// The call site at which it was created.
     site: Rc<CallSite>,
-    /// What it sends and receives, if it is about messages.
+    /// What it sends and receives, if it is a transfer.
     transfer: Option<SeenTransfer>,
     is_persistent: bool,
-    /// The operation that it is about now.
+    /// Its operation in progress.
     underway: Option<Rc<UnderwayTransfer>>,
 }
 
 /// An operation that was begun.
 #[derive(Debug, Default)]
 pub struct UnderwayTransfer {
-    /// Where it was begun.
+    /// The call site at which it was begun.
     site: Rc<CallSite>,
     reads: Option<MemoryRanges>,
-    /// What the data was like at that time.
+    /// The checksum of its data at the beginning.
     checksum: Option<u64>,
     writes: Option<MemoryRanges>,
-    /// Its memory is free again.
+    /// Whether the operation no longer uses its memory.
     is_over: Cell<bool>,
-    /// Its number among those whose memory is known to be in use.
+    /// The number under which its memory is recorded as in use.
     number: Cell<Option<u64>>,
-    /// The number of the receive, to be told whose message it got.
+    /// The number of the receive, under which its message is recorded.
     receive: Option<u64>,
-    /// What the other end has heard of.
+    /// The message that was announced to its receiver.
     announced: Option<AnnouncedMessage>,
     cancels: Cell<bool>,
 }
 
-/// What happens to the requests of a call.
+/// What a call does with requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RequestUse {
-    /// It makes one.
+    /// It creates one.
     Makes,
-    /// It makes one that is started later.
+    /// It creates a persistent request, which is started later.
     Prepares,
-    /// It may complete some, and waits until all are complete.
+    /// It waits until all its requests are complete.
     AwaitsAll,
-    /// It may complete some.
+    /// It may complete some of its requests.
     Completes,
     Starts,
     Cancels,
     Frees,
 }
 
-/// The requests of a call, as they are when it is made.
+/// The requests of a call, in their state before the call.
 #[derive(Default)]
 pub struct SeenRequests {
     what: Option<RequestUse>,
     handles: Vec<Request>,
-    /// What the call itself begins.
+    /// The transfer that the call itself begins.
     begun: Option<SeenTransfer>,
-    /// What it begins with each of its requests.
+    /// The operation that the call begins for each of its requests.
     started: Vec<Option<Rc<UnderwayTransfer>>>,
 }
 
 impl SeenRequests {
-    /// What the call itself has begun.
+    /// Returns the operation that the call itself has begun.
     pub fn begun(&self) -> Option<Rc<UnderwayTransfer>> {
         self.started.first().cloned().flatten()
     }
 
-    /// Whether what completes here tells nothing of other processes.
+    /// Whether the requests that complete in this call give no information about other processes.
     pub fn are_local(&self, checks: &Checks) -> bool {
         let known = checks.requests.known.borrow();
         let mut handles = self.handles.iter().filter(|handle| **handle != MPI_REQUEST_NULL);
@@ -105,17 +105,17 @@ impl SeenRequests {
 }
 
 impl UnderwayTransfer {
-    /// The number of its receive, if it has one.
+    /// Returns the number of its receive, if it has one.
     pub fn receive(&self) -> Option<u64> {
         self.receive
     }
 
-    /// The message that it sends.
+    /// Returns the message that it sends.
     pub fn announced(&self) -> Option<AnnouncedMessage> {
         self.announced
     }
 
-    /// The call that begins it has failed.
+    /// Handles the failure of the call that begins the operation.
     pub fn fail(&self, seen: &SeenCall) {
         let messages = &seen.checks.messages;
         self.receive.inspect(|receive| messages.withdraw(*receive));
@@ -145,7 +145,7 @@ fn use_of(function: &str, makes: bool) -> Option<RequestUse> {
     })
 }
 
-/// The program calls a function; what it does with requests, and what it sends and receives.
+/// Begins the check of a call's requests and of what it sends and receives.
 pub fn begin(seen: &SeenCall, transfer: Option<SeenTransfer>) -> SeenRequests {
     let (function, makes) = (seen.function(), seen.word("request").is_some());
     let Some(what) = use_of(function, makes) else { return SeenRequests::default() };
@@ -170,7 +170,7 @@ pub fn begin(seen: &SeenCall, transfer: Option<SeenTransfer>) -> SeenRequests {
     requests
 }
 
-/// The call is over.
+/// Handles the end of a call.
 pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
     let tracked = &seen.checks.requests;
     match requests.what {
@@ -204,7 +204,7 @@ pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
                 tracked.release(&underway);
                 underway.receive.inspect(|receive| seen.checks.messages.lose(seen, *receive));
                 if underway.cancels.get() {
-                    // Nobody will tell whether it was sent.
+                    // Nothing will show whether the message was sent.
                     underway
                         .announced
                         .inspect(|message| seen.checks.messages.take_back(seen, *message));
@@ -214,25 +214,26 @@ pub fn end(seen: &SeenCall, requests: SeenRequests, code: i32) {
     }
 }
 
-/// The requests that the call names.
+/// Returns the requests that the call names.
 fn handles_of(seen: &SeenCall) -> Vec<Request> {
     let call = seen.call();
     let count = seen.integer("count").or_else(|| seen.integer("incount"));
     let list: Option<HandleList<'_, Request>> = match seen.word("array_of_requests") {
         Some(first) => {
             let count = count.and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
-            // SAFETY: so many requests lie there, as the standard says of this parameter.
+            // SAFETY: the standard requires `count` requests for this parameter.
             unsafe { call.handles(1, std::ptr::with_exposed_provenance(first), count) }.ok()
         }
         None => seen.word("request").and_then(|place| {
-            // SAFETY: one lies there, likewise.
+            // SAFETY: the standard requires a request for this parameter.
             unsafe { call.handles(1, std::ptr::with_exposed_provenance(place), 1) }.ok()
         }),
     };
     list.map_or(Vec::new(), |list| list.iter().collect())
 }
 
-/// A transfer begins: its memory must not be in use, the other end hears of it.
+/// Begins a transfer: checks that its memory is not in use, and announces its message to the
+/// receiver.
 pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
     let checks = &seen.checks;
     let site = seen.site();
@@ -264,14 +265,14 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
         underway.writes.clone_from(&uses.writes);
     }
     refuse_own_overlap(checks, &site, &underway);
-    // What is over when the call returns cannot be changed meanwhile.
+    // The program cannot change the data of a blocking call meanwhile.
     if seen.word("win").is_some() || !is_blocking(seen) {
         underway.checksum = underway.reads.as_ref().and_then(checksum);
     }
     Rc::new(underway)
 }
 
-/// Whether all that a call begins is over when it returns.
+/// Whether all that a call begins is complete when the call returns.
 fn is_blocking(seen: &SeenCall) -> bool {
     seen.word("request").is_none() && seen.word("array_of_requests").is_none()
 }
@@ -288,7 +289,7 @@ pub enum BufferUse {
 }
 
 impl UnderwayTransfer {
-    /// What it is for people: `a receive`.
+    /// Returns the noun for the operation in messages: `a receive`.
     fn noun(&self, messages: &str) -> String {
         match self.receive.is_some() || self.announced.is_some() {
             true => messages.to_owned(),
@@ -302,13 +303,13 @@ impl BufferUse {
         matches!(self, Self::Receives | Self::Writes | Self::Stores)
     }
 
-    /// What it is called where the program does it.
+    /// Returns the noun for a use of memory by the program itself.
     pub fn of_program(self) -> &'static str {
         if self.writes() { "a store" } else { "a load" }
     }
 }
 
-/// Tells if memory is used by an operation that is underway, and one of both writes.
+/// Reports a mistake if an operation in progress uses this memory, and one of both uses is a write.
 pub fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, usage: BufferUse) {
     let requests = &checks.requests;
     let found = {
@@ -336,7 +337,7 @@ pub fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, u
     checks.tell(&Mistake { kind: MistakeKind::Overlap, what: text, sites });
 }
 
-/// Tells if a call writes memory that it also reads.
+/// Reports a mistake if a call writes memory that it also reads.
 fn refuse_own_overlap(checks: &Checks, site: &CallSite, underway: &UnderwayTransfer) {
     let (Some(reads), Some(writes)) = (&underway.reads, &underway.writes) else { return };
     let Some((_, bytes)) = reads.common(writes) else { return };
@@ -348,7 +349,7 @@ fn refuse_own_overlap(checks: &Checks, site: &CallSite, underway: &UnderwayTrans
     checks.tell(&Mistake { kind: MistakeKind::OwnOverlap, what, sites });
 }
 
-/// The call has made a request, unless it failed.
+/// Records the request that a call has created, unless the call failed.
 fn make(seen: &SeenCall, requests: SeenRequests, code: i32) {
     let checks = &seen.checks;
     let underway = requests.started.into_iter().next().flatten();
@@ -358,12 +359,12 @@ fn make(seen: &SeenCall, requests: SeenRequests, code: i32) {
     }
     let Some(place) = seen.word("request").filter(|place| *place != 0) else { return };
     let call = seen.call();
-    // SAFETY: the call has just left a request there.
+    // SAFETY: the call has just stored a request there.
     let place = unsafe { call.out(1, std::ptr::with_exposed_provenance_mut(place)) };
     let Ok(place): Result<Out<'_, Request>, _> = place else { return };
     let mut handle = place.value();
     if handle == DONE {
-        // All that are over have this one; which is which must be known.
+        // All complete operations share this handle, but the checks must distinguish them.
         let work = Pending::One(mpi::Request::Done);
         let pending = PendingRequest { handler_owner: HandlerOwner::Unnamed, work };
         handle = seen.library.requests.insert(pending);
@@ -382,7 +383,8 @@ fn make(seen: &SeenCall, requests: SeenRequests, code: i32) {
     checks.requests.known.borrow_mut().insert(handle.raw(), tracked);
 }
 
-/// The call waits for the other ends of all transfers, but those that the program has cancelled.
+/// Records that the call waits for the peers of all transfers, except those that the program has
+/// cancelled.
 fn await_transfers(seen: &SeenCall, handles: &[Request]) {
     let known = seen.checks.requests.known.borrow();
     let transfers = handles.iter().filter_map(|handle| known.get(&handle.raw())?.underway.as_ref());
@@ -391,7 +393,7 @@ fn await_transfers(seen: &SeenCall, handles: &[Request]) {
     }
 }
 
-/// Persistent requests are started.
+/// Begins the operations of persistent requests that a call starts.
 fn start(seen: &SeenCall, handles: &[Request]) -> Vec<Option<Rc<UnderwayTransfer>>> {
     let begin = |handle: &Request| {
         let transfer = {
@@ -403,8 +405,8 @@ fn start(seen: &SeenCall, handles: &[Request]) -> Vec<Option<Rc<UnderwayTransfer
     handles.iter().map(begin).collect()
 }
 
-/// Whose messages the receives got that complete in this call: afterwards nobody knows. A call that
-/// waits for all of them waits here.
+/// Finds out which messages the receives that complete in this call got, because this is not known
+/// after the call. If the call waits for all of them, this function waits.
 fn ask(seen: &SeenCall, what: RequestUse, handles: &[Request]) {
     let process = &seen.library.process;
     for handle in handles {
@@ -433,7 +435,7 @@ fn ask(seen: &SeenCall, what: RequestUse, handles: &[Request]) {
     }
 }
 
-/// A request may have been completed, and its handle be another one now.
+/// Handles a request that a call may have completed; `now` is its handle after the call.
 fn complete(seen: &SeenCall, before: Request, now: Request) {
     let checks = &seen.checks;
     if before == MPI_REQUEST_NULL {
@@ -465,7 +467,8 @@ fn complete(seen: &SeenCall, before: Request, now: Request) {
     look_for_change(seen, &underway);
 }
 
-/// An operation is complete: tells if the data that it sent is not what it was when it was begun.
+/// Handles the completion of an operation. Reports a mistake if the data that it sent has changed
+/// since it was begun.
 pub fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
     if underway.is_over.replace(true) {
         return;
@@ -491,7 +494,7 @@ pub fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
 }
 
 impl TrackedRequests {
-    /// An operation uses its memory from now on, until it is complete.
+    /// Records that an operation uses its memory until it is complete.
     pub fn occupy(&self, underway: &Rc<UnderwayTransfer>) {
         if underway.is_over.get() || underway.number.get().is_some() {
             return;
@@ -508,13 +511,13 @@ impl TrackedRequests {
         add(&underway.writes, &self.writes);
     }
 
-    /// Whether an operation uses this memory, so that it must not be used in this way.
+    /// Whether an operation uses this memory in such a way that this use is not allowed.
     pub fn is_used(&self, memory: &MemoryRanges, usage: BufferUse) -> bool {
         self.writes.borrow().user_of(memory).is_some()
             || usage.writes() && self.reads.borrow().user_of(memory).is_some()
     }
 
-    /// It does so no longer.
+    /// Records that an operation no longer uses its memory.
     fn release(&self, underway: &UnderwayTransfer) {
         let Some(number) = underway.number.take() else { return };
         let remove = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
@@ -527,7 +530,7 @@ impl TrackedRequests {
         remove(&underway.writes, &self.writes);
     }
 
-    /// Tells of those that are there at the end of the program.
+    /// Reports the requests that exist at the end of the program.
     pub fn tell_left(&self, checks: &Checks) {
         let mut counts: HashMap<Rc<CallSite>, (usize, bool)> = HashMap::new();
         for one in self.known.borrow().values() {

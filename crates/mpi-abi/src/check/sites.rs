@@ -1,4 +1,4 @@
-//! Where the program makes its calls.
+//! The call sites of the program.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -8,13 +8,13 @@ use sys::callers::return_addresses;
 
 use crate::call_stack;
 
-/// The places from which calls were made, by what the stack looked like: names are looked up once
-/// for each, as that takes milliseconds.
+/// The call sites, by the return addresses on the stack. Names are looked up once for each site, as
+/// that takes milliseconds.
 #[derive(Debug, Default)]
 pub struct NamedCallSites(HashMap<Vec<usize>, Rc<CallSite>>);
 
 impl NamedCallSites {
-    /// The place from which this thread has called a function.
+    /// Returns the call site from which this thread has called a function.
     pub fn current(&mut self, function: &str) -> Rc<CallSite> {
         let found =
             self.0.entry(return_addresses()).or_insert_with(|| Rc::new(described(function)));
@@ -23,7 +23,7 @@ impl NamedCallSites {
 }
 
 impl NamedCallSites {
-    /// The place at which the program uses memory itself: `what` is "a load", or "a store".
+    /// Returns the site at which the program itself uses memory; `what` is "a load" or "a store".
     pub fn of_access(&mut self, what: &str) -> Rc<CallSite> {
         let found = self.0.entry(return_addresses()).or_insert_with(|| {
             let stack = call_stack::users_of_memory(STACK_MAX);
@@ -33,10 +33,11 @@ impl NamedCallSites {
     }
 }
 
-/// The place from which this thread has called a function, looked up anew.
+/// Returns the call site from which this thread has called a function, without using recorded
+/// sites.
 pub fn described(function: &str) -> CallSite {
     CallSite { function: function.to_owned(), stack: call_stack::callers(STACK_MAX) }
 }
 
-/// How many functions of the program are told.
+/// The largest number of functions of the program in a call site.
 const STACK_MAX: usize = 4;

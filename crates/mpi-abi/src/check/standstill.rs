@@ -1,5 +1,6 @@
-//! Standard sends, which wait here until their receives are posted: a program that relies on
-//! buffering comes to a standstill then, which is found by asking from process to process.
+//! Detects programs that rely on the buffering of standard sends. When calls are checked, standard
+//! sends wait until their receives are posted, so that such a program comes to a standstill.
+//! Processes detect this by questions that they forward to each other.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
@@ -17,14 +18,15 @@ use crate::entry;
 /// What the calls of this process wait for.
 #[derive(Debug, Default)]
 pub struct StandstillChecks {
-    /// The messages, by number, for which no receive is posted as far as is known.
+    /// The messages, by number, for which no receive is known to be posted.
     unexpected: RefCell<HashMap<u64, SendMode>>,
-    /// The calls that the program is in; more than one, where one calls back.
+    /// The calls that the program is in. There are several if a call runs a function of the program
+    /// that makes another call.
     calls: RefCell<Vec<CallWaits>>,
     next: Cell<u64>,
-    /// The last question of each process that was passed on: its call, and its round.
+    /// The last question of each process that was forwarded: the number of its call, and its round.
     asked: RefCell<HashMap<u32, (u64, u64)>>,
-    /// The places whose sends wait no more.
+    /// The call sites whose sends no longer wait.
     excused: RefCell<HashSet<Rc<CallSite>>>,
 }
 
@@ -48,23 +50,24 @@ struct Need {
     act: AwaitedAct,
 }
 
-/// After so long a call that waits asks the first time; each time it waits twice as long, up to...
+/// The time after which a waiting call asks for the first time. Each further interval is twice as
+/// long, up to [`ROUND_MAX`].
 const FIRST_ROUND: Duration = Duration::from_millis(1);
-/// ... this time.
+/// The longest interval between questions.
 const ROUND_MAX: Duration = Duration::from_millis(400);
 
-/// A receiver that computes, or waits for something else than a call, is waited for so long. After
-/// that the message is buffered, as are all from that place.
+/// How long a call waits for a receiver that computes, or that waits for something else than a
+/// call. Afterwards the message is buffered, and so are all later ones from that call site.
 const RECEIVER_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// The program is in a call as long as this lives.
+/// Marks that the program is in a call, until it is dropped.
 pub struct WaitsInCall {
     checks: Rc<Checks>,
     number: u64,
 }
 
 impl WaitsInCall {
-    /// It makes one now.
+    /// Marks the beginning of a call.
     pub fn begin(checks: &Rc<Checks>) -> Self {
         Self { checks: Rc::clone(checks), number: checks.standstill.begin() }
     }
@@ -87,10 +90,11 @@ impl StandstillChecks {
         self.calls.borrow_mut().retain(|call| call.number != number);
     }
 
-    /// A message is told of; whether its receiver is to say when a receive is posted for it.
+    /// Records a message that is announced. Returns whether the receiver must report when a receive
+    /// is posted for it.
     pub fn note_send(&self, process: &Process, to: u32, number: u64, mode: SendMode) -> bool {
         let waits = matches!(mode, SendMode::Standard | SendMode::Synchronous);
-        // Another thread may go on while one waits.
+        // With several threads, another thread may continue while one waits.
         let is_awaited = waits && !entry::is_locked() && to < process.world().size();
         if is_awaited {
             self.unexpected.borrow_mut().insert(number, mode);
@@ -98,12 +102,12 @@ impl StandstillChecks {
         is_awaited
     }
 
-    /// A receive is posted for a message, or it is not sent.
+    /// Records that a receive is posted for a message, or that the message is not sent.
     pub fn note_expected(&self, number: u64) {
         self.unexpected.borrow_mut().remove(&number);
     }
 
-    /// The call waits until this transfer is over.
+    /// Records that the call waits until this transfer is complete.
     pub fn await_transfer(&self, seen: &SeenCall, underway: &UnderwayTransfer) {
         let is_open = |message: &AnnouncedMessage| {
             self.unexpected.borrow().contains_key(&message.number)
@@ -119,8 +123,8 @@ impl StandstillChecks {
         });
     }
 
-    /// The call waits until all others (ranks in the job) have called the operation with a number
-    /// on a communicator.
+    /// Records that the call waits until all others (ranks in the job) have called the operation
+    /// with a number on a communicator.
     pub fn await_operation(&self, seen: &SeenCall, operation: (u64, u64), others: Vec<u32>) {
         self.note(seen, |call| call.operation = Some((operation, others)));
     }
@@ -133,7 +137,7 @@ impl StandstillChecks {
         }
     }
 
-    /// Whether the call in which the program is waits until a standard send has its receive.
+    /// Whether the current call waits for the receive of a standard send.
     fn awaits_receive(&self) -> bool {
         let (calls, unexpected) = (self.calls.borrow(), self.unexpected.borrow());
         let is_standard = |message: &AnnouncedMessage| {
@@ -142,7 +146,7 @@ impl StandstillChecks {
         calls.last().is_some_and(|call| call.sends.iter().any(is_standard))
     }
 
-    /// The call waits for sends no more, nor do later ones from the same place.
+    /// Ends the waiting of the current call for sends, and of later calls from its call site.
     fn excuse(&self) {
         if let Some(call) = self.calls.borrow_mut().last_mut() {
             call.sends.clear();
@@ -150,7 +154,7 @@ impl StandstillChecks {
         }
     }
 
-    /// The next round of questions, if it is time for that.
+    /// Returns the number of the next round of questions, if it is due.
     fn next_round(&self) -> Option<u64> {
         if !self.awaits_receive() {
             return None;
@@ -181,7 +185,7 @@ impl CallWaits {
         }
     }
 
-    /// That it waits for an act of the process with this rank.
+    /// Returns the need of this call for an act of the process with this rank.
     fn need(&self, checks: &Checks, rank: u32, (what, act): (String, AwaitedAct)) -> Need {
         let waiting = ChainedCall {
             rank: checks.rank,
@@ -193,7 +197,7 @@ impl CallWaits {
         Need { rank, waiting, act }
     }
 
-    /// What it waits for, of each process.
+    /// Returns the acts of other processes that the call waits for.
     fn needs(&self, checks: &Checks) -> Vec<Need> {
         let mut needs = Vec::new();
         for message in &self.sends {
@@ -224,14 +228,14 @@ impl CallWaits {
     }
 }
 
-/// What the call in which the program is waits for, if no thread can do anything else meanwhile.
+/// Returns what the current call waits for; nothing if another thread may continue meanwhile.
 fn needs(checks: &Checks) -> Vec<Need> {
     let calls = checks.standstill.calls.borrow();
     calls.last().filter(|_| !entry::is_locked()).map_or(Vec::new(), |call| call.needs(checks))
 }
 
-/// In each round of progress: a call that waits for the receive of a standard send asks whether
-/// all that this depends on wait, too.
+/// Runs in each round of progress. If the current call waits for the receive of a standard send, it
+/// asks the receiver whether all processes that the receive depends on wait, too.
 pub fn look(checks: &Checks, process: &Process) {
     let Some(round) = checks.standstill.next_round() else { return };
     for Need { rank, waiting, act } in needs(checks) {
@@ -242,7 +246,7 @@ pub fn look(checks: &Checks, process: &Process) {
     }
 }
 
-/// Calls of others wait for this process, as the last one says.
+/// Handles a question: calls of other processes wait for this process, as the last call describes.
 pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
     let (Some(first), Some(last)) = (chain.calls.first(), chain.calls.last()) else { return };
     let is_owed = match chain.act {
@@ -277,7 +281,8 @@ pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
     }
 }
 
-/// A call that sends is over when each receive is posted, unless that is in vain.
+/// Waits, at the end of a call that sends, until the receives of all its standard sends are posted.
+/// Stops waiting if that cannot be expected any more.
 pub fn await_receives(seen: &SeenCall) {
     let (checks, standstill) = (&seen.checks, &seen.checks.standstill);
     if !standstill.awaits_receive() {

@@ -1,4 +1,4 @@
-//! Threads in MPI at a level of thread support that lets one in at a time.
+//! Checks calls of threads at a level of thread support that allows one thread at a time.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
@@ -12,13 +12,13 @@ use crate::entry::EntryPoint;
 use crate::library::LibraryState;
 use crate::output::say;
 
-/// The turn of a thread, as long as it is inside.
+/// The turn of a thread, which lasts while its call runs.
 pub struct Turn(());
 
-/// What all threads see of each other.
+/// The state that all threads share.
 #[derive(Default)]
 struct Turns {
-    /// The threads that are inside, a call each.
+    /// The threads in calls, with the function of each call.
     inside: Vec<(ThreadId, &'static str)>,
     told: Option<MistakesTold>,
 }
@@ -26,13 +26,13 @@ struct Turns {
 static TURNS: Mutex<Turns> = Mutex::new(Turns { inside: Vec::new(), told: None });
 static LEFT: Condvar = Condvar::new();
 
-/// So long a thread waits for another one that it must not meet inside. Nothing in the library is
-/// made for two; but the other may wait for this one.
+/// How long a thread waits for another thread that is in a call. The library does not support two
+/// threads in calls, but the other thread may be waiting for this one.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Turn {
-    /// This thread makes a call. If another one is inside, or only the main thread may call, that
-    /// is a mistake, of which the program is told.
+    /// Begins the turn of this thread for a call. If another thread is in a call, or if only the
+    /// main thread may make calls, this is reported as a mistake.
     pub fn take(entry: &'static EntryPoint, library: &LibraryState) -> Self {
         let this_thread = thread::current().id();
         let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);

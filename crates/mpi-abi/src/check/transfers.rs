@@ -1,4 +1,4 @@
-//! What a call says of a message that it sends or receives.
+//! Extracts from a call's arguments the messages that it sends or receives.
 
 use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
 use mpi::{MessageSource, SendMode};
@@ -15,28 +15,29 @@ use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
 #[derive(Clone)]
 pub struct TransferSide {
     pub communicator: KnownCommunicator,
-    /// By which all processes know that.
+    /// The identifier of the communicator, equal in all its processes.
     pub number: u64,
-    /// The rank of the other end; none: any.
+    /// The rank of the peer; `None` for any.
     pub peer: Option<u32>,
-    /// None: any.
+    /// The tag; `None` for any.
     pub tag: Option<i32>,
-    /// Bytes of data that are sent, or that there is room for.
+    /// The number of bytes that are sent, or that there is room for.
     pub bytes: u64,
     pub signature: Option<TypeSignature>,
-    /// Where the data lies; none: in too many pieces to look at.
+    /// The memory of the data; `None` if it has too many pieces.
     pub memory: Option<MemoryRanges>,
     pub mode: SendMode,
-    /// The data is copied before the call returns.
+    /// Whether the data is copied before the call returns.
     pub is_buffered: bool,
 }
 
-/// What a call of a function sends and receives.
+/// What a call sends and receives.
 #[derive(Clone, Default)]
 pub struct SeenTransfer {
     pub send: Option<TransferSide>,
     pub receive: Option<TransferSide>,
-    /// What it uses beside the memory of both sides: that of collective and one-sided operations.
+    /// The memory that the call uses besides that of both sides, for collective and one-sided
+    /// operations.
     pub uses: MemoryOfCall,
 }
 
@@ -69,7 +70,7 @@ const RECEIVE_OF_BOTH: SideNames = SideNames {
 const SEND_OF_REPLACE: SideNames = SideNames { tag: "sendtag", ..SEND };
 const RECEIVE_OF_REPLACE: SideNames = SideNames { tag: "recvtag", ..RECEIVE };
 
-/// What a call sends and receives, if it is one that does, or prepares that.
+/// Returns what a call sends and receives, if it is a transfer or prepares one.
 pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
     let (send, receive) = match seen.function() {
         "MPI_Send" | "MPI_Ssend" | "MPI_Bsend" | "MPI_Rsend" | "MPI_Isend" | "MPI_Issend"
@@ -97,7 +98,7 @@ pub fn transfer_of(seen: &SeenCall) -> Option<SeenTransfer> {
     let name = seen.function();
     let send = send.and_then(|names| side(seen, &names)).map(|side| TransferSide {
         mode: mode_of(name),
-        // What is replaced is copied first.
+        // `MPI_Sendrecv_replace` copies the data first.
         is_buffered: mode_of(name) == SendMode::Buffered || name.contains("replace"),
         ..side
     });
@@ -120,13 +121,13 @@ fn mode_of(function: &str) -> SendMode {
     }
 }
 
-/// What a matched probe looks for that has found a message.
+/// Returns the receive side of a matched probe that has found a message.
 pub fn probe_of(seen: &SeenCall) -> Option<TransferSide> {
     let communicator = seen.communicator("comm")?;
     let number = communicator.number()?;
     let (peer, tag) = (seen.integer("source")? as i32, seen.integer("tag")? as i32);
     let found = match seen.word("flag") {
-        // SAFETY: the call has succeeded, and has left an integer there.
+        // SAFETY: the call has succeeded, and has stored an integer there.
         Some(flag) => unsafe { *std::ptr::with_exposed_provenance::<i32>(flag) != 0 },
         None => true,
     };
@@ -138,7 +139,7 @@ pub fn probe_of(seen: &SeenCall) -> Option<TransferSide> {
         number,
         peer: u32::try_from(peer).ok(),
         tag: (tag != MPI_ANY_TAG).then_some(tag),
-        // What it is received as is told later.
+        // The receive determines these later.
         bytes: u64::MAX,
         signature: None,
         memory: None,
@@ -177,36 +178,37 @@ fn side(seen: &SeenCall, names: &SideNames) -> Option<TransferSide> {
     })
 }
 
-/// Whether the call takes the buffer of one side: else it returns an error, and waits for nothing.
+/// Whether the buffer of one side is valid. Otherwise the call returns an error, and does not wait.
 fn is_usable(seen: &SeenCall, names: &SideNames) -> bool {
     let words = (seen.word(names.buffer), seen.integer(names.count), seen.word(names.datatype));
     let (Some(address), Some(count), Some(datatype)) = words else { return false };
     let address = std::ptr::with_exposed_provenance(address);
-    // SAFETY: nothing is read or written there but by the call itself, which is given them, too.
+    // SAFETY: the memory is neither read nor written here, but only by the call itself, which gets
+    // these arguments, too.
     unsafe { seen.call().buffer(1, address, count, Datatype::from_raw(datatype)) }.is_ok()
 }
 
-/// What elements are.
+/// The size and types of elements.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ElementData {
     pub bytes: u64,
-    /// None: it takes too long to say.
+    /// The type signature; `None` if it is too long.
     pub signature: Option<TypeSignature>,
 }
 
-/// The elements of one side.
+/// Returns the elements of one side.
 pub fn data_of(seen: &SeenCall, names: &SideNames) -> Option<ElementData> {
     data(seen.integer(names.count)?, &seen.datatype(names.datatype)?)
 }
 
-/// So many elements of a datatype.
+/// Returns the data of `count` elements of a datatype.
 pub fn data(count: i64, datatype: &KnownDatatype) -> Option<ElementData> {
     let count = u64::try_from(count).ok()?;
     let bytes = count.checked_mul(datatype.size() as u64)?;
     Some(ElementData { bytes, signature: signature_of(datatype, count as usize) })
 }
 
-/// What `count` elements of a datatype are made of, if that is soon said.
+/// Returns the type signature of `count` elements of a datatype, if it is short.
 fn signature_of(datatype: &KnownDatatype, count: usize) -> Option<TypeSignature> {
     let mut signature = TypeSignature::default();
     let is_whole = datatype.basic_elements(count, &mut |element, count| {
@@ -216,12 +218,12 @@ fn signature_of(datatype: &KnownDatatype, count: usize) -> Option<TypeSignature>
 }
 
 impl TransferSide {
-    /// What a receive of this side accepts.
+    /// Returns the source and tag that a receive of this side accepts.
     pub fn selection(&self) -> ReceiveSelection {
         ReceiveSelection { source: self.peer, tag: self.tag }
     }
 
-    /// The other end of a receive.
+    /// Returns the source of a receive.
     pub fn source(&self) -> MessageSource {
         self.peer.map_or(MessageSource::Any, MessageSource::Rank)
     }

@@ -7,41 +7,43 @@ use super::HandleLayout;
 use crate::c::{Datatype, HandleKind, Op};
 use crate::generated::constants;
 
-/// What it is to people.
+/// The name of the dialect in messages.
 pub const NAME: &str = "the ABI of MPICH";
 
-/// What handles are: integers, but those of files and of the tools interface, which are pointers.
+/// The type of handles: integers, except for files and the tools interface, whose handles are
+/// pointers.
 pub type HandleWord = u32;
 
-/// As for the standard ABI: `MPI_BUFFER_AUTOMATIC` is -2, `MPI_IN_PLACE` -1, `MPI_BOTTOM` 0.
+/// The first special address, which is that of the standard ABI: `MPI_BUFFER_AUTOMATIC` is -2,
+/// `MPI_IN_PLACE` -1, `MPI_BOTTOM` 0.
 pub const FIRST_NUMBER: usize = -2_isize as usize;
-/// How many follow.
+/// The number of special addresses after the first one.
 pub const NUMBERS_AFTER: usize = 2;
 
-/// The upper half of the handles of most predefined datatypes; below stand their size and their
-/// number, a byte each.
+/// The upper half of the handles of most predefined datatypes. The lower half contains their size
+/// and their number, one byte each.
 const TYPES_HEAD: u32 = 0x4c00;
 const NUMBERS: usize = 0x100;
-/// The handles of predefined pairs with gaps begin here.
+/// The first handle of predefined pairs with gaps.
 const PAIRS_BEGIN: u32 = 0x8c00_0000;
 const PAIRS: u32 = 8;
 /// `MPI_LB` and `MPI_UB`, which the standard has removed.
 pub const BOUND_MARKERS: [Option<Datatype>; 2] =
     [Some(Datatype(0x4c00_0010)), Some(Datatype(0x4c00_0011))];
-/// How many places a table of predefined datatypes has.
+/// The number of slots in a table of predefined datatypes.
 pub const TYPES: usize = NUMBERS + PAIRS as usize;
-/// Predefined operations have handles from here on.
+/// The first handle of predefined operations.
 const OPERATIONS_BEGIN: u32 = 0x5800_0000;
-/// How many places a table of predefined operations has.
+/// The number of slots in a table of predefined operations.
 pub const OPERATIONS: usize = 0x10;
 
-/// Bits of an error code of ours that tell the class.
+/// The number of bits for the class in an error code of this library.
 pub const CLASS_BITS: u32 = 7;
-/// Bits that count the errors.
+/// The number of bits for the sequence number in an error code.
 pub const SEQUENCE_BITS: u32 = 16;
 
-/// How handles that are integers are made up: the two highest bits, which no predefined handle
-/// has, kind (4 bits), a bit that only transfers have, generation (4 bits), index (21 bits).
+/// The layout of handles that are integers: the two highest bits, which no predefined handle has,
+/// kind (4 bits), a bit that only transfers have, generation (4 bits), index (21 bits).
 const INTEGERS: HandleLayout = HandleLayout {
     index_bits: 21,
     index_max: (1 << 21) - 1,
@@ -58,9 +60,10 @@ const INTEGERS: HandleLayout = HandleLayout {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Status {
-    /// The lower half of the bytes of data.
+    /// The lower half of the number of bytes.
     pub count_low: c_int,
-    /// In the lowest bit, whether cancelled; above it the upper half of the bytes of data.
+    /// The lowest bit is set if the operation was cancelled; above it is the upper half of the
+    /// number of bytes.
     pub count_high_and_cancelled: c_int,
     /// `MPI_SOURCE`.
     pub source: c_int,
@@ -73,7 +76,7 @@ pub struct Status {
 const _: () = assert!(size_of::<Status>() == 20);
 
 impl Status {
-    /// A status with the given envelope, of a message with `bytes` bytes that was not
+    /// Creates a status with the given envelope, of a message with `bytes` bytes that was not
     /// cancelled.
     #[inline]
     pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64) -> Self {
@@ -82,13 +85,13 @@ impl Status {
         status
     }
 
-    /// The bytes of data in the message.
+    /// Returns the number of bytes of the message.
     pub fn bytes(&self) -> u64 {
         let high = self.count_high_and_cancelled as u32 >> 1;
         u64::from(self.count_low as u32) | u64::from(high) << 32
     }
 
-    /// Changes the bytes of data.
+    /// Sets the number of bytes.
     #[inline]
     pub fn set_bytes(&mut self, bytes: u64) {
         self.count_low = bytes as u32 as c_int;
@@ -101,7 +104,7 @@ impl Status {
         self.count_high_and_cancelled & 1 != 0
     }
 
-    /// Changes whether the operation was cancelled.
+    /// Sets whether the operation was cancelled.
     #[inline]
     pub fn set_cancelled(&mut self, cancelled: bool) {
         self.count_high_and_cancelled &= !1;
@@ -109,7 +112,7 @@ impl Status {
     }
 }
 
-/// How handles of ours of a kind are made up.
+/// Returns the layout of handles of a kind.
 #[inline(always)]
 pub const fn layout(kind: HandleKind) -> HandleLayout {
     match kind {
@@ -123,31 +126,31 @@ pub const fn layout(kind: HandleKind) -> HandleLayout {
     }
 }
 
-/// Our handle of one that the program gave: the same.
+/// Returns the handle inside the library for a handle of the program, which has an equal value.
 #[inline(always)]
 pub const fn received(handle: usize, _kind: HandleKind) -> usize {
     handle
 }
 
-/// The handle that the program gets of one of ours: the same.
+/// Returns the handle for the program of a handle inside the library, which has an equal value.
 #[inline(always)]
 pub const fn handed(handle: usize) -> usize {
     handle
 }
 
-/// The integer in Fortran of a predefined handle.
+/// Returns the Fortran integer of a predefined handle.
 #[inline(always)]
 pub const fn fortran_integer(number: usize) -> c_int {
     number as c_int
 }
 
-/// The predefined handle with an integer in Fortran.
+/// Returns the predefined handle of a Fortran integer.
 #[inline(always)]
 pub const fn of_fortran_integer(integer: c_int, _kind: HandleKind) -> usize {
     integer as u32 as usize
 }
 
-/// The place of a predefined datatype in tables; others have none.
+/// Returns the index of a predefined datatype in tables; for other datatypes it is out of range.
 #[inline(always)]
 pub fn type_index(handle: Datatype) -> usize {
     if handle.0 >> 16 == TYPES_HEAD {
@@ -157,23 +160,23 @@ pub fn type_index(handle: Datatype) -> usize {
     }
 }
 
-/// The place of a predefined operation in tables; others have none.
+/// Returns the index of a predefined operation in tables; for other operations it is out of range.
 #[inline(always)]
 pub fn operation_index(handle: Op) -> usize {
     handle.0.wrapping_sub(OPERATIONS_BEGIN) as usize
 }
 
-/// The size that the handle of a predefined datatype without gaps tells.
+/// Returns the size that the handle of a predefined datatype without gaps contains.
 #[cfg(test)]
 pub fn size_told(handle: Datatype) -> Option<usize> {
     (handle.0 >> 16 == TYPES_HEAD).then_some((handle.0 >> 8) as usize % NUMBERS)
 }
 
-/// A variable of the program's that holds a pointer which the library never follows.
+/// An exported variable with a pointer that the library never dereferences.
 #[repr(transparent)]
 pub struct Pointer(usize);
 
-/// The variables whose values the header does not tell: programs read them.
+/// The variables whose values are not in the header, so that programs read them.
 #[unsafe(no_mangle)]
 pub static MPI_UNWEIGHTED: Pointer = Pointer(constants::MPI_UNWEIGHTED);
 #[unsafe(no_mangle)]
@@ -181,10 +184,11 @@ pub static MPI_WEIGHTS_EMPTY: Pointer = Pointer(constants::MPI_WEIGHTS_EMPTY);
 #[unsafe(no_mangle)]
 pub static MPI_T_PVAR_ALL_HANDLES: Pointer = Pointer(constants::MPI_T_PVAR_ALL_HANDLES);
 
-/// What `MPI_COMM_DUP_FN` and its kin are in this dialect: a function, which copies the pointer.
+/// The function that stands for `MPI_COMM_DUP_FN` and its equivalents in this dialect, which copies
+/// the pointer.
 ///
 /// # Safety
-/// The places are the library's, or those of a program that calls it as MPI would.
+/// The pointers come from the library, or from a program that calls the function as MPI would.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPIR_Dup_fn(
     _object: c_int,
@@ -194,7 +198,7 @@ pub unsafe extern "C" fn MPIR_Dup_fn(
     copied: *mut *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees that the pointers may be written.
     unsafe {
         copied.write(value);
         flag.write(1);

@@ -1,48 +1,47 @@
-//! The standard's numbers for predefined handles and for addresses that are none.
+//! The numbers of the standard for predefined handles and for special addresses.
 
 use crate::c::{Datatype, HandleKind, Op};
 use crate::dialect::HandleLayout;
 
-/// What handles are: in C pointers to incomplete structs.
+/// The type of handles, which in C are pointers to incomplete structs.
 pub type HandleWord = usize;
 
-/// Where an address is one of the numbers that stand for something else: from the first of them,
-/// so many follow.
+/// The first special address.
 pub const FIRST_NUMBER: usize = 0;
-/// How many follow.
+/// The number of special addresses after the first one.
 pub const NUMBERS_AFTER: usize = 2;
 
-/// Predefined datatypes have handles from here on.
+/// The first handle of predefined datatypes.
 const TYPES_BEGIN: usize = 0x200;
-/// How many places a table of predefined datatypes has.
+/// The number of slots in a table of predefined datatypes.
 pub const TYPES: usize = 0x100;
-/// Predefined operations have handles from here on.
+/// The first handle of predefined operations.
 const OPERATIONS_BEGIN: usize = 0x20;
-/// How many places a table of predefined operations has.
+/// The number of slots in a table of predefined operations.
 pub const OPERATIONS: usize = 0x20;
 
 /// Datatypes that mark the lower and the upper bound of a structure.
 pub const BOUND_MARKERS: [Option<Datatype>; 2] = [None; 2];
 
-/// How handles of ours of a kind are made up.
+/// Returns the layout of handles of a kind.
 #[inline(always)]
 pub const fn layout(_kind: HandleKind) -> HandleLayout {
     HandleLayout::WIDE
 }
 
-/// The place of a predefined datatype in tables; others have none.
+/// Returns the index of a predefined datatype in tables; for other datatypes it is out of range.
 #[inline(always)]
 pub fn type_index(handle: Datatype) -> usize {
     handle.0.wrapping_sub(TYPES_BEGIN)
 }
 
-/// The place of a predefined operation in tables; others have none.
+/// Returns the index of a predefined operation in tables; for other operations it is out of range.
 #[inline(always)]
 pub fn operation_index(handle: Op) -> usize {
     handle.0.wrapping_sub(OPERATIONS_BEGIN)
 }
 
-/// The size that the handle of a datatype of fixed size tells (section 20.3).
+/// Returns the size that the handle of a datatype of fixed size contains (section 20.3).
 #[cfg(test)]
 pub fn size_told(handle: Datatype) -> Option<usize> {
     (handle.0 >= 0x240).then(|| 1 << (handle.0 >> 3 & 7))

@@ -1,4 +1,5 @@
-//! The objects whose addresses are predefined handles: numbers of addresses, and back.
+//! The objects whose addresses are predefined handles, and the conversion between addresses and
+//! numbers.
 
 use std::ffi::c_int;
 use std::sync::Once;
@@ -9,22 +10,23 @@ use crate::generated::constants::MPI_COMM_WORLD;
 use crate::generated::objects::OBJECTS;
 use crate::handles::PREDEFINED_END;
 
-/// What a program knows by its address only. Shorter than Open MPI's: the loader warns of objects
-/// that are longer in the library than in the program, which may have copies of them.
+/// An object that a program uses by its address only. It is shorter than the object in Open MPI:
+/// programs may contain copies of these objects, and the loader warns of objects that are longer in
+/// the library than in the program.
 #[repr(align(16))]
 pub struct HandleObject {
     _content: [usize; 2],
 }
 
 impl HandleObject {
-    /// One.
+    /// A new object.
     pub const NEW: Self = Self { _content: [0; 2] };
 }
 
-/// Predefined handles are below this.
+/// The end of the numbers of predefined handles.
 const NUMBERS: usize = 0x300;
 
-/// One place more than there are numbers, for what is no handle.
+/// The objects by number, with one slot more than there are numbers, for invalid handles.
 static ADDRESSES: [Option<&HandleObject>; NUMBERS + 1] = {
     let mut all = [None; NUMBERS + 1];
     let mut index = 0;
@@ -37,10 +39,10 @@ static ADDRESSES: [Option<&HandleObject>; NUMBERS + 1] = {
 };
 const _: () = assert!(NUMBERS < PREDEFINED_END);
 
-/// The handle that the program gets of one of ours.
+/// Returns the handle for the program of a handle inside the library.
 ///
-/// What we made has a kind, which stands in the lower half. With the halves exchanged it is in the
-/// highest bits, which no address has.
+/// A handle that the library has created has a kind, in its lower half. Exchanging the halves moves
+/// the kind to the highest bits, which are 0 in all addresses.
 #[inline(always)]
 pub fn handed(handle: usize) -> usize {
     if handle > PREDEFINED_END {
@@ -52,20 +54,20 @@ pub fn handed(handle: usize) -> usize {
     }
 }
 
-/// The address that is a predefined handle; 0 if the number is none.
+/// Returns the address of the object of a predefined handle; 0 if the number is not a handle.
 #[inline(always)]
 fn address_of(number: usize) -> usize {
     ADDRESSES[number].map_or(0, |object| &raw const *object as usize)
 }
 
-/// Our handle of one that the program gave.
+/// Returns the handle inside the library for a handle of the program.
 #[inline(always)]
 pub fn received(handle: usize, kind: HandleKind) -> usize {
-    // Most requests are ours, most of the others are predefined.
+    // Most requests were created by the library, and most other handles are predefined.
     if kind == HandleKind::Request && is_made_here(handle) {
         return handle.rotate_left(32);
     }
-    // Most communicators are this one.
+    // Most communicator arguments are MPI_COMM_WORLD.
     if kind == HandleKind::Comm && handle == address_of(MPI_COMM_WORLD.0) {
         return MPI_COMM_WORLD.0;
     }
@@ -76,12 +78,12 @@ pub fn received(handle: usize, kind: HandleKind) -> usize {
     if is_made_here(handle) { handle.rotate_left(32) } else { find(handle) }
 }
 
-/// The integer in Fortran of a predefined handle.
+/// Returns the Fortran integer of a predefined handle.
 pub fn fortran_integer(number: usize) -> c_int {
     INTEGERS.get(number).copied().flatten().unwrap_or(number as c_int)
 }
 
-/// The predefined handle with an integer in Fortran; what is none of them is left as it is.
+/// Returns the predefined handle of a Fortran integer; another integer is returned without change.
 pub fn of_fortran_integer(integer: c_int, kind: HandleKind) -> usize {
     let known =
         usize::try_from(integer).ok().and_then(|place| NUMBERS_OF[kind as usize].get(place));
@@ -91,7 +93,7 @@ pub fn of_fortran_integer(integer: c_int, kind: HandleKind) -> usize {
     }
 }
 
-/// By number.
+/// The Fortran integers by number.
 static INTEGERS: [Option<c_int>; NUMBERS] = {
     let mut all = [None; NUMBERS];
     let mut index = 0;
@@ -103,7 +105,7 @@ static INTEGERS: [Option<c_int>; NUMBERS] = {
     all
 };
 
-/// Numbers by kind and integer. Below the first number there is no handle.
+/// The numbers by kind and Fortran integer. Slots with `NO_NUMBER` have no handle.
 static NUMBERS_OF: [[u16; INTEGERS_END]; KINDS] = {
     let mut all = [[NO_NUMBER; INTEGERS_END]; KINDS];
     let mut index = 0;
@@ -119,16 +121,17 @@ const NO_NUMBER: u16 = 0;
 const INTEGERS_END: usize = 80;
 const KINDS: usize = HandleKind::File as usize + 1;
 
-/// Whether a handle that the program has is one that we made: those have a kind.
+/// Whether a handle of the program was created by the library: only such handles have a kind.
 #[inline(always)]
 fn is_made_here(handle: usize) -> bool {
     handle >> KIND_SHIFT != 0
 }
 
-/// Where the kind begins in a handle that the program has.
+/// The first bit of the kind in a handle of the program.
 const KIND_SHIFT: u32 = 60;
 
-/// Numbers by address: a place is the one that the address leads to, or one of those behind it.
+/// The numbers by address, in a hash table. An entry is at the slot of its hash value or at one of
+/// the next slots.
 static PLACES: Places = Places {
     addresses: [const { AtomicUsize::new(0) }; PLACES_LENGTH],
     numbers: [const { AtomicU32::new(0) }; PLACES_LENGTH],
@@ -137,20 +140,20 @@ const PLACES_BITS: u32 = 9;
 const PLACES_LENGTH: usize = 1 << PLACES_BITS;
 
 struct Places {
-    /// 0 where nothing is.
+    /// The addresses; 0 for an empty slot.
     addresses: [AtomicUsize; PLACES_LENGTH],
     numbers: [AtomicU32; PLACES_LENGTH],
 }
 
-/// Where an address comes to lie if nothing else does: by the golden ratio, as addresses are in
-/// rows.
+/// Returns the slot of the hash value of an address. The hash function multiplies by the golden
+/// ratio, because the addresses have regular distances.
 #[inline(always)]
 fn first_place(address: usize) -> usize {
     address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - PLACES_BITS)
 }
 
-/// Our handle of one that is not at its first place; what is no object's address is no handle, and
-/// stays as it is.
+/// Returns the handle inside the library for a handle of the program that is not at its first slot.
+/// A value that is not the address of an object is returned without change.
 #[cold]
 #[inline(never)]
 fn find(handle: usize) -> usize {
@@ -170,7 +173,7 @@ fn find(handle: usize) -> usize {
     let mut place = first_place(handle);
     loop {
         match PLACES.addresses[place].load(Ordering::Acquire) {
-            // Below the first number there is no handle of ours.
+            // A small value becomes 0, which is no handle in the library.
             0 => return if handle < PREDEFINED_END { 0 } else { handle },
             address if address == handle => {
                 return PLACES.numbers[place].load(Ordering::Relaxed) as usize;

@@ -1,8 +1,9 @@
 //! The ABI of Open MPI (3.0 and newer), `libmpi.so.40`.
 //!
-//! Predefined handles are the addresses of objects that the library exports, or of the copies that
-//! a program without position-independent code has of them: the system's loader decides, and the
-//! library sees what it decided as the program does. Inside they are the standard's numbers.
+//! Predefined handles are the addresses of objects that the library exports, or of copies in a
+//! program without position-independent code. The loader decides which of them are used, and the
+//! library sees the addresses that the program sees. Inside the library, predefined handles are the
+//! numbers of the standard.
 
 mod objects;
 
@@ -13,12 +14,12 @@ use crate::generated::constants;
 pub use super::numbers::*;
 pub use objects::{HandleObject, fortran_integer, handed, of_fortran_integer, received};
 
-/// What it is to people.
+/// The name of the dialect in messages.
 pub const NAME: &str = "the ABI of Open MPI";
 
-/// Bits of an error code of ours that tell the class.
+/// The number of bits for the class in an error code of this library.
 pub const CLASS_BITS: u32 = 7;
-/// Bits that count the errors.
+/// The number of bits for the sequence number in an error code.
 pub const SEQUENCE_BITS: u32 = 16;
 
 /// `MPI_Status`.
@@ -31,28 +32,28 @@ pub struct Status {
     pub tag: c_int,
     /// `MPI_ERROR`.
     pub error: c_int,
-    /// Whether cancelled.
+    /// Whether the operation was cancelled.
     pub cancelled: c_int,
-    /// The bytes of data.
+    /// The number of bytes.
     pub count: u64,
 }
 
 const _: () = assert!(size_of::<Status>() == 24);
 
 impl Status {
-    /// A status with the given envelope, of a message with `bytes` bytes that was not
+    /// Creates a status with the given envelope, of a message with `bytes` bytes that was not
     /// cancelled.
     #[inline]
     pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64) -> Self {
         Self { source, tag, error, cancelled: 0, count: bytes }
     }
 
-    /// The bytes of data in the message.
+    /// Returns the number of bytes of the message.
     pub fn bytes(&self) -> u64 {
         self.count
     }
 
-    /// Changes the bytes of data.
+    /// Sets the number of bytes.
     #[inline]
     pub fn set_bytes(&mut self, bytes: u64) {
         self.count = bytes;
@@ -63,20 +64,21 @@ impl Status {
         self.cancelled != 0
     }
 
-    /// Changes whether the operation was cancelled.
+    /// Sets whether the operation was cancelled.
     #[inline]
     pub fn set_cancelled(&mut self, cancelled: bool) {
         self.cancelled = cancelled.into();
     }
 }
 
-/// The functions that stand for `MPI_COMM_DUP_FN` and its kin.
+/// Defines the functions that stand for `MPI_COMM_DUP_FN` and its equivalents.
 macro_rules! attribute_functions {
     ($($copies:ident, $leaves:ident, $deletes:ident;)*) => {$(
         /// Copies the pointer.
         ///
         /// # Safety
-        /// The places are the library's, or those of a program that calls it as MPI would.
+        /// The pointers come from the library, or from a program that calls the function as MPI
+        /// would.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $copies(
             _object: usize,
@@ -86,7 +88,7 @@ macro_rules! attribute_functions {
             copied: *mut *mut c_void,
             flag: *mut c_int,
         ) -> c_int {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees that the pointers may be written.
             unsafe {
                 copied.write(value);
                 flag.write(1);
@@ -97,7 +99,8 @@ macro_rules! attribute_functions {
         /// Leaves the attribute out of the copy.
         ///
         /// # Safety
-        /// Likewise.
+        /// The pointers come from the library, or from a program that calls the function as MPI
+        /// would.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $leaves(
             _object: usize,
@@ -107,12 +110,12 @@ macro_rules! attribute_functions {
             _copied: *mut *mut c_void,
             flag: *mut c_int,
         ) -> c_int {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller guarantees that the pointer may be written.
             unsafe { flag.write(0) };
             constants::MPI_SUCCESS
         }
 
-        /// Has nothing to do.
+        /// Does nothing.
         #[unsafe(no_mangle)]
         pub extern "C" fn $deletes(
             _object: usize,
@@ -132,9 +135,9 @@ attribute_functions! {
     OMPI_C_MPI_WIN_DUP_FN, OMPI_C_MPI_WIN_NULL_COPY_FN, OMPI_C_MPI_WIN_NULL_DELETE_FN;
 }
 
-/// What every program in C++ refers to that was compiled with the header of Open MPI until 4.1:
-/// parts of the C++ interface, which the standard removed in 2012 and which is not here. Hardly any
-/// calls them.
+/// Defines the symbols to which every C++ program refers that was compiled with the header of Open
+/// MPI up to 4.1. They are parts of the C++ interface, which the standard removed in 2012 and which
+/// this library does not have. Hardly any program calls them.
 macro_rules! interface_of_cxx {
     ($($function:ident as $symbol:literal;)*) => {$(
         /// Ends the process with a message.

@@ -5,12 +5,12 @@ use std::ffi::c_int;
 pub use super::numbers::*;
 use crate::c::HandleKind;
 
-/// What it is to people.
+/// The name of the dialect in messages.
 pub const NAME: &str = "its standard ABI";
 
-/// Bits of an error code of ours that tell the class.
+/// The number of bits for the class in an error code of this library.
 pub const CLASS_BITS: u32 = 14;
-/// Bits that count the errors.
+/// The number of bits for the sequence number in an error code.
 pub const SEQUENCE_BITS: u32 = 16;
 
 /// `MPI_Status`.
@@ -23,14 +23,14 @@ pub struct Status {
     pub tag: c_int,
     /// `MPI_ERROR`.
     pub error: c_int,
-    /// `MPI_internal`: bytes of data in two halves, whether cancelled.
+    /// `MPI_internal`: the number of bytes in two halves, and whether the operation was cancelled.
     pub internal: [c_int; 5],
 }
 
 const _: () = assert!(size_of::<Status>() == 32);
 
 impl Status {
-    /// A status with the given envelope, of a message with `bytes` bytes that was not
+    /// Creates a status with the given envelope, of a message with `bytes` bytes that was not
     /// cancelled.
     #[inline]
     pub fn new(source: c_int, tag: c_int, error: c_int, bytes: u64) -> Self {
@@ -39,12 +39,12 @@ impl Status {
         status
     }
 
-    /// The bytes of data in the message.
+    /// Returns the number of bytes of the message.
     pub fn bytes(&self) -> u64 {
         u64::from(self.internal[0] as u32) | u64::from(self.internal[1] as u32) << 32
     }
 
-    /// Changes the bytes of data.
+    /// Sets the number of bytes.
     #[inline]
     pub fn set_bytes(&mut self, bytes: u64) {
         self.internal[0] = bytes as u32 as c_int;
@@ -56,32 +56,32 @@ impl Status {
         self.internal[2] != 0
     }
 
-    /// Changes whether the operation was cancelled.
+    /// Sets whether the operation was cancelled.
     #[inline]
     pub fn set_cancelled(&mut self, cancelled: bool) {
         self.internal[2] = cancelled.into();
     }
 }
 
-/// Our handle of one that the program gave: the same.
+/// Returns the handle inside the library for a handle of the program, which has an equal value.
 #[inline(always)]
 pub const fn received(handle: usize, _kind: HandleKind) -> usize {
     handle
 }
 
-/// The handle that the program gets of one of ours: the same.
+/// Returns the handle for the program of a handle inside the library, which has an equal value.
 #[inline(always)]
 pub const fn handed(handle: usize) -> usize {
     handle
 }
 
-/// The integer in Fortran of a predefined handle.
+/// Returns the Fortran integer of a predefined handle.
 #[inline(always)]
 pub const fn fortran_integer(number: usize) -> c_int {
     number as c_int
 }
 
-/// The predefined handle with an integer in Fortran.
+/// Returns the predefined handle of a Fortran integer.
 #[inline(always)]
 pub const fn of_fortran_integer(integer: c_int, _kind: HandleKind) -> usize {
     integer as u32 as usize

@@ -1,5 +1,6 @@
-//! The macros behind the exported functions. Each function is one item, which says how the call
-//! gets in, its C parameters, what is made of them, and what is called with that:
+//! The macros for the exported functions. Each function is one item, which specifies how the call
+//! enters the library, its C parameters, how these become checked arguments, and which function is
+//! called with them:
 //!
 //! ```text
 //! entry! {
@@ -9,12 +10,12 @@
 //! }
 //! ```
 //!
-//! What makes the arguments are methods of [`Call`](super::Call) and, for the tools interface, of
+//! The arguments are made by methods of [`Call`](super::Call) and, for the tools interface, of
 //! [`Tools`](crate::calls::tools::Tools).
 
-/// An exported function: under its name, and with a `P` before it for tools. To debuggers and to
-/// who looks at the stack (`crate::call_stack`) both have the function's name, and so has the one
-/// body to which they lead, as jumps where the compiler makes them so.
+/// Defines an exported function, under its name and, for tools, with a prefix `P`. In debuggers and
+/// in stack traces (`crate::call_stack`) both have the name of the function, and so has the common
+/// body that they call, or jump to if the compiler permits.
 macro_rules! exported {
     ($name:ident($($parameter:ident: $type:ty),*) -> $result:ty $body:block) => {
         const _: () = {
@@ -29,14 +30,16 @@ macro_rules! exported {
             const _: () = {
                 #[unsafe(export_name = stringify!($name))]
                 unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
-                    // SAFETY: the same function with the same promises.
+                    // SAFETY: this is the body of the function, and the caller makes the guarantees
+                    // of the function.
                     unsafe { Passed::handed(BODY($(Passed::received($parameter)),*)) }
                 }
             };
             const _: () = {
                 #[unsafe(export_name = concat!("P", stringify!($name)))]
                 unsafe extern "C" fn $name($($parameter: $type),*) -> $result {
-                    // SAFETY: the same function with the same promises.
+                    // SAFETY: this is the body of the function, and the caller makes the guarantees
+                    // of the function.
                     unsafe { Passed::handed(BODY($(Passed::received($parameter)),*)) }
                 }
             };
@@ -44,7 +47,8 @@ macro_rules! exported {
     };
 }
 
-/// A function that is implemented; the first word is how it gets in, as in the tables.
+/// Defines a function that is implemented. The first word specifies how the call enters the
+/// library, as in the tables.
 macro_rules! entry {
     (open $($item:tt)*) => { $crate::entry::with_call! { enter $($item)* } };
     (local $($item:tt)*) => { $crate::entry::with_call! { enter_local $($item)* } };
@@ -72,7 +76,7 @@ macro_rules! entry {
     };
 }
 
-/// The body of a function whose errors have messages and error handlers.
+/// The body of a function whose errors have messages and go to error handlers.
 macro_rules! call_body {
     (
         $enter:ident $name:ident($($parameter:ident),*)
@@ -86,8 +90,8 @@ macro_rules! call_body {
         };
         $crate::entry::$enter(&ENTRY, || [$($crate::c::Passed::word($parameter)),*], |call| {
             // SAFETY: the program passes what the standard, or the header of the native interface,
-            // says of each parameter; what of that a method relies on, the table grants by naming
-            // it for the parameter.
+            // requires of each parameter. By naming a method for a parameter, the table states that
+            // this includes what the method relies on.
             unsafe {
                 $(let $argument = call.$kind($($raw),*)?;)*
                 $crate::$($path)::+(call, $($given),*)
@@ -96,7 +100,7 @@ macro_rules! call_body {
     }};
 }
 
-/// An exported function with such a body.
+/// Defines an exported function with a body of `call_body`.
 macro_rules! with_call {
     (
         $enter:ident $name:ident($($parameter:ident: $type:ty),*);
@@ -115,7 +119,7 @@ macro_rules! with_call {
     };
 }
 
-/// An exported function of the tools interface, whose errors are codes alone.
+/// Defines an exported function of the tools interface, whose errors are codes only.
 macro_rules! with_tools {
     (
         $enter:ident $name:ident($($parameter:ident: $type:ty),*);
@@ -125,8 +129,9 @@ macro_rules! with_tools {
         $crate::entry::exported! {
             $name($($parameter: $type),*) -> std::ffi::c_int {
                 $crate::entry::$enter(|tools| {
-                    // SAFETY: the program passes what the standard says of each parameter; what of
-                    // that a method relies on, the table grants by naming it for the parameter.
+                    // SAFETY: the program passes what the standard requires of each parameter. By
+                    // naming a method for a parameter, the table states that this includes what the
+                    // method relies on.
                     unsafe {
                         $(let $argument = tools.$kind($($raw),*)?;)*
                         $crate::$($path)::+(tools, $($given),*)
@@ -137,7 +142,8 @@ macro_rules! with_tools {
     };
 }
 
-/// A function that this version does not implement, and whose error handler hears of that.
+/// Defines a function that this version does not implement, and which calls the error handler of
+/// its object.
 macro_rules! absent {
     ($name:ident($($parameter:ident: $type:ty),*); => $handler_owner:ident$(($object:ident))?) => {
         $crate::entry::exported! {
@@ -153,7 +159,8 @@ macro_rules! absent {
     };
 }
 
-/// A function of the native interface: under its name only, and no error handler hears of errors.
+/// Defines a function of the native interface: under its name only, and with errors that go to no
+/// error handler.
 macro_rules! native {
     (open $($item:tt)*) => { $crate::entry::native! { @enter_native $($item)* } };
     (any $($item:tt)*) => { $crate::entry::native! { @enter_native_any_time $($item)* } };

@@ -1,18 +1,18 @@
-//! What is known of Fortran.
+//! Facts about the Fortran compiler.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use mpi::info::Info;
 
-/// What Fortran bindings told the library about their compiler.
+/// What the Fortran bindings reported about their compiler.
 #[derive(Debug, Default)]
 pub struct FortranFacts {
     pub info: RefCell<Option<Rc<Info>>>,
     pub booleans: RefCell<Option<Booleans>>,
 }
 
-/// The bytes of Fortran's truth values.
+/// The byte representations of Fortran's logical values.
 #[derive(Debug)]
 pub struct Booleans {
     pub logical_true: Box<[u8]>,

@@ -1,4 +1,4 @@
-//! Packed messages, as handles name them.
+//! The objects that handles of packed messages name.
 
 use std::rc::Rc;
 
@@ -6,11 +6,11 @@ use mpi::{PackedReceive, PackedSend};
 
 use crate::c::Comm;
 
-/// What a handle of a packed message names.
+/// A packed message that a handle names.
 #[derive(Clone, Debug)]
 pub enum PackedMessage {
-    /// One that is being sent, and the communicator that it is sent in.
+    /// A message that is being sent, and its communicator.
     Packing(Rc<PackedSend>, Comm),
-    /// One that is being received.
+    /// A message that is being received, and its communicator.
     Unpacking(Rc<PackedReceive>, Comm),
 }

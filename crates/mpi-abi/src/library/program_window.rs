@@ -1,4 +1,4 @@
-//! Windows, as handles name them.
+//! The objects that window handles name.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -9,8 +9,7 @@ use windows::{Flavor, Share, Window};
 
 use crate::generated::constants::*;
 
-/// A window as the program knows it: with the values of the attributes that the standard puts on
-/// it, to which programs get pointers.
+/// A window with the values of its standard attributes, to which programs get pointers.
 pub struct ProgramWindow {
     /// The window.
     pub window: Rc<Window>,
@@ -38,8 +37,8 @@ impl ProgramWindow {
         }
     }
 
-    /// The value of an attribute of the standard: the base itself, of the others where it lies;
-    /// none for other keys.
+    /// Returns the value of an attribute of the standard: for the base the address itself, for the
+    /// others a pointer to the value; `None` for other keys.
     pub fn standard_value(&self, keyval: c_int) -> Option<usize> {
         Some(match keyval {
             MPI_WIN_BASE => self.window.own_part().0,

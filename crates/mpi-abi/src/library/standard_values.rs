@@ -1,10 +1,10 @@
-//! Values of attributes of the standard.
+//! Values of the attributes of the standard.
 
 use std::cell::Cell;
 use std::ffi::c_int;
 
-/// The values of the attributes that the standard puts on communicators: programs get pointers to
-/// them, so they lie still.
+/// The values of the standard attributes of communicators. Programs get pointers to them, so their
+/// addresses must not change.
 #[derive(Debug, Default)]
 pub struct StandardValues {
     pub tag_upper_bound: Cell<c_int>,

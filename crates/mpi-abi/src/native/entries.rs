@@ -1,5 +1,5 @@
-//! The exported functions of `combray.h`, which tells what each is for and what its caller
-//! promises.
+//! The exported functions of `combray.h`, which documents the purpose of each and what its caller
+//! must guarantee.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! Where memory lies.
+//! Placement of memory on NUMA nodes.
 
 use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
@@ -15,11 +15,11 @@ use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 
 thread_local! {
-    /// What was decided for the last use of memory that the calling thread has told.
+    /// The decision about the last use of memory that the calling thread has declared.
     static REASON: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Places the memory at the first two arguments.
+/// Places the memory that the first two arguments describe.
 pub fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> CallOutcome<()> {
     check_address(address)?;
     check_bytes(2, bytes)?;
@@ -42,7 +42,8 @@ pub fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> CallOu
     placing.apply(addresses).map_err(refused)
 }
 
-/// Tells from where the calling thread should read memory that many read and nobody writes.
+/// Returns the address from which the calling thread should read memory that many threads read and
+/// none writes.
 pub fn near_copy(
     _call: &Call,
     original: Buffer,
@@ -67,13 +68,13 @@ pub fn free_copies(_call: &Call, address: usize) -> CallOutcome<()> {
     Ok(())
 }
 
-/// Writes what was decided for the last use that the calling thread has told.
+/// Writes the decision about the last use of memory that the calling thread has declared.
 pub fn reason(_call: &Call, buffer: OutText) -> CallOutcome<()> {
     REASON.with_borrow(|reason| buffer.write(reason.as_bytes()));
     Ok(())
 }
 
-/// Tells the NUMA node of a page.
+/// Returns the NUMA node of a page.
 pub fn node_of(_call: &Call, address: usize, node: Out<c_int>) -> CallOutcome<()> {
     check_address(address)?;
     let nodes = placing::nodes_of(address..address.saturating_add(1));

@@ -1,4 +1,4 @@
-//! What a program may ask of its rails.
+//! Queries of a program about the rails of its process.
 
 use std::ffi::c_int;
 
@@ -8,23 +8,23 @@ use crate::arguments::{Out, OutText};
 use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 
-/// What stands for what is not known.
+/// Stands for a number that is not known.
 const UNKNOWN: c_int = -1;
 
-/// Tells how many rails the process has.
+/// Returns how many rails the process has.
 pub fn count(call: &Call, count: Out<c_int>) -> CallOutcome<()> {
     count.set(call.library.process.rail_names().len() as c_int);
     Ok(())
 }
 
-/// Tells the name of a rail.
+/// Writes the name of a rail.
 pub fn name(call: &Call, rail: c_int, buffer: OutText) -> CallOutcome<()> {
     let name = call.library.process.rail_names().swap_remove(known(call, rail)?);
     buffer.write(name.as_bytes());
     Ok(())
 }
 
-/// Tells the NUMA node of a rail, and how far that is.
+/// Returns the NUMA node of a rail, and its distance from the process.
 pub fn place(
     call: &Call,
     rail: c_int,
@@ -45,14 +45,14 @@ pub fn place(
     Ok(())
 }
 
-/// Tells the rail that is nearest to the process.
+/// Returns the rail that is nearest to the process.
 pub fn nearest(call: &Call, rail: Out<c_int>) -> CallOutcome<()> {
     let nearest = call.library.process.nearest_rail();
     rail.set(nearest.map_or(UNKNOWN, |nearest| c_int::from(nearest.0)));
     Ok(())
 }
 
-/// The rail with the number that is the first argument.
+/// Returns the index of the rail whose number is the first argument.
 fn known(call: &Call, rail: c_int) -> CallOutcome<usize> {
     let count = call.library.process.rail_names().len();
     usize::try_from(rail).ok().filter(|rail| *rail < count).ok_or_else(|| {

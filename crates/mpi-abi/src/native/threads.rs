@@ -1,8 +1,8 @@
-//! The threads of the crate `threads` for programs in C (`include/combray_threads.h`, which tells
-//! what each function is for and what its caller promises).
+//! The threads of the crate `threads` for programs in C. The header `include/combray_threads.h`
+//! documents the purpose of each function and what its caller must guarantee.
 //!
-//! Results are 0 or a number of `errno.h`, as those of POSIX threads. Objects are made when they
-//! are first used, so that zeros initialize them.
+//! Results are 0 or a number of `errno.h`, as for POSIX threads. Objects are created when they are
+//! first used, so that zeros initialize them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
@@ -17,55 +17,57 @@ use threads::bubbles::{MachineTree, Relation, schedulers};
 use threads::sync::{Barrier, Condition, Mutex as ThreadMutex, Once, Semaphore};
 use threads::{Bubble, Cancelled, Join, Key, MemoryUse, ThreadBuilder, Workers, words};
 
-/// The workers, as long as there are any.
+/// The workers, while there are any.
 static WORKERS: Mutex<Option<Arc<Workers>>> = Mutex::new(None);
 
-/// How many threads of programs in C have not ended.
+/// The number of threads created by C programs that have not ended.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Stacks of threads if the program says nothing. Calls of MPI need some 10 KiB.
+/// The default size of stacks. MPI calls need some 10 KiB.
 const STACK_BYTES: usize = 256 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;
 
-/// What `combray_barrier_wait` returns to the last one.
+/// The result of `combray_barrier_wait` in the last thread.
 const LAST: c_int = -1;
 
-/// A function of the program that is a thread.
+/// A function of the program that a thread runs.
 type ThreadBody = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
-/// What the program gives to a thread and takes from it, of which only the program knows what it
-/// is.
+/// A value that the program passes to a thread or gets from it. Only the program knows its meaning.
 #[derive(Clone, Copy)]
 struct Word(*mut c_void);
 
-// SAFETY: the library only passes it on; what it points to is the program's.
+// SAFETY: the library only passes the pointer on; its target belongs to the program.
 unsafe impl Send for Word {}
 
-/// What a handle of a thread points to.
+/// The target of a thread handle.
 pub struct ThreadHandle {
     join: Join<Word>,
-    /// Its number, once it runs.
+    /// The number of the thread, once it runs.
     number: Arc<AtomicUsize>,
 }
 
-/// An object that is made when it is first used; zeros stand for one that is not made yet.
+/// An object that is created when it is first used; zeros stand for an object that is not created
+/// yet.
 #[repr(transparent)]
 pub struct Lazy<T>(AtomicPtr<T>);
 
 impl<T> Lazy<T> {
     fn get(&self, make: impl FnOnce() -> T) -> &T {
         let there = self.0.load(Ordering::Acquire);
-        // SAFETY: not null, so it was made below, and lives until the program destroys it.
+        // SAFETY: the pointer is not null, so the object was created below, and lives until the
+        // program destroys it.
         if let Some(object) = unsafe { there.as_ref() } {
             return object;
         }
         let made = Box::into_raw(Box::new(make()));
         let (first, other) = (Ordering::AcqRel, Ordering::Acquire);
         match self.0.compare_exchange(std::ptr::null_mut(), made, first, other) {
-            // SAFETY: it was made just now, and lives until the program destroys it.
+            // SAFETY: the object was created just now, and lives until the program destroys it.
             Ok(_) => unsafe { &*made },
             Err(theirs) => {
-                // SAFETY: nobody else has seen `made`; the other one lives as above.
+                // SAFETY: no other thread has seen `made`; the other object lives until the program
+                // destroys it.
                 unsafe {
                     drop(Box::from_raw(made));
                     &*theirs
@@ -75,23 +77,24 @@ impl<T> Lazy<T> {
     }
 
     fn there(&self) -> Option<&T> {
-        // SAFETY: as in `get`.
+        // SAFETY: if not null, the object was created by `get`, and lives until the program
+        // destroys it.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
     fn destroy(&self) {
         let there = self.0.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !there.is_null() {
-            // SAFETY: it was made by `get`, and the program no longer uses it.
+            // SAFETY: the object was created by `get`, and the program no longer uses it.
             drop(unsafe { Box::from_raw(there) });
         }
     }
 }
 
-/// The object that a pointer of the program names, or the result of a call with a null pointer.
+/// Yields the object that a pointer of the program names, or returns `EINVAL` for a null pointer.
 macro_rules! object {
     ($pointer:expr) => {
-        // SAFETY: the header asks for a null pointer or an object that was initialized.
+        // SAFETY: the header requires a null pointer or an object that was initialized.
         match unsafe { $pointer.as_ref() } {
             Some(object) => object,
             None => return errno::EINVAL,
@@ -103,12 +106,12 @@ fn workers() -> Option<Arc<Workers>> {
     WORKERS.lock().clone()
 }
 
-/// A text of the program; `None` if it is none, or not UTF-8.
+/// Returns a string of the program; `None` for a null pointer or a string that is not UTF-8.
 ///
 /// # Safety
-/// A null pointer or a text that ends with a zero.
+/// `text` is null or points to a string that ends with a zero byte.
 unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }).and_then(|text| text.to_str().ok())
 }
 
@@ -127,7 +130,7 @@ unsafe extern "C" fn combray_threads_start(
         bytes => bytes.max(STACK_BYTES_MIN),
     });
     if !scheduler.is_null() {
-        // SAFETY: the header asks for a text.
+        // SAFETY: the header requires a string.
         let Some(named) = unsafe { text(scheduler) }.and_then(schedulers::named) else {
             return errno::EINVAL;
         };
@@ -182,7 +185,7 @@ unsafe extern "C" fn combray_thread_create(
     let Some(body) = body else { return errno::EINVAL };
     let Some(workers) = workers() else { return errno::ESRCH };
     let mut builder = ThreadBuilder::new();
-    // SAFETY: the header asks for a null pointer or a text, and for a null pointer or a bubble.
+    // SAFETY: the header requires a null pointer or a string, and a null pointer or a bubble.
     let (name, bubble) = unsafe { (text(name), bubble.as_ref()) };
     if let Some(name) = name {
         builder = builder.name(name);
@@ -196,14 +199,14 @@ unsafe extern "C" fn combray_thread_create(
     let join = builder.spawn_on(&workers, move || {
         let argument = argument;
         own.store(current() as usize, Ordering::Relaxed);
-        // SAFETY: the program vouches for its function and the argument.
+        // SAFETY: the program guarantees that its function may be called with the argument.
         let result = Word(unsafe { body(argument.0) });
         ALIVE.fetch_sub(1, Ordering::Release);
         result
     });
     if !thread.is_null() {
         let handle = Box::into_raw(Box::new(ThreadHandle { join, number }));
-        // SAFETY: the header asks for a null pointer or a place for a handle.
+        // SAFETY: the header requires a null pointer or memory for a handle.
         unsafe { *thread = handle };
     }
     0
@@ -218,19 +221,20 @@ unsafe extern "C" fn combray_thread_join(
     if own != 0 && own == current() as usize {
         return errno::EDEADLK;
     }
-    // SAFETY: the handle was made by `combray_thread_create`, and the program uses it here last.
+    // SAFETY: the handle was created by `combray_thread_create`, and the program does not use it
+    // after this call.
     let mut handle = unsafe { Box::from_raw(thread) };
     let value = match handle.join.join_or_cancel() {
         Ok(value) => value.expect("functions in C do not panic"),
         Err(join) => {
             handle.join = join;
-            // It stays where it was.
+            // The handle stays valid.
             mem::forget(handle);
             return errno::ECANCELED;
         }
     };
     if !result.is_null() {
-        // SAFETY: the header asks for a null pointer or a place for the result.
+        // SAFETY: the header requires a null pointer or memory for the result.
         unsafe { *result = value.0 };
     }
     0
@@ -241,12 +245,13 @@ unsafe extern "C" fn combray_thread_detach(thread: *mut ThreadHandle) -> c_int {
     if thread.is_null() {
         return errno::EINVAL;
     }
-    // SAFETY: as in `combray_thread_join`.
+    // SAFETY: the handle was created by `combray_thread_create`, and the program does not use it
+    // after this call.
     drop(unsafe { Box::from_raw(thread) });
     0
 }
 
-/// A function of the program that is half of a task.
+/// A function of the program that is one half of a task.
 type TaskBody = unsafe extern "C" fn(*mut c_void);
 
 #[unsafe(no_mangle)]
@@ -260,10 +265,10 @@ unsafe extern "C" fn combray_fork_join(
     let second_argument = Word(second_argument);
     let second = move || {
         let argument = second_argument;
-        // SAFETY: the program vouches for its function and the argument.
+        // SAFETY: the program guarantees that its function may be called with the argument.
         unsafe { second(argument.0) };
     };
-    // SAFETY: as above.
+    // SAFETY: the program guarantees that its function may be called with the argument.
     threads::fork_join(|| unsafe { first(first_argument) }, second);
     0
 }
@@ -284,7 +289,7 @@ extern "C" fn combray_thread_sleep(nanoseconds: u64) -> c_int {
     result(threads::sleep_or_cancel(Duration::from_nanos(nanoseconds)))
 }
 
-/// Of a wait that can be cancelled.
+/// Converts the result of a wait that can be cancelled.
 fn result(waited: Result<(), Cancelled>) -> c_int {
     match waited {
         Ok(()) => 0,
@@ -330,7 +335,7 @@ unsafe extern "C" fn combray_mutex_unlock(place: *const CMutex) -> c_int {
     if mutex.try_lock().is_some() {
         return errno::EPERM;
     }
-    // SAFETY: it is locked, by the caller as the header asks, whose guard was forgotten.
+    // SAFETY: the header requires that the caller has locked the mutex; the guard was forgotten.
     drop(unsafe { mutex.make_guard() });
     0
 }
@@ -349,7 +354,7 @@ unsafe extern "C" fn combray_condition_wait(
     locked: *const CMutex,
 ) -> c_int {
     let (condition, mutex) = (object!(place).get(Condition::new), mutex(object!(locked)));
-    // SAFETY: the header asks that the caller has locked it, whose guard was forgotten.
+    // SAFETY: the header requires that the caller has locked the mutex; the guard was forgotten.
     let guard = unsafe { mutex.make_guard() };
     let (guard, waited) = condition.wait_or_cancel(guard);
     mem::forget(guard);
@@ -443,15 +448,16 @@ unsafe extern "C" fn combray_once(
     action: Option<unsafe extern "C" fn()>,
 ) -> c_int {
     let Some(action) = action else { return errno::EINVAL };
-    // SAFETY: the program vouches for its function.
+    // SAFETY: the program guarantees that its function may be called.
     object!(place).get(Once::new).call_once(|| unsafe { action() });
     0
 }
 
-/// What ends a value of a key.
+/// A function of the program that destroys a value of a key.
 type Destructor = unsafe extern "C" fn(*mut c_void);
 
-/// The keys of the program, by number: what ends their values, and whether they are deleted.
+/// The keys of the program, by number: the destructor of each, if it has one; `None` for deleted
+/// keys.
 static KEYS: Mutex<Vec<Option<Option<Destructor>>>> = Mutex::new(Vec::new());
 
 /// The values of one thread, by key.
@@ -465,7 +471,8 @@ impl Drop for Values {
         for (number, value) in self.0.drain(..).enumerate() {
             let destructor = KEYS.lock().get(number).copied().flatten().flatten();
             if let Some(destructor) = destructor.filter(|_| !value.is_null()) {
-                // SAFETY: the program vouches for the function that it gave for these values.
+                // SAFETY: the program guarantees that its destructor may be called with these
+                // values.
                 unsafe { destructor(value) };
             }
         }
@@ -479,7 +486,7 @@ unsafe extern "C" fn combray_key_create(key: *mut u32, destructor: Option<Destru
     }
     let mut keys = KEYS.lock();
     keys.push(Some(destructor));
-    // SAFETY: the header asks for a place for a key.
+    // SAFETY: the header requires memory for a key.
     unsafe { *key = keys.len() as u32 - 1 };
     0
 }
@@ -536,12 +543,12 @@ unsafe extern "C" fn combray_bubble_create(
     if bubble.is_null() {
         return errno::EINVAL;
     }
-    // SAFETY: the header asks for a null pointer or a bubble.
+    // SAFETY: the header requires a null pointer or a bubble.
     let made = match unsafe { inside.as_ref() } {
         Some(outer) => outer.inside(relation),
         None => Bubble::new(relation),
     };
-    // SAFETY: the header asks for a place for a handle.
+    // SAFETY: the header requires memory for a handle.
     unsafe { *bubble = Box::into_raw(Box::new(made)) };
     0
 }
@@ -563,7 +570,7 @@ unsafe extern "C" fn combray_bubble_free(bubble: *mut Bubble) -> c_int {
     if bubble.is_null() {
         return errno::EINVAL;
     }
-    // SAFETY: it was made by `combray_bubble_create`, and the program no longer uses it.
+    // SAFETY: the bubble was created by `combray_bubble_create`, and the program no longer uses it.
     drop(unsafe { Box::from_raw(bubble) });
     0
 }
@@ -596,7 +603,7 @@ unsafe extern "C" fn combray_bubble_uses(
     }
 }
 
-/// Memory of the program, of which only the addresses count, and how it is used.
+/// Returns memory of the program, of which only the addresses are used, and how it is used.
 fn used(address: *const c_void, bytes: usize, access: c_int) -> Option<(Range<usize>, MemoryUse)> {
     let access = match access {
         1 => MemoryUse::Reads,
@@ -607,5 +614,5 @@ fn used(address: *const c_void, bytes: usize, access: c_int) -> Option<(Range<us
     (!address.is_null() && bytes > 0).then_some((address.addr()..end, access))
 }
 
-// The header's objects are one pointer each.
+// Each object of the header consists of one pointer.
 const _: () = assert!(size_of::<CMutex>() == size_of::<*mut c_void>());

@@ -1,5 +1,5 @@
-//! Handles of 32 bits: that of a transfer holds its place in the engine and the lowest bits of its
-//! generation; the whole generation is noted beside the communicator.
+//! Request handles of 32 bits. The handle of a transfer contains its slot in the engine and the
+//! lowest bits of its generation; the whole generation is stored beside the communicator.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -11,33 +11,33 @@ use crate::c::{Comm, Handle, HandleKind, Request};
 use crate::dialect::HandleLayout;
 use crate::generated::constants::MPI_COMM_NULL;
 
-/// The handle of all operations that were over when their call returned, with the empty status: as
-/// that of no kind.
+/// The handle of all operations that were complete when their call returned, with the empty status.
+/// Its kind is one that does not exist.
 pub const DONE: Request = Request(u32::MAX);
 
 const LAYOUT: HandleLayout = Request::LAYOUT;
 
-/// What only the handles of transfers have in their upper bits: the lowest bit of the tag, which
-/// tables leave unused.
+/// The upper bits that only handles of transfers have: the lowest bit of the tag is set, which is 0
+/// in handles of tables.
 const MARKS: u32 = (LAYOUT.tag(HandleKind::Request as usize) as u32 | 1) << LAYOUT.tag_shift;
 const MARKS_MASK: u32 = u32::MAX << LAYOUT.tag_shift;
-/// Below: whether it is a receive, the generation, the place.
+/// The bit that marks receives. Below it are the generation and the slot.
 const RECEIVES: u32 = 1 << (LAYOUT.tag_shift - 1);
 const PLACE_BITS: u32 = 18;
-/// Transfers with greater numbers stand in the table.
+/// Selects the slot. Transfers with larger slots are in the table.
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 const PLACES: usize = 1 << PLACE_BITS;
 const GENERATION_MASK: u32 = (1 << (LAYOUT.tag_shift - 1 - PLACE_BITS)) - 1;
 
-/// What handles of transfers do not tell, by the transfers' places. All are there from the
-/// beginning, so that a look is one load.
+/// What handles of transfers do not contain, by the transfers' slots. All slots are allocated at
+/// the start, so that a lookup is one load.
 #[derive(Debug)]
 pub struct TransferNotes(Box<[Cell<TransferNote>; PLACES]>);
 
 #[derive(Clone, Copy, Debug)]
 struct TransferNote {
     communicator: Comm,
-    /// Of the last transfer at this place.
+    /// The generation of the last transfer in this slot.
     generation: u32,
 }
 
@@ -50,7 +50,8 @@ impl Default for TransferNotes {
 }
 
 impl TransferNotes {
-    /// The handle of a transfer that was begun on a communicator, if it has a place that fits.
+    /// Returns the handle of a transfer that was started on a communicator, if the slot number
+    /// fits.
     #[inline(always)]
     pub fn hand_out(&self, transfer: EngineTransfer, communicator: Comm) -> Option<Request> {
         let (place, generation) = (transfer.id() as u32, (transfer.id() >> 32) as u32);
@@ -62,12 +63,12 @@ impl TransferNotes {
         Some(Request(MARKS | receives | (generation & GENERATION_MASK) << PLACE_BITS | place))
     }
 
-    /// The communicator of a transfer.
+    /// Returns the communicator of a transfer.
     pub fn communicator(&self, transfer: EngineTransfer) -> Option<Comm> {
         self.0.get(transfer.id() as u32 as usize).map(|noted| noted.get().communicator)
     }
 
-    /// What a handle names.
+    /// Returns what a handle names.
     #[inline(always)]
     pub fn named(&self, handle: Request) -> RequestName {
         if handle == DONE {
@@ -79,25 +80,26 @@ impl TransferNotes {
         }
     }
 
-    /// The transfer that a handle names; one that the engine does not know if it is gone.
+    /// Returns the transfer that a handle names. If the transfer has ended, the engine does not
+    /// know the result.
     #[inline(always)]
     fn transfer(&self, handle: Request) -> EngineTransfer {
         let (place, generation) = (handle.0 & PLACE_MASK, handle.0 >> PLACE_BITS & GENERATION_MASK);
         let noted = self.0[place as usize].get().generation;
-        // The engine counts generations from 1.
+        // The engine counts generations from 1, so 0 names no transfer.
         let noted = if noted & GENERATION_MASK == generation { noted } else { 0 };
         let id = u64::from(noted) << 32 | u64::from(place);
         EngineTransfer::from_parts(id, handle.0 & RECEIVES != 0)
     }
 
-    /// Handles are integers.
+    /// Returns the Fortran integer of a transfer, which is its handle.
     pub fn to_int(&self, transfer: EngineTransfer) -> c_int {
         let generation = (transfer.id() >> 32) as u32 & GENERATION_MASK;
         let receives = if transfer.receives() { RECEIVES } else { 0 };
         (MARKS | receives | generation << PLACE_BITS | transfer.id() as u32) as c_int
     }
 
-    /// Handles are integers.
+    /// Returns the handle of a Fortran integer, which is the integer itself.
     pub fn of_int(&self, _process: &Process, integer: c_int) -> Option<Request> {
         Some(Request(integer as u32))
     }

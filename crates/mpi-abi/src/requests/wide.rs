@@ -1,4 +1,4 @@
-//! Handles of 64 bits: that of a transfer holds its whole name in the engine.
+//! Request handles of 64 bits. The handle of a transfer contains its whole name in the engine.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
@@ -11,36 +11,38 @@ use crate::dialect::HandleLayout;
 use crate::generated::constants::MPI_COMM_NULL;
 use crate::handles::{INTEGER_GENERATION_MASK, INTEGER_INDEX_BITS, INTEGER_MARK};
 
-/// The handle of all operations that were over when their call returned, with the empty status. It
-/// has a kind, so that every dialect takes it for one of ours, and no generation, so that nothing
-/// else has it; the kind is another one, as this number is short.
+/// The handle of all operations that were complete when their call returned, with the empty status.
+/// It has a kind, so that every dialect recognizes it as a handle of this library, and no
+/// generation, so that no other handle is equal to it. The kind is not that of requests, because
+/// this gives a short number.
 pub const DONE: Request = Request((HandleKind::Comm as usize) << INDEX_BITS);
 
 const INDEX_BITS: u32 = HandleLayout::WIDE.index_bits;
 
-/// In the handle of a transfer, beside those of every handle: the mark of transfers, which is the
-/// highest bit of indices; whether it is a receive; its place.
+/// The mark of transfers in handles, which is the highest bit of indices. The next bits are
+/// `RECEIVES`, which marks receives, and the slot; the other parts are as in every handle.
 const TRANSFER: usize = 1 << (INDEX_BITS - 1);
 const RECEIVES: usize = 1 << (INDEX_BITS - 2);
 const PLACE_MASK: usize = (1 << PLACE_BITS) - 1;
-/// As many as also fit the integer that stands for the handle. Transfers with greater numbers stand
-/// in the table.
+/// The number of bits of a slot, which also fit into the Fortran integer of the handle. Transfers
+/// with larger slots are in the table.
 const PLACE_BITS: u32 = INTEGER_INDEX_BITS - 2;
 
-/// The same two marks in that integer.
+/// The mark of transfers in the Fortran integer; `INTEGER_RECEIVES` is the mark of receives.
 const INTEGER_TRANSFER: c_int = 1 << (INTEGER_INDEX_BITS - 1);
 const INTEGER_RECEIVES: c_int = 1 << (INTEGER_INDEX_BITS - 2);
 
-/// What only the handles of transfers have in their lower half.
+/// The bits in the lower half that only handles of transfers have.
 const MARKS: usize = (HandleKind::Request as usize) << INDEX_BITS | TRANSFER;
 const MARKS_MASK: usize = 0xf << INDEX_BITS | TRANSFER;
 
-/// What handles of transfers do not tell: the communicators, by the transfers' places.
+/// What handles of transfers do not contain: the communicators, by the transfers' slots.
 #[derive(Debug, Default)]
 pub struct TransferNotes(RefCell<Vec<Comm>>);
 
 impl TransferNotes {
-    /// The handle of a transfer that was begun on a communicator, if it has a place that fits.
+    /// Returns the handle of a transfer that was started on a communicator, if the slot number
+    /// fits.
     #[inline(always)]
     pub fn hand_out(&self, transfer: EngineTransfer, communicator: Comm) -> Option<Request> {
         let handle = handle_of(transfer)?;
@@ -53,12 +55,12 @@ impl TransferNotes {
         Some(handle)
     }
 
-    /// The communicator of a transfer.
+    /// Returns the communicator of a transfer.
     pub fn communicator(&self, transfer: EngineTransfer) -> Option<Comm> {
         self.0.borrow().get(transfer.id() as u32 as usize).copied()
     }
 
-    /// What a handle names.
+    /// Returns what a handle names.
     #[inline(always)]
     pub fn named(&self, handle: Request) -> RequestName {
         let raw = handle.raw();
@@ -72,7 +74,7 @@ impl TransferNotes {
         }
     }
 
-    /// The handle of a transfer as an integer that Fortran can hold.
+    /// Returns the handle of a transfer as an integer that Fortran can hold.
     pub fn to_int(&self, transfer: EngineTransfer) -> c_int {
         let generation = (transfer.id() >> 32) as u32 & INTEGER_GENERATION_MASK;
         let receives = if transfer.receives() { INTEGER_RECEIVES } else { 0 };
@@ -83,8 +85,8 @@ impl TransferNotes {
             | transfer.id() as u32 as c_int
     }
 
-    /// The handle that [`to_int`](Self::to_int) made an integer of, or one that every call refuses;
-    /// none if it is no integer of a transfer.
+    /// Returns the handle that [`to_int`](Self::to_int) converted to `integer`, or a handle that
+    /// every call refuses. `None` if the integer does not stand for a transfer.
     pub fn of_int(&self, process: &Process, integer: c_int) -> Option<Request> {
         if integer < 0 || integer & INTEGER_MARK == 0 || integer & INTEGER_TRANSFER == 0 {
             return None;
