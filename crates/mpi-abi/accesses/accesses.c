@@ -1,10 +1,11 @@
-/* The functions that GCC calls before loads and stores of a program that `mpicc --check-accesses`
- * compiles (-fsanitize=thread). They are linked into the program in the place of ThreadSanitizer's
- * run-time library, and report what it does to the MPI library by combray_note_access. */
+/* The functions that GCC calls before the loads and stores of a program that `mpicc
+ * --check-accesses` compiles (-fsanitize=thread). They are linked into the program instead of
+ * ThreadSanitizer's run-time library, and report the accesses to the MPI library by
+ * combray_note_access. */
 #include <stddef.h>
 #include <stdint.h>
 
-/* Declared in combray.h, which needs mpi.h. A program without MPI has no such function. */
+/* Declared in combray.h, which includes mpi.h. In a program without MPI this function is missing. */
 void combray_note_access(const void *address, size_t bytes, int stores) __attribute__((weak));
 
 #define HIDDEN __attribute__((visibility("hidden")))
@@ -37,13 +38,14 @@ HIDDEN void __tsan_vptr_update(const void *address, const void *table)
     note(address, sizeof(void *), 1);
 }
 
-/* What each object file calls when it is loaded, and each function when it begins and ends. */
+/* Each object file calls the first function when it is loaded; each function calls the other two
+ * when it begins and ends. */
 HIDDEN void __tsan_init(void) {}
 HIDDEN void __tsan_func_entry(const void *caller) { (void)caller; }
 HIDDEN void __tsan_func_exit(void) {}
 
-/* What takes the place of fences and of atomic operations. Each is done in the strictest order, and
- * is no access that must be kept apart from others by more than that. */
+/* Replacements for fences and atomic operations. Each has the strictest memory order, which
+ * separates it from all conflicting accesses, so it is not reported. */
 HIDDEN void __tsan_atomic_thread_fence(int order)
 {
     (void)order;

@@ -1,26 +1,27 @@
 /* The native interface of Combray, beside MPI in the same library (libmpi_abi.so.1).
  *
- * Packed messages are built segment by segment and taken apart the same way, so that a receiver can
- * look at the beginning of a message before it knows where the rest shall go. The library gathers
- * short segments into few packets and moves long ones straight between the memories of the two
- * programs. Beside them stand tagged messages made of several segments.
- * The guide with examples is share/doc/combray/packed-messages.md.
- * Further functions place memory on NUMA nodes, and tell where the process's rails are.
+ * A packed message is built segment by segment, and received segment by segment, so that a receiver
+ * can look at the beginning of a message before it knows where the rest must go. The library
+ * gathers short segments into few packets and copies long ones directly between the memories of the
+ * two programs. The interface also has tagged messages that consist of several segments. The guide
+ * with examples is share/doc/combray/docs/user/packed-messages.md. Further functions place memory
+ * on NUMA nodes, and return the locality of the process's rails.
  *
  * Common to all functions:
- * - They may be called between MPI_Init and MPI_Finalize (or while a session is open), from those
+ * - They may be called between MPI_Init and MPI_Finalize (or while a session is open), from the
  *   threads that the level of thread support allows. combray_error_string, combray_note_access
  *   and combray_skip_own_functions may be called at any time.
- * - Communicators, requests, statuses and error codes are those of MPI. The result is MPI_SUCCESS or
- *   an error code; MPI_Error_class tells its class, and combray_error_string what was wrong with
- *   which argument. No error handler is called, and no call ends the program. Errors that come out
- *   in MPI_Wait and its like follow the rules of MPI: they go to the communicator's error handler.
- * - A call that fails because of its arguments has done nothing.
- * - Messages of this interface never meet those that the program sends with MPI, nor do packed
- *   messages meet those of combray_isend, also in the same communicator with the same tag.
+ * - Communicators, requests, statuses and error codes are those of MPI. The result is MPI_SUCCESS
+ *   or an error code. MPI_Error_class returns the class of a code, and combray_error_string
+ *   describes which argument was wrong and why. No error handler is called, and no call ends the
+ *   program. Errors that occur in MPI_Wait and similar functions follow the rules of MPI: they go
+ *   to the communicator's error handler.
+ * - A call that fails because of its arguments has no effect.
+ * - Messages of this interface never match messages that the program sends with MPI, and packed
+ *   messages never match messages of combray_isend, even with the same communicator and tag.
  * - Tags are 0 to INT_MAX. MPI_PROC_NULL is allowed as source and destination: nothing is
  *   transferred.
- * - Ranks are those of the communicator; in an intercommunicator, of its other group.
+ * - Ranks are those of the communicator; in an intercommunicator, those of its remote group.
  */
 #ifndef COMBRAY_H
 #define COMBRAY_H
@@ -32,18 +33,20 @@
 extern "C" {
 #endif
 
-/* A packed message that is open: from combray_begin to combray_end, or from combray_begin_unpack to
- * combray_end_unpack or combray_withdraw. Any number may be open at once, also with one tag between
- * the same two processes. */
+/* An open packed message: from combray_begin to combray_end, or from combray_begin_unpack to
+ * combray_end_unpack or combray_withdraw. Any number of messages may be open at once, also several
+ * with one tag between two processes. */
 typedef struct combray_message_s *combray_message;
 
-/* No message; what a variable holds after its message was ended. */
+/* The null handle. A variable has this value after its message was ended. */
 #define COMBRAY_MESSAGE_NULL ((combray_message)0)
 
-/* What a receiver may rely on. Both sides name a mode for each segment; the sender's tells the
- * library what will be needed early, the receiver's when the call returns. They may differ. */
+/* When the data of a segment is needed. Both sides specify a mode for each segment: the sender's
+ * mode informs the library what will be needed early, and the receiver's mode determines when the
+ * call returns. The modes of the two sides may differ. */
 enum {
-    /* The data is there when combray_unpack returns, such as a length that is needed to allocate. */
+    /* The data is there when combray_unpack returns. Example: a length that is needed to allocate
+     * memory. */
     COMBRAY_EXPRESS = 1,
     /* The data is there when the message has ended, so that the library may gather and overlap. */
     COMBRAY_CHEAPER = 2
@@ -51,185 +54,202 @@ enum {
 
 /* Begins a packed message to the process `destination` of `communicator`.
  *
- * Messages from one process with one tag in one communicator are received in the order in which they
- * were begun, whenever they end. Nothing of a message is promised to arrive before it ends.
+ * Messages from one process with one tag in one communicator are received in the order in which
+ * they were begun, regardless of when they end. No part of a message is guaranteed to arrive before
+ * the message ends.
  *
  * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_ARG for a null pointer; MPI_ERR_OTHER
- * before MPI_Init and after MPI_Finalize (so for all functions). */
+ * before MPI_Init and after MPI_Finalize (for all functions). */
 int combray_begin(MPI_Comm communicator, int destination, int tag, combray_message *message);
 
-/* Adds a segment of `bytes` bytes at `address` to a message that is sent. The memory must stay as it
- * is until the message has ended: until combray_end returns without a request, or its request is
- * complete. A segment may have 0 bytes; then `address` does not matter.
+/* Adds a segment of `bytes` bytes at `address` to a message to send. The memory must not change
+ * until the message has ended: until combray_end returns without a request, or until its request is
+ * complete. A segment may have 0 bytes; then `address` is ignored.
  *
- * `mode` is COMBRAY_EXPRESS for what the receiver needs to go on, else COMBRAY_CHEAPER.
+ * `mode` is COMBRAY_EXPRESS for data that the receiver needs to continue, and COMBRAY_CHEAPER for
+ * all other data.
  *
- * Errors: MPI_ERR_REQUEST if the message is not open or is one that is received; MPI_ERR_BUFFER for
+ * Errors: MPI_ERR_REQUEST if the message is not open or is a message to receive; MPI_ERR_BUFFER for
  * a null pointer; MPI_ERR_COUNT if `bytes` exceeds PTRDIFF_MAX; MPI_ERR_ARG for another mode. */
 int combray_pack(combray_message message, const void *address, size_t bytes, int mode);
 
-/* Ends a message that is sent. Without a request (NULL) it returns when the memory of the segments
- * is free again, which may be before the receiver has them; as MPI_Send does, it may wait for the
- * receiver. With one it returns at once, and `request` is complete when that is so: it is for
- * MPI_Wait, MPI_Test, MPI_Waitall and all the others, together with requests of MPI.
- * MPI_Request_free is allowed, MPI_Cancel is not (MPI_ERR_REQUEST). `*message` becomes
- * COMBRAY_MESSAGE_NULL.
+/* Ends a message to send. Without a request (NULL) the call returns when the memory of the segments
+ * may be used again, possibly before the receiver has the data; like MPI_Send, it may wait for the
+ * receiver. With a request it returns at once, and `request` is complete when the memory may be
+ * used again. The request may be passed to MPI_Wait, MPI_Test, MPI_Waitall and all similar
+ * functions, together with requests of MPI. MPI_Request_free is allowed, MPI_Cancel is not
+ * (MPI_ERR_REQUEST). `*message` becomes COMBRAY_MESSAGE_NULL.
  *
- * Errors: MPI_ERR_REQUEST if the message is not open or is one that is received; MPI_ERR_ARG if
+ * Errors: MPI_ERR_REQUEST if the message is not open or is a message to receive; MPI_ERR_ARG if
  * `message` is a null pointer. */
 int combray_end(combray_message *message, MPI_Request *request);
 
-/* Begins to receive a packed message from the process `source` of `communicator`, or from any with
- * MPI_ANY_SOURCE, with `tag`, or any tag with MPI_ANY_TAG. It does not wait for the message. Messages
- * that several open calls could receive are theirs in the order of these calls.
+/* Begins to receive a packed message from the process `source` of `communicator`, or from any
+ * process with MPI_ANY_SOURCE, with tag `tag`, or with any tag with MPI_ANY_TAG. The call does not
+ * wait for the message. If several open messages match, they are matched in the order of these
+ * calls.
  *
  * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_ARG for a null pointer. */
 int combray_begin_unpack(MPI_Comm communicator, int source, int tag, combray_message *message);
 
 /* Receives the next segment, of exactly `bytes` bytes, to `address`. With COMBRAY_EXPRESS the call
  * waits, and the data is there when it returns; earlier segments may still be missing. With
- * COMBRAY_CHEAPER it does not wait, and the memory belongs to the message until that has ended.
+ * COMBRAY_CHEAPER it does not wait, and the program must not use the memory until the message has
+ * ended.
  *
- * Errors: MPI_ERR_TRUNCATE if the segment was packed with another size, or the message has no more
- * segments: then the memory is not touched, and the message can be unpacked further. For a cheaper
- * segment this may come out later: then combray_end_unpack, or the status of its request, tells it.
- * Else as for combray_pack. */
+ * Errors: MPI_ERR_TRUNCATE if the segment was packed with another size, or if the message has no
+ * more segments. Then the memory is not changed, and more of the message can be unpacked. For a
+ * segment with COMBRAY_CHEAPER this error may be detected later; then combray_end_unpack or the
+ * status of its request reports it. Other errors are those of combray_pack. */
 int combray_unpack(combray_message message, void *address, size_t bytes, int mode);
 
-/* Ends a message that is received. Without a request (NULL) it waits until all segments are there,
- * and writes `status`: source, tag, and the sum of the segments in bytes (MPI_Get_count with
- * MPI_BYTE). With one it returns at once, all is there when `request` is complete, and the status is
- * that of the request; `status` is not written. Either may be as in combray_end, and `status` may be
- * MPI_STATUS_IGNORE. `*message` becomes COMBRAY_MESSAGE_NULL, also when an error of a segment is
- * told.
+/* Ends a message to receive. Without a request (NULL) the call waits until all segments have
+ * arrived, and writes `status`: source, tag, and the sum of the segments in bytes (MPI_Get_count
+ * with MPI_BYTE). With a request it returns at once, all segments have arrived when `request` is
+ * complete, and the status is that of the request; `status` is not written. The uses of `request`
+ * are those in combray_end, and `status` may be MPI_STATUS_IGNORE. `*message` becomes
+ * COMBRAY_MESSAGE_NULL, even if the call reports an error of a segment.
  *
- * Errors: MPI_ERR_TRUNCATE if not all segments of the message were unpacked, or another size was
- * unpacked than packed; MPI_ERR_REQUEST if the message is not open or is one that is sent;
- * MPI_ERR_ARG if `message` is a null pointer. */
+ * Errors: MPI_ERR_TRUNCATE if not all segments of the message were unpacked, or if a segment was
+ * unpacked with another size than packed; MPI_ERR_REQUEST if the message is not open or is a
+ * message to send; MPI_ERR_ARG if `message` is a null pointer. */
 int combray_end_unpack(combray_message *message, MPI_Request *request, MPI_Status *status);
 
-/* Waits until a message that is received has begun to arrive, and writes `status`: source and tag. Its
- * length is not known yet and told as 0 bytes. Useful after MPI_ANY_SOURCE.
+/* Waits until a message to receive has begun to arrive, and writes `status`: source and tag. The
+ * length is not known yet, so the status has 0 bytes. This is useful after MPI_ANY_SOURCE.
  *
- * Errors: MPI_ERR_REQUEST if the message is not open or is one that is sent. */
+ * Errors: MPI_ERR_REQUEST if the message is not open or is a message to send. */
 int combray_await(combray_message message, MPI_Status *status);
 
-/* The same without waiting: `*flag` becomes 1 and `status` is written if the message has begun to
- * arrive, else `*flag` becomes 0.
+/* Tests, without waiting, whether a message to receive has begun to arrive. If so, `*flag` becomes
+ * 1 and `status` is written as by combray_await; otherwise `*flag` becomes 0.
  *
- * Errors: as for combray_await; MPI_ERR_ARG if `flag` is a null pointer. */
+ * Errors: those of combray_await; MPI_ERR_ARG if `flag` is a null pointer. */
 int combray_arrived(combray_message message, int *flag, MPI_Status *status);
 
-/* Gives up a message that is received and has not begun to arrive, as a server does that ends.
+/* Cancels a message to receive that has not begun to arrive, for example in a server that ends.
  * `*message` becomes COMBRAY_MESSAGE_NULL.
  *
- * Errors: MPI_ERR_REQUEST if it has begun to arrive (it stays open and must be ended), is not open, or
- * is one that is sent. */
+ * Errors: MPI_ERR_REQUEST if the message has begun to arrive (it stays open and must be ended), is
+ * not open, or is a message to send. */
 int combray_withdraw(combray_message *message);
 
-/* A run of memory. */
+/* A contiguous piece of memory. */
 typedef struct {
     void *address;
     size_t bytes;
 } combray_segment;
 
-/* Begins to send one message that has the bytes of `count` segments, one after the other. The list may
- * be changed when the call returns, the memory of the segments when `request` is complete. A segment
- * may have 0 bytes; then its address does not matter.
+/* Begins to send one message that consists of the bytes of `count` segments, one after the other.
+ * The program may change the list when the call returns, and the memory of the segments when
+ * `request` is complete. A segment may have 0 bytes; then its address is ignored.
  *
- * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_COUNT if `count` is negative or the sizes
- * exceed PTRDIFF_MAX; MPI_ERR_BUFFER if a segment is a null pointer; MPI_ERR_ARG for other null
- * pointers. */
+ * Errors: MPI_ERR_COMM, MPI_ERR_RANK, MPI_ERR_TAG; MPI_ERR_COUNT if `count` is negative or the
+ * sizes exceed PTRDIFF_MAX; MPI_ERR_BUFFER if a segment is a null pointer; MPI_ERR_ARG for other
+ * null pointers. */
 int combray_isend(MPI_Comm communicator, int destination, int tag,
                   const combray_segment *segments, int count, MPI_Request *request);
 
-/* Begins to receive such a message into `count` segments, which are filled one after the other; they
- * need not be as those of the sender. `source` may be MPI_ANY_SOURCE, `tag` may be MPI_ANY_TAG. The
- * status of the request tells source, tag and bytes; it tells MPI_ERR_TRUNCATE if the message was
- * longer than all segments together, which then have its beginning.
+/* Begins to receive a message of combray_isend into `count` segments, which are filled one after
+ * the other. They may differ from the segments of the sender. `source` may be MPI_ANY_SOURCE, `tag`
+ * may be MPI_ANY_TAG. The status of the request contains source, tag and number of bytes. Its error
+ * is MPI_ERR_TRUNCATE if the message was longer than all segments together, which then contain its
+ * beginning.
  *
- * Errors: as for combray_isend. */
+ * Errors: those of combray_isend. */
 int combray_irecv(MPI_Comm communicator, int source, int tag,
                   const combray_segment *segments, int count, MPI_Request *request);
 
-/* Lets the memory of a page or more lie on NUMA nodes: the pages that overlap with `bytes` bytes at
+/* Places memory of a page or more on NUMA nodes: the pages that overlap with the `bytes` bytes at
  * `address`. `where` is one of
- *   "node:2"                          all on this node, by the system's number
- *   "interleave", "interleave:0,2"    page by page on all nodes, or on these, in turn
- *   "first-touch"                     each page where it is touched first, as usual
+ *   "node:2"                          all pages on this node, by the system's number
+ *   "interleave", "interleave:0,2"    page by page on all nodes, or on these nodes, in turn
+ *   "first-touch"                     each page on the node of the thread that touches it first, as usual
  *   "here"                            on the node on which the calling thread runs
  *   "next-touch"                      each whole page on the node of the thread that touches it next
- *   "use:reads=10,writes=2"           wherever it is used soonest by the calling thread, which is going to read
- *                                     and write all of it so often: it stays, or it goes to the thread's node
- *   "use:reads=10,writes=2,thread"    the same; or the thread goes to the memory's node, and stays bound to it
- * Pages that somebody has touched already move, with what is in them, except for "first-touch"; others
- * will lie there when they are touched, except for "here". Pages that other processes use too stay.
- * "next-touch" wants private memory that was got at once, and that is not unmapped before it is touched or
- * placed anew; a process that is forked meanwhile must not use it. The system must let the process see
- * its page faults (vm.unprivileged_userfaultfd, or the capability to trace). What a "use" costs follows
- * from what `combray sample --memory` has kept of this machine; if it has not run, the first such call measures
- * for some tenths of a second. combray_place_reason tells what was done.
+ *   "use:reads=10,writes=2"           where the calling thread can read and write all of it fastest, so many times:
+ *                                     the memory stays, or it moves to the thread's node
+ *   "use:reads=10,writes=2,thread"    as "use"; or the thread moves to the memory's node, and stays bound to it
+ * Pages that have been touched already move with their contents, except for "first-touch". Other
+ * pages will be placed when they are touched, except for "here". Pages that other processes use,
+ * too, do not move. "next-touch" requires private memory from a single mapping that is not unmapped
+ * before it is touched or placed again; a process that is forked meanwhile must not use the memory.
+ * The system must permit the process to handle its page faults (vm.unprivileged_userfaultfd, or the
+ * capability to trace). The costs for "use" are taken from the measurements that `combray sample
+ * --memory` has stored for this machine; without them, the first such call measures for some tenths
+ * of a second. combray_place_reason returns what was done.
  *
- * Errors: MPI_ERR_ARG if `where` is not understood, is a null pointer, or names a node that there is not;
- * MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_OTHER if the system refuses. May be called at any
- * time. */
+ * Errors: MPI_ERR_ARG if `where` cannot be parsed, is a null pointer, or names a node that does not
+ * exist; MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_OTHER if the system refuses. The
+ * function may be called at any time. */
 int combray_place(void *address, size_t bytes, const char *where);
 
-/* Tells from where the calling thread should read `bytes` bytes at `address` that nobody writes, if it is going to
- * read all of them `reads` times: `*copy` becomes `address`, or that of a copy on the NUMA node of the thread, which
- * is made if the process has none there and that pays. It is as far from the beginning of a page as `address`. Threads
- * of one node share a copy. Changes of the original are not seen in it: call combray_free_copies before the
- * original is changed or freed.
+/* Returns the address from which the calling thread should read the `bytes` bytes at `address`,
+ * which no thread writes, if it will read all of them `reads` times. `*copy` becomes `address`, or
+ * the address of a copy on the NUMA node of the thread. A copy is made if the process has none on
+ * that node and if it saves time. The copy has the same offset from the beginning of a page as
+ * `address`. Threads of one node share a copy. The copy does not follow changes of the original:
+ * call combray_free_copies before the original is changed or freed.
  *
- * Errors: MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_COUNT if `bytes` exceeds PTRDIFF_MAX; MPI_ERR_ARG if
- * `reads` is negative or no number, or `copy` is a null pointer; MPI_ERR_OTHER if the system refuses. */
+ * Errors: MPI_ERR_BUFFER if `address` is a null pointer; MPI_ERR_COUNT if `bytes` exceeds
+ * PTRDIFF_MAX; MPI_ERR_ARG if `reads` is negative or not a number, or if `copy` is a null pointer;
+ * MPI_ERR_OTHER if the system refuses. */
 int combray_near_copy(const void *address, size_t bytes, double reads, const void **copy);
 
-/* Frees all copies of the memory that begins at `address`, which nobody may read any more; there may be none. */
+/* Frees all copies of the memory that begins at `address`, if there are any. No thread may read
+ * them any more. */
 int combray_free_copies(const void *address);
 
-/* Writes to `buffer`, which has `size` bytes, what the last combray_place with "use:" or combray_near_copy of the
- * calling thread has decided, and from which times; nothing, if there was none.
+/* Writes to `buffer`, which has `size` bytes, what the last combray_place with "use:" or
+ * combray_near_copy of the calling thread has decided, and on the basis of which times. Writes an
+ * empty text if there was no such call.
  *
  * Errors: MPI_ERR_ARG if `buffer` is a null pointer. */
 int combray_place_reason(char *buffer, size_t size);
 
-/* Tells on which NUMA node the page at `address` lies: -1 if nobody has touched it yet.
+/* Returns in `*node` the NUMA node of the page at `address`, or -1 if no thread has touched the
+ * page yet.
  *
- * Errors: MPI_ERR_BUFFER, MPI_ERR_ARG for null pointers; MPI_ERR_OTHER if the system does not tell. */
+ * Errors: MPI_ERR_BUFFER, MPI_ERR_ARG for null pointers; MPI_ERR_OTHER if the system does not
+ * report the node. */
 int combray_node_of(const void *address, int *node);
 
-/* Tells how many rails this process has: ways to reach others, such as the memory of the machine and
- * each network interface that is used. They are numbered from 0. In a job whose processes are all on one
- * machine no network interfaces are used.
+/* Returns in `*count` the number of rails of this process. A rail is a way to reach other
+ * processes, such as the memory of the host or a network interface that is used. Rails are numbered
+ * from 0. In a job whose processes are all on one host no network interfaces are used.
  *
  * Errors: MPI_ERR_ARG if `count` is a null pointer. */
 int combray_rails(int *count);
 
-/* Writes the name of a rail, such as "shm" or "tcp:eth0", to `buffer`, which has `size` bytes: at most
- * `size` - 1 characters and a zero byte. The info key "combray_rail" of communicators takes such names.
+/* Writes the name of a rail, such as "shm" or "tcp:eth0", to `buffer`, which has `size` bytes: at
+ * most `size` - 1 characters and a zero byte. The info key "combray_rail" of communicators accepts
+ * such names.
  *
  * Errors: MPI_ERR_ARG if there is no such rail or `buffer` is a null pointer. */
 int combray_rail_name(int rail, char *buffer, size_t size);
 
-/* Tells where the interface of a rail is: `*node` becomes the NUMA node that is near it, by the system's
- * number, and `*distance` how far the process is from it, counted as firmware does: 10 if the process may
- * run near it, about 20 if each access takes twice as long. Both become -1 where that is not known: for
- * interfaces that are no device of the machine, and for rails without an interface; `*node` alone where
- * several nodes are equally near. Either may be a null pointer.
+/* Returns the locality of a rail's interface. `*node` becomes the NUMA node next to it, by the
+ * system's number. `*distance` becomes its distance from the process in the units of the firmware:
+ * 10 if the process may run on the nearest node, about 20 if each access takes twice as long. Both
+ * become -1 if the locality is not known: for interfaces that are not devices of the host, and for
+ * rails without an interface. Only `*node` becomes -1 if several nodes are equally near. Either
+ * pointer may be null.
  *
  * Errors: MPI_ERR_ARG if there is no such rail. */
 int combray_rail_place(int rail, int *node, int *distance);
 
-/* Tells which rail is nearest to this process as it was bound when it was first asked for, or when MPI was
- * initialized: of several alike the fastest, else processes take turns. -1 if the place of none is known.
+/* Returns in `*rail` the rail that is nearest to this process. The result depends on how the
+ * process was bound at the first query, or when MPI was initialized. Among equally near rails the
+ * fastest is chosen; equally fast ones are distributed over the processes. The result is -1 if no
+ * rail's locality is known.
  *
  * Errors: MPI_ERR_ARG if `rail` is a null pointer. */
 int combray_nearest_rail(int *rail);
 
-/* Reports to `combray run --check` that the program is going to load (`stores` is 0) or store the `bytes` bytes at
- * `address`. The calls that `mpicc --check-accesses` adds come here; compilers and interpreters that have none may call it
- * themselves. It may be called at any time, from any thread, and does nothing without --check. */
+/* Reports to `combray run --check` that the program will load (`stores` is 0) or store the `bytes`
+ * bytes at `address`. The calls that `mpicc --check-accesses` adds come here. Compilers and
+ * interpreters without this option may call the function themselves. It may be called at any time,
+ * from any thread, and does nothing without --check. */
 void combray_note_access(const void *address, size_t bytes, int stores);
 
 /* For the library that holds the code at `code`, called when that is loaded: its references to functions of the C library
@@ -238,11 +258,11 @@ void combray_note_access(const void *address, size_t bytes, int stores);
  * bound later, at its first call, is not changed: link the library with -z now. */
 void combray_skip_own_functions(const void *code);
 
-/* Writes what an error code means to `buffer`, which has `size` bytes: at most `size` - 1 characters
- * and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code names the call,
- * the argument and its value; the last 256 texts are kept.
+/* Writes the meaning of an error code to `buffer`, which has `size` bytes: at most `size` - 1
+ * characters and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code
+ * names the call, the argument and its value; the last 256 texts are kept.
  *
- * Errors: MPI_ERR_ARG if `code` is no error code or `buffer` is a null pointer. */
+ * Errors: MPI_ERR_ARG if `code` is not an error code or `buffer` is a null pointer. */
 int combray_error_string(int code, char *buffer, size_t size);
 
 #ifdef __cplusplus

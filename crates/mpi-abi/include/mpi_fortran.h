@@ -1,6 +1,6 @@
-/* mpi_fortran.h: what C programs need besides mpi.h when they call Fortran, or are called by it
- * (sections 19.3.4 and 19.3.5 of the standard): MPI_Fint, the handles as integers, and statuses. It is
- * apart from mpi.h, which declares the standard binary interface and nothing else. */
+/* mpi_fortran.h: what C programs need in addition to mpi.h if they call Fortran, or are called by
+ * it (sections 19.3.4 and 19.3.5 of the standard): MPI_Fint, handles as integers, and statuses. It
+ * is separate from mpi.h, which declares only the standard binary interface. */
 #ifndef COMBRAY_MPI_FORTRAN_H_INCLUDED
 #define COMBRAY_MPI_FORTRAN_H_INCLUDED
 
@@ -12,7 +12,7 @@ extern "C" {
 
 typedef int MPI_Fint;
 
-/* A status of module mpi_f08 is that of C. */
+/* A status of module mpi_f08 has the layout of a status in C. */
 typedef MPI_Status MPI_F08_status;
 
 #define MPI_Comm_c2f(comm)             MPI_Comm_toint(comm)

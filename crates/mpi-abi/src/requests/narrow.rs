@@ -12,7 +12,7 @@ use crate::dialect::HandleLayout;
 use crate::generated::constants::MPI_COMM_NULL;
 
 /// The handle of all operations that were complete when their call returned, with the empty status.
-/// Its kind is one that does not exist.
+/// No handle of an object has its bits of mark and kind.
 pub const DONE: Request = Request(u32::MAX);
 
 const LAYOUT: HandleLayout = Request::LAYOUT;
