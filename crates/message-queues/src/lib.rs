@@ -111,7 +111,7 @@ const LAYOUT_WORDS: usize = size_of::<EngineLayout>() / size_of::<u64>();
 /// The length of [`QueueTable`] in bytes.
 pub const TABLE_BYTES: usize = size_of::<QueueTable>();
 
-/// The states of a request, by the number in its first byte.
+/// The states of a request, which are the values of its state byte.
 pub mod states {
     /// The slot has no request.
     pub const FREE: u8 = 0;

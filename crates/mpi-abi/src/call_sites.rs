@@ -175,8 +175,8 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Opt
 }
 
 /// Returns the function of the program that called MPI, and its place as a file with an offset.
-/// This is the first function outside of this library that is not an MPI function itself; the
-/// Fortran interfaces and tools contain such functions.
+/// This is the first function outside of this library that is not an MPI function itself: the
+/// Fortran interfaces and tools also define MPI functions.
 fn caller() -> Option<(Caller, String)> {
     let own = callers::object_of(of as *const () as usize)?.base;
     callers::callers().into_iter().find_map(|caller| {

@@ -243,8 +243,8 @@ fn said_of(subject: &str, detail: &str) -> String {
     format!("{subject}{} {detail}", if continues { "" } else { ":" })
 }
 
-/// Passes an error code to an error handler, and returns the code that the handler leaves. `text`
-/// is printed if the handler ends the process and the code has no such text.
+/// Passes an error code to an error handler, and returns the code that the handler leaves. If the
+/// handler ends the process, `text` is printed, or the text of the code if there is none.
 pub fn raise(call: &Call, handler_owner: HandlerOwner, code: c_int, text: Option<&str>) -> c_int {
     let library = call.library;
     let found = |owner: HandlerOwner| {

@@ -65,7 +65,7 @@ impl Call {
         if place.is_null() {
             return Err(null(position));
         }
-        // SAFETY: `place` is not null, so the caller guarantees it.
+        // SAFETY: `place` is not null, so the caller fulfils the safety requirements.
         Ok(unsafe { Buffer::contiguous(place.cast(), size_of::<c_int>()) })
     }
 
@@ -82,7 +82,7 @@ impl Call {
         datatype: c::Datatype,
     ) -> CallOutcome<ElementsArgument<'_>> {
         let datatype = TypeArgument { position: position + 2, handle: datatype };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         Ok(unsafe { ElementsArgument::new(position, address, count, datatype) })
     }
 
@@ -98,7 +98,7 @@ impl Call {
         datatype: c::Datatype,
         matters: bool,
     ) -> CallOutcome<Option<ElementsArgument<'_>>> {
-        // SAFETY: `matters` is set, so the caller guarantees it.
+        // SAFETY: `matters` is set, so the caller fulfils the safety requirements.
         matters.then(|| unsafe { self.elements(position, address, count, datatype) }).transpose()
     }
 
@@ -112,7 +112,7 @@ impl Call {
         address: *const c_void,
         datatype: TypeArgument,
     ) -> CallOutcome<ElementsArgument<'_>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         Ok(unsafe { ElementsArgument::new(position, address, 1, datatype) })
     }
 
@@ -128,7 +128,7 @@ impl Call {
         count: impl Integer,
         datatype: c::Datatype,
     ) -> CallOutcome<Buffer> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.elements(position, address, count, datatype) }?.buffer(self)
     }
 
@@ -145,7 +145,7 @@ impl Call {
         datatype: c::Datatype,
         number: u32,
     ) -> CallOutcome<BlocksArgument<'_>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         let elements = unsafe { self.elements(position, address, count, datatype) }?;
         Ok(BlocksArgument { elements, number })
     }
@@ -163,7 +163,7 @@ impl Call {
         matters: bool,
         number: u32,
     ) -> CallOutcome<Option<BlocksArgument<'_>>> {
-        // SAFETY: `matters` is set, so the caller guarantees it.
+        // SAFETY: `matters` is set, so the caller fulfils the safety requirements.
         let blocks = || unsafe { self.blocks(position, address, count, datatype, number) };
         matters.then(blocks).transpose()
     }

@@ -100,7 +100,7 @@ impl Call {
         _position: usize,
         function: *const c_void,
     ) -> CallOutcome<Callback<F>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         Ok(unsafe { Callback::new(function) })
     }
 
@@ -118,7 +118,7 @@ impl Call {
         if text.is_null() {
             return Err(null(position));
         }
-        // SAFETY: `text` is not null, so the caller guarantees it.
+        // SAFETY: `text` is not null, so the caller fulfils the safety requirements.
         Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
     }
 
@@ -148,7 +148,7 @@ impl Call {
     /// # Safety
     /// Unless null, `status` points to a status that does not change during the call.
     pub unsafe fn status(&self, position: usize, status: *const Status) -> CallOutcome<&Status> {
-        // SAFETY: null, or the caller guarantees it.
+        // SAFETY: null, or the caller fulfils the safety requirements.
         unsafe { status.as_ref() }.ok_or_else(|| null(position))
     }
 
@@ -168,7 +168,7 @@ impl Call {
         match (count.room(), first.is_null()) {
             (0, _) => Ok(&[]),
             (_, true) => Err(null(position)),
-            // SAFETY: `first` is not null, so the caller guarantees it.
+            // SAFETY: `first` is not null, so the caller fulfils the safety requirements.
             (count, false) => Ok(unsafe { slice::from_raw_parts(first, count) }),
         }
     }
@@ -191,8 +191,8 @@ impl Call {
         match (count, first.is_null()) {
             (0, _) => Ok(HandleList(&[])),
             (_, true) => Err(null(position)),
-            // SAFETY: `first` is not null, so the caller guarantees it; a cell has the layout of
-            // its content.
+            // SAFETY: `first` is not null, so the caller fulfils the safety requirements; a cell
+            // has the layout of its content.
             (_, false) => Ok(HandleList(unsafe { slice::from_raw_parts(first.cast(), count) })),
         }
     }
@@ -210,7 +210,7 @@ impl Call {
         first: *const c_void,
         count: impl ArrayLength,
     ) -> CallOutcome<&[u8]> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.list(position, first.cast(), count) }
     }
 
@@ -227,7 +227,7 @@ impl Call {
         address: *const c_void,
         size: impl Integer,
     ) -> CallOutcome<&[u8]> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.list(position, address.cast(), checked_size(position + 1, size)?) }
     }
 
@@ -248,7 +248,7 @@ impl Call {
         match (checked_size(position + 1, size)?, address.is_null()) {
             (0, _) => Ok(&mut []),
             (_, true) => Err(null(position)),
-            // SAFETY: `address` is not null, so the caller guarantees it.
+            // SAFETY: `address` is not null, so the caller fulfils the safety requirements.
             (size, false) => Ok(unsafe { slice::from_raw_parts_mut(address.cast(), size) }),
         }
     }

@@ -83,7 +83,7 @@ impl Call {
     /// Unless null, as for [`Out`].
     #[inline]
     pub unsafe fn out<T: Passed>(&self, position: usize, place: *mut T) -> CallOutcome<Out<'_, T>> {
-        // SAFETY: `place` is not null, so the caller guarantees it.
+        // SAFETY: `place` is not null, so the caller fulfils the safety requirements.
         if place.is_null() { Err(null(position)) } else { Ok(unsafe { Out::new(place) }) }
     }
 
@@ -97,7 +97,7 @@ impl Call {
         _position: usize,
         place: *mut T,
     ) -> CallOutcome<Option<Out<'_, T>>> {
-        // SAFETY: `place` is not null, so the caller guarantees it.
+        // SAFETY: `place` is not null, so the caller fulfils the safety requirements.
         Ok((!place.is_null()).then(|| unsafe { Out::new(place) }))
     }
 
@@ -110,7 +110,7 @@ impl Call {
         position: usize,
         place: *mut c_void,
     ) -> CallOutcome<Out<'_, usize>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.out(position, place.cast()) }
     }
 
@@ -141,7 +141,7 @@ impl Call {
         length: *mut c_int,
         place: *mut c_char,
     ) -> CallOutcome<OutSizedText<'_>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         let length = unsafe { self.out(position, length) }?;
         Ok(OutSizedText { position: position + 1, length, place })
     }
@@ -198,7 +198,7 @@ impl Call {
         first: *mut c_void,
         room: impl ArrayLength,
     ) -> CallOutcome<OutList<'_, u8>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.out_list(position, first.cast(), room) }
     }
 }

@@ -54,7 +54,7 @@ impl Tools {
         place: *mut c_char,
         length: *mut c_int,
     ) -> Result<ToolText<'_>, c_int> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         let MaybeOut(length) = unsafe { self.maybe_out(length) }?;
         Ok(ToolText { place, length })
     }
@@ -64,7 +64,7 @@ impl Tools {
     /// # Safety
     /// Unless null, as for [`Out`].
     pub unsafe fn maybe_out<T: Passed>(&self, place: *mut T) -> Result<MaybeOut<'_, T>, c_int> {
-        // SAFETY: `place` is not null, so the caller guarantees it.
+        // SAFETY: `place` is not null, so the caller fulfils the safety requirements.
         Ok(MaybeOut((!place.is_null()).then(|| unsafe { Out::new(place) })))
     }
 
@@ -76,7 +76,7 @@ impl Tools {
         &self,
         place: *const c_void,
     ) -> Result<MaybeOut<'_, T>, c_int> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.maybe_out(place.cast_mut().cast()) }
     }
 
@@ -101,7 +101,7 @@ impl Tools {
         first: *mut c_void,
         count: c_int,
     ) -> Result<MaybeArray<'_, i64>, c_int> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.maybe_array(first.cast(), count) }
     }
 
@@ -110,7 +110,7 @@ impl Tools {
     /// # Safety
     /// As for [`Callback`].
     pub unsafe fn callback<F: Copy>(&self, function: *const c_void) -> Result<Callback<F>, c_int> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         Ok(unsafe { Callback::new(function) })
     }
 
@@ -122,7 +122,7 @@ impl Tools {
     /// # Safety
     /// Unless null, as for [`Out`].
     pub unsafe fn out<T: Passed>(&self, place: *mut T) -> Result<Out<'_, T>, c_int> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.maybe_out(place) }?.0.ok_or(MPI_T_ERR_INVALID)
     }
 
@@ -138,7 +138,7 @@ impl Tools {
         if name.is_null() {
             return Err(MPI_T_ERR_INVALID);
         }
-        // SAFETY: `name` is not null, so the caller guarantees it.
+        // SAFETY: `name` is not null, so the caller fulfils the safety requirements.
         Ok(unsafe { CStr::from_ptr(name) }.to_bytes())
     }
 }

@@ -71,7 +71,7 @@ impl Call {
     /// As for [`Call::text`].
     pub unsafe fn file_name(&self, position: usize, text: *const c_char) -> CallOutcome<&[u8]> {
         self.set_handler_owner(HandlerOwner::File(MPI_FILE_NULL));
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         let name = unsafe { self.text(position, text) }?;
         if name.is_empty() {
             return Err(Failure::argument(position, ErrorClass::BadFile, "is empty"));

@@ -20,7 +20,7 @@ impl Call {
         position: usize,
         status: *const c_int,
     ) -> CallOutcome<&Status> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.status(position, status.cast()) }
     }
 
@@ -33,7 +33,7 @@ impl Call {
         position: usize,
         status: *mut c_int,
     ) -> CallOutcome<Out<'_, Status>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.out(position, status.cast()) }
     }
 }

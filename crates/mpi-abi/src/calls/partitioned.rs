@@ -86,7 +86,7 @@ impl Call {
             Failure::argument(position + 1, ErrorClass::Arg, detail)
         })?;
         let datatype = self.used_type(position + 3, datatype)?;
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         Ok(unsafe {
             BlocksArgument::new(ElementsArgument::new(position, address, count, datatype), number)
         })

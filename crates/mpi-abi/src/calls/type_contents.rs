@@ -1,4 +1,4 @@
-//! How a datatype was made (section 5.1.13 of the standard).
+//! Queries of how a datatype was created (section 5.1.13 of the standard).
 
 use std::ffi::c_int;
 

@@ -93,7 +93,7 @@ impl Call {
             let detail = format!("is a null pointer, but {size} bytes are to be accessed there");
             return Err(Failure::argument(position, ErrorClass::Base, detail));
         }
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         Ok(unsafe { Buffer::contiguous(base.cast(), size) })
     }
 }

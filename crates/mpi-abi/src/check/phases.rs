@@ -36,8 +36,8 @@ impl Phases {
         (!self.is_informed.get()).then(|| self.current.get())
     }
 
-    /// Like [`Phases::known`], where epochs of `MPI_Win_start` and `MPI_Win_post` bring
-    /// information, too.
+    /// Like [`Phases::known`], but also `None` if the process has taken part in epochs of
+    /// `MPI_Win_start` and `MPI_Win_post`, which bring information, too.
     pub fn comparable(&self) -> Option<u64> {
         self.known().filter(|_| !self.is_synchronized.get())
     }

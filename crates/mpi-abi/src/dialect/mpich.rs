@@ -14,8 +14,7 @@ pub const NAME: &str = "the ABI of MPICH";
 /// pointers.
 pub type HandleWord = u32;
 
-/// The first special address, which is that of the standard ABI: `MPI_BUFFER_AUTOMATIC` is -2,
-/// `MPI_IN_PLACE` -1, `MPI_BOTTOM` 0.
+/// The first special address: `MPI_BUFFER_AUTOMATIC` is -2, `MPI_IN_PLACE` -1, `MPI_BOTTOM` 0.
 pub const FIRST_NUMBER: usize = -2_isize as usize;
 /// The number of special addresses after the first one.
 pub const NUMBERS_AFTER: usize = 2;

@@ -111,7 +111,7 @@ fn workers() -> Option<Arc<Workers>> {
 /// # Safety
 /// `text` is null or points to a string that ends with a zero byte.
 unsafe fn text<'a>(text: *const c_char) -> Option<&'a str> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller fulfils the safety requirements.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }).and_then(|text| text.to_str().ok())
 }
 

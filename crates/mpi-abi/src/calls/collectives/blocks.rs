@@ -61,7 +61,7 @@ impl Call {
         number: u32,
     ) -> CallOutcome<BlockList<'_>> {
         let types = Types::Same(self.used_type(position + 3, datatype)?);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
     }
 
@@ -81,7 +81,7 @@ impl Call {
         number: u32,
     ) -> CallOutcome<Option<BlockList<'_>>> {
         let list =
-            // SAFETY: `matters` is set, so the caller guarantees it.
+            // SAFETY: `matters` is set, so the caller fulfils the safety requirements.
             || unsafe { self.block_list(position, address, counts, displacements, datatype, number) };
         matters.then(list).transpose()
     }
@@ -100,11 +100,11 @@ impl Call {
         number: u32,
     ) -> CallOutcome<BlockList<'_>> {
         let number = if is_in_place(address) { 0 } else { number };
-        // SAFETY: the caller guarantees it, unless the address is in place.
+        // SAFETY: the caller fulfils the safety requirements, unless the address is in place.
         let types = Types::Own(position + 3, unsafe {
             self.handles(position + 3, types, number as usize)
         }?);
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.any_block_list(position, address, counts, displacements, types, number) }
     }
 
@@ -118,7 +118,7 @@ impl Call {
         number: u32,
     ) -> CallOutcome<BlockList<'a>> {
         let number = if is_in_place(address) { 0 } else { number as usize };
-        // SAFETY: the caller guarantees it, unless the address is in place.
+        // SAFETY: the caller fulfils the safety requirements, unless the address is in place.
         let (counts, displacements) = unsafe {
             let counts = self.integers(position + 1, counts, number)?;
             (counts, self.integers(position + 2, displacements, number)?)

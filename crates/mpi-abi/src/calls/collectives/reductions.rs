@@ -112,7 +112,7 @@ impl Call {
         datatype: Datatype,
         processes: u32,
     ) -> CallOutcome<ReductionBuffers<'_>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         let operands = unsafe { self.operands(position, send, receive, count, datatype) }?;
         let sent = operands.received.saturating_mul(processes as usize);
         Ok(ReductionBuffers { sent, ..operands })
@@ -135,7 +135,7 @@ impl Call {
         processes: u32,
         rank: u32,
     ) -> CallOutcome<CountedOperands<'_>> {
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller fulfils the safety requirements.
         let counts = unsafe { self.integers(position + 2, counts, processes as usize) }?;
         let counts = counts.read_counts()?;
         let sent = counts.iter().fold(0_usize, |sum, count| sum.saturating_add(*count));
@@ -193,11 +193,11 @@ unsafe fn elements(
     datatype: &KnownDatatype,
 ) -> CallOutcome<Buffer> {
     let (address, handle) = (address.cast_mut(), datatype.handle);
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller fulfils the safety requirements.
     if let Some(buffer) = unsafe { plain_buffer_at(call, address, count, handle) } {
         return Ok(buffer);
     }
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller fulfils the safety requirements.
     unsafe { any_elements(position, address, count, datatype) }
 }
 
@@ -214,7 +214,7 @@ unsafe fn any_elements(
     datatype: &KnownDatatype,
 ) -> CallOutcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller fulfils the safety requirements.
     unsafe { buffer_at(address, count, datatype) }
 }
 
