@@ -104,7 +104,7 @@ enum CheckNote {
     Waits(WaitChain),
     /// How many notes the sender has sent to each process, at its end.
     Counts(Vec<u64>),
-    /// How many notes all processes have sent to the receiver of this one.
+    /// How many notes all processes have sent to the receiver of this note.
     Expected(u64),
     /// The processes of the world are in different operations.
     Apart,

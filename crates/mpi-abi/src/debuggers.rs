@@ -51,8 +51,8 @@ pub fn show_queues(process: &Process) {
     });
 }
 
-/// Returns the path of the library that reads the queues, relative to the place of this one in an
-/// installation prefix: `lib`, or a directory of `lib/combray`.
+/// Returns the path of the library that reads the queues. It is found from the directory of this
+/// library in an installation prefix, which is `lib` or a directory of `lib/combray`.
 fn reader() -> Option<String> {
     let own = sys::callers::object_of(std::ptr::from_ref(&combray_queues).addr())?.path;
     let folder = Path::new(&own).canonicalize().ok()?.parent()?.to_owned();

@@ -85,9 +85,9 @@ pub fn enter<const N: usize>(
     enter_with(report::fail, entry, words, body)
 }
 
-/// Like [`enter`], for a call that does not register its entry with the process, because it reads
-/// only what calls of the program change and nothing else. The helper thread may be in the library
-/// meanwhile.
+/// Like [`enter`], for a call that does not register its entry with the process. Such a call reads
+/// only data that nothing but calls of the program changes, so the helper thread may be in the
+/// library meanwhile.
 #[inline(always)]
 pub fn enter_local<const N: usize>(
     entry: &'static EntryPoint,

@@ -63,13 +63,13 @@ pub struct UnderwayTransfer {
 /// What a call does with requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum RequestUse {
-    /// It creates one.
+    /// The call creates a request.
     Makes,
-    /// It creates a persistent request, which is started later.
+    /// The call creates a persistent request, which is started later.
     Prepares,
-    /// It waits until all its requests are complete.
+    /// The call waits until all its requests are complete.
     AwaitsAll,
-    /// It may complete some of its requests.
+    /// The call may complete some of its requests.
     Completes,
     Starts,
     Cancels,
