@@ -1,57 +1,63 @@
-//! The door of the library, below the level at which threads call all at once.
+//! Mutual exclusion between the program and its helper thread, for MPI thread levels below
+//! `MPI_THREAD_MULTIPLE`.
 //!
-//! The program goes in and out with every call, and pays two plain stores and a look for it. While
-//! it is outside, its helper may come in, which makes progress for it. The helper pays for
-//! the barriers of both sides, by making all threads of the process pass one between what it says
-//! and what it looks at. The program waits for a helper only while that is inside, or just looks
-//! whether it may be; and it sleeps meanwhile, so that the helper gets the core.
+//! The program enters and leaves the library with every call, and pays two plain stores and one
+//! load for that. While the program is outside, its helper thread may enter and make progress for
+//! it. The helper pays for the memory barriers of both sides: between its own store and its load it
+//! makes every thread of the process pass a barrier. The program waits for the helper only while
+//! the helper is inside, or checks whether it may enter. The program sleeps while it waits, so that
+//! the helper gets the core.
 //!
-//! A helper that sleeps until something happens rests at the door: it goes on without another
-//! barrier, unless the program has been inside meanwhile, which puts it out by one exchange.
+//! A helper that sleeps until something happens rests at the door: it keeps its admission. When it
+//! wakes it continues without another barrier, unless the program entered meanwhile, which revokes
+//! the admission by one exchange.
 //!
-//! The program can leave a note for itself when it goes: then it sees how long it has been away.
+//! The program can leave a note for itself when it leaves the library. At its next entry it then
+//! measures how long it was outside.
 
 use std::fmt;
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
-/// Who is inside: the program, or its helper, or nobody.
+/// Admits one of two at a time to the library: the program or its helper thread.
 #[derive(Default)]
 pub struct Door {
-    /// Counts the program's steps over the threshold: odd while it is inside. Written by it alone.
+    /// The number of entries and exits of the program: odd while it is inside. Only the program
+    /// writes it.
     steps: ProgramLine<AtomicU32>,
-    /// What the helper does. Written by the helper, and by a program that waits for it or leaves a
-    /// note.
+    /// The state of the helper, one of the constants below. Written by the helper, and by a program
+    /// that waits for the helper or leaves a note.
     helper: ProgramLine<AtomicU32>,
-    /// The time at which the program left the last note, and how often it was away for long after
-    /// one.
+    /// The time at which the program left the last note, in nanoseconds; and the number of times
+    /// that it stayed outside for more than [`ABSENCE`] after a note.
     noted: AtomicU64,
     absences: AtomicU32,
 }
 
-/// Keeps what the program writes with each call apart from what it only looks at.
+/// Puts a word on a cache line of its own, so that the program's stores in each call do not share a
+/// line with the word that it only loads.
 #[derive(Default)]
 #[repr(align(64))]
 struct ProgramLine<T>(T);
 
-/// What doors and locks need of the system.
+/// The operations of the system that doors and locks need.
 pub trait Threads {
-    /// Makes every thread of the process that runs pass a full memory barrier.
+    /// Makes every running thread of the process pass a full memory barrier.
     fn pass_barrier(&self);
 
-    /// Sleeps while the word is `expected`, or shorter.
+    /// Sleeps while the word is `expected`; may return early.
     fn sleep(&self, word: &AtomicU32, expected: u32);
 
-    /// Wakes all who sleep on the word.
+    /// Wakes all threads that sleep on the word.
     fn wake(&self, word: &AtomicU32);
 
-    /// Wakes one of them.
+    /// Wakes one thread that sleeps on the word.
     fn wake_one(&self, word: &AtomicU32);
 
-    /// Lets others have the core.
+    /// Yields the core to other threads.
     fn pass_core(&self);
 
-    /// Nanoseconds since some moment; 0 where there is no clock.
+    /// Returns the nanoseconds since a fixed moment; 0 if there is no clock.
     fn now(&self) -> u64 {
         0
     }
@@ -59,48 +65,51 @@ pub trait Threads {
 
 /// The helper is outside.
 const AWAY: u32 = 0;
-/// The helper is inside, or looks whether it may be.
+/// The helper is inside, or checks whether it may enter.
 const HERE: u32 = 1;
-/// The same, and the program sleeps until it has left.
+/// The helper is inside, and the program sleeps until the helper has left.
 const AWAITED: u32 = 2;
-/// The helper sleeps at the door, and has left nothing half done: the program may put it out.
+/// The helper sleeps and keeps its admission. No work of it is half done, so the program may revoke
+/// the admission.
 const RESTING: u32 = 3;
 /// There is no helper; the program has left itself a note.
 const NOTED: u32 = 4;
 
-/// A program that comes back after so many nanoseconds was away for long.
+/// An absence of the program after a note counts as long if it exceeds this number of nanoseconds.
 const ABSENCE: u64 = 20_000;
 
-/// How often the program looks whether the helper has left before it sleeps.
+/// The number of times that the program checks whether the helper has left before it sleeps.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 
-/// The program is inside as long as this is there.
+/// A guard: the program is inside as long as it exists.
 pub struct ProgramInside<'a> {
     door: &'a Door,
-    /// The count of steps once it is over, which is even; else nothing happens then.
+    /// The value of `steps` after the exit, which is even. An odd value marks an inner entry, whose
+    /// exit changes nothing.
     after: u32,
 }
 
-/// The helper is inside as long as this is there.
+/// A guard: the helper is inside as long as it exists.
 pub struct HelperInside<'a, T: Threads> {
     door: &'a Door,
     threads: &'a T,
 }
 
-/// The helper rests at the door as long as this is there, unless the program puts it out.
+/// A guard: the helper rests at the door as long as it exists, unless the program revokes the
+/// admission.
 pub struct HelperAtDoor<'a, T: Threads> {
     door: &'a Door,
     threads: &'a T,
 }
 
 impl Door {
-    /// The program goes in. Functions of the program that the library calls may go in again.
+    /// Enters as the program. A callback of the program, called by the library, may enter again.
     #[inline(always)]
     pub fn enter(&self, threads: &impl Threads) -> ProgramInside<'_> {
         self.enter_if(true, threads)
     }
 
-    /// The same, if this is the door for it; otherwise nothing happens, now and when it leaves.
+    /// Enters as the program if `condition` is true. If it is false, entry and exit change nothing.
     #[inline(always)]
     pub fn enter_if(&self, condition: bool, threads: &impl Threads) -> ProgramInside<'_> {
         let steps = self.steps.0.load(Ordering::Relaxed);
@@ -137,11 +146,13 @@ impl Door {
         }
     }
 
-    /// The program, which is inside and has no helper, wants to know when it comes back.
+    /// Leaves a note of the current time. The program calls this while it is inside and no helper
+    /// is active; its next entry measures how long it was outside.
     pub fn leave_note(&self, threads: &impl Threads) {
         self.noted.store(threads.now(), Ordering::Relaxed);
         let order = Ordering::Relaxed;
-        // If there is a helper just now, that sees for itself that the program stays away.
+        // The exchange fails if a helper is active. Such a helper detects the program's absence
+        // itself.
         let _ = self.helper.0.compare_exchange(AWAY, NOTED, order, order);
     }
 
@@ -151,17 +162,17 @@ impl Door {
         }
     }
 
-    /// How often the program was away for more than 20 µs after it left a note.
+    /// Returns how many times the program stayed outside for more than 20 µs after it left a note.
     pub fn absences(&self) -> u32 {
         self.absences.load(Ordering::Relaxed)
     }
 
-    /// How many steps over the threshold the program has made: odd while it is inside.
+    /// Returns the number of entries and exits of the program: odd while it is inside.
     pub fn steps(&self) -> u32 {
         self.steps.0.load(Ordering::Relaxed)
     }
 
-    /// The helper goes in, unless the program is inside. There is one helper.
+    /// Enters as the helper; returns none if the program is inside. There is at most one helper.
     pub fn try_enter_as_helper<'a, T: Threads>(
         &'a self,
         threads: &'a T,
@@ -172,24 +183,27 @@ impl Door {
         self.helper.0.swap(HERE, Ordering::Relaxed);
         threads.pass_barrier();
         let helper = HelperInside { door: self, threads };
-        // Either the program saw the helper, and waits, or it is seen here.
+        // Either the program sees the helper's state and waits, or this load sees the program
+        // inside.
         self.steps.0.load(Ordering::Acquire).is_multiple_of(2).then_some(helper)
     }
 }
 
-/// What the program did before comes before what it does next, for its own processor, and for a
-/// helper's that makes it pass a barrier.
+/// Orders the program's earlier accesses before its later ones: for its own processor, and for a
+/// helper on another one, which makes every thread pass a barrier.
 #[inline(always)]
 fn light_barrier() {
     #[cfg(not(loom))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    // The checker knows no barrier that one thread makes another pass; so here each has its own.
+    // Loom does not model a barrier that one thread imposes on another, so here each thread passes
+    // its own.
     #[cfg(loom)]
     loom::sync::atomic::fence(Ordering::SeqCst);
 }
 
 impl ProgramInside<'_> {
-    /// Whether the program was outside before, and passed this door.
+    /// Whether this is an outermost entry: the program was outside before, and `condition` was
+    /// true.
     #[inline(always)]
     pub fn is_outermost(&self) -> bool {
         self.after.is_multiple_of(2)
@@ -206,12 +220,12 @@ impl Drop for ProgramInside<'_> {
 }
 
 impl<'a, T: Threads> HelperInside<'a, T> {
-    /// Whether the program waits outside for the helper to leave.
+    /// Whether the program waits for the helper to leave.
     pub fn is_awaited(&self) -> bool {
         !self.door.steps().is_multiple_of(2)
     }
 
-    /// Rests at the door; none if the program waits outside.
+    /// Lets the helper rest at the door; returns none if the program waits for it to leave.
     pub fn rest(self) -> Option<HelperAtDoor<'a, T>> {
         let HelperInside { door, threads } = self;
         let (given, seen) = (Ordering::Release, Ordering::Relaxed);
@@ -222,13 +236,14 @@ impl<'a, T: Threads> HelperInside<'a, T> {
 }
 
 impl<'a, T: Threads> HelperAtDoor<'a, T> {
-    /// Goes on, unless the program has been inside meanwhile.
+    /// Continues as the helper inside; returns none if the program has entered meanwhile.
     pub fn resume(self) -> Option<HelperInside<'a, T>> {
         let HelperAtDoor { door, threads } = self;
         std::mem::forget(self);
         let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
         door.helper.0.compare_exchange(RESTING, HERE, taken, seen).ok()?;
-        // Since the barrier of its entry the program has found the helper there each time.
+        // No new barrier is needed: since the barrier of this helper's entry, each entry of the
+        // program has seen the helper's state.
         Some(HelperInside { door, threads })
     }
 }
@@ -260,7 +275,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, fence};
     use std::thread;
 
-    /// As the system would, but that the program pays for its barrier itself (see `enter`).
+    /// Behaves like the system, except that the program passes its barrier itself (see `enter`).
     struct Here;
 
     static TIME: AtomicU64 = AtomicU64::new(0);
@@ -382,9 +397,9 @@ mod models {
             Self { door: Door { steps, helper, noted, absences }, inside: UnsafeCell::new(0) }
         }
 
-        /// By whoever is inside.
+        /// Called by the program or the helper while it is inside.
         fn change(&self) {
-            // SAFETY: the checker finds whoever is inside at the same time.
+            // SAFETY: loom reports two threads that are inside at the same time.
             self.inside.with_mut(|inside| unsafe { *inside += 1 });
         }
     }

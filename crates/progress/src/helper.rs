@@ -1,9 +1,9 @@
-//! The helper: who makes progress for a process while its program is outside of the library.
+//! The helper: a thread that makes progress for a process while its program is outside the library.
 //!
-//! [`Helper`] decides when to look, to visit and to rest; it is told what happened and how many
-//! steps the program has made over the threshold, and does nothing itself. [`run`] obeys it: in the
-//! library as a thread, in simulated worlds (the crate `sim`) in virtual time. [`HelperCalls`] is
-//! what the program says to its helper.
+//! [`Helper`] is a state machine that decides when to check, to visit and to rest. Its inputs are
+//! events and the program's count of entries and exits; it does nothing itself. [`run`] executes
+//! its decisions: in the library on a thread, in simulated worlds (the crate `sim`) in virtual
+//! time. [`HelperCalls`] holds the calls of the program to its helper.
 //!
 //! ```text
 //! Pausing ──time is over, or called──▶ Looking ──the program is outside─▶ Visiting
@@ -26,56 +26,58 @@ use std::time::Duration;
 pub use calls::{HelperCalls, Need, Reaction};
 pub use visit::{Inside, VisitCause, VisitOutcome, Visitor, run, visit};
 
-/// What its thread is called, for people who look at the process.
+/// The name of the helper thread, for people who inspect the process.
 pub const THREAD_NAME: &str = "combray-helper";
 
 /// The core on which the helper works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Core {
-    /// One that the program does not need.
+    /// A core that the program does not need.
     Own,
-    /// That of the program, or of other processes: it does there only what others may wait for.
+    /// The core of the program, or of other processes: there the helper does only work that other
+    /// processes may wait for.
     Shared,
 }
 
-/// If the program does not come and go for so long, it is away.
+/// The program counts as absent if it neither enters nor leaves the library for this long.
 const LOOK: Duration = Duration::from_micros(20);
 
-/// How long the helper pauses after it saw the program busy in the library: at first, and at last;
-/// while the program stays in one call, which then looks after everything, at last longer.
+/// The first and the longest pause of the helper after it saw the program busy in the library. The
+/// longest pause is longer while the program stays in one call, as that call makes all progress.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
 const PAUSE_MAX: Duration = Duration::from_millis(10);
 const PAUSE_MAX_IN_CALL: Duration = Duration::from_millis(50);
 
-/// All that is so much longer on a shared core.
+/// On a shared core each pause is this many times longer.
 const SHARED_FACTOR: u32 = 4;
 
-/// So long it lets things gather that nobody waits for the answer of.
+/// The time that the helper lets pass so that more messages may arrive, where none of them needs an
+/// answer.
 const GATHERING: Duration = Duration::from_micros(100);
 
-/// Calls that are ignored after many that were in vain.
+/// The most calls that are ignored in a row after many calls in vain.
 const IGNORED_MAX: u32 = 63;
 
-/// What the helper does next.
+/// What the helper must do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Sleeps for so long, or until it is called.
+    /// Sleep for this long, or until the program calls.
     Pause(Duration),
-    /// Lets so much time pass.
+    /// Let this much time pass.
     Wait(Duration),
-    /// Goes in, unless the program is inside, and makes progress.
+    /// Enter, unless the program is inside, and make progress.
     Visit {
-        /// Why.
+        /// The reason for the visit.
         cause: VisitCause,
     },
-    /// Sleeps until the bell rings, which was armed with this ticket, or until it is called.
+    /// Sleep until the doorbell rings that was armed with this ticket, or until the program calls.
     Listen(u32),
 }
 
-/// What has happened since.
+/// What has happened since the last decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HelperEvent {
-    /// The time is over, or the bell has rung.
+    /// The time is over, or the doorbell has rung.
     Over,
     /// The program called.
     Called,
@@ -83,24 +85,27 @@ pub enum HelperEvent {
     Visited(VisitOutcome),
 }
 
-/// When to look, to visit and to rest.
+/// The state machine that decides when to check, to visit and to rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Helper {
     core: Core,
     stage: HelperStage,
-    /// How long it pauses next, on a core of its own.
+    /// The length of its next pause on a core of its own.
     pause: Duration,
-    /// How many steps the program had made when it was seen busy last.
+    /// The program's count of entries and exits when the helper last saw it busy.
     busy_at: u32,
-    /// How many calls are ignored after the next one in vain, but one, is half of this.
+    /// The number of calls to ignore after the last call in vain; grows to 2n + 1 with each further
+    /// one.
     vain: u32,
-    /// It was called while it listened, which it has not looked into.
+    /// Whether the program called while the helper listened, and the helper has not checked that
+    /// call yet.
     was_called: bool,
-    /// So many calls are to be ignored from now on.
+    /// The number of calls to ignore from now on, if it has changed.
     to_ignore: Option<u32>,
 }
 
-/// What the helper does just now. Visits end when the program has made other steps than `before`.
+/// What the helper does now. Visits end when the program's count of entries and exits differs from
+/// `before`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HelperStage {
     Pausing,
@@ -111,7 +116,7 @@ enum HelperStage {
 }
 
 impl Helper {
-    /// A helper on such a core, and what it does first.
+    /// Creates a helper on such a core; returns it and its first action.
     pub fn new(core: Core) -> (Self, Next) {
         let (stage, pause) = (HelperStage::Pausing, PAUSE_MAX);
         let helper =
@@ -120,8 +125,8 @@ impl Helper {
         (helper, first)
     }
 
-    /// What to do after something happened, when the program has made so many steps: odd while it
-    /// is inside.
+    /// Returns the action that follows an event. `steps` is the program's count of entries and
+    /// exits: odd while it is inside.
     pub fn next(&mut self, event: HelperEvent, steps: u32) -> Next {
         let was_called = event == HelperEvent::Called;
         match (self.stage, event) {
@@ -145,15 +150,16 @@ impl Helper {
         }
     }
 
-    /// So many calls are to be ignored from now on, if that has changed.
+    /// Returns how many calls to ignore from now on, if that has changed.
     pub fn take_ignored(&mut self) -> Option<u32> {
         self.to_ignore.take()
     }
 
     fn look(&mut self, steps: u32, was_called: bool) -> Next {
-        // It may still be in the call that called.
+        // The program may still be inside the call that called the helper.
         let before = if was_called { steps.next_multiple_of(2) } else { steps };
-        // Who called, has left since, and stayed away after its last calls, is believed.
+        // The program called, has left that call, and stayed away after its last calls: assume so
+        // again.
         if was_called && self.vain == 0 && steps == before {
             return self.begin_visits(before);
         }
@@ -164,7 +170,7 @@ impl Helper {
         Next::Wait(LOOK)
     }
 
-    /// The program looks after its messages.
+    /// The program is busy in the library, and makes its own progress.
     fn note_busy(&mut self, steps: u32, was_called: bool) -> Next {
         if was_called {
             self.vain = IGNORED_MAX.min(2 * self.vain + 1);
@@ -178,7 +184,7 @@ impl Helper {
         self.pause()
     }
 
-    /// The program is away.
+    /// The program is absent.
     fn begin_visits(&mut self, before: u32) -> Next {
         self.pause = PAUSE_MAX;
         self.visit(before, VisitCause::Absence)
@@ -211,12 +217,12 @@ impl Helper {
         }
     }
 
-    /// Visits again, if the program has not come.
+    /// Visits again if the program has not entered since `before`.
     fn go_on(&mut self, before: u32, steps: u32, cause: VisitCause) -> Next {
         if steps == before { self.visit(before, cause) } else { self.leave(steps) }
     }
 
-    /// Leaves all to the program; a call that came meanwhile is looked into at once.
+    /// Leaves all progress to the program. A call that came meanwhile is checked at once.
     fn leave(&mut self, steps: u32) -> Next {
         let was_called = mem::take(&mut self.was_called);
         if was_called {

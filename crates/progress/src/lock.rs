@@ -1,36 +1,38 @@
-//! The lock of a process whose threads may all call MPI at once.
+//! The lock of a process whose threads may all call MPI at once (`MPI_THREAD_MULTIPLE`).
 //!
-//! Free, it costs one exchange to take and one to give back. Who finds it taken looks a few times,
-//! as calls are short; then lets others have the core, as the holder may have none; then sleeps,
-//! and is woken alone. Who comes while a sleeper is being woken may be faster: the lock does not
-//! lie idle until that one has a core.
+//! Without contention, taking the lock costs one exchange, and releasing it another. A thread that
+//! finds the lock taken first checks a few times, as calls are short. It then yields the core, as
+//! the holder may have none. It then sleeps; a release wakes one sleeper. A thread that arrives
+//! while a sleeper is being woken may take the lock first, so that the lock is not idle until the
+//! sleeper has a core.
 
 use crate::door::Threads;
 use crate::primitive::{AtomicU32, Ordering};
 
-/// A lock without data. It has no guard: whoever takes it gives it back.
+/// A lock without data and without a guard: the thread that takes it must release it by
+/// [`give`](Self::give).
 #[derive(Default, Debug)]
 pub struct Lock {
     state: AtomicU32,
-    /// How many threads want it and did not get it at once.
+    /// The number of threads that want the lock and did not get it at once.
     wanting: AtomicU32,
 }
 
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
-/// Taken, and others may be asleep.
+/// Taken, and other threads may be asleep.
 const AWAITED: u32 = 2;
 
-/// How often a thread looks whether the lock is free before it lets others have the core, and how
-/// often it does that before it sleeps.
+/// The number of checks whether the lock is free before a thread yields the core; and the number of
+/// yields, with a check after each, before it sleeps.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
 const YIELDS: u32 = if cfg!(loom) { 0 } else { 16 };
 
 impl Lock {
-    /// Takes the lock, if nobody has it.
+    /// Takes the lock if it is free; returns whether it did.
     #[inline(always)]
     pub fn try_take(&self) -> bool {
-        // The look first: a failing exchange takes the line away from the holder.
+        // A plain load first: a failing exchange would take the cache line away from the holder.
         self.state.load(Ordering::Relaxed) == FREE
             && self
                 .state
@@ -38,7 +40,7 @@ impl Lock {
                 .is_ok()
     }
 
-    /// Takes the lock, as soon as it is to be had.
+    /// Takes the lock, and waits until it is free.
     #[inline(always)]
     pub fn take(&self, threads: &impl Threads) {
         if !self.try_take() {
@@ -65,13 +67,14 @@ impl Lock {
                 return;
             }
         }
-        // Whoever was asleep does not know whether others are: it says so, to be safe.
+        // A thread that slept cannot know whether other threads still sleep, so it takes the lock
+        // as AWAITED.
         while self.state.swap(AWAITED, Ordering::Acquire) != FREE {
             threads.sleep(&self.state, AWAITED);
         }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock, and wakes one sleeper if there may be any.
     #[inline(always)]
     pub fn give(&self, threads: &impl Threads) {
         if self.state.swap(FREE, Ordering::Release) == AWAITED {
@@ -79,7 +82,7 @@ impl Lock {
         }
     }
 
-    /// Whether a thread that wants the lock did not get it at once.
+    /// Whether at least one thread wants the lock and did not get it at once.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.wanting.load(Ordering::Relaxed) > 0
@@ -92,7 +95,7 @@ mod tests {
     use std::cell::Cell;
     use std::thread;
 
-    /// Whoever sleeps looks again at once.
+    /// A system in which a sleeper checks again at once.
     struct Here;
 
     impl Threads for Here {
@@ -118,7 +121,7 @@ mod tests {
         count: Cell<u32>,
     }
 
-    // SAFETY: the tests touch the count with the lock only.
+    // SAFETY: the tests access the count only while they hold the lock.
     unsafe impl Sync for Counted {}
 
     #[test]
@@ -157,8 +160,8 @@ mod models {
     use loom::sync::{Arc, Condvar, Mutex};
     use loom::thread;
 
-    /// Sleeping as the system has it: a thread that finds the word as expected sleeps until one is
-    /// woken, and no sooner, so that a wake-up that is lost is a deadlock.
+    /// Sleeps like the system: a thread that finds the word as expected sleeps until a wake-up,
+    /// never shorter. So a lost wake-up is a deadlock, which loom reports.
     #[derive(Default)]
     struct Model {
         beds: Mutex<Beds>,
@@ -212,7 +215,7 @@ mod models {
 
     fn visit(house: &House) {
         house.lock.take(&house.threads);
-        // SAFETY: the checker finds whoever is inside at the same time.
+        // SAFETY: loom reports two threads that are inside at the same time.
         house.inside.with_mut(|inside| unsafe { *inside += 1 });
         house.lock.give(&house.threads);
     }

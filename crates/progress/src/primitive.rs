@@ -1,4 +1,4 @@
-//! Atomic words: the standard library's, or those of the checker of interleavings.
+//! Atomic words: those of the standard library, or those of loom, which checks all interleavings.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};

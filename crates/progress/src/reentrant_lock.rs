@@ -1,4 +1,4 @@
-//! The one lock of a process whose threads may all call MPI at once.
+//! The single lock of a process whose threads may all call MPI at once.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -7,27 +7,27 @@ use crate::lock::Lock;
 use crate::system::System;
 use crate::waiting::WaitingSystem;
 
-/// A lock that its holder may take again, and give up wholly for a while.
+/// A lock that its holder may take again, and may release entirely for a while.
 ///
-/// Callbacks of the program call MPI from inside MPI, hence the first; whoever waits for a message
-/// must let the others work, hence the second.
+/// It is reentrant because callbacks of the program call MPI from inside MPI. It can be released
+/// for a while because a thread that waits for a message must let the other threads work.
 #[derive(Debug, Default)]
 pub struct ReentrantLock<K = System> {
     kernel: K,
     lock: Lock,
-    /// The holder, by [`WaitingSystem::thread_number`]; 0: nobody. Written by the holder only, so
-    /// that a thread that reads its own number here holds the lock.
+    /// The holder's number ([`WaitingSystem::thread_number`]); 0 if the lock is free. Only the
+    /// holder writes it, so a thread that reads its own number here holds the lock.
     holder: AtomicU64,
-    /// How often the holder has taken it. Touched by the holder only.
+    /// How many times the holder has taken the lock. Only the holder accesses it.
     depth: AtomicU32,
-    /// How often threads have come, and how many are here: those that gave it up for a while too.
-    /// Written by the holder only.
+    /// The number of outermost entries of threads so far; and the number of threads inside now,
+    /// those included that have released the lock for a while. Only the holder writes them.
     arrivals: AtomicU32,
     present: AtomicU32,
 }
 
 impl<K: WaitingSystem> ReentrantLock<K> {
-    /// Takes the lock; every call needs one of [`unlock`](Self::unlock).
+    /// Takes the lock; each call must be paired with one of [`unlock`](Self::unlock).
     #[inline]
     pub fn lock(&self) {
         let own = self.kernel.thread_number();
@@ -40,8 +40,8 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         add(&self.depth, 1);
     }
 
-    /// Takes the lock if nobody has it, without having come; [`give_back`](Self::give_back) must
-    /// follow.
+    /// Takes the lock if it is free, without counting as an arrival; returns whether it did. Then
+    /// [`give_back`](Self::give_back) must follow.
     pub fn try_lock(&self) -> bool {
         let taken = self.lock.try_take();
         if taken {
@@ -50,12 +50,12 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         taken
     }
 
-    /// Gives back what [`try_lock`](Self::try_lock) took.
+    /// Releases the lock that [`try_lock`](Self::try_lock) took.
     pub fn give_back(&self) {
         self.release();
     }
 
-    /// Gives one taking back.
+    /// Undoes one call of [`lock`](Self::lock); the last one releases the lock.
     #[inline]
     pub fn unlock(&self) {
         if add(&self.depth, u32::MAX) == 0 {
@@ -64,30 +64,32 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         }
     }
 
-    /// How many steps threads have made, in and out: odd while one is inside, or waits there.
+    /// Returns a counter of entries and exits as [`Door::steps`](crate::door::Door::steps) does:
+    /// odd while any thread is inside, also if it waits there.
     pub fn steps(&self) -> u32 {
         let present = self.present();
         self.arrivals().wrapping_mul(2) | u32::from(present > 0)
     }
 
-    /// How often threads have come.
+    /// Returns how many times threads have entered.
     pub fn arrivals(&self) -> u32 {
         self.arrivals.load(Ordering::Relaxed)
     }
 
-    /// How many threads have come and not gone, those included that gave the lock up for a while.
+    /// Returns the number of threads that have entered and not left, those included that have
+    /// released the lock for a while.
     #[inline]
     pub fn present(&self) -> u32 {
         self.present.load(Ordering::Relaxed)
     }
 
-    /// Whether a thread wants the lock and did not get it at once.
+    /// Whether at least one thread wants the lock and did not get it at once.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.lock.is_wanted()
     }
 
-    /// Runs `pause` without the lock, if this thread holds it.
+    /// Runs `pause` without the lock, if this thread holds it, and takes the lock again.
     pub fn without(&self, mut pause: impl FnMut()) {
         self.share(|| {
             pause();
@@ -95,15 +97,16 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         });
     }
 
-    /// Gives the lock up, if this thread holds it, and passes time by `pause`: once, and again as
-    /// long as that agrees and others have the lock.
+    /// Releases the lock, if this thread holds it, and calls `pause` to let time pass: once, and
+    /// again as long as `pause` returns true and another thread has the lock. Then takes the lock
+    /// again.
     pub fn share(&self, mut pause: impl FnMut() -> bool) {
         let own = self.kernel.thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
             pause();
             return;
         }
-        // The next holder begins at zero.
+        // The next holder must find a depth of zero.
         let depth = self.depth.swap(0, Ordering::Relaxed);
         self.release();
         loop {
@@ -120,7 +123,8 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         self.depth.store(depth, Ordering::Relaxed);
     }
 
-    /// Runs `pause` without the lock, if this thread holds it, which counts as gone meanwhile.
+    /// Runs `pause` without the lock, if this thread holds it. Meanwhile the thread does not count
+    /// as present.
     pub fn leave(&self, pause: impl FnOnce()) {
         let own = self.kernel.thread_number();
         if self.holder.load(Ordering::Relaxed) != own {
@@ -144,7 +148,7 @@ impl<K: WaitingSystem> ReentrantLock<K> {
     }
 }
 
-/// Adds to what only the holder of the lock writes; the sum.
+/// Adds to a counter that only the holder of the lock writes; returns the sum.
 #[inline]
 fn add(counter: &AtomicU32, number: u32) -> u32 {
     let sum = counter.load(Ordering::Relaxed).wrapping_add(number);

@@ -1,4 +1,4 @@
-//! The system calls of the door, the locks and the waits.
+//! The system calls that doors, locks and waits need.
 
 use std::cell::Cell;
 use std::hint;
@@ -13,15 +13,16 @@ use threads::words;
 use crate::door::Threads;
 use crate::waiting::WaitingSystem;
 
-/// The operating system, for the threads of this process. Those of the crate `threads` let others
-/// run on their kernel threads where the system would let these sleep.
+/// The operating system, for the threads of this process. Threads of the crate `threads` are not
+/// put to sleep by the system: they let other threads run on their kernel threads.
 #[derive(Debug, Default)]
 pub struct System;
 
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 impl System {
-    /// Prepares for helpers; whether the system lets them in. To be called before the first comes.
+    /// Prepares the process for helpers; returns whether the system supports them. Must be called
+    /// before the first helper starts.
     pub fn opens_to_guests() -> bool {
         membarrier::register_threads().is_ok()
     }
@@ -42,13 +43,13 @@ impl Threads for System {
 
     fn wake(&self, word: &AtomicU32) {
         words::wake_on(word, usize::MAX);
-        // The word is valid; waking can only fail for a word that is not.
+        // A futex wake fails only for an invalid address; this one is valid.
         let _ = futex::wake(word, i32::MAX);
     }
 
     fn wake_one(&self, word: &AtomicU32) {
         if words::wake_on(word, 1) == 0 {
-            // As above.
+            // A futex wake fails only for an invalid address; this one is valid.
             let _ = futex::wake(word, 1);
         }
     }

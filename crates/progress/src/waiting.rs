@@ -1,15 +1,19 @@
-//! Waiting: spin, then yield, then sleep.
+//! Waiting: a thread first spins, then yields, then sleeps.
 //!
 //! A yield costs about 0.2 µs, sleeping and being woken 24 to 43 µs (measured on virtual machines
-//! of two cores). So whoever has a core of its own spins for a while; where processes outnumber
-//! cores it looks for a few microseconds as long as that is seldom in vain ([`Patience`]), and else
-//! yields from the first, as the message it waits for may be written by who gets the core; where
-//! only threads of its own do, it looks a few times in between, as the peer may be at work on
-//! another core; and whoever has waited long sleeps, and burns nothing.
+//! of two cores). How long a thread spins depends on the other users of its core ([`CoreSharing`]):
 //!
-//! All of it sees the system as a [`WaitingSystem`], and who waits as a [`Waiter`], so that it also
-//! runs in simulated time, where processes lose their cores and wake-ups come late (the crate
-//! `sim`).
+//! - A thread with a core of its own spins for a while.
+//! - Where processes outnumber cores, a thread spins for a few microseconds as long as such spins
+//!   succeed often enough ([`Patience`]). Otherwise it yields at once, as the process that gets the
+//!   core may be the one that sends the message.
+//! - Where only threads of its own process outnumber its cores, a thread spins briefly between
+//!   yields, as the peer may be at work on another core.
+//! - A thread that has waited long sleeps, and uses no processor time.
+//!
+//! All of this code uses the system through [`WaitingSystem`] and the waiting process through
+//! [`Waiter`], so it also runs in simulated time, in which processes lose their cores and wake-ups
+//! come late (the crate `sim`).
 
 mod asking;
 mod patience;
@@ -26,24 +30,25 @@ pub use patience::Patience;
 pub use room::{LongWait, WaitNote, Waiter, WaitingThreads, WakeUp, wait};
 pub use sleeping::wake_others;
 
-/// What waiting needs of the system besides what doors and locks do.
+/// The operations of the system that waits need, besides those of doors and locks.
 pub trait WaitingSystem: Threads + Default {
-    /// Lets the time of one look pass.
+    /// Lets the time of one poll pass.
     fn spin(&self);
 
-    /// Sleeps while the word is `expected`, or shorter, and for `limit` at most.
+    /// Sleeps while the word is `expected`, and for `limit` at most; may return early.
     fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration);
 
-    /// Sleeps for so long.
+    /// Sleeps for `duration`.
     fn pause(&self, duration: Duration);
 
-    /// Whether the calling thread shares its kernel thread with others, which run while it waits
-    /// and cannot while it looks.
+    /// Whether the calling thread shares its kernel thread with other threads, which run while it
+    /// waits but cannot run while it spins.
     fn shares_kernel_thread(&self) -> bool {
         false
     }
 
-    /// How many kernel threads those share with whom the calling thread shares one, if it does.
+    /// Returns the number of kernel threads on which the caller may run, if it shares its kernel
+    /// thread; otherwise none.
     fn workers(&self) -> Option<u32> {
         None
     }
@@ -53,83 +58,83 @@ pub trait WaitingSystem: Threads + Default {
         false
     }
 
-    /// A number for the calling thread, never 0.
+    /// Returns a number that identifies the calling thread, never 0.
     fn thread_number(&self) -> u64;
 }
 
-/// Spinning at most this long with a core of one's own.
+/// The longest time that a thread with a core of its own spins.
 const SPIN_MAX: Duration = Duration::from_micros(200);
 
-/// Sleeping begins after waiting this long.
+/// A wait of this length begins to sleep.
 const AWAKE_MAX: Duration = Duration::from_millis(2);
 
-/// Of a process that wants the processor for its program: sleeping begins after waiting this long,
-/// about as long as being woken takes.
+/// A wait of this length begins to sleep if the process wants to spare the processor for its
+/// program. It is about the time that a wake-up takes.
 const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
 
-/// Where threads of one process outnumber its cores, one looks for so long before it yields: longer
-/// than a change from thread to thread lasts, so that two that are at work on both sides go on
-/// together.
+/// Where threads of one process outnumber its cores, a wait spins for this time before each yield.
+/// It is longer than a switch between threads, so that a thread does not yield while its peer
+/// answers from another core.
 const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 
-/// Where processes outnumber cores, a wait looks for so long, and up to twice that, before it gives
-/// the core away, if [`Patience`] says that this is worth it: longer than others take that get the
-/// core of whom it waits for and give it back at once.
+/// Where processes outnumber cores, a wait spins for this time to twice this time before it yields
+/// the core, if [`Patience`] allows it. It is longer than a process needs that gets the peer's core
+/// and yields it at once.
 const SPIN_IN_CROWD: Duration = Duration::from_micros(4);
 
-/// While looking for so short a time, or yielding, the clock is read once in this many rounds, some
-/// of which are system calls.
+/// In a short spin, and while yielding, the clock is read once in this many rounds, as some of
+/// these rounds are system calls.
 const ROUNDS_OF_SHORT_SPIN: u32 = 4;
 
 /// The clock is read once in this many rounds.
 const ROUNDS_PER_LOOK: u32 = 64;
 
-/// The longest sleep: a bound for the damage if a bell were ever missed.
+/// The longest sleep. It bounds the damage if a ring of the doorbell were ever missed.
 pub const SLEEP_MAX: Duration = Duration::from_millis(500);
 
-/// One wait's memory of how long it has lasted.
+/// The state of one wait: how long it has lasted, and what it does between two polls.
 #[derive(Debug)]
 pub struct WaitHistory {
     core_sharing: CoreSharing,
     rounds: u32,
     since: Option<u64>,
-    /// Since when it has looked without yielding, where that is measured.
+    /// Since when it has spun without yielding, where that is measured.
     spinning_since: Option<u64>,
     stage: WaitStage,
-    /// After how long sleeping begins.
+    /// The duration after which it sleeps.
     awake_max: Duration,
-    /// Whether others may be ready on the kernel thread of the one that waits.
+    /// Whether other threads may be ready on the kernel thread of the waiting thread.
     shares_kernel_thread: bool,
-    /// Whether it wants the core for others, and never looks before it yields to processes.
+    /// Whether it spares the core for others: it then never spins before it yields to processes.
     is_sparing: bool,
-    /// Whether it looks for a while before it yields to processes.
+    /// Whether it spins for a while before it yields to processes.
     is_patient: bool,
 }
 
-/// Who else needs the core of whoever waits.
+/// The competitors for the core of a thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CoreSharing {
-    /// There is a core for everybody.
+    /// None: there is a core for each thread.
     Exclusive,
     /// Threads of the same process, which outnumber its cores.
     Threads,
-    /// Processes, which outnumber the cores.
+    /// Other processes: together they outnumber the cores.
     Processes,
 }
 
-/// What to do between two looks.
+/// What a wait does between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitStage {
-    /// Look again at once.
+    /// Poll again at once.
     Spin,
-    /// Let others have the core in between.
+    /// Yield the core before the next poll.
     Yield,
     /// Sleep until something arrives.
     Sleep,
 }
 
 impl WaitHistory {
-    /// A wait that begins now.
+    /// Creates the state of a wait that begins now.
     #[inline]
     pub fn new(core_sharing: CoreSharing) -> Self {
         let stage = Self::first_stage(core_sharing);
@@ -146,7 +151,7 @@ impl WaitHistory {
         }
     }
 
-    /// The same, but where processes outnumber cores it looks for a while if that is worth it.
+    /// Lets this wait spin before it yields to processes, if the spin budget `patience` allows it.
     #[inline]
     pub fn with(self, patience: &Patience) -> Self {
         let is_patient = self.core_sharing == CoreSharing::Processes && patience.is_there();
@@ -154,13 +159,13 @@ impl WaitHistory {
         Self { is_patient, stage, ..self }
     }
 
-    /// The same, but whenever others are ready on the same kernel thread, these run at once.
+    /// Lets this wait yield at once whenever other threads are ready on the shared kernel thread.
     #[inline]
     pub fn on_shared_kernel_thread(self) -> Self {
         Self { shares_kernel_thread: true, ..self }
     }
 
-    /// The same, but it sleeps soon, so that others have the core.
+    /// Lets this wait sleep soon, so that others get the core.
     #[inline]
     pub fn sparing(self) -> Self {
         let stage = Self::first_stage(self.core_sharing);
@@ -168,9 +173,10 @@ impl WaitHistory {
         Self { awake_max, is_sparing: true, is_patient: false, stage, ..self }
     }
 
-    /// Something happened, though not what was waited for: the history begins anew. Where processes
-    /// outnumber cores it is as a wait that begins now: who answers others, for as long as a wait
-    /// lasts, looks for the next question if that pays.
+    /// Restarts this wait, because something happened that was not the awaited event. Where
+    /// processes outnumber cores, a restarted wait spins if the spin budget allows it, like a wait
+    /// that begins now: a process that serves requests of others during one long wait spins for the
+    /// next request if that pays.
     #[inline]
     pub fn renew(&mut self, patience: &Patience) {
         self.since = None;
@@ -190,7 +196,8 @@ impl WaitHistory {
         if core_sharing == CoreSharing::Processes { WaitStage::Yield } else { WaitStage::Spin }
     }
 
-    /// Passes the time of one round, and says whether it is time to sleep, which the caller does.
+    /// Passes the time of one round, and returns the stage of the wait. If that is
+    /// [`WaitStage::Sleep`], the caller must sleep.
     #[inline]
     pub fn pass(&mut self, kernel: &impl WaitingSystem, patience: &Patience) -> WaitStage {
         self.rounds += 1;
@@ -214,7 +221,7 @@ impl WaitHistory {
                     patience.note_yield(kernel);
                 }
                 kernel.pass_core();
-                // Others may have had the core for milliseconds.
+                // Other processes may have had the core for milliseconds.
                 if self.rounds.is_multiple_of(ROUNDS_OF_SHORT_SPIN) {
                     self.look_at_clock(kernel);
                 }
@@ -240,13 +247,13 @@ impl WaitHistory {
         }
     }
 
-    /// How long to look from this time on. It is not always the same: two that give up at the same
-    /// moment may find each other's cores taken again and again.
+    /// Returns how long a spin that begins at this time lasts. The duration varies: two processes
+    /// that gave up at the same moment would find each other's cores taken again and again.
     fn spin_in_crowd_max(since: u64) -> Duration {
         SPIN_IN_CROWD + SPIN_IN_CROWD / 8 * (since / 32 % 8) as u32
     }
 
-    /// Passes the time of a look; the time of the clock, once it has looked for so long.
+    /// Passes the time of one poll. Returns the current time once the spin has lasted for `limit`.
     fn has_spun(&mut self, limit: Duration, kernel: &impl WaitingSystem) -> Option<u64> {
         if self.rounds % ROUNDS_OF_SHORT_SPIN != 1 {
             kernel.spin();
@@ -294,12 +301,12 @@ mod tests {
         assert_eq!(crowded.pass(&System, &patience), WaitStage::Yield);
     }
 
-    /// A clock that goes on with each look at it.
+    /// A clock that advances with each reading.
     #[derive(Debug, Default)]
     struct Clock {
         now: Cell<u64>,
         yields: Cell<u32>,
-        /// How long others have the core when they get it.
+        /// How long other processes keep the core after a yield, in nanoseconds.
         turn: Cell<u64>,
     }
 
@@ -335,7 +342,7 @@ mod tests {
         }
     }
 
-    /// How many rounds a wait that begins now makes before it yields, and for how long.
+    /// Returns how many rounds a new wait makes before it first yields, and how long they last.
     fn rounds_till_yield(clock: &Clock, patience: &Patience) -> (u32, Duration) {
         let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(patience);
         let (yields, began) = (clock.yields.get(), clock.now.get());

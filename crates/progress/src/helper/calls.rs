@@ -1,4 +1,4 @@
-//! What the program says to its helper, and how it wakes it.
+//! The calls by which the program wakes its helper.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -6,48 +6,49 @@ use std::time::Duration;
 use super::Core;
 use crate::waiting::WaitingSystem;
 
-/// What the program and its helper share besides the door.
+/// The state that the program and its helper share, besides the door.
 #[derive(Debug)]
 pub struct HelperCalls {
-    /// How the helper rests, and what it sleeps on while it pauses: whether, and how, a call wakes
-    /// it.
+    /// The word on which the helper sleeps while it pauses: how the helper rests, and so whether
+    /// and how a call wakes it.
     rest: AtomicU32,
-    /// So many calls are ignored, unless the program stays away after one.
+    /// The number of calls to ignore, unless the program stays away after one of them.
     ignored: AtomicU32,
-    /// How often it had stayed away when it called last.
+    /// The program's count of long absences at its last call.
     absences: AtomicU32,
-    /// The helper works on a core of its own.
+    /// Whether the helper works on a core of its own.
     has_core: AtomicBool,
-    /// The helper shall end.
+    /// Whether the helper must end.
     ends: AtomicBool,
 }
 
-/// Who needs what the helper is called for.
+/// The process that needs the progress for which the helper is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Others may wait for it.
+    /// Other processes may wait for it.
     OfOthers,
-    /// The program alone, which has it in any case when it waits: worth a core that is free.
+    /// The program alone needs it, and makes it itself when it waits. It is worth waking a helper
+    /// that has a free core.
     OfProgram,
 }
 
-/// What a program that calls does.
+/// What a program that calls its helper must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaction {
-    /// Nothing: the helper looks by itself.
+    /// Nothing: the helper checks by itself, or is not needed.
     Nothing,
-    /// [`HelperCalls::wake`].
+    /// Wake the helper by [`HelperCalls::wake`].
     Wake,
-    /// It leaves itself a note at the door, to see whether it is away for long.
+    /// Leave a note at the door, to measure whether it then stays away for long.
     LeaveNote,
 }
 
-/// The helper is at work, or looks soon by itself.
+/// The helper is at work, or checks soon by itself.
 const ATTENTIVE: u32 = 0;
-/// The helper sleeps until its next look, or a call.
+/// The helper sleeps until its next check, or until a call.
 const PAUSING: u32 = 1;
-/// The helper sleeps until something arrives, or a call: the program may have come and gone
-/// meanwhile.
+/// The helper sleeps until something arrives, or until a call. The program may have entered and
+/// left meanwhile.
 const LISTENING: u32 = 2;
 
 impl Default for HelperCalls {
@@ -57,7 +58,7 @@ impl Default for HelperCalls {
 }
 
 impl HelperCalls {
-    /// Before there is a helper.
+    /// Creates the state before there is a helper.
     pub const fn new() -> Self {
         Self {
             rest: AtomicU32::new(ATTENTIVE),
@@ -68,29 +69,29 @@ impl HelperCalls {
         }
     }
 
-    /// A helper on such a core begins.
+    /// Records that a helper on such a core begins.
     pub(super) fn begin(&self, core: Core) {
         self.has_core.store(core == Core::Own, Ordering::Relaxed);
     }
 
-    /// There may be a helper, until [`end`](Self::end) is called.
+    /// Allows a helper to run, until [`end`](Self::end) is called.
     pub fn allow(&self) {
         self.ends.store(false, Ordering::Relaxed);
     }
 
-    /// The helper shall end; `ring` rings the bell that it may listen to.
+    /// Ends the helper; `ring` rings the doorbell on which it may sleep.
     pub fn end(&self, kernel: &impl WaitingSystem, ring: impl FnOnce()) {
         self.ends.store(true, Ordering::SeqCst);
         self.wake(kernel, ring);
     }
 
-    /// Whether the helper shall end.
+    /// Whether the helper must end.
     pub fn has_ended(&self) -> bool {
         self.ends.load(Ordering::SeqCst)
     }
 
-    /// The program has begun something large, and perhaps goes away now; so often it was away for
-    /// long after it had left a note.
+    /// Returns what the program must do after it has begun something large and may leave the
+    /// library for long. `absences` is its count of long absences after notes.
     pub fn call(&self, need: Need, absences: u32) -> Reaction {
         let is_spared = need == Need::OfProgram && !self.has_core.load(Ordering::Relaxed);
         if is_spared || self.rest.load(Ordering::Relaxed) == ATTENTIVE {
@@ -108,7 +109,7 @@ impl HelperCalls {
         }
     }
 
-    /// Wakes the helper; `ring` rings the bell that it may listen to.
+    /// Wakes the helper; `ring` rings the doorbell on which it may sleep.
     pub fn wake(&self, kernel: &impl WaitingSystem, ring: impl FnOnce()) {
         match self.rest.swap(ATTENTIVE, Ordering::SeqCst) {
             PAUSING => kernel.wake_one(&self.rest),
@@ -121,17 +122,17 @@ impl HelperCalls {
         self.ignored.store(calls, Ordering::Relaxed);
     }
 
-    /// Sleeps for so long at most; whether the program called.
+    /// Sleeps for `longest` at most; returns whether the program called.
     pub(super) fn pause(&self, kernel: &impl WaitingSystem, longest: Duration) -> bool {
         self.rest(PAUSING, || kernel.sleep_at_most(&self.rest, PAUSING, longest))
     }
 
-    /// Sleeps until the bell rings; whether the program called.
+    /// Sleeps by `sleep`, which waits for the doorbell; returns whether the program called.
     pub(super) fn listen(&self, sleep: impl FnOnce()) -> bool {
         self.rest(LISTENING, sleep)
     }
 
-    /// Sleeps in a way that a call knows how to end.
+    /// Sleeps in state `how`, so that a call can end the sleep; returns whether the program called.
     fn rest(&self, how: u32, sleep: impl FnOnce()) -> bool {
         self.rest.store(how, Ordering::SeqCst);
         if !self.has_ended() {

@@ -1,5 +1,5 @@
-//! The whole matrix of stages and events, compared with the reviewed one in `matrix.txt`, and what
-//! follows from it in the long run.
+//! Compares the whole matrix of stages and events with the reviewed one in `matrix.txt`, and tests
+//! what follows from the matrix over many events.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::*;
 use crate::system::System;
 use crate::waiting::WaitingSystem;
 
-/// How many steps the program has made, seen from a stage: as many as then, then inside, and then
+/// The program's count of entries and exits, relative to a stage: unchanged, then inside, then
 /// outside again.
 const STAYED: u32 = 10;
 const CAME: u32 = 11;
@@ -82,7 +82,7 @@ fn every_event_leads_where_the_reviewed_matrix_says() {
     assert!(matrix == reviewed, "the matrix is now\n{matrix}");
 }
 
-/// The pauses of a helper whose program has made so many steps each time that it looks.
+/// Returns the pauses of a helper, in microseconds. `steps` is the program's count at each check.
 fn pauses(core: Core, steps: impl Iterator<Item = u32>) -> Vec<u128> {
     let (mut helper, first) = Helper::new(core);
     let mut all = Vec::new();
@@ -129,7 +129,7 @@ fn calls_in_vain_are_ignored_until_one_was_not() {
     let (mut helper, _) = Helper::new(Core::Own);
     let mut steps = 1;
     for ignored in [1, 3, 7, 15, 31, 63, 63] {
-        // The program called, and is still in that call, which waits.
+        // The program called, and still waits inside that call.
         assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(LOOK));
         assert!(matches!(helper.next(HelperEvent::Over, steps), Next::Pause(_)));
         assert_eq!(helper.take_ignored(), Some(ignored));
@@ -225,7 +225,8 @@ fn a_helper_that_listens_is_rung_once_by_whoever_calls_or_ends_it() {
     assert!(!calls.listen(|| panic!("it is about to end")));
 }
 
-/// A system in which sleeping takes no time: the program calls meanwhile, if it is given.
+/// A system in which sleeping takes no time. If `calls` is given, the program calls during each
+/// sleep.
 #[derive(Default)]
 struct Kernel<'a> {
     calls: Option<&'a HelperCalls>,
@@ -274,7 +275,7 @@ fn a_helper_that_pauses_is_woken_by_a_call() {
     assert_eq!((called.sleeps.get(), called.woken.get()), (1, 1));
 }
 
-/// A process that is away; the helper is ended at its third visit.
+/// A process whose program is absent; the helper is ended at its third visit.
 struct Away<'a> {
     calls: &'a HelperCalls,
     kernel: &'a Kernel<'a>,
@@ -312,12 +313,12 @@ fn a_helper_visits_until_it_is_ended_and_leaves_then() {
     assert_eq!((process.visits, process.leaves), (3, 2), "it left to pause, and at the end");
 }
 
-/// What a process has to do inside.
+/// The work that a process has to do inside.
 #[derive(Default)]
 struct Work {
-    /// How many rounds of progress find something to do.
+    /// The number of rounds of progress that find something to do.
     rounds: Cell<u32>,
-    /// How many were made.
+    /// The number of rounds made.
     made: Cell<u32>,
     answers: bool,
     is_idle: bool,

@@ -1,77 +1,77 @@
-//! The helper at work.
+//! The helper thread's loop, and its visits.
 
 use driver::Doorbell;
 
 use super::{Core, Helper, HelperCalls, HelperEvent, Next};
 use crate::waiting::WaitingSystem;
 
-/// What a visit left.
+/// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisitOutcome {
-    /// There was none: the program is inside.
+    /// The helper could not enter: the program is inside.
     Shut,
-    /// Nothing of the program's is underway.
+    /// Nothing of the program is underway.
     NothingUnderway,
-    /// Others have to do something first, who ring the bell; it was armed with this ticket.
+    /// Other processes must act first, and will ring the doorbell. It was armed with this ticket.
     WaitsForOthers(u32),
-    /// Nothing came that needs an answer, and more may come together; or it waits for something of
-    /// which nobody tells.
+    /// Nothing arrived that needs an answer, so more may arrive before the next visit; or something
+    /// is pending for which no doorbell rings.
     NothingToAnswer,
-    /// There is more to do, or the program comes.
+    /// There is more to do, or the program waits to enter.
     Unfinished,
 }
 
-/// Why a visit is made.
+/// The reason for a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VisitCause {
-    /// The bell rang: if that needed no answer, the next visit is left for a while.
+    /// The doorbell rang. If nothing needed an answer, the next visit follows after a while.
     Ring,
-    /// The program is away.
+    /// The program is absent.
     Absence,
 }
 
-/// A process as its helper sees it from outside.
+/// A process as its helper sees it from outside the library.
 pub trait Visitor {
-    /// How many steps the program has made over the threshold, in and out.
+    /// Returns the program's count of entries and exits.
     fn steps(&self) -> u32;
 
-    /// Goes in, or on where it rested at the door, makes progress by [`visit`](fn@visit), and rests
-    /// at the door where others have to do something first.
+    /// Enters, or continues if the helper rested at the door, and makes progress by
+    /// [`visit`](fn@visit). Where other processes must act first, rests at the door afterwards.
     fn visit(&mut self, cause: VisitCause) -> VisitOutcome;
 
-    /// Does not rest at the door any more.
+    /// Gives up resting at the door.
     fn leave(&mut self);
 
-    /// Sleeps until the bell rings that was armed with this ticket, or for the longest time.
+    /// Sleeps until the doorbell rings that was armed with this ticket, or until a timeout.
     fn listen(&self, ticket: u32);
 
-    /// It has slept or worked, and may do what else there is for a helper.
+    /// Does the helper's other duties, if any. Called after each sleep and each visit.
     fn look_around(&mut self) {}
 }
 
-/// A process as its helper sees it from inside.
+/// A process as its helper sees it from inside the library.
 pub trait Inside {
-    /// Whether nobody needs anything from this process but calls of its program: neither others
-    /// nor, if the helper has a core of its own, the program.
+    /// Whether nothing needs progress before the program's next call: neither other processes nor,
+    /// if the helper has a core of its own, the program.
     fn has_nothing_underway(&self, core: Core) -> bool;
 
-    /// Makes one round of progress; whether there was anything to do.
+    /// Makes one round of progress; returns whether there was anything to do.
     fn progress(&self) -> bool;
 
-    /// Counts what was submitted to outboxes, answers to others included.
+    /// Returns the count of items submitted to outboxes, answers to other processes included.
     fn submitted(&self) -> u64;
 
-    /// Whether something waits of which no bell tells.
+    /// Whether something is pending for which no doorbell rings.
     fn must_look_again(&self) -> bool;
 
-    /// Whether the program waits outside.
+    /// Whether the program waits for the helper to leave.
     fn is_awaited(&self) -> bool;
 }
 
-/// So many rounds of progress the helper makes before it sees whether the program wants to go on.
+/// The helper makes this many rounds of progress before it checks whether the program has entered.
 pub(super) const ROUNDS: u32 = 64;
 
-/// The helper's life on such a core, until [`HelperCalls::end`].
+/// Runs the helper on such a core until [`HelperCalls::end`].
 pub fn run(
     visitor: &mut impl Visitor,
     calls: &HelperCalls,
@@ -103,7 +103,7 @@ pub fn run(
     visitor.leave();
 }
 
-/// Makes progress as long as there is something to do and the program does not come.
+/// Makes progress as long as there is something to do and the program does not wait to enter.
 pub fn visit(
     process: &impl Inside,
     bell: &dyn Doorbell,
@@ -114,7 +114,7 @@ pub fn visit(
         return VisitOutcome::NothingUnderway;
     }
     let before = process.submitted();
-    // What arrives after the last look rings.
+    // Armed first: what arrives after the last poll then rings.
     let ticket = bell.arm();
     for _ in 0..ROUNDS {
         if !process.progress() {

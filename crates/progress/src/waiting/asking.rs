@@ -1,31 +1,36 @@
-//! A program that asks again and again whether something is there, and does nothing else between.
+//! Programs that poll in a loop (for example by `MPI_Test`) and do nothing else in between.
 //!
-//! Where processes outnumber cores it keeps the core from those that it waits for, unless it gives
-//! it away as a wait does. One that computes between two questions needs the core, and keeps it.
+//! Where processes outnumber cores, such a program would keep the core from the processes that it
+//! waits for, so it must yield as a wait does. A program that computes between two polls needs the
+//! core and keeps it.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use super::WaitHistory;
 
-/// The last of a program's calls that asked in vain. Its threads use it one at a time.
+/// The program's last call that polled without result. One thread at a time may use it.
 #[derive(Debug, Default)]
 pub struct Asking {
-    /// How many calls the program had made, and when it was.
+    /// The program's count of calls at that call, and its time in nanoseconds.
     calls: Cell<u32>,
     asked: Cell<u64>,
-    /// How those in a row have waited.
+    /// The state of the wait that the polls in a row form.
     wait_history: RefCell<Option<WaitHistory>>,
 }
 
-/// From one question to the next less than this passes where a program does nothing else: a look
-/// at a network may be part of it.
+/// The longest time between two polls of a program that does nothing else. It leaves room for one
+/// poll of a network.
 const BETWEEN_MAX: Duration = Duration::from_micros(2);
 
 impl Asking {
-    /// A call, by which the program has made so many, has asked in vain, now. If the one before did
-    /// as well, and little time has passed since, they are a wait, which is to go on for a round
-    /// and be given back; otherwise it may be that one begins.
+    /// Records a call that polled without result at `now`; `calls` counts the program's calls
+    /// including it.
+    ///
+    /// If the program's previous call did so too, and little time has passed since, the two belong
+    /// to one wait. Its state is returned: the caller must pass one round and then call
+    /// [`give_back`](Self::give_back). Otherwise a new wait may begin here: its state is stored,
+    /// and the result is none.
     pub fn ask(
         &self,
         calls: u32,
@@ -42,7 +47,7 @@ impl Asking {
         None
     }
 
-    /// A wait that goes on, after a round that ended now.
+    /// Stores the state of a wait that continues, after a round that ended at `now`.
     pub fn give_back(&self, wait_history: WaitHistory, now: u64) {
         self.wait_history.replace(Some(wait_history));
         self.asked.set(now);
@@ -63,7 +68,7 @@ mod tests {
         let asking = Asking::default();
         assert!(asking.ask(1, 1_000, begin).is_none());
         let wait_history = asking.ask(2, 1_200, begin).expect("it goes on");
-        // Others may have had the core meanwhile.
+        // Other processes may have had the core meanwhile.
         asking.give_back(wait_history, 3_000_000);
         assert!(asking.ask(3, 3_000_100, begin).is_some());
     }
@@ -72,7 +77,7 @@ mod tests {
     fn a_program_that_does_something_between_two_questions_does_not_wait() {
         let asking = Asking::default();
         assert!(asking.ask(1, 1_000, begin).is_none());
-        // It made other calls, of which one may have found what it waited for.
+        // It made other calls, one of which may have found the awaited result.
         assert!(asking.ask(4, 1_200, begin).is_none());
         // It computed.
         assert!(asking.ask(5, 9_000, begin).is_none());

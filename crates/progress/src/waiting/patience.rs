@@ -1,40 +1,43 @@
-//! Whether to look for a while before giving the core away, where processes outnumber cores.
+//! The spin budget: whether a wait spins for a while before it yields, where processes outnumber
+//! cores.
 //!
-//! Two that exchange messages while both have a core go on together, each answering before the
-//! other has given up, as long as the system lets them: that costs less than a change to another
-//! process with each message. Where who is waited for has no core, each look is in vain. So a
-//! process looks as long as what it looked in vain is a small part of its time; where it is not it
-//! yields at once, and tries again seldom.
+//! Two processes that exchange messages while both have a core continue without yielding, each
+//! answering before the spin of the other ends, as long as the system leaves them on their cores.
+//! That costs less than a context switch per message. If the awaited process has no core, each spin
+//! is wasted. So a process spins as long as wasted spins are a small part of its time. Beyond that
+//! part its waits yield at once, and it tries to spin again rarely.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::WaitingSystem;
 
-/// What the waits of a process have taught it. Its threads may use it all at once: what they lose
-/// of each other's notes does not matter.
+/// The spin budget of a process, learned from its waits. Its threads may use it concurrently
+/// without a lock: lost updates are harmless.
 #[derive(Debug)]
 pub struct Patience {
     is_there: AtomicBool,
-    /// For how many nanoseconds it has looked in vain, less the allowed part of the time since.
+    /// The wasted spin time in nanoseconds, less the allowed part of the time since.
     lost: AtomicU64,
-    /// When that was reckoned up.
+    /// The time of the last update of `lost`, in nanoseconds.
     reckoned: AtomicU64,
-    /// How many waits have yielded at once since patience was lost or last tried.
+    /// The number of waits that have yielded at once since the budget ran out or was last tried
+    /// again.
     yields: AtomicU32,
-    /// After how many of them it is tried again.
+    /// The number of such waits after which spinning is tried again.
     yields_till_trial: AtomicU32,
 }
 
-/// One part in so many of a process's time may be looking in vain.
+/// One part in this many of a process's time may be wasted spins.
 const ALLOWED_PART: u64 = 50;
 
-/// Patience is lost with so much more than that: some waits in vain in a row, as after the system
-/// has given cores to processes of which none waits for the other.
+/// The budget runs out when wasted spins exceed their allowed part by this much. That is several
+/// waits in a row, such as follow when the system gives the cores to processes that do not wait for
+/// each other.
 const LOSS_MAX: Duration = Duration::from_micros(32);
 
-/// After so many waits that yielded at once patience is tried again; each trial in vain doubles
-/// that, from the first to the last.
+/// After the first number of waits that yielded at once, spinning is tried again. Each trial that
+/// fails doubles the number, up to the second one.
 const YIELDS_TILL_TRIAL: (u32, u32) = (128, 4096);
 
 impl Default for Patience {
@@ -50,13 +53,13 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// Whether a wait that begins now looks for a while.
+    /// Whether a wait that begins now spins for a while.
     #[inline]
     pub(super) fn is_there(&self) -> bool {
         self.is_there.load(Ordering::Relaxed)
     }
 
-    /// A wait has looked in vain for so long, until now.
+    /// Records a wasted spin that lasted for `spun` and ended at `now`.
     pub(super) fn note_vain_spin(&self, now: u64, spun: Duration) {
         let (since, spun) = (self.reckoned.load(Ordering::Relaxed), spun.as_nanos() as u64);
         let allowed = now.saturating_sub(since) / ALLOWED_PART;
@@ -69,7 +72,7 @@ impl Patience {
         self.is_there.store(lost < LOSS_MAX.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// A wait has yielded at once.
+    /// Records that a wait yielded at once.
     #[inline]
     pub(super) fn note_yield(&self, kernel: &impl WaitingSystem) {
         let yields = self.yields.load(Ordering::Relaxed) + 1;
@@ -97,7 +100,7 @@ mod tests {
 
     const SPUN: Duration = Duration::from_micros(4);
 
-    /// Waits that look in vain, one in each `period`, until patience is lost; how many.
+    /// Records wasted spins, one in each `period`, until the budget runs out; returns their number.
     fn vain_spins(patience: &Patience, mut now: u64, period: Duration) -> usize {
         let mut spins = 0;
         while patience.is_there() && spins < 1000 {
@@ -108,7 +111,7 @@ mod tests {
         spins
     }
 
-    /// Waits that yield at once until patience is tried again; how many.
+    /// Records waits that yield at once until spinning is tried again; returns their number.
     fn yields(patience: &Patience) -> u32 {
         let mut yields = 0;
         while !patience.is_there() {

@@ -1,4 +1,4 @@
-//! The wait itself: looks, pauses, sleep.
+//! The wait itself: a loop of progress, checks, pauses and sleeps.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,29 +13,30 @@ use super::{Asking, Patience, SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 use crate::reentrant_lock::ReentrantLock;
 use crate::system::System;
 
-/// Where the threads of one process wait.
+/// The state that the waiting threads of one process share.
 #[derive(Debug, Default)]
 pub struct WaitingThreads<K = System> {
-    /// What each call holds where threads may call all at once, and waiting gives up.
+    /// The lock that each call holds if all threads may call at once. A wait releases it.
     pub lock: ReentrantLock<K>,
     pub(super) kernel: K,
     pub(super) sleepers: SleepingThreads,
-    /// What waiting beside other processes has taught.
+    /// The spin budget, learned from waits beside other processes.
     pub patience: Patience,
-    /// What was asked last in vain.
+    /// The last poll without result.
     pub asking: Asking,
-    /// How often a wait has lasted so long that it was time to look around.
+    /// The number of checks for failed processes and inquiries that long waits have made so far.
     long_waits: Cell<u32>,
 }
 
 impl<K> WaitingThreads<K> {
-    /// How often a wait has lasted so long that it was time to look around.
+    /// Returns the number of checks for failed processes and inquiries that long waits have made so
+    /// far.
     #[inline]
     pub fn long_waits(&self) -> u32 {
         self.long_waits.get()
     }
 
-    /// Lets all that wait look around as after such a time.
+    /// Makes each waiting thread check and report its wait, as it does after a long wait.
     pub fn count_long_wait(&self) {
         self.long_waits.set(self.long_waits.get().wrapping_add(1));
     }
@@ -43,25 +44,27 @@ impl<K> WaitingThreads<K> {
 
 /// A process whose threads wait.
 pub trait Waiter {
-    /// The system under it.
+    /// The system that its threads run on.
     type VirtualKernel: WaitingSystem;
 
-    /// Where they wait.
+    /// Returns the state that its waiting threads share.
     fn room(&self) -> &WaitingThreads<Self::VirtualKernel>;
 
-    /// Whether its threads may call all at once, so that each call holds the lock of the room.
+    /// Whether all its threads may call at once, so that each call holds the lock of
+    /// [`room`](Self::room).
     fn is_shared(&self) -> bool;
 
-    /// Whether somebody else makes progress while all threads sleep; called when one is about to.
+    /// Whether a helper makes progress while all threads sleep. Called when a thread is about to
+    /// sleep.
     fn is_looked_after(&self) -> bool {
         false
     }
 
-    /// For a wait that begins now.
+    /// Returns the state of a wait that begins now.
     fn wait_history(&self) -> WaitHistory;
 
-    /// Makes one round of progress, and tells threads that sleep of it ([`wake_others`]); whether
-    /// there was anything to do.
+    /// Makes one round of progress, and wakes the sleeping threads that it concerns
+    /// ([`wake_others`]). Returns whether there was anything to do.
     ///
     /// [`wake_others`]: super::wake_others
     fn progress(&self) -> bool;
@@ -69,65 +72,66 @@ pub trait Waiter {
     /// Whether a request is complete.
     fn is_complete(&self, request: RequestId) -> bool;
 
-    /// Whether something waits of which no doorbell tells.
+    /// Whether something is pending for which no doorbell rings.
     fn must_look_again(&self) -> bool;
 
-    /// What rings when something arrives; none if nothing can.
+    /// Returns the doorbell that rings when something arrives; none if nothing can arrive.
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
 
-    /// It has slept for so long.
+    /// Records that a thread has slept for this long.
     fn note_sleep(&self, slept: Duration);
 
-    /// A wait has lasted for so long since it began, or since this was called for it, that a
-    /// process may have failed of which no message tells.
+    /// Handles a wait that has lasted long since it began, or since the last call of this function
+    /// for it: a process may have failed without any message that reports it.
     fn note_long_wait(&self);
 
-    /// What waits here has been looked at since the last long wait was counted, and says so; a
-    /// thread has waited long.
+    /// Reports the wait of the calling thread, which is long. Called after a round of progress that
+    /// followed the last count of a long wait.
     fn answer_inquiries(&self, wait: &LongWait);
 
-    /// A wait begins, as what is waited for was not there: what is noted of it, if anything is.
+    /// Begins to record a wait, whose condition was not met at once; none if waits are not
+    /// recorded.
     fn begin_note(&self, _awaited: Option<RequestId>) -> Option<WaitNote> {
         None
     }
 
-    /// A wait that is noted goes on: called after some rounds, or a sleep.
+    /// Updates the record of a wait that continues: called after some rounds, or a sleep.
     fn go_on_with_note(&self, _note: &mut WaitNote) {}
 
-    /// A wait that is noted is over.
+    /// Ends the record of a wait.
     fn end_note(&self, _note: WaitNote) {}
 
-    /// Whether somebody has asked, since this was called last, what the process does. It is called
-    /// after sleeps, at this time of the kernel's clock.
+    /// Whether an inquiry about what the process does has arrived since the last call of this
+    /// function. Called after sleeps; `_now` is the time of the kernel's clock.
     fn is_asked(&self, _now: u64) -> bool {
         false
     }
 }
 
-/// What is noted of a wait, for who wants to know how long it lasted and why.
+/// The record of a wait, for reports of how long it lasted and why.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitNote {
-    /// The request that it waits for, if that is all.
+    /// The request that it waits for, if a request is all that it waits for.
     pub awaited: Option<RequestId>,
-    /// When it was looked at last, by the kernel's clock.
+    /// The time of the last update, by the kernel's clock.
     pub looked: u64,
-    /// How long it had lasted then.
+    /// The duration of the wait up to that time.
     pub lasted: Duration,
-    /// Rounds since then.
+    /// Rounds since that time.
     rounds: u32,
 }
 
-/// So many rounds of a wait that is noted pass between two looks at what it waits for.
+/// The number of rounds between two updates of the record.
 const ROUNDS_PER_NOTE: u32 = 16;
 
 impl WaitNote {
-    /// A wait for `awaited` that begins now. It is looked at after the first round, which may last
-    /// long where processes outnumber cores.
+    /// Creates the record of a wait for `awaited` that begins now. The first update follows the
+    /// first round, which may last long where processes outnumber cores.
     pub fn new(awaited: Option<RequestId>, now: u64) -> Self {
         Self { awaited, looked: now, lasted: Duration::ZERO, rounds: ROUNDS_PER_NOTE }
     }
 
-    /// Looks at the clock; how long it is since that was done last.
+    /// Updates the record to time `now`; returns the time since the previous update.
     pub fn pass(&mut self, now: u64) -> Duration {
         let passed = Duration::from_nanos(now.saturating_sub(self.looked));
         self.looked = now;
@@ -136,14 +140,14 @@ impl WaitNote {
     }
 }
 
-/// A wait that has come to sleep.
+/// A wait that has lasted until it slept.
 #[derive(Clone, Copy, Debug)]
 pub struct LongWait {
-    /// The request that it waits for, if that is all.
+    /// The request that it waits for, if a request is all that it waits for.
     pub awaited: Option<RequestId>,
-    /// Since when, by the kernel's clock: about when it slept first.
+    /// The start of the wait by the kernel's clock: about the time of its first sleep.
     pub since: u64,
-    /// The thread that waits, by the kernel's number.
+    /// The thread that waits, by [`WaitingSystem::thread_number`].
     pub thread: u64,
 }
 
@@ -152,14 +156,14 @@ pub struct LongWait {
 pub enum WakeUp {
     /// The completion of a request, which is all that it waits for.
     Request(RequestId),
-    /// The doorbell, which rings for whatever it waits for.
+    /// The doorbell, which rings for each event that can end the wait.
     Doorbell,
-    /// Nothing: it looks at memory that others write without ringing, between short sleeps.
+    /// Nothing: between short sleeps it polls memory that others write without ringing.
     Nothing,
 }
 
 impl WakeUp {
-    /// The request, if its completion is all that is waited for.
+    /// Returns the request, if its completion is all that the thread waits for.
     fn request(self) -> Option<RequestId> {
         match self {
             Self::Request(request) => Some(request),
@@ -168,8 +172,8 @@ impl WakeUp {
     }
 }
 
-/// Makes progress until `done`, which is asked after each round: the only way to wait in the
-/// library.
+/// Makes progress until `done` returns true; `done` is called after each round. This is the only
+/// way to wait in the library.
 pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> bool) {
     if done(waiter) {
         return;
@@ -186,7 +190,8 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
         if done(waiter) {
             break;
         }
-        // Now what waits here has been looked at since then, and says so.
+        // The round of progress above has checked the processes since the count changed, so the
+        // report is current.
         if long_waits != room.long_waits.get() {
             long_waits = room.long_waits.get();
             waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
@@ -202,7 +207,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
         } else if shares_kernel_thread {
             sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
         } else if pass(waiter, &mut wait_history, &mut sleep, done) {
-            // What happened to other threads' messages does not make this one wait shorter.
+            // An event for another thread's request does not restart this wait.
             break;
         }
         if let Some(note) = &mut note {
@@ -219,7 +224,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
     sleeping::rise(waiter, &sleep);
 }
 
-/// Lets time pass until there may be something to do; whether what is waited for is done.
+/// Lets time pass until there may be something to do; returns whether `done` returned true.
 #[inline]
 fn pass<W: Waiter>(
     waiter: &W,
@@ -240,7 +245,7 @@ fn pass<W: Waiter>(
     stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)
 }
 
-/// Sleeps until the doorbell rings; whether what is waited for is done already.
+/// Sleeps until the doorbell rings; returns whether `done` returned true before the sleep.
 #[cold]
 pub(super) fn sleep_until_rung<W: Waiter>(
     waiter: &W,
@@ -250,9 +255,8 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     let Some(doorbell) = waiter.doorbell().cloned() else { return false };
     let room = waiter.room();
     let ticket = doorbell.arm();
-    // What arrived before the bell was armed did not ring it, nor did flags that were raised on
-    // boards, which only `done` or an operation underway looks at; and nobody rings when a rail
-    // has room again.
+    // Three things do not ring: what arrived before the bell was armed; flags that were raised on
+    // boards, which only `done` or an active operation checks; and a rail that has room again.
     let active = waiter.progress();
     if done(waiter) {
         return true;
@@ -265,7 +269,7 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     let since = room.kernel.now();
     sleep.note_long(since);
     room.lock.without(|| doorbell.wait(ticket, limit));
-    // Who rang may have raised a flag that only those look at who wait for it.
+    // The process that rang may have raised a flag that only the thread that waits for it checks.
     sleeping::wake_lookers(room);
     let now = room.kernel.now();
     let slept = Duration::from_nanos(now - since);

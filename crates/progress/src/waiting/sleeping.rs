@@ -1,13 +1,13 @@
 //! Threads of one process that wait at the same time.
 //!
-//! While they are awake, whichever has the lock makes progress for all. Those that have waited long
-//! sleep, each on a word of its own, and are woken one by one, by the thread that completes their
-//! requests. When no other thread comes any more, one of them, the **watch**, sleeps on the
-//! doorbell for all.
+//! While they are awake, the thread that has the lock makes progress for all. Threads that have
+//! waited long sleep, each on a word of its own. The thread that completes a sleeper's request
+//! wakes that sleeper. When no other thread enters the library any more, one sleeper, the
+//! **designated waiter** (`watch` in this code), sleeps on the doorbell for all.
 //!
-//! Threads that share kernel threads have a watch of their own, which looks again and again and
-//! lets others run in between; the rest of them sleep at once. It never sleeps on the doorbell, as
-//! its kernel thread would sleep with it.
+//! Threads that share kernel threads have a designated waiter of their own, which polls repeatedly
+//! and lets other threads run in between; the rest of them sleep at once. It never sleeps on the
+//! doorbell, as its kernel thread would sleep with it.
 
 use std::cell::{Cell, RefCell};
 use std::mem;
@@ -21,18 +21,18 @@ use engine::RequestId;
 use super::room::{LongWait, Waiter, WaitingThreads, sleep_until_rung};
 use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
 
-/// The threads that are asleep.
+/// The sleeping threads of a process.
 #[derive(Debug, Default)]
 pub(in crate::waiting) struct SleepingThreads {
     asleep: RefCell<Vec<Sleeper>>,
-    /// What the watch waits for, as long as it is asleep.
+    /// What the designated waiter waits for, as long as it is asleep.
     watch: Cell<Option<Awaited>>,
-    /// Whether there is a watch of threads that share kernel threads.
+    /// Whether threads that share kernel threads have a designated waiter.
     has_shared_watch: Cell<bool>,
 }
 
-/// A request whose completion is all that a thread waits for; without one, the thread itself must
-/// look.
+/// The request whose completion is all that a thread waits for. If there is none, the thread must
+/// wake up and check its condition itself.
 type Awaited = Option<RequestId>;
 
 #[derive(Debug)]
@@ -41,54 +41,55 @@ struct Sleeper {
     word: Arc<AtomicU32>,
 }
 
-/// How a wait has slept so far.
+/// The state of one wait's sleeps.
 #[derive(Debug)]
 pub(super) struct Sleep {
     awaited: Awaited,
-    /// How often threads had come when it last looked.
+    /// The lock's count of arrivals when this wait last read it.
     arrivals: u32,
-    /// It was the watch.
+    /// Whether this wait has been the designated waiter.
     watched: bool,
-    /// It is the watch of threads that share kernel threads.
+    /// Whether this wait is the designated waiter of threads that share kernel threads.
     watches_shared: bool,
-    /// How long it sleeps next while there is something of which no doorbell tells.
+    /// The duration of the next sleep while something is pending for which no doorbell rings.
     nap: Duration,
-    /// When it slept first; 0: it has not.
+    /// The time of its first sleep; 0 if it has not slept.
     since: u64,
-    /// When it looked around last, or began to count the time till then; 0: it has not.
+    /// The time of its last check for failed processes and inquiries, or the time from which the
+    /// interval until the first check counts; 0 if neither has happened.
     looked: u64,
-    /// Rounds in which something happened, though not what is waited for.
+    /// The number of rounds in which something happened that was not the awaited event.
     active_rounds: u32,
-    /// How often it has let others run that were ready, before it slept.
+    /// How many times it has yielded to ready threads before its first sleep.
     turns: u32,
 }
 
 const ASLEEP: u32 = 0;
-/// It has what it waits for, or looks itself.
+/// Its request is complete, or it must check its condition itself.
 const WOKEN: u32 = 1;
-/// It is the watch from now on, also if it no longer has anything to wait for: then it wakes the
-/// next one.
+/// It is the designated waiter from now on, even if it no longer waits for anything: it then wakes
+/// the next one.
 const APPOINTED: u32 = 2;
 
-/// While other threads come and go, they make progress; so often a sleeper sees whether they still
-/// do.
+/// While other threads enter and leave, they make progress. A sleeper checks at this interval
+/// whether they still do.
 const NAP: Duration = Duration::from_millis(1);
 
-/// The clock is read once in so many rounds in which something happened.
+/// The clock is read once in this many rounds in which something happened.
 const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
 
-/// So often a thread that shares its kernel thread lets others run before it sleeps.
+/// How many times a thread that shares its kernel thread yields to other threads before it sleeps.
 const TURNS: u32 = 2;
 
-/// The longest time between two looks at what nobody rings for.
+/// The longest interval between two polls of memory for which no doorbell rings.
 const UNWOKEN_SLEEP: Duration = Duration::from_micros(100);
 
-/// While something waits for room of which no doorbell tells, it looks again after so long; each
-/// time in vain doubles that, up to the last.
+/// While something waits for room of which no doorbell informs this process, the wait polls after
+/// the first duration. Each poll without result doubles it, up to the second one.
 const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
 impl Sleep {
-    /// A wait that begins when threads have come so often.
+    /// Creates the state of a wait that begins when the lock counts `arrivals`.
     pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
         Self {
             awaited,
@@ -103,38 +104,40 @@ impl Sleep {
         }
     }
 
-    /// It sleeps, at this time.
+    /// Records that the wait sleeps, at time `now`.
     pub(super) fn note_long(&mut self, now: u64) {
         if self.since == 0 {
             self.since = now;
         }
     }
 
-    /// This wait of the calling thread, for who asks.
+    /// Returns a description of this wait of the calling thread, for reports such as that of
+    /// `combray ps`.
     pub(super) fn long_wait(&self, kernel: &impl WaitingSystem) -> LongWait {
         let since = if self.since == 0 { kernel.now() } else { self.since };
         LongWait { awaited: self.awaited, since, thread: kernel.thread_number() }
     }
 
-    /// Whether it has slept.
+    /// Whether this wait has slept.
     pub(super) fn has_slept(&self) -> bool {
         self.since != 0
     }
 
-    /// Something happened.
+    /// Records that something happened: sleeps are short again.
     pub(super) fn renew(&mut self) {
         self.nap = LOOKS_AGAIN.0;
         self.active_rounds = self.active_rounds.wrapping_add(1);
     }
 
-    /// Whether so much has happened since this was asked last that time may have passed without a
-    /// sleep.
+    /// Whether so many active rounds have passed since the last time this returned true that the
+    /// clock must be read, although the wait has not slept.
     pub(super) fn has_seen_much(&self) -> bool {
         self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_LOOK)
     }
 
-    /// Whether it has waited long since it looked around last. Whatever ends its sleeps, and
-    /// whatever else happens meanwhile, says nothing of a process that has failed.
+    /// Whether a check for failed processes is due; if so, restarts the interval. The interval does
+    /// not depend on what ends a sleep or happens meanwhile, as none of that reveals a failed
+    /// process.
     fn is_long_since_looked(&mut self, now: u64) -> bool {
         if self.looked == 0 {
             self.looked = if self.since == 0 { now } else { self.since };
@@ -146,22 +149,25 @@ impl Sleep {
         is_long
     }
 
-    /// How long to sleep while there is something of which no doorbell tells.
+    /// Returns how long to sleep while something is pending for which no doorbell rings, and
+    /// doubles the duration for the next time.
     pub(super) fn next_nap(&mut self) -> Duration {
         let longer = LOOKS_AGAIN.1.min(self.nap * 2);
         mem::replace(&mut self.nap, longer)
     }
 
-    /// Whether it was the watch, which makes progress for all.
+    /// Whether this wait is a designated waiter, which makes progress for all threads.
     pub(super) fn is_watch(&self) -> bool {
         self.watched || self.watches_shared
     }
 }
 
-/// Lets other threads run on this kernel thread, until there may be something to do: the watch and
-/// whoever waits for more than a request look again soon, the others when they have what they wait
-/// for. Before that each gives way a few times: what is on its way is often there then, and to
-/// sleep and be woken costs several turns.
+/// Lets other threads run on this kernel thread until there may be something to do.
+///
+/// The designated waiter and each thread that waits for more than a request poll again soon; the
+/// other threads sleep until their requests are complete. Before that each thread yields a few
+/// times: the awaited message has often arrived by then, and sleeping and being woken costs several
+/// yields.
 pub(super) fn let_others_run<W: Waiter>(
     waiter: &W,
     wait_history: &mut WaitHistory,
@@ -186,7 +192,8 @@ pub(super) fn let_others_run<W: Waiter>(
     let mut stage = WaitStage::Yield;
     room.lock.leave(|| stage = wait_history.pass(&room.kernel, &room.patience));
     if stage == WaitStage::Sleep {
-        // Others come in only where this one has left, and know of requests only.
+        // Other threads make progress only if this one has left, and they wake only sleepers whose
+        // requests they complete.
         let may_be = waiter.is_shared() && sleep.awaited.is_some();
         let longest = if may_be && waiter.is_looked_after() { SLEEP_MAX } else { NAP };
         let nap = sleep.nap.max(NAP / 4).min(longest);
@@ -195,8 +202,8 @@ pub(super) fn let_others_run<W: Waiter>(
     }
 }
 
-/// Sleeps until woken, or for so long; sees to it that all that wait look around from time to time,
-/// as [`sleep_until_rung`] does.
+/// Sleeps until woken, and for `nap` at most. If a check is due, wakes all sleepers for it, as
+/// [`sleep_until_rung`] does.
 fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
     let room = waiter.room();
     let since = room.kernel.now();
@@ -210,14 +217,14 @@ fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
     }
 }
 
-/// After a sleep: looks around if the wait has lasted long, or somebody has asked what the process
-/// does; whether all that wait here are to do so.
+/// After a sleep: checks for failed processes if the wait has lasted long, and for inquiries about
+/// what the process does. Returns whether all threads that wait must do the same check.
 pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> bool {
     let is_long = sleep.is_long_since_looked(now);
     if is_long {
         waiter.note_long_wait();
     }
-    // Evaluated first: is_asked also records the question.
+    // Must be evaluated first: is_asked also records the inquiry.
     let is_wanted = waiter.is_asked(now) || is_long;
     if is_wanted {
         waiter.room().count_long_wait();
@@ -225,7 +232,7 @@ pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> 
     is_wanted
 }
 
-/// Looks around if the wait has lasted long, although it never sleeps for long.
+/// Makes the check of [`look_around`] if the wait has lasted long. For waits that never sleep long.
 #[cold]
 pub(super) fn look_around_in_time(waiter: &impl Waiter, sleep: &mut Sleep) {
     let room = waiter.room();
@@ -237,7 +244,7 @@ pub(super) fn look_around_in_time(waiter: &impl Waiter, sleep: &mut Sleep) {
     }
 }
 
-/// Lets time pass until a thread looks again that nothing wakes.
+/// Lets time pass until the next poll, for a thread that nothing wakes.
 pub(super) fn look_again_soon<W: Waiter>(
     waiter: &W,
     wait_history: &mut WaitHistory,
@@ -258,7 +265,8 @@ pub(super) fn look_again_soon<W: Waiter>(
     }
 }
 
-/// Sleeps until woken, or for so long at most; whether it is the watch now.
+/// Sleeps until woken, and for `limit` at most if given. Returns whether the caller is now the
+/// designated waiter.
 fn sleep_among<K: WaitingSystem>(
     room: &WaitingThreads<K>,
     awaited: Awaited,
@@ -275,7 +283,7 @@ fn sleep_among<K: WaitingSystem>(
     word.load(Ordering::Acquire) == APPOINTED
 }
 
-/// Sleeps until what is waited for may be there; whether it is.
+/// Sleeps until the awaited event may have happened; returns whether it has.
 #[cold]
 pub(super) fn sleep_beside_others<W: Waiter>(
     waiter: &W,
@@ -306,7 +314,7 @@ pub(super) fn sleep_beside_others<W: Waiter>(
     false
 }
 
-/// A wait is over: if it was the watch, another one takes its place.
+/// Ends a wait: if it was the designated waiter, another sleeper takes over.
 #[inline]
 pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
     if sleep.watched {
@@ -317,7 +325,7 @@ pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
     }
 }
 
-/// One of those that sleep looks next.
+/// Makes one sleeper the next designated waiter of threads that share kernel threads.
 fn relieve_shared_watch<K: WaitingSystem>(room: &WaitingThreads<K>) {
     let next = room.sleepers.asleep.borrow_mut().pop();
     room.sleepers.has_shared_watch.set(next.is_some());
@@ -333,8 +341,8 @@ fn relieve_watch(waiter: &impl Waiter) {
     }
 }
 
-/// Wakes the threads that sleep and have what they wait for; after each round of progress in which
-/// anything happened.
+/// Wakes the sleeping threads whose requests are complete, and those that must check themselves.
+/// Called after each round of progress in which anything happened.
 #[inline]
 pub fn wake_others(waiter: &impl Waiter) {
     if waiter.is_shared() {
@@ -342,7 +350,7 @@ pub fn wake_others(waiter: &impl Waiter) {
     }
 }
 
-/// Wakes the threads that sleep and must look for themselves.
+/// Wakes the sleeping threads that must check their conditions themselves.
 pub(super) fn wake_lookers<K: WaitingSystem>(room: &WaitingThreads<K>) {
     room.sleepers.asleep.borrow_mut().retain(|sleeper| {
         let looks = sleeper.awaited.is_none();
