@@ -1,4 +1,4 @@
-//! Configuration: environment variables with the prefix `COMBRAY_`, all in one table.
+//! The configuration: environment variables with the prefix `COMBRAY_`, all in one table.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,22 +14,23 @@ use topology::Parts;
 use crate::gathering::Aim;
 use crate::instruments::Audience;
 
-/// One variable: its name, the values it takes with the default first, and what it does.
+/// One variable: its name, its possible values with the default first, and its description.
 #[derive(Clone, Copy, Debug)]
 pub struct Variable {
     /// The name, with the prefix.
     pub name: &'static str,
-    /// The values that it takes; the first is the default.
+    /// The possible values; the first is the default.
     pub values: &'static [&'static str],
-    /// What it does, for people.
+    /// The description for users.
     pub help: &'static str,
-    /// To whom it is of use.
+    /// The group of users that it serves.
     pub audience: Audience,
-    /// Whether a running process can take another value; others are read when it starts.
+    /// Whether its value can be changed in a running process; the others are read when the process
+    /// starts.
     pub changeable: bool,
 }
 
-/// The variables that a person may set.
+/// The variables that a user may set.
 pub const VARIABLES: &[Variable] = &[
     Variable {
         name: variables::INITIAL_ERRHANDLER,
@@ -145,13 +146,13 @@ const CHECK: usize = 9;
 pub enum InitialErrorHandler {
     /// Ends the job.
     Fatal,
-    /// Ends the processes of the object that it happened to.
+    /// Ends the processes of the object on which the error occurred.
     Abort,
-    /// Is returned.
+    /// Is returned to the caller.
     Return,
 }
 
-/// The variables that take any text, each with what it does.
+/// The variables whose value is any text, each with its description.
 pub const TEXTS: &[(&str, &str)] = &[
     (
         variables::NET,
@@ -193,15 +194,15 @@ pub const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The networks that `COMBRAY_NET` lets in, as the person says it.
+/// Returns the value of `COMBRAY_NET`, which selects networks; empty if it is not set.
 pub fn networks() -> String {
     environment::text(variables::NET).unwrap_or_default()
 }
 
-/// After what time without a sign of life a machine is taken for dead.
+/// Returns how long another machine may be silent before it is considered failed.
 ///
 /// # Errors
-/// `COMBRAY_HOST_TIMEOUT` is no number of seconds.
+/// `COMBRAY_HOST_TIMEOUT` is not a number of seconds in the allowed range.
 pub fn host_timeout() -> Result<Duration, String> {
     let value = environment::text(variables::HOST_TIMEOUT).unwrap_or_default();
     if value.is_empty() {
@@ -216,17 +217,17 @@ pub fn host_timeout() -> Result<Duration, String> {
     })
 }
 
-/// The name that `COMBRAY_NODE` gives to this machine.
+/// Returns the name that `COMBRAY_NODE` gives to this machine, if any.
 pub fn node() -> Option<String> {
     environment::text(variables::NODE).filter(|node| !node.is_empty())
 }
 
-/// The file that `COMBRAY_RECORD` names for the matrix of communication.
+/// Returns the file for the communication matrix that `COMBRAY_RECORD` names, if any.
 pub fn record() -> Option<PathBuf> {
     environment::value(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
-/// What `COMBRAY_PROFILE` wants to be told when the job ends.
+/// Returns where `COMBRAY_PROFILE` sends the profile of the job, if it is set.
 pub fn profile() -> Option<ProfileTarget> {
     let wanted = environment::value(variables::PROFILE).filter(|wanted| !wanted.is_empty())?;
     Some(match wanted == "page" {
@@ -235,46 +236,48 @@ pub fn profile() -> Option<ProfileTarget> {
     })
 }
 
-/// Where the profile of a job goes.
+/// The destination of the profile of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileTarget {
-    /// One page, where errors go.
+    /// One page on standard error.
     Page,
-    /// The page there, and all of it in this file.
+    /// The page on standard error, and the whole profile in this file.
     File(PathBuf),
 }
 
-/// What the launcher has opened for this process, as it tells it.
+/// Returns the description of the file descriptors that the launcher has opened for this process.
 pub(crate) fn descriptors() -> String {
     environment::text(variables::DESCRIPTORS).unwrap_or_default()
 }
 
-/// How many cores all processes of this machine may use together, if the launcher that bound them
-/// told.
+/// Returns the number of cores that all processes of this machine may use together, if the launcher
+/// bound them and sent it.
 pub(crate) fn cores_together() -> Option<usize> {
     environment::text(variables::CORES)?.parse().ok()
 }
 
-/// In which parts of this machine its processes run, in the order of their ranks, if the launcher
-/// that bound them told.
+/// Returns the parts of this machine in which its processes run, in the order of their ranks, if
+/// the launcher bound them and sent it.
 pub(crate) fn parts_here() -> Option<Vec<Parts>> {
     topology::parts_from_text(&environment::text(variables::PARTS)?).ok()
 }
 
-/// The place of this process among those of the job on this machine, if the launcher told.
+/// Returns the local rank: the index of this process among the processes of the job on this
+/// machine, if the launcher sent it.
 pub(crate) fn local_rank() -> Option<usize> {
     environment::text(variables::LOCAL_RANK)?.parse().ok()
 }
 
-/// How many processes of the job are on this machine, if the launcher told.
+/// Returns the number of processes of the job on this machine, if the launcher sent it.
 pub(crate) fn processes_here() -> Option<u32> {
     environment::text(variables::LOCAL_SIZE)?.parse().ok()
 }
 
-/// The switches above this machine, from the outermost on, if the batch system told.
+/// Returns the names of the switches above this machine, outermost first; empty if the batch system
+/// does not provide them.
 pub(crate) fn switches() -> Vec<String> {
     let known = topology::switches_by_slurm();
-    // What stands beside the names must not be in them.
+    // The names are published with separators around them, which they must not contain.
     let is_plain = |name: &String| {
         name.len() <= SWITCH_NAME_MAX
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -282,36 +285,37 @@ pub(crate) fn switches() -> Vec<String> {
     if known.iter().all(is_plain) { known } else { Vec::new() }
 }
 
-/// Longer names of switches are not told to others, in bytes.
+/// Switches with longer names are not published; in bytes.
 const SWITCH_NAME_MAX: usize = 64;
 
 /// The values of all variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// For each variable the position of its value among those that it takes.
+    /// For each variable the index of its value in [`Variable::values`].
     chosen: [usize; VARIABLES.len()],
 }
 
 impl Configuration {
-    /// Reads the environment; the sentences tell what in it was not understood.
+    /// Reads the environment. Returns the configuration, and a sentence for each variable that was
+    /// not understood.
     pub fn read() -> (Self, Vec<String>) {
         let (configuration, mut complaints) = Self::from_variables(environment::all());
         complaints.extend(environment::disregarded().map(disregarded));
         (configuration, complaints)
     }
 
-    /// The position of a variable's value among those that it takes; the variable is named by its
-    /// position in [`VARIABLES`].
+    /// Returns the index of a variable's value in its [`Variable::values`]. `variable` is its index
+    /// in [`VARIABLES`].
     pub fn chosen(&self, variable: usize) -> usize {
         self.chosen[variable]
     }
 
-    /// Gives a variable another value, both named by their positions.
+    /// Sets a variable to a value, both given by their indices.
     pub fn choose(&mut self, variable: usize, value: usize) {
         self.chosen[variable] = value;
     }
 
-    /// The value of `COMBRAY_INITIAL_ERRHANDLER`.
+    /// Returns the value of `COMBRAY_INITIAL_ERRHANDLER`.
     pub fn initial_error_handler(&self) -> InitialErrorHandler {
         match self.chosen[INITIAL_ERRHANDLER] {
             0 => InitialErrorHandler::Fatal,
@@ -320,12 +324,12 @@ impl Configuration {
         }
     }
 
-    /// `COMBRAY_SINGLE_COPY` is not `never`.
+    /// Whether `COMBRAY_SINGLE_COPY` is not `never`.
     pub fn single_copy(&self) -> bool {
         self.chosen[SINGLE_COPY] == 0
     }
 
-    /// The value of `COMBRAY_COPYING`.
+    /// Returns the value of `COMBRAY_COPYING`.
     pub fn copying(&self) -> GivenCopying {
         let name = VARIABLES[COPYING].values[self.chosen[COPYING]];
         let middle = MiddleWay::ALL.into_iter().find(|way| LocalWay::Middle(*way).name() == name);
@@ -333,37 +337,37 @@ impl Configuration {
         GivenCopying { middle, long }
     }
 
-    /// The value of `COMBRAY_STRATEGY`, one of [`strategy::NAMES`].
+    /// Returns the value of `COMBRAY_STRATEGY`, one of [`strategy::NAMES`].
     pub fn strategy(&self) -> &'static str {
         strategy::NAMES[self.chosen[STRATEGY]]
     }
 
-    /// `COMBRAY_SHARED_WINDOWS` is not `never`.
+    /// Whether `COMBRAY_SHARED_WINDOWS` is not `never`.
     pub fn shared_windows(&self) -> bool {
         self.chosen[SHARED_WINDOWS] == 0
     }
 
-    /// `COMBRAY_BOARDS` is not `never`.
+    /// Whether `COMBRAY_BOARDS` is not `never`.
     pub fn boards(&self) -> bool {
         self.chosen[BOARDS] == 0
     }
 
-    /// `COMBRAY_HELPER` is not `never`.
+    /// Whether `COMBRAY_HELPER` is not `never`.
     pub fn helper(&self) -> bool {
         self.chosen[HELPER] == 0
     }
 
-    /// `COMBRAY_CHECK` is 1.
+    /// Whether `COMBRAY_CHECK` is 1.
     pub fn checks(&self) -> bool {
         self.chosen[CHECK] == 1
     }
 
-    /// `COMBRAY_KEEP_GOING` is 1.
+    /// Whether `COMBRAY_KEEP_GOING` is 1.
     pub fn keeps_going(&self) -> bool {
         self.chosen[KEEP_GOING] == 1
     }
 
-    /// The value of `COMBRAY_PREFER`.
+    /// Returns the value of `COMBRAY_PREFER`.
     pub fn aim(&self) -> Aim {
         Aim::named(Aim::NAMES[self.chosen[PREFER]].as_bytes()).unwrap_or_default()
     }
@@ -408,7 +412,8 @@ fn unknown(name: &str) -> String {
     format!("{name} is no variable of Combray; did you mean {nearest}?")
 }
 
-/// How many letters must be inserted, removed or changed to make `b` of `a` (Levenshtein).
+/// Returns how many letters must be inserted, removed or changed to turn `a` into `b` (Levenshtein
+/// distance).
 pub fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! What the fuzz target of measured figures does with any bytes.
+//! The fuzz targets of the runtime.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use crate::samples::Samples;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A file of samples: figures that can be worked with, or a sentence that says why not.
+/// Parses any bytes as a file of samples. The result must be figures that can be used, or a
+/// sentence that says what is wrong.
 pub fn samples(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let samples = match Samples::parse(&text, Path::new("samples.json")) {
@@ -43,8 +44,8 @@ pub fn samples(bytes: &[u8]) {
     }
 }
 
-/// The environment, a variable in each line, and what process 0 tells of its settings: all
-/// sentences about what was not understood can be told.
+/// Parses any bytes as the environment, one variable per line, and as the settings that process 0
+/// publishes. Each complaint must be a sentence.
 pub fn variables(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let pairs = text.lines().filter_map(|line| line.split_once('='));

@@ -1,31 +1,32 @@
-//! Whether the first of several messages shall wait for the others.
+//! Whether the first of several messages must wait for the others.
 //!
-//! A rail between machines takes one packet between two looks at it, so that what is sent meanwhile
-//! gathers; but the first message finds it idle, leaves alone, and costs as much as all others
-//! together. A program that sends several messages to a peer before it waits does so again and
-//! again. So the bursts are watched, as a processor watches branches: after a few in a row, the
-//! first message of the next waits too. It waits until the program looks for anything to happen, or
-//! until it sends something later; one burst that is none, and no message waits for a while.
+//! A rail between machines takes one packet between two polls, and the messages that are sent
+//! meanwhile gather into the next packet. But the first message finds the rail idle and leaves
+//! alone. It costs as much as all the others together. A program that sends several messages to a
+//! peer before it waits does so repeatedly. So bursts are predicted as a processor predicts
+//! branches: after a few bursts in a row, the first message of the next burst waits too. It waits
+//! until the program makes progress, or until it sends a message later. After a burst of only one
+//! message, no message waits for a while.
 
 use std::time::{Duration, Instant};
 
 use base::GateId;
 use engine::strategy;
 
-/// So many bursts in a row make the next one expected.
+/// After this many bursts in a row the next one is expected.
 const STREAK: u8 = 3;
 
-/// A burst that has lasted so long has gathered enough.
+/// A burst that has lasted this long has gathered enough.
 const BURST_MAX: Duration = Duration::from_micros(100);
 
-/// The clock is read for the second message, and then for one in so many.
+/// The clock is read for the second message of a burst, and then for one in this many.
 const MESSAGES_PER_LOOK: u32 = 8;
 
-/// What is known of the bursts to each gate.
+/// The history of the bursts to each gate.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
     bursts: Vec<SendBurst>,
-    /// The gates to which something was sent since the program last looked.
+    /// The gates to which something was sent since the program last made progress.
     open: Vec<GateId>,
     since: Option<Instant>,
 }
@@ -33,45 +34,46 @@ pub(crate) struct Gathering {
 #[derive(Clone, Copy, Debug, Default)]
 struct SendBurst {
     messages: u32,
-    /// How many bursts there were in a row, up to [`STREAK`].
+    /// The number of bursts in a row so far, up to [`STREAK`].
     streak: u8,
-    /// It goes on with one that has lasted too long.
+    /// Whether it continues a burst that lasted too long.
     continued: bool,
 }
 
-/// What a program wants of its messages first.
+/// A program's preference for its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Aim {
-    /// What the watching of bursts suggests.
+    /// Messages wait where the history of bursts suggests it.
     #[default]
     Balance,
-    /// That each message is there soon: none waits for others.
+    /// Low latency: no message waits for others.
     Latency,
-    /// That much gets through: messages wait for others of their burst from the first on, and large
-    /// ones go over all rails.
+    /// High throughput: messages wait for others of their burst from the first one on, and large
+    /// messages use all rails.
     Bandwidth,
-    /// That the processor is left to the program: as before, but large messages go over one rail.
+    /// Little processor time: messages wait as with [`Bandwidth`](Self::Bandwidth), but large ones
+    /// use one rail.
     Compute,
 }
 
 impl Aim {
-    /// What they are called.
+    /// The names of the preferences, in their order.
     pub const NAMES: [&str; 4] = ["balance", "latency", "bandwidth", "compute"];
 
     const ALL: [Self; 4] = [Self::Balance, Self::Latency, Self::Bandwidth, Self::Compute];
 
-    /// The one of a name.
+    /// Returns the preference with this name.
     pub fn named(name: &[u8]) -> Option<Self> {
         let position = Self::NAMES.iter().position(|known| known.as_bytes() == name)?;
         Some(Self::ALL[position])
     }
 
-    /// What it is called.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// The strategy that serves it, if there is one that does so better than others.
+    /// Returns the strategy that serves it best, if there is a special one.
     pub fn strategy(self) -> Option<&'static str> {
         let wanted = match self {
             Self::Balance | Self::Latency => return None,
@@ -82,19 +84,19 @@ impl Aim {
     }
 }
 
-/// What to do with a message.
+/// What must be done with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GatheringDecision {
-    /// It goes, if the rail has room.
+    /// Send it, if the rail has room.
     Go,
-    /// Others will follow: it waits.
+    /// Let it wait: others will follow.
     Wait,
-    /// The burst has lasted long: all that waits goes.
+    /// End the burst, which has lasted long: all waiting messages go.
     End,
 }
 
 impl Gathering {
-    /// A message to `gate` is sent.
+    /// Records that a message to `gate` is sent, and decides what to do with it.
     #[inline]
     pub(crate) fn note(&mut self, gate: GateId) -> GatheringDecision {
         let index = gate.0 as usize;
@@ -119,12 +121,13 @@ impl Gathering {
         if burst.streak == STREAK { GatheringDecision::Wait } else { GatheringDecision::Go }
     }
 
-    /// A message to `gate` is sent in a context with this aim.
+    /// Records that a message to `gate` is sent in a context with this preference, and decides what
+    /// to do with it.
     #[inline]
     pub(crate) fn note_with(&mut self, gate: GateId, aim: Aim) -> GatheringDecision {
         match aim {
             Aim::Balance => self.note(gate),
-            // What waits for more may be the older part of the same flow.
+            // Messages that wait may be the older part of the same flow.
             Aim::Latency if self.holds(gate) => GatheringDecision::End,
             Aim::Latency => GatheringDecision::Go,
             Aim::Bandwidth | Aim::Compute => {
@@ -135,7 +138,7 @@ impl Gathering {
         }
     }
 
-    /// Whether what waits for `gate` waits for more.
+    /// Whether the messages that wait for `gate` wait for more.
     #[inline]
     pub(crate) fn holds(&self, gate: GateId) -> bool {
         self.bursts
@@ -143,7 +146,7 @@ impl Gathering {
             .is_some_and(|burst| burst.messages > 0 && burst.streak == STREAK)
     }
 
-    /// The program looks for anything to happen: all bursts are over.
+    /// Ends all bursts, because the program makes progress.
     #[inline]
     pub(crate) fn end(&mut self) {
         if self.open.is_empty() {

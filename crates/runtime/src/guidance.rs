@@ -1,6 +1,6 @@
-//! What process 0 tells all others, so that all do the same: how collective operations shall be
-//! carried out (what steps cost, and what the person wants), and whether messages are recorded and
-//! time is accounted for.
+//! The settings that process 0 publishes, so that all processes act alike: how to execute
+//! collective operations (costs of steps, and preferences of the user), whether messages are
+//! recorded, and whether time is accounted for.
 
 use base::variables;
 use collectives::{Algorithm, AlgorithmPreferences, CollectiveOperation, Costs};
@@ -8,22 +8,22 @@ use sys::environment;
 
 use crate::configuration::{self, distance};
 
-/// What all processes of a job follow.
+/// The settings that all processes of a job follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobSettings {
-    /// What steps cost.
+    /// The costs of the steps of collective operations.
     pub costs: Costs,
-    /// The algorithms that the person wants.
+    /// The algorithms that the user prefers.
     pub preferences: AlgorithmPreferences,
-    /// Whether all note how much they send to whom.
+    /// Whether all processes record how much they send to each peer.
     pub records: bool,
-    /// Whether all note where their time goes.
+    /// Whether all processes record where their time goes.
     pub profiles: bool,
 }
 
 impl JobSettings {
-    /// That of this process, from what was measured of its machine and from the environment; the
-    /// sentences tell what in it was not understood.
+    /// Returns the settings of this process, from the measured costs of its machine and from the
+    /// environment; and a sentence for each value that was not understood.
     pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
         let wanted = environment::text(variables::COLLECTIVES).unwrap_or_default();
         let (preferences, complaints) = preferences(&wanted);
@@ -33,14 +33,14 @@ impl JobSettings {
         (Self { costs, preferences, records, profiles }, complaints)
     }
 
-    /// As processes tell each other.
+    /// Returns the text that is published.
     pub(crate) fn to_text(self) -> String {
         let all = self.costs.numbers().into_iter().chain(self.preferences.numbers());
         let all = [self.records, self.profiles].map(u64::from).into_iter().chain(all);
         all.map(|number| number.to_string()).collect::<Vec<_>>().join(":")
     }
 
-    /// What another process told; none if it makes no sense.
+    /// Returns the settings of a published text; none if it is malformed.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
         let numbers = numbers?;
@@ -52,8 +52,8 @@ impl JobSettings {
     }
 }
 
-/// The algorithms that a text like `allreduce:ring,bcast:binomial` names; the sentences tell what
-/// of it was not understood and is ignored.
+/// Returns the algorithms that a text like `allreduce:ring,bcast:binomial` names; and a sentence
+/// for each word that was not understood and is ignored.
 pub fn preferences(text: &str) -> (AlgorithmPreferences, Vec<String>) {
     let mut preferences = AlgorithmPreferences::default();
     let mut complaints = Vec::new();

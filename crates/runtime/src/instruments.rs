@@ -1,5 +1,5 @@
-//! What tools can see of a process: what it counts, what it notes, and how these are grouped
-//! (chapter 15 of the MPI standard stands on these tables, and so does `combray info`).
+//! The instruments that tools can read: counters, events, and the categories that group them.
+//! Chapter 15 of the MPI standard (tool support) and `combray info` use these tables.
 
 pub mod journal;
 pub mod performance;
@@ -13,24 +13,24 @@ use engine::{Counter, Counters};
 
 use journal::Journal;
 
-/// The places where a process counts and notes what it does. Clones share them; any thread may read
-/// them at any time, also before the process has become part of its job.
+/// The places where a process counts events and records them. Clones share them. Any thread may
+/// read them at any time, also before the process has joined its job.
 #[derive(Clone, Debug, Default)]
 pub struct Instruments {
-    /// What the engine counts.
+    /// The counters of the engine.
     pub engine: Arc<Counters>,
-    /// What the runtime counts.
+    /// The counters of the runtime.
     pub runtime: Arc<RuntimeCounters>,
-    /// What is noted one by one.
+    /// The events that are recorded individually.
     pub journal: Arc<Journal>,
 }
 
-/// What the runtime counts.
+/// The counters of the runtime.
 #[derive(Debug, Default)]
 pub struct RuntimeCounters {
-    /// Announced messages that were to be copied once.
+    /// Announced messages that were to be copied once (single copy).
     pub once_chosen: Counter,
-    /// Announced messages that were to be copied once, jointly.
+    /// Announced messages that were to be copied once, by both processes jointly.
     pub jointly_chosen: Counter,
     /// Announced messages that were to be piped.
     pub pipe_chosen: Counter,
@@ -38,18 +38,18 @@ pub struct RuntimeCounters {
     pub past_caches_chosen: Counter,
     /// Announced messages that were to go through the ring.
     pub ring_chosen: Counter,
-    /// How often another way of copying became the faster one for messages of some length.
+    /// How many times another way of copying became the fastest one for messages of some length.
     pub copying_changes: Counter,
     /// Peers that were connected.
     pub peers: Counter,
-    /// How often the process slept on its doorbell.
+    /// How many times the process slept on its doorbell.
     pub sleeps: Counter,
-    /// For how long, in nanoseconds.
+    /// The total duration of these sleeps, in nanoseconds.
     pub asleep_ns: Counter,
 }
 
 impl RuntimeCounters {
-    /// Notes how a message is to be copied.
+    /// Counts the way in which a message is to be copied.
     pub(crate) fn count_chosen(&self, copying: Copying) {
         let counter = match copying {
             Copying::Once => &self.once_chosen,
@@ -61,34 +61,34 @@ impl RuntimeCounters {
         counter.add(1);
     }
 
-    /// Notes that the process has slept.
+    /// Counts a sleep of the process.
     pub fn note_sleep(&self, duration: Duration) {
         self.sleeps.add(1);
         self.asleep_ns.add(duration.as_nanos() as u64);
     }
 }
 
-/// To whom a variable or an event is of use (section 15.3.1).
+/// The group of users that a variable or an event serves (section 15.3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Who runs programs.
+    /// People who run programs.
     User,
-    /// Who makes programs fast.
+    /// People who tune programs.
     Tuner,
-    /// Who works on the library.
+    /// People who develop the library.
     Developer,
 }
 
-/// What variables and events belong together.
+/// A group of related variables and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
-    /// What a person may set.
+    /// Settings of the user.
     Configuration,
     /// Messages and packets.
     Messages,
-    /// Messages and receives that wait for each other.
+    /// Matching: messages that wait for receives, and receives that wait for messages.
     Matching,
-    /// How large messages travel.
+    /// The ways of copying large messages.
     Copying,
     /// Sleeping.
     Waiting,
@@ -115,7 +115,7 @@ impl Category {
         }
     }
 
-    /// What it holds, for people.
+    /// Returns the description for users.
     pub fn help(self) -> &'static str {
         match self {
             Category::Configuration => "variables that a person may set",

@@ -1,4 +1,4 @@
-//! The tree of this machine, for those who ask: most programs never do.
+//! The topology of this machine, determined on first use: most programs never need it.
 
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
@@ -11,7 +11,8 @@ pub use sys::cores;
 pub mod usage {
     pub use sys::usage::{busy_threads, processor_time, processor_time_of_threads};
 
-    /// Bytes of the memory that Combray shares between processes which this one has touched.
+    /// Returns how many bytes of the memory that Combray shares between processes this process has
+    /// touched.
     pub fn shared_memory_bytes() -> u64 {
         sys::usage::shared_memory_bytes("combray")
     }
@@ -24,15 +25,15 @@ use topology::{Hwloc, ObjectId, Scope, Topology};
 
 use progress::System;
 
-/// The time by the fastest clock that there is. Its unit is not known before some time has passed:
-/// [`TickPace`] tells it.
+/// Returns the time by the fastest clock available. Its unit is unknown at first; [`TickPace`]
+/// measures it.
 #[inline]
 pub fn ticks() -> u64 {
     static IS_STEADY: LazyLock<bool> = LazyLock::new(counter::is_steady);
     if *IS_STEADY { counter::read() } else { System.now() }
 }
 
-/// How fast [`ticks`] goes, seen from its beginning on.
+/// Measures the pace of [`ticks`], from its creation on.
 #[derive(Clone, Copy, Debug)]
 pub struct TickPace {
     ticks: u64,
@@ -40,17 +41,17 @@ pub struct TickPace {
 }
 
 impl TickPace {
-    /// Begins to look.
+    /// Starts to measure.
     pub fn begin() -> Self {
         Self { ticks: ticks(), ns: System.now() }
     }
 
-    /// How many ticks a time has.
+    /// Returns the number of ticks in `time`.
     pub fn ticks_in(self, time: Duration) -> u64 {
         (time.as_nanos() as f64 / self.ns_per_tick()) as u64
     }
 
-    /// The nanoseconds of a tick, as exact as the time that has passed since is long.
+    /// Returns the nanoseconds per tick. The result is the more precise the more time has passed.
     pub fn ns_per_tick(self) -> f64 {
         let now = Self::begin();
         let (ticks, ns) = (now.ticks.saturating_sub(self.ticks), now.ns.saturating_sub(self.ns));
@@ -58,22 +59,25 @@ impl TickPace {
     }
 }
 
-/// The whole machine as the system shows it to the job, devices aside. None: hwloc is missing.
+/// Returns the whole machine as the system shows it to the job, without devices; none if hwloc is
+/// missing.
 pub fn tree() -> Option<&'static Topology> {
     static TREE: OnceLock<Option<Topology>> = OnceLock::new();
     TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Cores))).as_ref()
 }
 
-/// The same with its devices.
+/// Returns the whole machine as the system shows it to the job, with its devices; none if hwloc is
+/// missing.
 pub fn tree_with_devices() -> Option<&'static Topology> {
     static TREE: OnceLock<Option<Topology>> = OnceLock::new();
-    // The launcher looks for devices only where the job has several machines.
+    // The launcher detects devices only where the job has several machines.
     let told = || told().filter(|tree| !tree.devices().is_empty());
     TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Devices))).as_ref()
 }
 
-/// The interface with this name; one for remote memory access that the system makes of a network
-/// interface, without an adapter for it, is where that is.
+/// Returns the interface with this name. An interface for remote memory access that the system
+/// makes of a network interface, without an adapter of its own, is located at that network
+/// interface.
 pub fn interface(tree: &Topology, name: &str) -> Option<ObjectId> {
     tree.interface(name).or_else(|| {
         let below = std::fs::read_to_string(format!("/sys/class/infiniband/{name}/parent")).ok()?;
@@ -81,7 +85,7 @@ pub fn interface(tree: &Topology, name: &str) -> Option<ObjectId> {
     })
 }
 
-/// What the launcher found out once for all its processes.
+/// Returns the topology that the launcher determined once for all its processes.
 fn told() -> Option<Topology> {
     let text = std::fs::read_to_string(sys::environment::value(variables::TOPOLOGY)?).ok()?;
     Topology::from_xml(&text).ok()

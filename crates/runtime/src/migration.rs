@@ -1,5 +1,5 @@
-//! Memory that is going to be used, on machines with several NUMA nodes: it stays, its pages go to
-//! the thread, or the thread goes to it, whatever should be done first.
+//! Memory that is going to be used, on machines with several NUMA nodes. The memory stays, its
+//! pages move to the thread, or the thread moves to it, whichever should finish first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,21 +16,22 @@ use topology::{Distances, Kind};
 
 use crate::{machine, samples};
 
-/// What a program says it is going to do with memory. Written as `use:reads=10,writes=2`, in any
-/// order, one of the numbers at least; with `,thread` the calling thread may go, too.
+/// A program's hint of how it is going to use memory. It is written as `use:reads=10,writes=2`, in
+/// any order and with at least one of the two numbers; with `,thread` the calling thread may move,
+/// too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UseHint {
-    /// How often the calling thread reads and writes all of it.
+    /// How many times the calling thread reads and writes all of the memory.
     pub planned: PlannedUse,
     /// Whether the thread may be bound to other cores.
     pub may_move_thread: bool,
 }
 
-/// What such a hint begins with.
+/// The prefix of each hint.
 const USE: &str = "use:";
 
 impl UseHint {
-    /// Whether these words are meant as one.
+    /// Whether this text is meant as a hint.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(USE)
     }
@@ -74,13 +75,14 @@ impl FromStr for UseHint {
 #[derive(Clone, Debug)]
 pub struct Nodes {
     distances: Distances,
-    /// The cores of each node on which the caller may run.
+    /// For each node the cores on which the caller may run.
     cores: BTreeMap<u32, Vec<usize>>,
 }
 
 impl Nodes {
-    /// Those on which this process may have memory, with the cores that the caller may use; none if
-    /// there are not several, or the system does not tell how far they are from each other.
+    /// Returns the nodes on which this process may have memory, with the cores that the caller may
+    /// use. The result is none if there is only one such node, or if the system does not provide
+    /// their distances.
     pub fn here() -> Option<Self> {
         let tree = machine::tree()?;
         let usable = numa::nodes().ok()?;
@@ -107,32 +109,32 @@ impl Nodes {
         Some(Self { distances: Distances { nodes, values }, cores: by_node })
     }
 
-    /// All of them, by the system's numbers.
+    /// Returns all nodes, by the system's numbers.
     pub fn all(&self) -> impl Iterator<Item = u32> {
         self.distances.nodes.iter().copied()
     }
 
-    /// Those on which the caller may run.
+    /// Returns the nodes on which the caller may run.
     pub fn usable(&self) -> impl Iterator<Item = u32> {
         self.cores.keys().copied()
     }
 
-    /// From one to another, as firmware counts.
+    /// Returns the distance from one node to another in the unit of the firmware.
     pub fn distance(&self, from: u32, to: u32) -> u64 {
         self.distances.between(from, to).unwrap_or(u64::MAX)
     }
 
-    /// Lets the calling thread run on this node only.
+    /// Binds the calling thread to this node.
     ///
     /// # Errors
-    /// It may not.
+    /// The thread may not run there, or the system refuses.
     pub fn bind(&self, node: u32) -> io::Result<()> {
         let cores = self.cores.get(&node).ok_or(io::ErrorKind::InvalidInput)?;
         Cores::of(cores)?.bind()
     }
 }
 
-/// What was done for a use of memory, and why; written as a sentence.
+/// The decision for a use of memory, and its reasons; `Display` writes it as a sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UseDecision {
     hint: UseHint,
@@ -148,11 +150,11 @@ enum DecisionKind {
     Forecast { forecast: MigrationForecast, places: UsePlaces },
 }
 
-/// Carries out what should take least time: moving the pages at these addresses to the node of the
-/// caller, moving the caller to another node, or nothing.
+/// Decides and does what should take the least time: to move the pages at these addresses to the
+/// node of the caller, to move the caller to another node, or nothing.
 ///
-/// What accesses between nodes cost is taken from what `combray sample --memory` has kept; if
-/// nothing is kept it is measured once in a process, which takes some tenths of a second.
+/// The cost of accesses between nodes is read from the file of `combray sample --memory`. If there
+/// is no such file, it is measured once in a process, which takes some tenths of a second.
 ///
 /// # Errors
 /// The system refuses.
@@ -178,8 +180,8 @@ pub fn follow(addresses: Range<usize>, hint: UseHint) -> Result<UseDecision, Pla
     Ok(decided(DecisionKind::Forecast { forecast, places }))
 }
 
-/// What accesses between the nodes of this machine cost, as it is kept, or measured now and for the
-/// life of this process.
+/// Returns the costs of accesses between the nodes of this machine: from the file, or measured now
+/// and kept for the life of this process.
 pub fn costs(nodes: &Nodes) -> &'static NodeCosts {
     static COSTS: OnceLock<NodeCosts> = OnceLock::new();
     COSTS.get_or_init(|| {
@@ -188,16 +190,16 @@ pub fn costs(nodes: &Nodes) -> &'static NodeCosts {
     })
 }
 
-/// How many bytes are on which node, as some of the pages tell.
+/// Returns how many bytes are on each node, estimated from a sample of the pages.
 pub(crate) fn places_of(addresses: &Range<usize>) -> io::Result<Vec<(u32, u64)>> {
     Ok(numa::bytes_by_node(addresses, PAGES_MAX)?.into_iter().collect())
 }
 
-/// So many pages are looked at.
+/// The largest number of pages in the sample.
 const PAGES_MAX: usize = 4096;
 
 impl UseDecision {
-    /// What was done.
+    /// Returns what was done.
     pub fn choice(&self) -> Migration {
         match &self.kind {
             DecisionKind::Forecast { forecast, .. } => forecast.choice(),
@@ -295,7 +297,7 @@ mod tests {
         let start = memory.as_ptr() as usize;
         let decision = follow(start..start + memory.len(), "use:reads=9".parse().unwrap()).unwrap();
         assert!(decision.to_string().contains(':'), "{decision}");
-        // Whoever touched it is where it is.
+        // The thread that touched the memory runs on the same node.
         assert_eq!(decision.choice(), Migration::Stay, "{decision}");
     }
 }

@@ -1,4 +1,4 @@
-//! Copies of memory that is only read, one for each NUMA node from which it is read often enough.
+//! Copies of read-only memory, one on each NUMA node from which it is read often enough.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,30 +11,30 @@ use sys::numa;
 
 use crate::migration::{self, Nodes};
 
-/// All copies of this process, by the address and length of what they are copies of and by node.
+/// All copies of this process, by the address and length of the original and by node.
 static COPIES: Mutex<BTreeMap<(usize, usize), BTreeMap<u32, NearCopy>>> =
     Mutex::new(BTreeMap::new());
 
 struct NearCopy {
     memory: Vec<u8>,
-    /// Where it begins in that memory: as far from the beginning of a page as the original.
+    /// Where the copy begins in `memory`: its offset in a page is that of the original.
     offset: usize,
 }
 
-/// Where memory is to be read, and why.
+/// Where memory must be read, and why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CopyDecision {
-    /// Of the original, or of the copy.
+    /// The address of the original, or of the copy.
     pub address: usize,
     reads: f64,
     bytes: usize,
-    /// What it follows from; none where all memory is equally near, nobody has touched this one, or
-    /// nothing could be measured.
+    /// The forecast behind the decision; none if all memory is equally near, the original was never
+    /// touched, or nothing could be measured.
     forecast: Option<(CopyForecast, UsePlaces)>,
 }
 
-/// Finds from where the calling thread should read memory that it is going to read so many times: a
-/// copy on its NUMA node, which is made if there is none, or where it is.
+/// Returns from where the calling thread should read memory that it is going to read `reads` times:
+/// from a copy on its NUMA node, which is made if there is none, or from the original.
 ///
 /// # Errors
 /// The system refuses.
@@ -48,7 +48,7 @@ pub fn nearest(original: &Buffer, reads: f64) -> Result<CopyDecision, PlacingErr
     }
     let places = UsePlaces { memory, here: numa::current_node()?, others: Vec::new() };
     let costs = migration::costs(&nodes);
-    // Others that want one on this node wait for it.
+    // Other threads that need a copy on this node wait for it here.
     let mut all = COPIES.lock();
     let of_this = all.get(&(start, bytes));
     let is_there = of_this.is_some_and(|copies| copies.contains_key(&places.here));
@@ -77,7 +77,8 @@ impl NearCopy {
         let start = memory.as_ptr() as usize;
         let offset = original.base_address().wrapping_sub(start) % numa::PAGE_BYTES;
         original.read(0, &mut memory[offset..offset + original.len()]);
-        // What the allocator had before may lie elsewhere; if it stays there that is only slower.
+        // Memory that the allocator reused may lie on another node. A failure here costs only
+        // speed.
         let _ = Placing::Here.apply(start + offset..start + offset + original.len());
         Self { memory, offset }
     }

@@ -1,6 +1,6 @@
 //! Where the rails of a process are on its machine, and what follows for the process.
 //!
-//! A rail whose place is not known is left out of every decision.
+//! A rail whose locality is not known is left out of every decision.
 
 use base::{RailId, RailProfile};
 use engine::Engine;
@@ -13,39 +13,40 @@ use crate::{configuration, machine};
 /// Where the rails are, and where this process communicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nearness {
-    /// By rail; none: not known, or it belongs to no interface.
+    /// The place of each rail; none if it is not known, or if the rail belongs to no interface.
     pub places: Vec<Option<RailPlace>>,
-    /// The nearest of them.
+    /// The index of the nearest rail.
     pub nearest: Option<usize>,
-    /// Where the process communicates, if there is something to choose.
+    /// Where the process communicates, if there is a choice.
     pub station: Option<Station>,
 }
 
 /// Where a rail's interface is, as seen from a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RailPlace {
-    /// What is near the interface.
+    /// The locality of the interface: what is near it.
     pub locality: Locality,
-    /// How far the process is from it; [`NEAR`] if it may run near it.
+    /// The distance of the process from it; [`NEAR`] if the process may run near it.
     pub distance: u32,
 }
 
-/// Where a process that is free to choose communicates.
+/// The locality at which a process with a choice communicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Station {
-    /// The hardware threads that are near; none: so are all on which the process may run.
+    /// The near hardware threads; none if all hardware threads on which the process may run are
+    /// near.
     pub threads: Option<CpuSet>,
     /// The NUMA node for the library's buffers.
     pub node: Option<u32>,
 }
 
 impl Nearness {
-    /// How far the process is from the nearest rail.
+    /// Returns the distance of the process from the nearest rail.
     pub(crate) fn distance(&self) -> Option<u32> {
         Some(self.places.get(self.nearest?)?.as_ref()?.distance)
     }
 
-    /// Of these rails, for the process with this rank as it may run now.
+    /// Determines the places of these rails, for the process with this rank and its current cpuset.
     pub(crate) fn of(rails: &[RailProfile], rank: u32) -> Self {
         let Some(tree) = machine::tree_with_devices() else { return Self::default() };
         let seat: CpuSet = cores::allowed().into_iter().collect();
@@ -58,9 +59,8 @@ impl Nearness {
     }
 }
 
-/// Lets the models of rails start from what this process sees of them; `company`: see
-/// `RailFigures::seen_from`. Rails whose place is not known, and those that are near, stay as they
-/// are.
+/// Initializes the models of rails with figures for the distance of this process; for `company` see
+/// `RailFigures::seen_from`. Rails whose place is not known, and near ones, are left alone.
 pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
     for (number, place) in nearness.places.iter().enumerate() {
         let Some(place) = place.as_ref().filter(|place| place.distance > NEAR) else { continue };
@@ -71,11 +71,11 @@ pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
     }
 }
 
-/// Whether it matters to a process where interfaces are: its machine has several NUMA nodes, and
-/// some processes of the job may be on others.
+/// Whether the locality of interfaces matters to this process: its machine has several NUMA nodes,
+/// and some processes of the job may be on other machines.
 ///
 /// # Errors
-/// The launcher is gone.
+/// The launcher has ended.
 pub(crate) fn matters(job: &Job) -> Result<bool, JoinError> {
     if !numa::nodes().is_ok_and(|nodes| nodes.len() > 1) {
         return Ok(false);
@@ -91,15 +91,14 @@ pub(crate) fn matters(job: &Job) -> Result<bool, JoinError> {
     Ok(!all_here)
 }
 
-/// The distances of all processes, those that are not known as the largest there is; nothing where
-/// none is known or all are alike.
+/// Returns the distances of all processes; an unknown distance counts as the largest number. The
+/// result is empty if all are equal or none is known.
 pub(crate) fn distances_that_matter(told: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
     let all: Vec<u32> = told.map(|distance| distance.unwrap_or(u32::MAX)).collect();
     if all.iter().all(|distance| *distance == all[0]) { Vec::new() } else { all }
 }
 
-/// Where interfaces with these names are, for a process that may run on the hardware threads
-/// `seat`.
+/// Returns where the interfaces with these names are, for a process with the cpuset `seat`.
 fn places<'a>(
     tree: &Topology,
     interfaces: impl Iterator<Item = &'a str>,
@@ -113,8 +112,8 @@ fn places<'a>(
     interfaces.map(place).collect()
 }
 
-/// The rail that is nearest; of several the one that is fastest by `speeds`, of several such
-/// another one for each `turn`.
+/// Returns the nearest rail. Of several nearest ones it is the fastest by `speeds`; of several
+/// fastest ones it is a different one for each `turn`.
 fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<usize> {
     let known = places.iter().zip(speeds).enumerate();
     let known =
@@ -128,8 +127,9 @@ fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<
     alike.get(turn % alike.len()).copied()
 }
 
-/// Where a process communicates that may run on the hardware threads `seat` and uses this rail
-/// first. None: the rail is not near any of them, so that there is nothing to choose.
+/// Returns the locality at which a process with the cpuset `seat` communicates if it uses this rail
+/// first. The result is none if the rail is not near any of these hardware threads, so that there
+/// is no choice.
 fn station(place: &RailPlace, seat: &CpuSet) -> Option<Station> {
     if place.distance > NEAR {
         return None;

@@ -1,4 +1,5 @@
-//! In which parts of their machines the processes of the job run, as their messages depend on it.
+//! The parts of their machines (packages, NUMA nodes, caches) in which the processes of the job
+//! run. Communication between processes depends on them.
 
 use std::collections::HashMap;
 
@@ -8,8 +9,9 @@ use topology::{Parts, parts_from_text, parts_to_text};
 
 use crate::{configuration, machine};
 
-/// The parts of this process, if it does not run everywhere. The launcher told; or another one
-/// bound the process, which then looks itself. None: not known.
+/// Returns the parts of this process; none if they are not known or the process may run everywhere.
+/// The launcher sends them; if another launcher bound the process, the process determines them
+/// itself.
 pub(crate) fn own(allowed: &[usize]) -> Option<Parts> {
     if let Some(place) = configuration::local_rank() {
         return configuration::parts_here()?.get(place).copied();
@@ -19,17 +21,18 @@ pub(crate) fn own(allowed: &[usize]) -> Option<Parts> {
     Some(tree.parts(tree.root(), &allowed.iter().copied().collect()))
 }
 
-/// What process 0 tells in large jobs: the parts of all processes of its machine, as a text.
+/// Returns the parts of all processes of this machine as a text, which process 0 publishes in large
+/// jobs.
 pub(crate) fn pattern() -> String {
     let text = configuration::parts_here().map(|parts| parts_to_text(&parts)).unwrap_or_default();
     if text.len() > PATTERN_MAX { String::new() } else { text }
 }
 
-/// Longer texts not all launchers take, in bytes.
+/// The longest text that all launchers accept, in bytes.
 const PATTERN_MAX: usize = 900;
 
-/// The parts of all processes by rank, where all machines are taken to be as the pattern tells, and
-/// `nodes` tells the lowest rank on the same machine. Empty: not known.
+/// Returns the parts of all processes by rank, assuming that all machines are like the one of
+/// `pattern`. `nodes` has for each rank the lowest rank on its machine. Empty: not known.
 pub(crate) fn by_pattern(pattern: &str, nodes: &[u32]) -> Vec<Parts> {
     let Ok(pattern) = parts_from_text(pattern) else { return Vec::new() };
     let mut count = vec![0; nodes.len()];
@@ -42,15 +45,15 @@ pub(crate) fn by_pattern(pattern: &str, nodes: &[u32]) -> Vec<Parts> {
     that_matter(all.unwrap_or_default(), nodes)
 }
 
-/// The parts of all processes if all have told, and some of one machine are in different ones; else
-/// nothing.
+/// Returns the parts of all processes if all are known, and some processes of one machine are in
+/// different parts; otherwise nothing.
 pub(crate) fn that_matter(all: Vec<Parts>, nodes: &[u32]) -> Vec<Parts> {
     let differs = |(parts, node): (&Parts, &u32)| *parts != all[*node as usize];
     if all.len() == nodes.len() && all.iter().zip(nodes).any(differs) { all } else { Vec::new() }
 }
 
-/// The switches above all machines as numbers, which are the same for the same switch. Nothing
-/// where not as many are known above each.
+/// Returns for each machine the path of switches above it as numbers; equal numbers are equal
+/// switches. Empty if the numbers of known switches differ between machines.
 pub(crate) fn numbered<'a>(all: impl Iterator<Item = &'a [String]>) -> Vec<Vec<u32>> {
     let mut known: HashMap<&[String], u32> = HashMap::new();
     let mut number = |path: &'a [String]| {
@@ -64,7 +67,7 @@ pub(crate) fn numbered<'a>(all: impl Iterator<Item = &'a [String]>) -> Vec<Vec<u
     if is_even { paths } else { Vec::new() }
 }
 
-/// For each kind of parts, from the widest on, in which one each process is.
+/// Returns for each width of parts, widest first, the number of the part in which each process is.
 pub fn by_width(all: &[Parts]) -> [(Width, Vec<u32>); 3] {
     Width::ALL.map(|width| {
         let number = |parts: &Parts| match width {

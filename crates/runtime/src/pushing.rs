@@ -1,4 +1,4 @@
-//! Handing packets that pass by the outboxes to the rails.
+//! Hands packets that bypass the outboxes to the rails.
 
 use base::{GateId, RailId};
 use driver::When;
@@ -6,7 +6,7 @@ use drivers::Rails;
 use engine::{FragmentPacket, PostFragments, PostShort, ShortPacket};
 use memory::Buffer;
 
-/// Pushes a short packet; not a closure, so that it is part of its caller.
+/// Pushes a short packet. A type instead of a closure, so that the code is inlined into its caller.
 pub(crate) struct ShortPush<'a> {
     pub rails: &'a mut Rails,
     pub gate: GateId,

@@ -1,4 +1,4 @@
-//! What the rails report, on its way to the engine.
+//! Passes the reports of the rails to the engine.
 
 use base::{GateId, RailId};
 use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
@@ -8,24 +8,24 @@ use crate::instruments::Instruments;
 use crate::instruments::journal::EventKind;
 use crate::wire_up::Fatal;
 
-/// What was reported and cannot be dealt with while a driver is polled.
+/// Reports that cannot be handled while a driver is polled.
 #[derive(Debug, Default)]
 pub(crate) struct Deferred {
     early_packets: EarlyPackets,
     lost: Vec<LostRail>,
     restored: Vec<(GateId, RailId)>,
-    /// One of them holds something.
+    /// Whether any of the lists is not empty.
     pub(crate) has_news: bool,
 }
 
 /// Packets from peers that are not connected yet.
 type EarlyPackets = Vec<(GateId, Box<[u8]>)>;
 
-/// A rail to a peer that does not work any more.
+/// A rail to a peer that no longer works.
 pub(crate) type LostRail = (GateId, RailId, DriverError);
 
 impl Deferred {
-    /// Who takes what the rails report to an engine.
+    /// Returns the sink that passes the reports of rails to an engine.
     #[inline]
     pub(crate) fn receiver<'a>(
         &'a mut self,
@@ -36,26 +36,26 @@ impl Deferred {
         Receiver { engine, deferred: self, fatal, instruments }
     }
 
-    /// The packets from peers that are not connected yet, which are forgotten here.
+    /// Removes and returns the packets from peers that are not connected yet.
     #[inline]
     pub(crate) fn early_packets(&mut self) -> EarlyPackets {
         std::mem::take(&mut self.early_packets)
     }
 
-    /// The rails that were lost, which are forgotten here.
+    /// Removes and returns the rails that were lost.
     #[inline]
     pub(crate) fn lost(&mut self) -> Vec<LostRail> {
         std::mem::take(&mut self.lost)
     }
 
-    /// The rails that work again, which are forgotten here.
+    /// Removes and returns the rails that work again.
     #[inline]
     pub(crate) fn restored(&mut self) -> Vec<(GateId, RailId)> {
         std::mem::take(&mut self.restored)
     }
 }
 
-/// Takes what the rails report.
+/// Receives the reports of the rails.
 pub(crate) struct Receiver<'a> {
     engine: &'a mut Engine,
     deferred: &'a mut Deferred,
@@ -63,7 +63,7 @@ pub(crate) struct Receiver<'a> {
     instruments: &'a Instruments,
 }
 
-/// A rail by its number.
+/// Returns a rail's identifier from its number.
 fn rail_id(number: usize) -> RailId {
     RailId(number as u8)
 }

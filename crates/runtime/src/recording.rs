@@ -1,37 +1,38 @@
-//! How much this process sent to whom, for the placement of later runs and for profiles.
+//! The record of how much this process sent to each peer, for the placement of later runs and for
+//! profiles.
 
 use base::GateId;
 
-/// How many messages were sent, and their bytes.
+/// The number of messages sent, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SentTotals {
     /// Bytes of messages.
     pub bytes: u64,
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
 }
 
-/// What is recorded.
+/// The scope of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordingScope {
     /// What is sent as messages.
     Messages,
-    /// All that the program sends: what could go without messages, as collective operations inside
-    /// a machine, goes as messages, too.
+    /// All communication: operations that could avoid messages, such as collective operations
+    /// inside a machine, use messages, too.
     Everything,
 }
 
-/// What was sent to each peer, by rank in the job.
+/// The record of what was sent to each peer, by rank in the job.
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) scope: RecordingScope,
     sent: Vec<SentTotals>,
-    /// By the number of bits of the length.
+    /// The number of messages by the number of bits of their length.
     sizes: [u64; SIZE_CLASSES],
     total: SentTotals,
 }
 
-/// Lengths of messages have 0 to 64 bits.
+/// The number of classes: lengths have 0 to 64 bits.
 const SIZE_CLASSES: usize = 65;
 
 impl SentTotals {
@@ -57,17 +58,17 @@ impl Recording {
         self.sizes[(usize::BITS - bytes.leading_zeros()) as usize] += 1;
     }
 
-    /// The peers to whom something was sent.
+    /// Returns the peers to which something was sent, with the totals.
     pub fn peers(&self) -> impl Iterator<Item = (u32, SentTotals)> + '_ {
         (0..).zip(self.sent.iter().copied()).filter(|(_, sent)| sent.messages > 0)
     }
 
-    /// What was sent to all together.
+    /// Returns the totals over all peers.
     pub fn total(&self) -> SentTotals {
         self.total
     }
 
-    /// How many messages had a length of so many bits, up to the longest.
+    /// Returns the number of messages by the number of bits of their length, up to the longest.
     pub fn sizes(&self) -> &[u64] {
         let used = self.sizes.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
         &self.sizes[..used]

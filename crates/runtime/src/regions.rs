@@ -1,4 +1,4 @@
-//! Memory that processes of one machine let each other use.
+//! Memory that processes of one machine share for direct access.
 
 use base::GateId;
 use driver::Regions;
@@ -6,14 +6,15 @@ use driver::Regions;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Whether this process can read and write regions of `gate`, and the other way round; connects
-    /// it if it is not connected. Where not, messages must do. Tries it: not for each message.
+    /// Whether this process and `gate` can read and write each other's regions; if not, messages
+    /// must be used. Connects `gate` if necessary, and makes a trial access, so this is too slow
+    /// for each message.
     pub fn reaches_regions_of(&mut self, gate: GateId) -> bool {
         self.connect(gate);
         self.rails.try_memory_of(gate)
     }
 
-    /// The regions of this process and its peers.
+    /// Returns the regions of this process and its peers.
     #[inline]
     pub fn regions(&mut self) -> &mut dyn Regions {
         self.rails.regions()

@@ -1,4 +1,4 @@
-//! The way of a message between the engine and the rails.
+//! The runtime: passes messages between the engine and the rails.
 
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
@@ -30,39 +30,40 @@ use crate::wire_up::Fatal;
 mod failures;
 mod flushing;
 
-/// One process's engine with its rails.
+/// The engine of one process with its rails.
 pub struct Runtime {
     own: GateId,
     engine: Engine,
     pub(crate) rails: Rails,
     deferred: Deferred,
     gathering: Gathering,
-    /// By context: what is wanted of its messages; those that are not there want nothing special.
+    /// The preferences of contexts for their messages, by context index; contexts past the end have
+    /// none.
     aims: Vec<Aim>,
     fatal: Fatal,
     instruments: Instruments,
-    /// The person knows that a rail was lost, and not that all work again.
+    /// Whether the loss of a rail was reported to the user, and the recovery of all rails was not.
     warned: bool,
-    /// Rails that were lost and are to be connected again.
+    /// Rails that were lost and must be reconnected.
     restoring: Vec<(GateId, RailId)>,
-    /// Messages are looked at before they take the short cut: some may have to wait for others, or
-    /// all are recorded.
+    /// Whether each message must be inspected before it may bypass the outbox: some may have to
+    /// wait for others, or all are recorded.
     watches: bool,
     recording: Option<Box<Recording>>,
-    /// Where the rails are; worked out when it is asked for.
+    /// Where the rails are; determined on first use.
     nearness: OnceCell<Box<Nearness>>,
 }
 
-/// Messages of more bytes are not sent in fragments by who does not wait for that.
+/// Longer messages are not sent in fragments if the program does not wait for the send, in bytes.
 const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 
-/// With so many chunks in an outbox it is time to look for room.
+/// An outbox with this many chunks is flushed even if its messages wait for more.
 const GATHERED_MAX: usize = 256;
 
-/// How long the news that a whole job ends may take.
+/// How long to wait for the launcher's report that the whole job ends.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
-/// Those who do not take leave within this time are not waited for.
+/// The timeout for peers that do not take leave.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 impl Runtime {
@@ -95,7 +96,7 @@ impl Runtime {
         runtime
     }
 
-    /// Opens a message space.
+    /// Opens a message context.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
         self.instruments.journal.note(EventKind::ContextOpened, &[number_of(id), rank.into()]);
         let slot = self.engine.open_context(id, rank);
@@ -103,32 +104,33 @@ impl Runtime {
         slot
     }
 
-    /// As [`Engine::set_members`].
+    /// Calls [`Engine::set_members`].
     pub fn set_members(&mut self, slot: ContextSlot, members: Rc<dyn Members>) {
         self.engine.set_members(slot, members);
     }
 
-    /// Closes a message space as soon as nothing is underway in it.
+    /// Closes a message context as soon as nothing is underway in it.
     pub fn close_context(&mut self, slot: ContextSlot) {
         let id = self.engine.context_id(slot);
         self.instruments.journal.note(EventKind::ContextClosed, &[number_of(id)]);
         self.engine.close_context(slot);
     }
 
-    /// Sends a message. `None`: it is sent, and the buffer free.
+    /// Sends a message. Returns `None` if it is sent already and the buffer may be reused.
     #[inline(always)]
     pub fn send(&mut self, send: SendCommand) -> Option<RequestId> {
         self.send_when(send, When::Now)
     }
 
-    /// The same for a program that does not wait at once: it may go away to compute.
+    /// Sends a message for a program that does not wait at once: it may compute first. Returns
+    /// `None` if the message is sent already.
     #[inline(always)]
     pub fn begin_send(&mut self, send: SendCommand) -> Option<RequestId> {
         self.send_when(send, When::Later)
     }
 
-    /// Sends a message if it can go at once; whether it did, and its buffer is free. If not,
-    /// nothing has happened.
+    /// Sends a message if it can go at once. Returns whether it did, so that its buffer may be
+    /// reused; if not, nothing has happened.
     #[inline(never)]
     pub fn try_send(&mut self, send: &SendCommand) -> bool {
         let push = ShortPush { rails: &mut self.rails, gate: send.gate };
@@ -147,8 +149,8 @@ impl Runtime {
         Some(self.submit(send, when))
     }
 
-    /// Sends a message of middle length at once, if that can be. Of one that the sender does not
-    /// wait for, and that is not short, the receiver shall copy what it can.
+    /// Sends a message of middle length in fragments, if that is possible at once. A longer message
+    /// of a sender that does not wait is excluded: the receiver must copy as much of it as it can.
     #[inline(never)]
     fn send_in_fragments(&mut self, send: &SendCommand, when: When) -> bool {
         let waits = when == When::Now || send.buffer.len() <= EAGER_LATER_BYTES_MAX;
@@ -166,29 +168,30 @@ impl Runtime {
         }
     }
 
-    /// Whether a message goes through the outbox also where it need not.
+    /// Records a message, and returns whether it must use the outbox although it need not.
     fn takes_the_long_way(&mut self, send: &SendCommand) -> bool {
         self.note_sent(send);
         self.rails.has_networks() && self.waits_for_more(send.gate, send.context)
     }
 
-    /// From now on it is noted how much is sent to whom.
+    /// Starts to record how much is sent to each peer.
     pub(crate) fn record(&mut self, scope: RecordingScope) {
         self.recording = Some(Box::new(Recording::new(scope)));
         self.watches = true;
     }
 
-    /// Whether it is noted how much is sent to whom, and all must go as messages.
+    /// Whether all communication is recorded, so that all of it must use messages.
     pub fn records(&self) -> bool {
         self.recording.as_ref().is_some_and(|one| one.scope == RecordingScope::Everything)
     }
 
-    /// What was sent to whom since the recording began, if there is one.
+    /// Returns the record of what was sent to each peer, if recording was started.
     pub fn recording(&self) -> Option<&Recording> {
         self.recording.as_deref()
     }
 
-    /// Whether a message to a peer on another machine is likely to be followed by more.
+    /// Whether a message to a peer on another machine must wait, as more messages are likely to
+    /// follow.
     fn waits_for_more(&mut self, gate: GateId, context: ContextSlot) -> bool {
         if !self.engine.is_connected(gate) || !self.rails.is_network(self.engine.rails_of(gate)[0])
         {
@@ -205,7 +208,7 @@ impl Runtime {
         }
     }
 
-    /// Submits a message to the outbox, which is flushed as far as the rails have room.
+    /// Submits a message to the outbox, and flushes the outbox as far as the rails have room.
     #[inline(never)]
     fn submit(&mut self, send: SendCommand, when: When) -> RequestId {
         let gate = send.gate;
@@ -215,22 +218,23 @@ impl Runtime {
                 return request;
             }
         }
-        // Only what its receiver can read may wait until the program looks.
+        // The transfer may be deferred until the program waits only if the receiver can read the
+        // data itself.
         let is_readable = send.buffer.is_contiguous() && self.rails.reaches_memory_of(gate);
         let when = if is_readable { when } else { When::Now };
         let request = self.hold_till(send, when);
         let flushed = self.flush_gate(gate);
         self.follow_announcement(gate, request, when);
         if !flushed && self.engine.waiting(gate) >= GATHERED_MAX {
-            // Enough has gathered: the rail shall look whether it has room again.
+            // Enough has gathered: the rail must check again whether it has room.
             self.progress();
         }
         self.leave_to_others();
         request
     }
 
-    /// Submits a message and leaves it in the outbox: it goes with what is sent next to its gate,
-    /// or in the next round of progress.
+    /// Submits a message and leaves it in the outbox. It goes with the next message to its gate, or
+    /// in the next round of progress.
     pub fn hold(&mut self, send: SendCommand) -> RequestId {
         self.note_sent(&send);
         self.hold_till(send, When::Now)
@@ -256,8 +260,9 @@ impl Runtime {
         request
     }
 
-    /// A message was submitted. If it was announced, its data follows where nobody has to ask for
-    /// it: now, or when the program waits. Whoever receives it, and cannot wait for that, reads it.
+    /// Continues an announced message after its submission. Its data follows, if the receiver need
+    /// not request it: now, or when the program waits. A receiver that cannot wait for that reads
+    /// it.
     fn follow_announcement(&mut self, gate: GateId, request: RequestId, when: When) {
         let Self { engine, rails, deferred, fatal, instruments, .. } = self;
         let Some(&rail) = engine.rails_of(gate).first() else { return };
@@ -272,9 +277,9 @@ impl Runtime {
         }
     }
 
-    /// Tells the sender, behind `gate`, where the message of a posted receive belongs, if it can
-    /// write there and that message will be the next one from it that the receive can get; returns
-    /// whether.
+    /// Sends the peer behind `gate` the address of the buffer of a posted receive, if the peer can
+    /// write there and its next message will be the next one that this receive can match. Returns
+    /// whether it did.
     pub fn expect(&mut self, gate: GateId, request: RequestId, into: &Buffer) -> bool {
         if !self.engine.is_connected(gate) {
             return false;
@@ -292,7 +297,7 @@ impl Runtime {
     pub fn receive(&mut self, receive: Receive) -> RequestId {
         let before = self.engine.submitted();
         let request = self.engine.receive(receive);
-        // A message that was here already may have to be fetched or acknowledged.
+        // A message that had arrived before may have to be fetched or acknowledged.
         if self.engine.submitted() != before {
             self.follow_up();
             self.leave_to_others();
@@ -300,7 +305,7 @@ impl Runtime {
         request
     }
 
-    /// The first message that a receive with this selection would get, of those that have arrived.
+    /// Returns the first arrived message that a receive with this selection would match.
     pub fn probe(
         &self,
         context: ContextSlot,
@@ -310,7 +315,8 @@ impl Runtime {
         self.engine.probe(context, source, tag)
     }
 
-    /// Takes that message out of matching.
+    /// Removes the first arrived message that a receive with this selection would match from
+    /// matching, and returns it.
     pub fn matched_probe(
         &mut self,
         context: ContextSlot,
@@ -320,7 +326,7 @@ impl Runtime {
         self.engine.matched_probe(context, source, tag)
     }
 
-    /// Receives a message that a matched probe took.
+    /// Receives a message that a matched probe removed.
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let request = self.engine.receive_message(message, buffer);
         self.follow_up();
@@ -328,7 +334,7 @@ impl Runtime {
         request
     }
 
-    /// Asks that a request ends without a transfer.
+    /// Cancels a request, if its transfer has not begun.
     pub fn cancel(&mut self, request: RequestId) {
         if !self.rails.stop_expecting(request.to_u64()) {
             // Its message is on its way.
@@ -339,8 +345,8 @@ impl Runtime {
         self.leave_to_others();
     }
 
-    /// What could not go yet is looked after by whoever of this process sleeps, as the caller may
-    /// go away to compute.
+    /// Leaves unsent messages to the helper or a sleeping thread of this process, as the caller may
+    /// leave to compute.
     fn leave_to_others(&self) {
         if self.engine.has_work() {
             self.rails.ring_own_doorbell();
@@ -353,102 +359,105 @@ impl Runtime {
         self.engine.is_complete(request)
     }
 
-    /// Whether a request is a receive for which no message has come yet.
+    /// Whether a request is a receive that has not matched a message yet.
     pub fn is_posted(&self, request: RequestId) -> bool {
         self.engine.is_posted(request)
     }
 
-    /// What is known of a request that is not complete.
+    /// Returns the description of a request that is not complete.
     pub fn pending(&self, request: RequestId) -> Option<RequestDescription> {
         self.engine.pending(request)
     }
 
-    /// Tells debuggers where the queues are, as long as this does not move.
+    /// Publishes the addresses of the queues for debuggers. They stay valid as long as this value
+    /// does not move.
     pub fn show_queues(&self, table: &QueueTable) {
         table.show_engine(std::ptr::from_ref(&self.engine).addr(), &Engine::layout());
     }
 
-    /// The receives of a message space for which no message has come, and the messages that nobody
-    /// has received.
+    /// Returns the posted receives of a context, and its unexpected messages.
     pub fn queues(&self, slot: ContextSlot) -> (Vec<RequestDescription>, Vec<IncomingMessage>) {
         (self.engine.posted(slot), self.engine.arrived(slot))
     }
 
-    /// The sends of a message space that are not complete.
+    /// Returns the sends of a context that are not complete.
     pub fn sending(&self, slot: ContextSlot) -> Vec<RequestDescription> {
         self.engine.sending(slot)
     }
 
-    /// The outcome of a complete request, which is forgotten.
+    /// Returns the outcome of a complete request and forgets the request.
     #[inline]
     pub fn take(&mut self, request: RequestId) -> Option<Outcome> {
         self.engine.take(request)
     }
 
-    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
+    /// Does what [`take`](Self::take) does, but distinguishes a request that is not complete from
+    /// one that does not exist.
     #[inline]
     pub fn settle(&mut self, request: RequestId) -> Completion {
         self.engine.settle(request)
     }
 
-    /// Forgets a request that is complete without a problem, and not cancelled; whether it was.
+    /// Forgets a request that is complete without an error and not cancelled; returns whether it
+    /// was.
     #[inline]
     pub fn forget_if_fine(&mut self, request: RequestId) -> bool {
         self.engine.forget_if_fine(request)
     }
 
-    /// Whether somebody may still ask for a request.
+    /// Whether the outcome of a request may still be queried: the request exists and is not
+    /// detached.
     #[inline]
     pub fn is_known(&self, request: RequestId) -> bool {
         self.engine.is_known(request)
     }
 
-    /// The request in a place of the engine, if there is one.
+    /// Returns the request in a slot of the engine, if there is one.
     pub fn request_at(&self, place: u32) -> Option<RequestId> {
         self.engine.request_at(place)
     }
 
-    /// The outcome of a complete request, which stays.
+    /// Returns the outcome of a complete request and keeps the request.
     pub fn outcome(&self, request: RequestId) -> Option<Outcome> {
         self.engine.outcome(request)
     }
 
-    /// Gives a request up; it completes as it would have.
+    /// Detaches a request; it completes as before, and its outcome is dropped.
     pub fn detach(&mut self, request: RequestId) {
         self.engine.detach(request);
     }
 
-    /// Whether anything of ours still waits to leave this process.
+    /// Whether any data of this process still waits to be sent.
     pub fn has_work(&self) -> bool {
         self.engine.has_work() || !self.rails.is_flushed()
     }
 
-    /// Whether what was sent arrives also while neither this process nor its peer makes progress.
+    /// Whether sent data arrives even if neither this process nor its peer makes progress.
     pub fn delivers_by_itself(&self) -> bool {
         self.rails.deliver_by_themselves()
     }
 
-    /// Counts what was submitted to outboxes, answers to others included.
+    /// Returns the count of items submitted to outboxes, answers to other processes included.
     pub fn submitted(&self) -> u64 {
         self.engine.submitted()
     }
 
-    /// Whether something waits for room of which no doorbell tells.
+    /// Whether something is pending for which no doorbell rings.
     pub fn must_look_again(&self) -> bool {
         self.rails.must_be_polled() || self.engine.has_work() && !self.rails.wakes_for_room()
     }
 
-    /// Whether something waits for the help of its sender, which may not come.
+    /// Whether a transfer waits for the help of its sender, which may not come.
     pub fn awaits_senders(&self) -> bool {
         self.rails.awaits_senders()
     }
 
-    /// What the program does from now on while its messages come.
+    /// Sets what the program does from now on while its messages arrive.
     pub fn set_program_state(&mut self, state: ProgramState) {
         self.rails.set_program_state(state);
     }
 
-    /// What to sleep on until something arrives.
+    /// Returns the doorbell to sleep on until something arrives.
     ///
     /// # Errors
     /// The system has no more descriptors.
@@ -456,8 +465,8 @@ impl Runtime {
         self.rails.doorbell()
     }
 
-    /// Makes one round: takes what has arrived, hands out what can go. Returns whether there was
-    /// anything to do.
+    /// Makes one round of progress: takes what has arrived, sends what can go. Returns whether
+    /// there was anything to do.
     #[inline]
     pub fn progress(&mut self) -> bool {
         self.gathering.end();
@@ -469,7 +478,7 @@ impl Runtime {
         active
     }
 
-    /// What follows from packets that arrived; returns whether any packet could go.
+    /// Handles the consequences of arrived packets; returns whether any packet could be sent.
     fn follow_up(&mut self) -> bool {
         if self.deferred.has_news {
             self.handle_news();
@@ -483,7 +492,7 @@ impl Runtime {
         self.engine.gates_with_work() > 0 && (self.flush() | self.end_revoked())
     }
 
-    /// Connects those who have sent something, and does without rails, or with them again.
+    /// Connects peers that have sent something, and handles lost and restored rails.
     #[cold]
     fn handle_news(&mut self) {
         self.deferred.has_news = false;
@@ -502,7 +511,7 @@ impl Runtime {
         }
     }
 
-    /// Ends what was submitted in message spaces that were revoked.
+    /// Ends the requests of contexts that were revoked; returns whether there were any.
     #[inline]
     fn end_revoked(&mut self) -> bool {
         let Self { engine, rails, .. } = self;
@@ -510,7 +519,7 @@ impl Runtime {
             && engine.end_revoked(&mut |request| rails.stop_expecting(request.to_u64()))
     }
 
-    /// As [`Engine::revoke_context`].
+    /// Calls [`Engine::revoke_context`].
     #[cold]
     pub fn revoke_context(&mut self, slot: ContextSlot) {
         self.engine.revoke_context(slot);
@@ -519,13 +528,12 @@ impl Runtime {
         self.leave_to_others();
     }
 
-    /// As [`Engine::watch_context`].
+    /// Calls [`Engine::watch_context`].
     pub fn watch_context(&mut self, slot: ContextSlot, watch: Rc<Cell<bool>>) {
         self.engine.watch_context(slot, watch);
     }
 
-    /// Brings the data of an announced message here; in packets, if its rail cannot do it
-    /// otherwise.
+    /// Fetches the data of an announced message; in packets if its rail cannot fetch.
     fn begin_fetch(&mut self, fetch: Fetch) {
         let Self { engine, rails, deferred, fatal, instruments, .. } = self;
         let rail = engine.rails_of(fetch.gate).first().copied();
@@ -536,8 +544,8 @@ impl Runtime {
         }
     }
 
-    /// Connects a peer. If that does not work, the peer has failed, or the job ends, since messages
-    /// to it or from it would be lost.
+    /// Connects a peer. If that fails, the peer has failed, or the job ends, since messages to it
+    /// or from it would be lost.
     #[cold]
     pub fn connect(&mut self, gate: GateId) {
         if let Err(error) = self.try_connect(gate) {
@@ -548,7 +556,8 @@ impl Runtime {
         }
     }
 
-    /// Goes on without a rail to a peer, or ends the job if it was the last.
+    /// Continues without a rail to a peer. If it was the last one, the peer has failed or the job
+    /// ends.
     #[cold]
     fn lose(&mut self, gate: GateId, rail: RailId, why: &DriverError) {
         if !self.engine.is_connected(gate) || !self.engine.rails_of(gate).contains(&rail) {
@@ -559,7 +568,7 @@ impl Runtime {
             if self.rails.has_departed(gate) && self.engine.let_go(gate) {
                 return;
             }
-            // If the peer was ended with the whole job, somebody else has told why.
+            // If the peer was ended with the whole job, another process has reported the reason.
             if !self.fatal.is_survived(gate, LAST_WORD) {
                 self.fatal.end(&cannot_reach(gate, why));
             }
@@ -569,7 +578,7 @@ impl Runtime {
         self.restoring.push((gate, rail));
         self.rails.restore(gate, rail);
         self.instruments.journal.note(EventKind::RailLost, &[gate.0.into(), rail.0.into()]);
-        // One of the two tells it.
+        // One of the two peers reports it.
         if !self.warned && self.own < gate {
             self.warned = true;
             let rank = self.own.0;
@@ -581,7 +590,7 @@ impl Runtime {
         }
     }
 
-    /// Uses a rail that was lost again.
+    /// Uses a lost rail again, which works now.
     #[cold]
     fn regain(&mut self, gate: GateId, rail: RailId) {
         self.restoring.retain(|one| *one != (gate, rail));
@@ -596,23 +605,24 @@ impl Runtime {
         }
     }
 
-    /// The bell of a peer with which memory can be shared; none for others.
+    /// Returns the doorbell of a peer with which memory can be shared; none for other peers.
     pub fn bell(&mut self, gate: GateId) -> Option<PeerBell> {
         self.connect(gate);
         self.rails.bell(gate)
     }
 
-    /// Whether a peer is reached through memory, so that it fetches what is announced to it.
+    /// Whether a peer is reached through shared memory, so that it fetches announced messages.
     pub fn is_near(&self, gate: GateId) -> bool {
         self.engine.is_connected(gate) && !self.rails.is_network(self.engine.rails_of(gate)[0])
     }
 
-    /// A peer on this machine whose process has ended, if there is one. To be asked seldom.
+    /// Returns a peer on this machine whose process has ended, if there is one. Must be called
+    /// rarely.
     pub fn ended_peer(&self) -> Option<GateId> {
         self.rails.ended_peer()
     }
 
-    /// Ends the job, because the process behind `gate` has ended too early.
+    /// Ends the job, because the process behind `gate` ended without `MPI_Finalize`.
     pub fn end_job_without(&self, gate: GateId) -> ! {
         self.fatal.end(&format!(
             "rank {} has ended without MPI_Finalize, and the launcher goes on. The job ends, as \
@@ -621,40 +631,40 @@ impl Runtime {
         ))
     }
 
-    /// Ends the job, because it cannot go on.
+    /// Ends the job, because of `why`.
     pub fn end_job(&self, why: &str) -> ! {
         self.fatal.end(why)
     }
 
-    /// Takes over those values that a running process can change.
+    /// Applies those values of the configuration that a running process can change.
     pub fn reconfigure(&mut self, configuration: Configuration) {
         self.engine.set_strategy(strategy(configuration));
     }
 
-    /// Bytes of messages sent at once, and of such received, since the start.
+    /// Returns the bytes of eager messages sent, and of those received, since the start.
     pub fn eager_bytes(&self) -> (u64, u64) {
         self.engine.eager_bytes()
     }
 
-    /// What has come over networks and was not of the job, or was here before.
+    /// Returns how many items arrived over networks that were not of the job, or were duplicates.
     pub fn refused(&self) -> u64 {
         self.rails.refused()
     }
 
-    /// How many receives wait for their message.
+    /// Returns the number of posted receives.
     pub fn posted_receives(&self) -> u64 {
         self.engine.posted_receives() as u64
     }
 
-    /// How many sends and receives were not given back yet.
+    /// Returns the number of sends and receives whose requests still exist.
     pub fn requests(&self) -> u64 {
         self.engine.holdings().0 as u64
     }
 
-    /// Connects a peer now, to hear of it if that does not work.
+    /// Connects a peer now, and returns the error if that fails.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The peer cannot be reached.
     pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
         if !self.engine.is_connected(gate) && !self.engine.has_failed(gate) {
             let PeerConnection { rails, fetches } = self.rails.connect(gate)?;
@@ -673,7 +683,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Tells what is wanted of the messages of a context.
+    /// Sets the preference of a context for its messages.
     pub fn set_aim(&mut self, context: ContextSlot, aim: Aim) {
         let index = context.index();
         if self.aims.len() <= index {
@@ -685,12 +695,12 @@ impl Runtime {
         self.aims[index] = aim;
     }
 
-    /// Tells how the messages of a context shall travel.
+    /// Sets how the messages of a context travel.
     pub fn set_preferences(&mut self, context: ContextSlot, preferences: Preferences) {
         self.engine.set_preferences(context, preferences);
     }
 
-    /// The rail with a name, or to an interface of that name.
+    /// Returns the rail with this name, or the rail to an interface with this name.
     pub fn rail_named(&self, name: &str) -> Option<RailId> {
         let is_it = |rail: &RailProfile| rail.name == name || rail.interface() == Some(name);
         let found = self.engine.rails().iter().position(is_it)?;
@@ -701,7 +711,7 @@ impl Runtime {
         self.nearness = OnceCell::from(nearness);
     }
 
-    /// Where the rails are.
+    /// Returns where the rails are.
     fn nearness(&self) -> &Nearness {
         let work_out = || match self.rails.has_networks() {
             true => Box::new(Nearness::of(self.engine.rails(), self.own.0)),
@@ -710,34 +720,37 @@ impl Runtime {
         self.nearness.get_or_init(work_out)
     }
 
-    /// Where a rail is; none: not known, or it leads to no other machine.
+    /// Returns where a rail is; none if that is not known, or if the rail leads to no other
+    /// machine.
     pub fn rail_place(&self, rail: RailId) -> Option<&RailPlace> {
         self.nearness().places.get(usize::from(rail.0))?.as_ref()
     }
 
-    /// The nearest rail of those whose place is known.
+    /// Returns the nearest rail of those whose place is known.
     pub fn nearest_rail(&self) -> Option<RailId> {
         self.nearness().nearest.map(|rail| RailId(rail as u8))
     }
 
-    /// Where this process communicates, if that was worked out and there is something to choose.
+    /// Returns where this process communicates, if that was determined and there is a choice.
     pub fn station(&self) -> Option<&Station> {
         self.nearness.get()?.station.as_ref()
     }
 
-    /// What the rails are called, by number.
+    /// Returns the names of the rails, by number.
     pub fn rail_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.engine.rails().iter().map(|rail| rail.name.as_str())
     }
 
-    /// How messages to `gate` travel, for people: the rail, and how large ones are copied.
+    /// Returns a description for users of how messages to `gate` travel: the rails, and how large
+    /// messages are copied.
     pub fn transport(&mut self, gate: GateId) -> String {
         self.connect(gate);
         let rails = self.engine.rails_of(gate).iter();
         rails.map(|rail| self.rails.describe(gate, *rail)).collect::<Vec<_>>().join("+")
     }
 
-    /// Takes leave of the peers on other machines.
+    /// Takes leave of the peers on other machines: waits until they have received all data, and
+    /// until they take leave too or the timeout has passed.
     pub fn leave(&mut self) {
         let Self { rails, deferred, engine, fatal, instruments, .. } = self;
         rails.leave(&mut deferred.receiver(engine, fatal, instruments), LEAVE_MAX);
@@ -752,7 +765,7 @@ impl Runtime {
     }
 }
 
-/// The strategy that the configuration asks for.
+/// Returns the strategy that the configuration selects.
 pub(crate) fn strategy(configuration: Configuration) -> Box<dyn Strategy> {
     let strategy = strategy::by_name(configuration.strategy());
     Box::new(strategy.expect("the table of variables has their names"))

@@ -1,8 +1,9 @@
-//! What `combray sample` has measured of a machine's rails, kept in the user's cache folder.
+//! The figures that `combray sample` has measured of a machine's rails, kept in the user's cache
+//! folder.
 //!
-//! One file for each machine, named by its host, as home folders are often shared between them. A
-//! process reads that of its machine when it starts; if there is none, the rails' models start from
-//! what drivers declare.
+//! There is one file for each machine, named after its host, as home folders are often shared
+//! between machines. A process reads the file of its machine when it starts. If there is none, the
+//! rails' models start from the figures that drivers declare.
 
 mod memory;
 mod nodes;
@@ -23,10 +24,10 @@ use tempfile::NamedTempFile;
 pub use self::memory::MemorySample;
 pub use self::nodes::{PlacedBlock, node_costs};
 
-/// The version of the file's meaning; others are not understood.
+/// The version of the file format; files of other versions are rejected.
 const VERSION: u32 = 1;
 
-/// No file of ours is longer, in bytes.
+/// The largest size of such a file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The figures of one machine's rails.
@@ -35,27 +36,27 @@ pub struct Samples {
     version: u32,
     /// The name of the machine.
     pub host: String,
-    /// By the names of the rails, such as `shm` and `tcp:eth0`.
+    /// The figures by the names of the rails, such as `shm` and `tcp:eth0`.
     pub rails: BTreeMap<String, RailFigures>,
-    /// What the steps of collective operations cost there, if that was measured.
+    /// The costs of the steps of collective operations on this machine, if they were measured.
     #[serde(default)]
     pub costs: Option<Costs>,
-    /// What accesses to its memory cost, if that was measured.
+    /// The costs of accesses to its memory, if they were measured.
     #[serde(default)]
     pub memory: Option<MemorySample>,
 }
 
 impl Samples {
-    /// Those of a machine of which nothing was measured yet.
+    /// Returns the samples of a machine on which nothing was measured yet.
     pub fn none(host: &str) -> Self {
         let (rails, costs, memory) = Default::default();
         Self { version: VERSION, host: host.to_owned(), rails, costs, memory }
     }
 
-    /// Those kept in a folder for a machine; none if there are none.
+    /// Reads the samples of a machine from a folder; none if there is no file.
     ///
     /// # Errors
-    /// The file cannot be read, or is none of ours: a sentence that says so.
+    /// The file cannot be read, or was not written by Combray: a sentence that says so.
     pub fn read(folder: &Path, host: &str) -> Result<Option<Self>, String> {
         match Self::read_file(&file_in(folder, host))? {
             Some(samples) if samples.host == host => Ok(Some(samples)),
@@ -64,7 +65,7 @@ impl Samples {
         }
     }
 
-    /// Those of a file, whichever machine's they are.
+    /// Reads the samples of a file, of any machine.
     fn read_file(path: &Path) -> Result<Option<Self>, String> {
         let length = match fs::metadata(path) {
             Ok(metadata) => metadata.len(),
@@ -79,7 +80,7 @@ impl Samples {
         Self::parse(&text, path).map(Some)
     }
 
-    /// From the text of a file.
+    /// Parses the text of a file.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, String> {
         let samples: Self = serde_json::from_str(text).map_err(|cause| {
             format!("{} is no file of combray sample ({cause}): {ADVICE}", path.display())
@@ -93,8 +94,8 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Keeps them in a folder, which is made if it does not exist; readers see the old file or the
-    /// new one. Returns where.
+    /// Writes the samples to a folder, which is created if it does not exist; readers see the old
+    /// file or the new one. Returns the path.
     ///
     /// # Errors
     /// The file cannot be written: a sentence that says so.
@@ -110,16 +111,16 @@ impl Samples {
     }
 }
 
-/// What a person can do about a file that is no use.
+/// What a user can do about a file that cannot be used.
 const ADVICE: &str = "measure again with combray sample, or remove it";
 
 fn unusable(path: &Path) -> String {
     format!("{} is of another version or machine, or damaged: {ADVICE}", path.display())
 }
 
-/// What was measured of the memory of another machine that has the same processor and system, as
-/// homes are often shared between such machines. The files are looked at in the order of their
-/// names, up to [`NEIGHBOURS_MAX`].
+/// Returns the measured memory costs of another machine that has the processor model and the system
+/// release of this one, as home folders are often shared between such machines. The files are read
+/// in the order of their names, up to [`NEIGHBOURS_MAX`].
 fn neighbours_memory(folder: &Path) -> Option<MemorySample> {
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -136,10 +137,10 @@ fn neighbours_memory(folder: &Path) -> Option<MemorySample> {
     all.find(|memory| memory.is_of(&own))
 }
 
-/// So many files of other machines are looked at.
+/// The largest number of files of other machines that are read.
 const NEIGHBOURS_MAX: usize = 16;
 
-/// The user's cache folder for Combray: `$XDG_CACHE_HOME/combray` or `~/.cache/combray`.
+/// Returns the user's cache folder for Combray: `$XDG_CACHE_HOME/combray` or `~/.cache/combray`.
 pub fn folder() -> Option<PathBuf> {
     let absolute =
         |name: &str| environment::value(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -147,13 +148,13 @@ pub fn folder() -> Option<PathBuf> {
     Some(caches.join("combray"))
 }
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub fn host() -> String {
     let name = sys::process::host_name();
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 
-/// How the names of the files begin and end.
+/// The prefix and the suffix of the names of the files.
 const FILE_PREFIX: &str = "rails-";
 const FILE_SUFFIX: &str = ".json";
 
@@ -164,8 +165,8 @@ fn file_in(folder: &Path, host: &str) -> PathBuf {
     folder.join(format!("{FILE_PREFIX}{name}{FILE_SUFFIX}"))
 }
 
-/// What was measured of this machine, or nothing, and of memory what was measured of a machine like
-/// it; the sentence tells of a file that is no use.
+/// Returns the samples of this machine, empty if there is no file; memory costs may be those of a
+/// similar machine. Also returns a sentence about a file that cannot be used.
 pub(crate) fn kept() -> (Samples, Option<String>) {
     let host = host();
     let Some(folder) = folder() else { return (Samples::none(&host), None) };
@@ -177,7 +178,7 @@ pub(crate) fn kept() -> (Samples, Option<String>) {
     (samples, complaint)
 }
 
-/// Lets the models of an engine's rails start from what was measured.
+/// Initializes the models of an engine's rails with the measured figures.
 pub(crate) fn follow(engine: &mut Engine, samples: &Samples) {
     for (name, figures) in &samples.rails {
         engine.believe(name, figures);

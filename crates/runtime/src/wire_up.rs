@@ -1,4 +1,4 @@
-//! Wire-up: from a process that was just started to one that reaches all others of its job.
+//! Wire-up: turns a process that was just started into one that can reach all others of its job.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,26 +25,26 @@ use crate::recording::RecordingScope;
 use crate::runtime::{Runtime, cannot_reach, strategy};
 use crate::samples;
 
-/// A process that is part of its job.
+/// A process that has joined its job.
 pub struct JoinedRuntime {
-    /// The way of messages.
+    /// The runtime, which sends and receives messages.
     pub runtime: Runtime,
     /// The connection to the launcher.
     pub job: Job,
-    /// Where its processes run.
+    /// Where the processes of the job run.
     pub map: Arc<JobMap>,
-    /// What to sleep on until something arrives.
+    /// The doorbell to sleep on until something arrives; none if nothing can arrive.
     pub doorbell: Option<Arc<dyn Doorbell>>,
-    /// What the choice between collective algorithms follows, the same for all processes.
+    /// The settings that the choice of collective algorithms follows, equal for all processes.
     pub guidance: JobSettings,
-    /// What of the figures that were kept of this machine, and of the person's wishes, is no use.
+    /// Complaints about unusable files of samples and settings of the user.
     pub complaints: Vec<String>,
 }
 
-/// Why a process cannot become part of its job.
+/// The reason why a process cannot join its job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartError {
-    /// What failed, and what a person can do.
+    /// What failed, and what a user can do.
     pub message: String,
 }
 
@@ -68,15 +68,15 @@ impl From<launch::JoinError> for StartError {
     }
 }
 
-/// In jobs larger than this, processes do not read of everybody where it runs, if the launcher
-/// tells.
+/// In larger jobs, processes do not read the place of each other process, if the launcher provides
+/// a mapping.
 const CARDS_READ_MAX: u32 = 128;
 
-/// Joins the job that the environment tells of (or makes one of this process alone), publishes
-/// this process's card, and waits until all others have published theirs.
+/// Joins the job that the environment describes (or makes a job of this process alone), publishes
+/// this process's card, and waits until all other processes have published theirs.
 ///
 /// # Errors
-/// The launcher cannot be talked to, or the rails cannot be set up.
+/// The launcher cannot be reached, or the rails cannot be set up.
 pub fn start(
     configuration: Configuration,
     instruments: &Instruments,
@@ -88,7 +88,7 @@ pub fn start(
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let mut rails = create_rails(own, configuration, memory, &job)?;
     let (guidance, wrong_wishes) = JobSettings::of_environment(samples.costs);
-    // Boxed, as hardly any process has it.
+    // Boxed, as few processes have it.
     let nearness = match size {
         2.. if nearness::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
         _ => None,
@@ -120,15 +120,16 @@ pub fn start(
         runtime.record(RecordingScope::Messages);
     }
     if size > 1 {
-        // One trial now, so that what keeps all from working is told at the start.
+        // One trial connection now, so that a problem that affects all connections is reported at
+        // the start.
         let [neighbour, _] = neighbours(rank, size);
         let connected = runtime.try_connect(neighbour);
         connected.map_err(|error| StartError { message: cannot_reach(neighbour, &error) })?;
-        // Nobody leaves, and perhaps ends, before that trial is over everywhere.
+        // No process continues, and perhaps ends, before that trial is over in all processes.
         job.barrier()?;
     }
     let doorbell = runtime.doorbell()?;
-    // Only the wishes of process 0 count.
+    // Only the settings of process 0 count.
     let wrong_wishes = wrong_wishes.into_iter().filter(|_| rank == 0);
     Ok(JoinedRuntime {
         runtime,
@@ -140,12 +141,14 @@ pub fn start(
     })
 }
 
-/// The process that this one tries to reach when it starts, and the one that tries to reach this.
+/// Returns the process that this one tries to connect at its start, and the process that tries to
+/// connect this one.
 fn neighbours(rank: u32, size: u32) -> [GateId; 2] {
     [GateId((rank + 1) % size), GateId((rank + size - 1) % size)]
 }
 
-/// The rails of a process, those to other machines included, which most jobs turn out not to need.
+/// Creates the rails of a process, including those to other machines, which most jobs turn out not
+/// to need.
 fn create_rails(
     own: GateId,
     configuration: Configuration,
@@ -171,7 +174,7 @@ fn create_rails(
     Ok(rails)
 }
 
-/// Finds out where the interfaces are, and keeps buffers near the one that is used first.
+/// Determines where the interfaces are, and places buffers near the interface that is used first.
 fn place(rails: &mut Rails, rank: u32) -> Nearness {
     let nearness = Nearness::of(&rails.profiles(), rank);
     if let Some(node) = nearness.station.as_ref().and_then(|station| station.node) {
@@ -180,16 +183,16 @@ fn place(rails: &mut Rails, rank: u32) -> Nearness {
     nearness
 }
 
-/// Where a driver learns of the others.
+/// The directory in which a driver looks up the cards of other processes.
 struct JobDirectory {
     job: Job,
-    /// Under which its cards are published.
+    /// The key under which the driver's cards are published.
     key: String,
     secret: Option<Secret>,
 }
 
 impl JobDirectory {
-    /// Of the driver with this name.
+    /// Creates the directory of the driver with this name.
     fn of(driver: &str, job: &Job) -> Box<dyn driver::Directory> {
         Box::new(Self { job: job.clone(), key: card_key(driver), secret: None })
     }
@@ -220,7 +223,7 @@ impl driver::Directory for JobDirectory {
     }
 }
 
-/// A new secret, as hexadecimal digits.
+/// Returns a new secret, as hexadecimal digits.
 fn new_secret() -> Result<String, StartError> {
     let mut secret: Secret = Default::default();
     let error = |cause| StartError { message: format!("no random numbers can be had: {cause}") };
@@ -228,21 +231,23 @@ fn new_secret() -> Result<String, StartError> {
     Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Under this key each process publishes the card of a driver.
+/// Returns the key under which each process publishes the card of a driver.
 fn card_key(driver: &str) -> String {
     format!("combray-card-{driver}")
 }
 
-/// Under this one it publishes where it runs: on which cores of which machine.
+/// The key under which each process publishes where it runs: on which cores of which machine.
 const PLACE_KEY: &str = "combray-place";
-/// Under these keys rank 0 publishes what only processes of the job know, and what the choice
-/// between collective algorithms follows.
+/// The keys under which rank 0 publishes the secret of the job, and the settings that all processes
+/// follow.
 const SECRET_KEY: &str = "combray-secret";
 const GUIDANCE_KEY: &str = "combray-guidance";
-/// Under this one it publishes in large jobs in which parts of its machine all processes there run.
+/// The key under which rank 0 publishes, in large jobs, the parts of its machine in which all
+/// processes of that machine run.
 const PARTS_KEY: &str = "combray-parts";
 
-/// Tells the others where this process is and which cores it may use, and learns the same of them.
+/// Publishes where this process is and which cores it may use, and reads the places of the others.
+/// Returns the map of the job and the settings of process 0.
 fn publish(
     job: &Job,
     cards: &[(&'static str, String)],
@@ -256,7 +261,7 @@ fn publish(
     }
     let own = PlaceOf {
         mask: core_mask(&allowed),
-        // A limit on time is told where there are more cores.
+        // A smaller number means a limit on processor time.
         usable: cores::usable().min(allowed.len()),
         together: configuration::cores_together(),
         parts: parts::own(&allowed),
@@ -275,7 +280,7 @@ fn publish(
     if job.rank() == 0 && size > CARDS_READ_MAX {
         job.put(PARTS_KEY, &format!(":{}", parts::pattern()))?;
     }
-    // A session that begins after the end of the world may have to connect peers.
+    // A session that begins after `MPI_Finalize` may have to connect peers.
     for (driver, _) in cards {
         job.cache(&card_key(driver), 0..size);
     }
@@ -288,7 +293,7 @@ fn publish(
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?
     {
-        // All read of the same process, in order to come to the same end.
+        // All processes read the place of process 0, so that they come to the same result.
         let first = place_of(&job.get(0, PLACE_KEY)?);
         let cores = first.together.unwrap_or(first.usable);
         let map = map_by_launcher(&mapping, job.rank(), cores);
@@ -303,7 +308,7 @@ fn publish(
     Ok((map_by_places(&places, job.rank()), guidance))
 }
 
-/// The map that follows from what all processes tell.
+/// Returns the map that follows from the published places of all processes.
 fn map_by_places(places: &[String], rank: u32) -> JobMap {
     let hosts = places.iter().map(|place| place.split_once('@').map(|(_, host)| host));
     let nodes = drivers::machines(hosts);
@@ -311,7 +316,7 @@ fn map_by_places(places: &[String], rank: u32) -> JobMap {
     let cores_of = |node: u32| {
         let near = nodes.iter().zip(&places).filter(|(other, _)| **other == node);
         let cores: Vec<&PlaceOf> = near.map(|(_, place)| place).collect();
-        // The launcher that bound them knows.
+        // A launcher that bound them provides the number.
         if let Some(together) = cores.iter().filter_map(|cores| cores.together).max() {
             return together as u32;
         }
@@ -329,32 +334,33 @@ fn map_by_places(places: &[String], rank: u32) -> JobMap {
         .with_switches(switches)
 }
 
-/// The same for large jobs, from what the launcher tells; each machine is taken to have `cores`.
+/// Returns the map of a large job from the launcher's mapping; each machine is assumed to have
+/// `cores` cores.
 fn map_by_launcher(mapping: &[u32], rank: u32, cores: usize) -> JobMap {
     let own_cores = configuration::cores_together().unwrap_or_else(cores::usable);
     JobMap::new(rank, first_alike(mapping.iter()), |_| cores as u32)
         .with_cores_here(own_cores as u32)
 }
 
-/// For each of these the place of the first that is the same.
+/// Returns for each item the index of the first equal item.
 fn first_alike<T: Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<u32> {
     let mut first = HashMap::new();
     (0..).zip(all).map(|(place, one)| *first.entry(one).or_insert(place)).collect()
 }
 
-/// What a process tells of where it runs.
+/// What a process publishes about where it runs.
 struct PlaceOf {
     /// The cores on which it may run.
     mask: u128,
-    /// How many it can use at once.
+    /// The number of cores that it can use at once.
     usable: usize,
-    /// How many all processes of its machine can, if the launcher told.
+    /// The number of cores that all processes of its machine can use, if the launcher sent it.
     together: Option<usize>,
-    /// In which parts of its machine it is, if it knows.
+    /// The parts of its machine in which it runs, if known.
     parts: Option<Parts>,
-    /// How far it is from the nearest interface, if that is known and matters.
+    /// Its distance from the nearest interface, if that is known and matters.
     distance: Option<u32>,
-    /// The switches above its machine, from the outermost on.
+    /// The switches above its machine, outermost first.
     switches: Vec<String>,
 }
 
@@ -383,15 +389,15 @@ fn place_of(place: &str) -> PlaceOf {
     PlaceOf { mask, usable, together, parts, distance, switches }
 }
 
-/// Cores as a set of bits; those past 127 stand in the last.
+/// Returns the set of cores as bits; cores past 127 share the last bit.
 fn core_mask(allowed: &[usize]) -> u128 {
     allowed.iter().fold(0_u128, |mask, &core| mask | 1 << core.min(127))
 }
 
-/// How often the launcher is asked for news that must come soon.
+/// The interval between two queries of the launcher for a report that must come soon.
 const NEWS_PERIOD: Duration = Duration::from_millis(20);
 
-/// What ends the whole job when it cannot go on.
+/// Ends the whole job when it cannot continue.
 pub(crate) struct Fatal {
     job: Job,
     rank: u32,
@@ -399,8 +405,9 @@ pub(crate) struct Fatal {
 }
 
 impl Fatal {
-    /// Whether the job goes on without a peer that is gone: it always does, or the peer was ended
-    /// alone. Waits a moment for that news.
+    /// Whether the job continues without a peer that has ended: it always does if failures are
+    /// survived; otherwise it does if the launcher reports within `limit` that this peer was ended
+    /// alone.
     pub(crate) fn is_survived(&self, gate: GateId, limit: Duration) -> bool {
         self.keeps_going || self.was_ended(gate, limit)
     }
@@ -418,12 +425,12 @@ impl Fatal {
         }
     }
 
-    /// Tells the person, and goes on.
+    /// Warns the user and continues.
     pub(crate) fn warn(&self, message: &str) {
         eprintln!("combray: rank {}: {message}", self.rank);
     }
 
-    /// Tells the person why, and ends the job.
+    /// Reports the reason to the user and ends the job.
     pub(crate) fn end(&self, message: &str) -> ! {
         let reason = format!("rank {} (process {}): {message}", self.rank, process::id());
         self.job.abort(1, &reason);
@@ -437,7 +444,7 @@ mod tests {
 
     #[test]
     fn all_agree_whether_it_is_crowded_somewhere() {
-        // Three processes on the two cores of one machine, one on those of another.
+        // Three processes on the two cores of one machine, one process on the cores of another.
         let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
         for rank in 0..4 {
             let told = map_by_places(&places, rank);
@@ -459,7 +466,7 @@ mod tests {
         assert!(!crowded(["1:1@a@b", "1:1@a@c"]));
         assert!(crowded(["f:1@a", "f:1@a"]));
         assert!(!crowded(["f:4@a", "f:4@a"]));
-        // Bound by a launcher, to cores whose numbers are too large to tell.
+        // Bound by a launcher, to cores whose numbers do not fit the mask.
         assert!(!crowded(["8:1:300@a", "8:1:300@a"]));
         assert!(crowded(["8:1:1@a", "8:1:1@a"]));
     }

@@ -1,4 +1,4 @@
-//! The journal: what happens seldom enough to be noted one by one, for tools that watch.
+//! The journal: events that are rare enough to be recorded individually, for tools that watch.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -15,13 +15,13 @@ use super::{Audience, Category};
 pub enum EventKind {
     /// A message arrived before its receive was posted.
     MessageUnexpected,
-    /// The other way of copying became the faster one.
+    /// Another way of copying became the fastest one.
     CopyingChanged,
     /// The process slept, and woke again.
     Slept,
-    /// A message space was opened.
+    /// A message context was opened.
     ContextOpened,
-    /// A message space was closed.
+    /// A message context was closed.
     ContextClosed,
     /// A peer was connected.
     PeerConnected,
@@ -29,28 +29,28 @@ pub enum EventKind {
     RailLost,
     /// A rail that was lost works again.
     RailRestored,
-    /// A peer has failed, and the job goes on.
+    /// A peer has failed, and the job continues.
     PeerFailed,
 }
 
-/// What tools are told of a kind of event.
+/// The description of a kind of event for tools.
 #[derive(Clone, Copy, Debug)]
 pub struct EventType {
     /// The kind.
     pub kind: EventKind,
     /// The name for tools.
     pub name: &'static str,
-    /// What it belongs to.
+    /// The category that it belongs to.
     pub category: Category,
-    /// To whom it is of use.
+    /// The group of users that it serves.
     pub audience: Audience,
-    /// What happened, for people.
+    /// The description for users.
     pub help: &'static str,
-    /// What the numbers are that come with an event.
+    /// The meaning of the numbers that an event carries.
     pub elements: &'static [&'static str],
 }
 
-/// The events.
+/// All kinds of events.
 pub const EVENTS: &[EventType] = &[
     EventType {
         kind: EventKind::MessageUnexpected,
@@ -128,7 +128,7 @@ pub const EVENTS: &[EventType] = &[
     },
 ];
 
-/// The most elements that an event has.
+/// The largest number of elements of an event.
 pub const ELEMENTS_MAX: usize = 4;
 
 /// One event.
@@ -136,23 +136,23 @@ pub const ELEMENTS_MAX: usize = 4;
 pub struct Occurrence {
     /// What happened.
     pub kind: EventKind,
-    /// When, in nanoseconds of [`Journal::now`].
+    /// When it happened, in nanoseconds of [`Journal::now`].
     pub at: i64,
-    /// The numbers that come with it; the rest is 0.
+    /// The numbers that it carries; unused ones are 0.
     pub elements: [i64; ELEMENTS_MAX],
 }
 
-/// Events that were noted and not yet told.
+/// The events that were recorded and not yet taken.
 #[derive(Debug)]
 pub struct Journal {
-    /// One bit for each kind that somebody watches.
+    /// One bit for each kind of event that a tool watches.
     watched: AtomicU32,
     pending: Mutex<VecDeque<Occurrence>>,
     dropped: [AtomicU64; EVENTS.len()],
     origin: Instant,
 }
 
-/// How many events are kept until they are told; later ones are dropped.
+/// The number of events that are kept until a tool takes them; later ones are dropped.
 const PENDING_MAX: usize = 1024;
 
 impl Default for Journal {
@@ -167,14 +167,14 @@ impl Default for Journal {
 }
 
 impl EventKind {
-    /// The position in [`EVENTS`].
+    /// Returns the index in [`EVENTS`].
     pub fn index(self) -> usize {
         self as usize
     }
 }
 
 impl Journal {
-    /// Notes an event, if somebody watches; not for the way of every message.
+    /// Records an event, if a tool watches its kind. Too slow for the path of every message.
     pub fn note(&self, kind: EventKind, elements: &[i64]) {
         if self.watched.load(Ordering::Relaxed) & 1 << kind.index() == 0 {
             return;
@@ -189,27 +189,27 @@ impl Journal {
         pending.push_back(Occurrence { kind, at: self.now(), elements: all });
     }
 
-    /// Which kinds are watched from now on, one bit each, in the order of [`EVENTS`].
+    /// Sets which kinds are watched from now on: one bit each, in the order of [`EVENTS`].
     pub fn watch(&self, kinds: u32) {
         self.watched.store(kinds, Ordering::Relaxed);
     }
 
-    /// The oldest event that was not told yet.
+    /// Removes and returns the oldest event.
     pub fn take(&self) -> Option<Occurrence> {
         self.pending.lock().pop_front()
     }
 
-    /// How many events of a kind were dropped since the last call.
+    /// Returns how many events of a kind were dropped since the last call.
     pub fn take_dropped(&self, kind: EventKind) -> u64 {
         self.dropped[kind.index()].swap(0, Ordering::Relaxed)
     }
 
-    /// Nanoseconds since some moment in the past.
+    /// Returns the nanoseconds since a fixed moment in the past.
     pub fn now(&self) -> i64 {
         self.origin.elapsed().as_nanos() as i64
     }
 
-    /// Notes that the process has slept.
+    /// Records a sleep of the process.
     pub fn note_sleep(&self, duration: Duration) {
         self.note(EventKind::Slept, &[duration.as_nanos() as i64]);
     }
@@ -223,7 +223,7 @@ impl Observer for Journal {
     }
 }
 
-/// A context's id as one number.
+/// Returns a context's id as one number.
 pub fn number_of(context: ContextId) -> i64 {
     context.0 as i64
 }

@@ -12,11 +12,11 @@ pub struct PerformanceVariable {
     pub name: &'static str,
     /// How the value behaves.
     pub class: VariableClass,
-    /// What it belongs to.
+    /// The category that it belongs to.
     pub category: Category,
-    /// To whom it is of use.
+    /// The group of users that it serves.
     pub audience: Audience,
-    /// What it tells, for people.
+    /// The description for users.
     pub help: &'static str,
     /// Where the value comes from.
     pub source: ValueSource,
@@ -25,33 +25,33 @@ pub struct PerformanceVariable {
 /// How the value of a performance variable behaves (section 15.3.7 of the MPI standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VariableClass {
-    /// How much of something there is.
+    /// The current amount of something.
     Level,
     /// A fixed size.
     Size,
-    /// The most that there was of something.
+    /// The highest level of something.
     HighWatermark,
-    /// How often something happened.
+    /// How many times something happened.
     Counter,
-    /// A sum, such as bytes.
+    /// A sum, such as a number of bytes.
     Aggregate,
-    /// A time, in nanoseconds here.
+    /// A duration, here in nanoseconds.
     Timer,
 }
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueSource {
-    /// It is counted: any thread may read it at any time.
+    /// A counter: any thread may read it at any time.
     Counted(fn(&Instruments) -> u64),
-    /// It must be looked for, by a thread that may enter the runtime.
+    /// It must be computed, by a thread that may enter the runtime.
     Looked(fn(&Runtime) -> u64),
-    /// The highest level since the last reading, which begins the next watch.
+    /// The highest level since the last reading, which starts the next interval.
     Watched(fn(&Instruments) -> u64),
 }
 
 impl VariableClass {
-    /// The word for people.
+    /// Returns the name for users.
     pub fn name(self) -> &'static str {
         match self {
             VariableClass::Level => "level",
@@ -63,8 +63,8 @@ impl VariableClass {
         }
     }
 
-    /// Whether the value is one of the whole process at any time; the others begin anew for each
-    /// handle, and are started and stopped.
+    /// Whether the value is that of the whole process at any time. The others start from zero for
+    /// each handle, and are started and stopped.
     pub fn is_continuous(self) -> bool {
         matches!(self, VariableClass::Level | VariableClass::Size)
     }

@@ -1,4 +1,4 @@
-//! One tool's view of a performance variable: counters begin at zero for each of them, and count
+//! One tool's view of a performance variable: for each handle a counter starts at zero, and counts
 //! only between start and stop (section 15.3.7 of the MPI standard).
 
 use super::performance::VariableClass;
@@ -8,16 +8,16 @@ use super::performance::VariableClass;
 pub enum Tally {
     /// The value of the process.
     Whole,
-    /// What was added while it ran.
+    /// The increase while it ran.
     Sum {
-        /// What was added before the last start.
+        /// The increase before the last start.
         total: u64,
-        /// The value of the process at the last start; none: stopped.
+        /// The value of the process at the last start; none if stopped.
         since: Option<u64>,
     },
     /// The highest value while it ran.
     Peak {
-        /// That value.
+        /// The highest value.
         highest: u64,
         /// Whether it runs.
         running: bool,
@@ -25,7 +25,7 @@ pub enum Tally {
 }
 
 impl Tally {
-    /// For a variable of this class; stopped, if it can be.
+    /// Creates the view of a variable of this class; stopped, if the class can be stopped.
     pub fn new(class: VariableClass) -> Self {
         match class {
             VariableClass::Level | VariableClass::Size => Tally::Whole,
@@ -45,7 +45,7 @@ impl Tally {
         }
     }
 
-    /// Begins to count, or goes on; `now` is the value of the process.
+    /// Starts or continues to count; `now` is the value of the process.
     pub fn start(&mut self, now: u64) {
         match self {
             Tally::Whole => {}
@@ -57,7 +57,7 @@ impl Tally {
         }
     }
 
-    /// Counts no more.
+    /// Stops counting; `now` is the value of the process.
     pub fn stop(&mut self, now: u64) {
         let value = self.value(now);
         match self {
@@ -67,13 +67,13 @@ impl Tally {
         }
     }
 
-    /// Begins anew, running or not: at zero, or at the level that there is.
+    /// Resets the value, whether it runs or not: to zero, or for a peak to the current level `now`.
     pub fn reset(&mut self, now: u64) {
         let anew = if matches!(self, Tally::Peak { .. }) { now } else { 0 };
         self.write(now, anew);
     }
 
-    /// Goes on from another value.
+    /// Sets the value; counting continues from there.
     pub fn write(&mut self, now: u64, value: u64) {
         match self {
             Tally::Whole => {}
@@ -82,14 +82,14 @@ impl Tally {
         }
     }
 
-    /// Takes notice of the highest value since the last notice.
+    /// Updates the peak by the highest value since the last update.
     pub fn notice(&mut self, peak: u64) {
         if let Tally::Peak { highest, running: true } = self {
             *highest = peak.max(*highest);
         }
     }
 
-    /// The value; `now` is the one of the process.
+    /// Returns the value; `now` is the value of the process.
     pub fn value(&self, now: u64) -> u64 {
         match *self {
             Tally::Whole => now,

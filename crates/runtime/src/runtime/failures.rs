@@ -1,4 +1,4 @@
-//! Processes that have failed, as the layers above tell of them and ask for them.
+//! Failed processes: reports from and queries of the layers above.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::Runtime;
 use crate::instruments::journal::EventKind;
 
 impl Runtime {
-    /// Learns that a process has failed while the others go on: what involves it ends with
+    /// Records that a process has failed while the job continues. Requests that involve it end with
     /// [`Problem::PeerFailed`](engine::Problem::PeerFailed), now and later.
     #[cold]
     pub fn fail(&mut self, gate: GateId) {
@@ -29,28 +29,28 @@ impl Runtime {
         self.instruments.journal.note(EventKind::PeerFailed, &[gate.0.into()]);
     }
 
-    /// The processes that have failed, as far as this one knows.
+    /// Returns the failed processes that this process knows of.
     pub fn failed(&self) -> &[GateId] {
         self.engine.failed()
     }
 
-    /// Whether the job goes on without a peer whose process has ended, as far as the launcher has
-    /// told.
+    /// Whether the job continues without a peer whose process has ended, according to the
+    /// launcher's reports so far.
     pub fn goes_on_without(&self, gate: GateId) -> bool {
         self.fatal.is_survived(gate, Duration::ZERO)
     }
 
-    /// As [`engine::Engine::failed_members`].
+    /// Calls [`engine::Engine::failed_members`].
     pub fn failed_members(&self, slot: ContextSlot) -> impl Iterator<Item = FailedMember> {
         self.engine.failed_members(slot)
     }
 
-    /// As [`engine::Engine::acknowledged_failures`].
+    /// Calls [`engine::Engine::acknowledged_failures`].
     pub fn acknowledged_failures(&self, slot: ContextSlot) -> usize {
         self.engine.acknowledged_failures(slot)
     }
 
-    /// As [`engine::Engine::acknowledge_failures`].
+    /// Calls [`engine::Engine::acknowledge_failures`].
     #[cold]
     pub fn acknowledge_failures(&mut self, slot: ContextSlot, count: usize) {
         self.engine.acknowledge_failures(slot, count);
@@ -58,7 +58,7 @@ impl Runtime {
         self.leave_to_others();
     }
 
-    /// As [`engine::Engine::take_interrupted`].
+    /// Calls [`engine::Engine::take_interrupted`].
     #[cold]
     pub fn take_interrupted(&mut self, request: RequestId) -> Option<Outcome> {
         self.engine.take_interrupted(request)

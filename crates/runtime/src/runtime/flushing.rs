@@ -1,4 +1,4 @@
-//! From the outboxes to the rails.
+//! Moves packets from the outboxes to the rails.
 
 use base::{GateId, RailId};
 use engine::Planned;
@@ -7,8 +7,8 @@ use memory::SharedBytesMut;
 use super::{GATHERED_MAX, Runtime};
 
 impl Runtime {
-    /// Hands packets to the rails as long as there are any and the rails have room; returns whether
-    /// any went.
+    /// Hands packets of all gates to the rails as long as the rails have room; returns whether any
+    /// packet went.
     pub fn flush(&mut self) -> bool {
         let mut any = false;
         for _ in 0..self.engine.gates_with_work() {
@@ -18,7 +18,8 @@ impl Runtime {
         any
     }
 
-    /// The same for one gate.
+    /// Hands packets of one gate to its rails as long as they have room; returns whether any packet
+    /// went.
     #[inline]
     pub(super) fn flush_gate(&mut self, gate: GateId) -> bool {
         let mut any = false;

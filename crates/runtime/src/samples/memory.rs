@@ -1,4 +1,5 @@
-//! What accesses to this machine's memory cost, and of which machine and when that was measured.
+//! The costs of accesses to this machine's memory, with the machine and the time of the
+//! measurement.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,32 +7,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use memory_costs::CostTable;
 use serde::{Deserialize, Serialize};
 
-/// A table of costs, and where it comes from.
+/// A table of costs, and its origin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MemorySample {
-    /// The processor, as the system names it.
+    /// The name of the processor, from the system.
     pub processor: String,
-    /// The release of the system.
+    /// The release of the operating system.
     pub system: String,
-    /// When it was measured, in seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub seconds: u64,
     /// The costs.
     pub table: CostTable,
 }
 
 impl MemorySample {
-    /// A table that was measured here just now.
+    /// Wraps a table that was measured on this machine just now.
     pub fn of_now(table: CostTable) -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         Self { processor: processor(), system: system(), seconds, table }
     }
 
-    /// Whether it is of the same processor and system, so that both can stand in one table.
+    /// Whether both samples are of the same processor and system, so that they can be merged.
     pub fn is_of(&self, other: &Self) -> bool {
         (&self.processor, &self.system) == (&other.processor, &other.system)
     }
 
-    /// Adds the distances that were measured another time, unless this one has them.
+    /// Adds the distances of an earlier measurement that this one lacks.
     pub fn add_distances_of(&mut self, other: Self) {
         for distance in other.table.distances {
             if !self.table.distances.iter().any(|known| known.has(distance.crossing_ns)) {

@@ -1,4 +1,4 @@
-//! Measuring what accesses between NUMA nodes cost, and what it costs to move.
+//! Measures the cost of accesses between NUMA nodes, and the cost of moving pages and threads.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -11,14 +11,16 @@ use sys::{cores, numa, signals};
 
 use crate::migration::Nodes;
 
-/// The sizes of blocks: what the caches of a core hold, what they hold in part, and what not.
+/// The sizes of blocks in bytes: one that fits the caches of a core, one that fits in part, and one
+/// that does not fit.
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
 
-/// So often each is measured; the shortest time counts, as whatever disturbs makes it longer.
+/// The number of measurements of each cost. The shortest time counts, as disturbances only add
+/// time.
 const TIMES: usize = 4;
 
-/// Measures it, in a tenth of a second for each distance that firmware tells; nothing where all
-/// nodes are equally far, or where this process may not use several.
+/// Measures the costs, in a tenth of a second for each distance that the firmware reports. The
+/// result is empty if all nodes are equally far, or if this process may not use several.
 pub fn node_costs(nodes: &Nodes) -> NodeCosts {
     let mut pairs: BTreeMap<u64, [u32; 2]> = BTreeMap::new();
     for (from, to) in nodes.usable().flat_map(|from| nodes.all().map(move |to| (from, to))) {
@@ -37,7 +39,8 @@ pub fn node_costs(nodes: &Nodes) -> NodeCosts {
     NodeCosts { distances, moving, thread_ns: thread_ns(nodes).unwrap_or(0.0) }
 }
 
-/// Runs a closure on a thread that runs on a node; none if it may not, or there can be no thread.
+/// Runs a closure on a thread that is bound to a node; none if binding is not allowed or no thread
+/// can be started.
 fn on_node<T: Send>(nodes: &Nodes, node: u32, run: impl FnOnce() -> T + Send) -> Option<T> {
     thread::scope(|scope| {
         let bound = move || nodes.bind(node).is_ok().then(run);
@@ -51,7 +54,7 @@ fn on_node<T: Send>(nodes: &Nodes, node: u32, run: impl FnOnce() -> T + Send) ->
 pub struct PlacedBlock(Vec<Line>);
 
 impl PlacedBlock {
-    /// So many bytes on this node; none if the system refuses.
+    /// Allocates this many bytes on this node; none if the system refuses.
     pub fn new(bytes: usize, node: u32) -> Option<Self> {
         let mut block = Self(Vec::with_capacity(bytes / size_of::<Line>()));
         let start = block.0.as_ptr() as usize;
@@ -60,12 +63,12 @@ impl PlacedBlock {
         Some(block)
     }
 
-    /// The cache lines of it.
+    /// Returns its cache lines.
     pub fn lines(&mut self) -> &mut [Line] {
         &mut self.0
     }
 
-    /// Where it is.
+    /// Returns its addresses.
     pub fn addresses(&self) -> std::ops::Range<usize> {
         let start = self.0.as_ptr() as usize;
         start..start + size_of_val(&*self.0)
@@ -74,7 +77,7 @@ impl PlacedBlock {
 
 impl Drop for PlacedBlock {
     fn drop(&mut self) {
-        // The allocator may give it to others.
+        // The allocator may reuse it for other data.
         let _ = Placing::FirstTouch.apply(self.addresses());
     }
 }
@@ -104,7 +107,7 @@ fn curves(node: u32) -> BTreeMap<memory_costs::AccessCondition, Curve> {
     points.into_iter().map(|(condition, points)| (condition, Curve::new(points))).collect()
 }
 
-/// How long the pages of a block take there and back, half of it.
+/// Measures half the time to move the pages of a block to the other node and back.
 fn moving(from: u32, to: u32) -> Curve {
     let point = |bytes: usize| {
         let block = PlacedBlock::new(bytes, from)?;
@@ -119,7 +122,7 @@ fn moving(from: u32, to: u32) -> Curve {
     Curve::new(SIZES.into_iter().filter_map(point))
 }
 
-/// How long a thread takes to get to another node.
+/// Measures the time that a thread takes to move to another node, in nanoseconds.
 fn thread_ns(nodes: &Nodes) -> Option<f64> {
     let (first, second) = (nodes.usable().next()?, nodes.usable().nth(1)?);
     let once = |_| {

@@ -1,6 +1,6 @@
-//! Two processes of one machine in a box: real engines over real shared memory, which take turns as
-//! a seed says. Messages of all lengths go both ways at the same time while each computes, waits,
-//! offers the places of its receives, and looks after what comes.
+//! A simulation of two processes of one machine: real engines over real shared memory, which take
+//! turns in an order given by a seed. Messages of all lengths go both ways while each process
+//! computes, waits, offers the buffers of its receives, and makes progress.
 
 use std::sync::Mutex;
 
@@ -13,16 +13,16 @@ use memory::Buffer;
 
 use super::*;
 
-/// The lengths at which the way changes, and between.
+/// Lengths at which the way of copying changes, and lengths between them.
 const LENGTHS: [usize; 8] = [0, 100, 10_000, 20_000, 64 << 10, (64 << 10) + 1, 128 << 10, 300_000];
 
-/// Messages each way.
+/// The number of messages in each direction.
 const MESSAGES: usize = 12;
 
-/// Nobody waits so long for a message that is on its way.
+/// The timeout for a message that is on its way.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How many seeds are run, unless the environment says (`SIM_SEEDS`).
+/// The number of seeds that are run, unless the environment sets it (`SIM_SEEDS`).
 const SEEDS: u64 = 150;
 
 /// One of the two processes.
@@ -30,11 +30,11 @@ struct MachinePeer {
     runtime: Runtime,
     context: ContextSlot,
     peer: GateId,
-    /// Data of the messages to send, and the requests of those that were; none if it was over at
-    /// once.
+    /// The data of the messages to send, and the requests of those sent so far; none if the send
+    /// completed at once.
     outgoing: Vec<Buffer>,
     sends: Vec<Option<RequestId>>,
-    /// Places of the messages to come, and the requests of those that are posted.
+    /// The buffers of the messages to receive, and the requests of the receives posted so far.
     incoming: Vec<Buffer>,
     receives: Vec<RequestId>,
 }
@@ -83,7 +83,7 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
 }
 
 impl MachinePeer {
-    /// Posts the next receive, and maybe offers its place.
+    /// Posts the next receive, and offers its buffer to the sender if `offers` is true.
     fn receive(&mut self, offers: bool) {
         let Some(into) = self.incoming.get(self.receives.len()) else { return };
         let (context, source) = (self.context, Some(self.peer.0));
@@ -95,7 +95,7 @@ impl MachinePeer {
         self.receives.push(request);
     }
 
-    /// Sends the next message, by a program that waits or by one that goes on.
+    /// Sends the next message, as a program that waits for it or as one that continues.
     fn send(&mut self, waits: bool) {
         let Some(buffer) = self.outgoing.get(self.sends.len()) else { return };
         let (gate, peer, context) = (self.peer, self.peer.0, self.context);
@@ -128,7 +128,7 @@ impl MachinePeer {
 fn run(seed: u64) {
     let mut random = Rng::with_seed(seed);
     let mut lengths = || {
-        // Most worlds have one length, as programs do.
+        // In most runs all messages have one length, as in many programs.
         let one = random.bool();
         let first = random.usize(0..LENGTHS.len());
         let place = |_| if one { first } else { random.usize(0..LENGTHS.len()) };
