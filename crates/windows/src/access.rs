@@ -1,4 +1,4 @@
-//! The operations of an origin: put, get, accumulate and their kin (section 12.3).
+//! The operations of an origin: put, get, accumulate and their variants (section 12.3).
 
 use crate::CompletedBy;
 use std::rc::Rc;
@@ -17,68 +17,70 @@ use super::operation::WindowOperation;
 use super::reach::SYSTEM_BYTES_MIN;
 use super::{TargetPlace, Window, direct, locks};
 
-/// What is done at the target.
+/// What an operation does at the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// The origin's data is written.
     Put,
     /// The target's data is read.
     Get,
-    /// The target's data becomes origin `operator` target.
+    /// The target's data becomes `origin operator target`.
     Accumulate {
-        /// The operation; one of the standard.
+        /// The operation, one of the predefined ones.
         operator: Operator,
-        /// What the elements are; `None`: there are none, or the operation leaves them.
+        /// The type of the elements; `None` if there are no elements, or if the operation does not
+        /// change them.
         element: Option<Predefined>,
-        /// What becomes of what was there before.
+        /// Whether the target's previous data is returned.
         old: OldData,
     },
-    /// Where the value to compare with is there, the origin's takes its place. What was there is
-    /// read.
+    /// If the target's value equals the value to compare with, it is replaced by the origin's. The
+    /// previous value is returned.
     Swap,
 }
 
 /// One operation.
 #[derive(Debug)]
 pub struct WindowAccess {
-    /// What is done.
+    /// What is done at the target.
     pub action: AccessKind,
-    /// The data that the origin gives; empty if it gives none.
+    /// The data that the origin provides; empty if it provides none.
     pub origin: Buffer,
-    /// Of [`AccessKind::Swap`], the value to compare with; else empty.
+    /// The value to compare with for [`AccessKind::Swap`]; otherwise empty.
     pub compare: Buffer,
-    /// Where the data goes that comes back; empty if none does.
+    /// The buffer for returned data; empty if no data is returned.
     pub result: Buffer,
-    /// Where at the target.
+    /// Where the data is at the target.
     pub place: TargetPlace,
 }
 
-/// Accumulated data is combined in pieces of at most so many bytes, for which the target needs
-/// memory of its own.
+/// The largest number of bytes that an accumulate combines in one piece; the target needs memory of
+/// its own for the piece.
 pub(super) const ACCUMULATED_BYTES_MAX: usize = 256 << 10;
 
-/// Where buffers are not contiguous, pieces of data are gathered with at most so many bytes.
+/// The largest number of bytes in one piece where buffers are not contiguous and data must be
+/// gathered.
 const GATHERED_BYTES_MAX: usize = 1 << 20;
 
-/// With at most so much data a request waits to be sent with the next one.
+/// A request with at most this many bytes of data waits to be sent with the next request.
 const WAITING_DATA_MAX: usize = 256;
 
-/// What becomes of the target's data that an accumulate replaces.
+/// Whether the target's data that an accumulate replaces is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OldData {
-    /// The origin gets it.
+    /// It is returned to the origin.
     Fetched,
-    /// Nobody wants it.
+    /// It is dropped.
     Dropped,
 }
 
 impl AccessKind {
-    /// An accumulate, checked: both sides must have elements of one predefined datatype for which
-    /// the operation is defined (section 12.3.4).
+    /// Creates an accumulate, checked: both sides must have elements of one predefined datatype for
+    /// which the operation is defined (section 12.3.4).
     ///
     /// # Errors
-    /// `Type` if the elements are not all of one predefined datatype, or not of the same on both
-    /// sides; `Op` if the operation is not defined for it.
+    /// `Type` if the elements are not all of one predefined datatype, or if the datatypes of the
+    /// two sides differ; `Op` if the operation is not defined for it.
     pub fn accumulate(
         operator: Operator,
         origin: Option<&Datatype>,
@@ -113,11 +115,11 @@ impl AccessKind {
         Ok(AccessKind::Accumulate { operator, element: changes.then_some(element), old })
     }
 
-    /// A compare and swap, checked.
+    /// Creates a compare and swap, checked.
     ///
     /// # Errors
-    /// `Type` if the element is not an integer, a truth value, a byte (section 12.3.4), or a
-    /// character, which the standard leaves out and other libraries take.
+    /// `Type` if the element is not an integer, a truth value or a byte (section 12.3.4), nor a
+    /// character, which the standard leaves out and other libraries accept.
     pub fn swap(datatype: &Datatype) -> Result<Self> {
         match datatype.predefined().map(Predefined::kind) {
             Some(
@@ -147,7 +149,7 @@ impl AccessKind {
 }
 
 impl WindowAccess {
-    /// Whether nothing is read or changed.
+    /// Whether the operation neither reads nor changes anything.
     fn is_nothing(&self) -> bool {
         matches!(
             self.action,
@@ -155,7 +157,7 @@ impl WindowAccess {
         )
     }
 
-    /// Whether data comes back.
+    /// Whether data is returned.
     fn fetches(&self) -> bool {
         matches!(
             self.action,
@@ -165,7 +167,7 @@ impl WindowAccess {
         )
     }
 
-    /// Whether the amounts fit together.
+    /// Checks that the lengths of the buffers match.
     ///
     /// # Errors
     /// `Type` if the buffers do not have as much data as the place at the target.
@@ -197,11 +199,12 @@ impl WindowAccess {
 }
 
 impl Window {
-    /// Elements in the part of the process `target`, `displacement` units from its beginning.
+    /// Returns the place of elements in the part of the process `target`, `displacement` units from
+    /// its beginning.
     ///
     /// # Errors
-    /// `RmaRange` if they leave it, `Disp` for a negative displacement, `Rank` if there is no such
-    /// process.
+    /// `RmaRange` if they exceed the part, `Disp` for a negative displacement, `Rank` if there is
+    /// no such process.
     pub fn place(
         &self,
         target: u32,
@@ -215,12 +218,12 @@ impl Window {
 }
 
 impl Window {
-    /// Begins an operation. `None`: it is over, and all buffers are free. Else it is complete at
-    /// the origin when its request is, or after the next synchronization of the epoch.
+    /// Begins an operation. Returns `None` if it is complete and all buffers may be reused.
+    /// Otherwise it is complete at the origin when its request is, or after the next
+    /// synchronization of the epoch.
     ///
     /// # Errors
-    /// `RmaSync` if no epoch is open that allows it, `Type` if the amounts of data do not fit
-    /// together.
+    /// `RmaSync` if no open epoch allows it, `Type` if the amounts of data do not match.
     pub fn access(
         &self,
         process: &Process,
@@ -252,7 +255,7 @@ impl Window {
         }
     }
 
-    /// An operation on memory of another process.
+    /// Begins an operation on memory of another process that this process has not mapped.
     fn access_elsewhere(
         &self,
         process: &Process,
@@ -262,7 +265,7 @@ impl Window {
     ) -> Result<Option<Rc<WindowOperation>>> {
         let run = access.place.run();
         if let Some(run) = run.filter(|run| run.length < SYSTEM_BYTES_MIN) {
-            // Several that need no answers are faster by messages.
+            // Several operations without answers are faster as messages.
             let is_alone = self.is_alone(target);
             if is_alone || access.fetches() {
                 match self.ask_by_mail(process, target, access, run) {
@@ -281,7 +284,7 @@ impl Window {
         Ok(self.ask_for(process, target, access, completed_by))
     }
 
-    /// Whether the system did what is wanted, without the target.
+    /// Lets the system do the operation without the target; returns whether it did.
     fn copy_by_system(
         &self,
         process: &Process,
@@ -299,7 +302,7 @@ impl Window {
         }
     }
 
-    /// Sends the requests of an operation, in as many pieces as it takes.
+    /// Sends the requests of an operation, in as many pieces as necessary.
     fn ask_for(
         &self,
         process: &Process,
@@ -324,7 +327,7 @@ impl Window {
             let inline = if request.apart { 0 } else { given };
             let add = |message: &mut Vec<u8>| {
                 request.add_to(message, inline, |data| {
-                    // A swap gives both values.
+                    // A swap provides both values.
                     let (given, compared) = data.split_at_mut(data.len() - compare.len());
                     origin.read(offset, given);
                     compare.read(0, compared);
@@ -341,7 +344,7 @@ impl Window {
             }
             offset += length;
         }
-        // An answer tells also that the operation is done at the target.
+        // An answer also confirms that the operation is done at the target.
         if !pieces.fetches {
             self.note_asked(target);
         }
@@ -352,7 +355,7 @@ impl Window {
         Some(operation)
     }
 
-    /// Posts the receive for data that comes back.
+    /// Posts the receive for returned data.
     fn expect(
         &self,
         process: &Process,
@@ -386,16 +389,16 @@ impl Window {
     }
 }
 
-/// How an operation is cut into requests.
+/// How an operation is divided into requests.
 struct RequestPieces {
     operator: Operator,
     element: Predefined,
-    /// The data of a request is a multiple of so many bytes.
+    /// The data of a request is a multiple of this many bytes.
     grain: usize,
     bytes_max: usize,
-    /// Whether the origin gives data.
+    /// Whether the origin provides data.
     gives: bool,
-    /// Whether data comes back.
+    /// Whether data is returned.
     fetches: bool,
 }
 
@@ -425,7 +428,7 @@ impl RequestPieces {
         }
     }
 
-    /// The request for the piece from packed offset `offset` on.
+    /// Returns the request for the piece that begins at packed offset `offset`.
     fn request(&self, action: &AccessKind, place: &TargetPlace, offset: usize) -> WindowRequest {
         let mut request = WindowRequest::plain(action.kind());
         (request.operator, request.element) = (self.operator, self.element);
@@ -433,7 +436,7 @@ impl RequestPieces {
         request
     }
 
-    /// How many bytes of data go with a piece of `length` bytes.
+    /// Returns how many bytes of data the origin sends with a piece of `length` bytes.
     fn given(&self, action: &AccessKind, length: usize) -> usize {
         match action {
             AccessKind::Swap => 2 * length,
@@ -443,7 +446,7 @@ impl RequestPieces {
     }
 }
 
-/// The packed bytes `offset .. offset + length` of a buffer, as a buffer that is not written.
+/// Returns the packed bytes `offset .. offset + length` of a buffer as a read-only buffer.
 fn part(buffer: &Buffer, offset: usize, length: usize) -> Buffer {
     if length == buffer.len() {
         return buffer.clone();

@@ -1,12 +1,12 @@
-//! Memory that is attached to dynamic windows, as other processes of the same machine reach it:
-//! each process tells in words that all have mapped which regions (`super::reach`) its attached
-//! memory is. An origin finds there what holds the bytes that it wants, and the system copies; what
-//! is not told there is asked for by messages.
+//! Memory attached to dynamic windows, accessed by other processes of one machine. Each process
+//! publishes in shared words which regions (`super::reach`) its attached memory is. An origin finds
+//! there the region that holds the accessed bytes, and the system copies. For memory that is not
+//! published, the origin sends messages.
 //!
-//! An entry has one writer, the process whose memory it is, and many readers. A number counts its
-//! changes and is odd during one (a sequence lock): a reader believes what it read if the number
-//! was even before and is the same afterwards. What it believes may be gone a moment later, but
-//! then the region is revoked and its token worth nothing.
+//! Each entry has one writer, the process that owns the memory, and many readers. A counter of its
+//! changes is odd during a change (a sequence lock): a reader uses what it read if the counter was
+//! even before and is unchanged afterwards. The region may be detached a moment later, but then it
+//! is revoked and its token is invalid.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -20,47 +20,47 @@ use mpi::{Process, RegionAccess};
 use super::access::WindowAccess;
 use super::{locks, mailboxes, reach};
 
-/// So many regions of each process can be told of.
+/// The largest number of regions that each process can publish.
 const TOLD_REGIONS_MAX: usize = 8;
 
-/// Words that an entry takes: a cache line.
+/// The number of words of an entry: a cache line.
 const WORDS: usize = locks::WORDS;
 
-/// Which of them are what; each value after the first takes two.
+/// The indices of the fields in an entry; each field after the first one takes two words.
 const CHANGES: usize = 0;
 const BASE: usize = 1;
 const LENGTH: usize = 3;
 const PLACE: usize = 5;
 const SECRET: usize = 7;
 
-/// How many words a window of so many processes has in all.
+/// Returns the number of words of a window with this many processes, mailboxes included.
 pub(super) fn words(size: usize) -> usize {
     mailboxes::words(size) + size * TOLD_REGIONS_MAX * WORDS
 }
 
-/// What is attached to a dynamic window, on a machine.
+/// The attached memory of all processes of a dynamic window on one machine.
 pub(super) struct AttachedRegions {
     memory: Rc<SharedMemory>,
     rank: u32,
     size: u32,
-    /// Those of this process that it tells of, by entry.
+    /// The published regions of this process, by entry.
     own: RefCell<[Option<OwnRegion>; TOLD_REGIONS_MAX]>,
-    /// By rank: whether the system copies from and to its memory, once that was asked.
+    /// By rank: whether the system can copy from and to its memory, once that was tried.
     reached: Box<[Cell<Option<bool>>]>,
 }
 
-/// Attached memory that is a region.
+/// Attached memory that was declared as a region.
 #[derive(Clone, Copy, Debug)]
 struct OwnRegion {
     address: usize,
     token: RegionToken,
 }
 
-/// What an entry tells.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ToldRegion {
     base: u64,
-    /// 0: nothing.
+    /// The length in bytes; 0 if the entry is empty.
     length: u64,
     token: RegionToken,
 }
@@ -68,7 +68,8 @@ struct ToldRegion {
 impl ToldRegion {
     const NONE: Self = Self { base: 0, length: 0, token: RegionToken { place: 0, secret: 0 } };
 
-    /// Where in the region these bytes begin; none if it does not hold all of them.
+    /// Returns the offset of these bytes in the region; none if the region does not hold all of
+    /// them.
     fn offset_of(&self, run: Segment) -> Option<usize> {
         let offset = (run.displacement as u64).checked_sub(self.base)?;
         (offset.checked_add(run.length as u64)? <= self.length).then_some(offset as usize)
@@ -124,13 +125,14 @@ impl<'a> Entry<'a> {
 }
 
 impl AttachedRegions {
-    /// Those in the words that all processes of a window share, as the one with a rank uses them.
+    /// Creates the table over the words that all processes of a window share, for the process with
+    /// this rank.
     pub(super) fn new(memory: Rc<SharedMemory>, rank: u32, size: u32) -> Self {
         let reached = (0..size).map(|_| Cell::default()).collect();
         Self { memory, rank, size, own: RefCell::default(), reached }
     }
 
-    /// In words that were used before, this process tells of nothing.
+    /// Clears the entries of this process, as the words may have been used before.
     pub(super) fn reset(memory: &SharedMemory, rank: u32, size: u32) {
         for index in 0..TOLD_REGIONS_MAX {
             Entry::of(memory, size, rank, index).write(ToldRegion::NONE);
@@ -141,7 +143,7 @@ impl AttachedRegions {
         Entry::of(&self.memory, self.size, rank, index)
     }
 
-    /// Tells of memory that was attached, if there is room.
+    /// Publishes memory that was attached, if there is a free entry.
     pub(super) fn add(&self, process: &Process, memory: &Buffer) {
         let mut own = self.own.borrow_mut();
         let Some(index) = own.iter().position(Option::is_none) else { return };
@@ -156,12 +158,12 @@ impl AttachedRegions {
         self.entry(self.rank, index).write(told);
     }
 
-    /// Memory that was attached with this address is so no longer.
+    /// Ends the region of memory that was attached with this address.
     pub(super) fn remove(&self, process: &Process, address: usize) {
         self.end_those(process, |region| region.address == address);
     }
 
-    /// Nobody reaches any attached memory of this process any more.
+    /// Ends all regions of this process.
     pub(super) fn end(&self, process: &Process) {
         self.end_those(process, |_| true);
     }
@@ -175,8 +177,8 @@ impl AttachedRegions {
         }
     }
 
-    /// Puts or gets what lies in one region of another process. False: nothing was done, and the
-    /// target is to be asked.
+    /// Puts or gets data that lies in one region of another process. Returns false if nothing was
+    /// done; the origin must then send a request to the target.
     pub(super) fn apply(
         &self,
         process: &Process,
@@ -197,7 +199,7 @@ impl AttachedRegions {
         reaches && reach::copy(process, (gate, token), access, (offset, run.length))
     }
 
-    /// The region of a process that holds these bytes, and where in it they begin.
+    /// Returns the region of a process that holds these bytes, and their offset in it.
     fn find(&self, target: u32, run: Segment) -> Option<(RegionToken, usize)> {
         (0..TOLD_REGIONS_MAX).find_map(|index| {
             let told = self.entry(target, index).read()?;

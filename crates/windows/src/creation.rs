@@ -1,4 +1,4 @@
-//! How windows come to be, and how they end (section 12.2).
+//! The creation and the end of windows (section 12.2).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -20,15 +20,15 @@ use super::mailboxes::{self, Mailboxes};
 use super::reach::Reach;
 use super::{Flavor, Share, Window};
 
-/// Parts that need not follow each other without a gap begin at multiples of this.
+/// Parts that need not be contiguous begin at multiples of this many bytes.
 const PART_ALIGNMENT: usize = 4096;
 
 impl Window {
-    /// `MPI_Win_create`: a window on memory of the program; `unit` is the unit of displacements in
-    /// bytes.
+    /// `MPI_Win_create`: creates a window on memory of the program; `unit` is the unit of
+    /// displacements in bytes.
     ///
     /// # Errors
-    /// `Comm` for an intercommunicator; what collective operations may return.
+    /// `Comm` for an intercommunicator; the errors of collective operations.
     pub fn create(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -46,10 +46,10 @@ impl Window {
         made_or_given_up(process, &own, make())
     }
 
-    /// `MPI_Win_allocate`: a window on memory that comes with it.
+    /// `MPI_Win_allocate`: creates a window with memory of its own.
     ///
     /// # Errors
-    /// `NoMem` if there is not enough; and as for [`Window::create`].
+    /// `NoMem` if there is not enough memory; and the errors of [`Window::create`].
     pub fn allocate(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -65,13 +65,13 @@ impl Window {
         made_or_given_up(process, &own, make())
     }
 
-    /// `MPI_Win_allocate_shared`: a window on memory that all processes can use as their own; one
-    /// part begins where the one of the rank before ends, unless the info has
-    /// "alloc_shared_noncontig".
+    /// `MPI_Win_allocate_shared`: creates a window with memory that all processes can access by
+    /// loads and stores. Each part begins where the part of the previous rank ends, unless the info
+    /// has "alloc_shared_noncontig".
     ///
     /// # Errors
-    /// `RmaShared` if the processes cannot share memory, `NoMem` if there is not enough; and as for
-    /// [`Window::create`].
+    /// `RmaShared` if the processes cannot share memory, `NoMem` if there is not enough; and the
+    /// errors of [`Window::create`].
     pub fn allocate_shared(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -90,10 +90,10 @@ impl Window {
         made_or_given_up(process, &own, make())
     }
 
-    /// `MPI_Win_create_dynamic`: a window to which memory is attached later.
+    /// `MPI_Win_create_dynamic`: creates a window to which memory is attached later.
     ///
     /// # Errors
-    /// As for [`Window::create`].
+    /// Those of [`Window::create`].
     pub fn create_dynamic(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -108,13 +108,13 @@ impl Window {
         made_or_given_up(process, &own, make())
     }
 
-    /// `MPI_Win_free`: waits for all processes, then the window is gone. Where some have failed, or
-    /// its communicator was revoked, it waits for those that are left, and epochs may be open: they
-    /// end, so that nobody waits for that.
+    /// `MPI_Win_free`: waits for all processes, then frees the window. If some processes have
+    /// failed, or its communicator was revoked, epochs may be open: this call ends them, so that no
+    /// process waits for them, and does not wait for the failed processes.
     ///
     /// # Errors
-    /// `RmaSync` while an epoch is open; the code of the first delete function of an attribute
-    /// that fails. Then the window stays.
+    /// `RmaSync` while an epoch is open; the code of the first delete function of an attribute that
+    /// fails. Then the window stays.
     pub fn free(self: &Rc<Window>, process: &Process, object: ObjectName) -> Result<()> {
         let lacks_processes = || process.failure_of_source(&self.communicator, None).is_some();
         let goes_without = lacks_processes();
@@ -166,8 +166,8 @@ impl Window {
     }
 }
 
-/// The window, where it could be made. Else others may have made theirs, and must not wait for this
-/// process, which has none.
+/// Returns the window, if it could be made. If not, gives up the communicator: other processes may
+/// have made their windows, and must not wait for this process, which has none.
 fn made_or_given_up(
     process: &Process,
     own: &Communicator,
@@ -194,13 +194,13 @@ fn exchange_shares(
     Ok(all.chunks_exact(16).map(share).collect())
 }
 
-/// Whether all processes say yes.
+/// Whether `yes` is true in all processes.
 fn all_agree(process: &Process, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
     let answers = collective::allgather_bytes(process, communicator, &[yes.into()])?;
     Ok(answers.iter().all(|answer| *answer != 0))
 }
 
-/// Memory for all parts, in one piece that all processes map if that can be had.
+/// Allocates memory for all parts, in one piece that all processes map if possible.
 fn allocate_parts(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -212,7 +212,7 @@ fn allocate_parts(
         return allocate_alone(process, communicator, share);
     }
     match share_memory(process, communicator, shares, PART_ALIGNMENT) {
-        // All learn that.
+        // All processes get this error.
         Err(error) if matches!(error.class, ErrorClass::NoMem | ErrorClass::RmaShared) => {
             allocate_alone(process, communicator, share)
         }
@@ -220,11 +220,11 @@ fn allocate_parts(
     }
 }
 
-/// Memory for all parts that all processes map.
+/// Allocates memory for all parts that all processes map.
 ///
 /// # Errors
-/// The same class on all of them: `NoMem` if there is not enough, `RmaShared` if one of them
-/// cannot map it.
+/// All processes get an error of one class: `NoMem` if there is not enough memory, `RmaShared` if
+/// one of them cannot map it.
 fn share_memory(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -252,8 +252,8 @@ fn share_memory(
     Ok(ExposedParts::Shared { memory, parts, own_process: std::process::id() })
 }
 
-/// Words for locks, exposure epochs, mailboxes and what is attached, where the memory of the parts
-/// is not shared; none if the processes are not all on one machine, or are too many.
+/// Allocates words for locks, exposure epochs, mailboxes and attached memory, where the memory of
+/// the parts is not shared; none if the processes are not all on one machine, or are too many.
 fn share_words(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -263,15 +263,15 @@ fn share_words(
         && communicator.group().is_on_one_node(process)
         && !process.runtime().records();
     if !may_share {
-        // Whose window is made knows that all others have its communicator, too, and tell if
-        // theirs is not.
+        // After this agreement each process knows that all others have the window's communicator,
+        // and that they report on it if their windows cannot be made.
         return all_agree(process, communicator, true).map(|_| None);
     }
     let may = process.configuration().shared_windows();
     let words = attached::words(size as usize);
     let sharing = Sharing::words_among(process, communicator, words, may)?;
     if let Ok(memory) = &sharing.memory {
-        // They may have been used before.
+        // The words may have been used before.
         SharedLock::of(memory, rank).reset();
         SharedExposure::of(memory, rank, size).reset();
         Mailboxes::reset(memory, rank, size);
@@ -281,7 +281,7 @@ fn share_words(
     Ok(sharing.memory.ok().filter(|_| agreed))
 }
 
-/// Memory for the own part, which others reach by messages.
+/// Allocates memory for the own part, which other processes access by messages.
 fn allocate_alone(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -301,7 +301,7 @@ fn allocate_alone(
     }
 }
 
-/// A communicator of the window's own, with the same group.
+/// Creates a communicator with this group for the window itself.
 fn duplicate(process: &Process, communicator: &Rc<Communicator>) -> Result<Rc<Communicator>> {
     if communicator.remote().is_some() {
         let what = "the communicator is an intercommunicator, on which there are no windows";
@@ -313,7 +313,8 @@ fn duplicate(process: &Process, communicator: &Rc<Communicator>) -> Result<Rc<Co
     Ok(made)
 }
 
-/// Where each part begins, and how many bytes all have together; `None` if that is too much.
+/// Returns where each part begins, and the total number of bytes; `None` if that number is too
+/// large.
 fn arranged(shares: &[Share], alignment: usize) -> Option<(Vec<usize>, usize)> {
     let mut length = 0_usize;
     let mut offsets = Vec::with_capacity(shares.len());

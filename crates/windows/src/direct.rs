@@ -1,4 +1,4 @@
-//! Operations on memory that this process can reach itself.
+//! Operations on memory that this process can access itself.
 
 use crate::OldData;
 use datatype::reduction;
@@ -7,13 +7,13 @@ use memory::Buffer;
 use super::access::{AccessKind, WindowAccess};
 use super::message::room;
 
-/// Places with at most so many bytes in one run are worked on by way of the stack.
+/// Contiguous data of at most this many bytes is processed in buffers on the stack.
 pub(super) const SHORT_ACCESS_BYTES: usize = 64;
 
-/// No predefined datatype has longer elements, in bytes.
+/// The size of the largest element of a predefined datatype, in bytes.
 pub(super) const ELEMENT_BYTES_MAX: usize = 32;
 
-/// Reads or writes the target's part as `access` says.
+/// Applies `access` to the target's part.
 pub(super) fn apply(access: &WindowAccess, part: &Buffer) {
     match access.place.run() {
         Some(run) if run.length <= SHORT_ACCESS_BYTES => {
@@ -23,12 +23,13 @@ pub(super) fn apply(access: &WindowAccess, part: &Buffer) {
     }
 }
 
-/// The same for a few bytes at `offset` in the part.
+/// Applies `access` to a few bytes at `offset` in the part.
 fn apply_small(access: &WindowAccess, part: &Buffer, offset: usize, length: usize) {
     let WindowAccess { action, origin, compare, result, .. } = access;
     let [mut given, mut compared, mut found] = [[0; SHORT_ACCESS_BYTES]; 3];
     let (found, compared) = (&mut found[..length], &mut compared[..compare.len()]);
-    // What leaves the elements needs none of the origin's, which may be any.
+    // An operation that does not change the elements needs no data of the origin, whose length may
+    // be any.
     let given = &mut given[..if origin.len() == length { length } else { 0 }];
     origin.read(0, given);
     compare.read(0, compared);
@@ -38,9 +39,9 @@ fn apply_small(access: &WindowAccess, part: &Buffer, offset: usize, length: usiz
     }
 }
 
-/// Changes as many bytes as `found` has, a few, at an offset in a part, as `action` says, by the
-/// origin's data and what is to be compared with. What was there, unless data is put, is in `found`
-/// then.
+/// Applies `action` to `found.len()` bytes at an offset in a part; there are only a few. `given` is
+/// the origin's data, `compared` the value to compare with. Afterwards `found` holds the previous
+/// data, except for a put.
 pub(super) fn change(
     action: &AccessKind,
     (given, compared): (&[u8], &[u8]),
@@ -80,7 +81,7 @@ fn apply_any(access: &WindowAccess, place: &Buffer) {
             place.copy_to(result);
         }
         AccessKind::Accumulate { operator, element, old } => {
-            // The result may be the buffer that the operand is in.
+            // The result may be the buffer that holds the operand.
             let before = (*old == OldData::Fetched).then(|| copy_of(place));
             if let Some(element) = element {
                 reduction::combine(*operator, *element, origin, place);
@@ -97,7 +98,7 @@ fn apply_any(access: &WindowAccess, place: &Buffer) {
     }
 }
 
-/// Writes `value` to `place` if what is there is `expected`.
+/// Writes `value` to `place` if `place` holds `expected`.
 pub(super) fn swap(value: &Buffer, expected: &Buffer, place: &Buffer) {
     let length = place.len().min(ELEMENT_BYTES_MAX);
     let [mut new, mut compared, mut found] = [const { [0; ELEMENT_BYTES_MAX] }; 3];
@@ -109,7 +110,7 @@ pub(super) fn swap(value: &Buffer, expected: &Buffer, place: &Buffer) {
     }
 }
 
-/// The bytes of a place in memory of our own.
+/// Returns a copy of the bytes of a place in memory of this library.
 pub(super) fn copy_of(place: &Buffer) -> Buffer {
     let copy = room(place.len());
     place.copy_to(&copy);

@@ -1,23 +1,23 @@
-//! Which epochs of a window are open, and what is allowed in them (section 12.5).
+//! The open epochs of a window, and what is allowed in them (section 12.5).
 
 use crate::CompletedBy;
 use std::collections::BTreeMap;
 
 use base::{Error, ErrorClass, Result};
 
-/// Who may access a target at the same time (section 12.5.3).
+/// Which processes may access a target at the same time (section 12.5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockKind {
-    /// Others that share it.
+    /// All processes that hold the lock in shared mode.
     Shared,
-    /// Nobody else.
+    /// Only the holder.
     Exclusive,
 }
 
-/// What lets a process access another now.
+/// The kind of epoch that allows a process to access another one now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenEpoch {
-    /// A fence came before.
+    /// A fence.
     Fence,
     /// `MPI_Win_start`.
     Start,
@@ -29,11 +29,11 @@ pub enum OpenEpoch {
 #[derive(Debug, Default)]
 pub(crate) struct Epochs {
     access: AccessEpoch,
-    /// The processes that are to complete the exposure epoch that is open.
+    /// The processes that must complete the open exposure epoch.
     exposure: Option<Vec<u32>>,
 }
 
-/// An access epoch: what lets a process access others.
+/// An access epoch: what allows a process to access others.
 #[derive(Debug, Default)]
 pub(crate) enum AccessEpoch {
     /// None is open.
@@ -41,19 +41,19 @@ pub(crate) enum AccessEpoch {
     None,
     /// Between fences; `used`: there was an operation, so another fence must follow.
     Fence { used: bool },
-    /// To these targets, ranks in ascending order.
+    /// Started for these targets, ranks in ascending order.
     Start(Vec<u32>),
-    /// To targets that are locked one by one; `None`: without a lock (`MPI_MODE_NOCHECK`).
+    /// Targets locked one by one; `None`: accessed without a lock (`MPI_MODE_NOCHECK`).
     Locks(BTreeMap<u32, Option<LockKind>>),
-    /// To all targets, locked together.
+    /// All targets, locked together.
     LockAll(Option<LockKind>),
 }
 
 impl Epochs {
-    /// Whether an operation may access `target` now; notes that one does.
+    /// Checks that an operation may access `target` now, and records that one does.
     ///
     /// # Errors
-    /// `RmaSync` if not.
+    /// `RmaSync` if it may not.
     #[inline(always)]
     pub(crate) fn admit(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
         match self.access {
@@ -62,7 +62,7 @@ impl Epochs {
         }
     }
 
-    /// The same where not all targets are locked together.
+    /// Does what [`admit`](Self::admit) does, where not all targets are locked together.
     #[inline(never)]
     fn admit_to_some(&mut self, target: u32, completed_by: CompletedBy) -> Result<()> {
         match &mut self.access {
@@ -87,7 +87,7 @@ impl Epochs {
         }
     }
 
-    /// What lets the process access `target` now.
+    /// Returns the kind of epoch that allows the process to access `target` now.
     pub(crate) fn open_for(&self, target: u32) -> Option<OpenEpoch> {
         match &self.access {
             AccessEpoch::LockAll(_) => Some(OpenEpoch::Lock),
@@ -98,7 +98,7 @@ impl Epochs {
         }
     }
 
-    /// Whether a fence may be called now.
+    /// Checks that a fence may be called now.
     ///
     /// # Errors
     /// `RmaSync` in epochs of other kinds.
@@ -112,7 +112,7 @@ impl Epochs {
         }
     }
 
-    /// The state after a fence.
+    /// Records a fence; `goes_on`: the next epoch begins with it.
     pub(crate) fn fenced(&mut self, goes_on: bool) {
         self.access = if goes_on { AccessEpoch::Fence { used: false } } else { AccessEpoch::None };
     }
@@ -127,7 +127,7 @@ impl Epochs {
         Ok(())
     }
 
-    /// Closes it.
+    /// Closes the access epoch of `MPI_Win_start`; returns its targets.
     ///
     /// # Errors
     /// `RmaSync` if there is none.
@@ -142,7 +142,7 @@ impl Epochs {
         }
     }
 
-    /// Opens an exposure epoch that these processes complete.
+    /// Opens an exposure epoch that these processes must complete.
     ///
     /// # Errors
     /// `RmaSync` if one is open.
@@ -155,7 +155,7 @@ impl Epochs {
         Ok(())
     }
 
-    /// The processes that are to complete the open exposure epoch.
+    /// Returns the processes that must complete the open exposure epoch.
     ///
     /// # Errors
     /// `RmaSync` if none is open.
@@ -170,7 +170,7 @@ impl Epochs {
         self.exposure = None;
     }
 
-    /// Whether `target` may be locked now.
+    /// Checks that `target` may be locked now.
     ///
     /// # Errors
     /// `RmaSync` if it is locked already, or an epoch of another kind is open.
@@ -184,7 +184,7 @@ impl Epochs {
         }
     }
 
-    /// Notes that `target` is locked.
+    /// Records that `target` is locked.
     pub(crate) fn locked(&mut self, target: u32, lock: Option<LockKind>) {
         match &mut self.access {
             AccessEpoch::Locks(locks) => {
@@ -194,10 +194,10 @@ impl Epochs {
         }
     }
 
-    /// How `target` is locked.
+    /// Returns the kind of lock on `target`; `None` for an access without a lock.
     ///
     /// # Errors
-    /// `RmaSync` if it is not.
+    /// `RmaSync` if it is not locked.
     pub(crate) fn lock_of(&self, target: u32) -> Result<Option<LockKind>> {
         let found = match &self.access {
             AccessEpoch::Locks(locks) => locks.get(&target).copied(),
@@ -210,7 +210,7 @@ impl Epochs {
         found.ok_or_else(|| not_locked(target))
     }
 
-    /// Notes that `target` is not locked any more.
+    /// Records that `target` is no longer locked.
     pub(crate) fn unlocked(&mut self, target: u32) {
         if let AccessEpoch::Locks(locks) = &mut self.access {
             locks.remove(&target);
@@ -220,15 +220,15 @@ impl Epochs {
         }
     }
 
-    /// Notes that all targets are locked.
+    /// Records that all targets are locked.
     pub(crate) fn locked_all(&mut self, lock: Option<LockKind>) {
         self.access = AccessEpoch::LockAll(lock);
     }
 
-    /// Notes that they are not any more; how they were locked.
+    /// Records that the targets are no longer locked; returns the kind of their lock.
     ///
     /// # Errors
-    /// `RmaSync` if they were not.
+    /// `RmaSync` if they were not locked together.
     pub(crate) fn unlocked_all(&mut self) -> Result<Option<LockKind>> {
         let AccessEpoch::LockAll(lock) = self.access else {
             let what = "MPI_Win_lock_all was not called, so there is nothing to unlock";
@@ -238,7 +238,7 @@ impl Epochs {
         Ok(lock)
     }
 
-    /// Whether `target`, or in `None` any, may be flushed now.
+    /// Checks that `target`, or any target if it is `None`, may be flushed now.
     ///
     /// # Errors
     /// `RmaSync` if it is not locked.
@@ -250,7 +250,8 @@ impl Epochs {
         }
     }
 
-    /// The same where not all targets are locked together.
+    /// Does what [`check_flush`](Self::check_flush) does, where not all targets are locked
+    /// together.
     #[inline(never)]
     fn check_flush_of_some(&self, target: Option<u32>) -> Result<()> {
         match (&self.access, target) {
@@ -264,7 +265,7 @@ impl Epochs {
         }
     }
 
-    /// Whether no epoch is open, but perhaps one between fences without operations.
+    /// Checks that no epoch is open, except one between fences without operations.
     ///
     /// # Errors
     /// `RmaSync` if there is one; `what` is the call that cannot be made in it.
@@ -277,15 +278,15 @@ impl Epochs {
         self.check_no_other(what)
     }
 
-    /// The access epoch that is open, if any; it is no more.
+    /// Removes and returns the open access epoch, if any.
     pub(crate) fn take_access(&mut self) -> AccessEpoch {
         std::mem::take(&mut self.access)
     }
 
-    /// Whether the window may be freed now.
+    /// Checks that the window may be freed now.
     ///
     /// # Errors
-    /// `RmaSync` while epochs are open that a call of their own closes.
+    /// `RmaSync` while an epoch is open that must be closed by a call of its own.
     pub(crate) fn check_free(&self) -> Result<()> {
         if self.exposure.is_some() {
             let what = "an exposure epoch is open: call MPI_Win_wait before MPI_Win_free";

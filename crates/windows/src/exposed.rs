@@ -1,4 +1,4 @@
-//! The memory that a process exposes, and what it knows of that of the others.
+//! The memory that a process exposes, and what it knows of the memory of the others.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,28 +17,29 @@ pub(super) enum ExposedParts {
     /// All parts lie in memory that all processes have mapped.
     Shared {
         memory: Rc<SharedMemory>,
-        /// By rank: the part.
+        /// The parts by rank.
         parts: Vec<Buffer>,
-        /// The number of this process, as others see it while it accumulates.
+        /// The process id of this process, which it stores in the lock while it accumulates.
         own_process: u32,
     },
-    /// The own part; those of others are reached as regions, or by messages.
+    /// The own part; other parts are accessed as regions, or by messages.
     Own { part: Buffer, reach: Reach },
-    /// What is attached to a dynamic window; that of others is reached as regions, or by messages.
+    /// The own memory attached to a dynamic window; attached memory of others is accessed as
+    /// regions, or by messages.
     Attached(RefCell<Vec<Buffer>>),
 }
 
-/// The own memory that a request names.
+/// The own memory that a request refers to.
 #[derive(Debug)]
 pub(super) enum TargetMemory {
-    /// In one part or region.
+    /// It lies in one part or region.
     One(Buffer),
-    /// In several regions of a dynamic window, in the order of the data.
+    /// It lies in several regions of a dynamic window, in the order of the data.
     Several(Vec<Buffer>),
 }
 
 impl TargetMemory {
-    /// The data, to be changed and [stored](Self::store): the memory itself, or a copy.
+    /// Returns the data, to be changed and [stored](Self::store): the memory itself, or a copy.
     pub(super) fn data(&self) -> Buffer {
         let parts = match self {
             TargetMemory::One(place) => return place.clone(),
@@ -53,7 +54,7 @@ impl TargetMemory {
         all
     }
 
-    /// Makes these the data.
+    /// Stores `data` in the memory.
     pub(super) fn store(&self, data: &Buffer) {
         let parts = match self {
             TargetMemory::One(place) if data.is_same(place) => return,
@@ -69,15 +70,15 @@ impl TargetMemory {
 }
 
 impl ExposedParts {
-    /// Nobody reaches the own part any more.
+    /// Ends the access of other processes to the own part.
     pub(super) fn end(&self, process: &Process) {
         if let ExposedParts::Own { reach, .. } = self {
             reach.end(process);
         }
     }
 
-    /// Does something to the own memory where a run is, given as a part and the offset in it.
-    /// False: it does not lie in one part or region.
+    /// Calls `change` with the part or region of the own memory that holds a run, and the offset in
+    /// it. Returns false if the run does not lie in one part or region.
     pub(super) fn with_own_run(
         &self,
         rank: u32,
@@ -105,7 +106,7 @@ impl ExposedParts {
         found.map(change).is_some()
     }
 
-    /// The own memory where the runs of a request are.
+    /// Returns the own memory at the runs of a request.
     pub(super) fn resolve(
         &self,
         rank: u32,
@@ -136,7 +137,7 @@ impl ExposedParts {
     }
 }
 
-/// The parts of regions where runs of addresses are.
+/// Returns the pieces of regions that hold runs of addresses.
 fn parts_of(regions: &[Buffer], runs: &[Segment]) -> std::result::Result<Vec<Buffer>, Refusal> {
     let mut parts = Vec::new();
     for run in runs {
@@ -158,7 +159,7 @@ fn parts_of(regions: &[Buffer], runs: &[Segment]) -> std::result::Result<Vec<Buf
     Ok(parts)
 }
 
-/// Adds memory to what is attached.
+/// Adds memory to the attached regions.
 ///
 /// # Errors
 /// `RmaAttach` if a part of it is attached already.
@@ -176,7 +177,7 @@ pub(super) fn attach(regions: &RefCell<Vec<Buffer>>, region: Buffer) -> Result<(
     Ok(())
 }
 
-/// Takes memory away from what is attached.
+/// Removes memory from the attached regions.
 ///
 /// # Errors
 /// `RmaAttach` if nothing was attached with this address.
@@ -240,7 +241,7 @@ mod tests {
             exposed.resolve(0, runs(&[(base + 61, 4)])).unwrap_err(),
             Refusal::NotAttached(base + 64)
         );
-        // The rows of what was one piece of memory, attached one by one, the middle one last.
+        // The rows of one piece of memory, attached one by one, the middle one last.
         let whole = room(96);
         let start = whole.base_address() as isize;
         let ExposedParts::Attached(regions) = &exposed else { unreachable!() };

@@ -1,4 +1,5 @@
-//! Exposure epochs as words in shared memory: who has posted for whom, and how many have completed.
+//! Exposure epochs as words in shared memory: which targets have posted for which origins, and how
+//! many origins have completed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,19 +15,19 @@ pub(super) struct SharedExposure<'a> {
     size: u32,
 }
 
-/// How many words a window of so many processes needs: those of its locks, and after them for each
-/// process a bit of each other.
+/// Returns how many words a window of this many processes needs: the words of its locks, and then
+/// for each process one bit per other process.
 pub(super) fn words(size: usize) -> usize {
     size * (locks::WORDS + size.div_ceil(u32::BITS as usize))
 }
 
 impl<'a> SharedExposure<'a> {
-    /// Those that the process with this rank, of so many, uses.
+    /// Creates the view of the process with this rank among `size` processes.
     pub(super) fn of(memory: &'a SharedMemory, rank: u32, size: u32) -> Self {
         Self { memory, rank, size }
     }
 
-    /// As if nobody had posted for this process, and nobody had completed here.
+    /// Clears all posts for this process and all completions at it.
     pub(super) fn reset(&self) {
         for target in (0..self.size).step_by(u32::BITS as usize) {
             self.posted(target, self.rank).0.store(0, Ordering::Relaxed);
@@ -34,13 +35,13 @@ impl<'a> SharedExposure<'a> {
         self.completions(self.rank).store(0, Ordering::Relaxed);
     }
 
-    /// Lets an origin access the own part.
+    /// Allows an origin to access the own part.
     pub(super) fn post(&self, origin: u32) {
         let (word, bit) = self.posted(self.rank, origin);
         word.fetch_or(bit, Ordering::Release);
     }
 
-    /// Whether a target has let this process access its part, which it does no longer then.
+    /// Whether a target has allowed this process to access its part; consumes that post.
     pub(super) fn take_post(&self, target: u32) -> bool {
         let (word, bit) = self.posted(target, self.rank);
         let is_posted = word.load(Ordering::Acquire) & bit != 0;
@@ -50,17 +51,17 @@ impl<'a> SharedExposure<'a> {
         is_posted
     }
 
-    /// This process has completed its epoch at a target.
+    /// Records that this process has completed its epoch at a target.
     pub(super) fn complete(&self, target: u32) {
         self.completions(target).fetch_add(1, Ordering::Release);
     }
 
-    /// How many have completed their epochs here and were not waited for.
+    /// Returns how many origins have completed their epochs here and were not waited for.
     pub(super) fn completed(&self) -> usize {
         self.completions(self.rank).load(Ordering::Acquire) as usize
     }
 
-    /// So many were waited for.
+    /// Subtracts completions that were waited for.
     pub(super) fn forget_completed(&self, count: usize) {
         self.completions(self.rank).fetch_sub(count as u32, Ordering::Relaxed);
     }
@@ -69,7 +70,7 @@ impl<'a> SharedExposure<'a> {
         self.memory.word(target as usize * locks::WORDS + locks::WORDS_OF_LOCK)
     }
 
-    /// Where a target tells an origin that it has posted.
+    /// Returns the word and the bit in which a target records its post for an origin.
     fn posted(&self, target: u32, origin: u32) -> (&'a AtomicU32, u32) {
         let (size, per_origin) = (self.size as usize, self.size.div_ceil(u32::BITS) as usize);
         let first = size * locks::WORDS + origin as usize * per_origin;

@@ -1,4 +1,4 @@
-//! What the fuzz target of requests to a window does with any bytes.
+//! The fuzz target of requests to a window.
 
 use super::message::WindowRequest;
 
@@ -6,7 +6,8 @@ use super::message::WindowRequest;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A request of another process, or nonsense: where its data begins lies in it.
+/// Parses any bytes as a request of another process. The offset of its data must lie in the
+/// message.
 pub fn requests(message: &[u8]) {
     if let Some((_, begin)) = WindowRequest::parse(message) {
         assert!(begin <= message.len());

@@ -1,12 +1,12 @@
 //! Windows: memory that other processes read and write (chapter 12 of the MPI standard).
 //!
-//! A process reaches the part of another in one of two ways, decided when the window is made.
-//! Where both have mapped the memory, the origin works on it itself, and locks are words beside
-//! it. Else the origin sends requests, which the target serves whenever it makes progress; puts and
-//! gets on the same machine need no request where the system copies.
+//! A process accesses the part of another in one of two ways, which is decided when the window is
+//! made. If both have mapped the memory, the origin accesses it itself, and locks are words beside
+//! it. Otherwise the origin sends requests, which the target serves whenever it makes progress.
+//! Puts and gets on one machine need no request where the system copies.
 //!
-//! Of the process this crate uses what `mpi` offers: messages on a communicator of the window's
-//! own, waiting, and rounds of progress.
+//! This crate uses the following of `mpi`: messages on a communicator of the window's own, waiting,
+//! and rounds of progress.
 
 #![forbid(unsafe_code)]
 
@@ -65,17 +65,17 @@ pub use plain::PlainPlace;
 
 /// A window, as one of its processes sees it.
 pub struct Window {
-    /// Of its own, with the processes of the one that the window was made on.
+    /// The window's own communicator, with the processes of the communicator on which it was made.
     communicator: Rc<Communicator>,
     flavor: Flavor,
-    /// By rank.
+    /// The shares by rank.
     shares: Vec<Share>,
     memory: ExposedParts,
-    /// Words that all processes have mapped, where they can: those of locks and exposure epochs.
+    /// Words that all processes have mapped, if possible: those of locks and exposure epochs.
     words: Option<Rc<SharedMemory>>,
-    /// In these words, where the parts are not shared.
+    /// The mailboxes in these words, where the parts are not shared.
     mailboxes: Option<Mailboxes>,
-    /// In these words, of a dynamic window.
+    /// The table of attached memory in these words, for a dynamic window.
     attached: Option<AttachedRegions>,
     epochs: RefCell<Epochs>,
     traffic: Traffic,
@@ -83,9 +83,9 @@ pub struct Window {
     service: Service,
     /// Whether this process has called the library since it has the window.
     opened: Cell<bool>,
-    /// Whether all others have, or had their time.
+    /// Whether all other processes have called the library, or had time to.
     started: Cell<bool>,
-    /// How often operations were brought to their end, of all targets.
+    /// How many times operations were completed by synchronization, over all targets.
     settled: Cell<u64>,
     name: RefCell<Box<[u8]>>,
     error_handler: InstalledHandler,
@@ -98,18 +98,18 @@ pub struct Window {
 pub enum Flavor {
     /// On memory of the program.
     Created,
-    /// With its memory.
+    /// With memory of its own.
     Allocated,
-    /// With memory that all processes can use.
+    /// With memory that all processes can access by loads and stores.
     Shared,
-    /// Without memory; it is attached later.
+    /// Without memory, which is attached later.
     Dynamic,
 }
 
-/// What is known of the part of one process.
+/// The size and the unit of the part of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// In bytes; 0 in dynamic windows.
+    /// The size in bytes; 0 in dynamic windows.
     pub size: usize,
     /// The unit of displacements, in bytes.
     pub unit: usize,
@@ -149,23 +149,23 @@ impl Window {
         }
     }
 
-    /// How it was made.
+    /// Returns how the window was made.
     pub fn flavor(&self) -> Flavor {
         self.flavor
     }
 
-    /// The rank of this process in its group.
+    /// Returns the rank of this process in the window's group.
     pub fn rank(&self) -> u32 {
         self.communicator.rank()
     }
 
-    /// How many processes it has.
+    /// Returns the number of its processes.
     #[inline]
     pub fn size(&self) -> u32 {
         self.shares.len() as u32
     }
 
-    /// The words of exposure epochs, where processes share any.
+    /// Returns the words of exposure epochs, if the processes share any.
     #[inline]
     fn shared_exposure(&self) -> Option<SharedExposure<'_>> {
         let words = self.words.as_deref()?;
@@ -176,22 +176,23 @@ impl Window {
         0..self.size()
     }
 
-    /// A number by which all its processes know it.
+    /// Returns a number by which all its processes identify it.
     pub fn number(&self) -> Option<u64> {
         self.communicator.number()
     }
 
-    /// What lets this process access the one with a rank now.
+    /// Returns the kind of epoch that allows this process to access the process with rank `target`
+    /// now.
     pub fn open_epoch(&self, target: u32) -> Option<OpenEpoch> {
         self.epochs.borrow().open_for(target)
     }
 
-    /// Its processes.
+    /// Returns the group of its processes.
     pub fn group(&self) -> &Rc<Group> {
         self.communicator.group()
     }
 
-    /// What is known of the part of the process with a rank.
+    /// Returns the size and the unit of the part of the process with a rank.
     ///
     /// # Errors
     /// `Rank` if there is no such process.
@@ -204,15 +205,15 @@ impl Window {
         })
     }
 
-    /// The own part: its address (0 in dynamic windows) and what is known of it.
+    /// Returns the address (0 in dynamic windows), the size and the unit of the own part.
     pub fn own_part(&self) -> (usize, Share) {
         let rank = self.rank();
         (self.address_of(rank).unwrap_or(0), self.shares[rank as usize])
     }
 
-    /// Where the part of the process with a rank is for this one, and what is known of it; without
-    /// a rank that of the lowest one whose size is not 0 (`MPI_Win_shared_query`). `None` if it
-    /// cannot be reached by loads and stores.
+    /// Returns where the part of the process with a rank is mapped in this process, with its size
+    /// and unit; without a rank the part of the lowest one whose size is not 0
+    /// (`MPI_Win_shared_query`). `None` if it cannot be accessed by loads and stores.
     ///
     /// # Errors
     /// `RmaFlavor` for dynamic windows, `Rank` if there is no such process.
@@ -240,7 +241,7 @@ impl Window {
         self.flavor == Flavor::Dynamic
     }
 
-    /// `MPI_Win_attach`: others may access `region` from now on.
+    /// `MPI_Win_attach`: other processes may access `region` from now on.
     ///
     /// # Errors
     /// `RmaFlavor` if the window is not dynamic, `RmaAttach` if a part of the region is attached
@@ -253,7 +254,7 @@ impl Window {
         Ok(())
     }
 
-    /// `MPI_Win_detach`: others may not access the region at this address any more.
+    /// `MPI_Win_detach`: other processes may no longer access the region at this address.
     ///
     /// # Errors
     /// `RmaFlavor` if the window is not dynamic, `RmaAttach` if no such region was attached.
@@ -276,37 +277,37 @@ impl Window {
         }
     }
 
-    /// Its name, for people; empty at first. Bytes as the program gave them.
+    /// Returns its name for users, as the bytes that the program set; empty at first.
     pub fn name(&self) -> Box<[u8]> {
         self.name.borrow().clone()
     }
 
-    /// Changes the name.
+    /// Sets the name.
     pub fn set_name(&self, name: &[u8]) {
         *self.name.borrow_mut() = name.into();
     }
 
-    /// What happens when an operation on it fails.
+    /// Returns the handler of errors of operations on it.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
         self.error_handler.get()
     }
 
-    /// Changes what happens when an operation on it fails.
+    /// Sets the handler of errors of operations on it.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
         self.error_handler.set(handler);
     }
 
-    /// All hints that hold, given or by default.
+    /// Returns all hints in effect, set or by default.
     pub fn info(&self) -> Rc<Info> {
         self.hints.info(&[])
     }
 
-    /// Adds hints, or changes them.
+    /// Adds or changes hints.
     pub fn set_info(&self, info: &Info) {
         self.hints.add(info, |_, _| true);
     }
 
-    /// Lets the own part lie where the hint says; a place that cannot be is not among the hints.
+    /// Places the own part as the hint requests; an impossible placement is not among the hints.
     fn place_own_part(&self) {
         let part = match &self.memory {
             ExposedParts::Shared { parts, .. } => &parts[self.rank() as usize],
@@ -316,11 +317,11 @@ impl Window {
         let wanted = self.hints.given(hints::MEMORY);
         let Some(placing) = wanted.and_then(|value| hints::placing(&value)) else { return };
         let start = part.base_address();
-        // It is a hint: where the system refuses, the memory lies where it is touched first.
+        // It is only a hint: if the system refuses, each page lies where it is touched first.
         let _ = placing.apply(start..start + part.len());
     }
 
-    /// The attributes that the program stored on it.
+    /// Returns the attributes that the program stored on it.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }

@@ -1,5 +1,5 @@
-//! The locks of a process's part of a window: as words in shared memory, which those who lock
-//! change themselves, or as a queue that the owner keeps. Both serve in the order of asking.
+//! The lock of a process's part of a window: words in shared memory, which origins change
+//! themselves, or a queue that the owner keeps. Both serve requests in their order.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,17 +8,17 @@ use memory::{ProcessLock, SharedMemory};
 
 use super::LockKind;
 
-/// Words that one part of a window takes in shared memory: a cache line.
+/// The number of words per part of a window in shared memory: a cache line.
 pub(super) const WORDS: usize = 16;
 
-/// So many of them are the lock's.
+/// The number of these words that belong to the lock.
 pub(super) const WORDS_OF_LOCK: usize = 6;
 
-/// The words of one part.
+/// The words of the lock of one part.
 ///
-/// Whoever wants the lock takes a ticket, and waits until it is served. Those who share let the
-/// next one be served at once; who excludes others also waits until nobody shares, and lets the
-/// next one be served at the end.
+/// A process that needs the lock takes a ticket, and waits until the ticket is served. A shared
+/// holder lets the next ticket be served at once. An exclusive holder also waits until there is no
+/// shared holder, and lets the next ticket be served when it unlocks.
 #[derive(Clone, Copy)]
 pub(super) struct SharedLock<'a> {
     next_ticket: &'a AtomicU32,
@@ -26,28 +26,29 @@ pub(super) struct SharedLock<'a> {
     sharing: &'a AtomicU32,
     /// 1 once the owner has called the library after it got the window.
     opened: &'a AtomicU32,
-    /// One more than the rank of who excludes others; 0: nobody does.
+    /// The rank of the exclusive holder plus one; 0 if there is none.
     excluding: &'a AtomicU32,
 }
 
-/// What moves where locks are taken and given back.
+/// A snapshot of the words that change when locks are taken and released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockTurn {
-    /// The rank of who excludes others.
+    /// The rank of the exclusive holder.
     pub(super) excluding: Option<u32>,
     served: u32,
     sharing: u32,
 }
 
-/// What is held by who accumulates to the part of the process with this rank: others who do see the
-/// change whole or not at all, unless the holder ends meanwhile.
+/// Returns the lock that a process holds while it accumulates to the part of the process with this
+/// rank. Other accumulating processes see the change entirely or not at all, unless the holder ends
+/// meanwhile.
 #[inline(always)]
 pub(super) fn accumulating(memory: &SharedMemory, rank: u32) -> ProcessLock<'_> {
     ProcessLock::new(memory.word(rank as usize * WORDS))
 }
 
 impl<'a> SharedLock<'a> {
-    /// Those of the process with this rank.
+    /// Returns the lock of the process with this rank.
     pub(super) fn of(memory: &'a SharedMemory, rank: u32) -> Self {
         let word = |index| memory.word(rank as usize * WORDS + index);
         Self {
@@ -59,29 +60,29 @@ impl<'a> SharedLock<'a> {
         }
     }
 
-    /// As if nobody had used it.
+    /// Resets the words to those of an unused lock.
     pub(super) fn reset(&self) {
         for word in [self.next_ticket, self.served, self.sharing, self.opened, self.excluding] {
             word.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Notes that the owner had its time to fill the part.
+    /// Records that the owner had time to initialize the part.
     pub(super) fn open(&self) {
         self.opened.store(1, Ordering::Release);
     }
 
-    /// Whether the owner had its time to fill the part.
+    /// Whether the owner had time to initialize the part.
     pub(super) fn is_open(&self) -> bool {
         self.opened.load(Ordering::Acquire) != 0
     }
 
-    /// Asks for the lock.
+    /// Takes a ticket for the lock.
     pub(super) fn take_ticket(&self) -> u32 {
         self.next_ticket.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// How far it is, for who waits long.
+    /// Returns a snapshot, by which a long wait detects a lock that does not move.
     pub(super) fn turn(&self) -> LockTurn {
         LockTurn {
             excluding: self.excluding.load(Ordering::Relaxed).checked_sub(1),
@@ -90,7 +91,8 @@ impl<'a> SharedLock<'a> {
         }
     }
 
-    /// Takes the lock for the process with rank `own`, if it is this ticket's turn.
+    /// Takes the lock for the process with rank `own`, if this ticket is served; returns whether it
+    /// did.
     pub(super) fn try_lock(&self, own: u32, ticket: u32, kind: LockKind) -> bool {
         if self.served.load(Ordering::Acquire) != ticket {
             return false;
@@ -111,7 +113,7 @@ impl<'a> SharedLock<'a> {
         }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     pub(super) fn unlock(&self, kind: LockKind) {
         match kind {
             LockKind::Exclusive => {
@@ -123,44 +125,44 @@ impl<'a> SharedLock<'a> {
     }
 }
 
-/// The lock of a part that messages ask for.
+/// The lock of a part that is requested by messages.
 #[derive(Debug, Default)]
 pub(super) struct LockQueue {
     holders: Vec<(u32, LockKind)>,
     waiting: VecDeque<LockRequest>,
 }
 
-/// Somebody who wants a lock.
+/// A request for a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LockRequest {
-    /// The rank.
+    /// The rank of the origin.
     pub(super) origin: u32,
-    /// Which lock.
+    /// The kind of lock.
     pub(super) kind: LockKind,
     /// The tag of the answer.
     pub(super) reply: i32,
 }
 
 impl LockQueue {
-    /// Adds somebody; [`LockQueue::grant`] tells when it is their turn.
+    /// Appends a request; [`LockQueue::grant`] returns it when it is its turn.
     pub(super) fn ask(&mut self, asking: LockRequest) {
         self.waiting.push_back(asking);
     }
 
-    /// Takes a lock back; that of somebody who has none is none.
+    /// Releases the lock of an origin; ignored if the origin has none.
     pub(super) fn release(&mut self, origin: u32) {
         if let Some(index) = self.holders.iter().position(|(holder, _)| *holder == origin) {
             self.holders.swap_remove(index);
         }
     }
 
-    /// Somebody has failed: it holds and wants no lock any more.
+    /// Removes the locks and the requests of a failed process.
     pub(super) fn forget(&mut self, origin: u32) {
         self.holders.retain(|(holder, _)| *holder != origin);
         self.waiting.retain(|asking| asking.origin != origin);
     }
 
-    /// The next one who has the lock from now on.
+    /// Grants the lock to the next request, if possible, and returns it.
     pub(super) fn grant(&mut self) -> Option<LockRequest> {
         let next = self.waiting.front()?;
         let free = match next.kind {

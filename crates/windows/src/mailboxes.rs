@@ -1,15 +1,15 @@
-//! Short operations that one process asks another of its machine for in memory that both have
-//! mapped: the request is a few words, which the target finds while it waits in the library, and
-//! the answer comes in their place. So an operation is over when the call is, for two cache lines
-//! that cross, as long as the target looks.
+//! Mailboxes: short operations that a process requests from another one of its machine in shared
+//! memory. A request is a few words, which the target finds while it waits in the library; the
+//! answer replaces them. So an operation is complete when the call returns, at the cost of two
+//! transfers of a cache line, as long as the target polls.
 //!
-//! Whether it looks is found out by asking. Who gets no answer soon takes the request back, and
-//! leaves the target in peace for a while; the operation goes another way then. What the target has
-//! begun cannot be taken back any more.
+//! Whether the target polls is found out by trying. An origin without an answer after a short time
+//! withdraws the request, and for a while sends the target none; the operation is done in another
+//! way. A request that the target has begun cannot be withdrawn.
 //!
-//! The target carries out these operations in the same thread as those that messages ask for: one
-//! agent makes all accumulates of its part. Those of one origin keep their order, as an origin asks
-//! here only while nothing that it asked for by messages is underway.
+//! The target executes these operations in the thread that executes the requests of messages, so
+//! one thread does all accumulates of its part. The operations of one origin keep their order, as
+//! an origin uses mailboxes only while none of its requests by messages is underway.
 
 use std::cell::Cell;
 use std::hint;
@@ -28,10 +28,10 @@ use super::exposed::ExposedParts;
 use super::message::{KINDS, RequestKind};
 use super::{Window, exposure, locks};
 
-/// Words that a mailbox takes: two cache lines, the second of which only longer data needs.
+/// The number of words of a mailbox: two cache lines, the second of which only longer data needs.
 const WORDS: usize = 32;
 
-/// Which of them are what; the data follows the others.
+/// The indices of the fields in a mailbox; the data follows them.
 const STATE: usize = 0;
 const ACTION: usize = 1;
 const LENGTH: usize = 2;
@@ -45,64 +45,65 @@ const _: () = assert!(DATA * WORD_BYTES + SHORT_ACCESS_BYTES <= WORDS * WORD_BYT
 const _: () = assert!(2 * ELEMENT_BYTES_MAX <= SHORT_ACCESS_BYTES);
 const _: () = assert!(WORDS.is_multiple_of(locks::WORDS));
 
-/// What the state word says.
+/// The values of the state word.
 const EMPTY: u32 = 0;
-/// The target is to look.
+/// A request for the target.
 const ASKED: u32 = 1;
-/// It is at it.
+/// The target executes the request.
 const TAKEN: u32 = 2;
-/// What was there is in place of the origin's data.
+/// Executed; the previous data has replaced the origin's data.
 const DONE: u32 = 3;
 /// Nothing was done.
 const REFUSED: u32 = 4;
 
-/// A target looks at a mailbox of each process, so windows of more processes have none.
+/// A target polls a mailbox for each process, so larger windows have no mailboxes.
 pub(super) const MAILING_PROCESSES_MAX: u32 = 64;
 
-/// An origin looks so often for an answer: some microseconds.
+/// How many times an origin polls for an answer: some microseconds.
 const MAIL_LOOKS: u32 = 400;
 
-/// Where processes outnumber cores, so often: a target that has a core answers within that, and
-/// another one needs perhaps that of the origin.
+/// How many times it polls where processes outnumber cores. A target that has a core answers within
+/// that time; another target may need the core of the origin.
 const MAIL_LOOKS_IN_CROWD: u32 = 100;
 
-/// Each so many looks it serves others itself.
+/// After each such number of polls the origin serves requests of others itself.
 const LOOKS_PER_SERVICE: u32 = 4;
 
-/// After a request in vain so many operations at most go another way.
+/// The largest number of operations that avoid the mailbox after a request without answer.
 const VAIN_MAX: u32 = 255;
 
-/// The mailboxes of a window: one for each two of its processes, and direction.
+/// The mailboxes of a window: one for each pair of its processes and each direction.
 pub(super) struct Mailboxes {
     memory: Rc<SharedMemory>,
     rank: u32,
     size: u32,
-    /// By target.
+    /// The state of trials by target.
     trials: Box<[Cell<Trial>]>,
 }
 
-/// How likely a target is to look.
+/// How likely a target is to poll.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trial {
-    /// So many operations go another way before it is asked again.
+    /// The number of operations that still avoid the mailbox before it is tried again.
     skipped: u32,
-    /// So many did after the last request in vain.
+    /// The number of operations that avoided it after the last request without answer.
     vain: u32,
-    /// Another thread waits for an answer, or none will ever come.
+    /// Another thread waits for an answer, or no answer will ever arrive.
     in_use: bool,
 }
 
-/// What became of an operation.
+/// The outcome of an operation.
 pub(super) enum MailOutcome {
     /// Nothing was done.
     NotDone,
-    /// It is over.
+    /// The operation is complete.
     Done,
-    /// Nobody knows: the target has failed.
+    /// The outcome is unknown: the target has failed.
     Failed(Error),
 }
 
-/// How many words a window of so many processes has, with those of its locks and exposure epochs.
+/// Returns how many words a window of this many processes has, including those of its locks and
+/// exposure epochs.
 pub(super) fn words(size: usize) -> usize {
     first_word(size) + size * size * WORDS
 }
@@ -141,7 +142,7 @@ impl<'a> Mailbox<'a> {
         self.word(STATE).store(state, Ordering::Release);
     }
 
-    /// Goes from one state to another, unless the other process was faster.
+    /// Changes the state, unless the other process changed it first; returns whether it did.
     fn change_state(&self, from: u32, to: u32) -> bool {
         let (success, failure) = (Ordering::Acquire, Ordering::Acquire);
         self.word(STATE).compare_exchange(from, to, success, failure).is_ok()
@@ -165,7 +166,7 @@ impl<'a> Mailbox<'a> {
     }
 }
 
-/// What a mailbox asks for, checked as far as that needs no memory.
+/// The request in a mailbox, checked as far as that needs no memory of the window.
 #[derive(Debug, PartialEq, Eq)]
 struct MailedRequest {
     action: AccessKind,
@@ -173,7 +174,7 @@ struct MailedRequest {
 }
 
 impl MailedRequest {
-    /// How many bytes the origin gives, a value to compare with not counted.
+    /// Returns how many bytes the origin provides, without the value to compare with.
     fn given(&self) -> usize {
         match self.action {
             AccessKind::Get | AccessKind::Accumulate { element: None, .. } => 0,
@@ -181,7 +182,7 @@ impl MailedRequest {
         }
     }
 
-    /// How many bytes are to be compared with.
+    /// Returns how many bytes the value to compare with has.
     fn compared(&self) -> usize {
         if self.action == AccessKind::Swap { self.place.length } else { 0 }
     }
@@ -193,7 +194,7 @@ impl MailedRequest {
         )
     }
 
-    /// The word that names the action.
+    /// Returns the word that encodes the action.
     fn action_word(&self) -> u32 {
         let (operator, element) = match self.action {
             AccessKind::Accumulate { operator, element: Some(element), .. } => (operator, element),
@@ -207,7 +208,7 @@ impl MailedRequest {
         ])
     }
 
-    /// Writes it into a mailbox, for the target to see when its state says so.
+    /// Writes the request into a mailbox; the state word makes it visible to the target.
     fn write(&self, mailbox: Mailbox<'_>) {
         let place = self.place.displacement as u64;
         let word = |index, value| mailbox.word(index).store(value, Ordering::Relaxed);
@@ -217,7 +218,7 @@ impl MailedRequest {
         word(PLACE_HIGH, (place >> u32::BITS) as u32);
     }
 
-    /// What a mailbox asks for; none: nonsense.
+    /// Reads the request in a mailbox; none if it is malformed.
     fn read(mailbox: Mailbox<'_>) -> Option<Self> {
         let word = |index| mailbox.word(index).load(Ordering::Relaxed);
         let [kind, operator, low, high] = word(ACTION).to_le_bytes();
@@ -250,12 +251,13 @@ impl MailedRequest {
 }
 
 impl Mailboxes {
-    /// Those in the words that all processes of a window share, as the one with a rank uses them.
+    /// Creates the mailboxes in the words that all processes of a window share, for the process
+    /// with this rank.
     pub(super) fn new(memory: Rc<SharedMemory>, rank: u32, size: u32) -> Self {
         Self { memory, rank, size, trials: (0..size).map(|_| Cell::default()).collect() }
     }
 
-    /// In words that were used before, nobody has asked this process for anything.
+    /// Clears the mailboxes of this process, as the words may have been used before.
     pub(super) fn reset(memory: &SharedMemory, rank: u32, size: u32) {
         for origin in 0..size {
             Mailbox::of(memory, size, rank, origin).set_state(EMPTY);
@@ -266,7 +268,7 @@ impl Mailboxes {
         Mailbox::of(&self.memory, self.size, target, self.rank)
     }
 
-    /// Whether it is worth while to ask a target now.
+    /// Whether a request to a target is worth while now.
     fn may_ask(&self, target: u32) -> bool {
         let place = &self.trials[target as usize];
         let trial = place.get();
@@ -286,12 +288,12 @@ impl Mailboxes {
         place.set(Trial { skipped: vain, vain, in_use: false });
     }
 
-    /// The own requests in use, or for ever.
+    /// Reserves the mailbox: while a request is executed, or for ever.
     fn keep_out(&self, target: u32) {
         self.trials[target as usize].set(Trial { in_use: true, ..Trial::default() });
     }
 
-    /// Carries out what others ask for; whether there was anything.
+    /// Executes the requests of other processes; returns whether there were any.
     #[inline]
     pub(super) fn serve(&self, memory: &ExposedParts) -> bool {
         let mut active = false;
@@ -314,8 +316,8 @@ impl Mailboxes {
     }
 }
 
-/// Does what a mailbox asks for, to the own part, and puts there what was there. False: it could
-/// not be.
+/// Executes the request in a mailbox on the own part, and stores the previous data there. Returns
+/// false if the request is refused.
 fn carry_out(memory: &ExposedParts, rank: u32, mailbox: Mailbox<'_>) -> bool {
     let Some(request) = MailedRequest::read(mailbox) else { return false };
     let (given, compared) = (request.given(), request.compared());
@@ -333,7 +335,7 @@ fn carry_out(memory: &ExposedParts, rank: u32, mailbox: Mailbox<'_>) -> bool {
 }
 
 impl Window {
-    /// Asks a target for a short operation on one run, and waits for the answer.
+    /// Sends a target a short operation on one run, and waits for the answer.
     pub(super) fn ask_by_mail(
         &self,
         process: &Process,
@@ -380,7 +382,7 @@ impl Window {
                 mailboxes.note_answer(target);
                 return outcome;
             }
-            // Whoever is asked may be asking, too.
+            // The target may be waiting for an answer of this process.
             if look.is_multiple_of(LOOKS_PER_SERVICE) {
                 mailboxes.serve(&self.memory);
             }
@@ -390,7 +392,7 @@ impl Window {
             mailboxes.note_vain(target);
             return MailOutcome::NotDone;
         }
-        // It is at it.
+        // The target executes the request.
         mailboxes.keep_out(target);
         let mut answer = None;
         let waited = self.poll_unless_failed(process, target, &mut || {
@@ -408,12 +410,12 @@ impl Window {
     }
 }
 
-/// How an operation has ended, once it has.
+/// Returns the outcome of an operation, once it is complete.
 fn answer_in(mailbox: Mailbox<'_>) -> Option<MailOutcome> {
     match mailbox.state() {
         DONE => Some(MailOutcome::Done),
         ASKED | TAKEN => None,
-        // Where it is refused, who asks by messages is told why.
+        // A refused operation is repeated by messages, whose answer contains the reason.
         _ => Some(MailOutcome::NotDone),
     }
 }
@@ -434,7 +436,7 @@ mod tests {
         SharedMemory::create(words(size as usize), 0).unwrap().0
     }
 
-    /// An origin, rank 0, and a target, rank 1.
+    /// Returns an origin, rank 0, and a target, rank 1.
     fn both_ends() -> (Mailboxes, Mailboxes) {
         let memory = shared(2);
         (Mailboxes::new(Rc::clone(&memory), 0, 2), Mailboxes::new(memory, 1, 2))

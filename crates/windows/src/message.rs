@@ -1,6 +1,6 @@
-//! What origins ask of targets, as messages. Each is small and holds one request after another;
-//! much data follows in a message of its own. The page docs/internals/one-sided.md tells how they
-//! play together.
+//! The messages that origins send to targets. Each is small and holds one request after another;
+//! larger data follows in a message of its own. The page docs/internals/one-sided.md describes the
+//! protocol.
 
 use base::{Error, ErrorClass};
 use datatype::Predefined;
@@ -9,40 +9,41 @@ use memory::{Buffer, Segment};
 
 use super::runs::ByteRuns;
 
-/// Requests have this tag in the point-to-point space of the window's communicator.
+/// The tag of requests in the point-to-point context of the window's communicator.
 pub(super) const REQUEST_TAG: i32 = 0;
-/// Data that does not go with the request, in the order of the requests.
+/// The tag of data that is not part of a request message, in the order of the requests.
 pub(super) const DATA_TAG: i32 = 1;
-/// An exposure epoch was opened.
+/// The tag of the message that announces an exposure epoch.
 pub(super) const POST_TAG: i32 = 2;
-/// Answers have tags from here on: the request names one.
+/// The first tag of answers, and the number of such tags; each request names one.
 pub(super) const FIRST_REPLY_TAG: i32 = 16;
 pub(super) const REPLY_TAGS: i32 = 1 << 30;
 
-/// As much data as this goes with the request, in bytes.
+/// At most this many bytes of data are part of the request message.
 pub(super) const INLINE_BYTES_MAX: usize = 2048;
 
-/// Messages with requests are not longer, in bytes.
+/// The largest size of a message with requests, in bytes.
 pub(super) const REQUEST_BYTES_MAX: usize = 8 << 10;
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     /// Write the data.
     Put,
-    /// Answer with the data.
+    /// Return the data.
     Get,
     /// Combine the data.
     Accumulate,
-    /// Combine the data, and answer with what was there.
+    /// Combine the data, and return the previous data.
     Fetch,
-    /// The data is a new value and a value to compare with; answer with what was there.
+    /// Compare and swap: the data is a new value and a value to compare with; return the previous
+    /// data.
     Swap,
-    /// Answer when all that was asked for before is done.
+    /// Answer when all earlier requests are done.
     Flush,
-    /// Answer when the lock is had.
+    /// Answer when the lock is granted.
     Lock,
-    /// As flush, and take the lock back.
+    /// Answer when all earlier requests are done, and release the lock.
     Unlock,
     /// The origin's access epoch is over.
     Complete,
@@ -66,13 +67,13 @@ pub(super) struct WindowRequest {
     pub(super) kind: RequestKind,
     pub(super) operator: Operator,
     pub(super) element: Predefined,
-    /// The tag of the answer, where there is one.
+    /// The tag of the answer; 0 if there is no answer.
     pub(super) reply: i32,
     /// Whether the data comes in a message of its own.
     pub(super) apart: bool,
-    /// Of locks: whether it excludes others.
+    /// For locks: whether the lock is exclusive.
     pub(super) exclusive: bool,
-    /// Where at the target.
+    /// Where the data is at the target.
     pub(super) runs: Vec<Segment>,
 }
 
@@ -83,7 +84,7 @@ const APART: u8 = 1;
 const EXCLUSIVE: u8 = 2;
 
 impl WindowRequest {
-    /// One that names no elements.
+    /// Creates a request without elements.
     pub(super) fn plain(kind: RequestKind) -> Self {
         Self {
             kind,
@@ -96,7 +97,7 @@ impl WindowRequest {
         }
     }
 
-    /// Adds the request to a message, with `data` bytes of data which `fill` writes.
+    /// Appends the request to a message, with `data` bytes of data, which `fill` writes.
     pub(super) fn add_to(&self, message: &mut Vec<u8>, data: usize, fill: impl FnOnce(&mut [u8])) {
         let flags = if self.apart { APART } else { 0 } | if self.exclusive { EXCLUSIVE } else { 0 };
         let header = message.len();
@@ -113,7 +114,8 @@ impl WindowRequest {
         debug_assert!(message.len() - header <= REQUEST_BYTES_MAX);
     }
 
-    /// How many bytes of data the origin gives, beside the request or in a message of their own.
+    /// Returns how many bytes of data the origin provides, in the request message or in a message
+    /// of their own.
     pub(super) fn given(&self) -> usize {
         let length = || self.runs.iter().map(|run| run.length).fold(0, usize::saturating_add);
         match self.kind {
@@ -124,7 +126,7 @@ impl WindowRequest {
         }
     }
 
-    /// Whether it asks for no data to be read or changed.
+    /// Whether it neither reads nor changes data.
     pub(super) fn synchronizes(&self) -> bool {
         matches!(
             self.kind,
@@ -132,7 +134,8 @@ impl WindowRequest {
         )
     }
 
-    /// The first request of a message, and where in it the data begins; `None` for nonsense.
+    /// Parses the first request of a message; returns it and the offset of its data. `None` if the
+    /// message is malformed.
     pub(super) fn parse(message: &[u8]) -> Option<(Self, usize)> {
         let (header, rest) = message.split_at_checked(HEADER_BYTES)?;
         let runs_bytes = usize::from(u16::from_le_bytes([header[6], header[7]]));
@@ -152,19 +155,19 @@ impl WindowRequest {
     }
 }
 
-/// Why a target did not do what was asked for.
+/// The reason why a target refused a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The bytes from this displacement on are not in the target's part of the window.
+    /// The bytes from this displacement on exceed the target's part of the window.
     OutOfRange(isize),
     /// The bytes from this address on are not attached.
     NotAttached(isize),
-    /// The request makes no sense.
+    /// The request is malformed.
     Malformed,
 }
 
 impl Refusal {
-    /// The length of an answer that tells of a refusal or of none.
+    /// The length of an answer that reports a refusal or success, in bytes.
     pub(super) const BYTES: usize = 16;
 
     pub(super) fn answer(refusal: Option<Self>) -> Buffer {
@@ -214,14 +217,14 @@ impl Refusal {
     }
 }
 
-/// Memory of our own with these bytes.
+/// Returns a buffer of this library with these bytes.
 pub(super) fn buffer_of(bytes: &[u8]) -> Buffer {
     let buffer = room(bytes.len());
     buffer.write(0, bytes);
     buffer
 }
 
-/// So many zero bytes of memory of our own.
+/// Returns a buffer of this library with `length` zero bytes.
 pub(super) fn room(length: usize) -> Buffer {
     Buffer::zeroed(length)
 }

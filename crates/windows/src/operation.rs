@@ -11,18 +11,18 @@ use mpi::MessageStatus;
 use mpi::communicator::Communicator;
 use mpi::{ExternalOperation, Process, error_of};
 
-/// What tells the program that an operation is complete at the origin, and what went wrong.
+/// The event that completes an operation at the origin and reports its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletedBy {
     /// The next synchronization of the epoch.
     Synchronization,
-    /// A request of its own.
+    /// The completion of a request of its own.
     Request,
 }
 
-/// One call of the program: its messages that are not over.
+/// One call of the program: its messages that are not complete.
 pub struct WindowOperation {
-    /// The messages' communicator, which is the window's own.
+    /// The communicator of the messages, which is the window's own.
     communicator: Rc<Communicator>,
     pub(super) target: u32,
     completed_by: CompletedBy,
@@ -31,18 +31,18 @@ pub struct WindowOperation {
 
 #[derive(Default)]
 struct PendingState {
-    /// Data that is read out of the program's memory.
+    /// Sends that read the program's memory.
     sends: Vec<RequestId>,
     answers: Vec<Answer>,
     error: Option<Error>,
 }
 
-/// Data that comes back.
+/// Returned data.
 struct Answer {
     id: RequestId,
     length: usize,
-    /// Where it is received, and from which packed offset on it belongs into the program's buffer,
-    /// if that is not where it is received.
+    /// The buffer in which it is received, the program's buffer, and the packed offset in it; none
+    /// if it is received in the program's buffer itself.
     unpack: Option<(Buffer, Buffer, usize)>,
 }
 
@@ -60,8 +60,8 @@ impl WindowOperation {
         self.state.borrow_mut().sends.push(id);
     }
 
-    /// Notes that `length` bytes come back. `unpack`: where they are received, and where in the
-    /// program's buffer they belong.
+    /// Adds the receive of `length` returned bytes. `unpack`: the buffer in which they are
+    /// received, and their place in the program's buffer.
     pub(super) fn add_answer(
         &self,
         id: RequestId,
@@ -71,7 +71,7 @@ impl WindowOperation {
         self.state.borrow_mut().answers.push(Answer { id, length, unpack });
     }
 
-    /// What went wrong, unless a request tells it.
+    /// Returns the error, unless a request reports it.
     pub(super) fn error(&self) -> Option<Error> {
         if self.completed_by == CompletedBy::Request {
             None

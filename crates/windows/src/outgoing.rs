@@ -1,9 +1,9 @@
 //! The requests that an origin sends to the targets of a window.
 //!
-//! Short ones that need no answer wait for the next one to the same target, as what is asked for
-//! has to be done only when the program synchronizes, by a request that asks for that. But they
-//! wait no longer than until the process looks for anything that others do, as partitions that are
-//! held back do: it may wait for what comes of them.
+//! A short request without an answer waits for the next one to its target, as it must be done only
+//! when the program synchronizes, and the synchronization sends a request itself. But no request
+//! waits longer than until the next round of progress, as the process may wait for its effect.
+//! Partitions that are held back obey this rule, too.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,20 +14,20 @@ use mpi::{BackgroundOperation, Communicator, Process};
 
 use super::message::{REQUEST_BYTES_MAX, REQUEST_TAG, buffer_of};
 
-/// All of one window.
+/// The outgoing requests of one window.
 #[derive(Debug)]
 pub(super) struct OutgoingRequests {
-    /// That of the window.
+    /// The communicator of the window.
     communicator: Rc<Communicator>,
-    /// By target: requests that wait to be sent with the next one, as a message.
+    /// By target: a message with requests that wait to be sent with the next one.
     waiting: RefCell<BTreeMap<u32, Vec<u8>>>,
     /// Whether the next round of progress sends them.
     is_in_progress: Cell<bool>,
-    /// Messages that are not on their way yet.
+    /// Messages whose sends are not complete.
     sending: RefCell<VecDeque<RequestId>>,
 }
 
-/// Messages that wait to be sent, at most.
+/// The largest number of such messages.
 const SENDING_MAX: usize = 1024;
 
 impl OutgoingRequests {
@@ -36,7 +36,7 @@ impl OutgoingRequests {
         Rc::new(Self { communicator, waiting, is_in_progress, sending })
     }
 
-    /// Sends a request, with those to the same target that waited to be sent with another one.
+    /// Sends a request, together with the waiting requests to its target.
     pub(super) fn send(&self, process: &Process, target: u32, add: impl FnOnce(&mut Vec<u8>)) {
         let mut message = self.take_waiting(target);
         let before = message.len();
@@ -70,7 +70,7 @@ impl OutgoingRequests {
         }
     }
 
-    /// A message to a target was given to the engine.
+    /// Records a message that was submitted to the engine.
     pub(super) fn note_sending(&self, process: &Process, id: RequestId) {
         let mut sending = self.sending.borrow_mut();
         while sending.front().is_some_and(|oldest| process.runtime().take(*oldest).is_some()) {
@@ -79,7 +79,7 @@ impl OutgoingRequests {
         sending.push_back(id);
     }
 
-    /// While too many messages are not on their way yet, waits for the oldest.
+    /// While the sends of too many messages are not complete, waits for the oldest one.
     pub(super) fn wait_for_room(&self, process: &Process) {
         let oldest_of_too_many = || {
             let mut sending = self.sending.borrow_mut();
@@ -99,12 +99,12 @@ impl OutgoingRequests {
         }
     }
 
-    /// The requests to a target that wait, which do no longer.
+    /// Removes and returns the waiting requests to a target.
     fn take_waiting(&self, target: u32) -> Vec<u8> {
         self.waiting.borrow_mut().get_mut(&target).map(std::mem::take).unwrap_or_default()
     }
 
-    /// The memory of requests that were sent is used for the next ones.
+    /// Keeps the memory of a sent message for the next requests.
     fn keep_room(&self, target: u32, mut sent: Vec<u8>) {
         if let Some(place) = self.waiting.borrow_mut().get_mut(&target) {
             sent.clear();
@@ -114,7 +114,7 @@ impl OutgoingRequests {
 }
 
 impl BackgroundOperation for OutgoingRequests {
-    /// Sends what waits.
+    /// Sends the waiting requests.
     fn advance(&self, process: &Process) -> bool {
         self.is_in_progress.set(false);
         let waiting = self.waiting.borrow();
@@ -129,7 +129,7 @@ impl BackgroundOperation for OutgoingRequests {
         true
     }
 
-    /// The end of the window's epoch sends them.
+    /// The end of the window's epoch sends them anyway.
     fn must_end(&self) -> bool {
         false
     }

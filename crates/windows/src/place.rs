@@ -1,4 +1,4 @@
-//! Where at a target an operation reads and writes.
+//! Where an operation reads and writes at a target.
 
 use std::sync::Arc;
 
@@ -11,19 +11,21 @@ use super::Share;
 /// Elements in a target's part of a window.
 #[derive(Clone, Debug)]
 pub struct TargetPlace {
-    /// From the base of the target's part in bytes; in a dynamic window the address.
+    /// The displacement in bytes from the beginning of the target's part; in a dynamic window the
+    /// address.
     displacement: isize,
     datatype: Arc<Datatype>,
     count: usize,
     length: usize,
 }
 
-/// How many runs one request names at most.
+/// The largest number of runs in one request.
 const RUNS_MAX: usize = 256;
 
 impl TargetPlace {
-    /// `count` elements at `displacement` units of `share`; they must lie inside, unless the window
-    /// is dynamic (`share` has no size), where only the target can tell.
+    /// Returns the place of `count` elements at `displacement` units of `share`. They must lie
+    /// inside the part, unless the window is dynamic (`share` has no size), where only the target
+    /// can check that.
     ///
     /// # Errors
     /// `RmaRange` if they do not; `Disp` for a negative displacement; `Count` if they exceed the
@@ -52,24 +54,25 @@ impl TargetPlace {
         Ok(Self { displacement: bytes, datatype: Arc::clone(datatype), count, length })
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     #[inline]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there are none.
+    /// Whether there is no data.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The predefined datatype that all elements are.
+    /// Returns the predefined datatype of all elements, if they have one type.
     pub(crate) fn element(&self) -> Option<Predefined> {
         self.datatype.operand()
     }
 
-    /// Where the elements are from the base, if they are one run.
+    /// Returns the run of the elements, relative to the beginning of the part, if they are
+    /// contiguous.
     #[inline]
     pub(super) fn run(&self) -> Option<Segment> {
         let run = self.datatype.run(self.count)?;
@@ -77,7 +80,8 @@ impl TargetPlace {
         Some(Segment { displacement, length: run.length })
     }
 
-    /// The elements in the memory that `base` is; that they lie inside was checked.
+    /// Returns the elements as a buffer in the memory `base`; the caller has checked that they lie
+    /// inside.
     #[inline]
     pub(crate) fn buffer(&self, base: &Buffer) -> Buffer {
         match self.run() {
@@ -89,9 +93,9 @@ impl TargetPlace {
         }
     }
 
-    /// The runs of the data from packed offset `offset` on, as many as one request can name, with
-    /// at most `bytes_max` bytes; what they have is a multiple of `grain` bytes, as is all the
-    /// rest.
+    /// Returns the runs of the data from packed offset `offset` on: as many as one request can
+    /// name, with at most `bytes_max` bytes. Their total length is a multiple of `grain` bytes, as
+    /// is that of the remaining data.
     pub(crate) fn runs(&self, offset: usize, bytes_max: usize, grain: usize) -> Vec<Segment> {
         let bytes_max = bytes_max - bytes_max % grain;
         let length = (self.length - offset).min(bytes_max);

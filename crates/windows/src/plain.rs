@@ -1,5 +1,5 @@
-//! The shortest way: elements of one predefined datatype without gaps, in memory that all processes
-//! have mapped. What is not so, or is wrong, is left to [`Window::access`].
+//! The fast path: contiguous elements of one predefined datatype, in memory that all processes have
+//! mapped. Other accesses, and erroneous ones, are left to [`Window::access`].
 
 use datatype::Predefined;
 use datatype::reduction::Operator;
@@ -12,11 +12,11 @@ use super::{CompletedBy, Window};
 /// Elements of a predefined datatype at a target.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainPlace {
-    /// The target.
+    /// The rank of the target.
     pub target: u32,
-    /// In units of its part, from the beginning.
+    /// The displacement in units of the target's part.
     pub displacement: i64,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -29,7 +29,7 @@ struct PlainRun<'a> {
 }
 
 impl Window {
-    /// Puts plain data. False: nothing was done.
+    /// Puts plain data. Returns false if nothing was done.
     #[inline(always)]
     pub fn put_plain(&self, place: PlainPlace, origin: &Buffer, completed_by: CompletedBy) -> bool {
         let Some(given) = origin.range().filter(|given| given.len() == place.length) else {
@@ -45,7 +45,7 @@ impl Window {
         true
     }
 
-    /// Gets plain data. False: nothing was done.
+    /// Gets plain data. Returns false if nothing was done.
     #[inline(always)]
     pub fn get_plain(&self, place: PlainPlace, result: &Buffer, completed_by: CompletedBy) -> bool {
         let Some(room) = result.range().filter(|room| room.len() == place.length) else {
@@ -61,8 +61,8 @@ impl Window {
         true
     }
 
-    /// Adds to one element of 4 or 8 bytes, or replaces it; what was there goes to `result`, if
-    /// there is one. False: nothing was done.
+    /// Adds to one element of 4 or 8 bytes, or replaces it; stores the previous value in `result`,
+    /// if given. Returns false if nothing was done.
     #[inline(always)]
     pub fn accumulate_plain(
         &self,
@@ -93,7 +93,7 @@ impl Window {
         }
     }
 
-    /// Compares and swaps one integer of 4 or 8 bytes. False: nothing was done.
+    /// Compares and swaps one integer of 4 or 8 bytes. Returns false if nothing was done.
     #[inline(always)]
     pub fn swap_plain(
         &self,
@@ -125,8 +125,9 @@ impl Window {
         }
     }
 
-    /// Changes a word, given one and what is there, while nobody else accumulates to the part; what
-    /// was there goes to the result. False: nothing was done.
+    /// Replaces a word by the result of `change`, which receives the origin's word and the target's
+    /// word, while no other process accumulates to the part. Stores the previous word in the result
+    /// buffer. Returns false if nothing was done.
     #[inline(always)]
     fn change_plain<const N: usize>(
         &self,
@@ -162,7 +163,8 @@ impl Window {
         true
     }
 
-    /// The place, in memory that is mapped here; `None` if it is not, or the call is wrong.
+    /// Returns the place in memory that is mapped here; `None` if it is not mapped, or the call is
+    /// erroneous.
     #[inline(always)]
     fn plain_run(&self, place: PlainPlace, completed_by: CompletedBy) -> Option<PlainRun<'_>> {
         let ExposedParts::Shared { parts, .. } = &self.memory else { return None };

@@ -1,12 +1,12 @@
-//! Parts that are memory of the program, as other processes of the same machine reach them: the
-//! system copies, and the target is not asked.
+//! Parts that are memory of the program, accessed by other processes of one machine: the system
+//! copies, without the target.
 //!
-//! Only puts and gets go this way: the standard orders them with no other operation before the next
-//! synchronization (section 12.7), and they are over when the call is. All accumulates of a part
-//! are made by one thread, that of the target, so they are atomic and in order. A call of the
-//! system costs as much as a message that is answered, but three times as much as one that is not:
-//! several short operations between two flushes go by messages, and where they were several once,
-//! the next ones do.
+//! Only puts and gets are done in this way: the standard orders them with no other operation before
+//! the next synchronization (section 12.7), and they are complete when the call returns. All
+//! accumulates of a part are done by one thread of the target, so they are atomic and in order. A
+//! system call costs as much as a message with an answer, but three times as much as one without.
+//! So several short operations between two flushes use messages, and after one such group the next
+//! operations do, too.
 
 use std::cell::Cell;
 
@@ -18,37 +18,37 @@ use mpi::{Process, RegionAccess};
 
 use super::access::{AccessKind, WindowAccess};
 
-/// The regions that the parts of a window are.
+/// The regions of the parts of a window.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     own: Option<RegionToken>,
-    /// By rank; empty where everything goes by messages.
+    /// The parts by rank; empty if all are accessed by messages.
     parts: Vec<Cell<ReachedPart>>,
 }
 
-/// With fewer bytes a message is cheaper than the system, unless the target has to answer for one
-/// alone.
+/// Below this many bytes a message is cheaper than the system call, unless the target must answer
+/// for a single operation.
 pub(super) const SYSTEM_BYTES_MIN: usize = 2 << 10;
 
-/// How one part is reached.
+/// How one part is accessed.
 #[derive(Clone, Copy, Debug)]
 enum ReachedPart {
     /// By messages.
     Asked,
-    /// Perhaps as this region; it was not tried yet.
+    /// Perhaps as this region; the access was not tried yet.
     Untried(RegionToken),
     /// As this region of that process.
     Region(GateId, RegionToken),
 }
 
-/// A region as it is told: place and secret, both 0 for none.
+/// The size of a published region in bytes: place and secret, both 0 if there is none.
 const TOLD_BYTES: usize = 16;
 
 impl Reach {
-    /// Declares the own part, and learns what the others have declared.
+    /// Declares the own part as a region, and exchanges the declarations with the other processes.
     ///
     /// # Errors
-    /// What [`collective::allgather_bytes`] may return.
+    /// Those of [`collective::allgather_bytes`].
     pub(super) fn among(
         process: &Process,
         communicator: &std::rc::Rc<Communicator>,
@@ -71,13 +71,13 @@ impl Reach {
         Ok(Self { own, parts })
     }
 
-    /// Ends what was declared.
+    /// Revokes the own region.
     pub(super) fn end(&self, process: &Process) {
         revoke(process, self.own);
     }
 
-    /// Puts or gets what lies in one run at the target. False: nothing was done, and the target is
-    /// to be asked.
+    /// Puts or gets data that lies in one run at the target. Returns false if nothing was done; the
+    /// origin must then send a request to the target.
     pub(super) fn apply(
         &self,
         process: &Process,
@@ -94,7 +94,7 @@ impl Reach {
         };
         let is_done = copy(process, region, access, (run.displacement as usize, run.length));
         if !is_done {
-            // The target, or the failure of a message to it, tells what is wrong.
+            // The target, or the failure of a message to it, reports the error.
             self.parts[target as usize].set(ReachedPart::Asked);
         }
         is_done
@@ -122,13 +122,13 @@ impl Reach {
     }
 }
 
-/// Whether the system can do what is wanted.
+/// Whether the system can do this operation.
 pub(super) fn may_copy(access: &WindowAccess) -> bool {
     matches!(access.action, AccessKind::Put | AccessKind::Get)
 }
 
-/// Puts into a region of a peer or gets out of it what lies at an offset, so many bytes; whether
-/// that was possible.
+/// Puts into a region of a peer, or gets from it, `length` bytes at `offset`; returns whether that
+/// was possible.
 pub(super) fn copy(
     process: &Process,
     (gate, token): (GateId, RegionToken),
@@ -144,7 +144,7 @@ pub(super) fn copy(
     outcome.is_ok()
 }
 
-/// Ends what was declared, if anything was.
+/// Revokes the region, if there is one.
 pub(super) fn revoke(process: &Process, own: Option<RegionToken>) {
     if let Some(own) = own {
         let revoked = process.runtime().regions().revoke(own);

@@ -1,4 +1,4 @@
-//! Where data lies at a target: a list of runs, as it travels and as a layout of a buffer.
+//! Where data lies at a target: a list of runs, in messages and as the layout of a buffer.
 
 use memory::{Layout, Segment};
 
@@ -6,13 +6,14 @@ use memory::{Layout, Segment};
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ByteRuns {
     runs: Vec<Segment>,
-    /// How many bytes of data come before each run.
+    /// The packed offset of each run: the number of data bytes before it.
     begins: Vec<usize>,
     length: usize,
 }
 
 impl ByteRuns {
-    /// A layout of them; `None` if they have more bytes than memory can have, or leave it.
+    /// Creates a layout of runs; `None` if they have more bytes than the address space, or exceed
+    /// it.
     pub(crate) fn new(runs: Vec<Segment>) -> Option<Self> {
         let mut begins = Vec::with_capacity(runs.len());
         let mut length = 0_usize;
@@ -24,31 +25,31 @@ impl ByteRuns {
         Some(Self { runs, begins, length })
     }
 
-    /// Bytes of data in all of them.
+    /// Returns the number of data bytes in all runs.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// The runs themselves.
+    /// Returns the runs.
     pub(crate) fn list(&self) -> &[Segment] {
         &self.runs
     }
 
-    /// The lowest displacement, and one past the highest; (0, 0) when there is nothing.
+    /// Returns the lowest displacement, and one past the highest; (0, 0) if there is no run.
     pub(crate) fn range(&self) -> (isize, isize) {
         let low = self.runs.iter().map(|run| run.displacement).min();
         let high = self.runs.iter().map(|run| run.displacement + run.length as isize).max();
         low.zip(high).unwrap_or((0, 0))
     }
 
-    /// The same runs, counted from another base.
+    /// Returns the runs relative to another base.
     pub(crate) fn shifted(self, by: isize) -> Self {
         let shift = |run: Segment| Segment { displacement: run.displacement - by, ..run };
         Self { runs: self.runs.into_iter().map(shift).collect(), ..self }
     }
 
-    /// Appends them to a message: of each the distance from the end of the one before, and the
-    /// length.
+    /// Appends runs to a message: for each one the distance from the end of the previous one, and
+    /// the length.
     pub(crate) fn encode(runs: &[Segment], message: &mut Vec<u8>) {
         let mut end = 0_isize;
         for run in runs {
@@ -59,7 +60,7 @@ impl ByteRuns {
         }
     }
 
-    /// What [`ByteRuns::encode`] wrote; `None` for anything else.
+    /// Decodes what [`ByteRuns::encode`] wrote; `None` if the bytes are malformed.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Vec<Segment>> {
         let mut runs = Vec::new();
         let mut end = 0_isize;

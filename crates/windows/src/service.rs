@@ -1,5 +1,5 @@
-//! What a target does for others: it takes their requests out of the window's message space, each
-//! time that the process makes progress, and carries out those of each origin in their order.
+//! The service of a target: it takes the requests of origins out of the window's context whenever
+//! the process makes progress, and executes those of each origin in their order.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -28,16 +28,16 @@ pub(super) struct Service {
 
 #[derive(Default)]
 struct ServiceState {
-    /// By origin: what it asked for that is not done, the oldest first.
+    /// By origin: its requests that are not done, the oldest first.
     origins: HashMap<u32, VecDeque<IncomingStep>>,
-    /// How many steps there are in all.
+    /// The total number of steps.
     steps: usize,
     locks: LockQueue,
-    /// How many access epochs were completed and not yet waited for.
+    /// The number of access epochs that were completed and not yet waited for.
     completed: usize,
-    /// By origin: the first refusal that it was not told of.
+    /// By origin: the first refusal that was not reported to it.
     refusals: HashMap<u32, Refusal>,
-    /// Of how many failed processes this window has taken the locks back.
+    /// The number of failed processes whose locks this window has released.
     failures_noted: usize,
 }
 
@@ -47,7 +47,7 @@ enum IncomingStep {
         id: RequestId,
         message: Buffer,
     },
-    /// Data of a request; `None`: it is received straight into its place.
+    /// The data of a request; `None`: it is received directly into its place.
     Data {
         id: RequestId,
         change: Option<CheckedRequest>,
@@ -55,35 +55,35 @@ enum IncomingStep {
     },
 }
 
-/// What is left of a request that was checked.
+/// The remaining parts of a request that was checked.
 struct CheckedRequest {
     kind: RequestKind,
     operator: Operator,
     element: Predefined,
     reply: i32,
-    /// Bytes of data that the origin gives.
+    /// The number of bytes of data that the origin provides.
     given: usize,
     place: TargetMemory,
 }
 
-/// How far a step has come.
+/// The progress of a step.
 enum StepProgress {
     Done,
-    /// Another one has to follow first.
+    /// Another step must follow first.
     Next(IncomingStep),
     NotYet(IncomingStep),
 }
 
-/// Messages taken from the window's space per round at most.
+/// The largest number of messages taken from the window's context per round.
 const REQUESTS_PER_ROUND_MAX: usize = 64;
 
-/// The queues of so many origins stay when they are empty.
+/// The empty queues of this many origins are kept.
 const ORIGINS_KEPT: usize = 64;
 
-/// Messages of so many bytes are parsed on the stack.
+/// Messages of at most this many bytes are parsed on the stack.
 const SMALL_REQUEST_BYTES: usize = 128;
 
-/// While so many are not done, no more are taken.
+/// While this many steps are not done, no more messages are taken.
 const STEPS_MAX: usize = 1024;
 
 impl RequestService for Window {
@@ -109,13 +109,13 @@ impl RequestService for Window {
 }
 
 impl Window {
-    /// Carries out what others ask for in mailboxes.
+    /// Executes the requests in the mailboxes; returns whether there were any.
     #[inline]
     fn serve_mail(&self) -> bool {
         self.mailboxes.as_ref().is_some_and(|mailboxes| mailboxes.serve(&self.memory))
     }
 
-    /// How many access epochs were completed by others.
+    /// Returns how many access epochs other processes have completed.
     pub(super) fn completed(&self) -> usize {
         if let Some(shared) = self.shared_exposure() {
             return shared.completed();
@@ -123,7 +123,7 @@ impl Window {
         self.service.state.borrow().completed
     }
 
-    /// They were waited for.
+    /// Subtracts completed epochs that were waited for.
     pub(super) fn forget_completed(&self, count: usize) {
         if let Some(shared) = self.shared_exposure() {
             return shared.forget_completed(count);
@@ -131,7 +131,8 @@ impl Window {
         self.service.state.borrow_mut().completed -= count;
     }
 
-    /// Whether processes have failed since the last look; what they had locked goes to the next.
+    /// Whether processes have failed since the last call; passes their locks on to the next
+    /// requests.
     fn note_failures(&self, process: &Process, state: &mut ServiceState) -> bool {
         let failed = process.runtime().failed().len();
         let noted = std::mem::replace(&mut state.failures_noted, failed);
@@ -176,7 +177,7 @@ impl Window {
                 active = true;
             }
         }
-        // Whoever asks once asks again.
+        // An origin that has sent one request will send more.
         if origins.len() > ORIGINS_KEPT {
             origins.retain(|_, steps| !steps.is_empty());
         }
@@ -215,7 +216,7 @@ impl Window {
         }
     }
 
-    /// Carries out the requests of a message, which is given as a buffer and as its bytes.
+    /// Executes the requests of a message, which is given as a buffer and as its bytes.
     fn carry_out_all(
         &self,
         process: &Process,
@@ -230,7 +231,7 @@ impl Window {
                 return StepProgress::Done;
             };
             let (data, rest) = (begin + header, bytes.len() - begin - header);
-            // What gives more than there is, is refused.
+            // A request for more data than the message holds is refused.
             let given = if request.apart { rest } else { request.given().min(rest) };
             let (from, length) = (data as isize, given);
             let next = if request.synchronizes() {
@@ -247,15 +248,15 @@ impl Window {
                     }
                 }
             };
-            // Data of its own follows the last request of a message.
+            // Data in a message of its own follows only the last request of a message.
             if begin == bytes.len() || !matches!(next, StepProgress::Done) {
                 return next;
             }
         }
     }
 
-    /// Writes the data of a put of one run that is all there, which is the most frequent of
-    /// requests that stand together; false: nothing was done.
+    /// Writes the data of a put of one run that is complete in the message; this is the most
+    /// frequent kind of combined requests. Returns false if nothing was done.
     fn is_put_at_once(&self, request: &WindowRequest, data: &[u8]) -> bool {
         let [run] = request.runs[..] else { return false };
         let is_put = request.kind == RequestKind::Put && request.reply < FIRST_REPLY_TAG;
@@ -278,7 +279,7 @@ impl Window {
             Ok(change) if apart => return self.receive_data(process, origin, change),
             Ok(change) => self.change(process, origin, &change, data),
             Err((refusal, reply)) => {
-                // Where an answer is expected, that it is empty tells the origin.
+                // An empty answer reports the refusal, if an answer is expected.
                 if reply < FIRST_REPLY_TAG {
                     state.refuse(origin, refusal);
                 }
@@ -291,7 +292,8 @@ impl Window {
         StepProgress::Done
     }
 
-    /// What a request changes, checked; else why not, and the tag of the answer.
+    /// Checks a request and returns the change that it makes; otherwise the refusal, and the tag of
+    /// the answer.
     fn planned(
         &self,
         request: WindowRequest,
@@ -306,7 +308,7 @@ impl Window {
         let combines = matches!(kind, RequestKind::Accumulate | RequestKind::Fetch);
         let possible = !combines
             || (reduction::supports(operator, element) && length.is_multiple_of(element.size()));
-        // These take memory of our own.
+        // Requests of these kinds need memory of this library.
         let length_max = match kind {
             RequestKind::Put | RequestKind::Get => usize::MAX,
             RequestKind::Swap => direct::ELEMENT_BYTES_MAX,
@@ -320,7 +322,8 @@ impl Window {
         Ok(CheckedRequest { kind, operator, element, reply, given, place })
     }
 
-    /// Begins to receive the data of a request: what is put comes straight to its place.
+    /// Begins to receive the data of a request; the data of a put is received directly into its
+    /// place.
     fn receive_data(&self, process: &Process, origin: u32, change: CheckedRequest) -> StepProgress {
         let context = self.communicator.point_to_point_context();
         let (data, change) = match change {
@@ -333,7 +336,7 @@ impl Window {
         StepProgress::Next(IncomingStep::Data { id, change, data })
     }
 
-    /// The data of a request that was refused goes nowhere.
+    /// Receives and drops the data of a request that was refused.
     fn drop_data(&self, process: &Process, origin: u32) -> StepProgress {
         let context = self.communicator.point_to_point_context();
         let data = Buffer::empty();
@@ -376,7 +379,7 @@ impl Window {
     ) {
         let reply = request.reply;
         match request.kind {
-            // What it asked for came before its failure was known.
+            // The request was sent before the failure of its origin was known.
             RequestKind::Lock if self.has_failed(process, origin) => {}
             RequestKind::Lock => {
                 let kind = if request.exclusive { LockKind::Exclusive } else { LockKind::Shared };
@@ -412,7 +415,7 @@ impl Window {
         }
     }
 
-    /// Sends something that nobody waits to have sent.
+    /// Sends a message without waiting for its completion.
     pub(super) fn send(&self, process: &Process, peer: u32, tag: i32, data: Buffer) {
         let Some(gate) = self.communicator.gate(peer) else { return };
         let context = self.communicator.point_to_point_context();
@@ -422,7 +425,7 @@ impl Window {
     }
 }
 
-/// What `look` makes of the bytes of a message.
+/// Calls `look` with the bytes of a message; returns its result.
 fn with_bytes<T>(message: &Buffer, look: impl FnOnce(&[u8]) -> T) -> T {
     let mut few = [0; SMALL_REQUEST_BYTES];
     if let Some(bytes) = few.get_mut(..message.len()) {

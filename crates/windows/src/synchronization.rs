@@ -15,14 +15,14 @@ use super::locks::{LockTurn, SharedLock};
 use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest, room};
 use super::{LockKind, Window};
 
-/// How long the owner of a part that came with a window may take to fill it before its next call.
+/// The time that the owner of an allocated part has to initialize it before its next call.
 const HEAD_START: Duration = Duration::from_millis(10);
 
-/// Where a process has failed, a lock that nobody has for itself and that does not move for so long
-/// is taken to wait for that process.
+/// If a process has failed, and a lock has no exclusive holder and does not move for this long, the
+/// lock is assumed to wait for that process.
 const STILL_MAX: Duration = Duration::from_millis(500);
 
-/// Where a flush has nothing to wait for, so many of them make one round of progress.
+/// After this many flushes without anything to wait for, one makes a round of progress.
 const FLUSHES_PER_ROUND: u64 = 64;
 
 #[cold]
@@ -31,7 +31,7 @@ fn make_round(process: &Process) {
     process.progress();
 }
 
-/// A question that a target answers when everything before it is done.
+/// A request that a target answers when all earlier requests are done.
 struct Question {
     target: u32,
     id: RequestId,
@@ -40,17 +40,17 @@ struct Question {
 
 impl Window {
     /// `MPI_Win_fence`: ends an epoch in which all processes may access all others, and begins the
-    /// next one, unless the program promises that nothing follows.
+    /// next one, unless `goes_on` is false (the program asserts that no operation follows).
     ///
     /// # Errors
-    /// `RmaSync` in an epoch of another kind; and what targets refused to do in this one.
+    /// `RmaSync` in an epoch of another kind; and the refusals of targets in this one.
     pub fn fence(&self, process: &Process, goes_on: bool) -> Result<()> {
         self.epochs.borrow().check_fence()?;
         self.note_settled();
         let outcome = self.settle(process, None);
         self.epochs.borrow_mut().fenced(goes_on);
         full_fence();
-        // As if the program had called it: windows with many fences get a board for them.
+        // Invoked as if by the program: windows with many fences get a board for them.
         let invocation = Invocation::new(process, &self.communicator, CallForm::Blocking);
         let barrier = collective::barrier(&invocation);
         let met = barrier.and_then(|barrier| barrier.complete(process));
@@ -62,7 +62,8 @@ impl Window {
     /// `MPI_Win_post`: lets the processes of `group` access the own part.
     ///
     /// # Errors
-    /// `RmaSync` if an exposure epoch is open, `Group` if the group has others than the self.
+    /// `RmaSync` if an exposure epoch is open, `Group` if the group has processes outside the
+    /// window.
     pub fn post(&self, process: &Process, group: &Group) -> Result<()> {
         let origins = self.ranks_of(group)?;
         self.epochs.borrow_mut().post(origins.clone())?;
@@ -77,10 +78,11 @@ impl Window {
         Ok(())
     }
 
-    /// `MPI_Win_start`: waits until the processes of `group` have posted, and may then access them.
+    /// `MPI_Win_start`: waits until the processes of `group` have posted, and begins an access
+    /// epoch to them.
     ///
     /// # Errors
-    /// `RmaSync` if an access epoch is open, `Group` if the group has others than the self.
+    /// `RmaSync` if an access epoch is open, `Group` if the group has processes outside the window.
     pub fn start(&self, process: &Process, group: &Group) -> Result<()> {
         let mut targets = self.ranks_of(group)?;
         targets.sort_unstable();
@@ -95,7 +97,7 @@ impl Window {
         let post = |target| process.post_receive(context, target, POST_TAG, Buffer::empty());
         let posts: Vec<RequestId> = targets.into_iter().map(post).collect();
         let problems = posts.into_iter().filter_map(|id| process.wait_for(id).problem);
-        // All of them, whatever goes wrong with one.
+        // Waits for all of them, even if one fails.
         problems
             .last()
             .map_or(Ok(()), |problem| Err(self.communicator.explained(error_of(problem))))
@@ -104,7 +106,7 @@ impl Window {
     /// `MPI_Win_complete`: ends the access epoch; all its operations are done.
     ///
     /// # Errors
-    /// `RmaSync` if there is none; and what targets refused to do in it.
+    /// `RmaSync` if there is none; and the refusals of targets in it.
     pub fn complete(&self, process: &Process) -> Result<()> {
         let targets = self.epochs.borrow_mut().complete()?;
         self.complete_at(process, targets)
@@ -125,8 +127,8 @@ impl Window {
         outcome
     }
 
-    /// Ends the access epoch that is open where a process has failed and the window is freed: the
-    /// others that are left may wait for that. What went wrong in it is lost.
+    /// Ends the open access epoch when the window is freed after a process has failed: the
+    /// remaining processes may wait for that. Errors of its operations are lost.
     pub(super) fn end_epochs(&self, process: &Process) {
         let access = self.epochs.borrow_mut().take_access();
         let _lost = match access {
@@ -161,10 +163,11 @@ impl Window {
         outcome.map(|_| self.unexpose(origins.len()))
     }
 
-    /// `MPI_Win_test`: as [`Window::wait`], if that would return at once; else false.
+    /// `MPI_Win_test`: does what [`Window::wait`] does, if that would return at once; otherwise
+    /// returns false.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Window::wait`].
     pub fn test(&self, process: &Process) -> Result<bool> {
         let origins = self.epochs.borrow().exposed_to()?.to_vec();
         process.progress();
@@ -184,7 +187,8 @@ impl Window {
         origins.iter().find_map(failure).map_or(Ok(false), Err)
     }
 
-    /// Waits until something that a process does in shared memory is done.
+    /// Waits until `done`, which checks for a change in shared memory by the process with rank
+    /// `rank`.
     ///
     /// # Errors
     /// `ProcFailed` if that process has failed; `Revoked`.
@@ -211,13 +215,13 @@ impl Window {
         full_fence();
     }
 
-    /// `MPI_Win_lock`: waits until the part of `target` is locked, and may then access it. Without
-    /// a kind of lock (`MPI_MODE_NOCHECK`) none is taken, as the program promises that no other
-    /// process has a conflicting one.
+    /// `MPI_Win_lock`: waits until the part of `target` is locked, and begins an access epoch to
+    /// it. Without a kind of lock (`MPI_MODE_NOCHECK`) none is taken, as the program asserts that
+    /// no other process has a conflicting one.
     ///
     /// # Errors
-    /// `RmaSync` if it is locked already or an epoch of another kind is open, `Rank` if there is
-    /// no such process.
+    /// `RmaSync` if it is locked already or an epoch of another kind is open, `Rank` if there is no
+    /// such process.
     pub fn lock(&self, process: &Process, target: u32, lock: Option<LockKind>) -> Result<()> {
         self.share(target)?;
         self.epochs.borrow().check_lock(target)?;
@@ -226,10 +230,10 @@ impl Window {
         Ok(())
     }
 
-    /// `MPI_Win_unlock`: ends that epoch; all its operations are done.
+    /// `MPI_Win_unlock`: ends the epoch of [`Window::lock`]; all its operations are done.
     ///
     /// # Errors
-    /// `RmaSync` if `target` is not locked; and what it refused to do.
+    /// `RmaSync` if `target` is not locked; and its refusals.
     pub fn unlock(&self, process: &Process, target: u32) -> Result<()> {
         self.share(target)?;
         let lock = self.epochs.borrow().lock_of(target)?;
@@ -238,8 +242,8 @@ impl Window {
         outcome
     }
 
-    /// `MPI_Win_lock_all`: shares the locks of all processes, or takes none, as in
-    /// [`Window::lock`].
+    /// `MPI_Win_lock_all`: locks all parts in shared mode, or without a kind of lock takes none, as
+    /// [`Window::lock`] does.
     ///
     /// # Errors
     /// `RmaSync` if an epoch is open.
@@ -251,28 +255,28 @@ impl Window {
         Ok(())
     }
 
-    /// `MPI_Win_unlock_all`: ends that epoch; all its operations are done.
+    /// `MPI_Win_unlock_all`: ends the epoch of [`Window::lock_all`]; all its operations are done.
     ///
     /// # Errors
-    /// `RmaSync` if there is none; and what targets refused to do in it.
+    /// `RmaSync` if there is none; and the refusals of targets in it.
     pub fn unlock_all(&self, process: &Process) -> Result<()> {
         let lock = self.epochs.borrow_mut().unlocked_all()?;
         let targets: Vec<u32> = self.ranks().collect();
         self.unlock_parts(process, &targets, lock)
     }
 
-    /// `MPI_Win_flush`, and without a target `MPI_Win_flush_all`: waits until all operations of
-    /// the epoch so far are done at the target.
+    /// `MPI_Win_flush`, and without a target `MPI_Win_flush_all`: waits until all operations of the
+    /// epoch so far are done at the target.
     ///
     /// # Errors
-    /// `RmaSync` if it is not locked; and what it refused to do.
+    /// `RmaSync` if the target is not locked; and its refusals.
     pub fn flush(&self, process: &Process, target: Option<u32>) -> Result<()> {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
         let settled = self.note_settled();
         if matches!(self.memory, ExposedParts::Shared { .. }) || self.is_idle(target) {
-            // All is done, but who asks again and again for a change by others must let them make
-            // it.
+            // All operations are done. But a program that flushes in a loop until another process
+            // changes something must let that process make the change.
             full_fence();
             if settled.is_multiple_of(FLUSHES_PER_ROUND) {
                 make_round(process);
@@ -285,11 +289,12 @@ impl Window {
         outcome
     }
 
-    /// `MPI_Win_flush_local`, and without a target `MPI_Win_flush_local_all`: waits until the
-    /// buffers of all operations so far are free and full.
+    /// `MPI_Win_flush_local`, and without a target `MPI_Win_flush_local_all`: waits until all
+    /// operations so far are complete at the origin, so that their buffers may be reused and
+    /// results are there.
     ///
     /// # Errors
-    /// As for [`Window::flush`].
+    /// Those of [`Window::flush`].
     pub fn flush_local(&self, process: &Process, target: Option<u32>) -> Result<()> {
         target.map_or(Ok(()), |target| self.share(target).map(|_| ()))?;
         self.epochs.borrow().check_flush(target)?;
@@ -299,12 +304,12 @@ impl Window {
         outcome
     }
 
-    /// `MPI_Win_sync`: what others wrote to the own part can be read, and what was written to it
-    /// can be read by others.
+    /// `MPI_Win_sync`: makes writes of other processes to the own part visible to this process, and
+    /// the writes of this process to it visible to others.
     pub fn sync(&self, process: &Process) {
         full_fence();
         process.progress();
-        // Who calls this again and again looks for what others write.
+        // A program that calls this in a loop polls for the writes of other processes.
         process.note_vain_look();
         full_fence();
     }
@@ -319,7 +324,7 @@ impl Window {
         };
         if let Some(words) = &self.words {
             for target in targets {
-                // What is done there must be asked of it.
+                // Operations at the target may need its service.
                 if self.mailboxes.is_some() {
                     let failure = process.failure_of_source(&self.communicator, Some(*target));
                     failure.map_or(Ok(()), Err)?;
@@ -334,8 +339,8 @@ impl Window {
         self.ask_all(process, targets, lock)
     }
 
-    /// Waits for a lock in words. Where a process has failed that has the lock, or may have it or
-    /// stand in the queue, nobody gets it any more.
+    /// Waits for a lock in shared words. Fails if a failed process holds the lock, or may hold it
+    /// or wait in its queue: then the lock is never granted again.
     fn wait_for_lock(
         &self,
         process: &Process,
@@ -371,9 +376,9 @@ impl Window {
         outcome
     }
 
-    /// Before the first lock, leaves all processes a little time to fill the parts that they just
-    /// got: programs do so without a barrier, which goes well where a lock has to wait for the
-    /// owner's next call, and would rarely go well with shared memory.
+    /// Before the first lock, leaves all processes some time to initialize the parts that they just
+    /// got. Programs do so without a barrier. That works if a lock must wait for the owner's next
+    /// call, but would rarely work with shared memory.
     fn leave_head_start(&self, process: &Process, words: &SharedMemory) {
         if self.started.get() {
             return;
@@ -415,14 +420,14 @@ impl Window {
         outcome.and(unlocked)
     }
 
-    /// Counts that operations are brought to their end.
+    /// Counts a completion of operations; returns the count.
     fn note_settled(&self) -> u64 {
         let settled = self.settled.get() + 1;
         self.settled.set(settled);
         settled
     }
 
-    /// Waits until all operations to the targets are done there.
+    /// Waits until all operations to the target, or to all targets, are done there.
     fn settle(&self, process: &Process, target: Option<u32>) -> Result<()> {
         let asked = self.unflushed(target);
         let targets: Vec<u32> = asked.iter().map(|(target, _)| *target).collect();
@@ -432,7 +437,7 @@ impl Window {
         outcome.and(flushed)
     }
 
-    /// Waits until the buffers of all operations to the targets are free and full.
+    /// Waits until all operations to the target, or to all targets, are complete at the origin.
     fn settle_locally(&self, process: &Process, target: Option<u32>) -> Result<()> {
         let mut outcome = Ok(());
         while let Some(operation) = self.outstanding(target) {
@@ -443,7 +448,7 @@ impl Window {
         outcome
     }
 
-    /// Asks all the targets, and waits for all the answers.
+    /// Sends a request to each of the targets, and waits for all answers.
     pub(super) fn ask_all(
         &self,
         process: &Process,
@@ -480,10 +485,10 @@ impl Window {
 }
 
 impl Window {
-    /// The ranks of the processes of a group in the window's.
+    /// Returns the ranks in the window of the processes of a group.
     ///
     /// # Errors
-    /// `Group` if it has others.
+    /// `Group` if the group has processes outside the window.
     pub fn ranks_of(&self, group: &Group) -> Result<Vec<u32>> {
         let rank = |gate| {
             self.communicator.group().rank_of(gate).ok_or_else(|| {

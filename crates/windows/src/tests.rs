@@ -1,5 +1,5 @@
-//! A target against requests that no origin of ours would send: whatever they ask for, nothing but
-//! the part of the window changes, and those that follow are answered.
+//! Tests a target with requests that no origin would send. They must change nothing but the part of
+//! the window, and the requests that follow must be answered.
 
 use datatype::Predefined;
 use datatype::reduction::Operator;
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::Window;
 use super::message::{DATA_TAG, KINDS, REQUEST_TAG, RequestKind, WindowRequest, buffer_of, room};
 
-/// The part has memory that is not its own on both sides.
+/// On both sides of the part lies memory that does not belong to it.
 const AROUND: usize = 64;
 const PART: usize = 256;
 
@@ -26,7 +26,7 @@ fn segment() -> impl Strategy<Value = Segment> {
     (displacement, length).prop_map(|(displacement, length)| Segment { displacement, length })
 }
 
-/// A request that can be understood, and data for it that may not fit.
+/// Returns a well-formed request, and data for it that may not fit.
 fn understood() -> impl Strategy<Value = Sent> {
     let kind = proptest::sample::select(KINDS.to_vec());
     let operator = proptest::sample::select(Operator::ALL.to_vec());
@@ -50,7 +50,7 @@ fn understood() -> impl Strategy<Value = Sent> {
     )
 }
 
-/// One request, or several in one message, or nonsense.
+/// Returns one request, several in one message, or any bytes.
 fn sent() -> impl Strategy<Value = Sent> {
     let nonsense = proptest::collection::vec(any::<u8>(), 0..100);
     let several = proptest::collection::vec(understood(), 2..5).prop_map(|all| {
@@ -101,7 +101,7 @@ fn a_target_survives_strange_requests() {
                 window.send(&process, 0, DATA_TAG, buffer_of(&data));
             }
         }
-        // What was refused is told; the answer comes in any case.
+        // A refusal is reported; the answer arrives in any case.
         let _ = window.ask_all(&process, &[0], || WindowRequest::plain(RequestKind::Flush));
         let bytes = content(&all);
         prop_assert!(bytes[..AROUND].iter().all(|byte| *byte == 0xaa));

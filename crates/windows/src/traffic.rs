@@ -1,4 +1,4 @@
-//! What an origin remembers of the operations of one window.
+//! The state that an origin keeps of its operations on one window.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,43 +13,43 @@ use super::operation::WindowOperation;
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     next_reply: Cell<i32>,
-    /// By target: how far it is with what it was asked for.
+    /// By target: the numbers of its requests sent and done.
     targets: RefCell<BTreeMap<u32, OperationNumbers>>,
     /// Operations whose messages may be underway.
     outstanding: RefCell<Vec<Rc<WindowOperation>>>,
     last_burst: Cell<AccessBurst>,
 }
 
-/// Short operations at one target that are brought to their end together.
+/// Short operations at one target that one synchronization completes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct AccessBurst {
     target: u32,
-    /// How often operations were brought to their end before.
+    /// The number of synchronizations before it.
     settled: u64,
     operations: u64,
 }
 
-/// Numbers of operations, counted from the first on.
+/// Numbers of requests, counted from the first one on.
 #[derive(Clone, Copy, Debug, Default)]
 struct OperationNumbers {
     sent: u64,
-    /// So many are known to be done.
+    /// The number of requests that are known to be done.
     done: u64,
 }
 
-/// When so many operations are remembered, those that are over are forgotten.
+/// At multiples of this number of recorded operations, complete ones are removed.
 const OUTSTANDING_MAX: usize = 256;
 
 impl Window {
-    /// A tag for an answer.
+    /// Returns a tag for an answer.
     pub(super) fn next_reply(&self) -> i32 {
         let next = self.traffic.next_reply.get();
         self.traffic.next_reply.set((next + 1) % REPLY_TAGS);
         FIRST_REPLY_TAG + next
     }
 
-    /// Whether a short operation is likely to be the only one that is brought to its end at a time:
-    /// it is the first one, and those before were not several.
+    /// Whether a short operation is likely to be the only one before the next synchronization: it
+    /// is the first one, and the last burst had at most one.
     pub(super) fn is_alone(&self, target: u32) -> bool {
         let (last, settled) = (self.traffic.last_burst.get(), self.settled.get());
         let goes_on = (last.target, last.settled) == (target, settled) && last.operations > 0;
@@ -58,12 +58,12 @@ impl Window {
         !goes_on && last.operations <= 1
     }
 
-    /// Notes that a target was asked for something.
+    /// Records that a request was sent to a target.
     pub(super) fn note_asked(&self, target: u32) {
         self.traffic.targets.borrow_mut().entry(target).or_default().sent += 1;
     }
 
-    /// Whether nothing that a target, or any, was asked for may still be underway.
+    /// Whether all requests to a target, or to all targets, are known to be done.
     pub(super) fn is_idle(&self, target: Option<u32>) -> bool {
         let is_done = |asked: &OperationNumbers| asked.done == asked.sent;
         let targets = self.traffic.targets.borrow();
@@ -74,7 +74,7 @@ impl Window {
         all_done && self.outstanding(target).is_none()
     }
 
-    /// The same, where an operation whose own request told that it is over is over.
+    /// Does what [`is_idle`](Self::is_idle) does, but first removes complete operations.
     pub(super) fn is_idle_by_now(&self, process: &Process, target: u32) -> bool {
         let mut outstanding = self.traffic.outstanding.borrow_mut();
         outstanding.retain(|one| {
@@ -84,10 +84,10 @@ impl Window {
         self.is_idle(Some(target))
     }
 
-    /// Those of the targets that may not have done all that they were asked for, and how much that
-    /// is.
+    /// Returns those of the targets that may not have done all requests, with the numbers of
+    /// requests sent.
     ///
-    /// They stay so until [`Window::note_done`]: another thread may ask for the same meanwhile.
+    /// They stay recorded until [`Window::note_done`]: another thread may send requests meanwhile.
     pub(super) fn unflushed(&self, target: Option<u32>) -> Vec<(u32, u64)> {
         let targets = self.traffic.targets.borrow();
         let wanted = |at: u32| target.is_none_or(|target| target == at);
@@ -95,7 +95,7 @@ impl Window {
         open.map(|(at, asked)| (*at, asked.sent)).collect()
     }
 
-    /// Notes that a target has done so much.
+    /// Records that a target has done this many requests.
     pub(super) fn note_done(&self, target: u32, done: u64) {
         if let Some(asked) = self.traffic.targets.borrow_mut().get_mut(&target) {
             asked.done = asked.done.max(done);
@@ -111,7 +111,7 @@ impl Window {
         outstanding.push(Rc::clone(operation));
     }
 
-    /// An operation to one of the targets that may be underway.
+    /// Returns an operation to one of the targets that may be underway.
     pub(super) fn outstanding(&self, target: Option<u32>) -> Option<Rc<WindowOperation>> {
         let outstanding = self.traffic.outstanding.borrow();
         outstanding
@@ -120,7 +120,7 @@ impl Window {
             .map(Rc::clone)
     }
 
-    /// It is not any more.
+    /// Removes an operation that is complete.
     pub(super) fn forget_outstanding(&self, operation: &Rc<WindowOperation>) {
         let mut outstanding = self.traffic.outstanding.borrow_mut();
         if let Some(index) = outstanding.iter().rposition(|other| Rc::ptr_eq(other, operation)) {
