@@ -1,41 +1,43 @@
-//! The board: memory that the members of a communicator share, in which each of them has slots.
+//! The board: memory that the members of a communicator share, in which each member has slots.
 //!
 //! Operations are numbered in series, one for each order in which a program calls them and each
-//! size of slots. In each series they count from 0, equally on all members, and operation
-//! `s` uses slot `s` modulo the number of slots that each member has in the series. A slot begins
-//! with two words which only its owner writes:
+//! size of slots. In each series they count from 0, equally on all members. Operation `s` uses slot
+//! `s` modulo the number of slots that each member has in the series. A slot begins with two words
+//! that only its owner writes:
 //!
 //! - the *flag*: the operation and the stage that the owner has raised. It is stored with release
-//!   after what it tells of was written, and loaded with acquire before that is read;
-//! - beside it, how many bytes are there, and how far behind the flag the owner's completion is.
+//!   after the announced data was written, and loaded with acquire before the data is read;
+//! - the second word: the number of bytes in the slot, and how far the owner's completion is behind
+//!   the flag.
 //!
-//! Then follows data; a little of it lies in the same cache line as the flag.
+//! The data follows; a few bytes of it lie in the cache line of the flag.
 //!
 //! # When a slot is written again
-//! Each member says, in a line of its own, below which number it has completed all operations. A
-//! member writes its slot for an operation when all members have completed the last one that used
-//! the slot: then nobody reads there any more, as members read during an operation
-//! only. They say so with release, after they have read, and the writer looks with acquire. They
-//! say it once in an eighth of the slots, which is soon enough: who is that far behind has
-//! operations to complete that all others have begun. Where all wait for all in every operation
-//! nobody has to look: what stands beside the flags tells it.
+//! Each member publishes, in a line of its own, the number below which it has completed all
+//! operations. A member writes its slot for an operation when all members have completed the last
+//! operation that used the slot. Then no member reads the slot any more, as members read only
+//! during an operation. The number is stored with release after the reads, and the writer loads it
+//! with acquire. A member publishes it once in an eighth of the slots. That is soon enough: a
+//! member that is so far behind has operations to complete that all others have begun. Where each
+//! operation waits for all members, no writer has to load the numbers: the second words provide
+//! them.
 //!
 //! # Operations that start in any order
-//! A persistent operation is made in one order on all members, but they may start several of them
-//! in different orders. So each has a *reserved* series for itself from when it is made until it is
-//! freed, in which its runs are numbered. The members agree on which: one that all of them have
-//! free. A series that was given back goes on where it ended, so nothing must be cleared.
+//! A persistent operation is created in one order on all members, but the members may start several
+//! of them in different orders. So each has a *reserved* series of its own from its creation until
+//! it is freed, in which its runs are numbered. The members agree on a series that is free on all
+//! of them. A series that was given back continues where it ended, so nothing must be cleared.
 //!
-//! # How much is written
-//! Through the caches or past them, as the member finds out: see [`Manner`].
+//! # How data is written
+//! Through the caches or past them, as the member finds out by measuring: see [`Manner`].
 //!
 //! # Sleeping
-//! Who stores a flag, or its completion, then rings the bells of all others, as the sender of a
-//! packet does: a look at the word that tells whether the owner sleeps. Who wants to sleep arms its
-//! bell, makes all processors pass a barrier, and looks at all flags that it waits for once more.
-//! So either the store came before that barrier, and the look sees it, or the look at the armed
-//! bell came after, and rings. Without such barriers in the system, whoever rings has a fence of
-//! its own.
+//! A member that stores a flag, or its completion, then rings the doorbells of all others, as the
+//! sender of a packet does: it loads the word that is set while the owner sleeps. A member that is
+//! about to sleep arms its doorbell, makes all processors pass a barrier, and loads all awaited
+//! flags once more. So either the store came before that barrier, and this load sees it; or the
+//! load of the armed doorbell came after the barrier, and the storing member rings. If the system
+//! has no such barriers, the ringing member executes a fence itself.
 
 mod series;
 
@@ -55,36 +57,38 @@ pub use series::{Series, SeriesOrder};
 
 const LINE: usize = CACHE_LINE;
 
-/// Where a slot has the words of portions, in operations that have any; what they expose lies
-/// before.
+/// The offset of the portion words in the slot of member 0, in operations that have portions; the
+/// data that these operations expose lies before it.
 const PORTIONS: usize = 2 * LINE;
 
-/// What is written in one go from so many bytes on may be written past the caches.
+/// Writes of at least this many bytes may go past the caches.
 pub const LONG_BYTES_MIN: usize = 4 << 10;
 
-/// So many bytes are timed together.
+/// The number of bytes whose writing is timed together.
 const TIMED_BYTES: usize = 32 << 10;
 
-/// So many operations of a series are underway on a member at most, as one word has a bit for each.
+/// The largest number of operations of a series underway on a member, as one word has a bit for
+/// each.
 const UNDERWAY_MAX: u64 = u64::BITS as u64;
 
-/// The board as one of its members has it mapped; `B` wakes another member.
+/// The board as mapped by one of its members; `B` wakes another member.
 #[derive(Debug)]
 pub struct Board<B> {
     memory: Rc<SharedMemory>,
     members: usize,
     own: usize,
     series: [SeriesState; SERIES],
-    /// By series and member: it has completed all operations below, as far as is known.
+    /// By series and member: the member is known to have completed all operations below this
+    /// number.
     known: Box<[Cell<u64>]>,
-    /// Which reserved series are free here, by the size of their slots.
+    /// The reserved series that are free here, by the size of their slots.
     free: [Cell<u64>; SlotSize::ALL.len()],
     manner: Manner,
-    /// Those of the other members.
+    /// The doorbells of the other members.
     bells: Vec<B>,
 }
 
-/// How many bytes of memory a board for so many members takes.
+/// Returns the number of bytes of a board for this many members.
 pub fn bytes_of(members: u32) -> usize {
     let last = &DIVISIONS[SERIES - 1];
     (last.before + last.member_stride()) * members as usize
@@ -98,39 +102,41 @@ pub struct BoardTurn {
 }
 
 impl BoardTurn {
-    /// The operation after this one in its series.
+    /// Returns the next operation in its series.
     pub fn next(self) -> Self {
         Self { number: self.number + 1, ..self }
     }
 }
 
-/// What a member knows about a series.
+/// The state of a series on a member.
 #[derive(Debug)]
 struct SeriesState {
-    /// How many slots each member has, and how many bytes they hold.
+    /// The number of slots of each member, and the number of data bytes in a slot.
     slots: usize,
     bytes: usize,
-    /// Where the completion of member 0 lies, and how far those of others, and slots, are apart.
+    /// The offset of the completion word of member 0, the distance between members, and the
+    /// distance between slots.
     first: usize,
     member_stride: usize,
     slot_stride: usize,
     /// The number of the next operation.
     next: Cell<u64>,
-    /// All operations below are complete here.
+    /// All operations below this number are complete here.
     completed: Cell<u64>,
-    /// Bit `i`: the operation `i` above `completed` is complete too.
+    /// Bit `i`: the operation `completed + i` is complete too.
     beyond: Cell<u64>,
-    /// Where what is known of the members begins.
+    /// The index in `known` at which the entries of this series begin.
     first_known: usize,
-    /// Not more than the least of that.
+    /// A lower bound of these entries.
     known_by_all: Cell<u64>,
 }
 
 impl<B: Wake> Board<B> {
-    /// The board in `memory`, as member `own` sees it; `bells` are those of the others.
+    /// Creates the view of member `own` of the board in `memory`; `bells` are the doorbells of the
+    /// others.
     ///
     /// # Panics
-    /// If the memory is not that of a board with so many members.
+    /// If the size of the memory does not match that many members.
     pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<B>) -> Self {
         assert!(memory.len() == bytes_of(members) && own < members);
         let (members, own) = (members as usize, own as usize);
@@ -141,12 +147,12 @@ impl<B: Wake> Board<B> {
         Self { memory, members, own, series, known, free, manner: Manner::default(), bells }
     }
 
-    /// Which reserved series with such slots are free here: bit `i` tells of number `i`.
+    /// Returns the reserved series with such slots that are free here: bit `i` for number `i`.
     pub fn free_series(&self, slots: SlotSize) -> u64 {
         self.free[slots as usize].get()
     }
 
-    /// Reserves a series, which is free on all members and which all of them reserve for the same
+    /// Reserves a series that is free on all members. All members must reserve it for one
     /// operation.
     pub fn reserve(&self, slots: SlotSize, number: u8) {
         let free = &self.free[slots as usize];
@@ -154,7 +160,7 @@ impl<B: Wake> Board<B> {
         free.set(free.get() & !(1 << number));
     }
 
-    /// Gives back a series if it was reserved, when no operation of it is underway here.
+    /// Gives back a series if it was reserved. No operation of it may be underway here.
     pub fn give_back(&self, series: Series) {
         if let Some((slots, number)) = series.reserved() {
             let free = &self.free[slots as usize];
@@ -162,26 +168,26 @@ impl<B: Wake> Board<B> {
         }
     }
 
-    /// The number of this member.
+    /// Returns the number of this member.
     #[inline]
     pub fn own(&self) -> u32 {
         self.own as u32
     }
 
-    /// How many members there are.
+    /// Returns the number of members.
     #[inline]
     pub fn members(&self) -> usize {
         self.members
     }
 
-    /// How many bytes the slots of an operation hold.
+    /// Returns the number of data bytes in the slots of an operation.
     #[inline]
     pub fn slot_bytes(&self, turn: BoardTurn) -> usize {
         self.state(turn.series).bytes
     }
 
-    /// The next operation of a series, which all members take in the same order; or so many that
-    /// follow each other ([`BoardTurn::next`]).
+    /// Begins the next operation of a series, which all members must begin in one order; or `count`
+    /// operations in a row ([`BoardTurn::next`]).
     #[inline]
     pub fn begin(&self, series: Series, count: usize) -> BoardTurn {
         let next = &self.state(series).next;
@@ -190,8 +196,8 @@ impl<B: Wake> Board<B> {
         BoardTurn { series, number }
     }
 
-    /// Whether an operation can begin: not too many others are underway here, and, where the own
-    /// slot is written, nobody needs any more what was there.
+    /// Whether an operation can begin: not too many others are underway here and, if the own slot
+    /// is written, no member needs its previous content any more.
     #[inline]
     pub fn is_free(&self, turn: BoardTurn, writes: bool) -> bool {
         let state = self.state(turn.series);
@@ -202,11 +208,11 @@ impl<B: Wake> Board<B> {
                 || self.look_at_completion(turn.series, needed))
     }
 
-    /// Writes into the own slot of an operation; not before [`Board::is_free`], and not where
-    /// others may still read.
+    /// Writes into the own slot of an operation. [`Board::is_free`] must have returned true, and
+    /// other members must not read the range any more.
     ///
     /// # Panics
-    /// If the range leaves the slot.
+    /// If the range exceeds the slot.
     #[inline]
     pub fn write(
         &self,
@@ -224,11 +230,11 @@ impl<B: Wake> Board<B> {
         fill(unsafe { SharedBytesMut::new(data, length) });
     }
 
-    /// As [`Board::write`], of at least [`LONG_BYTES_MIN`] bytes. `fill` fills a part of the range,
-    /// which begins so many bytes after its beginning, past the caches or not.
+    /// Does what [`Board::write`] does, for at least [`LONG_BYTES_MIN`] bytes. `fill` receives the
+    /// offset in the range of the part to fill, the part, and whether to write past the caches.
     ///
     /// # Panics
-    /// If the range leaves the slot.
+    /// If the range exceeds the slot.
     pub fn write_long(
         &self,
         turn: BoardTurn,
@@ -255,10 +261,11 @@ impl<B: Wake> Board<B> {
         }
     }
 
-    /// Reads from the slot of a member, the own one or one of which [`Board::raised`] told.
+    /// Reads from the slot of a member: the own slot, or one for which [`Board::raised`] returned a
+    /// length.
     ///
     /// # Panics
-    /// If the range leaves the slot.
+    /// If the range exceeds the slot.
     #[inline]
     pub fn read<R>(
         &self,
@@ -277,7 +284,7 @@ impl<B: Wake> Board<B> {
         look(unsafe { SharedBytes::new(data, length) })
     }
 
-    /// Lets the others see what was written into the own slot; `length` tells how much it is.
+    /// Publishes the data in the own slot to the others; `length` is its number of bytes.
     #[inline]
     pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize) {
         let behind = turn.number - self.state(turn.series).completed.get();
@@ -288,8 +295,8 @@ impl<B: Wake> Board<B> {
         self.ring();
     }
 
-    /// How many bytes a member says that it has written, once it has raised a stage of an
-    /// operation; no more than a slot holds.
+    /// Returns how many bytes a member has published, once it has raised a stage of an operation;
+    /// at most the size of a slot.
     #[inline(always)]
     pub fn raised(&self, turn: BoardTurn, member: u32, stage: u16) -> Option<usize> {
         let [flag, second] = self.words(turn, member as usize);
@@ -304,8 +311,8 @@ impl<B: Wake> Board<B> {
         Some(state.bytes.min((second >> BEHIND_BITS) as usize))
     }
 
-    /// How many bytes a member says that it has written for the last stage that it raised; no more
-    /// than a slot holds.
+    /// Returns how many bytes a member has published for the last stage that it raised; at most the
+    /// size of a slot.
     #[inline]
     pub fn length(&self, turn: BoardTurn, member: u32) -> usize {
         let [_, second] = self.words(turn, member as usize);
@@ -313,43 +320,43 @@ impl<B: Wake> Board<B> {
         self.state(turn.series).bytes.min(length as usize)
     }
 
-    /// By member 0, before its first stage: the work of an operation is divided into portions, of
-    /// which none is claimed.
+    /// Clears the portion words, so that no portion is claimed. Called by member 0 before its first
+    /// stage, in operations whose work is divided into portions.
     pub fn divide(&self, turn: BoardTurn) {
         for word in self.portions(turn) {
             word.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Claims a portion, the first 64 of which are counted from 0, after member 0 has raised;
-    /// whether nobody else has.
+    /// Claims a portion from 0 to 63 after member 0 has raised; returns false if another member has
+    /// claimed it.
     pub fn claim(&self, turn: BoardTurn, portion: u32) -> bool {
         let (bit, [claimed, _]) = (1_u64 << portion, self.portions(turn));
         claimed.load(Ordering::Relaxed) & bit == 0
             && claimed.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 
-    /// A portion that was claimed here is carried out.
+    /// Records that a portion claimed here is done.
     pub fn end_portion(&self, turn: BoardTurn) {
         let [_, ended] = self.portions(turn);
         ended.fetch_add(1, Ordering::AcqRel);
         self.ring();
     }
 
-    /// How many portions are carried out.
+    /// Returns how many portions are done.
     pub fn ended_portions(&self, turn: BoardTurn) -> u64 {
         let [_, ended] = self.portions(turn);
         ended.load(Ordering::Acquire)
     }
 
-    /// Two words in the slot of member 0: which portions are claimed, and how many are carried out.
-    /// They have a line of their own.
+    /// Returns the two portion words in the slot of member 0: the claimed portions, and the number
+    /// of portions done. They have a line of their own.
     fn portions(&self, turn: BoardTurn) -> [&AtomicU64; 2] {
         let line = self.slot(turn, 0) + PORTIONS;
         [self.word(line), self.word(line + size_of::<AtomicU64>())]
     }
 
-    /// The part of this member in an operation is over: it reads nothing of it any more.
+    /// Completes an operation on this member, which no longer reads any of its data.
     #[inline]
     pub fn complete(&self, turn: BoardTurn) {
         let state = self.state(turn.series);
@@ -367,7 +374,8 @@ impl<B: Wake> Board<B> {
         }
     }
 
-    /// Looks how far the others are; whether all have completed the operations below `needed`.
+    /// Loads how far the others are; returns whether all have completed the operations below
+    /// `needed`.
     #[cold]
     fn look_at_completion(&self, series: Series, needed: u64) -> bool {
         let state = self.state(series);
@@ -391,8 +399,8 @@ impl<B: Wake> Board<B> {
 
     #[inline]
     fn ring(&self) {
-        // The store comes before the looks at the bells; the head of this file tells why no more
-        // is needed.
+        // Keeps the store before the loads of the doorbells' words; the head of this file explains
+        // why a compiler fence is enough.
         compiler_fence(Ordering::SeqCst);
         for bell in &self.bells {
             bell.wake();
@@ -409,7 +417,7 @@ impl<B: Wake> Board<B> {
         self.word(self.place(self.state(series), member))
     }
 
-    /// The two words of a slot.
+    /// Returns the two words of a slot.
     #[inline]
     fn words(&self, turn: BoardTurn, member: usize) -> [&AtomicU64; 2] {
         let slot = self.slot(turn, member);
@@ -466,18 +474,19 @@ impl SeriesState {
     }
 }
 
-/// Later operations have larger flags, and so have later stages.
+/// Returns the value of the flag, which grows with the operation and with the stage.
 #[inline]
 fn flag_of(turn: BoardTurn, stage: u16) -> u64 {
-    // The first operation is told from memory that nobody has written to.
+    // Plus one: so the first operation differs from memory that was never written.
     (turn.number + 1) << u16::BITS | u64::from(stage)
 }
 
-/// Completion is told so many times while all slots are used once, or each time where they are
-/// fewer.
+/// The number of times that completion is published while all slots are used once. With fewer slots
+/// it is published for each operation.
 const TOLD_PER_SLOTS: u64 = 8;
 
-/// Of the second word so many bits tell how far behind completion is; all ones: further.
+/// The number of bits of the second word that encode how far completion is behind; all ones:
+/// further than that.
 const BEHIND_BITS: u32 = 8;
 const BEHIND_MAX: u64 = (1 << BEHIND_BITS) - 1;
 
@@ -494,7 +503,7 @@ mod tests {
     const BEGUN: Series = Series::new(SeriesOrder::Begun, SlotSize::Medium);
     const SLOT_BYTES: usize = SlotSize::Medium.bytes();
 
-    /// What a member that never sleeps has in place of a bell.
+    /// The bell of a member that never sleeps.
     #[derive(Debug)]
     struct Awake;
 
@@ -502,19 +511,19 @@ mod tests {
         fn wake(&self) {}
     }
 
-    /// Memory for a board, as the members find it.
+    /// Returns memory for a board, as the members find it.
     fn memory_for(members: u32) -> (File, Nonce) {
         let (memory, file) = SharedMemory::create(0, bytes_of(members)).unwrap();
         (file, memory.nonce())
     }
 
-    /// The board of a member, with a mapping of its own.
+    /// Returns the board of a member, with a mapping of its own.
     fn board_in((file, nonce): &(File, Nonce), members: u32, own: u32) -> Board<Awake> {
         let memory = SharedMemory::map(file, *nonce, 0, bytes_of(members)).unwrap();
         Board::new(memory, members, own, Vec::new())
     }
 
-    /// Boards of all members of a communicator.
+    /// Returns the boards of all members of a communicator.
     fn boards(members: u32) -> Vec<Board<Awake>> {
         let memory = memory_for(members);
         (0..members).map(|own| board_in(&memory, members, own)).collect()
@@ -544,7 +553,7 @@ mod tests {
         let last = turns[16];
         for (member, board) in boards.iter().enumerate() {
             assert!(!boards[0].is_free(last[0], true));
-            // Completed in any order.
+            // Completes them in any order.
             for number in (0..16).map(|number| number ^ 3) {
                 board.complete(turns[number][member]);
             }
@@ -640,7 +649,7 @@ mod tests {
     #[test]
     fn what_is_written_in_several_ways_can_be_read() {
         let [reader, writer] = <[Board<Awake>; 2]>::try_from(boards(2)).unwrap();
-        // Such writes are timed, and then go past the caches.
+        // The first write seems slow, so writes are timed and then go past the caches.
         writer.manner.note(LONG_BYTES_MIN, Duration::from_secs(1));
         let turns = [&reader, &writer].map(|board| board.begin(BEGUN, 1));
         let length = TIMED_BYTES + 100;
@@ -688,7 +697,7 @@ mod tests {
         let woken = Rc::new(Cell::new(0));
         let (memory, _file) = SharedMemory::create(0, bytes_of(2)).unwrap();
         let board = Board::new(memory, 2, 0, vec![Counting(Rc::clone(&woken))]);
-        // Completion is told once in an eighth of the slots, without a stage that is raised.
+        // Completion is published once in an eighth of the slots, without a raised stage.
         for expected in 1..=3 {
             for _ in 0..DIVISIONS[BLOCKING.index()].slots as u64 / TOLD_PER_SLOTS {
                 assert_eq!(woken.get(), expected - 1);

@@ -1,8 +1,8 @@
-//! Boards: memory that the members of a communicator on one machine share, in which they carry out
+//! Boards: memory that the members of a communicator on one machine share, in which they execute
 //! collective operations without messages.
 //!
-//! What an operation does on a board is not known here, nor how the members come to the memory, or
-//! are woken: they hand in both.
+//! This crate does not know the collective operations. Its users also provide the memory, and the
+//! means to wake members.
 
 mod board;
 

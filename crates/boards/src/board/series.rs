@@ -1,30 +1,31 @@
-//! The series of operations on a board, and how its memory is divided among them.
+//! The series of operations on a board, and the division of its memory among them.
 
 use base::SlotSize;
 use base::limits::CACHE_LINE;
 use base::slots::SLOT_HEAD_BYTES;
 
 const LINE: usize = CACHE_LINE;
-/// The two words at the beginning of a slot.
+/// The size of the two words at the beginning of a slot.
 pub const HEADER: usize = SLOT_HEAD_BYTES;
 
-/// The operations that count together.
+/// A series: operations that are numbered together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series(u16);
 
-/// What is in one order on all members.
+/// The operations that have one order on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeriesOrder {
-    /// Operations that the program waits for at once.
+    /// Operations whose calls wait for their completion.
     Blocking,
-    /// Those that it begins, and waits for later.
+    /// Operations that the program begins, and waits for later.
     Begun,
-    /// The runs of one operation, which has a series of its own: the one with this number.
+    /// The runs of one operation, which has the reserved series with this number.
     Reserved(u8),
 }
 
 impl Series {
-    /// The size of the slots of a reserved series, and its number among those.
+    /// Returns the size of the slots of a reserved series, and its number among those of this size;
+    /// none if it is not reserved.
     pub(super) fn reserved(self) -> Option<(SlotSize, u8)> {
         let sizes = SlotSize::ALL.into_iter().rev();
         let mut sizes = sizes.map(|slots| (slots, FIRST_RESERVED[slots as usize]));
@@ -32,14 +33,13 @@ impl Series {
         Some((slots, (self.index() - first) as u8))
     }
 
-    /// Its place among all.
+    /// Returns its index among all series.
     #[inline]
     pub(super) const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The series of operations that are in such an order, and for which these slots are large
-    /// enough.
+    /// Returns the series of operations with such an order that have slots of this size.
     ///
     /// # Panics
     /// If there is no such reserved series.
@@ -57,41 +57,42 @@ impl Series {
     }
 }
 
-/// How many series there are that many operations share.
+/// The number of series that many operations share.
 const SHARED_SERIES: usize = 8;
 
-/// How many reserved series there are, by the size of their slots. Bits of a word tell which are
-/// free.
+/// The number of reserved series, by the size of their slots. A word has a bit for each, which is
+/// set while it is free.
 pub const RESERVED: [usize; SlotSize::ALL.len()] = [64, 64, 16, 2];
 
-/// The first of them, by the size of their slots.
+/// The index of the first reserved series, by the size of their slots.
 const FIRST_RESERVED: [usize; SlotSize::ALL.len()] = {
     let [tiny, small, medium, _] = RESERVED;
     let first = SHARED_SERIES;
     [first, first + tiny, first + tiny + small, first + tiny + small + medium]
 };
 
-/// How many series there are.
+/// The number of all series.
 pub const SERIES: usize = FIRST_RESERVED[3] + RESERVED[3];
 
-/// How the memory of a series is divided.
+/// The division of the memory of a series.
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesMemory {
-    /// How many slots each member has.
+    /// The number of slots of each member.
     pub slots: usize,
-    /// How many bytes each of them holds.
+    /// The number of data bytes in a slot.
     pub bytes: usize,
-    /// Where the series begins, as a multiple of the number of members.
+    /// The bytes per member that the series before it take: the series begins at this many bytes
+    /// times the number of members.
     pub before: usize,
 }
 
-/// What a reserved series has, by the size of its slots. Those of one operation are few: its next
-/// run begins when the one before is over, and few of its members can be far ahead.
+/// The number of slots of a reserved series, by their size. One operation needs few: its next run
+/// begins when the previous one is complete, and few members can be far ahead.
 const RESERVED_SLOTS: [usize; SlotSize::ALL.len()] = [16, 8, 2, 2];
 
-/// By the index of the series; the numbers of slots are powers of two. Of small operations many may
-/// be underway in a row, as where the root of broadcasts runs ahead of processes that wait for
-/// their turn on a core; and so of those that are not blocking.
+/// The memory of each series, by its index; the numbers of slots are powers of two. Many small
+/// operations may be underway in a row, for example if the root of broadcasts runs ahead of
+/// processes that wait for a core; and many nonblocking ones.
 pub const DIVISIONS: [SeriesMemory; SERIES] = {
     let shared = [
         SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
@@ -127,18 +128,19 @@ pub const DIVISIONS: [SeriesMemory; SERIES] = {
 };
 
 impl SeriesMemory {
-    /// An odd number of lines, so that not all slots begin in one set of the caches.
+    /// Returns the distance of slots: an odd number of lines, so that not all slots begin in one
+    /// cache set.
     pub const fn slot_stride(&self) -> usize {
         (HEADER + self.bytes).next_multiple_of(LINE)
     }
 
-    /// A line for completion, then the slots.
+    /// Returns the distance of members: a line for completion, then the slots.
     pub const fn member_stride(&self) -> usize {
         LINE + self.slots * self.slot_stride()
     }
 }
 
-// Completion is told before slots run out.
+// Completion must be published before slots run out.
 const _: () = {
     let mut series = 0;
     while series < SERIES {
