@@ -1,4 +1,4 @@
-//! Data access: where transfers begin, and what file pointers become (section 14.4).
+//! Data access: where transfers begin, and how they move file pointers (section 14.4).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,26 +20,26 @@ use crate::{File, FileView};
 /// Where a transfer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilePlace {
-    /// So many etypes from the beginning of the view.
+    /// This many etypes from the beginning of the view.
     At(i64),
-    /// At the individual file pointer, which moves on.
+    /// The individual file pointer, which moves.
     Pointer,
-    /// At the shared file pointer, which moves on.
+    /// The shared file pointer, which moves.
     SharedPointer,
-    /// At the shared file pointer, the processes in the order of their ranks; collective.
+    /// The shared file pointer, the processes in the order of their ranks; collective.
     Ordered,
 }
 
-/// A transfer whose arguments are right.
+/// A transfer whose arguments were checked.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub direction: Direction,
     pub view: FileView,
-    /// In the stream, in bytes.
+    /// The position in the stream, in bytes.
     pub position: u64,
-    /// What the program gave.
+    /// The data that the program passed.
     pub data: FileData,
-    /// What is in the file, where that is not the same.
+    /// The data in the representation of the file, if it differs.
     pub converted: Option<LentBuffer>,
 }
 
@@ -48,7 +48,7 @@ impl Prepared {
         self.converted.as_ref().unwrap_or(&self.data.memory)
     }
 
-    /// How many bytes of the file it moves.
+    /// Returns how many bytes of the file it transfers.
     pub fn bytes(&self) -> u64 {
         self.memory().len() as u64
     }
@@ -62,28 +62,28 @@ impl Prepared {
         })
     }
 
-    /// The memory that bytes go from or to, until it is given back.
+    /// Removes and returns the memory to transfer from or to, until it is given back.
     pub fn take_memory(&mut self) -> LentBuffer {
         let memory = self.converted.as_mut().unwrap_or(&mut self.data.memory);
         std::mem::replace(memory, LentBuffer::zeroed(0))
     }
 
-    /// Gives it back.
+    /// Gives that memory back.
     pub fn return_memory(&mut self, memory: LentBuffer) {
         *self.converted.as_mut().unwrap_or(&mut self.data.memory) = memory;
     }
 
-    /// Whether functions of the program are called at its end.
+    /// Whether its end calls functions of the program.
     fn calls_program(&self) -> bool {
         self.direction == Direction::Read && self.view.representation.calls_program()
     }
 }
 
 impl File {
-    /// Reads or writes, and waits for that; what went wrong stands in the status.
+    /// Reads or writes, and waits for completion; the status contains errors of the transfer.
     ///
     /// # Errors
-    /// What keeps it from beginning: the mode, the place, the amount.
+    /// Errors of the arguments: the mode, the place, the amount.
     pub fn transfer(
         &self,
         process: &Process,
@@ -99,7 +99,7 @@ impl File {
     /// Begins to read or write.
     ///
     /// # Errors
-    /// As for [`File::transfer`].
+    /// Those of [`File::transfer`].
     pub fn begin(
         &self,
         process: &Process,
@@ -111,7 +111,7 @@ impl File {
         Ok(self.start(process, prepared).into_request())
     }
 
-    /// Has a transfer made by another thread.
+    /// Starts a transfer on another thread.
     fn start(&self, process: &Process, mut prepared: Prepared) -> FileOperation {
         if prepared.calls_program() {
             let progress = self.carry_out(&prepared);
@@ -142,11 +142,11 @@ impl File {
     pub(crate) fn manner(&self) -> SieveManner {
         let alone = self.mode.unique && self.communicator.size() == 1;
         let manner = preferences::manner(&self.hints, self.atomic.get(), alone);
-        // Who cannot read has nothing to put into the holes.
+        // A process that may not read the file cannot fill the holes.
         if self.mode.reads() { manner } else { SieveManner { write_together: 0, ..manner } }
     }
 
-    /// Checks the arguments of a transfer, converts what is written, and moves file pointers.
+    /// Checks the arguments of a transfer, converts the data to write, and moves file pointers.
     fn prepare(
         &self,
         process: &Process,
@@ -160,8 +160,8 @@ impl File {
         Ok(prepared)
     }
 
-    /// Checks what is moved, and converts what is written; the transfer, still without its place,
-    /// and how many etypes it has.
+    /// Checks the data of a transfer, and converts it if it is written. Returns the transfer
+    /// without its place, and its number of etypes.
     fn measure(&self, direction: Direction, data: FileData) -> Result<(Prepared, u64)> {
         match direction {
             Direction::Read => self.check_reads()?,
@@ -179,7 +179,7 @@ impl File {
         Ok((prepared, etypes))
     }
 
-    /// Where in the stream a transfer begins; file pointers move.
+    /// Returns where in the stream a transfer begins; moves file pointers.
     fn place(&self, process: &Process, place: FilePlace, etypes: u64) -> Result<u64> {
         match place {
             FilePlace::At(etypes) => {
@@ -200,8 +200,8 @@ impl File {
         }
     }
 
-    /// The same for a collective transfer. If the arguments of this process are wrong, it takes
-    /// part without bytes, so that others do not wait for it.
+    /// Does what [`prepare`](Self::prepare) does, for a collective transfer. If the arguments of
+    /// this process are wrong, it takes part without bytes, so that the others do not wait for it.
     fn prepare_all(
         &self,
         process: &Process,
@@ -231,8 +231,8 @@ impl File {
         })
     }
 
-    /// Whether all processes that have the file open are there, as far as is known. Where each
-    /// moves its own bytes nothing else would tell in a collective transfer that one has failed.
+    /// Checks that no process that has the file open is known to have failed. If each process
+    /// transfers its own bytes, a collective transfer would not detect a failure otherwise.
     fn check_members(&self, process: &Process) -> Result<()> {
         process.look_for_failures_in_time();
         match process.failure_of_source(&self.communicator, None) {
@@ -245,7 +245,7 @@ impl File {
         }
     }
 
-    /// A transfer without bytes.
+    /// Returns a transfer without bytes.
     fn nothing(&self, direction: Direction) -> Prepared {
         let view = FileView::of_bytes();
         let (memory, datatype) = (LentBuffer::zeroed(0), Arc::clone(&view.etype));
@@ -253,8 +253,8 @@ impl File {
         Prepared { direction, view, position: 0, data, converted: None }
     }
 
-    /// The part of this process behind those of lower ranks, all behind the shared file pointer;
-    /// collective.
+    /// Moves the shared file pointer by the etypes of all processes, and returns the position of
+    /// this process, which follows those of lower ranks; collective.
     fn take_turn(&self, process: &Process, etypes: u64) -> Result<i64> {
         let all = exchange_numbers(process, &self.communicator, [etypes])?;
         let sum = |ranks: &[[u64; 1]]| ranks.iter().map(|[etypes]| *etypes as i64).sum::<i64>();
@@ -268,7 +268,7 @@ impl File {
     }
 }
 
-/// How many etypes so many bytes are.
+/// Returns how many etypes `bytes` bytes are.
 fn etypes_of(view: &View, bytes: u64) -> Result<u64> {
     let unit = view.etype_bytes();
     if bytes > 0 && view.is_empty() {
@@ -283,7 +283,7 @@ fn etypes_of(view: &View, bytes: u64) -> Result<u64> {
     Ok(bytes / unit)
 }
 
-/// The status of a transfer that is over.
+/// Returns the status of a completed transfer.
 pub(crate) fn conclude(name: &str, prepared: &Prepared, progress: Progress) -> MessageStatus {
     let Prepared { direction, view, data, converted, .. } = prepared;
     let mut status = MessageStatus { bytes: progress.bytes, ..MessageStatus::EMPTY };
@@ -313,10 +313,10 @@ pub(crate) fn verb(direction: Direction) -> &'static str {
 }
 
 impl File {
-    /// Reads or writes, all processes together; what went wrong stands in the status.
+    /// Reads or writes, all processes together; the status contains errors of the transfer.
     ///
     /// # Errors
-    /// As for [`File::transfer`].
+    /// Those of [`File::transfer`].
     pub fn transfer_all(
         &self,
         process: &Process,
@@ -338,7 +338,7 @@ impl File {
     /// Begins to read or write, all processes together.
     ///
     /// # Errors
-    /// As for [`File::transfer`].
+    /// Those of [`File::transfer`].
     pub fn begin_all(
         &self,
         process: &Process,
@@ -355,12 +355,12 @@ impl File {
         checked.map(|()| Request::External(begun))
     }
 
-    /// Whether in a collective transfer each process moves its own bytes, whatever these are.
+    /// Whether in a collective transfer each process transfers its own bytes, whatever they are.
     fn moves_alone(&self) -> bool {
         self.communicator.size() == 1 || self.atomic.get() || self.apart.get()
     }
 
-    /// What a collective transfer needs of this file.
+    /// Returns what a collective transfer needs of this file.
     fn ground(&self, direction: Direction) -> Ground {
         let number = self.calls.get();
         self.calls.set(number.wrapping_add(1));

@@ -1,4 +1,4 @@
-//! What the processes of a file tell each other when they all call the same function.
+//! Agreement between the processes of a file when all call one function.
 
 use std::rc::Rc;
 
@@ -7,10 +7,10 @@ use mpi::Process;
 use mpi::collective;
 use mpi::communicator::Communicator;
 
-/// Numbers that all processes say, by rank.
+/// Exchanges numbers between all processes; returns them by rank.
 ///
 /// # Errors
-/// What collective operations return.
+/// Those of collective operations.
 pub(crate) fn exchange_numbers<const N: usize>(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -20,7 +20,7 @@ pub(crate) fn exchange_numbers<const N: usize>(
     Ok(numbers(&collective::allgather_bytes(process, communicator, &bytes)?))
 }
 
-/// Numbers, so many at a time, as they were told.
+/// Decodes numbers, `N` at a time.
 pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Vec<[u64; N]> {
     let number =
         |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes were cut out"));
@@ -28,7 +28,7 @@ pub(crate) fn numbers<const N: usize>(bytes: &[u8]) -> Vec<[u64; N]> {
     bytes.chunks_exact(8 * N).map(several).collect()
 }
 
-/// Whether an argument is the same on all processes.
+/// Checks that an argument is equal on all processes.
 ///
 /// # Errors
 /// `NotSame` on all of them if it is not.
@@ -47,10 +47,11 @@ pub(crate) fn check_same(
     Err(Error::new(ErrorClass::NotSame, detail))
 }
 
-/// What came out of a step that all processes take: the own error, or that another has one.
+/// Returns the value of a step that all processes take, if it succeeded on all of them.
 ///
 /// # Errors
-/// The own one; else, of the class of the first that failed, which one it was.
+/// The own error; otherwise an error with the class of the first failed process, which names that
+/// process.
 pub(crate) fn all_succeed<T>(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -68,13 +69,13 @@ pub(crate) fn all_succeed<T>(
     }
 }
 
-/// A class as a number that all processes of a job understand.
+/// Returns the number of an error class, equal in all processes of a job.
 pub(crate) fn number_of(class: ErrorClass) -> u64 {
     let place = ErrorClass::ALL.iter().position(|one| *one == class);
     place.unwrap_or(ErrorClass::ALL.len()) as u64
 }
 
-/// The class of such a number.
+/// Returns the error class with this number.
 pub(crate) fn class_of(number: u64) -> ErrorClass {
     ErrorClass::ALL.get(number as usize).copied().unwrap_or(ErrorClass::Other)
 }

@@ -1,6 +1,6 @@
-//! Collective transfers (section 14.4): where the runs of processes alternate, their bytes go by
-//! messages to a few of them, the aggregators, each of which reads and writes a part of the file,
-//! its domain, window by window.
+//! Collective transfers (section 14.4). Where the runs of processes alternate, their bytes are sent
+//! to a few processes, the aggregators. Each aggregator reads and writes a part of the file, its
+//! domain, window by window.
 
 pub(crate) mod aggregator;
 pub(crate) mod domains;
@@ -26,38 +26,38 @@ use aggregator::Aggregator;
 use domains::{Domains, Wish};
 use member::MemberPart;
 
-/// Messages between the processes of a file.
+/// The messages between the processes of a file.
 pub(crate) trait MemberLink {
-    /// A message underway.
+    /// A message that is underway.
     type Pending: Copy;
 
-    /// Begins to send; none: it is sent.
+    /// Begins to send; none if the message is sent already.
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<Self::Pending>;
 
     /// Begins to receive.
     fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
 
-    /// What became of a message, once; none: it is underway.
+    /// Returns the outcome of a message once; none while it is underway.
     fn take(&self, pending: Self::Pending) -> Option<base::Result<()>>;
 }
 
-/// What kinds of messages there are; each has a tag of its own in each transfer.
+/// The kinds of messages; each has a tag of its own in each transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TransferMessage {
-    /// The beginning of what a process wants of a domain.
+    /// The beginning of the list of a process's runs in a domain.
     Head,
-    /// The rest of it.
+    /// The rest of that list.
     Rest,
     /// Bytes of the file.
     Data,
-    /// How it went.
+    /// The outcome.
     Verdict,
 }
 
-/// Transfers have tags of their own until so many others have begun.
+/// The number of transfers after which their tags are used again.
 const TRANSFERS_APART: u32 = 1 << 20;
 
-/// Who makes the calls of the system.
+/// The thread that makes the system calls.
 #[derive(Clone)]
 pub(crate) enum SystemCaller {
     /// The thread that makes progress.
@@ -66,16 +66,16 @@ pub(crate) enum SystemCaller {
     Threads(ThreadPool, Arc<dyn Fn() + Send + Sync>),
 }
 
-/// What all parts of a collective transfer know.
+/// The properties that all parts of a collective transfer share.
 pub(crate) struct TransferContext {
     pub domains: Domains,
     pub wishes: Vec<Wish>,
     pub direction: Direction,
     pub rank: u32,
-    /// Which transfer of the file it is.
+    /// The number of this transfer of the file.
     pub number: u32,
     pub storage: Arc<dyn Storage>,
-    /// Whether what is written is locked meanwhile.
+    /// Whether ranges are locked while they are written.
     pub locks_writes: bool,
     pub caller: SystemCaller,
 }
@@ -93,17 +93,18 @@ pub(crate) struct TransferExchange<P> {
     aggregator: Option<Aggregator<P>>,
 }
 
-/// What went wrong in a domain, as it is told.
+/// An error in a domain, as it is sent to the clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct DomainFault {
     pub class: ErrorClass,
-    /// Where in the file.
+    /// The offset in the file.
     pub offset: u64,
     pub reason: String,
 }
 
 impl<P: Copy> TransferExchange<P> {
-    /// The transfer of `length` bytes of the stream from `position` on, which `memory` has.
+    /// Creates the transfer of `length` bytes of the stream from `position` on, with the bytes in
+    /// `memory`.
     pub fn new(
         shared: TransferContext,
         view: Arc<View>,
@@ -118,10 +119,10 @@ impl<P: Copy> TransferExchange<P> {
         Self { shared, member, aggregator }
     }
 
-    /// Goes as far as it can; whether it is over.
+    /// Makes progress as far as possible; returns whether the transfer is complete.
     pub fn advance(&mut self, link: &impl MemberLink<Pending = P>) -> bool {
         let Self { shared, member, aggregator } = self;
-        // One waits for the other: who calls this may sleep until a message comes.
+        // Either part may wait for the other, and the caller may sleep until a message arrives.
         loop {
             let mut has_moved = member.advance(shared, link, aggregator.as_mut());
             if let Some(aggregator) = aggregator {
@@ -134,7 +135,7 @@ impl<P: Copy> TransferExchange<P> {
         }
     }
 
-    /// The memory, how many bytes of the stream were moved, and what went wrong.
+    /// Returns the memory, how many bytes of the stream were transferred, and the error.
     pub fn into_outcome(self) -> (LentBuffer, u64, Option<DomainFault>) {
         self.member.into_outcome()
     }
@@ -148,7 +149,7 @@ impl DomainFault {
         Self { class: class_of_system(error), offset: *offset, reason: error.to_string() }
     }
 
-    /// The message that tells it; none: nothing went wrong.
+    /// Returns the message that reports the outcome; none means no error.
     pub fn message(verdict: Option<&Self>) -> Buffer {
         let message = Buffer::zeroed(Self::BYTES);
         if let Some(Self { class, offset, reason }) = verdict {
@@ -167,7 +168,7 @@ impl DomainFault {
         Buffer::zeroed(Self::BYTES)
     }
 
-    /// What a message told.
+    /// Decodes that message.
     pub fn told(message: &Buffer) -> Option<Self> {
         let mut bytes = [0; Self::BYTES];
         message.read(0, &mut bytes);
@@ -181,7 +182,7 @@ impl DomainFault {
         Some(Self { class: class_of(class), offset: number(1), reason })
     }
 
-    /// The error that the program hears.
+    /// Returns the error for the program.
     pub fn error(&self, verb: &str, name: &str, bytes: u64) -> Error {
         let Self { class, offset, reason } = self;
         let detail = format!(

@@ -1,8 +1,8 @@
-//! What calls of the system cost on the files of a mount: so much each, and so much for each byte.
-//! That decides whether a hole is read, and whether bytes go to another process to save calls.
+//! The costs of system calls on the files of a mount: a cost per call, and a cost per byte. They
+//! decide whether a hole is read, and whether bytes are sent to another process to save calls.
 //!
-//! It is found out from the transfers of the program: the first long one begins with a few short
-//! calls, and from then on one call of many is timed.
+//! The costs are measured during the transfers of the program: the first long transfer begins with
+//! a few short calls, and from then on one call of many is timed.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,21 +12,21 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-/// The costs of each mount, by the number of its device, for all files of a process.
+/// The costs of each mount, by its device number, for all files of a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mounts {
     costs: Arc<Mutex<HashMap<u64, Arc<MountCosts>>>>,
 }
 
 impl Mounts {
-    /// Those of a device.
+    /// Returns the costs of a device.
     pub fn of(&self, device: u64) -> Arc<MountCosts> {
         Arc::clone(self.costs.lock().entry(device).or_default())
     }
 }
 
-/// What calls cost on one mount. Threads that learn at the same time may lose what one of them
-/// has learned.
+/// The costs of calls on one mount. Threads that measure at the same time may lose one of their
+/// updates.
 #[derive(Debug, Default)]
 pub(crate) struct MountCosts {
     reads: CallCosts,
@@ -34,70 +34,71 @@ pub(crate) struct MountCosts {
     extensions: CallCosts,
 }
 
-/// What is done at a place of a file.
+/// The kind of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallKind {
     Read,
-    /// Bytes are written where there are some.
+    /// Bytes are written where the file has bytes.
     Overwrite,
-    /// Bytes are written behind what is known to be there, for which a place must be found.
+    /// Bytes are written behind the known end of the file, so that the file system must allocate
+    /// space.
     Extend,
 }
 
-/// The same of one kind.
+/// The costs of calls of one kind.
 #[derive(Debug, Default)]
 struct CallCosts {
     short: LearnedCost,
     long: LearnedCost,
 }
 
-/// In picoseconds: of a short call, or of a byte of a long one.
+/// A cost in picoseconds: of a short call, or of a byte of a long one.
 #[derive(Debug, Default)]
 struct LearnedCost {
-    /// Calls of this kind so far.
+    /// The number of calls of this kind so far.
     calls: AtomicU64,
     known: AtomicU64,
 }
 
-/// As long as nothing is known, a call costs as much as so many bytes.
+/// The assumed cost of a call, as a number of bytes, until it is measured.
 pub(crate) const CALL_COST_BYTES_USUAL: u64 = 3 << 10;
 
-/// The same where the file becomes longer: most file systems note that in each call, and a long one
-/// needs fewer places.
+/// The assumed cost of a call that extends the file, as a number of bytes. Most file systems record
+/// the new size in each call, and allocate fewer extents for a long call.
 const EXTENSION_COST_BYTES_USUAL: u64 = 16 << 10;
 
-/// What is measured is believed between these: outside of them a clock was wrong, or a device is
+/// Measured costs are limited to this range: outside of it a clock was wrong, or the device was
 /// slow for another reason.
 const CALL_COST_BYTES_MIN: u64 = 512;
 const CALL_COST_BYTES_MAX: u64 = 256 << 10;
 
-/// What a byte costs on its way to another process of the machine, with all that goes before it.
+/// The cost of a byte that is sent to another process of the machine, all related work included.
 const SENT_BYTE_PICOSECONDS: u64 = 200;
 
-/// Calls that move at most so many bytes tell what a call costs.
+/// Calls that move at most this many bytes measure the cost of a call.
 const SHORT_CALL_BYTES_MAX: usize = 1 << 10;
 
-/// Calls that move so many tell what a byte costs.
+/// Calls that move at least this many bytes measure the cost of a byte.
 const LONG_CALL_BYTES_MIN: usize = 32 << 10;
 
-/// While it is not known what a call costs, such a call moves so few instead.
+/// While the cost of a call is unknown, a long call moves this many bytes instead.
 const TRIAL_CALL_BYTES: usize = 256;
 
-/// Where the file becomes longer, calls of up to so many bytes, a page, tell what a call costs.
-/// None is made shorter for it there: what comes in short calls lies in small pieces of memory,
-/// and later takes longer to be overwritten.
+/// Where the file is extended, calls of up to this many bytes (a page) measure the cost of a call.
+/// No call is shortened for the measurement there: data written by short calls lies in small
+/// extents, which later take longer to overwrite.
 const SHORT_EXTENSION_BYTES_MAX: usize = 4 << 10;
 
-/// One of so many parts of a short call's time at least is that of the call, whatever its bytes
-/// seem to cost by long calls that were disturbed.
+/// At least one part in this many of a short call's time counts as the cost of the call. That
+/// limits errors from disturbed long calls, which make bytes seem too expensive.
 const CALL_PARTS: u64 = 4;
 
-/// So many calls of each kind are timed at first, and one of so many later.
+/// The number of calls of each kind that are timed at first; later one of this many is timed.
 const FIRST_CALLS: u64 = 16;
 const CALLS_PER_TIMED: u64 = 64;
 
 impl MountCosts {
-    /// As many bytes as cost what a call costs.
+    /// Returns the number of bytes whose transfer costs as much as a call.
     pub fn call_bytes(&self, kind: CallKind) -> u64 {
         let costs = self.of(kind);
         match (costs.short.known(), costs.long.known()) {
@@ -109,7 +110,8 @@ impl MountCosts {
         }
     }
 
-    /// As many bytes as go to another process of the machine in the time of a call.
+    /// Returns the number of bytes that can be sent to another process of the machine in the time
+    /// of a call.
     pub fn sent_bytes(&self, kind: CallKind) -> u64 {
         let costs = self.of(kind);
         match (costs.short.known(), costs.long.known()) {
@@ -120,7 +122,7 @@ impl MountCosts {
         }
     }
 
-    /// Makes a call for at most `length` bytes, which may tell what calls cost.
+    /// Makes a call for at most `length` bytes, and may time it.
     pub fn observe(
         &self,
         kind: CallKind,
@@ -159,7 +161,7 @@ impl MountCosts {
 }
 
 impl CallCosts {
-    /// A call that moved so many bytes took so long.
+    /// Updates the costs by a call that moved `bytes` bytes in `nanoseconds`.
     fn learn(&self, bytes: usize, nanoseconds: u64) {
         let (bytes, picoseconds) = (bytes as u64, nanoseconds.saturating_mul(1000));
         if bytes < LONG_CALL_BYTES_MIN as u64 {
@@ -178,7 +180,7 @@ impl LearnedCost {
         self.calls.load(Ordering::Relaxed) < FIRST_CALLS
     }
 
-    /// Counts a call; whether it is timed.
+    /// Counts a call; returns whether it must be timed.
     fn is_timed(&self) -> bool {
         let calls = self.calls.load(Ordering::Relaxed);
         self.calls.store(calls.wrapping_add(1), Ordering::Relaxed);
@@ -189,8 +191,8 @@ impl LearnedCost {
         Some(self.known.load(Ordering::Relaxed)).filter(|known| *known > 0)
     }
 
-    /// What was cheaper is believed at once, as nothing makes a call too fast; what cost more may
-    /// have been disturbed, and moves what is known by a quarter at most.
+    /// Updates the cost. A lower cost is adopted at once, as nothing makes a call too fast. A
+    /// higher one may come from a disturbance, and raises the known cost by a quarter at most.
     fn learn(&self, cost: u64) {
         let cost = cost.max(1);
         let believed = match self.known() {
@@ -205,7 +207,7 @@ impl LearnedCost {
 mod tests {
     use super::*;
 
-    /// A file system whose calls take so long.
+    /// Simulates a file system with these costs of a call and a byte.
     fn used(costs: &MountCosts, lengths: &[usize], call_ns: u64, byte_ps: u64) {
         for &length in lengths {
             let nanoseconds = call_ns + length as u64 * byte_ps / 1000;

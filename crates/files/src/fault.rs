@@ -1,19 +1,19 @@
-//! What went wrong with a file, as the system told it, and what the program hears.
+//! Errors of files: from those of the system to those that the program receives.
 
 use std::io::{self, ErrorKind};
 
 use base::{Error, ErrorClass};
 use sys::files::FileRefusal;
 
-/// Where a transfer ended before its end, and why.
+/// Where a transfer failed, and why.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// In bytes from the beginning of the file.
+    /// The offset in bytes from the beginning of the file.
     pub offset: u64,
     pub error: io::Error,
 }
 
-/// The class of an error of the system.
+/// Returns the class of an error of the system.
 pub(crate) fn class_of(error: &io::Error) -> ErrorClass {
     match (error.kind(), FileRefusal::of(error)) {
         (_, FileRefusal::NoSpace) => ErrorClass::NoSpace,
@@ -30,13 +30,13 @@ pub(crate) fn class_of(error: &io::Error) -> ErrorClass {
     }
 }
 
-/// An error that names the file, and what was tried.
+/// Returns an error that names the file and the failed operation.
 #[cold]
 pub(crate) fn refused(what: &str, name: &str, error: &io::Error) -> Error {
     Error::new(class_of(error), format!("could not {what} \"{name}\": {error}"))
 }
 
-/// An error of a transfer.
+/// Returns an error of a transfer.
 #[cold]
 pub(crate) fn interrupted(verb: &str, name: &str, fault: &Fault, bytes: u64) -> Error {
     let Fault { offset, error } = fault;

@@ -1,4 +1,4 @@
-//! What the fuzz target of collective transfers does with any bytes.
+//! The fuzz target of collective transfers.
 
 use crate::collective::pieces::{RunReader, united};
 
@@ -6,8 +6,8 @@ use crate::collective::pieces::{RunReader, united};
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// An aggregator reads what two processes say that they want, window by window of a length that the
-/// first byte tells.
+/// Lets an aggregator parse two lists of runs, window by window; the first byte gives the length of
+/// a window.
 pub fn pieces(bytes: &[u8]) {
     let Some((&window, bytes)) = bytes.split_first() else { return };
     let (one, other) = bytes.split_at(bytes.len() / 2);

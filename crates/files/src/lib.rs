@@ -1,8 +1,8 @@
 //! Files: input and output of many processes (chapter 14 of the MPI standard).
 //!
 //! A process sees the bytes of a file through its view, as a stream. Transfers of one process go
-//! straight between the file and the program's memory. Calls of the system that the program does
-//! not wait for are made by threads of the library.
+//! directly between the file and the program's memory. Threads of the library make the system calls
+//! of nonblocking transfers.
 
 #![forbid(unsafe_code)]
 
@@ -59,10 +59,10 @@ pub use transfer::Direction;
 
 /// An open file, as one of its processes sees it.
 pub struct File {
-    /// Of its own, with the processes of the one that it was opened on.
+    /// The file's own communicator, with the processes of the communicator on which it was opened.
     communicator: Rc<Communicator>,
     name: Box<[u8]>,
-    /// The name, for people.
+    /// The name for users.
     shown: String,
     mode: AccessMode,
     storage: Arc<dyn Storage>,
@@ -72,24 +72,25 @@ pub struct File {
     position: Cell<u64>,
     shared: SharedPointer,
     atomic: Cell<bool>,
-    /// The collective operation that was begun and not ended.
+    /// The split collective operation that was begun and not ended.
     split: RefCell<Option<SplitOperation>>,
-    /// Whether all processes have views without holes and hints that leave it at that: then each
-    /// moves its own bytes, and nobody has to ask.
+    /// Whether all processes have views without holes and hints that allow it: then each transfers
+    /// its own bytes in collective transfers, without an exchange of requests.
     apart: Cell<bool>,
-    /// Collective transfers so far: all processes count the same.
+    /// The number of collective transfers so far, equal on all processes.
     calls: Cell<u32>,
-    /// Locks of ranges keep other open files out, and this other threads that use this one.
+    /// Excludes other threads that use this open file; locks of ranges exclude other open files
+    /// only.
     exclusion: Arc<Mutex<()>>,
     error_handler: InstalledHandler,
     hints: Hints,
 }
 
-/// A view with what it was made of.
+/// A view with its defining arguments.
 #[derive(Clone, Debug)]
 pub struct FileView {
     bytes: Arc<View>,
-    /// In bytes.
+    /// The displacement in bytes.
     pub displacement: u64,
     /// The unit of file pointers.
     pub etype: Arc<Datatype>,
@@ -99,23 +100,23 @@ pub struct FileView {
     pub representation: Representation,
 }
 
-/// From where a file pointer is moved (section 14.4.3).
+/// The origin of a movement of a file pointer (section 14.4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeekOrigin {
-    /// From the beginning of the view.
+    /// The beginning of the view.
     Beginning,
-    /// From where it is.
+    /// The current position.
     Current,
-    /// From the end of the file.
+    /// The end of the file.
     End,
 }
 
 /// Where a view begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewDisplacement {
-    /// So many bytes from the beginning of the file.
+    /// This many bytes from the beginning of the file.
     Bytes(u64),
-    /// Where the shared file pointer is (`MPI_DISPLACEMENT_CURRENT`).
+    /// At the shared file pointer (`MPI_DISPLACEMENT_CURRENT`).
     Current,
 }
 
@@ -133,41 +134,41 @@ impl FileView {
 }
 
 impl File {
-    /// The processes that have it open.
+    /// Returns the group of the processes that have it open.
     pub fn group(&self) -> &Rc<Group> {
         self.communicator.group()
     }
 
-    /// How it was opened.
+    /// Returns how it was opened.
     pub fn mode(&self) -> AccessMode {
         self.mode
     }
 
-    /// What happens when an operation on it fails.
+    /// Returns the handler of errors of operations on it.
     pub fn error_handler(&self) -> Rc<ErrorHandler> {
         self.error_handler.get()
     }
 
-    /// Changes what happens when an operation on it fails.
+    /// Sets the handler of errors of operations on it.
     pub fn set_error_handler(&self, handler: Rc<ErrorHandler>) {
         self.error_handler.set(handler);
     }
 
-    /// The hints that hold.
+    /// Returns the hints in effect.
     pub fn info(&self) -> Rc<Info> {
         self.hints.info(&[])
     }
 
-    /// Adds hints, or changes them; collective.
+    /// Adds or changes hints; collective.
     ///
     /// # Errors
-    /// What collective operations return.
+    /// Those of collective operations.
     pub fn set_info(&self, process: &Process, info: &Info) -> Result<()> {
         self.hints.add(info, |_, _| true);
         self.agree(process)
     }
 
-    /// All find out whether each moves its own bytes in collective transfers.
+    /// Agrees on whether each process transfers its own bytes in collective transfers.
     fn agree(&self, process: &Process) -> Result<()> {
         let is_whole = self.view.borrow().bytes.run_bytes() == u64::MAX;
         let mine = is_whole && !preferences::wants_together(&self.hints);
@@ -176,28 +177,28 @@ impl File {
         Ok(())
     }
 
-    /// How many bytes it has.
+    /// Returns the size of the file in bytes.
     ///
     /// # Errors
-    /// The classes of what the system refuses.
+    /// Those of the system.
     pub fn size(&self) -> Result<u64> {
         repeated(|| self.storage.size())
             .map_err(|error| refused("ask for the size of", &self.shown, &error))
     }
 
-    /// Cuts it, or lets it end in zeros; collective.
+    /// Truncates or extends the file; an extension reads as zeros; collective.
     ///
     /// # Errors
-    /// `NotSame` if the size is not the same on all processes, `ReadOnly` if it was opened to be
-    /// read, the classes of what the system refuses.
+    /// `NotSame` if the size is not equal on all processes, `ReadOnly` if it was opened read-only,
+    /// those of the system.
     pub fn set_size(&self, process: &Process, size: u64) -> Result<()> {
         self.resize(process, size, "cut or lengthen", |storage| storage.set_size(size))
     }
 
-    /// Makes sure that there is space for so many bytes; collective.
+    /// Allocates space for the first `size` bytes; collective.
     ///
     /// # Errors
-    /// As for [`File::set_size`].
+    /// Those of [`File::set_size`].
     pub fn preallocate(&self, process: &Process, size: u64) -> Result<()> {
         self.resize(process, size, "allocate space for", |storage| {
             if size > 0 { storage.allocate(size) } else { Ok(()) }
@@ -223,10 +224,10 @@ impl File {
         all_succeed(process, &self.communicator, outcome)
     }
 
-    /// Waits until the device has what this process wrote; collective.
+    /// Waits until the writes of this process have reached the device; collective.
     ///
     /// # Errors
-    /// `Io` and the other classes of what the system says.
+    /// `Io` and the other classes of the system's errors.
     pub fn sync(&self, process: &Process) -> Result<()> {
         self.check_no_split()?;
         let synced = if self.mode.writes() { repeated(|| self.storage.sync()) } else { Ok(()) };
@@ -239,10 +240,10 @@ impl File {
         self.atomic.get()
     }
 
-    /// Lets transfers be atomic, or not; collective.
+    /// Sets whether transfers are atomic; collective.
     ///
     /// # Errors
-    /// `NotSame` if not all say the same.
+    /// `NotSame` if the processes pass different values.
     pub fn set_atomic(&self, process: &Process, atomic: bool) -> Result<()> {
         self.check_no_split()?;
         check_same(process, &self.communicator, "the flag", atomic.into())?;
@@ -250,7 +251,7 @@ impl File {
         Ok(())
     }
 
-    /// The view.
+    /// Returns the view.
     pub fn view(&self) -> FileView {
         self.view.borrow().clone()
     }
@@ -259,7 +260,7 @@ impl File {
     ///
     /// # Errors
     /// `NotSame` if the sizes of etypes or the representations differ, `Arg` for a filetype that
-    /// does not fit, `UnsupportedOperation` for another displacement than the current one of a
+    /// does not match, `UnsupportedOperation` for another displacement than the current one of a
     /// sequential file.
     pub fn set_view(
         &self,
@@ -286,7 +287,7 @@ impl File {
         if self.communicator.rank() == 0 {
             self.shared.set(process, 0)?;
         }
-        // Nobody goes on before the pointers are there.
+        // No process continues before the pointers are set.
         self.agree(process)
     }
 
@@ -321,26 +322,27 @@ impl File {
         })
     }
 
-    /// The extent that a datatype has in the file.
+    /// Returns the extent of a datatype in the file.
     ///
     /// # Errors
-    /// What the program's functions return.
+    /// Those of the program's functions.
     pub fn extent_of(&self, datatype: &Arc<Datatype>) -> Result<isize> {
-        // Nothing is borrowed while functions of the program run.
+        // No borrow may be held while functions of the program run.
         let representation = self.view.borrow().representation.clone();
         representation.extent_of(datatype)
     }
 
-    /// The offset, in bytes from the beginning of the file, of one in etypes in the view.
+    /// Returns the offset in bytes from the beginning of the file of an offset in etypes in the
+    /// view.
     ///
     /// # Errors
-    /// `Arg` if it is negative, or too large.
+    /// `Arg` if the offset is negative, or too large.
     pub fn byte_offset(&self, etypes: i64) -> Result<u64> {
         let bytes = self.stream_position(etypes)?;
         Ok(self.view.borrow().bytes.offset_of(bytes))
     }
 
-    /// The individual file pointer, in etypes.
+    /// Returns the individual file pointer, in etypes.
     ///
     /// # Errors
     /// `UnsupportedOperation` for sequential files, which have none.
@@ -349,10 +351,10 @@ impl File {
         Ok(self.position.get())
     }
 
-    /// The shared file pointer, in etypes.
+    /// Returns the shared file pointer, in etypes.
     ///
     /// # Errors
-    /// What windows return.
+    /// Those of windows.
     pub fn shared_position(&self, process: &Process) -> Result<i64> {
         self.shared.value(process)
     }
@@ -371,13 +373,13 @@ impl File {
     /// Moves the shared file pointer; collective.
     ///
     /// # Errors
-    /// `NotSame` if not all want the same, `Arg` if it would lie before the view.
+    /// `NotSame` if the processes pass different values, `Arg` if it would lie before the view.
     pub fn seek_shared(&self, process: &Process, offset: i64, origin: SeekOrigin) -> Result<()> {
         self.check_no_split()?;
         self.check_not_sequential()?;
         check_same(process, &self.communicator, "the offset", offset as u64)?;
         check_same(process, &self.communicator, "the origin", origin as u64)?;
-        // All have looked before one changes it.
+        // All processes read the pointer before one changes it.
         let from = self.shared.value(process)?;
         let to = all_succeed(process, &self.communicator, self.sought(offset, origin, from))?;
         if self.communicator.rank() == 0 {
@@ -405,7 +407,7 @@ impl File {
         Ok(to)
     }
 
-    /// Where etypes begin in the stream, in bytes.
+    /// Returns the position of an etype in the stream, in bytes.
     fn stream_position(&self, etypes: i64) -> Result<u64> {
         let unit = self.view.borrow().bytes.etype_bytes();
         let bytes = u64::try_from(etypes).ok().and_then(|etypes| etypes.checked_mul(unit));

@@ -13,30 +13,30 @@ pub enum AccessRights {
     Both,
 }
 
-/// How a file is opened; all but the rights may be combined.
+/// How a file is opened; all flags may be combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessMode {
-    /// What may be done with it.
+    /// The permitted accesses.
     pub rights: AccessRights,
-    /// A file that does not exist is created.
+    /// Whether a file that does not exist is created.
     pub create: bool,
-    /// It must not exist.
+    /// Whether it is an error if the file exists.
     pub exclusive: bool,
-    /// It is deleted when it is closed.
+    /// Whether the file is deleted when it is closed.
     pub delete_on_close: bool,
-    /// Nobody else has it open.
+    /// Whether no other process has it open.
     pub unique: bool,
-    /// It is only read or written from its beginning to its end.
+    /// Whether it is only read or written from its beginning to its end.
     pub sequential: bool,
-    /// All file pointers begin at its end.
+    /// Whether all file pointers begin at its end.
     pub append: bool,
 }
 
 impl AccessMode {
-    /// Whether the words of the mode fit together.
+    /// Checks that the flags of the mode can be combined.
     ///
     /// # Errors
-    /// `Amode` if they do not.
+    /// `Amode` if they cannot.
     pub fn check(&self) -> Result<()> {
         let wrong = |what| Err(Error::new(ErrorClass::Amode, what));
         match self.rights {
@@ -60,7 +60,7 @@ impl AccessMode {
         self.rights != AccessRights::Read
     }
 
-    /// A number that is the same for the same mode.
+    /// Returns a number that identifies the mode.
     pub(crate) fn number(&self) -> u64 {
         let words = [
             self.create,

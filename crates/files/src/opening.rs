@@ -1,4 +1,4 @@
-//! How files are opened, closed and deleted (section 14.2 of the MPI standard).
+//! Opening, closing and deleting files (section 14.2 of the MPI standard).
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsStr;
@@ -28,42 +28,41 @@ use crate::shared_pointer::SharedPointer;
 use crate::storage::{Storage, SystemFile, repeated};
 use crate::{File, FileView, preferences};
 
-/// What all files of a process share.
+/// The objects that all files of a process share.
 #[derive(Clone, Debug, Default)]
 pub struct FileWorks {
     pub(crate) pool: ThreadPool,
     pub(crate) mounts: Mounts,
 }
 
-/// What tells whether two processes have the same file.
+/// The properties by which two processes determine whether they have opened one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
     size: u64,
-    /// Nanoseconds since 1970.
+    /// The time of the last change, in nanoseconds since 1970.
     changed: u64,
-    /// Whether other machines surely cannot have it. What is only read may lie in an image that
-    /// each of them has mounted, as those of containers do: that is one file.
+    /// Whether other machines certainly cannot have the file. A file that is only read may lie in
+    /// an image that each machine has mounted, as images of containers do: that counts as one file.
     is_local: bool,
     host: Vec<u8>,
-    /// The running system of the host: containers share it.
+    /// The identifier of the running system of the host; containers on it share this identifier.
     system: Vec<u8>,
 }
 
-/// The name of a host is told with so many bytes.
+/// The size of an encoded host name, in bytes.
 const HOST_BYTES: usize = 64;
 
-/// And a system in as many as its number has.
+/// The size of an encoded system identifier, in bytes.
 const SYSTEM_BYTES: usize = 36;
 
 impl File {
     /// `MPI_File_open`: collective.
     ///
     /// # Errors
-    /// `Amode`, `NotSame` if the mode is not the same everywhere, the classes of what the system
-    /// refuses, `NotSame` if hosts have different files of this name; the same class on all
-    /// processes.
+    /// `Amode`, `NotSame` if the mode differs between processes, the classes of the system's
+    /// errors, `NotSame` if hosts have different files of this name. All processes get one class.
     pub fn open(
         process: &Process,
         works: &FileWorks,
@@ -88,7 +87,7 @@ impl File {
         }
         let shown = String::from_utf8_lossy(name).into_owned();
         let file = open_everywhere(process, &own, name, &shown, mode, &hints)?;
-        // A file that cannot be looked at has costs, too.
+        // A file without accessible metadata has costs, too.
         let (device, size) =
             file.metadata().map_or_else(|_| Default::default(), |found| (found.dev(), found.len()));
         let costs = works.mounts.of(device);
@@ -133,12 +132,12 @@ impl File {
         collective::barrier(&Invocation::blocking(&self.communicator))?.complete(process)
     }
 
-    /// `MPI_File_close`: collective. Where processes have failed it waits for those that are left;
-    /// where the communicator was revoked, for none.
+    /// `MPI_File_close`: collective. If processes have failed, it waits for the remaining ones; if
+    /// the communicator was revoked, for none.
     ///
     /// # Errors
-    /// `Other` while a split collective operation is not ended; what the system returns where the
-    /// file is deleted.
+    /// `Other` while a split collective operation is not ended; the system's errors if the file is
+    /// deleted.
     pub fn close(&self, process: &Process) -> Result<()> {
         self.check_no_split()?;
         but_for_failed(self.barrier(process))?;
@@ -148,7 +147,8 @@ impl File {
         but_for_failed(all_succeed(process, &self.communicator, deleted))
     }
 
-    /// The process with rank 0 deletes the file; any, if some have failed.
+    /// Deletes the file if its mode requires that: on rank 0, or on any rank if some processes have
+    /// failed.
     fn delete_on_close(&self, process: &Process) -> io::Result<()> {
         let lacks_processes = process.failure_of_source(&self.communicator, None).is_some();
         if !self.mode.delete_on_close || (self.communicator.rank() != 0 && !lacks_processes) {
@@ -161,8 +161,8 @@ impl File {
     }
 }
 
-/// What came of a step of those that are left: that others have failed, or that the communicator
-/// was revoked on which the file was opened, is no error.
+/// Ignores errors that report failed processes, or that the communicator on which the file was
+/// opened was revoked.
 pub(crate) fn but_for_failed(outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(error) if FAILURES.contains(&error.class) => Ok(()),
@@ -170,14 +170,14 @@ pub(crate) fn but_for_failed(outcome: Result<()>) -> Result<()> {
     }
 }
 
-/// How calls tell that a process has failed, or that nobody waits for others any more.
+/// The classes of errors that report a failed process or a revoked communicator.
 const FAILURES: [ErrorClass; 3] =
     [ErrorClass::ProcFailed, ErrorClass::ProcAborted, ErrorClass::Revoked];
 
 /// `MPI_File_delete`.
 ///
 /// # Errors
-/// `NoSuchFile`, `Access` and the other classes of what the system refuses.
+/// `NoSuchFile`, `Access` and the other classes of the system's errors.
 pub fn delete(name: &[u8]) -> Result<()> {
     delete_named(name).map_err(|error| refused("delete", &String::from_utf8_lossy(name), &error))
 }
@@ -190,7 +190,7 @@ fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
 }
 
-/// The process with rank 0 opens or creates the file, then all others open it.
+/// Opens the file: rank 0 opens or creates it, then all other processes open it.
 fn open_everywhere(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -202,7 +202,7 @@ fn open_everywhere(
     let is_first = communicator.rank() == 0;
     let refused = |error: io::Error| {
         let verb = if mode.create && is_first { "open or create" } else { "open" };
-        // Where writing is not allowed, reading may be.
+        // Where writing is unsupported, reading may be allowed, so the class is `Io`.
         let class = match class_of(&error) {
             ErrorClass::UnsupportedOperation => ErrorClass::Io,
             class => class,
@@ -234,10 +234,11 @@ fn open_everywhere(
     Ok(file)
 }
 
-/// Whether all processes have the same file: on one system device and number tell, in containers,
-/// too; several systems may know a device by different names, and files on disks of their own by
-/// the same number, made at the same time: there none that is written may lie on a disk of its own,
-/// and the time of the last change must be the same, too.
+/// Checks that all processes have opened one file. On one running system, device and inode number
+/// identify it, in containers, too. Several systems may know one device by different numbers, and
+/// files on their local disks may have equal inode numbers and creation times. So between systems
+/// no file that is written may lie on a local disk, and the times of the last change must be equal,
+/// too.
 fn check_same_file(
     process: &Process,
     communicator: &Rc<Communicator>,

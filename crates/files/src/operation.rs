@@ -1,4 +1,4 @@
-//! Operations that go on while the program does something else, as their requests see them.
+//! Nonblocking operations, as their requests see them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -21,26 +21,26 @@ enum OperationState {
     Over(MessageStatus),
 }
 
-/// A transfer that another thread makes.
+/// A transfer on another thread.
 pub(crate) struct StartedTransfer {
-    /// The file's, for people.
+    /// The name of the file for users.
     pub name: String,
     pub task: PoolTask<(LentBuffer, Progress)>,
     pub prepared: Prepared,
 }
 
 impl FileOperation {
-    /// One that is over.
+    /// Creates a completed operation.
     pub fn over(status: MessageStatus) -> Self {
         Self { state: RefCell::new(OperationState::Over(status)) }
     }
 
-    /// One that another thread carries out.
+    /// Creates an operation that another thread executes.
     pub fn underway(started: StartedTransfer) -> Self {
         Self { state: RefCell::new(OperationState::Underway(Box::new(started))) }
     }
 
-    /// A request for it.
+    /// Returns a request for it.
     pub fn into_request(self) -> Request {
         Request::External(Rc::new(self))
     }

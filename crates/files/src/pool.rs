@@ -1,6 +1,5 @@
-//! Threads that carry out calls of the system for operations that go on while the program does
-//! something else: input and output blocks, and the program's threads must not. Functions of the
-//! program never run here.
+//! Threads that make system calls for nonblocking operations: input and output block, and the
+//! program's threads must not. Functions of the program never run here.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,13 +9,13 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-/// So many threads at most: as many calls as a device has to be kept busy with.
+/// The largest number of threads: as many as the calls that keep a device busy.
 const FILE_THREADS_MAX: usize = 4;
 
-/// A thread that has had nothing to do for so long ends.
+/// A thread that has been idle for this long ends.
 const THREAD_IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// Their memory for calls.
+/// The size of their stacks, in bytes.
 const STACK_BYTES: usize = 256 << 10;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -30,7 +29,7 @@ pub(crate) struct ThreadPool {
 #[derive(Default)]
 struct PoolShared {
     state: Mutex<PoolState>,
-    /// Rung when there is a job.
+    /// Notified when there is a job.
     wanted: Condvar,
 }
 
@@ -41,13 +40,13 @@ struct PoolState {
     idle: usize,
 }
 
-/// What becomes of a job.
+/// The outcome of a job.
 pub(crate) struct PoolTask<T> {
     outcome: Arc<Mutex<Option<T>>>,
 }
 
 impl ThreadPool {
-    /// Begins a job; `done` is called when its outcome is there.
+    /// Begins a job; calls `done` when its outcome is stored.
     pub fn begin<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -78,7 +77,7 @@ impl ThreadPool {
             Err(_) if state.threads > 0 => {
                 self.shared.wanted.notify_one();
             }
-            // The system has no thread for us: it is done now, by the caller.
+            // The system provides no thread: the caller does the job now.
             Err(_) => {
                 let job = state.jobs.pop_back().expect("it was pushed above");
                 drop(state);
@@ -88,7 +87,7 @@ impl ThreadPool {
     }
 }
 
-/// The life of a thread.
+/// The main function of a thread.
 fn serve(shared: &PoolShared) {
     let mut state = shared.state.lock();
     loop {
@@ -109,12 +108,12 @@ fn serve(shared: &PoolShared) {
 }
 
 impl<T> PoolTask<T> {
-    /// One that is over.
+    /// Creates a completed job.
     pub fn over(outcome: T) -> Self {
         Self { outcome: Arc::new(Mutex::new(Some(outcome))) }
     }
 
-    /// What came out of it, when it is over; later there is nothing.
+    /// Removes and returns the outcome once it is stored.
     pub fn take(&self) -> Option<T> {
         self.outcome.lock().take()
     }

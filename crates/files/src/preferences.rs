@@ -1,20 +1,20 @@
-//! What hints say about a file (section 14.2.8 of the MPI standard).
+//! The hints of a file (section 14.2.8 of the MPI standard).
 
 use mpi::hints::{self, Hints};
 
 use crate::transfer::{Direction, SieveManner};
 
-/// Whether something is done.
+/// Whether an optimization is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     Always,
     Never,
-    /// Where it pays.
+    /// If it is expected to be faster.
     Automatic,
 }
 
 impl Choice {
-    /// The choice with a number, as processes tell it to each other.
+    /// Returns the choice with a number, as processes exchange it.
     pub fn numbered(number: u64) -> Self {
         [Self::Always, Self::Never]
             .into_iter()
@@ -23,7 +23,7 @@ impl Choice {
     }
 }
 
-/// Whether collective transfers go through aggregators.
+/// Returns whether collective transfers go through aggregators.
 pub(crate) fn together(hints: &Hints, direction: Direction) -> Choice {
     let key = match direction {
         Direction::Read => hints::COLLECTIVE_READS,
@@ -35,13 +35,13 @@ pub(crate) fn together(hints: &Hints, direction: Direction) -> Choice {
     }
 }
 
-/// Whether collective transfers go through aggregators whatever is moved.
+/// Whether collective transfers go through aggregators whatever their data.
 pub(crate) fn wants_together(hints: &Hints) -> bool {
     [Direction::Read, Direction::Write].iter().any(|one| together(hints, *one) == Choice::Always)
 }
 
-/// How many aggregators there are (0: as many as seem right), how many bytes each of them moves at
-/// once, and at multiples of what its part begins.
+/// Returns the number of aggregators (0: automatic), the bytes that each of them transfers at once,
+/// and the alignment of its domain.
 pub(crate) fn aggregation(hints: &Hints) -> (u64, u64, u64) {
     let window = number(hints, hints::COLLECTIVE_BUFFER).unwrap_or(WINDOW_BYTES);
     let stripe = number(hints, hints::STRIPE).filter(|stripe| *stripe > 0);
@@ -52,14 +52,14 @@ pub(crate) fn aggregation(hints: &Hints) -> (u64, u64, u64) {
     )
 }
 
-/// What an aggregator moves at once if nothing is said, and at most.
+/// The default and the largest number of bytes that an aggregator transfers at once.
 const WINDOW_BYTES: u64 = 4 << 20;
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
 
-/// Parts of a file begin at multiples of this, if nothing is said.
+/// The default alignment of domains, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
-/// The permissions of a new file, before the mask of the process.
+/// Returns the permissions of a new file, before the mask of the process applies.
 pub(crate) fn permissions(hints: &Hints) -> u32 {
     let given = hints.given(hints::FILE_PERMISSIONS);
     let text = given.as_deref().and_then(|value| std::str::from_utf8(value).ok());
@@ -78,7 +78,7 @@ fn number(hints: &Hints, key: &str) -> Option<u64> {
     std::str::from_utf8(&hints.given(key)?).ok()?.parse().ok()
 }
 
-/// How one process moves its runs. `alone`: nobody else can have the file.
+/// Returns how one process transfers its runs. `alone`: no other process can have the file open.
 pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> SieveManner {
     let read = number(hints, hints::READ_BUFFER).unwrap_or(256 << 10) as usize;
     let write = number(hints, hints::WRITE_BUFFER).unwrap_or(512 << 10) as usize;

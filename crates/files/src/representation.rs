@@ -1,4 +1,4 @@
-//! How data is represented in a file (section 14.5 of the MPI standard).
+//! The representation of data in a file (section 14.5 of the MPI standard).
 
 use std::fmt;
 use std::rc::Rc;
@@ -8,62 +8,62 @@ use base::{Error, ErrorClass, Result};
 use datatype::{ArgumentForm, Construction, Datatype, Predefined, StructBlock};
 use memory::LentBuffer;
 
-/// Elements in the memory of the program, for which a file has others.
+/// Elements in the memory of the program, which the file represents in another way.
 #[derive(Debug)]
 pub struct FileData {
     /// Their bytes.
     pub memory: LentBuffer,
-    /// Where the program said that they are.
+    /// The address that the program passed.
     pub address: usize,
-    /// What they are.
+    /// Their datatype.
     pub datatype: Arc<Datatype>,
-    /// How many there are.
+    /// Their number.
     pub count: usize,
 }
 
 /// A representation that the program registered (section 14.5.3).
 pub trait UserRepresentation: fmt::Debug {
-    /// Its name.
+    /// Returns its name.
     fn name(&self) -> &[u8];
 
-    /// How many bytes one element takes in the file.
+    /// Returns the size of an element in the file, in bytes.
     ///
     /// # Errors
-    /// The program's.
+    /// Those of the program.
     fn extent(&self, named: Predefined) -> Result<usize>;
 
-    /// Whether elements are converted when they are read, or written; else they are in the file as
-    /// they are in memory.
+    /// Whether elements are converted when they are read or written; if not, the file has them as
+    /// memory does.
     fn converts(&self) -> bool;
 
     /// Converts `count` elements from their bytes in the file.
     ///
     /// # Errors
-    /// The program's.
+    /// Those of the program.
     fn read(&self, data: &FileData, count: usize, file: &LentBuffer) -> Result<()>;
 
     /// Converts elements to their bytes in the file.
     ///
     /// # Errors
-    /// The program's.
+    /// Those of the program.
     fn write(&self, data: &FileData, file: &LentBuffer) -> Result<()>;
 }
 
-/// How data is represented in a file.
+/// The representation of data in a file.
 #[derive(Clone, Debug)]
 pub enum Representation {
-    /// As in memory: "native".
+    /// "native": as in memory.
     Native,
-    /// As all processes of this library have it in memory: "internal".
+    /// "internal": as all processes of this library have it in memory.
     Internal,
-    /// Portable: "external32".
+    /// "external32": portable.
     External32,
-    /// As functions of the program say.
+    /// Defined by functions of the program.
     User(Rc<dyn UserRepresentation>),
 }
 
 impl Representation {
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &[u8] {
         match self {
             Representation::Native => b"native",
@@ -73,14 +73,14 @@ impl Representation {
         }
     }
 
-    /// The representation of the standard with a name.
+    /// Returns the predefined representation with this name.
     pub fn named(name: &[u8]) -> Option<Self> {
         [Representation::Native, Representation::Internal, Representation::External32]
             .into_iter()
             .find(|one| one.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether data is in the file as it is in memory.
+    /// Whether the file has data as memory does.
     pub(crate) fn is_as_in_memory(&self) -> bool {
         match self {
             Representation::Native | Representation::Internal => true,
@@ -89,12 +89,12 @@ impl Representation {
         }
     }
 
-    /// Whether functions of the program convert.
+    /// Whether functions of the program convert the data.
     pub(crate) fn calls_program(&self) -> bool {
         matches!(self, Representation::User(user) if user.converts())
     }
 
-    /// How many bytes one element takes in the file.
+    /// Returns the size of an element in the file, in bytes.
     fn bytes_of(&self, named: Predefined) -> Result<usize> {
         match self {
             Representation::Native | Representation::Internal => Ok(named.size()),
@@ -103,11 +103,11 @@ impl Representation {
         }
     }
 
-    /// A datatype with the sizes that elements have in the file; displacements in bytes stay as
-    /// they are (section 14.5).
+    /// Returns a datatype with the sizes that elements have in the file; displacements in bytes are
+    /// unchanged (section 14.5).
     ///
     /// # Errors
-    /// What the program's functions return.
+    /// Those of the program's functions.
     pub(crate) fn in_file(&self, datatype: &Arc<Datatype>) -> Result<Arc<Datatype>> {
         match self {
             Representation::Native | Representation::Internal => Ok(Arc::clone(datatype)),
@@ -115,15 +115,15 @@ impl Representation {
         }
     }
 
-    /// The extent that a datatype has in the file (`MPI_File_get_type_extent`).
+    /// Returns the extent of a datatype in the file (`MPI_File_get_type_extent`).
     ///
     /// # Errors
-    /// What the program's functions return.
+    /// Those of the program's functions.
     pub(crate) fn extent_of(&self, datatype: &Arc<Datatype>) -> Result<isize> {
         Ok(self.in_file(datatype)?.extent())
     }
 
-    /// How many bytes elements take in the file.
+    /// Returns the size of elements in the file, in bytes.
     ///
     /// # Errors
     /// `Count` if they are too many.
@@ -143,18 +143,18 @@ impl Representation {
         })
     }
 
-    /// Room for the bytes that elements take in the file.
+    /// Allocates memory for elements in the representation of the file.
     ///
     /// # Errors
-    /// `Count` if they are too many; what the program's functions return.
+    /// `Count` if they are too many; those of the program's functions.
     pub(crate) fn room(&self, data: &FileData) -> Result<LentBuffer> {
         Ok(LentBuffer::zeroed(self.size_of(&data.datatype, data.count)?))
     }
 
-    /// The bytes that elements are in the file.
+    /// Converts elements to the representation of the file.
     ///
     /// # Errors
-    /// `Conversion` if one has no representation; what the program's functions return.
+    /// `Conversion` if one has no representation; those of the program's functions.
     pub(crate) fn encoded(&self, data: &FileData) -> Result<LentBuffer> {
         let file = self.room(data)?;
         match self {
@@ -170,11 +170,11 @@ impl Representation {
         Ok(file)
     }
 
-    /// Makes elements of the first `bytes` bytes of what was read, as far as they are whole;
-    /// returns how many bytes they have in memory.
+    /// Converts the complete elements in the first `bytes` bytes that were read; returns their size
+    /// in memory in bytes.
     ///
     /// # Errors
-    /// What the program's functions return.
+    /// Those of the program's functions.
     pub(crate) fn decode(&self, file: &LentBuffer, bytes: u64, data: &FileData) -> Result<u64> {
         let each = self.size_of(&data.datatype, 1)?;
         let count = (bytes as usize).checked_div(each).unwrap_or(data.count).min(data.count);
@@ -192,7 +192,7 @@ impl Representation {
     }
 }
 
-/// A datatype in which each predefined one has another size.
+/// Returns a datatype in which each predefined one has another size.
 fn scaled(
     datatype: &Arc<Datatype>,
     bytes_of: &dyn Fn(Predefined) -> Result<usize>,

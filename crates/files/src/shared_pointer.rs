@@ -1,4 +1,4 @@
-//! The shared file pointer (section 14.4.4): a number in a window, at the process with rank 0.
+//! The shared file pointer (section 14.4.4): a number in a window, on rank 0.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,23 +12,23 @@ use mpi::communicator::Communicator;
 use mpi::{ExternalOperation, Process};
 use windows::{AccessKind, CompletedBy, LockKind, OldData, Share, Window, WindowAccess};
 
-/// Where it is; in etypes of the current view.
+/// The storage of the pointer, which is in etypes of the current view.
 #[derive(Debug)]
 pub(crate) enum SharedPointer {
-    /// One process has the file.
+    /// The file is open on one process.
     Own(Cell<i64>),
-    /// Several have it.
+    /// The file is open on several processes.
     Shared(Rc<Window>),
 }
 
-/// Who has the number.
+/// The rank that stores the number.
 const OWNER: u32 = 0;
 
 impl SharedPointer {
-    /// A new one, at 0; collective.
+    /// Creates the pointer, at 0; collective.
     ///
     /// # Errors
-    /// What windows return.
+    /// Those of windows.
     pub fn create(process: &Process, communicator: &Rc<Communicator>) -> Result<Self> {
         if communicator.size() == 1 {
             return Ok(Self::Own(Cell::new(0)));
@@ -39,10 +39,10 @@ impl SharedPointer {
         Ok(Self::Shared(window))
     }
 
-    /// Gives it up; collective, of those that have not failed.
+    /// Frees the pointer; collective over the processes that have not failed.
     ///
     /// # Errors
-    /// What windows return.
+    /// Those of windows.
     pub fn free(&self, process: &Process) -> Result<()> {
         match self {
             Self::Own(_) => Ok(()),
@@ -53,26 +53,26 @@ impl SharedPointer {
         }
     }
 
-    /// Moves it; where it was.
+    /// Moves the pointer by `etypes`; returns its previous value.
     ///
     /// # Errors
-    /// What windows return.
+    /// Those of windows.
     pub fn add(&self, process: &Process, etypes: i64) -> Result<i64> {
         self.change(process, Operator::Sum, etypes)
     }
 
-    /// Puts it somewhere.
+    /// Sets the pointer.
     ///
     /// # Errors
-    /// What windows return.
+    /// Those of windows.
     pub fn set(&self, process: &Process, etypes: i64) -> Result<()> {
         self.change(process, Operator::Replace, etypes).map(|_| ())
     }
 
-    /// Where it is.
+    /// Returns the pointer.
     ///
     /// # Errors
-    /// What windows return.
+    /// Those of windows.
     pub fn value(&self, process: &Process) -> Result<i64> {
         self.change(process, Operator::Sum, 0)
     }

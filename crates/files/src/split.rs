@@ -7,12 +7,12 @@ use crate::representation::FileData;
 use crate::transfer::Direction;
 use crate::{File, FilePlace};
 
-/// One that was begun.
+/// A split operation that was begun.
 #[derive(Debug)]
 pub(crate) struct SplitOperation {
     direction: Direction,
     place: FilePlace,
-    /// Of the buffer.
+    /// The address of the buffer.
     address: usize,
     request: Request,
 }
@@ -21,7 +21,7 @@ impl File {
     /// Begins a collective transfer; a file has one at a time.
     ///
     /// # Errors
-    /// `Other` if one was begun already; as for [`File::transfer`].
+    /// `Other` if one was begun already; those of [`File::transfer`].
     pub fn begin_split(
         &self,
         process: &Process,
@@ -36,10 +36,10 @@ impl File {
         Ok(())
     }
 
-    /// Ends it: the one of the same kind, with the same buffer.
+    /// Ends the transfer; direction, kind of place and buffer must be those of its begin.
     ///
     /// # Errors
-    /// `Other` if none such was begun.
+    /// `Other` if no such transfer was begun.
     pub fn end_split(
         &self,
         process: &Process,
@@ -65,7 +65,7 @@ impl File {
         Ok(begun.request.wait(process))
     }
 
-    /// Whether another collective operation may be called.
+    /// Checks that another collective operation may be called.
     ///
     /// # Errors
     /// `Other` while a split one is not ended (section 14.4.5).

@@ -1,4 +1,4 @@
-//! What the system does with a file: the calls that transfers are made of.
+//! The system calls on a file, of which transfers are made.
 
 use std::fmt;
 use std::fs::File;
@@ -15,16 +15,16 @@ use sys::files::{self, RangeLock};
 use crate::costs::{CallKind, MountCosts};
 use crate::transfer::Direction;
 
-/// An open file. Each call is one of the system: it may do less than it was asked for, and may be
+/// An open file. Each function is one system call: it may transfer less than requested, and may be
 /// interrupted.
 pub(crate) trait Storage: Send + Sync + fmt::Debug {
-    /// Reads from `offset` on; none: the file ends there.
+    /// Reads from `offset` on; 0 at the end of the file.
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes from `offset` on.
     fn write(&self, from: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Reads from `offset` on to `length` packed bytes of `memory` from `at` on.
+    /// Reads from `offset` on into `length` packed bytes of `memory` from `at` on.
     fn read_memory(
         &self,
         memory: &LentBuffer,
@@ -33,7 +33,7 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
         offset: u64,
     ) -> io::Result<usize>;
 
-    /// Writes `length` packed bytes of `memory` from `at` on, from `offset` on.
+    /// Writes `length` packed bytes of `memory` from `at` on to the file from `offset` on.
     fn write_memory(
         &self,
         memory: &LentBuffer,
@@ -42,39 +42,40 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
         offset: u64,
     ) -> io::Result<usize>;
 
-    /// As many bytes as cost what a call costs, from `offset` on.
+    /// Returns the number of bytes whose transfer costs as much as a call, at `offset`.
     fn call_bytes(&self, direction: Direction, offset: u64) -> u64;
 
-    /// As many bytes as go to another process of the machine in the time of a call there.
+    /// Returns the number of bytes that can be sent to another process of the machine in the time
+    /// of a call at `offset`.
     fn sent_bytes(&self, direction: Direction, offset: u64) -> u64;
 
-    /// How many bytes the file has.
+    /// Returns the size of the file in bytes.
     fn size(&self) -> io::Result<u64>;
 
-    /// Cuts the file, or lets it end in zeros.
+    /// Truncates or extends the file; an extension reads as zeros.
     fn set_size(&self, size: u64) -> io::Result<()>;
 
-    /// Makes sure that there is space for so many bytes.
+    /// Allocates space for the first `size` bytes.
     fn allocate(&self, size: u64) -> io::Result<()>;
 
-    /// Waits until the device has what was written.
+    /// Waits until all writes have reached the device.
     fn sync(&self) -> io::Result<()>;
 
-    /// Locks a range against other open files, or gives it back.
+    /// Locks a range against other open files, or unlocks it.
     fn lock(&self, range: Range<u64>, kind: RangeLock) -> io::Result<()>;
 }
 
-/// A file of the system, and what calls cost on its mount.
+/// A file of the system, and the costs of calls on its mount.
 #[derive(Debug)]
 pub(crate) struct SystemFile {
     file: File,
     costs: Arc<MountCosts>,
-    /// The file has so many bytes, and maybe more that others have written since.
+    /// A lower bound of the file's size; other processes may have extended it since.
     known_end: AtomicU64,
 }
 
 impl SystemFile {
-    /// A file that has `size` bytes.
+    /// Wraps a file with `size` bytes.
     pub fn new(file: File, size: u64, costs: Arc<MountCosts>) -> Self {
         Self { file, costs, known_end: AtomicU64::new(size) }
     }
@@ -89,7 +90,7 @@ impl SystemFile {
         }
     }
 
-    /// Makes a call for at most `length` bytes from `offset` on.
+    /// Makes a call for at most `length` bytes at `offset`.
     fn make(
         &self,
         direction: Direction,
@@ -171,7 +172,7 @@ impl Storage for SystemFile {
     }
 }
 
-/// Repeats a call that signals interrupt.
+/// Repeats a call as long as signals interrupt it.
 pub(crate) fn repeated<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
@@ -181,8 +182,8 @@ pub(crate) fn repeated<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result
     }
 }
 
-/// Repeats a call that may do less than it was asked for, until all is done or there is no more;
-/// how much was done, and what went wrong then.
+/// Repeats a call that may transfer less than requested, until all is done or the file ends.
+/// Returns the number of bytes done, and the error that ended the loop.
 pub(crate) fn in_full(
     length: usize,
     mut call: impl FnMut(usize) -> io::Result<usize>,

@@ -1,4 +1,4 @@
-//! Random transfers through random views, against a model: the bytes of the file as a list.
+//! Tests random transfers through random views against a model: the bytes of the file as a list.
 
 use datatype::{ArgumentForm, Construction, Datatype, Predefined};
 use memory::LentBuffer;
@@ -8,8 +8,8 @@ use crate::transfer::{Direction, SieveManner, transfer};
 use crate::view::View;
 use crate::world::MemoryFile;
 
-/// A view whose tiles have runs of these lengths behind gaps. With a negative tail, tiles begin
-/// before others end.
+/// Returns a view whose tiles have runs of these lengths, each behind a gap. With a negative tail,
+/// tiles begin before the previous one ends.
 pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: i8) -> View {
     let of = Datatype::named(Predefined::Byte).borrowed();
     let mut end = 0;
@@ -28,7 +28,7 @@ pub(crate) fn view_of(displacement: u64, runs: &[(u8, u8)], tail: i8) -> View {
     View::new(displacement, Datatype::named(Predefined::Byte), &filetype).unwrap()
 }
 
-/// The offsets of so many bytes of a stream.
+/// Returns the file offsets of a range of the stream.
 pub(crate) fn offsets(view: &View, position: u64, length: u64) -> Vec<u64> {
     let mut offsets = Vec::new();
     view.runs(position, length, &mut |offset, length| {
@@ -102,7 +102,7 @@ proptest! {
             for (at, offset) in offsets.iter().enumerate().take(done) {
                 prop_assert_eq!(byte(&after, *offset), data[at]);
             }
-            // Nothing else has changed, but what was written of a run that failed.
+            // No other byte has changed, except those written of a run that failed.
             for at in 0..after.len() as u64 {
                 if !offsets.contains(&at) {
                     prop_assert_eq!(byte(&after, at), byte(&before, at));

@@ -1,7 +1,7 @@
 //! Transfers of one process on its own: bytes of its stream from and to memory.
 //!
-//! Runs that lie close to each other are read together with the holes between them. They are
-//! written together only where nobody else can write into the holes meanwhile.
+//! Runs that lie close together are read together with the holes between them (data sieving). They
+//! are written together only where no other process can write into the holes meanwhile.
 
 use std::io;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::fault::Fault;
 use crate::storage::{Storage, in_full, repeated};
 use crate::view::View;
 
-/// Which way bytes go.
+/// The direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the file to memory.
@@ -22,30 +22,32 @@ pub enum Direction {
     Write,
 }
 
-/// What one process does with the holes between runs, and how it keeps others out.
+/// How one process treats the holes between runs, and excludes other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SieveManner {
-    /// Runs are read together with holes between them; at most so many bytes at once. 0: they are
-    /// not.
+    /// Runs are read together with the holes between them, at most this many bytes at once; 0:
+    /// never.
     pub read_together: usize,
-    /// Runs are written together with what was read in the holes, likewise.
+    /// Runs are written together with the bytes read from the holes, at most this many bytes at
+    /// once; 0: never.
     pub write_together: usize,
-    /// All that is written is locked meanwhile, as others may write together what has holes there.
+    /// Whether each range is locked while it is written, as other processes may write runs with
+    /// holes there.
     pub locks_writes: bool,
-    /// The whole range of each transfer is locked.
+    /// Whether the whole range of each transfer is locked.
     pub atomic: bool,
 }
 
-/// How far a transfer came.
+/// The progress of a transfer.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Bytes of the stream, from its beginning.
+    /// The number of bytes of the stream transferred, from its beginning.
     pub bytes: u64,
     pub fault: Option<Fault>,
 }
 
 impl SieveManner {
-    /// As it is if nothing is said.
+    /// The manner without hints.
     pub const USUAL: Self =
         Self { read_together: 256 << 10, write_together: 0, locks_writes: false, atomic: false };
 }
@@ -56,7 +58,7 @@ impl Default for SieveManner {
     }
 }
 
-/// Moves the bytes of the stream from `position` on, as many as `memory` has.
+/// Transfers the bytes of the stream from `position` on, as many as `memory` has.
 pub(crate) fn transfer(
     storage: &dyn Storage,
     view: &View,
@@ -83,10 +85,11 @@ pub(crate) fn transfer(
         .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault { offset: start, error }) })
 }
 
-/// Does something while a range is locked. Who is killed meanwhile holds it no longer.
+/// Calls `work` while a range is locked. The system unlocks the range if the process is killed
+/// meanwhile.
 ///
 /// # Errors
-/// The system's, if the range cannot be locked; then nothing is done.
+/// The system's, if the range cannot be locked; then `work` is not called.
 pub(crate) fn while_locked<T>(
     storage: &dyn Storage,
     range: Range<u64>,
@@ -95,7 +98,7 @@ pub(crate) fn while_locked<T>(
 ) -> io::Result<T> {
     repeated(|| storage.lock(range.clone(), kind))?;
     let outcome = work();
-    // What cannot be given back now is given back with the file.
+    // A lock that cannot be released now is released when the file is closed.
     let _ = repeated(|| storage.lock(range.clone(), RangeLock::Released));
     Ok(outcome)
 }
@@ -131,25 +134,25 @@ fn move_runs(
     mover.progress
 }
 
-/// Collects runs that are moved together.
+/// Collects runs that are transferred together.
 struct Mover<'a> {
     storage: &'a dyn Storage,
     memory: &'a LentBuffer,
     direction: Direction,
     together: u64,
-    /// A hole and the run behind it, which is copied once more, are worth a call less if they have
-    /// at most so many bytes.
+    /// A hole and the run behind it, which is copied once more, are transferred with the previous
+    /// runs if they have at most this many bytes: that is cheaper than another call.
     step_max: u64,
-    /// What is moved is locked meanwhile.
+    /// Whether the range is locked during the transfer.
     locks: bool,
-    /// Offset and length of each, in their order.
+    /// The offset and the length of each run, in their order.
     runs: Vec<(u64, u64)>,
     staging: Vec<u8>,
     progress: Progress,
 }
 
 impl Mover<'_> {
-    /// Adds the next run; whether it goes on.
+    /// Adds the next run; returns whether the transfer continues.
     fn add(&mut self, offset: u64, length: u64) -> bool {
         let joins = match (self.runs.first(), self.runs.last()) {
             (Some((start, _)), Some((last, before))) => {
@@ -167,7 +170,7 @@ impl Mover<'_> {
         true
     }
 
-    /// Moves what was collected; whether it goes on.
+    /// Transfers the collected runs; returns whether the transfer continues.
     fn flush(&mut self) -> bool {
         let runs = std::mem::take(&mut self.runs);
         let goes_on = if self.locks && !runs.is_empty() {
@@ -222,7 +225,8 @@ impl Mover<'_> {
         done == length
     }
 
-    /// The bytes from the first of some runs up to behind the last, as far as the file has them.
+    /// Reads the bytes from the first of some runs up to behind the last, as far as the file has
+    /// them. Returns the offset, the number of bytes read, and the error.
     fn read_span(&mut self, runs: &[(u64, u64)]) -> (u64, usize, Option<io::Error>) {
         let (start, end) = span(runs);
         let length = (end - start) as usize;
@@ -283,7 +287,7 @@ impl Mover<'_> {
     }
 }
 
-/// From the first byte of some runs up to behind the last.
+/// Returns the range from the first byte of some runs up to behind the last one.
 fn span(runs: &[(u64, u64)]) -> (u64, u64) {
     match (runs.first(), runs.last()) {
         (Some((start, _)), Some((last, length))) => (*start, last + length),

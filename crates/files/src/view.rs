@@ -1,8 +1,8 @@
 //! Views: which bytes of a file a process sees, and in which order (section 14.3).
 //!
-//! A process sees a stream of bytes. The filetype says where they lie: its bytes of data, tiled
-//! from the displacement on. Filetypes go upwards (section 14.3), so the offset in the file grows
-//! with the position in the stream.
+//! A process sees a stream of bytes. The filetype defines where they lie: its bytes of data, tiled
+//! from the displacement on. The offsets of a filetype never decrease (section 14.3), so the offset
+//! in the file grows with the position in the stream.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use memory::Layout;
 pub(crate) struct View {
     displacement: u64,
     etype_bytes: u64,
-    /// Bytes of data in a tile, and how far tiles are apart.
+    /// The number of data bytes in a tile, and the distance of tiles in bytes.
     tile_bytes: u64,
     tile_extent: u64,
-    /// Where the bytes of tiles lie; none: they follow each other without holes.
+    /// The layout of tiles; none if they are contiguous without holes.
     layout: Option<Arc<dyn Layout>>,
-    /// Whether a tile begins before the one ahead of it ends. Only within a tile offsets grow then.
+    /// Whether a tile begins before the previous one ends. Then offsets grow only within a tile.
     tiles_overlap: bool,
 }
 
 impl View {
-    /// The bytes of the file as they are.
+    /// Returns the view of all bytes of the file.
     pub fn of_bytes() -> Self {
         Self {
             displacement: 0,
@@ -38,10 +38,10 @@ impl View {
         }
     }
 
-    /// The view through a filetype, from a displacement in bytes on.
+    /// Returns the view through a filetype, from a displacement in bytes on.
     ///
     /// # Errors
-    /// `Arg` if a filetype is no multiple of its etype, or goes downwards.
+    /// `Arg` if a filetype is no multiple of its etype, or if its offsets decrease.
     pub fn new(displacement: u64, etype: &Datatype, filetype: &Arc<Datatype>) -> Result<Self> {
         let wrong = |what: String| Err(Error::new(ErrorClass::Arg, what));
         let (unit, tile, extent) = (etype.size(), filetype.size(), filetype.extent());
@@ -68,12 +68,12 @@ impl View {
         })
     }
 
-    /// Bytes in an etype, the unit of file pointers.
+    /// Returns the size of an etype, the unit of file pointers, in bytes.
     pub fn etype_bytes(&self) -> u64 {
         self.etype_bytes
     }
 
-    /// The bytes of its runs, on average.
+    /// Returns the average length of its runs, in bytes.
     pub fn run_bytes(&self) -> u64 {
         match &self.layout {
             None => u64::MAX,
@@ -81,14 +81,14 @@ impl View {
         }
     }
 
-    /// Whether it shows no bytes at all.
+    /// Whether it contains no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.tile_bytes == 0
     }
 
-    /// Calls `each` with offset and length of successive runs of the bytes `position ..
-    /// position + length` of the stream, none beginning where the one before ends, until all are
-    /// covered or `each` returns false; whether it came to the end.
+    /// Calls `each` with offset and length of successive runs of the bytes `position .. position +
+    /// length` of the stream, none beginning where the previous one ends, until all are covered or
+    /// `each` returns false. Returns whether all were covered.
     pub fn runs(&self, position: u64, length: u64, each: &mut dyn FnMut(u64, u64) -> bool) -> bool {
         if length == 0 {
             return true;
@@ -116,7 +116,7 @@ impl View {
         goes_on && pending.is_none_or(|(start, length)| each(start, length))
     }
 
-    /// The offset in the file of a byte of the stream.
+    /// Returns the offset in the file of a byte of the stream.
     pub fn offset_of(&self, position: u64) -> u64 {
         if self.is_empty() {
             return self.displacement;
@@ -129,7 +129,7 @@ impl View {
         found
     }
 
-    /// How many bytes of the stream lie before an offset in the file.
+    /// Returns how many bytes of the stream lie before an offset in the file.
     pub fn position_of(&self, offset: u64) -> u64 {
         let Some(beyond) = offset.checked_sub(self.displacement) else { return 0 };
         if self.is_empty() {
@@ -147,8 +147,8 @@ impl View {
         self.position_within(offset, 0..high)
     }
 
-    /// The first byte of a part of the stream that goes upwards which lies at an offset in the file
-    /// or behind it.
+    /// Returns the first position in `part`, a range of the stream with growing offsets, whose
+    /// offset in the file is at least `offset`.
     pub fn position_within(&self, offset: u64, part: Range<u64>) -> u64 {
         let Range { start: mut low, end: mut high } = part;
         while low < high {
@@ -173,7 +173,7 @@ impl View {
         position / self.tile_bytes
     }
 
-    /// The range of the file that has a part of the stream.
+    /// Returns the range of the file that contains a part of the stream.
     pub fn range(&self, position: u64, length: u64) -> Range<u64> {
         if length == 0 {
             let at = self.offset_of(position);
@@ -182,8 +182,8 @@ impl View {
         let last = position + length - 1;
         let (mut start, mut end) = (self.offset_of(position), self.offset_of(last) + 1);
         if !self.goes_upwards(position, length) {
-            // The second tile may begin before what there is of the first, and that before the last
-            // end behind it.
+            // The second tile may begin before this part of the first one, and the last but one may
+            // end behind the part of the last one.
             start = start.min(self.offset_of((self.tile_of(position) + 1) * self.tile_bytes));
             end = end.max(self.offset_of(self.tile_of(last) * self.tile_bytes - 1) + 1);
         }
@@ -191,7 +191,7 @@ impl View {
     }
 }
 
-/// Whether the bytes of a tile come in the order of their offsets.
+/// Whether the bytes of a tile are in the order of their offsets.
 fn goes_upwards(filetype: &Arc<Datatype>) -> bool {
     let Some(layout) = filetype.layout(1) else { return true };
     let mut last = isize::MIN;

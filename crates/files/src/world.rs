@@ -1,5 +1,5 @@
-//! A file in memory whose calls do less than they were asked for, are interrupted, and fail, as a
-//! seed says: what tests run transfers on.
+//! A file in memory for tests of transfers. Its calls transfer less than requested, are
+//! interrupted, and fail, depending on a seed.
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::transfer::Direction;
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
     state: Mutex<MemoryFileState>,
-    /// As many bytes as cost what a call costs.
+    /// The number of bytes whose transfer costs as much as a call.
     call_bytes: u64,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct MemoryFile {
 struct MemoryFileState {
     bytes: Vec<u8>,
     seed: u64,
-    /// How many bytes it may have.
+    /// The largest size of the file, in bytes.
     size_max: u64,
     /// Calls that touch this byte fail.
     broken: Option<u64>,
@@ -38,7 +38,7 @@ impl MemoryFile {
         Self { state: Mutex::new(state), call_bytes }
     }
 
-    /// With a limit of its size, and a byte that cannot be read or written.
+    /// Adds a limit of its size, and a byte that cannot be read or written.
     pub fn limited(self, size_max: u64, broken: Option<u64>) -> Self {
         let Self { state, call_bytes } = self;
         let mut state = state.into_inner();
@@ -50,7 +50,7 @@ impl MemoryFile {
         self.state.lock().bytes.clone()
     }
 
-    /// Whether every lock was given back.
+    /// Whether every lock was released.
     pub fn is_unlocked(&self) -> bool {
         self.state.lock().locked.is_empty()
     }
@@ -86,7 +86,7 @@ impl MemoryFileState {
         (mixed ^ (mixed >> 29)) % below
     }
 
-    /// How much of a call is done.
+    /// Returns how much of a call is done.
     fn admit(&mut self, length: usize, offset: u64) -> io::Result<usize> {
         if self.random(4) == 0 {
             return Err(io::ErrorKind::Interrupted.into());

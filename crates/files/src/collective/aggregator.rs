@@ -1,5 +1,6 @@
-//! A process that reads and writes a domain for all: it hears what each wants, then takes window
-//! after window, two at a time: while one is read or written, bytes of the next one travel.
+//! The aggregator: a process that reads and writes a domain for all processes. It receives the list
+//! of each process's runs, then transfers window after window, two at a time: while one is read or
+//! written, bytes of the next one are sent.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -17,19 +18,19 @@ use crate::pool::PoolTask;
 use crate::storage::{Storage, in_full};
 use crate::transfer::{Direction, while_locked};
 
-/// So many windows are underway at once.
+/// The number of windows underway at once.
 const WINDOWS_UNDERWAY_MAX: usize = 2;
 
-/// What a process may tell of its runs at most: more is nonsense.
+/// The largest length of a process's list of runs; a longer one is malformed.
 const TOLD_BYTES_MAX: u64 = 1 << 40;
 
-/// The domain of this process, and who wants what of it.
+/// The domain of this process, and its clients.
 pub(crate) struct Aggregator<P> {
     index: usize,
     clients: Vec<DomainClient<P>>,
     next_window: u64,
     windows: VecDeque<FileWindow<P>>,
-    /// Memory of windows that are over.
+    /// Memory of completed windows, for reuse.
     spare: Vec<Buffer>,
     fault: Option<DomainFault>,
     verdicts: Vec<Option<P>>,
@@ -44,25 +45,25 @@ enum AggregatorStage {
     Over,
 }
 
-/// A process that wants something of the domain.
+/// A process with runs in the domain.
 struct DomainClient<P> {
     rank: u32,
     hearing: Hearing<P>,
 }
 
 enum Hearing<P> {
-    /// Not yet listened.
+    /// The receive is not posted yet.
     Nothing,
     Head(P, Buffer),
     Rest(P, Buffer, Vec<u8>),
     All(RunReader),
 }
 
-/// A window underway.
+/// A window that is underway.
 struct FileWindow<P> {
     range: Range<u64>,
     pieces: Vec<WindowPieces>,
-    /// What is read or written.
+    /// The runs to read or write.
     runs: Vec<(u64, u64)>,
     state: WindowState<P>,
 }
@@ -70,7 +71,7 @@ struct FileWindow<P> {
 enum WindowState<P> {
     /// Messages are underway, before writing or after reading.
     Messages(Buffer, Vec<Option<P>>),
-    /// The system is called.
+    /// A system call is underway.
     Calling(PoolTask<(LentBuffer, Option<Fault>)>),
     Called(Buffer),
     Over,
@@ -101,14 +102,14 @@ impl<P: Copy> Aggregator<P> {
         self.fault.as_ref()
     }
 
-    /// Hears what this process itself wants.
+    /// Accepts the list of this process's own runs.
     pub fn hear(&mut self, rank: u32, told: Vec<u8>) {
         for client in self.clients.iter_mut().filter(|client| client.rank == rank) {
             client.hearing = Hearing::All(RunReader::new(told.clone()));
         }
     }
 
-    /// Goes as far as it can in one round; whether it came to another stage.
+    /// Makes progress as far as possible in one round; returns whether it reached another stage.
     pub fn advance(
         &mut self,
         shared: &TransferContext,
@@ -128,7 +129,7 @@ impl<P: Copy> Aggregator<P> {
             self.stage = AggregatorStage::Closing;
         }
         if self.stage == AggregatorStage::Closing {
-            // Who does not hear it has failed.
+            // A send that fails has a failed receiver.
             self.verdicts.retain(|id| id.is_some_and(|id| link.take(id).is_none()));
             if self.verdicts.is_empty() {
                 self.stage = AggregatorStage::Over;
@@ -137,7 +138,7 @@ impl<P: Copy> Aggregator<P> {
         self.stage != before
     }
 
-    /// Hears what processes want; whether all have told it.
+    /// Receives the lists of runs; returns whether all have arrived.
     fn listen(&mut self, shared: &TransferContext, link: &impl MemberLink<Pending = P>) -> bool {
         let (head_tag, rest_tag) =
             (shared.tag(TransferMessage::Head), shared.tag(TransferMessage::Rest));
@@ -180,7 +181,7 @@ impl<P: Copy> Aggregator<P> {
         all
     }
 
-    /// Begins and ends windows; whether all are over.
+    /// Begins and ends windows; returns whether all are complete.
     fn move_windows(
         &mut self,
         shared: &TransferContext,
@@ -197,7 +198,8 @@ impl<P: Copy> Aggregator<P> {
             }
             for window in &mut self.windows {
                 has_moved |= window.advance(shared, link, member, &self.clients, &mut self.fault);
-                // Its messages come before those of the windows behind it, with the same tag.
+                // Messages have one tag, so those of this window must be sent before those of later
+                // windows.
                 if matches!(
                     (shared.direction, &window.state),
                     (Direction::Read, WindowState::Calling(_))
@@ -207,7 +209,7 @@ impl<P: Copy> Aggregator<P> {
             }
             while let Some(window) = self.windows.front_mut() {
                 let Some(memory) = window.take_memory() else { break };
-                // What somebody keeps is not used again.
+                // Memory that is still referenced is not reused.
                 if memory.is_sole_owner() {
                     self.spare.push(memory);
                 }
@@ -253,7 +255,7 @@ impl<P: Copy> Aggregator<P> {
     }
 }
 
-/// What the first message of a process leads to.
+/// Returns the state of a client after its first message.
 fn heard<P>(head: &Buffer, receive: impl FnOnce(usize) -> (P, Buffer)) -> Hearing<P> {
     let mut bytes = [0; HEAD_BYTES];
     head.read(0, &mut bytes);
@@ -269,7 +271,7 @@ fn heard<P>(head: &Buffer, receive: impl FnOnce(usize) -> (P, Buffer)) -> Hearin
     Hearing::Rest(id, room, told)
 }
 
-/// Keeps the fault that lies first in the file.
+/// Keeps the fault with the lowest offset in the file.
 fn note(known: &mut Option<DomainFault>, fault: DomainFault) {
     if known.as_ref().is_none_or(|known| fault.offset < known.offset) {
         *known = Some(fault);
@@ -277,8 +279,8 @@ fn note(known: &mut Option<DomainFault>, fault: DomainFault) {
 }
 
 impl<P: Copy> FileWindow<P> {
-    /// Begins the messages of the window: from clients to its memory, or the other way. Own bytes
-    /// are copied.
+    /// Begins the messages of the window: from clients to its memory, or from its memory to
+    /// clients. The own bytes are copied.
     fn messages(
         &self,
         shared: &TransferContext,
@@ -314,7 +316,7 @@ impl<P: Copy> FileWindow<P> {
         messages
     }
 
-    /// Has the window read or written.
+    /// Starts to read or write the window.
     fn call(&mut self, shared: &TransferContext, memory: Buffer) -> WindowState<P> {
         let memory = lent(memory);
         let (storage, direction) = (Arc::clone(&shared.storage), shared.direction);
@@ -344,7 +346,7 @@ impl<P: Copy> FileWindow<P> {
         }
     }
 
-    /// Goes on; whether it could.
+    /// Makes progress; returns whether any was possible.
     fn advance(
         &mut self,
         shared: &TransferContext,
@@ -365,7 +367,7 @@ impl<P: Copy> FileWindow<P> {
                     false
                 });
                 let is_over = underway.is_empty();
-                // What lies before a fault counts as written.
+                // Bytes before a fault count as written, so windows before it must be written.
                 let is_sound = fault.as_ref().is_none_or(|one| self.range.start <= one.offset);
                 self.state = match shared.direction {
                     Direction::Write if is_over && is_sound => self.call(shared, memory),
@@ -399,7 +401,7 @@ impl<P: Copy> FileWindow<P> {
         }
     }
 
-    /// Its memory, if it is over.
+    /// Returns its memory if the window is complete.
     fn take_memory(&mut self) -> Option<Buffer> {
         match mem::replace(&mut self.state, WindowState::Over) {
             WindowState::Called(memory) => Some(memory),
@@ -411,8 +413,9 @@ impl<P: Copy> FileWindow<P> {
     }
 }
 
-/// The memory for another thread. If somebody still keeps it though its messages are over, as those
-/// may who sent them, a copy: nobody tells when it is given up, so it is not waited for.
+/// Returns the memory for use by another thread. If it is still referenced though its messages are
+/// complete (a sender may keep it), the result is a copy: nothing reports the end of that
+/// reference, so it cannot be awaited.
 fn lent(memory: Buffer) -> LentBuffer {
     LentBuffer::alone(memory).unwrap_or_else(|kept| {
         let copy = Buffer::zeroed(kept.len());
@@ -421,8 +424,8 @@ fn lent(memory: Buffer) -> LentBuffer {
     })
 }
 
-/// Reads runs with the holes between them where these are small, or writes the runs, between the
-/// file and memory that has the file from `base` on.
+/// Reads runs together with small holes between them, or writes the runs, between the file and
+/// memory that holds the file from `base` on.
 fn move_runs(
     storage: &dyn Storage,
     memory: &LentBuffer,

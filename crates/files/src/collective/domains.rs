@@ -1,57 +1,59 @@
-//! Who reads and writes which part of a file for all processes.
+//! The domains: which process reads and writes which part of a file for all processes.
 
 use std::ops::Range;
 
 use crate::preferences::Choice;
 use crate::transfer::Direction;
 
-/// What a process wants of a collective transfer.
+/// The request of a process in a collective transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wish {
-    /// From its first byte up to behind its last one; empty if it wants nothing.
+    /// Its range: from its first byte up to behind its last one; empty if it transfers nothing.
     pub start: u64,
     pub end: u64,
-    /// The bytes of its runs, on average.
+    /// The average length of its runs, in bytes.
     pub run_bytes: u64,
-    /// The bytes of all its runs.
+    /// The total length of its runs, in bytes.
     pub bytes: u64,
 }
 
-/// What decides, the same on all processes.
+/// The properties that decide, equal on all processes.
 #[derive(Clone, Debug)]
 pub(crate) struct DomainSituation {
     pub direction: Direction,
-    /// Whether all processes are on one machine, which keeps for all what one has read.
+    /// Whether all processes are on one machine, whose page cache serves all of them.
     pub near: bool,
-    /// As many bytes as cost what a call costs, as the process with rank 0 has found out.
+    /// The number of bytes whose transfer costs as much as a system call, as measured by rank 0.
     pub call_bytes: u64,
-    /// As many as go to another process of the machine meanwhile.
+    /// The number of bytes that can be sent to another process of the machine in the time of a
+    /// system call.
     pub sent_bytes: u64,
-    /// Whether bytes go by messages.
+    /// Whether bytes are sent to aggregators.
     pub choice: Choice,
-    /// The processes that read and write for others, if bytes do.
+    /// The aggregators, if bytes are sent to them.
     pub aggregators: Vec<u32>,
-    /// Bytes that each of them moves at once.
+    /// The number of bytes that each of them transfers at once.
     pub window_bytes: u64,
-    /// Domains begin at multiples of so many bytes.
+    /// Domains begin at multiples of this many bytes.
     pub alignment: u64,
 }
 
-/// The parts of the file, and whose they are.
+/// The domains, and their aggregators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Domains {
     pub aggregators: Vec<u32>,
-    /// Where each begins, and where the last one ends.
+    /// The offset at which each domain begins, and the end of the last one.
     bounds: Vec<u64>,
     window_bytes: u64,
 }
 
-/// Processes of several machines do better alone, also where their runs alternate, if a run costs
-/// so many times what a call does; those of one machine, if sending it takes longer than a call.
+/// Processes of several machines do better without aggregators, even if their runs alternate, if a
+/// run costs this many times as much as a call. Processes of one machine do so if sending a run
+/// takes longer than a call.
 const ALONE_CALLS: u64 = 8;
 
-/// Processes of one machine read alone, with the holes between their runs, if all together read not
-/// more than so many times what they want: that costs less than messages.
+/// Processes of one machine read without aggregators, including the holes between their runs, if
+/// all of them read at most this many times the bytes of their runs: that costs less than messages.
 const READ_TIMES_MAX: u64 = 4;
 
 impl Wish {
@@ -59,14 +61,14 @@ impl Wish {
         self.start >= self.end
     }
 
-    /// What is left of it before the end of the file.
+    /// Returns the part of the request before the end of the file.
     pub fn before(self, end: u64) -> Self {
         Self { end: self.end.min(end), ..self }
     }
 }
 
 impl DomainSituation {
-    /// How a transfer is shared; none: each process moves its own bytes.
+    /// Decides how a transfer is divided; none: each process transfers its own bytes.
     pub fn share(&self, wishes: &[Wish]) -> Option<Domains> {
         let mut wanted: Vec<Wish> =
             wishes.iter().copied().filter(|wish| !wish.is_empty()).collect();
@@ -110,31 +112,31 @@ impl DomainSituation {
 }
 
 impl Domains {
-    /// The part of an aggregator.
+    /// Returns the domain of an aggregator.
     pub fn domain(&self, index: usize) -> Range<u64> {
         self.bounds[index]..self.bounds[index + 1]
     }
 
-    /// How many windows the part of an aggregator has.
+    /// Returns the number of windows in the domain of an aggregator.
     pub fn window_count(&self, index: usize) -> u64 {
         let domain = self.domain(index);
         (domain.end - domain.start).div_ceil(self.window_bytes)
     }
 
-    /// The bytes of the largest of them.
+    /// Returns the size of the largest of these windows, in bytes.
     pub fn room(&self, index: usize) -> usize {
         let domain = self.domain(index);
         (domain.end - domain.start).min(self.window_bytes) as usize
     }
 
-    /// One of them.
+    /// Returns one of these windows.
     pub fn window(&self, index: usize, number: u64) -> Range<u64> {
         let domain = self.domain(index);
         let start = domain.start + number * self.window_bytes;
         start..domain.end.min(start + self.window_bytes)
     }
 
-    /// Whether a process may want something of the part of an aggregator.
+    /// Whether the range of a request meets the domain of an aggregator.
     pub fn involves(&self, index: usize, wish: &Wish) -> bool {
         let domain = self.domain(index);
         !wish.is_empty() && wish.start < domain.end && wish.end > domain.start

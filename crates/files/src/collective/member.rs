@@ -1,5 +1,5 @@
-//! A process and its bytes: what it wants of each domain it tells the aggregator, then bytes go to
-//! it or come from it, window by window.
+//! A process and its bytes: it sends its runs in each domain to the aggregator, then sends or
+//! receives the bytes, window by window.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,33 +14,32 @@ use super::{DomainFault, MemberLink, TransferContext, TransferMessage};
 use crate::transfer::Direction;
 use crate::view::View;
 
-/// The first message about a domain has so many bytes: the length of all that is told, and its
-/// beginning.
+/// The size of the first message about a domain: the length of the list of runs, and its beginning.
 pub(crate) const HEAD_BYTES: usize = 1024;
 
-/// So many windows of a domain are underway at once.
+/// The number of windows of a domain underway at once.
 const WINDOWS_UNDERWAY_MAX: usize = 3;
 
 /// The bytes of this process.
 pub(crate) struct MemberPart<P> {
     view: Arc<View>,
-    /// The bytes of the stream that memory has.
+    /// The range of the stream that is in memory.
     stream: Range<u64>,
     memory: LentBuffer,
     parts: Vec<DomainPart<P>>,
     fault: Option<DomainFault>,
 }
 
-/// What this process has in one domain.
+/// The bytes of this process in one domain.
 struct DomainPart<P> {
-    /// Of the domain.
+    /// The index of the domain.
     index: usize,
     aggregator: u32,
-    /// What was told, until it is sent.
+    /// The messages with the list of runs, until they are sent.
     telling: Vec<Option<P>>,
     next_window: u64,
     windows: u64,
-    /// The stream's bytes before the next window.
+    /// The number of the own packed bytes before the next window.
     cursor: u64,
     underway: VecDeque<DataMessage<P>>,
     verdict: Option<(P, Buffer)>,
@@ -48,10 +47,11 @@ struct DomainPart<P> {
     is_over: bool,
 }
 
-/// Bytes of one window.
+/// The message with the bytes of one window.
 struct DataMessage<P> {
     id: Option<P>,
-    /// Where bytes go when they are here: from a buffer to the packed bytes from an offset on.
+    /// Where received bytes must be copied: the buffer that received them, and the packed offset in
+    /// memory.
     unpack: Option<(Buffer, usize)>,
 }
 
@@ -82,12 +82,12 @@ impl<P: Copy> MemberPart<P> {
         Self { view, stream, memory, parts, fault: None }
     }
 
-    /// The packed bytes of memory that lie before an offset in the file.
+    /// Returns the number of packed bytes of memory that lie before an offset in the file.
     fn before(&self, offset: u64) -> u64 {
         self.view.position_within(offset, self.stream.clone()) - self.stream.start
     }
 
-    /// The runs of this process in a range of the file, as they are told.
+    /// Returns the encoded list of the runs of this process in a range of the file.
     fn told(&self, range: &Range<u64>) -> Vec<u8> {
         let (start, end) = (self.before(range.start), self.before(range.end));
         let mut writer = RunWriter::default();
@@ -98,7 +98,7 @@ impl<P: Copy> MemberPart<P> {
         writer.into_bytes()
     }
 
-    /// Goes as far as it can in one round; whether it could.
+    /// Makes progress as far as possible in one round; returns whether any was possible.
     pub fn advance(
         &mut self,
         shared: &TransferContext,
@@ -131,7 +131,7 @@ impl<P: Copy> MemberPart<P> {
         has_moved
     }
 
-    /// Tells what this process wants of a domain.
+    /// Sends the list of the runs of this process in a domain.
     fn tell(
         &mut self,
         part: &mut DomainPart<P>,
@@ -237,7 +237,7 @@ impl<P: Copy> MemberPart<P> {
         copy
     }
 
-    /// The own bytes in a window of the own domain go to it, or come from it.
+    /// Copies the own bytes in a window of the own domain to the window, or from it.
     pub fn copy_own(&self, window: &Range<u64>, place: &Buffer, direction: Direction) {
         let (start, end) = (self.before(window.start) as usize, self.before(window.end) as usize);
         match (self.memory.program_part(start, end - start), direction) {
@@ -258,7 +258,7 @@ impl<P: Copy> MemberPart<P> {
         }
     }
 
-    /// Whether a message is over; a failed peer is a fault.
+    /// Whether a message is complete; a failed peer is recorded as a fault.
     fn is_over_now(&mut self, link: &impl MemberLink<Pending = P>, id: P) -> bool {
         match link.take(id) {
             None => false,
@@ -270,7 +270,7 @@ impl<P: Copy> MemberPart<P> {
         }
     }
 
-    /// Keeps the fault that lies first in the file.
+    /// Keeps the fault with the lowest offset in the file.
     fn note(&mut self, fault: Option<DomainFault>) {
         let Some(fault) = fault else { return };
         if self.fault.as_ref().is_none_or(|known| fault.offset < known.offset) {
@@ -291,7 +291,7 @@ impl<P: Copy> MemberPart<P> {
     }
 }
 
-/// A message that did not come or go, as a fault at the beginning of the file.
+/// Returns a failed message as a fault at the beginning of the file.
 pub(crate) fn of_message(error: &Error) -> DomainFault {
     DomainFault { class: error.class, offset: 0, reason: error.detail.to_string() }
 }

@@ -1,5 +1,5 @@
-//! A collective transfer of a file: all processes tell what they want, then either each moves its
-//! bytes by itself, or they go through aggregators.
+//! A collective transfer of a file: all processes exchange their requests, then either each
+//! transfers its own bytes, or the bytes go through aggregators.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::preferences::Choice;
 use crate::storage::{Storage, repeated};
 use crate::transfer::{Direction, Progress, SieveManner, transfer};
 
-/// What a transfer needs of its file.
+/// The properties of the file that a transfer needs.
 pub(crate) struct Ground {
     pub communicator: Rc<Communicator>,
     pub name: String,
@@ -33,56 +33,56 @@ pub(crate) struct Ground {
     pub exclusion: Arc<Mutex<()>>,
     pub pool: ThreadPool,
     pub choice: Choice,
-    /// How many processes read and write for others; 0: some.
+    /// The number of aggregators; 0: chosen automatically.
     pub nodes: u64,
     pub window_bytes: u64,
     pub alignment: u64,
-    /// Which collective transfer of the file it is.
+    /// The number of this collective transfer of the file.
     pub number: u32,
 }
 
-/// A collective transfer underway.
+/// A collective transfer that is underway.
 pub(crate) struct CollectiveTransfer {
     ground: Ground,
     state: RefCell<CollectiveState>,
 }
 
 struct CollectiveState {
-    /// Taken when it is over.
+    /// Removed when the transfer is complete.
     prepared: Option<Prepared>,
     stage: CollectiveStage,
 }
 
 enum CollectiveStage {
-    /// All tell what they want.
+    /// The processes exchange their requests.
     Asking(Request, Buffer),
     Moving(Box<TransferExchange<RequestId>>),
     Alone(PoolTask<(LentBuffer, Progress)>),
-    /// The bytes are moved, and not yet converted.
+    /// The bytes are transferred, and not yet converted.
     Moved(LentBuffer, Progress, Option<DomainFault>),
     Over(MessageStatus),
-    /// For a moment only.
+    /// A temporary value during a change.
     Changing,
 }
 
-/// What a process tells: its wish, the size of the file, what calls cost, and its hints. But for
-/// the wish, that of rank 0 counts.
+/// The number of numbers that a process sends: its request, the size of the file, costs of calls,
+/// and its hints. All but the request are used from rank 0 only.
 const NUMBERS: usize = 12;
 
-/// So many aggregators on each machine.
+/// The default number of aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
 
-/// Messages of a file's own communicator.
+/// The messages of a file, on its own communicator.
 struct FileLink<'a> {
     process: &'a Process,
     communicator: &'a Communicator,
 }
 
 impl CollectiveTransfer {
-    /// Begins one, which goes on in rounds of progress.
+    /// Begins a collective transfer, which continues in rounds of progress.
     ///
     /// # Errors
-    /// What collective operations return.
+    /// Those of collective operations.
     pub fn begin(process: &Process, ground: Ground, prepared: Prepared) -> Result<Rc<Self>> {
         let mine = ground.told(&prepared);
         let communicator = Rc::clone(&ground.communicator);
@@ -100,10 +100,10 @@ impl CollectiveTransfer {
         Ok(transfer)
     }
 
-    /// Carries one out.
+    /// Executes a collective transfer.
     ///
     /// # Errors
-    /// What collective operations return.
+    /// Those of collective operations.
     pub fn carry_out(
         process: &Process,
         ground: Ground,
@@ -136,7 +136,7 @@ impl CollectiveTransfer {
         Ok(transfer.status())
     }
 
-    /// Converts what was read, where functions of the program may run.
+    /// Converts the data that was read; functions of the program may run here.
     fn convert(&self) {
         let mut state = self.state.borrow_mut();
         if !matches!(state.stage, CollectiveStage::Moved(..)) {
@@ -148,7 +148,7 @@ impl CollectiveTransfer {
             return;
         };
         let mut prepared = state.prepared.take().expect("it is underway");
-        // Nothing is borrowed while functions of the program run.
+        // No borrow may be held while functions of the program run.
         drop(state);
         let bytes = progress.bytes;
         prepared.return_memory(memory);
@@ -262,13 +262,13 @@ impl ExternalOperation for CollectiveTransfer {
 }
 
 impl Ground {
-    /// What this process tells of itself.
+    /// Returns the numbers that this process sends.
     fn told(&self, prepared: &Prepared) -> Vec<u8> {
         let length = prepared.bytes();
         let view = &prepared.view.bytes;
         let range = view.range(prepared.position, length);
         let is_asked = self.communicator.rank() == 0 && prepared.direction == Direction::Read;
-        // Who cannot ask for it does not find out more by reading.
+        // If the size cannot be determined, reading yields nothing either.
         let size = if is_asked { repeated(|| self.storage.size()).unwrap_or(0) } else { 0 };
         let numbers: [u64; NUMBERS] = [
             range.start,
@@ -287,7 +287,8 @@ impl Ground {
         numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
     }
 
-    /// The exchange that all decide for; none: each process moves its own bytes.
+    /// Returns the exchange on which all processes decide; none: each process transfers its own
+    /// bytes.
     fn exchange_of(
         &self,
         process: &Process,
@@ -298,7 +299,7 @@ impl Ground {
         let all = numbers::<NUMBERS>(told);
         let [_, _, _, _, size, call_bytes, sent_bytes, choice, nodes, window_bytes, alignment, _] =
             *all.first()?;
-        // Domains and windows take bytes in the order of their offsets.
+        // Domains and windows require bytes in the order of their offsets.
         if all.iter().any(|[.., goes_upwards]| *goes_upwards == 0) {
             return None;
         }
@@ -342,7 +343,7 @@ impl Ground {
         Some(TransferExchange::new(shared, view, position, length, prepared.take_memory()))
     }
 
-    /// The processes of each machine.
+    /// Returns the ranks of each machine.
     fn machines(&self, process: &Process) -> Vec<Vec<u32>> {
         let nodes = self.communicator.group().nodes(process);
         let mut machines: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
@@ -352,7 +353,7 @@ impl Ground {
         machines.into_values().collect()
     }
 
-    /// The transfer of this process by itself.
+    /// Returns the transfer of this process without aggregators.
     fn alone(
         &self,
         prepared: &Prepared,
@@ -369,7 +370,7 @@ impl Ground {
     }
 }
 
-/// Some of the processes of each machine; `wanted`: so many in all, or 0.
+/// Chooses some of the processes of each machine; `wanted` is their total number, or 0.
 fn aggregators(machines: &[Vec<u32>], wanted: usize) -> Vec<u32> {
     let each = match wanted {
         0 => AGGREGATORS_PER_MACHINE,

@@ -1,5 +1,5 @@
-//! Which bytes of a domain a process wants, as it tells the aggregator: runs in their order, equal
-//! ones at equal distances as one group.
+//! The runs of a process in a domain, as it sends them to the aggregator: in their order; equal
+//! runs at equal distances form one group.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,8 +10,8 @@ use base::Result;
 use datatype::{ArgumentForm, Construction, Datatype, Predefined, StructBlock};
 use memory::Layout;
 
-/// `count` runs of `length` bytes, `gap` bytes apart, the first of them `skip` bytes behind the end
-/// of the last group.
+/// `count` runs of `length` bytes, `gap` bytes apart; the first run begins `skip` bytes behind the
+/// end of the previous group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RunGroup {
     skip: u64,
@@ -20,19 +20,19 @@ struct RunGroup {
     gap: u64,
 }
 
-/// Runs, told as groups.
+/// Encodes runs as groups.
 #[derive(Debug, Default)]
 pub(crate) struct RunWriter {
     bytes: Vec<u8>,
-    /// Where the last group ends.
+    /// The end of the last group in the file.
     end: u64,
     open: Option<RunGroup>,
-    /// Where the open group ends.
+    /// The end of the open group in the file.
     open_end: u64,
 }
 
 impl RunWriter {
-    /// Adds a run, behind all others.
+    /// Adds a run behind all others.
     pub fn add(&mut self, offset: u64, length: u64) {
         if let Some(group) = &mut self.open
             && group.length == length
@@ -58,33 +58,34 @@ impl RunWriter {
         }
     }
 
-    /// All that was added.
+    /// Returns the encoded runs.
     pub fn into_bytes(mut self) -> Vec<u8> {
         self.close();
         self.bytes
     }
 }
 
-/// Runs that were told, taken from the first on.
+/// Decodes runs from the first one on.
 #[derive(Debug, Default)]
 pub(crate) struct RunReader {
     bytes: Vec<u8>,
-    /// Where the next group begins in `bytes`.
+    /// The offset of the next group in `bytes`.
     next: usize,
-    /// Where the last group ends in the file.
+    /// The end of the last group in the file.
     end: u64,
-    /// What is left of a group: where it begins, and how much of its first run was taken.
+    /// The remainder of a group: the offset of its first run in the file, the group, and how many
+    /// bytes of that run were taken.
     open: Option<(u64, RunGroup, u64)>,
 }
 
-/// Runs of one process in a window.
+/// The runs of one process in a window.
 #[derive(Debug, Default)]
 pub(crate) struct WindowPieces {
     groups: Vec<WindowGroup>,
     pub bytes: usize,
 }
 
-/// `count` runs of `length` bytes, `stride` bytes from one to the next.
+/// `count` runs of `length` bytes, which begin `stride` bytes apart.
 #[derive(Clone, Copy, Debug)]
 struct WindowGroup {
     offset: u64,
@@ -93,7 +94,7 @@ struct WindowGroup {
     stride: u64,
 }
 
-/// More groups are a list of runs.
+/// More groups are encoded as a list of runs.
 const GROUPS_MAX: usize = 16;
 
 impl RunReader {
@@ -101,7 +102,7 @@ impl RunReader {
         Self { bytes, ..Self::default() }
     }
 
-    /// The group that is taken from.
+    /// Returns the current group.
     fn peek(&mut self) -> Option<&mut (u64, RunGroup, u64)> {
         if self.open.is_none() {
             let mut rest = self.bytes.get(self.next..)?;
@@ -116,7 +117,7 @@ impl RunReader {
         self.open.as_mut()
     }
 
-    /// Goes on behind `count` runs of the group, or behind a part of the first one.
+    /// Skips `count` runs of the group, or a part of the first one.
     fn take(&mut self, count: u64, part: u64) {
         let Some((start, group, taken)) = &mut self.open else { return };
         if part > 0 && *taken + part < group.length {
@@ -130,14 +131,14 @@ impl RunReader {
             self.open = None;
             return;
         }
-        // Behind all windows, if it is nonsense.
+        // A malformed group ends behind all windows.
         *start = last.saturating_add(stride).min(u64::MAX - group.length);
         *taken = 0;
         group.count -= count;
     }
 
-    /// The runs before an offset, as far as they were not taken; none of them lies before `start`,
-    /// if the process keeps to what it said.
+    /// Removes and returns the runs before offset `end`, except those already taken. None of them
+    /// lies before `start`, if the list is well-formed.
     pub fn take_before(&mut self, start: u64, end: u64) -> WindowPieces {
         let mut pieces = WindowPieces::default();
         while let Some(&mut (first, group, taken)) = self.peek() {
@@ -163,7 +164,7 @@ impl RunReader {
 }
 
 impl WindowPieces {
-    /// Offset in the file and length of each run.
+    /// Returns the offset in the file and the length of each run.
     pub fn runs(&self) -> impl Iterator<Item = (u64, u64)> {
         self.groups.iter().flat_map(|group| {
             let WindowGroup { offset, length, count, stride } = *group;
@@ -171,8 +172,8 @@ impl WindowPieces {
         })
     }
 
-    /// Where the runs lie in memory that has the file from offset `base` on; none: in one run from
-    /// there on.
+    /// Returns the layout of the runs in memory that holds the file from offset `base` on; none if
+    /// they are one run that begins there.
     ///
     /// # Errors
     /// `Arg` if they exceed the address space.
@@ -197,7 +198,7 @@ impl WindowPieces {
     }
 }
 
-/// The bytes that any of several lists has, each in the order of offsets, as runs that do not
+/// Returns the union of several lists of runs, each in the order of offsets, as runs that do not
 /// touch.
 pub(crate) fn united<I: Iterator<Item = (u64, u64)>>(
     lists: impl Iterator<Item = I>,

@@ -1,4 +1,5 @@
-//! Several processes whose messages are lists of bytes, advanced in random order, against a model.
+//! Tests several processes, whose messages are lists of bytes and which are advanced in random
+//! order, against a model.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ struct Post {
 
 #[derive(Default)]
 struct PostState {
-    /// What was sent and not received, by sender, receiver and tag.
+    /// Messages sent and not received, by sender, receiver and tag.
     sent: HashMap<(u32, u32, i32), VecDeque<(usize, Buffer)>>,
     wanted: HashMap<(u32, u32, i32), VecDeque<(usize, Buffer)>>,
     over: Vec<bool>,
@@ -50,7 +51,7 @@ impl PostState {
                 (sent.pop_front().unwrap(), wanted.pop_front().unwrap());
             assert!(from.len() <= into.len(), "a message is longer than its buffer");
             from.copy_to(&into);
-            // Messages that are over may keep their memory, for ever.
+            // Completed messages may keep their memory for ever.
             if from_id % 3 == 0 {
                 self.kept.extend([from, into]);
             }
@@ -84,7 +85,7 @@ impl MemberLink for PostLink<'_> {
     }
 }
 
-/// What one process does.
+/// The request of one process.
 #[derive(Clone, Debug)]
 struct Part {
     runs: Vec<(u8, u8)>,
@@ -96,7 +97,7 @@ struct Part {
 fn part() -> impl Strategy<Value = Part> {
     let runs = prop::collection::vec((0_u8..20, 1_u8..9), 1..4);
     (runs, -60_i8..8, 0_u64..30, 0_usize..80).prop_map(|(runs, tail, position, length)| {
-        // Where tiles overlap only what lies in one of them goes upwards.
+        // Where tiles overlap, offsets grow only inside one tile.
         let tile: u64 = runs.iter().map(|(_, length)| u64::from(*length)).sum();
         let (position, length) = match tail {
             ..0 => (position % tile, length.min((tile - position % tile) as usize)),
@@ -106,8 +107,8 @@ fn part() -> impl Strategy<Value = Part> {
     })
 }
 
-/// Runs the parts of all; the bytes of memory, how many were moved, and whether something went
-/// wrong.
+/// Runs the parts of all processes; returns for each one the bytes of memory, how many were
+/// transferred, and whether it failed.
 fn run(
     file: &Arc<MemoryFile>,
     direction: Direction,
@@ -164,7 +165,7 @@ fn run(
         if !over[rank] {
             let link = PostLink { post: &post, rank: rank as u32 };
             over[rank] = exchanges[rank].advance(&link);
-            // A process that goes on later without a message would sleep until then.
+            // A process that could continue without a message would sleep until the next one.
             if !over[rank] {
                 let begun = post.state.borrow().over.len();
                 assert!(!exchanges[rank].advance(&link), "it was over already");
@@ -221,7 +222,7 @@ proptest! {
         aggregators in 1_u32..4,
         broken in prop::option::of(0_u64..300),
     ) {
-        // Each has every n-th run, and some have fewer than others.
+        // Each process has every n-th run, and some have fewer than others.
         let size = counts.len() as u8;
         let before: Vec<u8> = vec![7; 100];
         let file = Arc::new(MemoryFile::new(seed, before.clone()).limited(u64::MAX, broken));
