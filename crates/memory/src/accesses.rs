@@ -1,5 +1,5 @@
-//! Accesses to a block of memory as such, for measurements: all of it once, as fast as this
-//! processor does it.
+//! Accesses to a whole block of memory, for measurements: each byte once, as fast as this processor
+//! can.
 
 use std::hint::black_box;
 use std::sync::atomic::{Ordering, fence};
@@ -45,20 +45,21 @@ pub fn load(block: &[Line]) {
     black_box(sums);
 }
 
-/// Writes all of a block through the caches: `value` to the first line, one more to each that
-/// follows. Others can see it when this returns.
+/// Writes all of a block through the caches: `value` to the first line, one more to each following
+/// line. Other processors can see it when this function returns.
 #[inline(never)]
 pub fn store(block: &mut [Line], value: u64) {
     let mut value = value;
     for Line(words) in &mut *block {
         *words = [value; 8];
-        // Not the same everywhere, for which the compiler would call a function.
+        // With equal lines the compiler would replace the loop by a function call.
         value = value.wrapping_add(1);
     }
     fence(Ordering::SeqCst);
 }
 
-/// The same past the caches, where it is known how.
+/// Writes all of a block past the caches, where the instructions for that are known: `value` to the
+/// first line, one more to each following line.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(never)]
 pub fn store_past_caches(block: &mut [Line], value: u64) {
@@ -77,38 +78,39 @@ pub fn store_past_caches(block: &mut [Line], value: u64) {
     fence(Ordering::SeqCst);
 }
 
-/// Copies a block by the call that copies between processes, as if it were another's; whether all
-/// was copied.
+/// Copies a block by the system call that copies between processes, as if it were memory of another
+/// process. Returns whether all bytes were copied.
 pub fn copy_by_system(from: &[Line], into: &mut [Line]) -> bool {
     let length = size_of_val(from).min(size_of_val(into));
     let local = Run { address: into.as_mut_ptr() as usize, length };
     let remote = Run { address: from.as_ptr() as usize, length };
-    // SAFETY: the local run lies in `into`, which is borrowed for this alone, and any bytes are
+    // SAFETY: the local run lies in `into`, which is borrowed exclusively, and any bytes are valid
     // lines.
     let copied = unsafe { cross_memory::read(std::process::id() as i32, &[local], &[remote]) };
     copied.is_ok_and(|copied| copied == length)
 }
 
-/// Takes a block out of all caches; whether it is known how.
+/// Evicts a block from all caches; returns whether the instructions for that are known.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub fn evict(block: &[Line]) -> bool {
     use std::arch::x86_64::{_mm_clflush, _mm_mfence};
     for line in block {
-        // SAFETY: flushing a line that can be read changes no value; SSE2 as above.
+        // SAFETY: flushing a readable line changes no value; SSE2 is part of every x86-64
+        // processor.
         unsafe { _mm_clflush(std::ptr::from_ref(line).cast()) };
     }
-    // SAFETY: a fence; SSE2 as above.
+    // SAFETY: this is only a fence; SSE2 is part of every x86-64 processor.
     unsafe { _mm_mfence() };
     true
 }
 
-/// The same past the caches, where it is known how.
+/// Writes all of a block through the caches, as no instructions to bypass them are known here.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub fn store_past_caches(block: &mut [Line], value: u64) {
     store(block, value);
 }
 
-/// Takes a block out of all caches; whether it is known how.
+/// Does nothing and returns false, as no instructions to evict lines are known here.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub fn evict(_block: &[Line]) -> bool {
     false

@@ -1,32 +1,32 @@
-//! From one buffer to another: copying, and combining what both hold.
+//! From one buffer to another: copying, and combining the data of both.
 
 use std::slice;
 
 use crate::buffer::Buffer;
 use crate::shared_bytes::SharedBytes;
 
-/// Bytes that go through the stack at once where they cannot go directly: they stay in the nearest
-/// cache.
+/// The size of pieces that pass through the stack where data cannot be copied directly: they stay
+/// in the nearest cache.
 const PIECE_BYTES: usize = 4096;
 
-/// A few bytes need not pay for the clearing of a large piece.
+/// A smaller piece, for a few bytes that should not pay for clearing a large one.
 const SMALL_PIECE_BYTES: usize = 64;
 
-/// From so many bytes per run on, on average, it is cheaper to go to the other layout run by run
-/// than through a piece of the stack.
+/// If runs have at least this many bytes on average, it is cheaper to copy them one by one to the
+/// other layout than through a piece on the stack.
 const DIRECT_RUN_BYTES_MIN: usize = 2048;
 
 impl Buffer {
-    /// Copies all data to `to`, which may be laid out otherwise, and returns how many bytes were
-    /// copied: the shorter of the two lengths.
+    /// Copies all data to `to`, whose layout may differ, and returns how many bytes were copied:
+    /// the shorter of the two lengths.
     pub fn copy_to(&self, to: &Buffer) -> usize {
         let length = self.len().min(to.len());
         self.copy_range(0, to, 0, length);
         length
     }
 
-    /// Copies the packed bytes `from .. from + length` to `at .. at + length` of `to`, which may be
-    /// laid out otherwise.
+    /// Copies the packed bytes `from .. from + length` to `at .. at + length` of `to`, whose layout
+    /// may differ.
     ///
     /// # Panics
     /// If one of the two has fewer bytes.
@@ -43,9 +43,9 @@ impl Buffer {
         let mut done = 0;
         if reads >= writes {
             self.pointers(from, length, &mut |run, length| {
-                // SAFETY: the invariant of `Buffer`: the run lies in memory that was vouched for,
-                // and nothing writes it meanwhile: only `to` is written, which lies
-                // apart, and layouts, which are `Send`, have no buffer.
+                // SAFETY: by the invariant of `Buffer` the run lies in memory that its creator
+                // vouched for. Nothing writes it meanwhile: only `to` is written, which lies apart,
+                // and layouts, which are `Send`, have no buffer.
                 let run = unsafe { slice::from_raw_parts(run, length) };
                 to.write(at + done, run);
                 done += length;
@@ -53,7 +53,9 @@ impl Buffer {
             });
         } else {
             to.pointers(at, length, &mut |run, length| {
-                // SAFETY: as above, with the sides exchanged: only this buffer is read meanwhile.
+                // SAFETY: by the invariant of `Buffer` the run lies in memory that its creator
+                // vouched for. Nothing else touches it meanwhile: only this buffer is read, which
+                // lies apart, and layouts, which are `Send`, have no buffer.
                 let run = unsafe { slice::from_raw_parts_mut(run, length) };
                 self.read(from + done, run);
                 done += length;
@@ -73,8 +75,8 @@ impl Buffer {
         }
     }
 
-    /// Calls `combine` with the data of `from` and with that of this buffer, from which it makes
-    /// the new data of this buffer: as many bytes as the shorter of the two has, all at once or
+    /// Calls `combine` with the data of `from` and the data of this buffer, which `combine`
+    /// replaces by the result. Combines as many bytes as the shorter of the two has, all at once or
     /// in pieces that are multiples of `grain` bytes.
     ///
     /// # Panics
@@ -89,10 +91,11 @@ impl Buffer {
         self.combine_range(0, (from, 0), length, grain, combine);
     }
 
-    /// The same with `length` bytes from a packed offset on, in this buffer and in the other.
+    /// Does what [`Buffer::combine_with`] does, for `length` bytes from a packed offset on, in this
+    /// buffer and in the other.
     ///
     /// # Panics
-    /// If they are fewer, or as [`Buffer::combine_with`] does.
+    /// If one of the two has fewer bytes, or as [`Buffer::combine_with`] does.
     #[inline]
     pub fn combine_range(
         &self,
@@ -112,9 +115,9 @@ impl Buffer {
         let given = from.run(from_offset, length);
         let apart = into.zip(given).filter(|(into, given)| is_apart(*into, *given, length));
         if let Some((into, given)) = apart {
-            // SAFETY: the invariant of `Buffer`: both runs lie in memory that was vouched for, they
-            // do not overlap, and nobody else touches them during the call: what is
-            // called is `Send`, and so has no buffer to do so by.
+            // SAFETY: by the invariant of `Buffer` both runs lie in memory that its creator vouched
+            // for. They do not overlap, and nothing else touches them during the call: `combine` is
+            // `Send`, so it has no buffer to touch them.
             let (given, into) = unsafe {
                 (slice::from_raw_parts(given, length), slice::from_raw_parts_mut(into, length))
             };
@@ -128,11 +131,11 @@ impl Buffer {
         }
     }
 
-    /// The same with data that other processes have written, and the packed bytes of this buffer
-    /// from `offset` on.
+    /// Does what [`Buffer::combine_with`] does, for data that other processes have written, and the
+    /// packed bytes of this buffer from `offset` on.
     ///
     /// # Panics
-    /// If they are fewer, or as [`Buffer::combine_with`] does.
+    /// If this buffer has fewer bytes, or as [`Buffer::combine_with`] does.
     #[inline]
     pub fn combine_shared(
         &self,
@@ -144,15 +147,15 @@ impl Buffer {
         assert!(offset <= self.len() && from.len() <= self.len() - offset);
         if let Some(into) = self.run(offset, from.len()) {
             // SAFETY:
-            // - The invariant of `Buffer`: the run lies in memory that was vouched for, and nobody
-            //   else touches it during the call: what is called is `Send`, and so has no buffer to
-            //   do so by.
-            // - The operands of the others are the one place where their memory is behind a
-            //   reference, for as long as it takes to combine them. They have raised their flags,
-            //   and write again only when all have taken their operands. A peer that breaks this
-            //   makes the result wrong: nothing but elements follows from what is read. To copy the
-            //   operands first costs an eighth of the time of an allreduce of 4 KiB, and a fifth of
-            //   one of 1 MiB.
+            // - By the invariant of `Buffer` the run lies in memory that its creator vouched for.
+            //   Nothing else touches it during the call: `combine` is `Send`, so it has no buffer
+            //   to touch it.
+            // - Operands of other processes are the only shared memory to which a reference exists,
+            //   for as long as it takes to combine them. Those processes have raised their flags,
+            //   and write again only when all have taken their operands. A peer that violates this
+            //   makes the result wrong: nothing but elements follows from the bytes read. To copy
+            //   the operands first would cost an eighth of the time of an allreduce of 4 KiB, and a
+            //   fifth of one of 1 MiB.
             let (given, into) = unsafe {
                 (
                     slice::from_raw_parts(from.pointer(), from.len()),
@@ -165,7 +168,7 @@ impl Buffer {
         self.combine_by_pieces::<PIECE_BYTES>(offset, from.len(), grain, read, combine);
     }
 
-    /// Combines what `read` gives from an offset on, piece by piece.
+    /// Combines the data that `read` copies from an offset on, piece by piece.
     #[inline(never)]
     fn combine_by_pieces<const BYTES: usize>(
         &self,
@@ -190,7 +193,7 @@ impl Buffer {
         }
     }
 
-    /// Where a range is, if the data lies in one run.
+    /// Returns the address of a range, if the data lies in one run.
     #[inline]
     fn run(&self, offset: usize, length: usize) -> Option<*mut u8> {
         self.is_contiguous().then(|| self.memory.checked(offset as isize, length))
@@ -200,14 +203,14 @@ impl Buffer {
         if self.is_contiguous() { usize::MAX } else { self.len() / self.segment_count().max(1) }
     }
 
-    /// Whether the two have no memory in common, also not in their gaps.
+    /// Whether the two have no memory in common, gaps included.
     fn is_apart_from(&self, other: &Buffer) -> bool {
         let ((low, high), (other_low, other_high)) = (self.memory.reach(), other.memory.reach());
         high <= other_low || other_high <= low
     }
 }
 
-/// Whether two runs of so many bytes do not overlap.
+/// Whether two runs of `length` bytes do not overlap.
 #[inline]
 fn is_apart(one: *const u8, other: *const u8, length: usize) -> bool {
     one.addr().abs_diff(other.addr()) >= length

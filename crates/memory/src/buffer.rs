@@ -1,4 +1,4 @@
-//! A message's buffer: contiguous, or laid out by a datatype.
+//! The buffer of a message: contiguous, or laid out by a datatype.
 
 use std::any::Any;
 use std::fmt;
@@ -10,8 +10,8 @@ use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
 use crate::shared_bytes::{SharedBytes, SharedBytesMut};
 
-/// What is gathered at once before it is written past the caches: so many bytes stay in the nearest
-/// one.
+/// The number of bytes that are gathered before they are written past the caches: they fit in the
+/// nearest cache.
 const STAGING_BYTES: usize = 4 << 10;
 
 /// A run of bytes at a displacement from a buffer's base, both in bytes.
@@ -19,7 +19,7 @@ const STAGING_BYTES: usize = 4 << 10;
 pub struct Segment {
     /// Where the run begins, relative to the base; may be negative.
     pub displacement: isize,
-    /// How many bytes it has.
+    /// The number of bytes.
     pub length: usize,
 }
 
@@ -27,20 +27,21 @@ pub struct Segment {
 ///
 /// "Packed offset" counts bytes of data, in the order of the type map, from the first byte of the
 /// first of `count` elements. All methods can start and stop at any packed offset, also in the
-/// middle of a basic element, and cost at most O(log n) to get there.
+/// middle of a basic element, and need at most O(log n) steps to get there.
 pub trait Layout: Send + Sync + fmt::Debug {
-    /// Bytes of data in one element.
+    /// Returns the number of data bytes in one element.
     fn size(&self) -> usize;
 
-    /// The range of displacements that `count` elements touch: lowest byte, one past the highest.
-    /// (0, 0) when they touch nothing.
+    /// Returns the range of displacements that `count` elements touch: lowest byte, one past the
+    /// highest. (0, 0) if they touch nothing.
     fn bounds(&self, count: usize) -> (isize, isize);
 
-    /// How many maximal runs of bytes `count` elements have (an upper bound).
+    /// Returns an upper bound of the number of maximal runs of bytes in `count` elements.
     fn segment_count(&self, count: usize) -> usize;
 
     /// Calls `each` on successive runs from packed offset `offset` on, until `length` bytes are
-    /// covered or `each` returns false. Runs are never empty, and never longer than what is left.
+    /// covered or `each` returns false. Runs are never empty, and never longer than the remaining
+    /// bytes.
     fn segments(
         &self,
         count: usize,
@@ -49,8 +50,8 @@ pub trait Layout: Send + Sync + fmt::Debug {
         each: &mut dyn FnMut(Segment) -> bool,
     );
 
-    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory`: run
-    /// by run, unless the layout knows better.
+    /// Copies the packed bytes `offset .. offset + out.len()` of `count` elements at `memory` to
+    /// `out`: run by run, unless the layout has a faster implementation.
     fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: SharedBytesMut<'_>) {
         let mut done = 0;
         self.segments(count, offset, out.len(), &mut |segment| {
@@ -60,8 +61,8 @@ pub trait Layout: Send + Sync + fmt::Debug {
         });
     }
 
-    /// Copies `data` to where the packed bytes `offset .. offset + data.len()` lie in `memory`,
-    /// likewise.
+    /// Copies `data` to the packed bytes `offset .. offset + data.len()` of `count` elements at
+    /// `memory`: run by run, unless the layout has a faster implementation.
     fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: SharedBytes<'_>) {
         let mut done = 0;
         self.segments(count, offset, data.len(), &mut |segment| {
@@ -72,21 +73,21 @@ pub trait Layout: Send + Sync + fmt::Debug {
     }
 }
 
-/// The memory of one message, to be read when it is sent and written when it is received.
+/// The memory of one message, which is read when it is sent and written when it is received.
 ///
 /// Offsets are packed offsets; [`Buffer::len`] is the number of bytes of data. The common case, one
-/// run of the program's own memory, is kept small: requests hold a buffer each.
+/// run of the program's own memory, is kept small, as each request holds a buffer.
 ///
 /// # Invariant
-/// - Whoever made a buffer of foreign memory vouched, in an `unsafe` block, that its bytes may be
-///   read and written as long as the buffer or a part of it is there.
-/// - A buffer, its clones and its parts are used by one thread at a time: the type is neither
-///   `Send` nor `Sync`. What holds buffers crosses threads only by an `unsafe` that says what keeps
-///   the others out.
-/// - Nobody holds a Rust reference to these bytes, save for the calls that lend them; what is
-///   called then is `Send`, and so has no buffer to reach them by.
+/// - The creator of a buffer of foreign memory vouched, in an `unsafe` block, that its bytes may be
+///   read and written as long as the buffer or a part of it exists.
+/// - One thread at a time uses a buffer, its clones and its parts: the type is neither `Send` nor
+///   `Sync`. A type that holds buffers crosses threads only by an `unsafe` implementation that
+///   states why no other thread uses them.
+/// - No Rust reference to these bytes exists, except during the calls that lend them. The functions
+///   called then are `Send`, and so have no buffer to reach the bytes by.
 ///
-/// So copying from and to a buffer races with nothing, whatever safe code does with its clones.
+/// So copying from and to a buffer is free of data races, whatever safe code does with its clones.
 ///
 /// ```compile_fail,E0277
 /// let buffer = memory::Buffer::zeroed(8);
@@ -106,13 +107,13 @@ pub struct Buffer {
     rare: Option<Box<Rare>>,
 }
 
-/// What buffers have that are not one run of the program's memory.
+/// The fields of buffers that are not one run of the program's memory.
 #[derive(Clone, Debug)]
 struct Rare {
     shape: Option<BufferShape>,
-    /// Keeps memory of our own alive; the program's memory is kept by the program.
+    /// Keeps memory of this library alive; the program keeps its own memory.
     owner: Option<Owner>,
-    /// Bytes of data.
+    /// The number of bytes of data.
     length: usize,
 }
 
@@ -122,23 +123,24 @@ struct BufferShape {
     count: usize,
 }
 
-/// Where the words of a buffer lie, for who reads them from outside: offsets in bytes.
+/// Where the words of a buffer lie, for readers outside the process such as debuggers: offsets in
+/// bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferLayout {
     /// The address of displacement 0.
     pub base: usize,
     /// The displacement at which the data begins.
     pub low: usize,
-    /// That at which it ends.
+    /// The displacement at which the data ends.
     pub high: usize,
-    /// The address of what only some buffers have; 0: it is one run of the program's memory.
+    /// The address of the rare fields; 0 if the buffer is one run of the program's memory.
     pub rare: usize,
-    /// There: how many bytes of data there are.
+    /// In the rare fields: the number of bytes of data.
     pub rare_length: usize,
 }
 
-/// What keeps memory of our own: it stays as long as anybody refers to it. Like buffers, it stays
-/// with one thread.
+/// Keeps memory of this library alive as long as any reference to it exists. Like buffers, it is
+/// used by one thread.
 pub type Owner = Rc<dyn Any>;
 
 impl BufferShape {
@@ -148,7 +150,7 @@ impl BufferShape {
 }
 
 impl Buffer {
-    /// Where its words lie.
+    /// The offsets of its words.
     pub const LAYOUT: BufferLayout = {
         let memory = std::mem::offset_of!(Self, memory);
         let [base, low, high] = AddressRange::OFFSETS;
@@ -161,10 +163,10 @@ impl Buffer {
         }
     };
 
-    /// The `length` bytes at `base`.
+    /// Creates a buffer of the `length` bytes at `base`.
     ///
     /// # Safety
-    /// As for [`AddressRange::new`] with displacements `0..length`, for as long as the buffer is
+    /// Those of [`AddressRange::new`] with displacements `0..length`, for as long as the buffer is
     /// used.
     #[inline(always)]
     pub unsafe fn contiguous(base: *mut u8, length: usize) -> Self {
@@ -173,10 +175,10 @@ impl Buffer {
         Self { memory, rare: None }
     }
 
-    /// `count` elements of `layout` around `base`.
+    /// Creates a buffer of `count` elements of `layout` around `base`.
     ///
     /// # Safety
-    /// As for [`AddressRange::new`] with the displacements of `layout.bounds(count)`, for as long
+    /// Those of [`AddressRange::new`] with the displacements of `layout.bounds(count)`, for as long
     /// as the buffer is used.
     pub unsafe fn laid_out(base: *mut u8, layout: Arc<dyn Layout>, count: usize) -> Self {
         let (low, high) = layout.bounds(count);
@@ -185,20 +187,22 @@ impl Buffer {
         Self::with(memory, Some(BufferShape::new(layout, count)), None)
     }
 
-    /// The `length` bytes at `base`, which are there as long as `owner` is.
+    /// Creates a buffer of the `length` bytes at `base`, which exist as long as `owner` does.
     ///
     /// # Safety
-    /// As for [`AddressRange::new`] with displacements `0..length`, for as long as the owner lives.
+    /// Those of [`AddressRange::new`] with displacements `0..length`, for as long as the owner
+    /// lives.
     pub unsafe fn owned(base: *mut u8, length: usize, owner: Owner) -> Self {
         // SAFETY: passed on to the caller; the buffer holds the owner.
         let memory = unsafe { AddressRange::new(base, 0, length as isize) };
         Self::with(memory, None, Some(owner))
     }
 
-    /// The bytes of several runs, each an address and a length, one after the other.
+    /// Creates a buffer of the bytes of several runs, each an address and a length, one after the
+    /// other.
     ///
     /// # Safety
-    /// As for [`AddressRange::new`] with each of the runs, for as long as the buffer is used.
+    /// Those of [`AddressRange::new`] with each of the runs, for as long as the buffer is used.
     pub unsafe fn gathered(runs: &[(*mut u8, usize)]) -> Self {
         let runs: Vec<_> = runs.iter().copied().filter(|run| run.1 > 0).collect();
         match runs[..] {
@@ -217,34 +221,34 @@ impl Buffer {
         }
     }
 
-    /// A buffer without bytes.
+    /// Creates a buffer without bytes.
     pub fn empty() -> Self {
         // SAFETY: the range is empty, so nothing is ever touched.
         unsafe { Self::contiguous(std::ptr::NonNull::dangling().as_ptr(), 0) }
     }
 
-    /// `length` zero bytes of our own, aligned to a cache line if they are longer than one, else
-    /// for any element.
+    /// Allocates `length` zero bytes. They are aligned to a cache line if they are longer than one,
+    /// otherwise for any element.
     pub fn zeroed(length: usize) -> Self {
         let scratch = Rc::new(Scratch::zeroed(length));
         let memory = scratch.memory();
         Self::with(memory, None, Some(scratch))
     }
 
-    /// The `length` bytes at `displacement` from the base, in the same memory.
+    /// Returns a buffer of the `length` bytes at `displacement` from the base of this one.
     ///
     /// # Panics
-    /// If they leave the memory.
+    /// If they exceed the memory.
     #[inline]
     pub fn contiguous_part(&self, displacement: isize, length: usize) -> Self {
         Self::with(self.memory.part(displacement, 0, length as isize), None, self.owner())
     }
 
-    /// `count` elements of `layout` around the byte at `displacement` from the base, in the same
-    /// memory.
+    /// Returns a buffer of `count` elements of `layout` around the byte at `displacement` from the
+    /// base of this one.
     ///
     /// # Panics
-    /// If they leave the memory.
+    /// If they exceed the memory.
     pub fn laid_out_part(
         &self,
         displacement: isize,
@@ -275,18 +279,18 @@ impl Buffer {
         self.rare.as_ref().and_then(|rare| rare.shape.as_ref())
     }
 
-    /// The address of displacement 0: what the program gave as the address of the buffer.
+    /// Returns the address of displacement 0: the address that the program passed for the buffer.
     pub fn base_address(&self) -> usize {
         self.memory.address(0)
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     #[inline]
     pub fn len(&self) -> usize {
         self.rare.as_ref().map_or_else(|| self.memory.len(), |rare| rare.length)
     }
 
-    /// Whether there is no data at all.
+    /// Whether there is no data.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -304,7 +308,7 @@ impl Buffer {
         self.shape().is_none()
     }
 
-    /// Whether both are laid out alike at the same place, in memory of the program.
+    /// Whether both have one layout at one address, in memory of the program.
     pub fn is_same(&self, other: &Buffer) -> bool {
         let same_shape = match (self.shape(), other.shape()) {
             (Some(one), Some(two)) => {
@@ -316,35 +320,37 @@ impl Buffer {
         same_shape && !owned && self.base_address() == other.base_address()
     }
 
-    /// Whether it keeps memory of our own alive.
+    /// Whether it keeps memory of this library alive.
     pub fn is_owned(&self) -> bool {
         self.rare.as_ref().is_some_and(|rare| rare.owner.is_some())
     }
 
-    /// Whether it alone keeps memory of our own alive: no clone of it and no part of it is left.
+    /// Whether it is the only reference to memory of this library: no clone of it and no part of it
+    /// is left.
     pub fn is_sole_owner(&self) -> bool {
         let owner = self.rare.as_ref().and_then(|rare| rare.owner.as_ref());
         owner.is_some_and(|owner| Rc::strong_count(owner) == 1)
     }
 
-    /// Its memory, if all data lies in one run: there a byte's displacement is its offset.
+    /// Returns its memory, if all data lies in one run: then the displacement of a byte is its
+    /// offset.
     #[inline(always)]
     pub fn range(&self) -> Option<&AddressRange> {
         self.is_contiguous().then_some(&self.memory)
     }
 
-    /// How many runs of bytes the data lies in (an upper bound).
+    /// Returns an upper bound of the number of runs of bytes.
     pub fn segment_count(&self) -> usize {
         self.shape().map_or(1, |shape| shape.layout.segment_count(shape.count))
     }
 
-    /// Reads the packed bytes `offset .. offset + out.len()`.
+    /// Copies the packed bytes `offset .. offset + out.len()` to `out`.
     #[inline]
     pub fn read(&self, offset: usize, out: &mut [u8]) {
         self.read_shared(offset, out.into());
     }
 
-    /// The same, to where other processes find them.
+    /// Copies the packed bytes `offset .. offset + out.len()` to shared memory.
     #[inline]
     pub fn read_shared(&self, offset: usize, out: SharedBytesMut<'_>) {
         match self.shape() {
@@ -353,8 +359,9 @@ impl Buffer {
         }
     }
 
-    /// The same, writing `out` past the caches: the bytes are for another core, and shall not have
-    /// to be taken out of this one's.
+    /// Copies the packed bytes `offset .. offset + out.len()` to shared memory, and writes `out`
+    /// past the caches: the bytes are for another core, which should not have to take them from the
+    /// caches of this one.
     pub fn read_past_caches(&self, offset: usize, out: SharedBytesMut<'_>) {
         match self.shape() {
             None => self.memory.read_past_caches(offset as isize, out),
@@ -371,13 +378,14 @@ impl Buffer {
         }
     }
 
-    /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
+    /// Copies `data` to the packed bytes `offset .. offset + data.len()`.
     #[inline]
     pub fn write(&self, offset: usize, data: &[u8]) {
         self.write_shared(offset, data.into());
     }
 
-    /// The same with what other processes have written.
+    /// Copies `data`, which other processes have written, to the packed bytes `offset .. offset +
+    /// data.len()`.
     #[inline]
     pub fn write_shared(&self, offset: usize, data: SharedBytes<'_>) {
         match self.shape() {
@@ -386,17 +394,17 @@ impl Buffer {
         }
     }
 
-    /// Calls `each` with the address and length of successive runs of the packed bytes
-    /// `offset .. offset + length`, until all are covered or `each` returns false. Runs lie in the
-    /// memory that was vouched for, whatever the layout says.
+    /// Calls `each` with the address and length of successive runs of the packed bytes `offset ..
+    /// offset + length`, until all are covered or `each` returns false. Runs lie in the memory that
+    /// the buffer's creator vouched for, whatever the layout returns.
     ///
     /// # Panics
-    /// If one does not.
+    /// If a run of the layout does not.
     pub fn runs(&self, offset: usize, length: usize, each: &mut dyn FnMut(usize, usize) -> bool) {
         self.pointers(offset, length, &mut |run, length| each(run.expose_provenance(), length));
     }
 
-    /// As [`runs`](Self::runs), with pointers.
+    /// Does what [`runs`](Self::runs) does, with pointers instead of addresses.
     pub(crate) fn pointers(
         &self,
         offset: usize,

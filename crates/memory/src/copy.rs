@@ -1,4 +1,4 @@
-//! Bounded access to foreign memory, and the copy kernels.
+//! Bounds-checked access to memory of the program, and the copy kernels.
 
 use std::ops::Range;
 use std::ptr;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::shared_bytes::{SharedBytes, SharedBytesMut};
 
-/// Expands `$body` with the block's size where copies are better made for that size, and with 0
-/// otherwise, as [`copy_block`] wants it.
+/// Expands `$body` with the block's size for sizes that have specialized copies, and with 0 for
+/// others, as [`copy_block`] requires.
 macro_rules! with_constant_block {
     ($block:expr, $body:ident) => {
         match $block {
@@ -28,8 +28,8 @@ macro_rules! with_constant_block {
     };
 }
 
-/// Displacements in bytes around an origin, in any order, of which the extremes are known: so
-/// blocks at all of them are checked at once.
+/// Displacements in bytes around an origin, in any order. Their extremes are known, so blocks at
+/// all of them are checked at once.
 #[derive(Clone, Debug)]
 pub struct Displacements {
     list: Arc<[isize]>,
@@ -38,14 +38,14 @@ pub struct Displacements {
 }
 
 impl Displacements {
-    /// The displacements of `list`.
+    /// Creates the displacements of `list`.
     pub fn new(list: Vec<isize>) -> Self {
         let lowest = list.iter().copied().min().unwrap_or(0);
         let highest = list.iter().copied().max().unwrap_or(0);
         Self { list: list.into(), lowest, highest }
     }
 
-    /// The displacements in their order.
+    /// Returns the displacements in their order.
     pub fn list(&self) -> &[isize] {
         &self.list
     }
@@ -53,8 +53,8 @@ impl Displacements {
 
 /// A base address with the range of displacements around it that may be touched.
 ///
-/// Displacements are in bytes and may be negative, as those of MPI datatypes.
-/// Every method checks its range; a violation is a bug of the caller and panics.
+/// Displacements are in bytes and may be negative, like those of MPI datatypes. Every method checks
+/// its range; a violation is a bug of the caller and panics.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressRange {
     base: *mut u8,
@@ -63,29 +63,29 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// The offsets of its words: the address, and the displacements between which it reaches.
+    /// The offsets of its fields: the address, and the two ends of its range of displacements.
     pub(crate) const OFFSETS: [usize; 3] = [
         std::mem::offset_of!(Self, base),
         std::mem::offset_of!(Self, low),
         std::mem::offset_of!(Self, high),
     ];
 
-    /// Memory around `base` from displacement `low` up to, not including, `high`.
+    /// Creates the memory around `base` from displacement `low` up to, not including, `high`.
     ///
     /// # Safety
     /// - Every byte at `base + low .. base + high` that is later read is readable, and every byte
     ///   that is later written is writable, for as long as this value or a copy of it is used.
-    /// - Nobody else writes those bytes meanwhile (the rule that MPI sets for buffers in use).
+    /// - Nothing else writes those bytes meanwhile (the rule that MPI sets for buffers in use).
     #[inline(always)]
     pub unsafe fn new(base: *mut u8, low: isize, high: isize) -> Self {
         Self { base, low, high: high.max(low) }
     }
 
-    /// The memory around the byte at `displacement` from the base, from displacement `low` there
-    /// up to `high`.
+    /// Returns the memory around the byte at `displacement` from the base, from displacement `low`
+    /// there up to `high`.
     ///
     /// # Panics
-    /// If it leaves the range that this memory has.
+    /// If it exceeds the range of this memory.
     #[inline]
     pub fn part(&self, displacement: isize, low: isize, high: isize) -> Self {
         if high > low {
@@ -95,7 +95,7 @@ impl AddressRange {
         Self { base: self.base.wrapping_offset(displacement), low, high: high.max(low) }
     }
 
-    /// How many bytes the range has.
+    /// Returns the number of bytes in the range.
     #[inline]
     pub fn len(&self) -> usize {
         (self.high - self.low) as usize
@@ -106,17 +106,17 @@ impl AddressRange {
         self.low == self.high
     }
 
-    /// The address at `displacement`.
+    /// Returns the address at `displacement`.
     pub fn address(&self, displacement: isize) -> usize {
         self.base.wrapping_offset(displacement) as usize
     }
 
-    /// The addresses from the lowest byte up to one past the highest.
+    /// Returns the addresses of the lowest byte and of one past the highest.
     pub(crate) fn reach(&self) -> (usize, usize) {
         (self.address(self.low), self.address(self.high))
     }
 
-    /// The bytes at `displacement`: a word is one load.
+    /// Returns the bytes at `displacement`; a word is read by one load.
     #[inline(always)]
     pub fn bytes<const N: usize>(&self, displacement: isize) -> [u8; N] {
         let from = self.checked(displacement, N);
@@ -125,11 +125,12 @@ impl AddressRange {
         unsafe { from.cast::<[u8; N]>().read() }
     }
 
-    /// Puts bytes at `displacement`: a word is one store.
+    /// Writes bytes at `displacement`; a word is written by one store.
     #[inline(always)]
     pub fn set_bytes<const N: usize>(&self, displacement: isize, bytes: [u8; N]) {
         let to = self.checked(displacement, N);
-        // SAFETY: as in `bytes`.
+        // SAFETY: `checked` keeps the destination inside the range that `new`'s caller vouched for;
+        // bytes need no alignment.
         unsafe { to.cast::<[u8; N]>().write(bytes) }
     }
 
@@ -143,10 +144,13 @@ impl AddressRange {
         unsafe { copy_run(from, out.pointer(), out.len()) }
     }
 
-    /// The same, writing `out` past the caches where the processor can.
+    /// Copies `out.len()` bytes from `displacement`, and writes `out` past the caches where the
+    /// processor can.
     pub fn read_past_caches(&self, displacement: isize, out: SharedBytesMut<'_>) {
         let from = self.checked(displacement, out.len());
-        // SAFETY: as in `read`.
+        // SAFETY:
+        // - `checked` keeps the source inside the range that `new`'s caller vouched for.
+        // - No buffer has what `out` names, so the two cannot overlap.
         unsafe { copy_past_caches(from, out.pointer(), out.len()) }
     }
 
@@ -169,8 +173,8 @@ impl AddressRange {
         unsafe { ptr::copy(from, to, length) }
     }
 
-    /// Gathers equal blocks at a constant stride into `out`, whose length is a multiple of
-    /// `block`: block `i` is read from `displacement + i * stride`.
+    /// Gathers equal blocks at a constant stride into `out`, whose length is a multiple of `block`:
+    /// block `i` is read from `displacement + i * stride`.
     pub fn gather(
         &self,
         displacement: isize,
@@ -204,7 +208,7 @@ impl AddressRange {
     }
 
     /// Gathers `count` equal blocks from one constant stride to another: block `i` is read from
-    /// `displacement + i * stride` and put at `i * out_stride` in `out`.
+    /// `displacement + i * stride` and written at `i * out_stride` in `out`.
     pub fn gather_spread(
         &self,
         displacement: isize,
@@ -225,8 +229,8 @@ impl AddressRange {
         unsafe { copy_strided(from, stride, out.pointer(), out_stride as isize, block, count) }
     }
 
-    /// Scatters `count` equal blocks from one constant stride to another: block `i` is taken from
-    /// `i * data_stride` in `data` and written to `displacement + i * stride`.
+    /// Scatters `count` equal blocks from one constant stride to another: block `i` is read from `i
+    /// * data_stride` in `data` and written to `displacement + i * stride`.
     pub fn scatter_spread(
         &self,
         displacement: isize,
@@ -247,9 +251,9 @@ impl AddressRange {
         unsafe { copy_strided(data.pointer(), data_stride as isize, to, stride, block, count) }
     }
 
-    /// Gathers blocks of `block` bytes into `out`, one after the other, which has room for as many
-    /// as `range` says: block `i` of `places` is read from `origin + places[i]`. All of the places
-    /// have to lie in this memory, not only those in the range.
+    /// Gathers the blocks of `range`, of `block` bytes each, contiguously into `out`, which must
+    /// have room for exactly those: block `i` is read from `origin + places[i]`. All of the places
+    /// must lie in this memory, not only those in the range.
     pub fn gather_listed(
         &self,
         origin: isize,
@@ -277,9 +281,9 @@ impl AddressRange {
         with_constant_block!(block, blocks_of);
     }
 
-    /// Scatters `data` in blocks of `block` bytes, as many as `range` says: block `i` of `places`
-    /// is written to `origin + places[i]`. All of the places have to lie in this memory, not
-    /// only those in the range.
+    /// Scatters `data` in the blocks of `range`, of `block` bytes each: block `i` is written to
+    /// `origin + places[i]`. All of the places must lie in this memory, not only those in the
+    /// range.
     pub fn scatter_listed(
         &self,
         origin: isize,
@@ -368,7 +372,7 @@ impl AddressRange {
         self.base.wrapping_offset(displacement)
     }
 
-    /// Where `origin` is, if blocks at all of `places` around it are in the range.
+    /// Returns the address of `origin`, if blocks at all of `places` around it are in the range.
     fn checked_places(&self, origin: isize, places: &Displacements, block: usize) -> *mut u8 {
         if places.list.is_empty() {
             return self.base;
@@ -392,24 +396,25 @@ impl AddressRange {
     }
 }
 
-/// The bytes from the first of `count` blocks at a distance of `stride` to the end of the last.
+/// Returns the number of bytes from the first of `count` blocks at a distance of `stride` to the
+/// end of the last one.
 fn spread_length(stride: usize, block: usize, count: usize) -> usize {
     let last = (count - 1).checked_mul(stride).and_then(|last| last.checked_add(block));
     last.filter(|&length| length <= isize::MAX as usize).expect("the blocks fit in a slice")
 }
 
-/// Copies `length` bytes; the shortest runs without the call that longer ones deserve.
+/// Copies `length` bytes; the shortest runs without a function call.
 ///
 /// # Safety
-/// As for `ptr::copy_nonoverlapping`.
+/// Those of `ptr::copy_nonoverlapping`.
 #[inline(always)]
 pub(crate) unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
     /// Two words, the first and the last of the run, which overlap when it is shorter.
     macro_rules! two_words {
         ($word:ty) => {{
             let last = length - size_of::<$word>();
-            // SAFETY: the run is at least a word and at most two words long, so that both words
-            // lie inside it on both sides; unaligned access is asked for explicitly.
+            // SAFETY: the run is at least a word and at most two words long, so both words lie
+            // inside it on both sides; the accesses are unaligned ones.
             unsafe {
                 let first_word = from.cast::<$word>().read_unaligned();
                 let last_word = from.add(last).cast::<$word>().read_unaligned();
@@ -427,18 +432,18 @@ pub(crate) unsafe fn copy_run(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// Copies `data` to `out`, which is as long, without keeping `out` in this core's caches.
+/// Copies `data` to `out`, which must have its length, without keeping `out` in this core's caches.
 pub(crate) fn write_past_caches(data: &[u8], out: SharedBytesMut<'_>) {
     assert!(data.len() == out.len());
-    // SAFETY: both are as long; `data` is a borrow of what is ours alone, so the two cannot
-    // overlap.
+    // SAFETY: both have one length; `data` is a borrow of memory of this process alone, so the two
+    // cannot overlap.
     unsafe { copy_past_caches(data.as_ptr(), out.pointer(), out.len()) }
 }
 
 /// Copies `length` bytes without keeping the destination in this core's caches.
 ///
 /// # Safety
-/// As for `ptr::copy_nonoverlapping`.
+/// Those of `ptr::copy_nonoverlapping`.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
@@ -467,10 +472,10 @@ unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
-/// The same where it is not known how to pass by the caches.
+/// Copies `length` bytes through the caches, as no instructions to bypass them are known here.
 ///
 /// # Safety
-/// As for `ptr::copy_nonoverlapping`.
+/// Those of `ptr::copy_nonoverlapping`.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 unsafe fn copy_past_caches(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: passed on to the caller.
@@ -509,15 +514,15 @@ unsafe fn copy_strided(
     with_constant_block!(block, blocks_of);
 }
 
-/// Copies a block of `length` bytes, which are `BYTES`, or any number where `BYTES` is 0: word by
-/// word, from the first to the last.
+/// Copies a block of `length` bytes, word by word from the first to the last. `length` is `BYTES`,
+/// or any number if `BYTES` is 0.
 ///
-/// The compiler's own copies of constant length write the last word first. Where the lines that
-/// are written are in another core's cache, as those of a ring, they then come one by one instead
-/// of ahead of time: packing blocks of 64 bytes into a ring took twice as long.
+/// The compiler's own copies of constant length write the last word first. If the destination lines
+/// are in another core's cache, as those of a ring are, they then arrive one by one instead of
+/// being prefetched: packing blocks of 64 bytes into a ring took twice as long.
 ///
 /// # Safety
-/// As for `ptr::copy_nonoverlapping`.
+/// Those of `ptr::copy_nonoverlapping`.
 #[inline(always)]
 unsafe fn copy_block<const BYTES: usize>(from: *const u8, to: *mut u8, length: usize) {
     if BYTES == 0 {
@@ -528,7 +533,7 @@ unsafe fn copy_block<const BYTES: usize>(from: *const u8, to: *mut u8, length: u
     let mut done = 0;
     macro_rules! word {
         ($word:ty) => {{
-            // SAFETY: the word lies in the block; unaligned access is asked for explicitly.
+            // SAFETY: the word lies in the block; the accesses are unaligned ones.
             unsafe {
                 let word = from.add(done).cast::<$word>().read_unaligned();
                 to.add(done).cast::<$word>().write_unaligned(word);

@@ -1,17 +1,17 @@
-//! The memory barrier between the accesses of a process to memory that others use.
+//! The memory barrier between accesses of a process to memory that other processes use.
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use std::sync::atomic::{Ordering, fence};
 
-/// What `fence(Ordering::SeqCst)` is, by the fastest instruction that the processor has for it.
+/// Executes `fence(Ordering::SeqCst)` by the fastest instruction of the processor.
 ///
-/// For that fence the compiler writes `mfence`: 16 ns after a store on a Zen 4, where an
-/// instruction with a lock, which is as good, takes 2.
+/// For that fence the compiler emits `mfence`: 16 ns after a store on a Zen 4. A locked instruction
+/// is an equivalent barrier and takes 2 ns.
 #[inline(always)]
 pub fn full_fence() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the instruction leaves the word as it is, which is the thread's own. The compiler
-    // takes it to read and write any memory.
+    // SAFETY: the instruction does not change the word, which belongs to the thread. The compiler
+    // assumes that it reads and writes any memory.
     unsafe {
         std::arch::asm!("lock or dword ptr [rsp], 0", options(nostack));
     }

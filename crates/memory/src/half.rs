@@ -1,8 +1,8 @@
-//! Arrays of numbers in half precision (IEEE binary16), and their values in single precision.
+//! Conversion of arrays between half precision (IEEE binary16) and single precision.
 
 use crate::vector::{self, Work};
 
-/// Writes the values of `halves`, 2 bytes each, to `singles`, 4 bytes each.
+/// Converts `halves`, 2 bytes each, to `singles`, 4 bytes each.
 ///
 /// # Panics
 /// If the numbers of elements differ.
@@ -10,13 +10,13 @@ pub fn widen(halves: &[u8], singles: &mut [u8]) {
     assert_eq!(2 * halves.len(), singles.len(), "as many numbers in both precisions");
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("f16c") {
-        // SAFETY: the processor has what the function was compiled for, as was just seen.
+        // SAFETY: the check above found the features that the function is compiled for.
         return unsafe { hardware::widen(halves, singles) };
     }
     vector::widest(Widening { halves, singles });
 }
 
-/// Writes to `halves` the nearest numbers to `singles`, the even ones of two.
+/// Converts `singles` to the nearest `halves`; ties go to the even one.
 ///
 /// # Panics
 /// If the numbers of elements differ.
@@ -24,7 +24,7 @@ pub fn narrow(singles: &[u8], halves: &mut [u8]) {
     assert_eq!(2 * halves.len(), singles.len(), "as many numbers in both precisions");
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("f16c") {
-        // SAFETY: the processor has what the function was compiled for, as was just seen.
+        // SAFETY: the check above found the features that the function is compiled for.
         return unsafe { hardware::narrow(singles, halves) };
     }
     vector::widest(Narrowing { singles, halves });
@@ -60,7 +60,7 @@ impl Work for Narrowing<'_> {
     }
 }
 
-/// With the instructions that processors have for it.
+/// Conversion by the processor's F16C instructions.
 #[cfg(target_arch = "x86_64")]
 mod hardware {
     use std::arch::x86_64::{
@@ -70,7 +70,7 @@ mod hardware {
 
     use super::{Narrowing, Widening, Work};
 
-    /// Numbers that are converted at once.
+    /// The number of values converted by one instruction.
     const LANES: usize = 8;
 
     #[target_feature(enable = "avx,f16c")]
@@ -78,7 +78,7 @@ mod hardware {
         let (mut from, mut to) =
             (halves.chunks_exact(2 * LANES), singles.chunks_exact_mut(4 * LANES));
         for (halves, singles) in (&mut from).zip(&mut to) {
-            // SAFETY: both chunks hold eight numbers; the instructions ask for no alignment.
+            // SAFETY: both chunks hold eight numbers; the instructions require no alignment.
             unsafe {
                 let values = _mm256_cvtph_ps(_mm_loadu_si128(halves.as_ptr().cast()));
                 _mm256_storeu_ps(singles.as_mut_ptr().cast(), values);
@@ -92,7 +92,7 @@ mod hardware {
         let (mut from, mut to) =
             (singles.chunks_exact(4 * LANES), halves.chunks_exact_mut(2 * LANES));
         for (singles, halves) in (&mut from).zip(&mut to) {
-            // SAFETY: both chunks hold eight numbers; the instructions ask for no alignment.
+            // SAFETY: both chunks hold eight numbers; the instructions require no alignment.
             unsafe {
                 let values = _mm256_loadu_ps(singles.as_ptr().cast());
                 let numbers = _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(values);
@@ -107,13 +107,13 @@ const HALF_SIGN: u16 = 0x8000;
 const HALF_INFINITY: u16 = 0x7c00;
 const HALF_QUIET: u16 = 0x0200;
 const HALF_MANTISSA: u16 = 0x03ff;
-/// How many digits of a single-precision mantissa a half has no room for.
+/// The number of mantissa bits that single precision has and half precision lacks.
 const LOST_DIGITS: u32 = 13;
-/// The biases of the exponents differ by this much; here where single precision keeps it.
+/// The difference of the biases of the exponents, shifted to the exponent of single precision.
 const BIAS: u32 = (127 - 15) << 23;
 /// The smallest normal half, as single precision.
 const SMALLEST_NORMAL: u32 = 0x3880_0000;
-/// The power of two above all halves, as single precision.
+/// The power of two above all finite halves, as single precision.
 const BEYOND_LARGEST: u32 = 0x4780_0000;
 
 // Both conversions compute all cases and select one, so that they become vector instructions.
@@ -123,14 +123,14 @@ fn single_of_half(half: u16) -> f32 {
     let magnitude = u32::from(half & !HALF_SIGN);
     let special = f32::INFINITY.to_bits() | magnitude << LOST_DIGITS;
     let normal = (magnitude << LOST_DIGITS) + BIAS;
-    // A subnormal counts steps of 2^-24.
+    // A subnormal half counts multiples of 2^-24.
     let subnormal = (magnitude as i32 as f32 / 16_777_216.0).to_bits();
     let finite = if magnitude > u32::from(HALF_MANTISSA) { normal } else { subnormal };
     let value = if magnitude >= u32::from(HALF_INFINITY) { special } else { finite };
     f32::from_bits(value | u32::from(half & HALF_SIGN) << 16)
 }
 
-/// Rounds to the nearest half, to the even one of two.
+/// Rounds to the nearest half; ties go to the even one.
 #[inline(always)]
 fn half_of_single(single: f32) -> u16 {
     let sign = (single.to_bits() >> 16) as u16 & HALF_SIGN;
@@ -140,7 +140,8 @@ fn half_of_single(single: f32) -> u16 {
     let even = (magnitude >> LOST_DIGITS) & 1;
     let half_step = (1 << (LOST_DIGITS - 1)) - 1;
     let normal = magnitude.wrapping_sub(BIAS).wrapping_add(half_step + even) >> LOST_DIGITS;
-    // The last digit of 0.5 is worth 2^-24, so the addition rounds to steps of a subnormal.
+    // The last bit of 0.5 is worth 2^-24, so the addition rounds to multiples of the smallest
+    // subnormal.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
     let finite = if magnitude >= SMALLEST_NORMAL { normal } else { subnormal } as u16;
     let number = if magnitude >= BEYOND_LARGEST { HALF_INFINITY } else { finite };

@@ -1,4 +1,4 @@
-//! Buffers that another thread works on, and that go to files and come from them.
+//! Buffers that another thread uses, and that are written to files and read from them.
 
 use std::fs::File;
 use std::io;
@@ -8,92 +8,93 @@ use sys::files::{self, MemoryRun, RUNS_MAX};
 
 use crate::buffer::Buffer;
 
-/// A buffer that is handed from thread to thread, each of which has it alone.
+/// A buffer that is passed from thread to thread; each of them has exclusive use of it.
 #[derive(Debug)]
 pub struct LentBuffer(Buffer);
 
-// SAFETY: one thread at a time reaches the memory:
-// - Memory of our own has no other buffer, as `alone` made sure, and none can be made of this one
-//   before it is taken back by value.
-// - Of the program's memory `new`'s caller said so. Such a buffer has no owner, whose counter would
-//   be one thread's; its layout is `Send`.
+// SAFETY: one thread at a time accesses the memory:
+// - Memory of this library has no other buffer, as `alone` made sure, and no other buffer of it can
+//   be made before it is taken back by value.
+// - For memory of the program, `new`'s caller guarantees it. Such a buffer has no owner, whose
+//   counter would belong to one thread; its layout is `Send`.
 unsafe impl Send for LentBuffer {}
 
-/// Where runs are shorter on average, they are gathered before they are written.
+/// If runs are shorter than this on average, they are gathered before they are written.
 const LISTED_RUN_BYTES_MIN: usize = 512;
 
-/// So many bytes are gathered at once.
+/// The largest number of bytes gathered at once.
 const GATHERED_BYTES_MAX: usize = 1 << 20;
 
 impl LentBuffer {
-    /// Memory of the program.
+    /// Wraps memory of the program.
     ///
     /// # Safety
-    /// As long as this or a part of it is there, the program does not touch the memory (save that
-    /// it may read what is only read), and whoever gets it lets one thread at a time use it and its
-    /// parts.
+    /// As long as this value or a part of it exists, the program does not touch the memory (except
+    /// that it may read memory that is only read here), and the users of this value let one thread
+    /// at a time use it and its parts.
     ///
     /// # Panics
-    /// If it is memory of our own.
+    /// If it is memory of this library.
     pub unsafe fn new(buffer: Buffer) -> Self {
         assert!(!buffer.is_owned(), "memory of our own is lent by `alone`");
         Self(buffer)
     }
 
-    /// Memory of our own, if no clone or part of the buffer is left; else the buffer.
+    /// Wraps memory of this library, if no clone or part of the buffer is left; otherwise returns
+    /// the buffer as the error.
     pub fn alone(buffer: Buffer) -> Result<Self, Buffer> {
         if buffer.is_sole_owner() { Ok(Self(buffer)) } else { Err(buffer) }
     }
 
-    /// `length` zero bytes of our own.
+    /// Allocates `length` zero bytes.
     pub fn zeroed(length: usize) -> Self {
         Self(Buffer::zeroed(length))
     }
 
-    /// The buffer, for the thread that has it now.
+    /// Returns the buffer, for the thread that uses it now.
     pub fn into_buffer(self) -> Buffer {
         self.0
     }
 
-    /// A buffer of the packed bytes `offset .. offset + length`, if they are one run in memory of
-    /// the program.
+    /// Returns a buffer of the packed bytes `offset .. offset + length`, if they are one run in
+    /// memory of the program.
     pub fn program_part(&self, offset: usize, length: usize) -> Option<Buffer> {
         let may = !self.0.is_owned() && self.0.is_contiguous();
         may.then(|| self.0.contiguous_part(offset as isize, length))
     }
 
-    /// The buffer, if it is of the program's memory.
+    /// Returns the buffer, if it is memory of the program.
     pub fn program_buffer(&self) -> Option<&Buffer> {
         (!self.0.is_owned()).then_some(&self.0)
     }
 
-    /// The address of its first byte, if it is one run.
+    /// Returns the address of its first byte, if it is one run.
     pub fn address(&self) -> usize {
         self.0.base_address()
     }
 
-    /// Bytes of data.
+    /// Returns the number of bytes of data.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is no data at all.
+    /// Whether there is no data.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Reads the packed bytes `offset .. offset + out.len()`.
+    /// Copies the packed bytes `offset .. offset + out.len()` to `out`.
     pub fn read(&self, offset: usize, out: &mut [u8]) {
         self.0.read(offset, out);
     }
 
-    /// Writes `data` to the packed bytes `offset .. offset + data.len()`.
+    /// Copies `data` to the packed bytes `offset .. offset + data.len()`.
     pub fn write(&self, offset: usize, data: &[u8]) {
         self.0.write(offset, data);
     }
 
-    /// Reads bytes of a file from `position` on to the packed bytes `offset .. offset + length`, as
-    /// far as the system reads at once; returns how many. None: the file ends there.
+    /// Reads bytes of a file from `position` on into the packed bytes `offset .. offset + length`,
+    /// as many as the system reads in one call; returns their number, 0 at the end of the file.
     ///
     /// # Errors
     /// The system's.
@@ -111,19 +112,19 @@ impl LentBuffer {
         if self.has_short_runs() {
             let mut gathered = vec![0; length.min(GATHERED_BYTES_MAX)];
             let run = MemoryRun::new(gathered.as_mut_ptr(), gathered.len());
-            // SAFETY: the vector is there, and nobody else has it.
+            // SAFETY: the vector lives during the call, and nothing else uses it.
             let read = unsafe { files::read_at(file.as_fd(), &[run], position) }?;
             self.0.write(offset, &gathered[..read]);
             return Ok(read);
         }
-        // SAFETY: the buffer's memory may be written, and no other thread has it.
+        // SAFETY: the buffer's memory may be written, and no other thread uses it.
         self.with_runs(offset, length, |runs| unsafe {
             files::read_at(file.as_fd(), runs, position)
         })
     }
 
-    /// Writes the packed bytes `offset .. offset + length` to a file from `position` on, as far as
-    /// the system writes at once; returns how many.
+    /// Writes the packed bytes `offset .. offset + length` to a file from `position` on, as many as
+    /// the system writes in one call; returns their number.
     ///
     /// # Errors
     /// The system's.
@@ -142,10 +143,10 @@ impl LentBuffer {
             let mut gathered = vec![0; length.min(GATHERED_BYTES_MAX)];
             self.0.read(offset, &mut gathered);
             let run = MemoryRun::new(gathered.as_mut_ptr(), gathered.len());
-            // SAFETY: the vector is there, and nobody else has it.
+            // SAFETY: the vector lives during the call, and nothing else uses it.
             return unsafe { files::write_at(file.as_fd(), &[run], position) };
         }
-        // SAFETY: the buffer's memory may be read, and nobody writes it meanwhile.
+        // SAFETY: the buffer's memory may be read, and nothing writes it meanwhile.
         self.with_runs(offset, length, |runs| unsafe {
             files::write_at(file.as_fd(), runs, position)
         })
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(&seen, b"other\0");
     }
 
-    /// All bytes from the second on, though a system may move fewer at once.
+    /// Moves all bytes from the second one on; the system may move fewer at once.
     fn in_steps(end: usize, step: impl Fn(usize, usize) -> io::Result<usize>) {
         let mut at = 1;
         while at < end {
@@ -226,7 +227,7 @@ mod tests {
             let list: Vec<_> = (0..runs)
                 .map(|run| (memory.as_mut_ptr().wrapping_add(run * 1000), length))
                 .collect();
-            // SAFETY: the vector is there, and nobody uses it meanwhile.
+            // SAFETY: the vector lives during the call, and nothing else uses it.
             let lent = unsafe { LentBuffer::new(Buffer::gathered(&list)) };
             let data: Vec<u8> = (0..lent.len()).map(|byte| (byte % 251) as u8).collect();
             lent.write(0, &data);

@@ -1,46 +1,48 @@
-//! How a process writes much into memory that another reads: through its caches, or past them.
+//! The choice of how a process writes large data into memory that another process reads: through
+//! its caches, or past them.
 //!
-//! Bytes that the reader still has in its own cache must be taken from it before they are written
-//! again. Where both cores share a cache that is cheap. Where they do not, it takes ten times as
-//! long as to write past the caches. Which of both it is changes while a program runs, and so a
-//! writer finds out: it times how it writes.
+//! Lines that the reader still has in its own cache must be taken from it before they are written
+//! again. If both cores share a cache, that is cheap. If not, it takes ten times as long as to
+//! write past the caches. Which case applies changes while a program runs, so a writer measures: it
+//! times its writes.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Which stores a copy uses.
+/// The store instructions that a copy uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stores {
-    /// Those of all programs, which keep what they write in this core's caches.
+    /// Ordinary stores, which keep the written lines in this core's caches.
     Regular,
-    /// Non-temporal ones, which write past the caches.
+    /// Non-temporal stores, which write past the caches.
     NonTemporal,
 }
 
-/// How this process writes much.
+/// The current choice of this process for large writes.
 #[derive(Debug, Default)]
 pub struct Manner {
     past_caches: Cell<bool>,
-    /// How many writes in a row were slow.
+    /// The number of slow writes in a row.
     slow: Cell<u32>,
-    /// How many writes were not timed, in a row.
+    /// The number of writes in a row that were not timed.
     untried: Cell<u32>,
 }
 
-/// Whether it took as long to write so many bytes as where the reader's cache has to give up each
-/// line: that is 100 ps/B or more, and 400 where the reader has not written to the lines; otherwise
-/// it takes 20 to 60.
+/// Whether the write of `bytes` bytes was as slow as one for which the reader's cache must give up
+/// each line. Such a write takes 100 ps per byte or more, and 400 if the reader has not written to
+/// the lines; other writes take 20 to 60.
 fn is_slow(bytes: usize, time: Duration) -> bool {
     time.as_nanos() > 100 + bytes as u128 / 14
 }
 
-/// So often in a row, as whoever writes may also have been interrupted.
+/// After this many slow writes in a row the choice changes; a single slow write may be due to an
+/// interrupt.
 const SLOW_WRITES: u32 = 2;
 
-/// Who writes through the caches looks how long that takes once in so many times.
+/// A process that writes through the caches times one of this many writes.
 const WRITES_BETWEEN_LOOKS: u32 = 8;
 
-/// Who writes past the caches tries the other way once in so many times.
+/// A process that writes past the caches tries a write through them once in this many writes.
 const WRITES_BETWEEN_TRIALS: u32 = 256;
 
 impl Manner {
@@ -50,19 +52,19 @@ impl Manner {
         self.past_caches.get()
     }
 
-    /// With which stores to write, unless the next write is timed.
+    /// Returns the stores to use, unless the next write is timed.
     #[inline]
     pub fn stores(&self) -> Stores {
         if self.is_past_caches() { Stores::NonTemporal } else { Stores::Regular }
     }
 
-    /// Whether the next write shall go through the caches and be timed.
+    /// Whether the next write must go through the caches and be timed.
     #[inline]
     pub fn tries(&self) -> bool {
         let untried = self.untried.get() + 1;
         let period = match self.past_caches.get() {
             true => WRITES_BETWEEN_TRIALS,
-            // One that was slow is looked at again at once.
+            // The write after a slow one is timed at once.
             false if self.slow.get() > 0 => 1,
             false => WRITES_BETWEEN_LOOKS,
         };
@@ -71,7 +73,7 @@ impl Manner {
         tries
     }
 
-    /// So long a write took that did not go past the caches.
+    /// Records how long a write through the caches took.
     pub fn note(&self, bytes: usize, time: Duration) {
         self.slow.set(if is_slow(bytes, time) { self.slow.get() + 1 } else { 0 });
         self.past_caches.set(self.slow.get() >= SLOW_WRITES);

@@ -1,4 +1,4 @@
-//! On which NUMA nodes memory lies.
+//! The placement of memory on NUMA nodes.
 
 use std::fmt;
 use std::io;
@@ -8,33 +8,33 @@ use std::str::FromStr;
 use sys::next_touch;
 use sys::numa::{self, PagePolicy};
 
-/// Where memory shall lie. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`,
+/// Where memory must be placed. Written as `first-touch`, `node:2`, `interleave`, `interleave:0,2`,
 /// `here`, `next-touch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placing {
     /// Each page on the node of the thread that touches it first.
     FirstTouch,
-    /// All on one node, by the system's number.
+    /// All pages on one node, by the system's number.
     Node(u32),
-    /// Page by page on these nodes in turn; on all, if none is named.
+    /// Page by page on these nodes in turn; on all nodes if none is named.
     Interleaved(Vec<u32>),
-    /// On the node of the calling thread, those pages that are touched already.
+    /// Pages that were touched already, on the node of the calling thread.
     Here,
     /// Each page on the node of the thread that touches it next; whole pages of private memory
     /// only.
     NextTouch,
 }
 
-/// Why memory cannot be placed so.
+/// The reason why memory cannot be placed as requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlacingError {
-    /// The words are not understood.
+    /// The text is not understood.
     NotUnderstood(String),
-    /// This process may have no memory on a node.
+    /// This process may have no memory on a requested node.
     NoSuchNode {
-        /// The node that was asked for.
+        /// The requested node.
         node: u32,
-        /// Those there are.
+        /// The allowed nodes.
         nodes: Vec<u32>,
     },
     /// The system refuses.
@@ -92,20 +92,19 @@ impl FromStr for Placing {
     }
 }
 
-/// Lets the whole pages of memory that nobody else uses lie on a node, as well as the system does
-/// it.
+/// Places the whole pages of memory that nothing else uses on a node, if the system does that.
 pub fn keep_on_node(memory: &[u8], node: u32) {
     let start = memory.as_ptr() as usize;
     let pages = start.next_multiple_of(numa::PAGE_BYTES)
         ..(start + memory.len()) / numa::PAGE_BYTES * numa::PAGE_BYTES;
     if !pages.is_empty() {
-        // What lies elsewhere is only slower.
+        // Memory that lies elsewhere is only slower.
         let _ = numa::place(pages, PagePolicy::On(&[node]));
     }
 }
 
 impl Placing {
-    /// Whether this process may have memory there.
+    /// Checks that this process may have memory there.
     ///
     /// # Errors
     /// There is no such node.
@@ -122,8 +121,8 @@ impl Placing {
         }
     }
 
-    /// Places the pages that overlap with these addresses: those that are touched already move,
-    /// others will lie there when they are touched.
+    /// Places the pages that overlap with these addresses: touched pages move, others will be
+    /// placed when they are touched.
     ///
     /// # Errors
     /// There is no such node, or the system refuses.
@@ -132,7 +131,7 @@ impl Placing {
         if addresses.is_empty() {
             return Ok(());
         }
-        // What still waited for its next touch is there again.
+        // Pages that still wait for their next touch are made accessible again.
         next_touch::finish(addresses.clone());
         match self {
             Self::FirstTouch => numa::place(addresses, PagePolicy::FirstTouch)?,
@@ -145,18 +144,18 @@ impl Placing {
             }
             Self::Node(node) => {
                 numa::place(addresses.clone(), PagePolicy::On(&[*node]))?;
-                // The system leaves pages where they are that it holds at the moment.
+                // The system does not move pages that it uses at the moment.
                 numa::migrate(addresses, &[*node])?;
             }
             Self::Interleaved(wanted) => {
                 let all = if wanted.is_empty() { numa::nodes()? } else { Vec::new() };
                 let nodes = if wanted.is_empty() { &all } else { wanted };
                 numa::place(addresses.clone(), PagePolicy::Interleaved(nodes))?;
-                // The system leaves pages where they are if that is on any of the nodes.
+                // The system does not move pages that are on any of the nodes.
                 numa::migrate(addresses, nodes)?;
             }
             Self::Here => {
-                // The system passes over what is no memory, page by page.
+                // The system skips unmapped pages silently.
                 numa::check_mapped(addresses.clone())?;
                 numa::migrate(addresses, &[numa::current_node()?])?;
             }
@@ -165,10 +164,11 @@ impl Placing {
     }
 }
 
-/// The NUMA node of each page that overlaps with these addresses; none: nobody has touched it yet.
+/// Returns the NUMA node of each page that overlaps with these addresses; none for a page that was
+/// never touched.
 ///
 /// # Errors
-/// The system tells nothing.
+/// The system does not provide the nodes.
 pub fn nodes_of(addresses: Range<usize>) -> Result<Vec<Option<u32>>, PlacingError> {
     Ok(numa::locate(addresses)?)
 }

@@ -1,4 +1,4 @@
-//! A lock among processes that survives the end of its holder.
+//! A lock between processes that survives the end of its holder.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,28 +6,28 @@ use std::thread;
 
 use sys::process;
 
-/// A lock in a word of shared memory: 0, or the number of the process that holds it. One whose
-/// holder has ended is taken over; what it protects may then be half changed.
+/// A lock in a word of shared memory: 0, or the process id of the holder. A lock whose holder has
+/// ended is taken over; the protected data may then be half changed.
 ///
-/// For what takes little time: who waits lets others have the core, and does not sleep.
+/// It is for short critical sections: a waiting process yields its core, and does not sleep.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessLock<'a>(&'a AtomicU32);
 
-/// Spins before letting others have the core.
+/// The number of spins before the core is yielded.
 const SPINS: u32 = 100;
 
-/// How often others get the core before it is looked whether the holder is still there.
+/// The number of yields between two checks whether the holder still exists.
 const YIELDS_PER_LOOK: u32 = 1000;
 
 impl<'a> ProcessLock<'a> {
-    /// The lock in this word, which is 0 when nobody has used it yet.
+    /// Creates the lock in this word, which is 0 before its first use.
     #[inline(always)]
     pub fn new(word: &'a AtomicU32) -> Self {
         Self(word)
     }
 
-    /// Does something while no other thread or process that uses this lock does. `own` is the
-    /// number of the calling process, as the others see it.
+    /// Calls `body` while no other thread or process holds this lock. `own` is the process id of
+    /// the calling process, as the other processes see it.
     #[inline(always)]
     pub fn hold<R>(&self, own: u32, body: impl FnOnce() -> R) -> R {
         if self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_err() {
@@ -38,7 +38,7 @@ impl<'a> ProcessLock<'a> {
         result
     }
 
-    /// Takes the lock when it is free, or its holder has ended.
+    /// Takes the lock when it is free, or when its holder has ended.
     #[cold]
     fn wait(&self, own: u32) {
         let mut turns = 0_u32;
@@ -77,7 +77,7 @@ mod tests {
     fn one_holds_it_after_the_other() {
         let (memory, file) = SharedMemory::create(1, 8).unwrap();
         let nonce = memory.nonce();
-        // As in several processes, each has a mapping of its own.
+        // Like several processes, each thread has a mapping of its own.
         let add = |own| {
             let memory = SharedMemory::map(&file, nonce, 1, 8).unwrap();
             let counter = memory.buffer(0, 8);
@@ -111,7 +111,7 @@ mod tests {
             });
             thread::sleep(Duration::from_millis(50));
             assert!(!has_held.load(Ordering::Relaxed), "the child is still there");
-            // Its parent need not have noticed.
+            // The child may still be a zombie, as its parent need not have waited for it.
             child.kill().unwrap();
         });
         assert!(has_held.load(Ordering::Relaxed));

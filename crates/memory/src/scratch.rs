@@ -1,4 +1,4 @@
-//! Memory of our own, for data on its way.
+//! Memory of this library, for data in transit.
 
 use std::cell::UnsafeCell;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use base::limits::CACHE_LINE;
 
 use crate::copy::AddressRange;
 
-/// A zeroed block of memory that the buffers of one thread refer to, aligned to cache lines if it
+/// A zeroed block of memory that the buffers of one thread refer to; aligned to cache lines if it
 /// is longer than one.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -17,14 +17,14 @@ pub(crate) struct Scratch {
 
 #[derive(Debug)]
 enum ScratchBytes {
-    /// At most a line, in the value itself: one allocation less for what is short, and none that
-    /// has to look for an aligned place.
+    /// At most a line, stored in the value itself: that saves an allocation for short data, and the
+    /// search for an aligned place.
     Few(FewBytes),
     Lines(Box<[CacheLine]>),
 }
 
-/// A few bytes: the functions of programs get pointers into scratch memory, and may ask for any
-/// alignment that an element has.
+/// A few bytes. They are aligned for any element, as functions of programs get pointers into
+/// scratch memory.
 #[repr(align(16))]
 #[derive(Debug)]
 struct FewBytes {
@@ -38,7 +38,7 @@ struct CacheLine {
 }
 
 impl Scratch {
-    /// `length` zero bytes.
+    /// Allocates `length` zero bytes.
     pub(crate) fn zeroed(length: usize) -> Self {
         if length <= CACHE_LINE {
             let few = FewBytes { bytes: UnsafeCell::new([0; CACHE_LINE]) };
@@ -49,8 +49,8 @@ impl Scratch {
         Self { bytes: ScratchBytes::Lines(lines), length }
     }
 
-    /// All of it. It must not be used any more when this value is gone, or at another place:
-    /// buffers hold it as their owner.
+    /// Returns the range of all bytes. It must not be used after this value is dropped or moved;
+    /// buffers hold the value as their owner.
     pub(crate) fn memory(self: &Rc<Self>) -> AddressRange {
         let base = match &self.bytes {
             ScratchBytes::Few(few) => few.bytes.get().cast::<u8>(),

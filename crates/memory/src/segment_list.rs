@@ -2,17 +2,17 @@
 
 use crate::buffer::{Layout, Segment};
 
-/// Runs one after the other; there is only ever one such element.
+/// Runs one after the other; there is only one element of this layout.
 #[derive(Debug)]
 pub(crate) struct SegmentList {
     segments: Box<[Segment]>,
-    /// The packed offset at which each begins.
+    /// The packed offset at which each run begins.
     starts: Box<[usize]>,
     size: usize,
 }
 
 impl SegmentList {
-    /// Of runs that are not empty.
+    /// Creates the layout of runs that are not empty.
     pub(crate) fn new(segments: impl Iterator<Item = Segment>) -> Self {
         let segments: Box<[Segment]> = segments.collect();
         let mut size = 0;
@@ -79,7 +79,7 @@ mod tests {
 
     use crate::Buffer;
 
-    /// Runs at places of their own in some memory: where each begins, and its length.
+    /// Returns runs at distinct places in some memory: the offset and the length of each.
     fn runs() -> impl Strategy<Value = Vec<(usize, usize)>> {
         prop::collection::vec(0..40usize, 0..12).prop_map(|lengths| {
             let mut at = 0;
@@ -90,7 +90,7 @@ mod tests {
                     (at - length, length)
                 })
                 .collect();
-            // In memory in another order than in the message.
+            // The order in memory differs from that in the message.
             runs.reverse();
             runs
         })
@@ -109,7 +109,7 @@ mod tests {
             let base = memory.as_mut_ptr();
             let pieces: Vec<_> =
                 runs.iter().map(|&(at, length)| (base.wrapping_add(at), length)).collect();
-            // SAFETY: the runs lie in `memory`, which nobody else uses meanwhile.
+            // SAFETY: the runs lie in `memory`, which nothing else uses meanwhile.
             let gathered = unsafe { Buffer::gathered(&pieces) };
             prop_assert_eq!(gathered.len(), expected.len());
             let from = from.min(expected.len());

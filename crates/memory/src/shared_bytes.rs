@@ -7,34 +7,33 @@ use std::ptr::{self, NonNull};
 
 use crate::copy::copy_run;
 
-/// Bytes to be read that another process may write at any time: a pointer, a length, and how long
-/// they are there.
+/// Readable bytes that another process may write at any time: a pointer, a length, and a lifetime.
 ///
-/// All that comes from other processes of the machine is read through this type, and all that goes
-/// to them is written through [`SharedBytesMut`]: rings and lanes, slots of boards, pieces of
-/// pools, and the records in them. Bytes of this process alone, as those that a socket has filled,
-/// are such bytes too, so that there is one parser of packets.
+/// All data from other processes of the machine is read through this type, and all data for them is
+/// written through [`SharedBytesMut`]: rings and lanes, slots of boards, pieces of pools, and the
+/// records in them. Bytes of this process alone, such as those received from a socket, may use this
+/// type, too, so that there is one parser of packets.
 ///
 /// # What is assumed of other processes
 /// *A peer can make results wrong, and nothing else.* Peers that obey the protocols write only
-/// while nobody here reads, and the atomic words of these protocols order both. One that does not
-/// may write whenever it likes. So:
-/// - There is no Rust reference to the bytes: the compiler may take nothing for granted that was
-///   read before. They are reached by pointers, and copied. The one exception is
-///   [`Buffer::combine_shared`](crate::Buffer::combine_shared), which says why.
-/// - What is looked at is copied once, and then looked at: a header is read by
-///   [`u64_at`](Self::u64_at), and short things by [`array`](Self::array): volatile accesses, which
-///   the compiler does not repeat. What the length of a header says is compared with the length of
-///   these bytes, which stands here and which nobody else can change.
-/// - What is not looked at, the data of messages, is copied by any instructions, into memory that
-///   is ours alone. Any pattern of bits is a byte: whatever is there, the copy is one.
-/// - The mapping is sealed against shrinking, so that the bytes do not go away.
+/// while no process reads, and the atomic words of these protocols order both. A peer that violates
+/// them may write at any time. So:
+/// - There is no Rust reference to the bytes: the compiler must assume nothing about bytes that
+///   were read before. They are accessed by pointers, and copied. The only exception is
+///   [`Buffer::combine_shared`](crate::Buffer::combine_shared), which states the reason.
+/// - Bytes that are interpreted are copied once, and the copy is interpreted: a header is read by
+///   [`u64_at`](Self::u64_at), and short data by [`array`](Self::array). Both use volatile
+///   accesses, which the compiler does not repeat. A length in a header is compared with the length
+///   of these bytes, which is stored in this value and cannot be changed by others.
+/// - Bytes that are not interpreted, the data of messages, are copied by any instructions, into
+///   memory of this process alone. Any pattern of bits is a valid byte, so any copy is valid.
+/// - The mapping is sealed against shrinking, so that the bytes stay mapped.
 ///
-/// A copy that meets a write of a peer that breaks the rules has bytes from before and after. That
-/// two processes touch memory at the same time without atomic instructions is nothing that the
-/// compiler, which sees one of them, could act upon.
+/// A copy that coincides with a write of a faulty peer has bytes from before and after. That two
+/// processes access memory at the same time without atomic instructions gives the compiler, which
+/// sees one of them, nothing to act upon.
 ///
-/// Each `unsafe` block that makes or uses such bytes argues from here.
+/// Each `unsafe` block that creates or uses such bytes relies on these assumptions.
 #[derive(Clone, Copy)]
 pub struct SharedBytes<'a> {
     base: NonNull<u8>,
@@ -42,8 +41,8 @@ pub struct SharedBytes<'a> {
     lifetime: PhantomData<&'a [u8]>,
 }
 
-/// Bytes to be written that another process may read or write at any time: see [`SharedBytes`]. As
-/// with cells, several of them may name the same bytes.
+/// Writable bytes that another process may read or write at any time: see [`SharedBytes`]. As with
+/// cells, several of these values may refer to one range of bytes.
 #[derive(Clone, Copy)]
 pub struct SharedBytesMut<'a> {
     base: NonNull<u8>,
@@ -51,7 +50,7 @@ pub struct SharedBytesMut<'a> {
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
-/// A word at any address: with it, a volatile access needs no alignment, and is one instruction.
+/// A word at any address: a volatile access to it needs no alignment, and is one instruction.
 #[repr(C, packed)]
 #[derive(Clone, Copy)]
 struct UnalignedWord(u64);
@@ -59,13 +58,13 @@ struct UnalignedWord(u64);
 macro_rules! parts {
     ($name:ident) => {
         impl<'a> $name<'a> {
-            /// The `length` bytes at `base`.
+            /// Creates the `length` bytes at `base`.
             ///
             /// # Safety
             /// For as long as `'a`:
-            /// - The bytes are there, at most `isize::MAX` of them, and stay mapped.
-            /// - This process touches them by no reference, save by a shared one what it only
-            ///   reads, and by no [`Buffer`](crate::Buffer).
+            /// - The bytes exist, at most `isize::MAX` of them, and stay mapped.
+            /// - This process has no reference to them, except a shared one to bytes that it only
+            ///   reads, and no [`Buffer`](crate::Buffer) of them.
             /// - One thread of this process uses them at a time, and other processes obey their
             ///   protocol, or make results wrong.
             #[inline(always)]
@@ -73,56 +72,58 @@ macro_rules! parts {
                 Self { base, length, lifetime: PhantomData }
             }
 
-            /// How many bytes there are.
+            /// Returns the number of bytes.
             #[inline(always)]
             pub fn len(self) -> usize {
-                // SAFETY: as `new` says; of slices the compiler knows it by itself.
+                // SAFETY: `new` requires it; for slices the compiler knows it anyway.
                 unsafe { assert_unchecked(self.length <= isize::MAX as usize) };
                 self.length
             }
 
-            /// Whether there are none.
+            /// Whether there are no bytes.
             #[inline(always)]
             pub fn is_empty(self) -> bool {
                 self.length == 0
             }
 
-            /// The `length` bytes from `offset` on, if they are there.
+            /// Returns the `length` bytes from `offset` on; none if they exceed these bytes.
             #[inline(always)]
             pub fn get(self, offset: usize, length: usize) -> Option<Self> {
                 let fits = offset <= self.length && length <= self.length - offset;
-                // SAFETY: the bytes are some of these, as was just seen; for the rest see `new`.
+                // SAFETY: the check above shows that the bytes are some of these; the rest follows
+                // from `new`.
                 fits.then(|| unsafe { Self::new(self.base.add(offset), length) })
             }
 
-            /// The `length` bytes from `offset` on.
+            /// Returns the `length` bytes from `offset` on.
             ///
             /// # Panics
-            /// If they are not all there.
+            /// If they exceed these bytes.
             #[inline(always)]
             pub fn part(self, offset: usize, length: usize) -> Self {
                 self.get(offset, length).unwrap_or_else(|| outside(offset, length, self.length))
             }
 
-            /// The bytes from `offset` on.
+            /// Returns the bytes from `offset` on.
             ///
             /// # Panics
-            /// If it is more than there are.
+            /// If `offset` exceeds the number of bytes.
             #[inline(always)]
             pub fn rest(self, offset: usize) -> Self {
                 self.split_at(offset).1
             }
 
-            /// The first `at` bytes, and the others.
+            /// Returns the first `at` bytes, and the others.
             ///
             /// # Panics
-            /// If there are fewer.
+            /// If there are fewer than `at` bytes.
             #[inline(always)]
             pub fn split_at(self, at: usize) -> (Self, Self) {
                 if at > self.length {
                     outside(at, 0, self.length);
                 }
-                // SAFETY: both are a part of these bytes, as was just seen; for the rest see `new`.
+                // SAFETY: the check above shows that both are parts of these bytes; the rest
+                // follows from `new`.
                 unsafe {
                     (Self::new(self.base, at), Self::new(self.base.add(at), self.length - at))
                 }
@@ -147,18 +148,18 @@ fn outside(offset: usize, length: usize, there: usize) -> ! {
 }
 
 impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for SharedBytes<'a> {
-    /// Bytes that nobody writes.
+    /// Wraps bytes that nothing writes.
     #[inline(always)]
     fn from(bytes: &'a T) -> Self {
         let bytes = bytes.as_ref();
-        // SAFETY: the borrow, which lasts as long as `'a`, keeps the bytes, and keeps all others
-        // from writing them; buffers have no bytes that anybody else has borrowed.
+        // SAFETY: the borrow, which lasts as long as `'a`, keeps the bytes alive and excludes
+        // writes; no buffer has bytes that are borrowed elsewhere.
         unsafe { Self::new(NonNull::from(bytes).cast(), bytes.len()) }
     }
 }
 
 impl Default for SharedBytes<'_> {
-    /// No bytes.
+    /// Returns no bytes.
     fn default() -> Self {
         Self::from(&[])
     }
@@ -169,15 +170,16 @@ impl<'a> SharedBytes<'a> {
         self.base.as_ptr()
     }
 
-    /// The little-endian number at `at`, read once.
+    /// Returns the little-endian number at `at`, read once.
     ///
     /// # Panics
-    /// If it is not all there.
+    /// If it exceeds the bytes.
     #[inline(always)]
     pub fn u64_at(self, at: usize) -> u64 {
         let word = self.part(at, size_of::<u64>()).base.cast::<UnalignedWord>();
-        // SAFETY: the eight bytes are some of these, and the type asks for no alignment; that they
-        // may be written meanwhile, by whom and why that is no harm is told by the type.
+        // SAFETY: the eight bytes are some of these, and the type requires no alignment. The
+        // documentation of `SharedBytes` explains which processes may write them meanwhile, and why
+        // that is harmless.
         let word = unsafe { word.as_ptr().read_volatile() };
         u64::from_le(word.0)
     }
@@ -185,19 +187,18 @@ impl<'a> SharedBytes<'a> {
     /// Copies all bytes to `out`.
     ///
     /// # Panics
-    /// If that has another length.
+    /// If `out` has another length.
     #[inline(always)]
     pub fn copy_to(self, out: &mut [u8]) {
         assert!(self.length == out.len(), "as many bytes as there is room for");
-        // SAFETY: both have so many bytes; `out` is exclusively ours, and nothing of what is
-        // shared.
+        // SAFETY: both have one length; `out` is borrowed exclusively, so it is not shared memory.
         unsafe { copy_run(self.pointer(), out.as_mut_ptr(), self.length) }
     }
 
-    /// The bytes from `offset` on, of which there are so many, each read once.
+    /// Returns the `BYTES` bytes from `offset` on, each read once.
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If they exceed the bytes.
     #[inline(always)]
     pub fn array<const BYTES: usize>(self, offset: usize) -> [u8; BYTES] {
         let part = self.part(offset, BYTES);
@@ -207,13 +208,13 @@ impl<'a> SharedBytes<'a> {
             *word = part.u64_at(number * size_of::<u64>()).to_le_bytes();
         }
         for (byte, at) in rest.iter_mut().rev().zip((0..BYTES).rev()) {
-            // SAFETY: the byte is one of these; for the rest see `u64_at`.
+            // SAFETY: the byte is one of these; the rest follows as in `u64_at`.
             *byte = unsafe { part.base.add(at).as_ptr().read_volatile() };
         }
         bytes
     }
 
-    /// A copy of all bytes.
+    /// Returns a copy of all bytes.
     pub fn to_vec(self) -> Vec<u8> {
         let mut copy = Vec::with_capacity(self.length);
         self.append_to(&mut copy);
@@ -224,8 +225,8 @@ impl<'a> SharedBytes<'a> {
     pub fn append_to(self, copy: &mut Vec<u8>) {
         copy.reserve(self.length);
         let end = copy.len();
-        // SAFETY: there is room for so many bytes after the last, which is ours alone; then they
-        // are initialized.
+        // SAFETY: there is room for this many bytes behind the last one, in memory of this vector
+        // alone; the copy initializes them.
         unsafe {
             ptr::copy_nonoverlapping(self.pointer(), copy.as_mut_ptr().add(end), self.length);
             copy.set_len(end + self.length);
@@ -233,7 +234,7 @@ impl<'a> SharedBytes<'a> {
     }
 }
 
-/// By what they hold at the time.
+/// Compares the current contents.
 impl PartialEq for SharedBytes<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.to_vec() == other.to_vec()
@@ -243,13 +244,13 @@ impl PartialEq for SharedBytes<'_> {
 impl Eq for SharedBytes<'_> {}
 
 impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for SharedBytesMut<'a> {
-    /// Bytes that nobody else has.
+    /// Wraps bytes that are borrowed exclusively.
     #[inline(always)]
     fn from(bytes: &'a mut T) -> Self {
         let bytes = bytes.as_mut();
         let length = bytes.len();
-        // SAFETY: the borrow, which lasts as long as `'a`, keeps the bytes, and keeps all others
-        // from touching them; buffers have no bytes that anybody else has borrowed.
+        // SAFETY: the borrow, which lasts as long as `'a`, keeps the bytes alive and excludes all
+        // other accesses; no buffer has bytes that are borrowed elsewhere.
         unsafe { Self::new(NonNull::from(bytes).cast(), length) }
     }
 }
@@ -259,25 +260,25 @@ impl<'a> SharedBytesMut<'a> {
         self.base.as_ptr()
     }
 
-    /// The same bytes, to be read.
+    /// Returns these bytes for reading.
     #[inline(always)]
     pub fn to_read(self) -> SharedBytes<'a> {
-        // SAFETY: what was vouched for these bytes to be written is more than is needed.
+        // SAFETY: the guarantees for writable bytes include those for readable ones.
         unsafe { SharedBytes::new(self.base, self.length) }
     }
 
     /// Writes a number at `at`, little-endian.
     ///
     /// # Panics
-    /// If there is no room for it.
+    /// If it exceeds the bytes.
     #[inline(always)]
     pub fn put_u64(self, at: usize, value: u64) {
         let word = self.part(at, size_of::<u64>()).pointer().cast::<u64>();
-        // SAFETY: the eight bytes are some of these; unaligned access is asked for explicitly.
+        // SAFETY: the eight bytes are some of these; the access is an unaligned one.
         unsafe { word.write_unaligned(value.to_le()) }
     }
 
-    /// Writes `data` over the bytes.
+    /// Copies `data` to the bytes.
     ///
     /// # Panics
     /// If it has another length.
@@ -285,14 +286,14 @@ impl<'a> SharedBytesMut<'a> {
     pub fn copy_from<'b>(self, data: impl Into<SharedBytes<'b>>) {
         let data = data.into();
         assert!(self.length == data.length, "as many bytes as there is room for");
-        // SAFETY: both have so many bytes; `ptr::copy` allows overlap.
+        // SAFETY: both have one length; `ptr::copy` allows overlap.
         unsafe { ptr::copy(data.pointer(), self.pointer(), self.length) }
     }
 
-    /// Writes one byte over all of them.
+    /// Sets all bytes to one value.
     #[inline]
     pub fn fill(self, byte: u8) {
-        // SAFETY: they are these bytes.
+        // SAFETY: the pointer and the length are those of these bytes.
         unsafe { self.pointer().write_bytes(byte, self.length) }
     }
 }

@@ -11,20 +11,20 @@ use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
 
 use crate::buffer::{Buffer, Owner};
 
-/// A memory file as this process maps it: words that all users change atomically, and after them
-/// bytes for buffers. Both are zero at first. It goes away with its last user.
+/// A memory file as mapped by this process: words that all users change atomically, and after them
+/// bytes for buffers. Both are zero at first. The file is freed with its last user.
 pub struct SharedMemory {
     mapping: Mapping,
     words: usize,
     length: usize,
 }
 
-/// Random bytes at the beginning of the file, by which whoever maps it knows that it is the right
-/// one.
+/// Random bytes at the beginning of the file, by which a process that maps it verifies that it is
+/// the right one.
 pub type Nonce = [u8; NONCE_BYTES];
 
 const NONCE_BYTES: usize = 16;
-/// Words begin here.
+/// The offset of the words.
 const WORDS_OFFSET: usize = 64;
 /// The bytes for buffers begin at a multiple of this.
 const PAGE: usize = 4096;
@@ -32,26 +32,26 @@ const PAGE: usize = 4096;
 const _: () = assert!(NONCE_BYTES <= WORDS_OFFSET);
 
 impl SharedMemory {
-    /// Creates memory with so many words and so many bytes for buffers. Others map it through the
-    /// file, which is to be kept until they have.
+    /// Creates memory with this many words and this many bytes for buffers. Other processes map it
+    /// through the file, which must be kept open until they have.
     ///
     /// # Errors
-    /// There is not enough memory, or more than the address space has was asked for.
+    /// There is not enough memory, or the size exceeds the address space.
     pub fn create(words: usize, length: usize) -> io::Result<(Rc<Self>, File)> {
         let bytes = bytes_of(words, length).ok_or(io::ErrorKind::OutOfMemory)?;
         let file = create_memory_file(c"combray-shared", bytes)?;
         let mapping = Mapping::new(&file, bytes)?;
         let mut nonce: Nonce = [0; NONCE_BYTES];
         sys::random::fill(&mut nonce)?;
-        // SAFETY: the mapping is new, nobody else knows it, and it is longer than the nonce.
+        // SAFETY: the mapping is new, nothing else uses it, and it is longer than the nonce.
         unsafe { mapping.base().cast::<Nonce>().write(nonce) };
         Ok((Rc::new(Self { mapping, words, length }), file))
     }
 
-    /// Maps what another process created, with the same numbers and this nonce.
+    /// Maps the file that another process created, with its sizes and its nonce.
     ///
     /// # Errors
-    /// `InvalidData` if the file is something else; why it cannot be mapped.
+    /// `InvalidData` if the file is another one; the system's error if it cannot be mapped.
     pub fn map(file: &File, nonce: Nonce, words: usize, length: usize) -> io::Result<Rc<Self>> {
         let bytes = bytes_of(words, length).ok_or(io::ErrorKind::InvalidData)?;
         let there = file.metadata().map(|data| data.len()).unwrap_or(0);
@@ -65,16 +65,17 @@ impl SharedMemory {
         Ok(Rc::new(memory))
     }
 
-    /// What tells this memory from any other.
+    /// Returns the nonce, which identifies this memory.
     pub fn nonce(&self) -> Nonce {
-        // SAFETY: the mapping is longer than the nonce, which never changes once others can map it.
+        // SAFETY: the mapping is longer than the nonce, which never changes once other processes
+        // can map it.
         unsafe { self.mapping.base().cast::<Nonce>().read() }
     }
 
-    /// One of the words.
+    /// Returns one of the words.
     ///
     /// # Panics
-    /// If there are not that many.
+    /// If `index` is not below the number of words.
     #[inline(always)]
     pub fn word(&self, index: usize) -> &AtomicU32 {
         assert!(index < self.words, "word {index} of {}", self.words);
@@ -86,24 +87,24 @@ impl SharedMemory {
         }
     }
 
-    /// How many bytes for buffers there are.
+    /// Returns the number of bytes for buffers.
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a caller knows how much it asked for")]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// The first of the bytes for buffers, at the beginning of a page.
+    /// Returns the address of the first byte for buffers, at the beginning of a page.
     #[inline]
     pub fn base(&self) -> NonNull<u8> {
         // SAFETY: the words are inside the mapping, and these bytes follow them.
         unsafe { self.mapping.base().add(data_offset(self.words)) }
     }
 
-    /// The bytes `offset .. offset + length` of those for buffers.
+    /// Returns a buffer of the bytes `offset .. offset + length` of those for buffers.
     ///
     /// # Panics
-    /// If the range leaves them.
+    /// If the range exceeds them.
     pub fn buffer(self: &Rc<Self>, offset: usize, length: usize) -> Buffer {
         let fits = offset <= self.length && length <= self.length - offset;
         assert!(fits, "{length} bytes from {offset} of {}", self.length);
@@ -111,8 +112,8 @@ impl SharedMemory {
         // SAFETY:
         // - The range was just checked to lie inside the mapping, behind the words; the owner keeps
         //   the mapping.
-        // - Who may touch which bytes when is for the program to order, as for its own memory (MPI
-        //   5.0, section 12.7).
+        // - The program must order the accesses to these bytes, as for its own memory (MPI 5.0,
+        //   section 12.7).
         unsafe {
             let base = self.base().as_ptr().add(offset);
             Buffer::owned(base, length, owner)
@@ -130,7 +131,7 @@ fn data_offset(words: usize) -> usize {
     (WORDS_OFFSET + words * size_of::<AtomicU32>()).next_multiple_of(PAGE)
 }
 
-/// The length of the file.
+/// Returns the length of the file; none if it exceeds the address space.
 fn bytes_of(words: usize, length: usize) -> Option<usize> {
     data_offset(words).checked_add(length).filter(|bytes| *bytes <= isize::MAX as usize)
 }

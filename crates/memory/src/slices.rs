@@ -1,11 +1,11 @@
-//! A buffer's memory lent to vectored I/O.
+//! Lends a buffer's memory to vectored I/O.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::slice;
 
 use crate::buffer::Buffer;
 
-/// Runs lent at once.
+/// The largest number of runs lent at once.
 const SLICES_MAX: usize = 64;
 
 /// Below this many bytes per run on average, copying is cheaper than lending run by run.
@@ -17,8 +17,8 @@ impl Buffer {
         self.len() / self.segment_count().max(1) >= RUN_BYTES_MIN
     }
 
-    /// Calls `write` with `before`, if there is any, and the first runs of the packed bytes
-    /// `offset .. offset + length`, and returns what it returns.
+    /// Calls `write` with `before`, if it is not empty, and the first runs of the packed bytes
+    /// `offset .. offset + length`; returns its result.
     ///
     /// # Panics
     /// If the bytes are not in the buffer.
@@ -37,10 +37,10 @@ impl Buffer {
         }
         self.check_range(offset, length);
         self.pointers(offset, length, &mut |run, length| {
-            // SAFETY: the invariant of `Buffer`:
-            // - The run lies in memory that was vouched for, and is readable.
-            // - The slice is used during the call of `write` only, while this thread is there; as
-            //   what it calls is `Send`, it has no buffer to write these bytes by.
+            // SAFETY: by the invariant of `Buffer`:
+            // - The run lies in memory that its creator vouched for, and is readable.
+            // - The slice is used only during the call of `write`, while this thread waits for it;
+            //   as `write` is `Send`, it has no buffer to write these bytes.
             let run = unsafe { slice::from_raw_parts(run, length) };
             slices[count] = IoSlice::new(run);
             count += 1;
@@ -49,8 +49,8 @@ impl Buffer {
         write(&slices[..count])
     }
 
-    /// Calls `read` with the first runs of the packed bytes `offset .. offset + length`, to be
-    /// filled, and returns what it returns.
+    /// Calls `read` with the first runs of the packed bytes `offset .. offset + length`, which it
+    /// may fill; returns its result.
     ///
     /// # Panics
     /// If the bytes are not in the buffer.
@@ -65,16 +65,16 @@ impl Buffer {
         self.check_range(offset, length);
         let mut reached = 0;
         self.pointers(offset, length, &mut |run, length| {
-            // Runs that overlap earlier ones, or might, are left for the next time.
+            // Runs that overlap earlier ones, or might, are left for the next call.
             if count > 0 && run.addr() < reached {
                 return false;
             }
             reached = run.addr() + length;
-            // SAFETY: the invariant of `Buffer`:
-            // - The run lies in memory that was vouched for, is writable, and overlaps none before
-            //   it.
-            // - The slice is used during the call of `read` only, while this thread is there; as
-            //   what it calls is `Send`, it has no buffer to touch these bytes by.
+            // SAFETY: by the invariant of `Buffer`:
+            // - The run lies in memory that its creator vouched for, is writable, and overlaps no
+            //   earlier run.
+            // - The slice is used only during the call of `read`, while this thread waits for it;
+            //   as `read` is `Send`, it has no buffer to touch these bytes.
             let run = unsafe { slice::from_raw_parts_mut(run, length) };
             slices[count] = Some(IoSliceMut::new(run));
             count += 1;

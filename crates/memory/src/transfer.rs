@@ -1,72 +1,72 @@
-//! What the engine and the drivers hand each other about the memory of large messages.
+//! The types by which the engine and the drivers refer to the memory of large messages.
 //!
-//! Both know a transfer by a number of the engine's, its token, which means nothing to drivers.
+//! Both identify a transfer by a number of the engine, its token, which drivers do not interpret.
 
 use base::{GateId, RailId, RegionToken};
 
 use crate::Buffer;
 
-/// Bytes by which the two engines know a part; they mean nothing to drivers.
+/// Bytes by which the engines of both peers identify a part; drivers do not interpret them.
 pub type Label = [u8; 24];
 
-/// A part of a large message on its way from here.
+/// A part of a large message that is sent.
 #[derive(Debug)]
 pub struct Part {
-    /// What the receiver knows it by.
+    /// The label by which the receiver identifies it.
     pub label: Label,
-    /// The whole message.
+    /// The buffer of the whole message.
     pub buffer: Buffer,
-    /// Where in it the part begins, in bytes of data.
+    /// Where the part begins in the message, in bytes of data.
     pub offset: usize,
-    /// How many bytes it has, at least one.
+    /// The number of its bytes, at least one.
     pub length: usize,
-    /// Names it when its memory is not read any more.
+    /// Reported to the engine when the part's memory is not read any more.
     pub token: u64,
 }
 
-/// Where the bytes of a part belong that begins to arrive.
+/// Where the bytes of an arriving part belong.
 #[derive(Debug)]
 pub enum PartPlace {
     /// Into this buffer.
     At {
-        /// The whole message's.
+        /// The buffer of the whole message.
         buffer: Buffer,
         /// Where the part begins in it, in bytes of data.
         offset: usize,
-        /// The rail on which the same part was arriving: it is given up before anything is
-        /// written.
+        /// The rail on which this part was arriving before: that transfer is given up before
+        /// anything is written.
         instead_of: Option<RailId>,
     },
-    /// They are here already, by another way: they are to be read and dropped.
+    /// The bytes have arrived by another way: they must be read and dropped.
     Nowhere,
 }
 
-/// A transfer of a peer's memory to here.
+/// A transfer from a peer's memory to this process.
 #[derive(Debug)]
 pub struct Fetch {
     /// The peer.
     pub gate: GateId,
-    /// The region that holds the data.
+    /// The peer's region that holds the data.
     pub region: RegionToken,
-    /// How many bytes, from the first.
+    /// The number of bytes, from the first one of the region.
     pub length: usize,
-    /// Where they go.
+    /// The destination.
     pub into: Buffer,
-    /// Names it when it has ended.
+    /// Reported to the engine when the transfer has ended.
     pub token: u64,
 }
 
-/// How a fetch ended.
+/// The outcome of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchEnd {
-    /// All bytes are where they belong.
+    /// All bytes have been fetched.
     Complete,
     /// Some of the data could not be read, or it is better sent in packets.
     Incomplete,
 }
 
 impl FetchEnd {
-    /// Complete or not.
+    /// Returns `Complete` if `is_complete` is true, otherwise `Incomplete`.
     #[inline]
     pub fn of(is_complete: bool) -> Self {
         if is_complete { Self::Complete } else { Self::Incomplete }

@@ -1,12 +1,12 @@
-//! Arithmetic on arrays of 80-bit numbers, in the unit that has them.
+//! Arithmetic on arrays of 80-bit numbers, by the x87 floating-point unit.
 //!
-//! A number takes 16 bytes, of which the upper six mean nothing and become 0. Results are rounded
-//! to the nearest number with all 64 bits of its significand, whatever the program has made of the
-//! unit's modes.
+//! A number takes 16 bytes; the upper six are padding and become 0. Results are rounded to the
+//! nearest number with all 64 bits of its significand, whatever modes the program has set in the
+//! unit.
 
 use std::arch::asm;
 
-/// No exception interrupts, 64 bits of significand, to the nearest number.
+/// All exceptions masked, 64 bits of significand, rounding to the nearest number.
 static CONTROL_WORD: u16 = 0x037f;
 
 /// Expands to a loop over elements of `$bytes` bytes, with the left operand at `{left}` and the
@@ -21,10 +21,10 @@ macro_rules! each_element {
         }
         let mut before = 0_u16;
         // SAFETY:
-        // - The loop touches `count` elements of both slices, which they have, and reads the left
-        //   one only.
-        // - The unit's registers are declared as used, are empty in between, and its control word
-        //   is put back.
+        // - The loop accesses `count` elements of both slices, which they have, and only reads the
+        //   left one.
+        // - The unit's registers are declared as clobbered, are empty between elements, and its
+        //   control word is restored.
         unsafe {
             asm!(
                 "fnstcw word ptr [{before}]",
@@ -49,10 +49,10 @@ macro_rules! each_element {
     }};
 }
 
-/// Each number of `right` becomes the sum of that and the one of `left`.
+/// Adds each number of `left` to that of `right`, which becomes the sum.
 ///
 /// # Panics
-/// If the lengths differ; so do all functions here.
+/// If the lengths differ; all functions of this module do so.
 pub fn add(left: &[u8], right: &mut [u8]) {
     each_element!(
         left,
@@ -66,7 +66,7 @@ pub fn add(left: &[u8], right: &mut [u8]) {
     );
 }
 
-/// Each number of `right` becomes the product of that and the one of `left`.
+/// Multiplies each number of `right` by that of `left`; `right` becomes the product.
 pub fn multiply(left: &[u8], right: &mut [u8]) {
     each_element!(
         left,
@@ -80,8 +80,9 @@ pub fn multiply(left: &[u8], right: &mut [u8]) {
     );
 }
 
-/// The same for complex numbers, each a real and an imaginary part; each of the four products and
-/// both sums are rounded.
+/// Multiplies each complex number of `right` by that of `left`; `right` becomes the product. A
+/// complex number is a real and an imaginary part. Each of the four products and both sums are
+/// rounded.
 pub fn multiply_complex(left: &[u8], right: &mut [u8]) {
     each_element!(
         left,
