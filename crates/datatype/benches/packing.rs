@@ -1,6 +1,6 @@
-//! How fast datatypes are packed and unpacked, beside loops written by hand for the same layout,
-//! which know the length of the blocks, but not the stride, when they are compiled. (The loop over
-//! structs knows everything.)
+//! Measures packing and unpacking of datatypes, beside handwritten loops for the layout. At compile
+//! time the loops know the length of the blocks, but not the stride. (The loop over structs knows
+//! both.)
 //!
 //! Run it with `cargo bench -p datatype --bench packing`. Datatype and loop take turns; times are
 //! the best of many rounds, in nanoseconds per block, and the ratio is that of the datatype to the
@@ -16,13 +16,13 @@ use memory::Buffer;
 const BLOCKS: usize = 2048;
 const ROUNDS: usize = 1500;
 
-/// A layout, and the loops that a program would have for it.
+/// A layout, and the loops that a program would use for it.
 struct Case<'a> {
     name: String,
     datatype: Arc<Datatype>,
     count: usize,
     blocks: usize,
-    /// The bytes of memory that the loops work on, gaps at the end included.
+    /// The number of bytes of memory that the loops process, gaps at the end included.
     span: usize,
     pack: &'a (dyn Fn(&[u8], &mut [u8]) + Sync),
     unpack: &'a (dyn Fn(&[u8], &mut [u8]) + Sync),
@@ -134,7 +134,7 @@ fn box_of(across: usize, times: usize) {
     });
 }
 
-/// Blocks of `N` bytes at places in no order.
+/// Blocks of `N` bytes at random places.
 fn indexed_of<const N: usize>() {
     let byte = Datatype::named(Predefined::Byte);
     let places: Vec<i64> = (0..BLOCKS).map(|i| (i * 1031 % BLOCKS * 2 * N) as i64).collect();

@@ -1,5 +1,5 @@
-//! How fast elements are combined: gigabytes of one operand per second, for every kind of element
-//! and every operation, beside a plain copy of as many bytes.
+//! Measures how fast elements are combined: gigabytes of one operand per second, for every kind of
+//! element and every operation, beside a plain copy of that many bytes.
 //!
 //! Run it with `cargo bench -p datatype --bench reductions`, and with the name of an element or of
 //! an operation, such as `MPI_DOUBLE` or `MPI_MAX`, for only that.
@@ -10,12 +10,13 @@ use std::time::Instant;
 use datatype::reduction::{Operator, reduce, supports};
 use datatype::{Precision, Predefined, ValueKind};
 
-/// Bytes of an operand, about: two of them, and what they are refilled from, stay near the core.
+/// The approximate size of an operand in bytes: two operands, and the data that refills them, stay
+/// near the core.
 const OPERAND_BYTES: usize = 16 << 10;
 
 const ROUNDS: usize = 400;
 
-/// One of every representation that a predefined datatype has.
+/// One datatype for every representation of predefined datatypes.
 const ELEMENTS: &[Predefined] = &[
     Predefined::Byte,
     Predefined::Int8,
@@ -76,7 +77,7 @@ fn report(operator: Operator, element: Predefined) {
     let incoming = operand(element, bytes, 3);
     let fresh = operand(element, bytes, 5);
     let mut inout = fresh.clone();
-    // The operand is refilled each time, so that results neither overflow nor settle.
+    // The operand is refilled each time, so that results neither overflow nor converge.
     let (mut refill, mut both) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
         refill = refill.min(time(|| black_box(&mut inout).copy_from_slice(black_box(&fresh))));
@@ -97,7 +98,7 @@ fn time(run: impl FnOnce()) -> f64 {
     begin.elapsed().as_nanos() as f64
 }
 
-/// Elements between 1 and 2, or integers from 0 to 7, in no order.
+/// Returns elements between 1 and 2, or integers from 0 to 7, in random order.
 fn operand(element: Predefined, bytes: usize, seed: u32) -> Vec<u8> {
     let mut state = seed;
     let mut operand = Vec::with_capacity(bytes);

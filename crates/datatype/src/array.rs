@@ -1,4 +1,4 @@
-//! Parts of arrays, in terms of vectors (sections 5.1.3 and 5.1.4).
+//! Subarrays and distributed arrays as nested vectors (sections 5.1.3 and 5.1.4).
 
 use base::Result;
 
@@ -9,7 +9,7 @@ use crate::construction::{
 use crate::datatype::{BorrowedDatatype, Datatype};
 use crate::geometry::too_large;
 
-/// The extent of a whole array with these sizes, in bytes.
+/// Returns the extent of a whole array with these sizes, in bytes.
 pub(crate) fn whole_extent(sizes: impl Iterator<Item = i64>, of: &Datatype) -> Result<isize> {
     let mut extent = of.extent();
     for size in sizes {
@@ -18,7 +18,7 @@ pub(crate) fn whole_extent(sizes: impl Iterator<Item = i64>, of: &Datatype) -> R
     Ok(extent)
 }
 
-/// The data of a subarray, at its place in the whole array.
+/// Returns the datatype of a subarray's data, at its place in the whole array.
 pub(crate) fn subarray(
     dimensions: &[SubarrayDimension],
     order: ArrayOrder,
@@ -42,7 +42,8 @@ pub(crate) fn subarray(
     create(Construction::HindexedBlock { block_length: 1, displacements, of: part })
 }
 
-/// The data that process `rank` has of a distributed array, at its place in the whole array.
+/// Returns the datatype of the data that process `rank` has of a distributed array, at its place in
+/// the whole array.
 pub(crate) fn darray(
     rank: i64,
     dimensions: &[DistributedDimension],
@@ -60,7 +61,7 @@ pub(crate) fn darray(
     Ok(part)
 }
 
-/// Where `rank` is in the process grid, which is always in row-major order.
+/// Returns the coordinates of `rank` in the process grid, which is always in row-major order.
 fn coordinates(rank: i64, dimensions: &[DistributedDimension]) -> Vec<i64> {
     let mut rest = rank;
     let mut coordinates: Vec<i64> = dimensions
@@ -76,7 +77,8 @@ fn coordinates(rank: i64, dimensions: &[DistributedDimension]) -> Vec<i64> {
     coordinates
 }
 
-/// One process's share of one dimension, whose elements are `part` at a distance of `stride`.
+/// Returns one process's share of one dimension, whose elements are `part` at a distance of
+/// `stride`.
 fn share(
     part: &BorrowedDatatype,
     dimension: &DistributedDimension,

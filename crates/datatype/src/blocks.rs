@@ -1,4 +1,4 @@
-//! What every constructor comes to: blocks of elements of other datatypes, in type map order.
+//! The common form of all constructors: blocks of elements of other datatypes, in type map order.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::datatype::Datatype;
 
 /// `count` groups at a distance of `stride` bytes, each of `length` consecutive elements.
 ///
-/// Displacements are wide enough that no product of two arguments overflows; geometry checks
-/// them before anything else is made of them.
+/// Displacements are wide enough that no product of two arguments overflows; the geometry checks
+/// them before they are used otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a> {
     pub displacement: i128,
@@ -23,15 +23,16 @@ impl<'a> Block<'a> {
         Self { displacement, count: 1, stride: 0, length: i128::from(length), of }
     }
 
-    /// Whether it holds no elements at all.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.count <= 0 || self.length <= 0
     }
 }
 
-/// Calls `each` on the blocks that `construction` consists of, until it returns false.
+/// Calls `each` on the blocks of `construction`, until it returns false.
 ///
-/// Arrays, duplicates and the like have none: they are lowered to other datatypes.
+/// Arrays, duplicates, resized and Fortran datatypes have no blocks: they are lowered to other
+/// datatypes.
 pub(crate) fn visit_blocks<'a>(
     construction: &'a Construction,
     each: &mut dyn FnMut(Block<'a>) -> bool,
@@ -80,7 +81,7 @@ pub(crate) fn visit_blocks<'a>(
     }
 }
 
-/// How many blocks [`visit_blocks`] visits.
+/// Returns how many blocks [`visit_blocks`] visits.
 pub(crate) fn visited_blocks(construction: &Construction) -> usize {
     match construction {
         Construction::Indexed { displacements, .. }

@@ -1,10 +1,10 @@
-//! How a datatype was made: the arguments of its constructor, kept for envelope and contents.
+//! The constructor of a datatype and its arguments, kept for envelope and contents.
 
 use crate::datatype::BorrowedDatatype;
 use crate::predefined::Predefined;
 
-/// Which form of the C call gave the arguments; it decides how contents tell them
-/// (section 5.1.13).
+/// The form of the C call that passed the arguments; it decides how contents return them (section
+/// 5.1.13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgumentForm {
     /// The call with `int` and `MPI_Aint` arguments.
@@ -13,7 +13,7 @@ pub enum ArgumentForm {
     Large,
 }
 
-/// In which order the dimensions of an array lie in memory.
+/// The order in which the dimensions of an array lie in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayOrder {
     /// The last dimension is contiguous (`MPI_ORDER_C`).
@@ -22,45 +22,45 @@ pub enum ArrayOrder {
     Fortran,
 }
 
-/// How one dimension of an array is dealt out to processes (section 5.1.4).
+/// How one dimension of an array is distributed to processes (section 5.1.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Distribution {
-    /// Not at all: every process has the whole dimension.
+    /// Not distributed: every process has the whole dimension.
     None,
     /// One block for each process.
     Block,
-    /// Blocks in turn.
+    /// Blocks in cyclic order.
     Cyclic,
 }
 
 /// The block size of a distributed dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DistributionArgument {
-    /// What the standard says (`MPI_DISTRIBUTE_DFLT_DARG`).
+    /// The default of the standard (`MPI_DISTRIBUTE_DFLT_DARG`).
     Default,
-    /// So many elements.
+    /// This number of elements.
     Size(i64),
 }
 
 /// One dimension of a distributed array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DistributedDimension {
-    /// Elements of the global array.
+    /// The number of elements of the global array.
     pub global_size: i64,
-    /// How they are dealt out.
+    /// The distribution of these elements.
     pub distribution: Distribution,
     /// The block size.
     pub argument: DistributionArgument,
-    /// Processes in this dimension of the process grid.
+    /// The number of processes in this dimension of the process grid.
     pub processes: i64,
 }
 
 /// One dimension of a subarray.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SubarrayDimension {
-    /// Elements of the whole array.
+    /// The number of elements of the whole array.
     pub size: i64,
-    /// Elements of the part.
+    /// The number of elements of the part.
     pub subsize: i64,
     /// The first element of the part, counted from 0.
     pub start: i64,
@@ -69,16 +69,16 @@ pub struct SubarrayDimension {
 /// One block of a struct.
 #[derive(Clone, Debug)]
 pub struct StructBlock {
-    /// How many elements it has.
+    /// The number of its elements.
     pub length: i64,
-    /// Where it begins, in bytes.
+    /// Its displacement in bytes.
     pub displacement: i64,
-    /// What its elements are.
+    /// The datatype of its elements.
     pub of: BorrowedDatatype,
 }
 
-/// A constructor and its arguments. Displacements and strides are in bytes where the C call takes
-/// bytes, else in extents of the old datatype `of`.
+/// A constructor and its arguments. Displacements and strides are in bytes if the C call takes
+/// bytes, otherwise in extents of the old datatype `of`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Construction {
@@ -128,7 +128,7 @@ pub enum Construction {
     /// `MPI_Type_create_resized`, in bytes.
     #[allow(missing_docs)]
     Resized { lower_bound: i64, extent: i64, of: BorrowedDatatype },
-    /// `MPI_Type_create_f90_real`: decimal digits and exponent range, `None` where undefined.
+    /// `MPI_Type_create_f90_real`: decimal digits and exponent range, `None` if undefined.
     #[allow(missing_docs)]
     FortranReal { precision: Option<i32>, range: Option<i32> },
     /// `MPI_Type_create_f90_complex`.

@@ -1,4 +1,5 @@
-//! Constructors by name, for arguments in the form of `int`s; [`Datatype::create`] takes either.
+//! Functions for each constructor, for arguments in the form of `int`s; [`Datatype::create`] takes
+//! either form.
 
 use std::sync::Arc;
 
@@ -9,14 +10,15 @@ use crate::construction::{
 };
 use crate::datatype::Datatype;
 
-/// Errors are those of [`Datatype::create`].
+/// The errors of these functions are those of [`Datatype::create`].
 impl Datatype {
-    /// `count` consecutive elements of `of`.
+    /// Creates a datatype of `count` consecutive elements of `of`.
     pub fn contiguous(count: i64, of: &Arc<Datatype>) -> Result<Arc<Datatype>> {
         create(Construction::Contiguous { count, of: of.borrowed() })
     }
 
-    /// `count` blocks of `block_length` elements at a distance of `stride` extents.
+    /// Creates a datatype of `count` blocks of `block_length` elements at a distance of `stride`
+    /// extents.
     pub fn vector(
         count: i64,
         block_length: i64,
@@ -26,7 +28,8 @@ impl Datatype {
         create(Construction::Vector { count, block_length, stride, of: of.borrowed() })
     }
 
-    /// `count` blocks of `block_length` elements at a distance of `stride` bytes.
+    /// Creates a datatype of `count` blocks of `block_length` elements at a distance of `stride`
+    /// bytes.
     pub fn hvector(
         count: i64,
         block_length: i64,
@@ -36,7 +39,7 @@ impl Datatype {
         create(Construction::Hvector { count, block_length, stride, of: of.borrowed() })
     }
 
-    /// Blocks with their own lengths, at displacements in extents.
+    /// Creates a datatype of blocks with individual lengths, at displacements in extents.
     pub fn indexed(
         block_lengths: Vec<i64>,
         displacements: Vec<i64>,
@@ -45,7 +48,7 @@ impl Datatype {
         create(Construction::Indexed { block_lengths, displacements, of: of.borrowed() })
     }
 
-    /// Blocks with their own lengths, at displacements in bytes.
+    /// Creates a datatype of blocks with individual lengths, at displacements in bytes.
     pub fn hindexed(
         block_lengths: Vec<i64>,
         displacements: Vec<i64>,
@@ -54,7 +57,7 @@ impl Datatype {
         create(Construction::Hindexed { block_lengths, displacements, of: of.borrowed() })
     }
 
-    /// Blocks of equal length, at displacements in extents.
+    /// Creates a datatype of blocks of equal length, at displacements in extents.
     pub fn indexed_block(
         block_length: i64,
         displacements: Vec<i64>,
@@ -63,7 +66,7 @@ impl Datatype {
         create(Construction::IndexedBlock { block_length, displacements, of: of.borrowed() })
     }
 
-    /// Blocks of equal length, at displacements in bytes.
+    /// Creates a datatype of blocks of equal length, at displacements in bytes.
     pub fn hindexed_block(
         block_length: i64,
         displacements: Vec<i64>,
@@ -72,12 +75,12 @@ impl Datatype {
         create(Construction::HindexedBlock { block_length, displacements, of: of.borrowed() })
     }
 
-    /// Blocks of different datatypes. (`struct` is a keyword.)
+    /// Creates a datatype of blocks of different datatypes. (`struct` is a keyword.)
     pub fn structure(blocks: Vec<StructBlock>) -> Result<Arc<Datatype>> {
         create(Construction::Struct(blocks))
     }
 
-    /// A part of an array.
+    /// Creates the datatype of a part of an array.
     pub fn subarray(
         dimensions: Vec<SubarrayDimension>,
         order: ArrayOrder,
@@ -86,7 +89,8 @@ impl Datatype {
         create(Construction::Subarray { dimensions, order, of: of.borrowed() })
     }
 
-    /// The part that process `rank` of `size` has of an array dealt out to a process grid.
+    /// Creates the datatype of the part that process `rank` of `size` has of an array distributed
+    /// to a process grid.
     pub fn darray(
         size: i64,
         rank: i64,
@@ -97,12 +101,12 @@ impl Datatype {
         create(Construction::Darray { size, rank, dimensions, order, of: of.borrowed() })
     }
 
-    /// The same data with other bounds, in bytes.
+    /// Creates a datatype with the data of `of` and other bounds, in bytes.
     pub fn resized(lower_bound: i64, extent: i64, of: &Arc<Datatype>) -> Result<Arc<Datatype>> {
         create(Construction::Resized { lower_bound, extent, of: of.borrowed() })
     }
 
-    /// A new datatype equal to `of`, committed if that is.
+    /// Creates a datatype equal to `of`, committed if `of` is.
     pub fn duplicate(of: &Arc<Datatype>) -> Result<Arc<Datatype>> {
         create(Construction::Duplicate(of.borrowed()))
     }

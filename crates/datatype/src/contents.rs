@@ -1,4 +1,4 @@
-//! Envelope and contents: what a program can learn about how a datatype was made
+//! Envelope and contents: the constructor of a datatype and its arguments, as returned to programs
 //! (section 5.1.13).
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::construction::{
 };
 use crate::datatype::Datatype;
 
-/// Which constructor made a datatype (`MPI_COMBINER_…`).
+/// The constructor of a datatype (`MPI_COMBINER_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Combiner {
@@ -33,23 +33,23 @@ pub enum Combiner {
     Resized,
 }
 
-/// How many arguments of each kind [`Contents`] has.
+/// The number of arguments of each kind in [`Contents`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContentsCounts {
     /// The constructor.
     pub combiner: Combiner,
-    /// Arguments of type `int`.
+    /// The number of arguments of type `int`.
     pub integers: usize,
-    /// Arguments of type `MPI_Aint`.
+    /// The number of arguments of type `MPI_Aint`.
     pub addresses: usize,
-    /// Arguments of type `MPI_Count`. Where there are any, the calls without `_c` cannot tell the
-    /// datatype's envelope and contents.
+    /// The number of arguments of type `MPI_Count`. If there are any, the calls without `_c` cannot
+    /// return the datatype's envelope and contents.
     pub large_counts: usize,
-    /// Datatypes.
+    /// The number of datatypes.
     pub datatypes: usize,
 }
 
-/// An argument that the C interface tells as an `int`.
+/// An argument that the C interface returns as an `int`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentInteger {
     /// A plain number.
@@ -78,7 +78,7 @@ pub struct Contents {
 }
 
 impl Datatype {
-    /// Which constructor made it.
+    /// Returns the constructor that created it.
     pub fn combiner(&self) -> Combiner {
         match self.construction() {
             Construction::Named(_) => Combiner::Named,
@@ -100,7 +100,7 @@ impl Datatype {
         }
     }
 
-    /// The constructor and how many arguments of each kind it was given.
+    /// Returns the constructor and the number of its arguments of each kind.
     pub fn envelope(&self) -> ContentsCounts {
         let contents = list(self);
         ContentsCounts {
@@ -112,7 +112,7 @@ impl Datatype {
         }
     }
 
-    /// The arguments of the constructor.
+    /// Returns the arguments of the constructor.
     ///
     /// # Errors
     /// Class `Type` for a named datatype, which has none.
@@ -193,14 +193,14 @@ fn list(datatype: &Datatype) -> Contents {
     list.contents
 }
 
-/// Puts arguments where the form of the call says.
+/// Sorts arguments into the lists that the form of the call requires.
 struct ArgumentLists {
     form: ArgumentForm,
     contents: Contents,
 }
 
 impl ArgumentLists {
-    /// Arguments that are `int` in one form, and `MPI_Count` in the other.
+    /// Adds arguments that are `int` in one form, and `MPI_Count` in the other.
     fn counts(&mut self, values: &[i64]) {
         match self.form {
             ArgumentForm::Int => {
@@ -211,7 +211,7 @@ impl ArgumentLists {
         }
     }
 
-    /// Arguments that are `MPI_Aint` in one form, and `MPI_Count` in the other.
+    /// Adds arguments that are `MPI_Aint` in one form, and `MPI_Count` in the other.
     fn addresses(&mut self, values: &[i64]) {
         match self.form {
             ArgumentForm::Int => self.contents.addresses.extend_from_slice(values),
@@ -219,7 +219,7 @@ impl ArgumentLists {
         }
     }
 
-    /// An argument that is `int` in both forms.
+    /// Adds an argument that is `int` in both forms.
     fn integer(&mut self, value: ContentInteger) {
         self.contents.integers.push(value);
     }

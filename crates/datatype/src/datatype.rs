@@ -1,4 +1,4 @@
-//! The datatype itself: what it is made of, its numbers, and whether it is committed.
+//! The datatype: its constructor, its geometry, and whether it is committed.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,29 +16,30 @@ use crate::plan::TypePlan;
 use crate::predefined::Predefined;
 use crate::validate::validate;
 
-/// An MPI datatype: which basic elements, in which order, at which displacements (section 5.1).
+/// An MPI datatype: basic elements, in an order, at displacements (section 5.1).
 ///
-/// It never changes, and is shared freely. Handles, names and attributes are kept elsewhere.
+/// It is immutable, and can be shared freely. Handles, names and attributes are kept elsewhere.
 #[derive(Debug)]
 pub struct Datatype {
     construction: Construction,
     form: ArgumentForm,
-    /// The datatype with the same data at the same places, where this one is only another view of
-    /// it: a duplicate, a resized one, an array in terms of vectors.
+    /// The datatype with the data of this one at its places, if this one is only another view of
+    /// it: a duplicate, a resized datatype, an array in terms of vectors.
     base: Option<BorrowedDatatype>,
     geometry: Geometry,
-    /// How many datatypes stand between this one and the predefined ones, at most.
+    /// The largest number of datatypes between this one and a predefined one.
     depth: usize,
     plan: OnceLock<TypePlan>,
     committed: AtomicBool,
 }
 
-/// A datatype that is used for a while: a predefined one is there for ever, so that nobody has to
-/// count its users.
+/// A reference to a datatype. Predefined datatypes exist for ever, so their users need not be
+/// counted.
 pub type BorrowedDatatype = Cow<'static, Arc<Datatype>>;
 
 impl Datatype {
-    /// The datatype that `construction` describes, with arguments that came in `form`.
+    /// Creates the datatype that `construction` describes, with arguments that were passed in
+    /// `form`.
     ///
     /// # Errors
     /// - class `Count` for a negative count, `Arg` for other values that the standard forbids;
@@ -68,13 +69,13 @@ impl Datatype {
         Ok(Arc::new(datatype))
     }
 
-    /// The predefined datatype `named`, always the same one.
+    /// Returns the predefined datatype `named`, always one and the same object.
     #[inline]
     pub fn named(named: Predefined) -> &'static Arc<Datatype> {
         &NAMED[named as usize]
     }
 
-    /// This datatype for who uses it, or makes others of it.
+    /// Returns a reference to this datatype for its users, or for constructors of other datatypes.
     pub fn borrowed(self: &Arc<Self>) -> BorrowedDatatype {
         match self.construction {
             Construction::Named(named) => BorrowedDatatype::Borrowed(Self::named(named)),
@@ -82,9 +83,9 @@ impl Datatype {
         }
     }
 
-    /// Prepares the datatype for communication; again is harmless (section 5.1.9). A plan that
-    /// takes little time is made when it is first used, as many datatypes serve to make others
-    /// only.
+    /// Prepares the datatype for communication; repeating it is harmless (section 5.1.9). A plan
+    /// that takes little time is compiled on first use, as many datatypes only serve to construct
+    /// others.
     pub fn commit(&self) {
         if visited_blocks(&self.construction) > DEFERRED_BLOCKS_MAX {
             self.plan();
@@ -98,45 +99,46 @@ impl Datatype {
         self.committed.load(Ordering::Acquire)
     }
 
-    /// Bytes of data in one element.
+    /// Returns the number of data bytes in one element.
     #[inline]
     pub fn size(&self) -> usize {
         self.geometry.size
     }
 
-    /// The distance at which consecutive elements follow each other, in bytes.
+    /// Returns the distance of consecutive elements, in bytes.
     #[inline]
     pub fn extent(&self) -> isize {
         self.geometry.extent()
     }
 
-    /// The lower bound, in bytes.
+    /// Returns the lower bound, in bytes.
     pub fn lower_bound(&self) -> isize {
         self.geometry.bounds().0
     }
 
-    /// The upper bound, in bytes: lower bound and extent.
+    /// Returns the upper bound in bytes: lower bound plus extent.
     pub fn upper_bound(&self) -> isize {
         self.geometry.bounds().1
     }
 
-    /// The displacement of the lowest byte of data; 0 where there is no data.
+    /// Returns the displacement of the lowest byte of data; 0 if there is no data.
     pub fn true_lower_bound(&self) -> isize {
         self.geometry.data.map_or(0, |(low, _)| low)
     }
 
-    /// The distance from the lowest byte of data to one past the highest.
+    /// Returns the distance from the lowest byte of data to one past the highest.
     pub fn true_extent(&self) -> isize {
         self.geometry.data.map_or(0, |(low, high)| high - low)
     }
 
-    /// How many basic elements one element has; those of a pair count each.
+    /// Returns the number of basic elements in one element; both members of a pair count.
     pub fn element_count(&self) -> usize {
         self.geometry.elements
     }
 
-    /// The predefined datatype that this is: one with a name, or one of Fortran's parameterized
-    /// ones, which behave like the named one of the same representation. A duplicate is none.
+    /// Returns the predefined datatype that this datatype is: a named one, or a parameterized one
+    /// of Fortran, which behaves like the named one of its representation. The result is none for a
+    /// duplicate.
     #[inline]
     pub fn predefined(&self) -> Option<Predefined> {
         match &self.construction {
@@ -146,26 +148,27 @@ impl Datatype {
         }
     }
 
-    /// The predefined datatype that all its elements are, with pairs whole, as accumulates of
-    /// one-sided communication want it (section 12.3.4); `None` if they differ or there are none.
+    /// Returns the predefined datatype of all its elements, treating pairs as one element, as
+    /// accumulates of one-sided communication require it (section 12.3.4). `None` if they differ or
+    /// there are none.
     pub fn operand(&self) -> Option<Predefined> {
         self.predefined().or_else(|| self.geometry.operands.only())
     }
 
-    /// How it was made.
+    /// Returns its constructor and arguments.
     pub fn construction(&self) -> &Construction {
         &self.construction
     }
 
-    /// Which form of call made it.
+    /// Returns the form of the call that created it.
     pub fn form(&self) -> ArgumentForm {
         self.form
     }
 
-    /// The bytes of data in `count` elements.
+    /// Returns the number of data bytes in `count` elements.
     ///
     /// # Errors
-    /// Class `Count` if they exceed 2^63-1, or if the elements leave the address space.
+    /// Class `Count` if it exceeds 2^63-1, or if the elements exceed the address space.
     #[inline]
     pub fn packed_size(&self, count: usize) -> Result<usize> {
         let size = self.geometry.size.checked_mul(count);
@@ -175,17 +178,17 @@ impl Datatype {
         }
     }
 
-    /// The displacements that `count` elements touch: lowest byte, one past the highest; (0, 0)
-    /// when they touch nothing.
+    /// Returns the displacements that `count` elements touch: lowest byte, one past the highest;
+    /// (0, 0) if they touch nothing.
     ///
     /// # Errors
-    /// Class `Count` if they leave the address space.
+    /// Class `Count` if they exceed the address space.
     pub fn data_bounds(&self, count: usize) -> Result<(isize, isize)> {
         let Some((low, high)) = self.geometry.data.filter(|_| count > 0) else {
             return Ok((0, 0));
         };
         if count == 1 {
-            // What one element has was checked when the datatype was made.
+            // The bounds of one element were checked when the datatype was created.
             return Ok((low, high));
         }
         let reach = isize::try_from(count - 1).ok().and_then(|n| n.checked_mul(self.extent()));
@@ -198,15 +201,15 @@ impl Datatype {
         }
     }
 
-    /// Where `count` elements lie if they are one run of bytes; it begins at the displacement of
+    /// Returns the run of `count` elements if they are contiguous; it begins at the displacement of
     /// the returned segment, which is 0 for most datatypes. `None` if there are gaps.
     #[inline]
     pub fn run(&self, count: usize) -> Option<Segment> {
         self.plan().run(count)
     }
 
-    /// How `count` elements lie, unless they are one run from displacement 0, or no data: then
-    /// the buffer is plain bytes.
+    /// Returns the layout of `count` elements. The result is none if they are one run from
+    /// displacement 0, or have no data: then the buffer is plain bytes.
     #[inline]
     pub fn layout(self: &Arc<Self>, count: usize) -> Option<Arc<dyn Layout>> {
         match self.run(count) {
@@ -263,7 +266,7 @@ fn base_of(construction: &Construction) -> Result<Option<BorrowedDatatype>> {
     })
 }
 
-/// The geometry, and how many datatypes stand between this one and the predefined ones.
+/// Returns the geometry, and the number of datatypes between this one and the predefined ones.
 fn measured(
     construction: &Construction,
     base: Option<&BorrowedDatatype>,
@@ -301,10 +304,12 @@ fn geometry_of_view(construction: &Construction, base: &Datatype) -> Result<Geom
     Ok(Geometry { markers, ..base.geometry })
 }
 
-/// Datatypes are walked and dropped level by level on the stack, so there is an end to nesting.
+/// The largest depth of nesting: datatypes are walked and dropped recursively, which uses the
+/// stack.
 const DEPTH_MAX: usize = 2000;
 
-/// At every so many levels the plan is made at once, so that no later commit goes deeper.
+/// At every multiple of this depth the plan is compiled at once, so that later commits recurse no
+/// deeper.
 const COMPILED_DEPTH: usize = 50;
 
 fn checked_depth(depth: usize) -> Result<usize> {

@@ -6,8 +6,8 @@ use crate::datatype::Datatype;
 use crate::predefined::{Predefined, ValueKind};
 
 impl Datatype {
-    /// How many whole elements `bytes` bytes of data are, as `MPI_Get_count` tells it (section
-    /// 3.2.5); `None` (`MPI_UNDEFINED`) if they are no whole number.
+    /// Returns how many whole elements `bytes` bytes of data are, for `MPI_Get_count` (section
+    /// 3.2.5); `None` (`MPI_UNDEFINED`) if they are not a whole number of elements.
     pub fn count_in(&self, bytes: usize) -> Option<usize> {
         match self.size() {
             0 => (bytes == 0).then_some(0),
@@ -15,8 +15,8 @@ impl Datatype {
         }
     }
 
-    /// How many basic elements `bytes` bytes of data are, as `MPI_Get_elements` tells it (section
-    /// 5.1.11); `None` (`MPI_UNDEFINED`) if the last one is not whole.
+    /// Returns how many basic elements `bytes` bytes of data are, for `MPI_Get_elements` (section
+    /// 5.1.11); `None` (`MPI_UNDEFINED`) if the last one is incomplete.
     pub fn elements_in(&self, bytes: usize) -> Option<usize> {
         match self.size() {
             0 => (bytes == 0).then_some(0),
@@ -26,7 +26,8 @@ impl Datatype {
         }
     }
 
-    /// The basic elements in the first `bytes` bytes of one element, which has more than those.
+    /// Returns the number of basic elements in the first `bytes` bytes of one element, which has
+    /// more bytes.
     fn elements_of_part(&self, bytes: usize) -> Option<usize> {
         if bytes == 0 {
             return Some(0);
@@ -47,7 +48,7 @@ impl Datatype {
             if block.is_empty() || block.of.size() == 0 {
                 return true;
             }
-            // Not more than this datatype's size, which was checked.
+            // At most this datatype's size, which was checked.
             let whole = (block.count * block.length) as usize;
             let held = whole.min(rest / block.of.size());
             elements += held * block.of.element_count();
@@ -60,10 +61,10 @@ impl Datatype {
         part.map(|part| elements + part)
     }
 
-    /// Calls `each` with the basic elements of `count` elements in type map order, as (what they
-    /// are, how many in a row), until it returns false. Pairs are told as value and index.
+    /// Calls `each` with the basic elements of `count` elements in type map order, as (type, number
+    /// in a row), until it returns false. Pairs are passed as value and index.
     ///
-    /// Returns whether it came to the end.
+    /// Returns whether all elements were passed.
     pub fn basic_elements(
         &self,
         count: usize,

@@ -11,10 +11,10 @@ use crate::predefined::{Precision, Predefined, ValueKind};
 mod extended;
 
 impl Datatype {
-    /// The bytes that `count` elements take in the representation.
+    /// Returns the size of `count` elements in the representation, in bytes.
     ///
     /// # Errors
-    /// Class `Count` if they exceed 2^63-1.
+    /// Class `Count` if it exceeds 2^63-1.
     pub fn external32_size(&self, count: usize) -> Result<usize> {
         self.packed_size(count)?;
         let mut bytes = Some(0_usize);
@@ -30,7 +30,7 @@ impl Datatype {
         })
     }
 
-    /// Appends `count` elements of this datatype, which are the data of `from`, to `out` at
+    /// Packs `count` elements of this datatype, which are the data of `from`, into `out` at
     /// `position`, in bytes, and returns the new position.
     ///
     /// # Errors
@@ -61,8 +61,8 @@ impl Datatype {
         Ok(end)
     }
 
-    /// Fills `into`, which is `count` elements of this datatype, from `data` at `position`, in
-    /// bytes, and returns the new position.
+    /// Unpacks `count` elements of this datatype from `data` at `position`, in bytes, into `into`,
+    /// and returns the new position.
     ///
     /// # Errors
     /// Class `Arg` if the position lies behind the end, `Truncate` if there is too little data.
@@ -181,7 +181,7 @@ fn reverse_each(bytes: usize, from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// The machine is little-endian, as all that the library supports.
+/// Copies bytes in reverse order. The machine is little-endian, as are all supported machines.
 fn reverse(from: &[u8], to: &mut [u8]) {
     to.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from);
 }

@@ -1,4 +1,4 @@
-//! Datatypes that Fortran programs ask for by precision, range or size (section 19.1.9).
+//! Datatypes that Fortran programs select by precision, range or size (section 19.1.9).
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::construction::{ArgumentForm, Construction};
 use crate::datatype::Datatype;
 use crate::predefined::{Precision, Predefined, ValueKind};
 
-/// Which family of types `MPI_Type_match_size` looks in.
+/// The family of types in which `MPI_Type_match_size` searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TypeClass {
     /// Integers.
@@ -22,7 +22,8 @@ pub enum TypeClass {
 }
 
 impl Datatype {
-    /// The datatype of `selected_real_kind(precision, range)`; at least one must be given.
+    /// Returns the datatype of `selected_real_kind(precision, range)`; at least one of them must be
+    /// given.
     ///
     /// # Errors
     /// Class `Arg` if there is no such type.
@@ -30,7 +31,7 @@ impl Datatype {
         Datatype::create(Construction::FortranReal { precision, range }, ArgumentForm::Int)
     }
 
-    /// The datatype of complex numbers of `selected_real_kind(precision, range)`.
+    /// Returns the datatype of complex numbers of `selected_real_kind(precision, range)`.
     ///
     /// # Errors
     /// Class `Arg` if there is no such type.
@@ -38,7 +39,7 @@ impl Datatype {
         Datatype::create(Construction::FortranComplex { precision, range }, ArgumentForm::Int)
     }
 
-    /// The datatype of `selected_int_kind(range)`.
+    /// Returns the datatype of `selected_int_kind(range)`.
     ///
     /// # Errors
     /// Class `Arg` if there is no such type.
@@ -46,7 +47,7 @@ impl Datatype {
         Datatype::create(Construction::FortranInteger { range }, ArgumentForm::Int)
     }
 
-    /// The named datatype of a variable of `class` with `size` bytes.
+    /// Returns the named datatype of a variable of `class` with `size` bytes.
     ///
     /// # Errors
     /// Class `Arg` if there is no such type.
@@ -84,8 +85,8 @@ impl Datatype {
         Ok(named)
     }
 
-    /// The named pair of `value` and `index` for `MPI_MAXLOC` and `MPI_MINLOC`, if there is one
-    /// (section 6.9.4).
+    /// Returns the named pair of `value` and `index` for `MPI_MAXLOC` and `MPI_MINLOC`, if there is
+    /// one (section 6.9.4).
     pub fn value_index(value: Predefined, index: Predefined) -> Option<Predefined> {
         let wanted = ValueKind::Pair(value, index);
         Predefined::ALL.iter().copied().find(|named| named.kind() == wanted)
@@ -103,7 +104,8 @@ pub(crate) fn is_parameterized(construction: &Construction) -> bool {
     )
 }
 
-/// The named datatype that represents a parameterized one; `None` for all other constructions.
+/// Returns the named datatype that represents a parameterized one; `None` for all other
+/// constructions.
 pub(crate) fn representation(construction: &Construction) -> Result<Option<Predefined>> {
     Ok(Some(match *construction {
         Construction::FortranReal { precision, range } => match real_kind(precision, range)? {
@@ -123,8 +125,8 @@ pub(crate) fn representation(construction: &Construction) -> Result<Option<Prede
     }))
 }
 
-/// What `selected_real_kind` chooses: the smallest of the compilers' kinds 4, 8, 10 and 16 with at
-/// least so many decimal digits and so large a decimal exponent.
+/// Returns the choice of `selected_real_kind`: the smallest of the compilers' kinds 4, 8, 10 and 16
+/// with at least this many decimal digits and this decimal exponent range.
 fn real_kind(precision: Option<i32>, range: Option<i32>) -> Result<Precision> {
     if precision.is_none() && range.is_none() {
         let detail = "neither precision nor range is given; at least one must be defined";

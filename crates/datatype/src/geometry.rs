@@ -1,32 +1,31 @@
-//! Size, bounds and alignment of a type map (section 5.1).
+//! The geometry of a type map: size, bounds and alignment (section 5.1).
 
 use base::{Error, ErrorClass, Result};
 
 use crate::blocks::Block;
 use crate::predefined::{Predefined, ValueKind};
 
-/// The numbers that a type map has, in bytes.
+/// The sizes and bounds of a type map, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// Bytes of data.
+    /// The number of data bytes.
     pub size: usize,
-    /// Basic elements.
+    /// The number of basic elements.
     pub elements: usize,
-    /// The lowest and one past the highest byte of data; `None` where there is no data.
+    /// The lowest and one past the highest byte of data; `None` if there is no data.
     pub data: Option<(isize, isize)>,
-    /// The bounds that follow from the data and the padding of structures; where markers are, they
-    /// rule instead.
+    /// The bounds that follow from the data and the padding of structures; `markers` override them.
     pub span: Option<(isize, isize)>,
     /// The bounds that `MPI_Type_create_resized` set, here or in a part.
     pub markers: Option<(isize, isize)>,
-    /// The largest alignment of a basic element; 1 where there is none.
+    /// The largest alignment of a basic element; 1 if there is none.
     pub alignment: usize,
     pub content: BasicElements,
-    /// As `content`, but with pairs whole, as operations of reductions see them.
+    /// Like `content`, but a pair counts as one element, as in reduction operations.
     pub operands: BasicElements,
 }
 
-/// Which basic elements a type map has.
+/// The basic elements of a type map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BasicElements {
     None,
@@ -35,7 +34,7 @@ pub(crate) enum BasicElements {
 }
 
 impl BasicElements {
-    /// What all basic elements are, if they are all the same.
+    /// Returns the type of all basic elements, if they have one type.
     pub fn only(self) -> Option<Predefined> {
         match self {
             BasicElements::Only(named) => Some(named),
@@ -73,7 +72,7 @@ impl Geometry {
         }
     }
 
-    /// The bounds with which elements follow each other: lower bound and upper bound.
+    /// Returns the lower and the upper bound, which determine the distance of elements.
     pub fn bounds(&self) -> (isize, isize) {
         self.markers.or(self.span).unwrap_or((0, 0))
     }
@@ -84,7 +83,7 @@ impl Geometry {
     }
 }
 
-/// Adds up the geometry of a sequence of blocks, refusing whatever leaves the address space.
+/// Sums up the geometry of a sequence of blocks, and detects whether it exceeds the address space.
 pub(crate) struct Sum {
     size: usize,
     elements: usize,
@@ -129,7 +128,7 @@ impl Sum {
         self.overflow |= self.add_numbers(block, part).is_none();
     }
 
-    /// `None`: they leave the address space.
+    /// Adds sizes and bounds; `None` if they exceed the address space.
     #[inline]
     fn add_numbers(&mut self, block: &Block<'_>, part: &Geometry) -> Option<()> {
         let shifts = match SmallBlock::of(block, part) {
@@ -152,10 +151,10 @@ impl Sum {
         Some(())
     }
 
-    /// The upper bound of a structure is padded so that its extent keeps all elements aligned, as
-    /// compilers do; other constructors take over the padding of their parts. (Section 5.1.7 words
-    /// the padding for any type map, but all libraries apply it to structures only, and programs
-    /// rely on that.)
+    /// Returns the geometry of all blocks. The upper bound of a structure is padded so that its
+    /// extent keeps all elements aligned, as compilers do; other constructors inherit the padding
+    /// of their parts. (Section 5.1.7 describes the padding for any type map, but all libraries
+    /// apply it to structures only, and programs rely on that.)
     pub fn finish(self, is_structure: bool) -> Result<Geometry> {
         let padded = |(low, high): (isize, isize)| {
             let length = high.checked_sub(low)?;
@@ -189,7 +188,7 @@ impl Sum {
     }
 }
 
-/// The error for a datatype whose bytes cannot be counted or addressed with 63 bits.
+/// Returns the error for a datatype whose bytes cannot be counted or addressed with 63 bits.
 #[cold]
 pub(crate) fn too_large() -> Error {
     Error::new(
@@ -199,12 +198,12 @@ pub(crate) fn too_large() -> Error {
     )
 }
 
-/// `factor` times a number of bytes or elements, if it is a number of such.
+/// Returns `factor` times a number of bytes or elements; none if it exceeds the range.
 fn product(factor: i128, number: usize) -> Option<usize> {
     if number == 0 { Some(0) } else { usize::try_from(factor).ok()?.checked_mul(number) }
 }
 
-/// A block of which no sum of products leaves a machine word: what nearly all are.
+/// A block for which no sum of products exceeds a machine word; nearly all blocks are so small.
 struct SmallBlock {
     displacement: i64,
     count: i64,
@@ -239,14 +238,15 @@ impl SmallBlock {
     }
 }
 
-/// How far the elements of a block are shifted, at least and at most.
+/// The smallest and the largest shift of the elements of a block, in bytes.
 struct ShiftRange {
     low: isize,
     high: isize,
 }
 
 impl ShiftRange {
-    /// `None`: these are no addresses' distances, as whoever walks the blocks relies on.
+    /// Returns the shifts of a block; `None` if they are not distances of addresses, which code
+    /// that walks the blocks relies on.
     fn of(block: &Block<'_>, extent: i128) -> Option<Self> {
         let along = (block.length - 1).checked_mul(extent)?;
         let across =
@@ -256,7 +256,7 @@ impl ShiftRange {
         Some(Self { low: isize::try_from(low).ok()?, high: isize::try_from(high).ok()? })
     }
 
-    /// What the shifts make of a range; `None`: it leaves the address space.
+    /// Returns the range that the shifts of a range cover; `None` if it exceeds the address space.
     #[inline]
     #[allow(clippy::option_option)]
     fn applied(&self, range: Option<(isize, isize)>) -> Option<Option<(isize, isize)>> {

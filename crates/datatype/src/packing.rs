@@ -5,7 +5,7 @@ use memory::{AddressRange, Buffer, Layout};
 
 use crate::datatype::Datatype;
 
-/// Appends the data of `from` to `out` at `position`, in bytes, and returns the new position.
+/// Packs the data of `from` into `out` at `position`, in bytes, and returns the new position.
 ///
 /// # Errors
 /// Class `Arg` if the position lies behind the end, `Truncate` if the data does not fit.
@@ -15,7 +15,7 @@ pub fn pack(from: &Buffer, out: &mut [u8], position: usize) -> Result<usize> {
     Ok(end)
 }
 
-/// Fills `into` from `data` at `position`, in bytes, and returns the new position.
+/// Unpacks `into` from `data` at `position`, in bytes, and returns the new position.
 ///
 /// # Errors
 /// Class `Arg` if the position lies behind the end, `Truncate` if there is too little data.
@@ -25,30 +25,30 @@ pub fn unpack(data: &[u8], position: usize, into: &Buffer) -> Result<usize> {
     Ok(end)
 }
 
-/// So many elements of a datatype.
+/// A number of elements of a datatype.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements<'a> {
-    /// What they are.
+    /// The datatype.
     pub datatype: &'a Datatype,
-    /// How many.
+    /// The number of elements.
     pub count: usize,
 }
 
 impl Elements<'_> {
-    /// As [`pack`], of elements around the base of `memory`.
+    /// Does what [`pack`] does, for elements around the base of `memory`.
     ///
     /// # Errors
-    /// As there; `Count` if they exceed the address space.
+    /// Those of [`pack`]; `Count` if the elements exceed the address space.
     pub fn pack(&self, memory: &AddressRange, out: &mut [u8], position: usize) -> Result<usize> {
         let end = room(position, self.datatype.packed_size(self.count)?, out.len())?;
         self.datatype.pack(memory, self.count, 0, (&mut out[position..end]).into());
         Ok(end)
     }
 
-    /// As [`unpack`], to elements around the base of `memory`.
+    /// Does what [`unpack`] does, for elements around the base of `memory`.
     ///
     /// # Errors
-    /// As there; `Count` if they exceed the address space.
+    /// Those of [`unpack`]; `Count` if the elements exceed the address space.
     pub fn unpack(&self, data: &[u8], position: usize, memory: &AddressRange) -> Result<usize> {
         let end = room(position, self.datatype.packed_size(self.count)?, data.len())?;
         self.datatype.unpack(memory, self.count, 0, data[position..end].into());
@@ -56,7 +56,7 @@ impl Elements<'_> {
     }
 }
 
-/// The end of `length` bytes at `position` in a buffer of `size` bytes, if they lie in it.
+/// Returns the end of `length` bytes at `position` in a buffer of `size` bytes, if they lie in it.
 pub(crate) fn room(position: usize, length: usize, size: usize) -> Result<usize> {
     if position > size {
         let detail = format!("the position {position} lies behind the buffer's {size} bytes");

@@ -1,4 +1,4 @@
-//! The compiled form of a datatype: where its bytes lie, ready to be walked.
+//! The plan: the compiled form of a datatype, which describes where its bytes lie.
 
 mod compile;
 mod node;
@@ -15,10 +15,10 @@ use walk::{RunSink, walk, walk_repeated, walk_turns};
 /// Where the bytes of one element lie, and how elements follow each other.
 #[derive(Debug)]
 pub(crate) struct TypePlan {
-    /// The bytes of one element; `None` where it has none.
+    /// The bytes of one element; `None` if it has none.
     node: Option<Node>,
-    /// What is repeated when there are several elements, and how often it is in one: the node
-    /// itself, or a loop's body where elements continue the loop.
+    /// The number of repetitions in one element of the body that several elements repeat, and their
+    /// distance. The body is the node itself, or a loop's body if elements continue the loop.
     turns: usize,
     stride: isize,
     size: usize,
@@ -42,7 +42,7 @@ impl TypePlan {
         self.node.as_ref()
     }
 
-    /// Where `count` elements lie if they are one run.
+    /// Returns the run of `count` elements, if they are contiguous.
     #[inline]
     pub fn run(&self, count: usize) -> Option<Segment> {
         match &self.node {
@@ -58,7 +58,7 @@ impl TypePlan {
         }
     }
 
-    /// Shows `sink` the packed bytes `offset .. offset + length` of `count` elements.
+    /// Passes the packed bytes `offset .. offset + length` of `count` elements to `sink`.
     fn walk<S: RunSink>(&self, count: usize, offset: usize, length: usize, sink: &mut S) {
         let Some(node) = &self.node else {
             assert!(length == 0, "{length} bytes of a datatype without data");
@@ -77,7 +77,7 @@ impl TypePlan {
             sink.run(run.displacement + offset as isize, length);
             return;
         }
-        // Whole elements and parts of one need no division to know where they begin and end.
+        // For whole elements and for parts of one, no division is necessary to find their ends.
         let (body, origin) = if self.turns > 1 { node.body() } else { (node, 0) };
         if length == total {
             walk_turns(body, self.turns * count, self.stride, origin, sink);

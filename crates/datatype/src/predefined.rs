@@ -1,8 +1,7 @@
-//! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1), as they
-//! are on x86-64 with the System V conventions; and those that other interfaces have beside
-//! (`MPIX_`).
+//! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1) with their
+//! sizes on x86-64 under the System V ABI, and further ones of other interfaces (`MPIX_`).
 
-/// How a floating-point number is encoded in memory.
+/// The encoding of a floating-point number in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
     /// IEEE binary16, 2 bytes.
@@ -11,14 +10,14 @@ pub enum Precision {
     Single,
     /// IEEE binary64, 8 bytes.
     Double,
-    /// The 80-bit format of the x87 in 16 bytes: what C calls `long double`.
+    /// The 80-bit format of the x87 in 16 bytes: `long double` in C.
     Extended,
-    /// IEEE binary128, 16 bytes: what Fortran calls `REAL(16)`.
+    /// IEEE binary128, 16 bytes: `REAL(16)` in Fortran.
     Quadruple,
 }
 
 impl Precision {
-    /// The bytes that one number takes in memory.
+    /// Returns the size of a number in memory, in bytes.
     pub const fn bytes(self) -> usize {
         match self {
             Precision::Half => 2,
@@ -29,12 +28,12 @@ impl Precision {
     }
 }
 
-/// What a named datatype's bytes mean.
+/// The meaning of a named datatype's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ValueKind {
-    /// Bytes without a meaning (`MPI_BYTE`).
+    /// Uninterpreted bytes (`MPI_BYTE`).
     Byte,
-    /// Bytes that `MPI_Pack` made (`MPI_PACKED`).
+    /// The output of `MPI_Pack` (`MPI_PACKED`).
     Packed,
     /// A character that is not a number.
     Character,
@@ -66,17 +65,17 @@ macro_rules! predefined {
             /// Every named datatype, in the order of the variants.
             pub const ALL: &[Predefined] = &[$(Predefined::$variant),*];
 
-            /// The name in the C interface, such as `MPI_INT`.
+            /// Returns the name in the C interface, such as `MPI_INT`.
             pub const fn name(self) -> &'static str {
                 match self { $(Predefined::$variant => $name,)* }
             }
 
-            /// The bytes of data in one element (a pair's padding is none).
+            /// Returns the number of data bytes in one element, without the padding of a pair.
             pub const fn size(self) -> usize {
                 match self { $(Predefined::$variant => $size,)* }
             }
 
-            /// What the bytes mean.
+            /// Returns the meaning of the bytes.
             pub const fn kind(self) -> ValueKind {
                 match self { $(Predefined::$variant => $kind,)* }
             }
@@ -84,7 +83,7 @@ macro_rules! predefined {
     };
 }
 
-/// By variant: the bytes of an integer, 0 for what is none.
+/// By variant: the size of an integer in bytes, 0 for other types.
 const INTEGER_BYTES: [u8; Predefined::ALL.len()] = {
     let mut bytes = [0; Predefined::ALL.len()];
     let mut index = 0;
@@ -99,7 +98,7 @@ const INTEGER_BYTES: [u8; Predefined::ALL.len()] = {
 };
 
 impl Predefined {
-    /// The bytes of an integer that is a number, with a sign or without; 0 for all others.
+    /// Returns the size in bytes of a signed or unsigned integer; 0 for all other types.
     #[inline(always)]
     pub const fn integer_size(self) -> usize {
         INTEGER_BYTES[self as usize] as usize
@@ -185,7 +184,7 @@ predefined! {
 }
 
 impl Predefined {
-    /// The address multiple, in bytes, that the compilers give to variables of this type.
+    /// Returns the alignment that compilers give to variables of this type, in bytes.
     pub const fn alignment(self) -> usize {
         match self.kind() {
             Complex(precision) => precision.bytes(),
@@ -197,7 +196,7 @@ impl Predefined {
         }
     }
 
-    /// The distance between consecutive elements, in bytes.
+    /// Returns the distance between consecutive elements, in bytes.
     pub const fn extent(self) -> usize {
         match self.kind() {
             Pair(_, index) => {
@@ -208,7 +207,8 @@ impl Predefined {
         }
     }
 
-    /// Where the index of a pair begins, in bytes from the value; 0 for everything else.
+    /// Returns the displacement of the index of a pair in bytes from the value; 0 for all other
+    /// types.
     pub const fn index_displacement(self) -> usize {
         match self.kind() {
             Pair(value, index) => value.size().next_multiple_of(index.alignment()),
@@ -216,7 +216,8 @@ impl Predefined {
         }
     }
 
-    /// The bytes that one element takes in the representation "external32" (section 14.5.2).
+    /// Returns the size of one element in the representation "external32", in bytes (section
+    /// 14.5.2).
     pub const fn external32_size(self) -> usize {
         match self {
             Predefined::Long | Predefined::UnsignedLong => 4,

@@ -1,12 +1,12 @@
 //! The predefined reduction operations (section 6.9.2 of the MPI standard) on packed elements.
 //!
-//! All of them are symmetric bit for bit, so that it does not matter which operand is the left
-//! one: the smaller of 0.0 and -0.0 is -0.0 whatever their order, a NaN always prevails over
-//! numbers, and of equal values `MPI_MINLOC` and `MPI_MAXLOC` take the lower index. Only which of
-//! two NaNs prevails is left open. Integers wrap around.
+//! All of them are symmetric bit for bit, so the order of the operands does not matter: the smaller
+//! of 0.0 and -0.0 is -0.0 in either order, a NaN always prevails over numbers, and of equal values
+//! `MPI_MINLOC` and `MPI_MAXLOC` take the lower index. Only the choice between two NaNs is left
+//! open. Integers wrap around.
 //!
-//! Formats that no Rust type has are computed by the processor where it has them, and else in
-//! software; correctly rounded.
+//! Formats without a Rust type are computed by the processor if it supports them, and otherwise in
+//! software, correctly rounded.
 
 mod compound;
 mod element;
@@ -39,7 +39,7 @@ macro_rules! operators {
             /// Every operation, in the order of the variants.
             pub const ALL: &[Operator] = &[$(Operator::$variant),*];
 
-            /// The name in the C interface, such as `MPI_SUM`.
+            /// Returns the name in the C interface, such as `MPI_SUM`.
             pub const fn name(self) -> &'static str {
                 match self { $(Operator::$variant => $name,)* }
             }
@@ -64,17 +64,17 @@ operators! {
     NoOperation = "MPI_NO_OP";
 }
 
-/// Whether `operator` is defined for elements of `element`: by the standard, or by what programs
-/// that were written for other libraries rely on.
+/// Whether `operator` is defined for elements of `element`: by the standard, or because programs
+/// that were written for other libraries rely on it.
 ///
-/// `MPI_REPLACE` and `MPI_NO_OP` have a meaning for all elements; that they are for one-sided
-/// communication only (section 12.3.4) is for the caller to check.
+/// `MPI_REPLACE` and `MPI_NO_OP` are defined for all elements; the caller must check that they are
+/// used in one-sided communication only (section 12.3.4).
 pub fn supports(operator: Operator, element: Predefined) -> bool {
     kernel(operator, element).is_some()
 }
 
-/// Each element of `inout` becomes `incoming operator inout`. Both hold packed elements (without
-/// the padding of pairs), of the same length in bytes, at any alignment.
+/// Replaces each element of `inout` by `incoming operator inout`. Both hold packed elements
+/// (without the padding of pairs), of one length in bytes, at any alignment.
 ///
 /// # Errors
 /// `Op` if the operation is not defined for the elements.
@@ -92,11 +92,11 @@ pub fn reduce(
     Ok(())
 }
 
-/// Each element of `into` becomes `from operator into`, for as many elements as the shorter of
+/// Replaces each element of `into` by `from operator into`, for as many elements as the shorter of
 /// the two has.
 ///
 /// # Panics
-/// If [`supports`] says no.
+/// If [`supports`] returns false.
 pub fn combine(operator: Operator, element: Predefined, from: &Buffer, into: &Buffer) {
     let Some(kernel) = kernel(operator, element) else {
         panic!("{}", undefined(operator, element));
@@ -116,7 +116,7 @@ fn undefined(operator: Operator, element: Predefined) -> Error {
     )
 }
 
-/// Combines all elements of two slices; chosen once per call, not per element.
+/// Combines all elements of two slices. The function is chosen once per call, not per element.
 type Combine = fn(&[u8], &mut [u8]);
 
 /// An operation on the elements of one datatype.
@@ -127,22 +127,23 @@ pub struct ReductionKernel {
 }
 
 impl ReductionKernel {
-    /// Bytes of one packed element.
+    /// Returns the size of one packed element, in bytes.
     #[inline]
     pub fn element_bytes(&self) -> usize {
         self.element_bytes
     }
 
-    /// Each element of `into` becomes `from operator into`, for as many elements as the shorter of
-    /// the two has.
+    /// Replaces each element of `into` by `from operator into`, for as many elements as the shorter
+    /// of the two has.
     pub fn combine(&self, from: &Buffer, into: &Buffer) {
         into.combine_with(from, self.element_bytes, self.combine);
     }
 
-    /// The same for elements with so many bytes, each from a packed offset of a buffer on.
+    /// Replaces elements of `into` by `from operator into`, for `length` bytes, each from a packed
+    /// offset of its buffer on.
     ///
     /// # Panics
-    /// If the buffers have fewer.
+    /// If one of the buffers has fewer bytes.
     #[inline]
     pub fn combine_range(
         &self,
@@ -153,31 +154,32 @@ impl ReductionKernel {
         into.combine_range(offset, from, length, self.element_bytes, self.combine);
     }
 
-    /// The elements of `into` from packed offset `offset` on become `from operator into`, for as
-    /// many as `from` has.
+    /// Replaces the elements of `into` from packed offset `offset` on by `from operator into`, for
+    /// as many as `from` has.
     ///
     /// # Panics
-    /// If `into` has fewer.
+    /// If `into` has fewer elements.
     #[inline]
     pub fn combine_shared(&self, from: SharedBytes<'_>, into: &Buffer, offset: usize) {
         into.combine_shared(offset, from, self.element_bytes, self.combine);
     }
 }
 
-/// What combines elements of `element`, if `operator` is defined for them.
+/// Returns the kernel that combines elements of `element`, if `operator` is defined for them.
 #[inline]
 pub fn kernel(operator: Operator, element: Predefined) -> Option<ReductionKernel> {
     let element_bytes = element.size();
     combination(operator, element).map(|combine| ReductionKernel { combine, element_bytes })
 }
 
-/// The tables of section 6.9.2, and what other libraries allow besides.
+/// Returns the function for an operation: the tables of section 6.9.2, and further combinations
+/// that other libraries allow.
 fn combination(operator: Operator, element: Predefined) -> Option<Combine> {
     match (operator, element.kind()) {
         (Operator::Replace, _) => Some(|incoming, inout| inout.copy_from_slice(incoming)),
         (Operator::NoOperation, _) => Some(|_, _| ()),
-        // The standard allows bytes bitwise operations only, and characters none. Other libraries
-        // take bytes and MPI_CHARACTER as unsigned numbers and MPI_CHAR as a signed one.
+        // The standard allows bitwise operations only for bytes, and none for characters. Other
+        // libraries treat bytes and MPI_CHARACTER as unsigned numbers and MPI_CHAR as a signed one.
         (_, ValueKind::Byte) => integer::<u8>(operator),
         (_, ValueKind::Character) => match element {
             Predefined::Char => integer::<i8>(operator),
@@ -262,7 +264,7 @@ fn arithmetic<T: Arithmetic>(operator: Operator) -> Option<Combine> {
     }
 }
 
-/// Numbers of half precision, of which single precision has the sums and products.
+/// Returns the function for numbers of half precision, which computes in single precision.
 fn halves<T: Arithmetic>(operator: Operator) -> Option<Combine> {
     match operator {
         Operator::Sum => Some(apply_to_halves::<T, Sum>),
@@ -271,7 +273,7 @@ fn halves<T: Arithmetic>(operator: Operator) -> Option<Combine> {
     }
 }
 
-/// The x87's own format is computed by the x87.
+/// Returns the function for the x87's own format, computed by the x87.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn extended(operator: Operator) -> Option<Combine> {
     match operator {

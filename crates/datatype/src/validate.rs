@@ -1,4 +1,4 @@
-//! What the standard forbids in the arguments of constructors (section 5.1).
+//! Checks of the arguments of constructors (section 5.1).
 
 use base::{Error, ErrorClass, Result};
 
@@ -6,7 +6,7 @@ use crate::construction::{
     Construction, DistributedDimension, Distribution, DistributionArgument, SubarrayDimension,
 };
 
-/// Whether a datatype can be made of `construction`.
+/// Checks that a datatype can be created from `construction`.
 pub(crate) fn validate(construction: &Construction) -> Result<()> {
     match construction {
         Construction::Contiguous { count, .. } => count_is_valid(*count),

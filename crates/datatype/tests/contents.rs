@@ -1,4 +1,4 @@
-//! Envelope and contents tell enough to build the same datatype again.
+//! Envelope and contents suffice to construct an equal datatype.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ mod oracle;
 #[path = "type_maps/specs.rs"]
 mod specs;
 
-/// Contents being taken apart again, in the order of the standard.
+/// Reads contents argument by argument, in the order of the standard.
 struct Reader {
     integers: std::vec::IntoIter<ContentInteger>,
     addresses: std::vec::IntoIter<i64>,

@@ -7,7 +7,7 @@ use datatype::{Datatype, Precision, Predefined, StructBlock, ValueKind, pack, un
 use memory::Buffer;
 use proptest::prelude::*;
 
-/// `count` elements of `datatype` whose packed bytes are `packed`.
+/// Returns `count` elements of `datatype` whose packed bytes are `packed`.
 fn buffer_of(datatype: &Arc<Datatype>, count: usize, packed: &[u8]) -> Buffer {
     let (low, high) = datatype.data_bounds(count).unwrap();
     assert_eq!(low, 0);
@@ -91,7 +91,7 @@ fn packing_appends_at_a_position() {
     assert_eq!(unpack(&out, 5, &copy).unwrap_err().class, ErrorClass::Truncate);
 }
 
-/// Bytes that are a valid value of `named` which "external32" can hold.
+/// Returns bytes that are a valid value of `named` which "external32" can represent.
 fn representable(named: Predefined, seed: u64) -> Vec<u8> {
     let bits = u128::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     match named.kind() {
@@ -127,7 +127,7 @@ fn representable(named: Predefined, seed: u64) -> Vec<u8> {
     }
 }
 
-/// Converted at once; the interpreter takes minutes for more.
+/// The number of elements converted at once; Miri takes minutes for more.
 const COUNT_MAX: usize = if cfg!(miri) { 4 } else { 200 };
 
 proptest! {
@@ -147,7 +147,7 @@ proptest! {
             StructBlock { length, displacement, of: Datatype::named(named).borrowed() }
         });
         let datatype = Datatype::structure(parts.collect()).unwrap();
-        // Begin at 0, whatever gap comes first.
+        // Shifted to begin at 0, whatever gap comes first.
         let datatype = Datatype::hindexed(vec![1], vec![-(datatype.lower_bound() as i64)], &datatype);
         let datatype = datatype.unwrap();
         let packed: Vec<u8> = (0..count as u64)

@@ -1,4 +1,4 @@
-//! Examples and tables of the standard, limits, and what constructors refuse.
+//! Examples and tables of the standard, limits, and arguments that constructors refuse.
 
 use std::sync::Arc;
 
@@ -270,7 +270,7 @@ fn a_duplicate_of_a_predefined_type_is_not_predefined() {
     assert_eq!((duplicate.predefined(), duplicate.size()), (None, 4));
 }
 
-/// Whoever wraps a datatype again and again gets a deep one; it must not exhaust the stack.
+/// A datatype that is wrapped repeatedly is nested deeply; it must not exhaust the stack.
 #[test]
 #[cfg_attr(miri, ignore = "a thousand levels")]
 fn deep_datatypes_work_and_have_an_end() {

@@ -1,4 +1,4 @@
-//! Random nested datatypes against type maps written out as lists.
+//! Tests random nested datatypes against type maps written out as lists.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ fn large_blocks() -> impl Strategy<Value = Spec> {
     })
 }
 
-/// The borders that `cuts` make in `length` bytes.
+/// Returns the borders that `cuts` make in `length` bytes.
 fn borders(cuts: &[prop::sample::Index], length: usize) -> Vec<usize> {
     let mut borders: Vec<usize> = cuts.iter().map(|cut| cut.index(length + 1)).collect();
     borders.extend([0, length]);
@@ -116,7 +116,7 @@ proptest! {
             into.write(pair[0], &expected[pair[0]..pair[1]]);
         }
         prop_assert_eq!(packed, expected);
-        // The standard forbids to receive into overlapping data, so its order is open.
+        // The standard forbids receiving into overlapping data, so its order is open.
         let mut distinct = bytes.clone();
         distinct.sort_unstable();
         distinct.dedup();
@@ -147,7 +147,7 @@ proptest! {
         }
         buffer.copy_range(start, &into, at, length);
         prop_assert_eq!(target.content(), &wanted[..], "also the gaps");
-        // What both hold is combined: here each byte with its twin.
+        // The data of both is combined: each byte with the byte at its packed offset.
         let mut after = wanted.clone();
         for (one, other) in read.iter().zip(&written) {
             after[(other + target.origin) as usize] ^= given[(one + source.origin) as usize];

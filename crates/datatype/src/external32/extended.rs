@@ -1,14 +1,14 @@
-//! Between the 80-bit numbers of the x87, which `long double` is, and IEEE binary128.
+//! Conversion between the 80-bit numbers of the x87, which `long double` is, and IEEE binary128.
 //!
-//! Both have 15 bits of exponent with the same bias; the x87 has an explicit leading bit and 63
-//! bits of fraction, binary128 has 112 bits of fraction.
+//! Both have 15 bits of exponent with one bias. The x87 format has an explicit leading bit and 63
+//! bits of fraction; binary128 has 112 bits of fraction.
 
 const EXPONENT_MAX: u64 = 0x7fff;
 const LEADING_BIT: u64 = 1 << 63;
-/// How many more bits of fraction binary128 has.
+/// The number of bits of fraction that binary128 has and the x87 format lacks.
 const SHIFT: u32 = 112 - 63;
 
-/// The bits of the binary128 number with the same value.
+/// Returns the bits of the binary128 number with the value of `native`.
 pub(crate) fn to_quadruple(native: [u8; 16]) -> u128 {
     let bits = u128::from_le_bytes(native);
     let significand = bits as u64;
@@ -17,16 +17,16 @@ pub(crate) fn to_quadruple(native: [u8; 16]) -> u128 {
     let leading = significand & LEADING_BIT != 0;
     let fraction = u128::from(significand & !LEADING_BIT) << SHIFT;
     let (exponent, fraction) = match (exponent, leading) {
-        // Not normalised, with the smallest exponent of normal numbers.
+        // Not normalised; its exponent is the smallest one of normal numbers.
         (0, true) => (1, fraction),
-        // Without a leading bit it is no number at all; made quiet.
+        // An invalid number without a leading bit; converted to a quiet NaN.
         (1.., false) => (EXPONENT_MAX, fraction | 1 << 111),
         (exponent, _) => (exponent, fraction),
     };
     sign << 127 | u128::from(exponent) << 112 | fraction
 }
 
-/// The nearest number of the x87 (ties to even), in 16 bytes of which the last 6 are zero.
+/// Returns the nearest x87 number (ties to even), in 16 bytes of which the last 6 are zero.
 pub(crate) fn from_quadruple(bits: u128) -> [u8; 16] {
     let sign = bits >> 127;
     let exponent = (bits >> 112) as u64 & EXPONENT_MAX;
@@ -48,7 +48,7 @@ fn rounded(exponent: u64, kept: u64, fraction: u128) -> (u64, u64) {
     let half = 1 << (SHIFT - 1);
     let up = lost > half || (lost == half && kept & 1 == 1);
     let kept = kept + u64::from(up);
-    // A carry out of the fraction makes the next power of two: from below the normal numbers the
+    // A carry out of the fraction yields the next power of two: from below the normal numbers the
     // smallest normal one, from the largest ones infinity.
     let carry = kept >> 63;
     let exponent = exponent + carry;

@@ -1,4 +1,4 @@
-//! From constructors to nodes.
+//! Compiles constructors to nodes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::datatype::Datatype;
 use crate::plan::node::{Collector, Node, NodeShape};
 use crate::predefined::{Predefined, ValueKind};
 
-/// The node of one element; `None` if it has no bytes.
+/// Returns the node of one element; `None` if it has no bytes.
 pub(crate) fn node_of(datatype: &Datatype) -> Option<Node> {
     if let Some(base) = datatype.base() {
         return base.plan().node().cloned();
@@ -59,8 +59,8 @@ fn node_of_named(named: Predefined) -> Node {
     collector.finish().expect("a named datatype has data")
 }
 
-/// Geometry has checked that all displacements fit; those of blocks without data were not, and
-/// are not used.
+/// Returns the node of a block. Geometry has checked that all its displacements fit; those of
+/// blocks without data were not checked, and are not used.
 fn node_of_block(block: &Block<'_>) -> Option<Node> {
     if block.is_empty() {
         return None;
@@ -71,7 +71,7 @@ fn node_of_block(block: &Block<'_>) -> Option<Node> {
     Some(node.shifted(block.displacement as isize))
 }
 
-/// The compact form of many equal blocks that are not plain runs of bytes.
+/// Returns the compact form of many equal blocks that are not plain runs of bytes.
 fn equal_blocks(construction: &Construction) -> Option<Node> {
     let (length, displacements, unit, of) = match construction {
         Construction::IndexedBlock { block_length, displacements, of } => {

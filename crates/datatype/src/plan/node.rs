@@ -1,4 +1,4 @@
-//! The parts that plans are made of, and the rules that keep them normal.
+//! The nodes that plans consist of, and the rules that keep them normalised.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use memory::Displacements;
 /// Cloning is cheap: long lists and bodies are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// What is added to all displacements inside, in bytes.
+    /// The offset added to all displacements inside, in bytes.
     pub displacement: isize,
-    /// How many bytes there are; never 0.
+    /// The number of bytes; never 0.
     pub size: usize,
     pub shape: NodeShape,
 }
@@ -20,19 +20,19 @@ pub(crate) struct Node {
 pub(crate) enum NodeShape {
     /// All bytes in one run.
     Run,
-    /// `body`, repeated at multiples of `stride`; its displacement is 0.
+    /// `body`, repeated at multiples of `stride`; the displacement of `body` is 0.
     Loop { count: usize, stride: isize, body: Arc<Node> },
-    /// `body` at every one of some places; its own displacement is 0.
+    /// `body` at each of several places; the displacement of `body` is 0.
     Scattered { places: Displacements, body: Arc<Node> },
-    /// Runs of different lengths: run `i` begins at packed byte `starts[i]` and ends where the
-    /// next begins; one start more than runs tells where the last one ends.
+    /// Runs of different lengths: run `i` begins at packed byte `starts[i]` and ends where the next
+    /// begins; there is one start more than runs, which is the end of the last one.
     Runs { displacements: Arc<[isize]>, starts: Arc<[usize]> },
-    /// Different parts one after the other; `starts` as for runs.
+    /// Different parts one after the other; `starts` has the meaning that it has for runs.
     Sequence { parts: Arc<[Node]>, starts: Arc<[usize]> },
 }
 
-/// How many runs are few, and how many bytes a short one has (on average): the limits up to which
-/// run by run is faster than turn by turn.
+/// The largest number of runs, and the largest average length of a run in bytes, up to which
+/// walking a loop run by run is faster than turn by turn.
 const FEW_RUNS: usize = 16;
 const SHORT_RUN_BYTES: usize = 128;
 
@@ -45,7 +45,7 @@ impl Node {
         Self { displacement: self.displacement + by, ..self.clone() }
     }
 
-    /// How many runs of bytes there are (at most: neighbours may touch).
+    /// Returns an upper bound of the number of runs of bytes (neighbours may touch).
     pub fn runs(&self) -> usize {
         match &self.shape {
             NodeShape::Run => 1,
@@ -60,9 +60,10 @@ impl Node {
         }
     }
 
-    /// How elements at a distance of `extent` repeat: as turns of the loop that this node is, if
-    /// each element continues the loop of the one before, else as the whole node. Returns the
-    /// turns in one element (1: not a continued loop) and the distance between turns.
+    /// Returns how elements at a distance of `extent` repeat this node: as turns of the loop that
+    /// it is, if each element continues the loop of the previous one, otherwise as the whole node.
+    /// The result is the number of turns in one element (1: not a continued loop) and the distance
+    /// between turns.
     pub fn continued(&self, extent: isize) -> (usize, isize) {
         match &self.shape {
             NodeShape::Loop { count, stride, .. }
@@ -74,7 +75,7 @@ impl Node {
         }
     }
 
-    /// A loop's body and the displacement of its first turn.
+    /// Returns a loop's body and the displacement of its first turn.
     pub fn body(&self) -> (&Node, isize) {
         match &self.shape {
             NodeShape::Loop { body, .. } => (body, self.displacement),
@@ -82,7 +83,7 @@ impl Node {
         }
     }
 
-    /// Whether it is a flat list of so few and so short runs that a loop over it is better walked
+    /// Whether it is a flat list of so few and so short runs that a loop over it should be walked
     /// run by run.
     pub fn has_few_short_runs(&self) -> bool {
         let runs = match &self.shape {
@@ -121,7 +122,7 @@ impl Node {
         matches!(self.shape, NodeShape::Run)
     }
 
-    /// This node `count` times at multiples of `stride`; `count` is not 0.
+    /// Returns this node `count` times at multiples of `stride`; `count` is not 0.
     pub fn repeated(self, count: usize, stride: isize) -> Self {
         if count == 1 {
             return self;
@@ -141,7 +142,7 @@ impl Node {
         Self { displacement, size, shape: NodeShape::Loop { count, stride, body } }
     }
 
-    /// This node at every one of `displacements`, of which there is at least one.
+    /// Returns this node at each of `displacements`, of which there is at least one.
     pub fn scattered(self, displacements: Vec<isize>) -> Self {
         let first = displacements[0];
         if displacements.len() == 1 {
@@ -163,7 +164,7 @@ fn constant_stride(displacements: &[isize]) -> Option<isize> {
     displacements.windows(2).all(|pair| pair[1] - pair[0] == stride).then_some(stride)
 }
 
-/// Collects nodes in packed order and makes one of them.
+/// Collects nodes in packed order and combines them into one.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     parts: Vec<Node>,
@@ -191,7 +192,7 @@ impl Collector {
         self.lengths.push(node.size);
     }
 
-    /// All that was pushed; `None` if it was nothing.
+    /// Returns the combined node; `None` if nothing was pushed.
     pub fn finish(mut self) -> Option<Node> {
         let runs = self.end_runs();
         if self.parts.is_empty() {
@@ -207,7 +208,7 @@ impl Collector {
         Some(Node { displacement: 0, size, shape })
     }
 
-    /// What the runs since the last part are together.
+    /// Returns the runs since the last part as one node.
     fn end_runs(&mut self) -> Option<Node> {
         let displacements = std::mem::take(&mut self.displacements);
         let lengths = std::mem::take(&mut self.lengths);
@@ -228,6 +229,6 @@ fn starts_of(sizes: impl Iterator<Item = usize>) -> Arc<[usize]> {
         sum += size;
         sum
     });
-    // Its length is known, so this takes one allocation.
+    // The length of the iterator is known, so this needs one allocation.
     std::iter::once(0).chain(ends).collect()
 }

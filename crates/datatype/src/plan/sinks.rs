@@ -1,4 +1,4 @@
-//! What is done with the bytes of a walk: packed, unpacked, or told as runs.
+//! The sinks of a walk, which pack bytes, unpack them, or pass them as runs.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use memory::{AddressRange, Displacements, Segment, SharedBytes, SharedBytesMut};
 
 use crate::plan::walk::{Interleaved, RunSink};
 
-/// Copies from memory to the packed bytes that are left to fill.
+/// Copies from memory to the remaining packed bytes.
 pub(crate) struct Packer<'a> {
     pub memory: &'a AddressRange,
     pub rest: SharedBytesMut<'a>,
@@ -70,7 +70,7 @@ impl RunSink for Packer<'_> {
     }
 }
 
-/// Copies to memory from the packed bytes that are left.
+/// Copies to memory from the remaining packed bytes.
 pub(crate) struct Unpacker<'a> {
     pub memory: &'a AddressRange,
     pub rest: SharedBytes<'a>,
@@ -134,7 +134,7 @@ impl RunSink for Unpacker<'_> {
     }
 }
 
-/// Tells each run to a function, until that returns false.
+/// Passes each run to a function, until that returns false.
 pub(crate) struct RunVisitor<'a> {
     pub each: &'a mut dyn FnMut(Segment) -> bool,
 }

@@ -1,4 +1,4 @@
-//! Walking a node: every byte of a packed range is shown to a sink, in packed order.
+//! Walks a node: passes every byte of a packed range to a sink, in packed order.
 
 use std::ops::Range;
 
@@ -6,18 +6,18 @@ use memory::Displacements;
 
 use crate::plan::node::{Node, NodeShape};
 
-/// What is done with the bytes. Methods return false to end the walk.
+/// Processes the bytes of a walk. Methods return false to end the walk.
 pub(crate) trait RunSink {
-    /// Whether bytes may be shown out of packed order, by `interleaved`.
+    /// Whether bytes may be passed out of packed order, by `interleaved`.
     const INTERLEAVES: bool;
 
-    /// One run of bytes.
+    /// Processes one run of bytes.
     fn run(&mut self, displacement: isize, length: usize) -> bool;
 
-    /// `count` runs of `block` bytes at a distance of `stride`.
+    /// Processes `count` runs of `block` bytes at a distance of `stride`.
     fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool;
 
-    /// Runs of `block` bytes at `origin` plus each of a range of `places`.
+    /// Processes runs of `block` bytes at `origin` plus each of a range of `places`.
     fn listed(
         &mut self,
         origin: isize,
@@ -26,19 +26,19 @@ pub(crate) trait RunSink {
         block: usize,
     ) -> bool;
 
-    /// Runs at `origin` plus each of `displacements`, as long as the distance between their start
-    /// and the next in `starts`.
+    /// Processes runs at `origin` plus each of `displacements`; the length of a run is the distance
+    /// between its start and the next one in `starts`.
     fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool;
 
-    /// Runs that follow each other at a distance in memory and at another one in packed bytes.
+    /// Processes runs that have one distance in memory and another one in packed bytes.
     fn interleaved(&mut self, runs: Interleaved);
 
-    /// All of the next `length` packed bytes have been shown.
+    /// Advances by `length` packed bytes, all of which have been passed.
     fn advance(&mut self, length: usize);
 }
 
 /// `count` runs of `block` bytes: run `i` lies at `displacement + i * stride` in memory, and at
-/// `start + i * packed_stride` in the packed bytes that are still to come.
+/// `start + i * packed_stride` in the remaining packed bytes.
 pub(crate) struct Interleaved {
     pub displacement: isize,
     pub stride: isize,
@@ -48,15 +48,15 @@ pub(crate) struct Interleaved {
     pub packed_stride: usize,
 }
 
-/// So many turns of a loop are walked run by run instead of turn by turn: enough to make the cost
-/// of a step small, few enough to find their cache lines again in the next step.
+/// Returns how many turns of a loop are walked run by run in one step: enough to make the cost of a
+/// step small, few enough that the next run finds their cache lines in the cache.
 fn turns_at_once(stride: isize) -> usize {
     const CACHED_BYTES: usize = 12 << 10;
     (CACHED_BYTES / stride.unsigned_abs().max(1)).clamp(32, 512)
 }
 
-/// Walks `length` bytes from packed byte `skip` on, of `body` repeated without end from `origin`
-/// at a distance of `stride`. `length` is not 0.
+/// Walks `length` bytes from packed byte `skip` on, of `body` repeated endlessly from `origin` at a
+/// distance of `stride`. `length` is not 0.
 pub(crate) fn walk_repeated<S: RunSink>(
     body: &Node,
     stride: isize,
@@ -185,7 +185,7 @@ fn walk_interleaved<S: RunSink>(
     }
 }
 
-/// Walks all of `body` at each of a range of `places`.
+/// Walks all bytes of `body` at each of a range of `places`.
 fn walk_places<S: RunSink>(
     places: &Displacements,
     range: Range<usize>,
@@ -251,13 +251,15 @@ fn walk_runs<S: RunSink>(
     starts[last] == end || sink.run(origin + displacements[last], end - starts[last])
 }
 
-/// The index of the part in which packed byte `offset` lies; the number of parts at the end.
+/// Returns the index of the part in which packed byte `offset` lies; the number of parts at the
+/// end.
 fn containing(starts: &[usize], offset: usize) -> usize {
     starts.partition_point(|&start| start <= offset) - 1
 }
 
-/// Divides `length` bytes, which begin `skip` bytes into a body of `size`: the rest of the first
-/// body (where to begin, how long) if it is not whole, whole bodies, and bytes of the last one.
+/// Divides `length` bytes, which begin `skip` bytes into a body of `size`. Returns the rest of the
+/// first body (its begin and length) if it is not whole, the number of whole bodies, and the number
+/// of bytes of the last one.
 fn split(skip: usize, length: usize, size: usize) -> (Option<(usize, usize)>, usize, usize) {
     if skip == 0 {
         return (None, length / size, length % size);

@@ -1,4 +1,4 @@
-//! Elements made of two others: complex numbers, and values with an index.
+//! Elements that consist of two others: complex numbers, and values with an index.
 
 use std::hint::select_unpredictable;
 
@@ -11,18 +11,18 @@ pub(super) struct Complex<T> {
     imaginary: T,
 }
 
-/// A value and its index, for `MPI_MINLOC` and `MPI_MAXLOC`, packed: without the padding that a
-/// C struct has.
+/// A value and its index, for `MPI_MINLOC` and `MPI_MAXLOC`, packed: without the padding of a C
+/// struct.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<V, I> {
     value: V,
     index: I,
 }
 
-/// The pair of the smaller value; of equal ones that of the lower index.
+/// Selects the pair with the smaller value; of equal values the one with the lower index.
 pub(super) struct MinimumLocation;
 
-/// The pair of the larger value; of equal ones that of the lower index.
+/// Selects the pair with the larger value; of equal values the one with the lower index.
 pub(super) struct MaximumLocation;
 
 impl<V: Ordered, I: Ordered> ElementOperation<Pair<V, I>> for MinimumLocation {
@@ -43,7 +43,7 @@ impl<V: Ordered, I: Ordered> ElementOperation<Pair<V, I>> for MaximumLocation {
     }
 }
 
-/// Which one it is, is no habit of the data: the processor had better not guess it.
+/// Selects a pair without a branch: the data gives the branch predictor no pattern.
 #[inline(always)]
 fn select<V: Ordered, I: Ordered>(first: bool, left: Pair<V, I>, right: Pair<V, I>) -> Pair<V, I> {
     Pair {
@@ -52,8 +52,8 @@ fn select<V: Ordered, I: Ordered>(first: bool, left: Pair<V, I>, right: Pair<V, 
     }
 }
 
-/// Whether `left` is taken of two pairs with equal values. Zeros of both signs are equal, but which
-/// one is taken must not depend on the order.
+/// Whether `left` is selected from two pairs with equal values. Zeros of both signs are equal, but
+/// the selection must not depend on the order of the operands.
 #[inline(always)]
 fn precedes<V: Ordered, I: Ordered>(left: Pair<V, I>, right: Pair<V, I>) -> bool {
     let (one, other) = (left.index.key(Nan::Above), right.index.key(Nan::Above));
@@ -94,7 +94,7 @@ impl<T: Arithmetic + Negated> Arithmetic for Complex<T> {
     }
 }
 
-/// What has a negative.
+/// A number that has a negative.
 pub(super) trait Negated {
     fn negated(self) -> Self;
 }

@@ -1,33 +1,33 @@
-//! Elements of arrays of bytes, and the types of Rust as elements.
+//! Elements of arrays of bytes, and Rust's number types as elements.
 
 use std::hint::select_unpredictable;
 use std::marker::PhantomData;
 
 use memory::vector::{self, Work};
 
-/// A value that is kept in a fixed number of bytes.
+/// A value that is stored in a fixed number of bytes.
 pub(super) trait Element: Copy {
-    /// Bytes of one packed element.
+    /// The size of one packed element, in bytes.
     const BYTES: usize;
 
-    /// Whether vectors of several elements are slower than one element after the other, although
-    /// the compiler believes otherwise: where they have to be put together piece by piece.
+    /// Whether vectors of several elements are slower than element after element, although the
+    /// compiler assumes the opposite: it is so where vectors must be assembled from pieces.
     const ALONE: bool = false;
 
-    /// The value of the first [`Element::BYTES`] bytes.
+    /// Returns the value in the first [`Element::BYTES`] bytes.
     fn load(bytes: &[u8]) -> Self;
 
-    /// Keeps the value in the first [`Element::BYTES`] bytes.
+    /// Stores the value in the first [`Element::BYTES`] bytes.
     fn store(self, bytes: &mut [u8]);
 }
 
-/// What becomes of two elements. A type, since a function that is passed on would not be inlined
-/// into loops for wider vectors.
+/// An operation on two elements. It is a type because a function pointer would not be inlined into
+/// loops for wider vectors.
 pub(super) trait ElementOperation<T> {
     fn of(left: T, right: T) -> T;
 }
 
-/// Makes combinations out of expressions.
+/// Defines operations by expressions.
 macro_rules! combinations {
     ($($name:ident of $bound:path: |$left:ident, $right:ident| $result:expr;)*) => {
         $(pub(super) struct $name;
@@ -54,7 +54,8 @@ combinations! {
     LogicalXor of Truth: |left, right| T::of(left.is_true() ^ right.is_true());
 }
 
-/// So few bytes do not pay for the question what the processor can.
+/// For at most this many bytes the check of the processor's features costs more than wider vectors
+/// save.
 const FEW_BYTES: usize = 32;
 
 /// Combines all elements of two slices, `incoming` on the left; the results go to `inout`.
@@ -83,13 +84,13 @@ impl<T: Element, C: ElementOperation<T>> Work for ElementwiseWork<'_, T, C> {
     }
 }
 
-/// What can be added and multiplied.
+/// A number that can be added and multiplied.
 pub(super) trait Arithmetic: Element {
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
 }
 
-/// Where what is no number stands in an order of numbers.
+/// Where a NaN sorts.
 #[derive(Clone, Copy)]
 pub(super) enum Nan {
     Below,
@@ -106,21 +107,22 @@ impl Nan {
     }
 }
 
-/// What can be compared.
+/// A value that can be compared.
 pub(super) trait Ordered: Element {
     /// An integer.
     type Key: Copy + Ord;
 
-    /// A key that is ordered as the values are: equal for equal ones, such as zeros of both signs.
+    /// Returns a key with the order of the values; equal for equal values, such as zeros of both
+    /// signs.
     fn key(self, nan: Nan) -> Self::Key;
 
-    /// Whether the sign is negative; asked only to tell apart what is equal.
+    /// Whether the sign is negative; used only to distinguish equal values.
     #[inline(always)]
     fn is_negative(self) -> bool {
         false
     }
 
-    /// The smaller value: a NaN if there is one, and -0.0 rather than 0.0.
+    /// Returns the smaller value: a NaN if there is one, and -0.0 rather than 0.0.
     #[inline(always)]
     fn lesser(self, other: Self) -> Self {
         let (left, right) = (self.key(Nan::Below), other.key(Nan::Below));
@@ -128,7 +130,7 @@ pub(super) trait Ordered: Element {
         select_unpredictable(first, self, other)
     }
 
-    /// The larger value: a NaN if there is one, and 0.0 rather than -0.0.
+    /// Returns the larger value: a NaN if there is one, and 0.0 rather than -0.0.
     #[inline(always)]
     fn greater(self, other: Self) -> Self {
         let (left, right) = (self.key(Nan::Above), other.key(Nan::Above));
@@ -137,14 +139,14 @@ pub(super) trait Ordered: Element {
     }
 }
 
-/// What is combined bit by bit.
+/// A value that is combined bit by bit.
 pub(super) trait Bits: Element {
     fn and(self, other: Self) -> Self;
     fn or(self, other: Self) -> Self;
     fn exclusive_or(self, other: Self) -> Self;
 }
 
-/// What can be true or false.
+/// A value that is true or false.
 pub(super) trait Truth: Element {
     fn is_true(self) -> bool;
     fn of(truth: bool) -> Self;
@@ -247,7 +249,7 @@ macro_rules! real {
             #[inline(always)]
             fn key(self, nan: Nan) -> $key {
                 let magnitude = self.abs().to_bits() as $key;
-                // -1 for negative numbers, else 0.
+                // -1 for negative numbers, otherwise 0.
                 let sign = self.to_bits() as $key >> (<$key>::BITS - 1);
                 let key = (magnitude ^ sign) - sign;
                 if self.is_nan() { nan.of(<$key>::MIN, <$key>::MAX) } else { key }
@@ -257,7 +259,7 @@ macro_rules! real {
                 self.is_sign_negative()
             }
             // Selections instead of branches, so that they become vector instructions. Equal
-            // numbers have equal bits, but for the sign of zero.
+            // numbers have equal bits, except for the sign of zero.
             #[inline(always)]
             fn lesser(self, other: Self) -> Self {
                 let smaller = if self < other || self.is_nan() { self } else { other };

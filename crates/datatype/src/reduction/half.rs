@@ -1,14 +1,14 @@
-//! Half precision, which no Rust type has.
+//! Half precision, which has no Rust type.
 //!
-//! One addition or multiplication in single precision and one rounding give the correctly rounded
+//! One addition or multiplication in single precision and one rounding yield the correctly rounded
 //! result in half precision: single precision has more than twice its digits.
 
 use memory::half;
 
 use super::element::{Element, ElementOperation, Nan, Ordered, apply};
 
-/// Combines elements of half precision, `incoming` on the left, as those of single precision that
-/// have their values: `T` is a number or more of them.
+/// Combines elements of half precision, `incoming` on the left, after conversion to single
+/// precision: `T` consists of one or more single-precision numbers.
 pub(super) fn apply_to_halves<T: Element, C: ElementOperation<T>>(
     incoming: &[u8],
     inout: &mut [u8],
@@ -20,10 +20,10 @@ pub(super) fn apply_to_halves<T: Element, C: ElementOperation<T>>(
     }
 }
 
-/// Bytes of halves that are combined at once: their values stay in the nearest cache.
+/// The number of bytes of halves that are combined at once: their values stay in the nearest cache.
 const PIECE_BYTES: usize = 1024;
 
-/// A few elements need not pay for the clearing of a large piece.
+/// A smaller piece, for a few elements that should not pay for clearing a large one.
 const SMALL_PIECE_BYTES: usize = 32;
 
 fn apply_by_pieces<T: Element, C: ElementOperation<T>, const BYTES: usize>(
@@ -42,7 +42,7 @@ fn apply_by_pieces<T: Element, C: ElementOperation<T>, const BYTES: usize>(
     }
 }
 
-/// IEEE binary16 as its bits: to be compared.
+/// IEEE binary16 as its bits, for comparisons.
 #[derive(Clone, Copy)]
 pub(super) struct HalfBits(u16);
 
@@ -69,7 +69,7 @@ impl Ordered for HalfBits {
     #[inline(always)]
     fn key(self, nan: Nan) -> i16 {
         let magnitude = (self.0 & !HALF_SIGN) as i16;
-        // -1 for negative numbers, else 0.
+        // -1 for negative numbers, otherwise 0.
         let sign = self.0 as i16 >> 15;
         let key = (magnitude ^ sign) - sign;
         let is_nan = magnitude > HALF_INFINITY as i16;

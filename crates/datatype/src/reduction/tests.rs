@@ -11,8 +11,8 @@ const EXTREME: [Operator; 2] = [Operator::Minimum, Operator::Maximum];
 const LOCATION: [Operator; 2] = [Operator::MinimumLocation, Operator::MaximumLocation];
 const ONE_SIDED: [Operator; 2] = [Operator::Replace, Operator::NoOperation];
 
-/// The table of section 6.9.2, read once more, and what other libraries allow besides: bytes and
-/// characters as numbers, and logical operations on all integers.
+/// The table of section 6.9.2, written a second time, and further combinations that other libraries
+/// allow: bytes and characters as numbers, and logical operations on all integers.
 fn allowed(element: Predefined) -> Vec<Operator> {
     let families: &[&[Operator]] = match element.kind() {
         ValueKind::Signed | ValueKind::Unsigned | ValueKind::Byte | ValueKind::Character => {
@@ -48,7 +48,7 @@ fn operations_are_defined_where_the_standard_says() {
     }
 }
 
-/// The result of one element as a plain program computes it; none where the test has no second
+/// Returns the result of one element as a plain program computes it; none if the test has no second
 /// way to compute it (long double, REAL(16), half; see `software`).
 fn reference(
     operator: Operator,
@@ -173,7 +173,7 @@ fn double(bytes: &[u8]) -> f64 {
     f64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"))
 }
 
-/// A member of a pair as a number that compares like it; none for NaN and for long double.
+/// Returns a member of a pair as a number that compares like it; none for NaN and for long double.
 fn number(element: Predefined, bytes: &[u8]) -> Option<f64> {
     let value = match element.kind() {
         ValueKind::Real(Precision::Single) => f64::from(single(bytes)),
@@ -184,7 +184,7 @@ fn number(element: Predefined, bytes: &[u8]) -> Option<f64> {
     (!value.is_nan()).then_some(value)
 }
 
-/// Whether the bytes of an element are or hold a NaN: which one prevails is left open.
+/// Whether an element is or contains a NaN: which of two NaNs prevails is left open.
 fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
     use rustc_apfloat::Float;
     use rustc_apfloat::ieee::{Half, Quad, X87DoubleExtended};
@@ -219,10 +219,10 @@ fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
     }
 }
 
-/// So many elements are combined at once; the interpreter takes minutes for more.
+/// The number of elements combined at once; Miri takes minutes for more.
 const ELEMENTS: usize = if cfg!(miri) { 2 } else { 9 };
 
-/// Elements that are often equal, zero of either sign, or not finite.
+/// Returns elements that are often equal, zero of either sign, or not finite.
 fn telling_bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![Just(0u8), Just(0x80), Just(0x7f), Just(0xff), Just(1), any::<u8>()];
     prop_oneof![
@@ -232,7 +232,7 @@ fn telling_bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// So many elements have the buffers that are combined, at most.
+/// The largest number of elements in a buffer.
 const LENGTH_MAX: usize = if cfg!(miri) { 60 } else { 3000 };
 
 proptest! {
@@ -284,7 +284,7 @@ proptest! {
         for element in [Predefined::Double, Predefined::DoubleInt, Predefined::Uint8] {
             let operator = allowed(element)[0];
             let bytes = length * element.size();
-            // None of the floating-point numbers is a NaN, whose bits nobody promises.
+            // None of the floating-point numbers is a NaN, whose bits are unspecified.
             let left: Vec<u8> = (0..bytes).map(|at| ((at * 7) as u8 ^ seed) & 0x3f).collect();
             let right: Vec<u8> = (0..bytes).map(|at| (at * 13) as u8 & 0x3f).collect();
             let both = Buffer::zeroed(2 * bytes);
@@ -302,7 +302,7 @@ proptest! {
     }
 }
 
-/// Whether two results are zeros, of which the reference does not care for the sign.
+/// Whether two results are zeros; the reference ignores their signs.
 fn are_zeros(element: Predefined, one: &[u8], other: &[u8]) -> bool {
     match element.kind() {
         ValueKind::Real(Precision::Single) => single(one) == 0.0 && single(other) == 0.0,
@@ -314,7 +314,7 @@ fn are_zeros(element: Predefined, one: &[u8], other: &[u8]) -> bool {
     }
 }
 
-/// The bytes that mean something: not the padding of a long double in a pair that was taken over.
+/// Returns the bytes without padding: a long double in a pair may keep the padding of its operand.
 fn significant(element: Predefined, bytes: &[u8]) -> Vec<u8> {
     match element {
         Predefined::LongDoubleInt => [&bytes[..10], &bytes[16..]].concat(),

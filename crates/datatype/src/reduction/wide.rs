@@ -1,10 +1,10 @@
-//! Floating-point numbers of 16 bytes, which no Rust type has: the 80-bit format of the x87, and
-//! IEEE binary128.
+//! Floating-point numbers of 16 bytes without a Rust type: the 80-bit format of the x87, and IEEE
+//! binary128.
 //!
-//! Both have a sign, 15 bits of exponent with the same bias, and a significand, whose leading bit
-//! stands in the first format and is implied by the exponent in the second. Sums and products are
-//! correctly rounded, to the nearest number and to the even one of two. There are no branches but
-//! for what is no finite number, so that the time does not depend on the data.
+//! Both have a sign, 15 bits of exponent with one bias, and a significand. Its leading bit is
+//! explicit in the first format, and implied by the exponent in the second. Sums and products are
+//! correctly rounded to the nearest number, ties to even. There are no branches except for
+//! infinities and NaNs, so the time does not depend on the data.
 
 use std::hint::select_unpredictable;
 
@@ -15,7 +15,7 @@ use super::element::{Arithmetic, Element, Nan, Ordered};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wide<const PRECISION: u32>(u128);
 
-/// The 80-bit format of the x87 in 16 bytes, of which the upper six mean nothing.
+/// The 80-bit format of the x87 in 16 bytes, of which the upper six are padding.
 pub(super) type Extended = Wide<64>;
 
 /// IEEE binary128.
@@ -23,13 +23,13 @@ pub(super) type Quadruple = Wide<113>;
 
 const EXPONENT_MAX: i32 = 0x7fff;
 const BIAS: i32 = 0x3fff;
-/// Bits behind the significand that decide how it is rounded; the last one stands for all that
-/// were shifted out. One more bit at the other end takes a carry.
+/// The number of bits behind the significand that decide its rounding; the last one is the sticky
+/// bit for all that were shifted out. A further bit at the other end takes a carry.
 const ROUNDING_BITS: u32 = 3;
 const SURPLUS_BITS: u32 = ROUNDING_BITS + 1;
 
 impl<const PRECISION: u32> Wide<PRECISION> {
-    /// Whether the leading bit of the significand stands in the format.
+    /// Whether the leading bit of the significand is explicit.
     const EXPLICIT: bool = PRECISION == 64;
     const EXPONENT_AT: u32 = if Self::EXPLICIT { 64 } else { 112 };
     const SIGN_AT: u32 = Self::EXPONENT_AT + 15;
@@ -38,7 +38,7 @@ impl<const PRECISION: u32> Wide<PRECISION> {
     const LEADING: u128 = 1 << (PRECISION - 1);
     const INFINITY: u128 =
         (EXPONENT_MAX as u128) << Self::EXPONENT_AT | (Self::LEADING & Self::FRACTION);
-    /// What makes a NaN of every number, a quiet one.
+    /// Bits that turn any number into a quiet NaN.
     const QUIET_NAN: u128 = Self::INFINITY | 1 << (PRECISION - 2);
 
     #[inline(always)]
@@ -51,8 +51,7 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         self.0 & 1 << Self::SIGN_AT
     }
 
-    /// The exponent, which is at least 1 as that of the numbers below the normal ones, and the
-    /// significand.
+    /// Returns the exponent, which is 1 for subnormal numbers, and the significand.
     #[inline(always)]
     fn parts(self) -> (i32, u128) {
         let exponent = self.exponent();
@@ -60,8 +59,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         (exponent.max(1), self.0 & Self::FRACTION | implied)
     }
 
-    /// An integer that is ordered as absolute values are: the bits without the sign, with the same
-    /// exponent for the same number where the leading bit is explicit.
+    /// Returns an integer with the order of absolute values: the bits without the sign. If the
+    /// leading bit is explicit, equal numbers get one exponent.
     #[inline(always)]
     fn magnitude(self) -> u128 {
         let magnitude = self.0 & Self::MAGNITUDE;
@@ -69,8 +68,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         magnitude + (u128::from(lower) << Self::EXPONENT_AT)
     }
 
-    /// Whether it is infinite or no number. Of the x87's format, bits without the leading one that
-    /// their exponent demands are no number.
+    /// Whether it is infinite or a NaN. In the x87's format, numbers without the leading bit that
+    /// their exponent requires are invalid and count as NaNs.
     #[inline(always)]
     fn is_special(self) -> bool {
         let exponent = self.exponent();
@@ -88,15 +87,15 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         self.is_special() & !self.is_infinite()
     }
 
-    /// An integer that is ordered as numbers are, with -0.0 below 0.0.
+    /// Returns an integer with the order of numbers, with -0.0 below 0.0.
     #[inline(always)]
     fn signed(self) -> i128 {
-        // -1 for negative numbers, else 0.
+        // -1 for negative numbers, otherwise 0.
         let sign = -((self.0 >> Self::SIGN_AT) as i128);
         self.magnitude() as i128 ^ sign
     }
 
-    /// The smaller number where no number is below all, else the larger one.
+    /// Returns the smaller value if NaNs sort below all numbers, otherwise the larger value.
     #[cold]
     #[inline(never)]
     fn special_extreme(self, other: Self, nan: Nan) -> Self {
@@ -116,7 +115,7 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         }
     }
 
-    /// Of two numbers, of which one is special or 0.
+    /// Returns the product of two numbers, one of which is special or 0.
     #[cold]
     #[inline(never)]
     fn special_product(self, other: Self) -> Self {
@@ -130,8 +129,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         }
     }
 
-    /// The nearest number with `sign`, which is a bit, to `significand`, which is not 0 and has
-    /// room for [`SURPLUS_BITS`] more bits than fit, the first of which has `exponent`, at
+    /// Returns the nearest number to `significand` with the sign bit `sign`. `significand` is not 0
+    /// and has room for [`SURPLUS_BITS`] more bits than fit; the first of these has `exponent`, at
     /// least 1.
     #[inline(always)]
     fn rounded(sign: u128, exponent: i32, significand: u128) -> Self {
@@ -143,8 +142,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         let half = 1 << (SURPLUS_BITS - 1);
         let up = (rest > half) | ((rest == half) & (kept as u32 & 1 == 1));
         let kept = kept + u128::from(up);
-        // Without a leading bit it lies below the normal numbers, and the exponent is 1. The
-        // leading bit, and what is carried into the next one, count for the exponent.
+        // Without a leading bit the number is subnormal, and its exponent is 1. The leading bit,
+        // and a carry into the next one, are added to the exponent.
         let leading = kept >> (PRECISION - 1);
         let fraction = if Self::EXPLICIT { kept >> (leading >> 1) } else { kept & Self::FRACTION };
         let magnitude =
@@ -152,8 +151,8 @@ impl<const PRECISION: u32> Wide<PRECISION> {
         Self(sign | magnitude.min(Self::INFINITY))
     }
 
-    /// The first 128 of the bits of a product of two whole significands, the last of which stands
-    /// also for all that follow.
+    /// Returns the first 128 bits of the product of two normalised significands; the last one is a
+    /// sticky bit for all that follow.
     #[inline(always)]
     fn product(left: u128, right: u128) -> u128 {
         if PRECISION == 64 {
@@ -171,7 +170,7 @@ impl<const PRECISION: u32> Wide<PRECISION> {
     }
 }
 
-/// Shifted to the right; the last bit stands also for those that were lost.
+/// Shifts to the right; the last bit is a sticky bit for all lost bits.
 #[inline(always)]
 fn shifted(bits: u128, distance: i32) -> u128 {
     let distance = distance.min(127);
@@ -201,7 +200,7 @@ impl<const PRECISION: u32> Arithmetic for Wide<PRECISION> {
         if self.is_special() | other.is_special() {
             return self.special_sum(other);
         }
-        // Which one is larger is no habit of the data: the processor had better not guess it.
+        // Selects without a branch: the data gives the branch predictor no pattern.
         let swap = self.magnitude() < other.magnitude();
         let larger = Self(select_unpredictable(swap, other.0, self.0));
         let smaller = Self(select_unpredictable(swap, self.0, other.0));
@@ -288,7 +287,8 @@ mod tests {
     use crate::predefined::Predefined;
     use crate::reduction::{Operator, reduce};
 
-    /// Bits of numbers whose exponents are often near each other, or at an end of their range.
+    /// Returns bits of numbers whose exponents are often close together, or at an end of their
+    /// range.
     fn bits(exponent_at: u32) -> impl Strategy<Value = u128> {
         let exponent = prop_oneof![
             4 => 0x3fff_u128 - 70..0x3fff + 70,
@@ -316,7 +316,7 @@ mod tests {
         )
     }
 
-    /// What the kernel makes of two numbers in a row of three.
+    /// Returns the kernel's result for two numbers, as the second of three equal elements.
     fn reduced(operator: Operator, element: Predefined, left: u128, right: u128) -> u128 {
         let mut inout = [right; 3].map(u128::to_ne_bytes).concat();
         reduce(operator, element, &[left; 3].map(u128::to_ne_bytes).concat(), &mut inout)
@@ -325,7 +325,7 @@ mod tests {
         u128::load(&inout[16..])
     }
 
-    /// What the kernel makes of two complex numbers.
+    /// Returns the kernel's result for two complex numbers.
     fn reduced_complex(element: Predefined, left: [u128; 2], right: [u128; 2]) -> [u128; 2] {
         let mut inout = right.map(u128::to_ne_bytes).concat();
         reduce(Operator::Product, element, &left.map(u128::to_ne_bytes).concat(), &mut inout)

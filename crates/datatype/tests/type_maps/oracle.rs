@@ -1,4 +1,4 @@
-//! The standard's definitions, word for word and without any cleverness: a type map is a list.
+//! The definitions of the standard, implemented literally: a type map is a list.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datatype::{
     DistributionArgument, Predefined, StructBlock, SubarrayDimension, ValueKind,
 };
 
-/// A datatype to be built: by the library, and as a type map.
+/// A datatype to be constructed: by the library, and as a type map.
 #[derive(Clone, Debug)]
 pub enum Spec {
     Named(Predefined),
@@ -155,7 +155,7 @@ pub enum Entry {
     Basic(Predefined),
     LowerMarker,
     UpperMarker,
-    /// Where the padding of a structure ends.
+    /// The end of a structure's padding.
     Padding,
 }
 
@@ -174,7 +174,7 @@ impl TypeMap {
         }
     }
 
-    /// What a compiler adds to the end of a structure.
+    /// Adds the padding that a compiler adds to the end of a structure.
     fn pad(&mut self) {
         let Some(alignment) = self.basic().map(|(named, _)| named.alignment() as u64).max() else {
             return;
@@ -233,7 +233,7 @@ impl TypeMap {
         self.upper_bound() - self.lower_bound()
     }
 
-    /// The displacement of every byte of `count` elements, in packed order.
+    /// Returns the displacement of every byte of `count` elements, in packed order.
     pub fn bytes(&self, count: usize) -> Vec<i64> {
         let mut bytes = Vec::new();
         let extent = self.extent();
@@ -247,7 +247,8 @@ impl TypeMap {
     }
 }
 
-/// All index tuples of `lists` in memory order; each as its offset in elements of the array.
+/// Returns all index tuples of `lists` in memory order; each as its offset in elements of the
+/// array.
 fn offsets(lists: &[(Vec<i64>, i64)], order: ArrayOrder) -> Vec<i64> {
     let fastest_first: Vec<_> = match order {
         ArrayOrder::C => lists.iter().rev().collect(),
@@ -297,7 +298,7 @@ fn darray(rank: i64, dimensions: &[DistributedDimension], order: ArrayOrder, of:
     array(&lists, order, of)
 }
 
-/// Which coordinate of the process grid owns an index.
+/// Returns the coordinate of the process grid that owns an index.
 fn owner(dimension: &DistributedDimension, index: i64) -> i64 {
     let (size, processes) = (dimension.global_size, dimension.processes);
     match (dimension.distribution, dimension.argument) {

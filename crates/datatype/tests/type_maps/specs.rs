@@ -1,4 +1,4 @@
-//! Random nested datatypes, seldom without data.
+//! Random nested datatypes, rarely without data.
 
 use datatype::{
     ArrayOrder, DistributedDimension, Distribution, DistributionArgument, Predefined,
@@ -12,7 +12,7 @@ fn named() -> impl Strategy<Value = Spec> {
     (0..Predefined::ALL.len()).prop_map(|index| Spec::Named(Predefined::ALL[index]))
 }
 
-/// A count that is seldom 0, so that nested datatypes seldom come out empty.
+/// Returns a count that is rarely 0, so that nested datatypes are rarely empty.
 fn count() -> impl Strategy<Value = i64> {
     prop_oneof![1 => Just(0_i64), 15 => 1..5_i64]
 }
@@ -84,11 +84,11 @@ fn derived(of: impl Strategy<Value = Spec> + Clone + 'static) -> impl Strategy<V
     ]
 }
 
-/// Larger ones take the interpreter minutes, each.
+/// The largest type maps; Miri takes minutes for each larger one.
 const ENTRIES_MAX: usize = if cfg!(miri) { 100 } else { 4000 };
 const EXTENT_MAX: i64 = if cfg!(miri) { 2000 } else { 100_000 };
 
-/// Any datatype up to three constructors deep, of a size that can be written out.
+/// Returns any datatype up to three constructors deep, of a size that can be written out.
 pub fn spec() -> impl Strategy<Value = Spec> {
     let once = derived(named().boxed()).boxed();
     let twice = derived(once.clone()).boxed();
