@@ -223,10 +223,10 @@ impl<B: Wake> Board<B> {
     ) {
         let data = self.data(turn, self.own, offset, length);
         // SAFETY:
-        // - `data` checked that the range lies in the own slot, which lives as long as `self`, of
-        //   which no buffer is made, and which one thread uses at a time.
-        // - Only the owner writes a slot, and others read it only after a flag which is raised
-        //   after this.
+        // - `data` checked that the range lies in the own slot, which lives as long as `self`. No
+        //   buffer of the slot is created, and one thread uses it at a time.
+        // - Only the owner writes a slot, and others read it only after a flag that is raised after
+        //   this write.
         fill(unsafe { SharedBytesMut::new(data, length) });
     }
 
@@ -277,10 +277,10 @@ impl<B: Wake> Board<B> {
     ) -> R {
         let data = self.data(turn, member as usize, offset, length);
         // SAFETY:
-        // - `data` checked that the range lies in the slot, which lives as long as `self`, of which
-        //   no buffer is made, and which one thread uses at a time.
-        // - Its owner writes there only before it raises the flag that was awaited, and after all
-        //   members have completed the operation.
+        // - `data` checked that the range lies in the slot, which lives as long as `self`. No
+        //   buffer of the slot is created, and one thread uses it at a time.
+        // - Its owner writes there only before it raises the awaited flag, and after all members
+        //   have completed the operation.
         look(unsafe { SharedBytes::new(data, length) })
     }
 

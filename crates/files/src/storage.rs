@@ -1,4 +1,4 @@
-//! The system calls on a file, of which transfers are made.
+//! The interface to the system calls that transfers consist of.
 
 use std::fmt;
 use std::fs::File;

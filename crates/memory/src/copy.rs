@@ -140,7 +140,7 @@ impl AddressRange {
         let from = self.checked(displacement, out.len());
         // SAFETY:
         // - `checked` keeps the source inside the range that `new`'s caller vouched for.
-        // - No buffer has what `out` names, so the two cannot overlap.
+        // - No buffer contains the bytes of `out`, so the two cannot overlap.
         unsafe { copy_run(from, out.pointer(), out.len()) }
     }
 
@@ -150,7 +150,7 @@ impl AddressRange {
         let from = self.checked(displacement, out.len());
         // SAFETY:
         // - `checked` keeps the source inside the range that `new`'s caller vouched for.
-        // - No buffer has what `out` names, so the two cannot overlap.
+        // - No buffer contains the bytes of `out`, so the two cannot overlap.
         unsafe { copy_past_caches(from, out.pointer(), out.len()) }
     }
 
@@ -160,7 +160,7 @@ impl AddressRange {
         let to = self.checked(displacement, data.len());
         // SAFETY:
         // - `checked` keeps the destination inside the range that `new`'s caller vouched for.
-        // - No buffer has what `data` names, so the two cannot overlap.
+        // - No buffer contains the bytes of `data`, so the two cannot overlap.
         unsafe { copy_run(data.pointer(), to, data.len()) }
     }
 
@@ -189,7 +189,7 @@ impl AddressRange {
         let from = self.checked_strided(displacement, stride, block, count);
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `out` holds `count` blocks, of which no buffer has any.
+        // - `out` holds `count` blocks, and no buffer contains any of them.
         unsafe { copy_strided(from, stride, out.pointer(), block as isize, block, count) }
     }
 
@@ -203,7 +203,7 @@ impl AddressRange {
         let to = self.checked_strided(displacement, stride, block, count);
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `data` holds `count` blocks, of which no buffer has any.
+        // - `data` holds `count` blocks, and no buffer contains any of them.
         unsafe { copy_strided(data.pointer(), block as isize, to, stride, block, count) }
     }
 
@@ -225,7 +225,7 @@ impl AddressRange {
         let out = out.part(0, spread_length(out_stride, block, count));
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `out` holds the blocks at their stride, and no buffer has them.
+        // - `out` holds the blocks at their stride, and no buffer contains them.
         unsafe { copy_strided(from, stride, out.pointer(), out_stride as isize, block, count) }
     }
 
@@ -247,7 +247,7 @@ impl AddressRange {
         let data = data.part(0, spread_length(data_stride, block, count));
         // SAFETY:
         // - `checked_strided` checked the first and the last block, hence all of them.
-        // - `data` holds the blocks at their stride, and no buffer has them.
+        // - `data` holds the blocks at their stride, and no buffer contains them.
         unsafe { copy_strided(data.pointer(), data_stride as isize, to, stride, block, count) }
     }
 
@@ -270,7 +270,7 @@ impl AddressRange {
                 for (index, at) in places.iter().enumerate() {
                     // SAFETY:
                     // - `checked_places` checked the lowest and the highest place, hence all.
-                    // - `out` holds the blocks, and no buffer has them.
+                    // - `out` holds the blocks, and no buffer contains them.
                     unsafe {
                         let to = out.pointer().add(index * block);
                         copy_block::<{ $bytes }>(from.wrapping_offset(*at), to, block);
@@ -300,7 +300,7 @@ impl AddressRange {
                 for (index, at) in places.iter().enumerate() {
                     // SAFETY:
                     // - `checked_places` checked the lowest and the highest place, hence all.
-                    // - `data` holds the blocks, and no buffer has them.
+                    // - `data` holds the blocks, and no buffer contains them.
                     unsafe {
                         let from = data.pointer().add(index * block);
                         copy_block::<{ $bytes }>(from, to.wrapping_offset(*at), block);
@@ -328,7 +328,7 @@ impl AddressRange {
             macro_rules! run_of {
                 ($bytes:expr) => {
                     // SAFETY: `checked` keeps the source inside the range that `new`'s caller
-                    // vouched for, and no buffer has the run, so the two cannot overlap.
+                    // vouched for, and no buffer contains the run, so the two cannot overlap.
                     unsafe { copy_block::<{ $bytes }>(from, run.pointer(), run.len()) }
                 };
             }
@@ -353,7 +353,7 @@ impl AddressRange {
             macro_rules! run_of {
                 ($bytes:expr) => {
                     // SAFETY: `checked` keeps the destination inside the range that `new`'s caller
-                    // vouched for, and no buffer has the run, so the two cannot overlap.
+                    // vouched for, and no buffer contains the run, so the two cannot overlap.
                     unsafe { copy_block::<{ $bytes }>(run.pointer(), to, run.len()) }
                 };
             }

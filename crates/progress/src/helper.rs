@@ -55,7 +55,8 @@ const SHARED_FACTOR: u32 = 4;
 /// answer.
 const GATHERING: Duration = Duration::from_micros(100);
 
-/// The most calls that are ignored in a row after many calls in vain.
+/// The largest number of calls that are ignored in a row, after many false calls (see
+/// `Helper::vain`).
 const IGNORED_MAX: u32 = 63;
 
 /// What the helper must do next.
@@ -94,8 +95,8 @@ pub struct Helper {
     pause: Duration,
     /// The program's count of entries and exits when the helper last saw it busy.
     busy_at: u32,
-    /// The number of calls to ignore after the last call in vain; grows to 2n + 1 with each further
-    /// one.
+    /// How many calls are ignored after the last false call: one after which the helper found the
+    /// program still busy in the library. Each further false call turns n into 2n + 1.
     vain: u32,
     /// Whether the program called while the helper listened, and the helper has not checked that
     /// call yet.

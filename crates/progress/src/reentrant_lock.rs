@@ -55,7 +55,7 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         self.release();
     }
 
-    /// Undoes one call of [`lock`](Self::lock); the last one releases the lock.
+    /// Undoes one call of `lock`; the last one releases the lock.
     #[inline]
     pub fn unlock(&self) {
         if add(&self.depth, u32::MAX) == 0 {
@@ -64,8 +64,8 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         }
     }
 
-    /// Returns a counter of entries and exits as [`Door::steps`](crate::door::Door::steps) does:
-    /// odd while any thread is inside, also if it waits there.
+    /// Returns the number of entries and exits of threads, like `Door::steps`: odd while any thread
+    /// is inside, also if it waits there.
     pub fn steps(&self) -> u32 {
         let present = self.present();
         self.arrivals().wrapping_mul(2) | u32::from(present > 0)

@@ -51,8 +51,8 @@ pub enum Aim {
     /// High throughput: messages wait for others of their burst from the first one on, and large
     /// messages use all rails.
     Bandwidth,
-    /// Little processor time: messages wait as with [`Bandwidth`](Self::Bandwidth), but large ones
-    /// use one rail.
+    /// Little processor time: messages wait as with [`Aim::Bandwidth`], but large ones use one
+    /// rail.
     Compute,
 }
 

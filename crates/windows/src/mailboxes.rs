@@ -28,7 +28,7 @@ use super::exposed::ExposedParts;
 use super::message::{KINDS, RequestKind};
 use super::{Window, exposure, locks};
 
-/// The number of words of a mailbox: two cache lines, the second of which only longer data needs.
+/// The number of words of a mailbox: two cache lines. Short data needs only the first line.
 const WORDS: usize = 32;
 
 /// The indices of the fields in a mailbox; the data follows them.

@@ -91,7 +91,7 @@ impl HelperCalls {
     }
 
     /// Returns what the program must do after it has begun something large and may leave the
-    /// library for long. `absences` is its count of long absences after notes.
+    /// library for long. `absences` counts its long absences after notes so far.
     pub fn call(&self, need: Need, absences: u32) -> Reaction {
         let is_spared = need == Need::OfProgram && !self.has_core.load(Ordering::Relaxed);
         if is_spared || self.rest.load(Ordering::Relaxed) == ATTENTIVE {

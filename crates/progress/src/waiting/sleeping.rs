@@ -84,8 +84,8 @@ const TURNS: u32 = 2;
 /// The longest interval between two polls of memory for which no doorbell rings.
 const UNWOKEN_SLEEP: Duration = Duration::from_micros(100);
 
-/// While something waits for room of which no doorbell informs this process, the wait polls after
-/// the first duration. Each poll without result doubles it, up to the second one.
+/// While something waits for room in a rail that rings no doorbell, the wait polls after the first
+/// duration. Each poll without result doubles it, up to the second one.
 const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
 impl Sleep {
@@ -129,8 +129,8 @@ impl Sleep {
         self.active_rounds = self.active_rounds.wrapping_add(1);
     }
 
-    /// Whether so many active rounds have passed since the last time this returned true that the
-    /// clock must be read, although the wait has not slept.
+    /// Whether the clock must be read, because so many active rounds have passed that time may have
+    /// elapsed without a sleep.
     pub(super) fn has_seen_much(&self) -> bool {
         self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_LOOK)
     }
