@@ -1,5 +1,5 @@
-//! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1) with their
-//! sizes on x86-64 under the System V ABI, and further ones of other interfaces (`MPIX_`).
+//! The named datatypes of the MPI standard (sections 3.2.2 and 18.1.9, and annex A.1), and further
+//! ones of other interfaces (`MPIX_`). Their sizes are those of x86-64 under the System V ABI.
 
 /// The encoding of a floating-point number in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

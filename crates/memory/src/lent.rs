@@ -29,9 +29,10 @@ impl LentBuffer {
     /// Wraps memory of the program.
     ///
     /// # Safety
-    /// As long as this value or a part of it exists, the program does not touch the memory (except
-    /// that it may read memory that is only read here), and the users of this value let one thread
-    /// at a time use it and its parts.
+    /// As long as this value or a part of it exists:
+    /// - The program does not touch the memory, except that it may read memory that is only read
+    ///   here.
+    /// - The users of this value let one thread at a time use it and its parts.
     ///
     /// # Panics
     /// If it is memory of this library.

@@ -67,8 +67,8 @@ impl Lock {
                 return;
             }
         }
-        // A thread that slept cannot know whether other threads still sleep, so it takes the lock
-        // as AWAITED.
+        // A thread cannot know whether others still sleep on the lock, so from here on it takes the
+        // lock as AWAITED.
         while self.state.swap(AWAITED, Ordering::Acquire) != FREE {
             threads.sleep(&self.state, AWAITED);
         }

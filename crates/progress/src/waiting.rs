@@ -11,9 +11,9 @@
 //!   yields, as the peer may be at work on another core.
 //! - A thread that has waited long sleeps, and uses no processor time.
 //!
-//! All of this code uses the system through [`WaitingSystem`] and the waiting process through
-//! [`Waiter`], so it also runs in simulated time, in which processes lose their cores and wake-ups
-//! come late (the crate `sim`).
+//! This code uses the system through [`WaitingSystem`] and the waiting process through [`Waiter`].
+//! So it also runs in simulated time, in which processes lose their cores and wake-ups come late
+//! (the crate `sim`).
 
 mod asking;
 mod patience;

@@ -60,7 +60,8 @@ const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 /// An outbox with this many chunks is flushed even if its messages wait for more.
 const GATHERED_MAX: usize = 256;
 
-/// How long to wait for the launcher's report that the whole job ends.
+/// How long to wait, after a peer was lost, for the launcher to end the whole job, or to report
+/// that the peer was ended alone.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// The timeout for peers that do not take leave.
@@ -277,9 +278,10 @@ impl Runtime {
         }
     }
 
-    /// Sends the peer behind `gate` the address of the buffer of a posted receive, if the peer can
-    /// write there and its next message will be the next one that this receive can match. Returns
-    /// whether it did.
+    /// Sends the peer behind `gate` the address of the buffer of a posted receive, so that it can
+    /// write the message there. This requires that the peer can write to the buffer, and that its
+    /// next message is the next one that this receive can match. Returns whether the address was
+    /// sent.
     pub fn expect(&mut self, gate: GateId, request: RequestId, into: &Buffer) -> bool {
         if !self.engine.is_connected(gate) {
             return false;

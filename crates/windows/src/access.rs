@@ -118,8 +118,8 @@ impl AccessKind {
     /// Creates a compare and swap, checked.
     ///
     /// # Errors
-    /// `Type` if the element is not an integer, a truth value or a byte (section 12.3.4), nor a
-    /// character, which the standard leaves out and other libraries accept.
+    /// `Type` if the element is not an integer, a truth value, a byte (section 12.3.4) or a
+    /// character. The standard does not allow characters, but other libraries accept them.
     pub fn swap(datatype: &Datatype) -> Result<Self> {
         match datatype.predefined().map(Predefined::kind) {
             Some(

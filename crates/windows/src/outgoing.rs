@@ -1,6 +1,6 @@
 //! The requests that an origin sends to the targets of a window.
 //!
-//! A short request without an answer waits for the next one to its target, as it must be done only
+//! A short request without an answer waits for the next one to its target. It must be done only
 //! when the program synchronizes, and the synchronization sends a request itself. But no request
 //! waits longer than until the next round of progress, as the process may wait for its effect.
 //! Partitions that are held back obey this rule, too.

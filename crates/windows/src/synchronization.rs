@@ -18,8 +18,8 @@ use super::{LockKind, Window};
 /// The time that the owner of an allocated part has to initialize it before its next call.
 const HEAD_START: Duration = Duration::from_millis(10);
 
-/// If a process has failed, and a lock has no exclusive holder and does not move for this long, the
-/// lock is assumed to wait for that process.
+/// After a process has failed: a lock without exclusive holder that does not move for this long is
+/// assumed to wait for that process.
 const STILL_MAX: Duration = Duration::from_millis(500);
 
 /// After this many flushes without anything to wait for, one makes a round of progress.

@@ -57,7 +57,7 @@ impl Series {
     }
 }
 
-/// The number of series that many operations share.
+/// The number of series that are shared by many operations.
 const SHARED_SERIES: usize = 8;
 
 /// The number of reserved series, by the size of their slots. A word has a bit for each, which is

@@ -1,11 +1,11 @@
 //! The spin budget: whether a wait spins for a while before it yields, where processes outnumber
 //! cores.
 //!
-//! Two processes that exchange messages while both have a core continue without yielding, each
-//! answering before the spin of the other ends, as long as the system leaves them on their cores.
-//! That costs less than a context switch per message. If the awaited process has no core, each spin
-//! is wasted. So a process spins as long as wasted spins are a small part of its time. Beyond that
-//! part its waits yield at once, and it tries to spin again rarely.
+//! Two processes that exchange messages while both have a core need not yield: each answers before
+//! the spin of the other ends, as long as the system leaves them on their cores. That costs less
+//! than a context switch per message. If the awaited process has no core, each spin is wasted. So a
+//! process spins as long as wasted spins are a small part of its time. Beyond that part its waits
+//! yield at once, and it tries to spin again rarely.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
