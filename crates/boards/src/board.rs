@@ -196,8 +196,8 @@ impl<B: Wake> Board<B> {
         BoardTurn { series, number }
     }
 
-    /// Whether an operation can begin: not too many others are underway here and, if the own slot
-    /// is written, no member needs its previous content any more.
+    /// Whether an operation can begin: not too many others are underway here and, if this member's
+    /// slot is written, no member needs its previous content any more.
     #[inline]
     pub fn is_free(&self, turn: BoardTurn, writes: bool) -> bool {
         let state = self.state(turn.series);
@@ -208,8 +208,8 @@ impl<B: Wake> Board<B> {
                 || self.look_at_completion(turn.series, needed))
     }
 
-    /// Writes into the own slot of an operation. [`Board::is_free`] must have returned true, and
-    /// other members must not read the range any more.
+    /// Writes into this member's slot of an operation. [`Board::is_free`] must have returned true,
+    /// and other members must not read the range any more.
     ///
     /// # Panics
     /// If the range exceeds the slot.
@@ -223,8 +223,8 @@ impl<B: Wake> Board<B> {
     ) {
         let data = self.data(turn, self.own, offset, length);
         // SAFETY:
-        // - `data` checked that the range lies in the own slot, which lives as long as `self`. No
-        //   buffer of the slot is created, and one thread uses it at a time.
+        // - `data` checked that the range lies in this member's slot, which lives as long as
+        //   `self`. No buffer of the slot is created, and one thread uses it at a time.
         // - Only the owner writes a slot, and others read it only after a flag that is raised after
         //   this write.
         fill(unsafe { SharedBytesMut::new(data, length) });
@@ -261,8 +261,8 @@ impl<B: Wake> Board<B> {
         }
     }
 
-    /// Reads from the slot of a member: the own slot, or one for which [`Board::raised`] returned a
-    /// length.
+    /// Reads from the slot of a member: this member's slot, or one for which [`Board::raised`]
+    /// returned a length.
     ///
     /// # Panics
     /// If the range exceeds the slot.
@@ -284,7 +284,7 @@ impl<B: Wake> Board<B> {
         look(unsafe { SharedBytes::new(data, length) })
     }
 
-    /// Publishes the data in the own slot to the others; `length` is its number of bytes.
+    /// Publishes the data in this member's slot to the others; `length` is its number of bytes.
     #[inline]
     pub fn raise(&self, turn: BoardTurn, stage: u16, length: usize) {
         let behind = turn.number - self.state(turn.series).completed.get();

@@ -50,8 +50,8 @@ pub(crate) fn check_same(
 /// Returns the value of a step that all processes take, if it succeeded on all of them.
 ///
 /// # Errors
-/// The own error; otherwise an error with the class of the first failed process, which names that
-/// process.
+/// The error of this process; otherwise an error with the class of the first failed process, which
+/// names that process.
 pub(crate) fn all_succeed<T>(
     process: &Process,
     communicator: &Rc<Communicator>,

@@ -281,7 +281,7 @@ fn share_words(
     Ok(sharing.memory.ok().filter(|_| agreed))
 }
 
-/// Allocates memory for the own part, which other processes access by messages.
+/// Allocates memory for this process's part, which other processes access by messages.
 fn allocate_alone(
     process: &Process,
     communicator: &Rc<Communicator>,

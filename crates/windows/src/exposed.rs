@@ -22,14 +22,14 @@ pub(super) enum ExposedParts {
         /// The process id of this process, which it stores in the lock while it accumulates.
         own_process: u32,
     },
-    /// The own part; other parts are accessed as regions, or by messages.
+    /// This process's part; other parts are accessed as regions, or by messages.
     Own { part: Buffer, reach: Reach },
-    /// The own memory attached to a dynamic window; attached memory of others is accessed as
+    /// This process's memory attached to a dynamic window; attached memory of others is accessed as
     /// regions, or by messages.
     Attached(RefCell<Vec<Buffer>>),
 }
 
-/// The own memory that a request refers to.
+/// This process's memory that a request refers to.
 #[derive(Debug)]
 pub(super) enum TargetMemory {
     /// It lies in one part or region.
@@ -70,15 +70,15 @@ impl TargetMemory {
 }
 
 impl ExposedParts {
-    /// Ends the access of other processes to the own part.
+    /// Ends the access of other processes to this process's part.
     pub(super) fn end(&self, process: &Process) {
         if let ExposedParts::Own { reach, .. } = self {
             reach.end(process);
         }
     }
 
-    /// Calls `change` with the part or region of the own memory that holds a run, and the offset in
-    /// it. Returns false if the run does not lie in one part or region.
+    /// Calls `change` with the part or region of this process's memory that holds a run, and the
+    /// offset in it. Returns false if the run does not lie in one part or region.
     pub(super) fn with_own_run(
         &self,
         rank: u32,
@@ -106,7 +106,7 @@ impl ExposedParts {
         found.map(change).is_some()
     }
 
-    /// Returns the own memory at the runs of a request.
+    /// Returns this process's memory at the runs of a request.
     pub(super) fn resolve(
         &self,
         rank: u32,

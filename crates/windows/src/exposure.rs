@@ -35,7 +35,7 @@ impl<'a> SharedExposure<'a> {
         self.completions(self.rank).store(0, Ordering::Relaxed);
     }
 
-    /// Allows an origin to access the own part.
+    /// Allows an origin to access this process's part.
     pub(super) fn post(&self, origin: u32) {
         let (word, bit) = self.posted(self.rank, origin);
         word.fetch_or(bit, Ordering::Release);

@@ -205,7 +205,7 @@ impl Window {
         })
     }
 
-    /// Returns the address (0 in dynamic windows), the size and the unit of the own part.
+    /// Returns the address (0 in dynamic windows), the size and the unit of this process's part.
     pub fn own_part(&self) -> (usize, Share) {
         let rank = self.rank();
         (self.address_of(rank).unwrap_or(0), self.shares[rank as usize])
@@ -307,7 +307,8 @@ impl Window {
         self.hints.add(info, |_, _| true);
     }
 
-    /// Places the own part as the hint requests; an impossible placement is not among the hints.
+    /// Places this process's part as the hint requests; an impossible placement is not among the
+    /// hints.
     fn place_own_part(&self) {
         let part = match &self.memory {
             ExposedParts::Shared { parts, .. } => &parts[self.rank() as usize],

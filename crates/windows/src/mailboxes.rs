@@ -316,8 +316,8 @@ impl Mailboxes {
     }
 }
 
-/// Executes the request in a mailbox on the own part, and stores the previous data there. Returns
-/// false if the request is refused.
+/// Executes the request in a mailbox on this process's part, and stores the previous data there.
+/// Returns false if the request is refused.
 fn carry_out(memory: &ExposedParts, rank: u32, mailbox: Mailbox<'_>) -> bool {
     let Some(request) = MailedRequest::read(mailbox) else { return false };
     let (given, compared) = (request.given(), request.compared());

@@ -45,7 +45,8 @@ enum ReachedPart {
 const TOLD_BYTES: usize = 16;
 
 impl Reach {
-    /// Declares the own part as a region, and exchanges the declarations with the other processes.
+    /// Declares this process's part as a region, and exchanges the declarations with the other
+    /// processes.
     ///
     /// # Errors
     /// Those of [`collective::allgather_bytes`].
@@ -71,7 +72,7 @@ impl Reach {
         Ok(Self { own, parts })
     }
 
-    /// Revokes the own region.
+    /// Revokes this process's region.
     pub(super) fn end(&self, process: &Process) {
         revoke(process, self.own);
     }

@@ -59,7 +59,7 @@ impl Window {
         outcome.and(met)
     }
 
-    /// `MPI_Win_post`: lets the processes of `group` access the own part.
+    /// `MPI_Win_post`: lets the processes of `group` access this process's part.
     ///
     /// # Errors
     /// `RmaSync` if an exposure epoch is open, `Group` if the group has processes outside the
@@ -304,8 +304,8 @@ impl Window {
         outcome
     }
 
-    /// `MPI_Win_sync`: makes writes of other processes to the own part visible to this process, and
-    /// the writes of this process to it visible to others.
+    /// `MPI_Win_sync`: makes writes of other processes to this process's part visible to this
+    /// process, and the writes of this process to it visible to others.
     pub fn sync(&self, process: &Process) {
         full_fence();
         process.progress();

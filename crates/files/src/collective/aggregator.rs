@@ -280,7 +280,7 @@ fn note(known: &mut Option<DomainFault>, fault: DomainFault) {
 
 impl<P: Copy> FileWindow<P> {
     /// Begins the messages of the window: from clients to its memory, or from its memory to
-    /// clients. The own bytes are copied.
+    /// clients. The aggregator's own bytes are copied.
     fn messages(
         &self,
         shared: &TransferContext,

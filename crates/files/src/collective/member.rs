@@ -39,7 +39,7 @@ struct DomainPart<P> {
     telling: Vec<Option<P>>,
     next_window: u64,
     windows: u64,
-    /// The number of the own packed bytes before the next window.
+    /// The number of this process's packed bytes before the next window.
     cursor: u64,
     underway: VecDeque<DataMessage<P>>,
     verdict: Option<(P, Buffer)>,
@@ -237,7 +237,7 @@ impl<P: Copy> MemberPart<P> {
         copy
     }
 
-    /// Copies the own bytes in a window of the own domain to the window, or from it.
+    /// Copies this process's bytes in a window of its own domain to the window, or from it.
     pub fn copy_own(&self, window: &Range<u64>, place: &Buffer, direction: Direction) {
         let (start, end) = (self.before(window.start) as usize, self.before(window.end) as usize);
         match (self.memory.program_part(start, end - start), direction) {
