@@ -117,7 +117,7 @@ enum HelperStage {
 }
 
 impl Helper {
-    /// Creates a helper on such a core; returns it and its first action.
+    /// Creates a helper on core `core`; returns it and its first action.
     pub fn new(core: Core) -> (Self, Next) {
         let (stage, pause) = (HelperStage::Pausing, PAUSE_MAX);
         let helper =

@@ -27,7 +27,7 @@ pub use self::nodes::{PlacedBlock, node_costs};
 /// The version of the file format; files of other versions are rejected.
 const VERSION: u32 = 1;
 
-/// The largest size of such a file, in bytes.
+/// The largest size of a file of samples, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// The figures of one machine's rails.

@@ -15,7 +15,7 @@ pub(super) const REQUEST_TAG: i32 = 0;
 pub(super) const DATA_TAG: i32 = 1;
 /// The tag of the message that announces an exposure epoch.
 pub(super) const POST_TAG: i32 = 2;
-/// The first tag of answers, and the number of such tags; each request names one.
+/// The first tag of answers, and the number of tags for answers; each request names one.
 pub(super) const FIRST_REPLY_TAG: i32 = 16;
 pub(super) const REPLY_TAGS: i32 = 1 << 30;
 

@@ -27,7 +27,7 @@ pub(super) struct OutgoingRequests {
     sending: RefCell<VecDeque<RequestId>>,
 }
 
-/// The largest number of such messages.
+/// The largest number of messages whose sends are not complete.
 const SENDING_MAX: usize = 1024;
 
 impl OutgoingRequests {

@@ -69,7 +69,7 @@ impl HelperCalls {
         }
     }
 
-    /// Records that a helper on such a core begins.
+    /// Records that a helper on core `core` begins.
     pub(super) fn begin(&self, core: Core) {
         self.has_core.store(core == Core::Own, Ordering::Relaxed);
     }

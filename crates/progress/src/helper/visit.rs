@@ -71,7 +71,7 @@ pub trait Inside {
 /// The helper makes this many rounds of progress before it checks whether the program has entered.
 pub(super) const ROUNDS: u32 = 64;
 
-/// Runs the helper on such a core until [`HelperCalls::end`].
+/// Runs the helper on core `core` until [`HelperCalls::end`].
 pub fn run(
     visitor: &mut impl Visitor,
     calls: &HelperCalls,

@@ -24,7 +24,7 @@ pub struct Patience {
     /// The number of waits that have yielded at once since the budget ran out or was last tried
     /// again.
     yields: AtomicU32,
-    /// The number of such waits after which spinning is tried again.
+    /// The number of waits yielding at once after which spinning is tried again.
     yields_till_trial: AtomicU32,
 }
 
