@@ -1,34 +1,37 @@
-//! The words by which a process that sleeps is woken.
+//! The doorbell: the words by which a process that sleeps is woken.
 //!
-//! Whoever publishes something for it looks at one word, which is zero while it is awake: that is
-//! all that a packet pays. Before it sleeps the process sets that word, makes everybody pass a
-//! memory barrier, and looks once more at what it waits for. So either the look sees what was
-//! published, or whoever published it sees that the bell is armed. Each arming is rung once, and
-//! threads that sleep with the same ticket are woken by the same ringing.
+//! A thread that publishes something for the process reads one word, which is zero while the
+//! process is awake: this read is the whole cost for a packet. Before the process sleeps, it sets
+//! that word, makes all other threads pass a memory barrier, and checks once more for what it waits
+//! for. Therefore, either the check finds what was published, or the publishing thread sees that
+//! the bell is armed. Each arming is rung once. Threads that sleep with equal tickets are woken by
+//! one ring.
 
 use crate::primitive::{AtomicU32, Ordering};
 
-/// Whoever publishes something elsewhere than in a queue wakes by this the process that it is for.
+/// Wakes the process for which something was published elsewhere than in a queue.
 pub trait Wake {
-    /// Wakes it if it may be asleep, after something was published.
+    /// Wakes the process if it may be asleep. To be called after something was published.
     fn wake(&self);
 }
 
-/// Two words, in memory that those who ring share with the owner. All zero in the beginning.
+/// The two words of the doorbell, in memory that the ringing processes share with the owner. All
+/// zero in the beginning.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Bell {
-    /// How the owner sleeps, while it may be asleep. Set by the owner, taken back by whoever
-    /// rings.
+    /// How the owner sleeps; not 0 while it may be asleep. Set by the owner, cleared by the thread
+    /// that rings.
     armed: AtomicU32,
-    /// Counts the ringing.
+    /// Counts the rings.
     rung: AtomicU32,
 }
 
 impl Bell {
-    /// The owner may sleep from now on, in a way that it tells whoever rings, not 0, once it has
-    /// looked again at what it waits for. `pass_barrier` makes all who ring pass a barrier,
-    /// unless each does so itself before it rings. Gives the ticket with which to sleep.
+    /// Arms the bell, and returns the ticket with which to sleep. The owner may sleep as soon as it
+    /// has checked again for what it waits for. `how` says how the owner sleeps; it is not 0, and
+    /// [`ring`](Self::ring) returns it. `pass_barrier` makes all threads that ring pass a barrier,
+    /// unless each of them passes one itself before it rings.
     pub fn arm(&self, how: u32, pass_barrier: impl FnOnce()) -> u32 {
         let ticket = self.rung.load(Ordering::SeqCst);
         self.armed.store(how, Ordering::SeqCst);
@@ -36,8 +39,8 @@ impl Bell {
         ticket
     }
 
-    /// Rings if the bell is armed, after something was published: how the owner is to be woken.
-    /// That is for the caller to do.
+    /// Rings if the bell is armed, after something was published. Returns how the owner sleeps; the
+    /// caller must then wake it accordingly.
     #[inline]
     pub fn ring(&self) -> Option<u32> {
         if self.armed.load(Ordering::Relaxed) == 0 { None } else { self.ring_armed() }
@@ -57,7 +60,7 @@ impl Bell {
         self.rung.load(Ordering::SeqCst) == ticket
     }
 
-    /// What an owner sleeps on that sleeps on a word: as long as it is the ticket.
+    /// The word on which an owner can sleep, as long as the word equals the ticket.
     pub fn word(&self) -> &AtomicU32 {
         &self.rung
     }
@@ -87,7 +90,7 @@ mod models {
     use loom::sync::atomic::fence;
     use loom::thread;
 
-    /// What is waited for, beside the bell.
+    /// The data that the owner waits for, and the bell.
     struct Room {
         bell: Bell,
         published: [AtomicU32; 2],
@@ -100,15 +103,15 @@ mod models {
             Arc::new(Self { bell, published: [word(), word()] })
         }
 
-        /// The checker knows no barrier that one thread makes another pass; so here each has its
-        /// own.
+        /// The model checker has no barrier that one thread imposes on another, so each thread
+        /// passes its own.
         fn publish(&self, place: usize) {
             self.published[place].store(1, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             self.bell.ring();
         }
 
-        /// A sleep without an end is found by the checker.
+        /// The checker finds a sleep that never ends.
         fn wait(&self, place: usize) {
             while self.published[place].load(Ordering::Relaxed) == 0 {
                 let ticket = self.bell.arm(1, || fence(Ordering::SeqCst));

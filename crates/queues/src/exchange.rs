@@ -1,51 +1,52 @@
-//! What sender and receiver tell each other about a region, and the pipe: how its data is copied by
-//! both processes at the same time.
+//! The words by which sender and receiver of a region coordinate, and the pipe: both processes copy
+//! the data at the same time.
 //!
-//! The receiver asks for it, with a wish beside the region's entry in the sender's segment and a
-//! call that the sender sees at its next poll. The sender then copies the data, piece by piece,
-//! into its pool, and tells which pieces are filled; the receiver copies them to where they belong,
-//! and tells how many it has taken. It may stop at any time, for example to read the rest itself
-//! because the sender computes.
+//! The receiver requests the data with a word beside the region's entry in the sender's segment,
+//! and a message that the sender sees at its next poll. The sender then copies the data, piece by
+//! piece, into its pool, and publishes which pieces are filled. The receiver copies them to their
+//! destination, and publishes how many it has taken. The receiver may stop at any time, for example
+//! to read the rest itself because the sender computes.
 //!
-//! The data of a message that is not very long is sent ahead: the sender fills the pieces without
-//! being asked, and its send is over. They are there when the receiver comes, even if the sender
-//! then computes. Who begins a send, and may go away to compute, fills them at its next look only;
-//! a receiver that waits and finds nothing claims the data meanwhile, and reads it itself. Where
-//! one copy by the system is faster than two through the pool, the sender leaves the data to the
-//! receiver for a moment, who then claims it at once.
+//! The data of a message that is not very long is sent ahead: the sender fills the pieces without a
+//! request, and its send is then complete. The receiver finds the pieces filled when it posts its
+//! receive, even if the sender computes by then. A sender that only starts a send, and may return
+//! to computing, fills the pieces at its next poll only. A receiver that waits meanwhile and finds
+//! no piece claims the data, and reads it itself. Where one copy by the kernel is faster than two
+//! through the pool, the sender leaves the data to the receiver for a moment, and the receiver
+//! claims it at once.
 //!
-//! The pool is larger than a core's own cache, and its pieces are used in turn. A line is then
-//! written again only after both cores have dropped it: it comes out of the cache that they share,
-//! which is three times as fast as taking it away from the other core's own.
+//! The pool is larger than a core's private cache, and its pieces are used in turn. A cache line is
+//! therefore written again only after both cores have evicted it. It then comes out of the shared
+//! cache, which is three times as fast as taking it from the other core's private cache.
 
 use base::RegionToken;
 
 use crate::meeting::MeetingPoint;
 use crate::primitive::{AtomicU16, AtomicU64, Ordering};
 
-/// Pieces of the pool.
+/// The number of pieces of the pool.
 pub const PIECES: usize = 128;
 
-/// Pieces that may be filled and not taken of one region.
+/// The number of pieces of one region that may be filled and not taken yet.
 pub const FILLED_MAX: u32 = if cfg!(loom) { 2 } else { 24 };
 
-/// What the two tell each other about a region that is piped. All zero in a new segment. Each word
-/// says in its upper half which generation of the region is meant.
+/// The words by which the two processes coordinate the transfer of a piped region. All zero in a
+/// new segment. The upper half of each word is the generation of the region that it refers to.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Exchange {
-    /// Written by the receiver: how it wants the data, see [`CopyRequest`].
+    /// Written by the receiver: how it requests the data, see [`CopyRequest`].
     request: AtomicU64,
     /// Written by the receiver: how many pieces it has taken.
     taken: AtomicU64,
-    /// Of what is copied jointly.
+    /// The state of a joint copy.
     pub agreement: MeetingPoint,
     _keep_apart: u64,
     /// Written by the sender: how many pieces are filled.
     filled: AtomicU64,
-    /// Written by the sender: which pieces of the pool, in turn.
+    /// Written by the sender: the pool pieces that are filled, as a ring.
     places: [AtomicU16; FILLED_MAX as usize],
-    /// Of data that is sent ahead and may be claimed: see [`Copier`].
+    /// Which process copies data that is sent ahead, see [`Copier`].
     copier: AtomicU64,
 }
 
@@ -54,45 +55,46 @@ const _: () = assert!(size_of::<Exchange>() == 128);
 #[cfg(not(loom))]
 const _: () = assert!(std::mem::offset_of!(Exchange, filled) == 64);
 
-/// What a receiver asks for.
+/// A receiver's request for the data of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyRequest {
     /// The receiver.
     pub gate: u32,
-    /// Whether the pieces shall be written past the caches.
+    /// Whether the sender must write the pieces with non-temporal stores, past the caches.
     pub past_caches: bool,
-    /// None if it shall be piped: else how many bytes shall be copied jointly, and the receiver's
+    /// None if the data is piped. Otherwise the number of bytes to copy jointly, and the receiver's
     /// region for them.
     pub joint: Option<(usize, RegionToken)>,
 }
 
-/// Who copies data that is sent ahead, out of the memory of the message.
+/// The process that copies data that is sent ahead, out of the memory of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Copier {
-    /// Whoever claims it first.
+    /// None yet: the process that claims it first.
     Nobody = 1,
     /// The sender.
     Sender = 2,
     /// The receiver.
     Receiver = 3,
-    /// It was the receiver, and it has.
+    /// The receiver, which has finished its copy.
     ReceiverDid = 4,
 }
 
 impl Copier {
-    /// A word that means nothing is that of a receiver that is broken: the data is kept for it.
+    /// Decodes a word. An invalid word was written by a broken receiver, and counts as its claim:
+    /// the data is kept for it.
     fn from_word(word: u32) -> Self {
         let all = [Self::Nobody, Self::Sender, Self::ReceiverDid];
         all.into_iter().find(|one| *one as u32 == word).unwrap_or(Self::Receiver)
     }
 }
 
-/// Instead of how many pieces were taken: none is wanted any more.
+/// In the place of the number of taken pieces: the receiver takes no more pieces.
 pub const ENOUGH: u32 = u32::MAX;
 
 impl Exchange {
-    /// The receiver's: asks for the data.
+    /// Called by the receiver: requests the data.
     pub fn ask(&self, generation: u32, request: CopyRequest) {
         let word = u64::from(request.past_caches) << 31 | u64::from(request.gate);
         let (length, into) = request.joint.unwrap_or((0, RegionToken::NONE));
@@ -101,7 +103,7 @@ impl Exchange {
         self.request.store(u64::from(generation) << 32 | word, Ordering::Release);
     }
 
-    /// What the receiver asked for, if it did.
+    /// Returns the receiver's request, if there is one for this generation.
     pub fn request(&self, generation: u32) -> Option<CopyRequest> {
         let word = self.request.load(Ordering::Acquire);
         let asked = (word >> 32) as u32 == generation;
@@ -112,35 +114,35 @@ impl Exchange {
         })
     }
 
-    /// The receiver's: it has taken so many pieces.
+    /// Called by the receiver: publishes how many pieces it has taken.
     pub fn set_taken(&self, generation: u32, count: u32) {
         self.taken.store(tagged(generation, count), Ordering::Release);
     }
 
-    /// How many pieces the receiver has taken.
+    /// Returns how many pieces the receiver has taken.
     pub fn taken(&self, generation: u32) -> u32 {
         of(generation, self.taken.load(Ordering::Acquire))
     }
 
-    /// The sender's, before others know of the region: its data is sent ahead, and this is whom it
-    /// expects to copy it.
+    /// Called by the sender, before the region is announced: its data is sent ahead. `expected` is
+    /// the process that the sender expects to copy it.
     pub fn set_ahead(&self, generation: u32, expected: Copier) {
         let how = if expected == Copier::Receiver { AHEAD | RECEIVER_FIRST } else { AHEAD };
         self.copier.store(tagged(generation, Copier::Nobody as u32), Ordering::Relaxed);
         self.filled.store(tagged(generation, how), Ordering::Relaxed);
     }
 
-    /// Whether its data is sent ahead.
+    /// Whether the data is sent ahead.
     pub fn is_ahead(&self, generation: u32) -> bool {
         of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
     }
 
-    /// Whether it is sent ahead, and the sender expects the receiver to claim it at once.
+    /// Whether the data is sent ahead, and the sender expects the receiver to claim it at once.
     pub fn is_left_to_receiver(&self, generation: u32) -> bool {
         of(generation, self.filled.load(Ordering::Acquire)) & RECEIVER_FIRST != 0
     }
 
-    /// Claims data that is sent ahead; who copies it, or has.
+    /// Claims data that is sent ahead. Returns the process that copies the data or has copied it.
     pub fn claim(&self, generation: u32, copier: Copier) -> Copier {
         let [free, claimed] = [Copier::Nobody, copier].map(|one| tagged(generation, one as u32));
         let (done, other) = (Ordering::AcqRel, Ordering::Acquire);
@@ -150,40 +152,41 @@ impl Exchange {
         }
     }
 
-    /// Who copies data that is sent ahead, or has.
+    /// Returns the process that copies data that is sent ahead, or has copied it.
     pub fn copier(&self, generation: u32) -> Copier {
         Copier::from_word(of(generation, self.copier.load(Ordering::Acquire)))
     }
 
-    /// The receiver's, who has claimed data that is sent ahead: it has it, or leaves it to the
-    /// sender.
+    /// Called by a receiver that has claimed data that is sent ahead: it has copied the data, or
+    /// leaves it to the sender.
     pub fn end_claim(&self, generation: u32, is_copied: bool) {
         let state = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
         self.copier.store(tagged(generation, state as u32), Ordering::Release);
     }
 
-    /// Publishes that the piece `place` is filled, after `count` others.
+    /// Called by the sender: publishes that it has filled the piece `place`, after `count` others.
     pub fn set_filled(&self, generation: u32, count: u32, place: usize) {
         self.places[(count % FILLED_MAX) as usize].store(place as u16, Ordering::Relaxed);
         let ahead = of(generation, self.filled.load(Ordering::Relaxed)) & FLAGS;
         self.filled.store(tagged(generation, (count + 1) | ahead), Ordering::Release);
     }
 
-    /// How many pieces the sender has filled.
+    /// Returns how many pieces the sender has filled.
     pub fn filled(&self, generation: u32) -> u32 {
         of(generation, self.filled.load(Ordering::Acquire)) & !FLAGS
     }
 
-    /// Where the piece after `count` others is, if that is told truly.
+    /// Returns the pool piece that was filled after `count` others, if the word names a valid
+    /// piece.
     pub fn place(&self, count: u32) -> Option<usize> {
         let place = self.places[(count % FILLED_MAX) as usize].load(Ordering::Relaxed);
         Some(usize::from(place)).filter(|place| *place < PIECES)
     }
 }
 
-/// Beside the count of filled pieces: the data is sent ahead.
+/// Flag beside the count of filled pieces: the data is sent ahead.
 const AHEAD: u32 = 1 << 31;
-/// And the receiver is expected to claim it.
+/// Flag beside the count of filled pieces: the receiver is expected to claim the data.
 const RECEIVER_FIRST: u32 = 1 << 30;
 const FLAGS: u32 = AHEAD | RECEIVER_FIRST;
 
@@ -191,7 +194,7 @@ fn tagged(generation: u32, count: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(count)
 }
 
-/// The count in a word, if it is of that generation.
+/// Returns the count in a word of that generation; otherwise 0.
 fn of(generation: u32, word: u64) -> u32 {
     if (word >> 32) as u32 == generation { word as u32 } else { 0 }
 }
@@ -209,24 +212,24 @@ mod models {
     const GENERATION: u32 = 5;
     const INTO: RegionToken = RegionToken { place: 3, secret: 4 };
 
-    /// The words, and what they guard.
+    /// The words, and the memory that they guard.
     struct Shared {
         exchange: Exchange,
         /// Pieces of the sender's pool.
         pool: [UnsafeCell<u32>; FILLED_MAX as usize],
         /// The data of the message, in the sender's memory.
         data: UnsafeCell<u32>,
-        /// Its pieces in the receiver's.
+        /// The pieces of the data in the receiver's memory.
         into: [UnsafeCell<u32>; 2],
     }
 
-    // SAFETY: the checker finds who touches what somebody else touches.
+    // SAFETY: the model checker reports concurrent access to the cells.
     unsafe impl Send for Shared {}
-    // SAFETY: as above.
+    // SAFETY: the model checker reports concurrent access to the cells.
     unsafe impl Sync for Shared {}
 
     impl Shared {
-        /// Where a region that was there before was asked for, and not taken.
+        /// State after an earlier region that was requested and not taken.
         fn new() -> Arc<Self> {
             let exchange = Exchange::default();
             exchange.ask(GENERATION - 1, request(Some((7, INTO))));
@@ -245,34 +248,34 @@ mod models {
             }
         }
 
-        /// The sender fills a piece, and tells of it.
+        /// As the sender: fills a piece, and publishes it.
         fn fill(&self, count: u32, value: u32) {
             let place = (count % FILLED_MAX) as usize;
-            // SAFETY: the checker finds whoever else uses the piece meanwhile.
+            // SAFETY: the checker reports any concurrent use of the piece.
             self.pool[place].with_mut(|piece| unsafe { *piece = value });
             self.exchange.set_filled(GENERATION, count, place);
         }
 
-        /// The receiver waits for a piece, and takes it.
+        /// As the receiver: waits for a piece, and takes it.
         fn take(&self, count: u32) -> u32 {
             while self.exchange.filled(GENERATION) <= count {
                 thread::yield_now();
             }
             let place = self.exchange.place(count).unwrap();
-            // SAFETY: as above.
+            // SAFETY: the checker reports any concurrent use of the piece.
             let value = self.pool[place].with(|piece| unsafe { *piece });
             self.exchange.set_taken(GENERATION, count + 1);
             value
         }
 
         fn read_data(&self) -> u32 {
-            // SAFETY: as above.
+            // SAFETY: the checker reports any concurrent use of the data.
             self.data.with(|data| unsafe { *data })
         }
 
-        /// Whoever claimed a piece of what is copied jointly writes it.
+        /// Writes a piece of a joint copy, after the caller has claimed it.
         fn write_into(&self, piece: u32) {
-            // SAFETY: as above.
+            // SAFETY: the checker reports any concurrent use of the piece.
             self.into[piece as usize].with_mut(|piece| unsafe { *piece += 1 });
         }
     }
@@ -281,7 +284,7 @@ mod models {
         CopyRequest { gate: 1, past_caches: true, joint }
     }
 
-    /// All interleavings with so many preemptions.
+    /// Checks all interleavings with at most so many preemptions.
     fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(preemptions);
@@ -309,8 +312,8 @@ mod models {
         });
     }
 
-    /// The sender's memory is the program's again when the send is over: whoever copies it has done
-    /// so.
+    /// When the send is complete, its memory belongs to the program again: the process that copies
+    /// it must have finished.
     fn check_claims(is_readable: bool) {
         check(3, move || {
             let shared = Shared::new();

@@ -1,8 +1,9 @@
 //! A lane: a ring of packets from one producer.
 //!
-//! Its lines and headers are those of [`crate::ring`], whose [`Consumer`](crate::ring::Consumer)
-//! reads it. As nobody else reserves lines, the producer alone knows where it stands: reserving
-//! takes no atomic operation, which would wait until the packet before has left the core.
+//! Lines and headers have the format of [`crate::ring`], whose [`Consumer`](crate::ring::Consumer)
+//! reads a lane. As no other producer reserves lines, the tail is private to the producer:
+//! reserving takes no atomic operation, which would wait until the previous packet has left the
+//! core.
 
 use std::ptr::NonNull;
 
@@ -18,7 +19,7 @@ pub struct LaneProducer {
     /// Lines published since the beginning.
     tail: u64,
     known_head: u64,
-    /// The tail when the producer waited last.
+    /// The tail when the producer last waited.
     burst: u64,
 }
 
@@ -38,10 +39,11 @@ impl LaneProducer {
         Self { place, sender, tail: 0, known_head: 0, burst: 0 }
     }
 
-    /// As [`crate::ring::RingProducer::push`]; and the consumer gets the packet's lines sooner,
-    /// where that pays: they are handed over, but if the packet is long and `follows` another,
-    /// before which the producer has not waited. Then the consumer still has that one, and handing
-    /// over would hold up the next.
+    /// Pushes a packet as [`crate::ring::RingProducer::push`] does. In addition it hands over the
+    /// packet's lines where this pays, so that the consumer gets them sooner. Lines are not handed
+    /// over if the packet is long and `follows` another, before which the producer has not waited:
+    /// the consumer is then still busy with the previous packet, and handing over would delay the
+    /// next.
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
@@ -62,7 +64,8 @@ impl LaneProducer {
         is_pushed
     }
 
-    /// The same for a packet that others follow at once: to hand over its lines would hold them up.
+    /// Pushes a packet that others follow at once. Its lines are not handed over, which would delay
+    /// the others.
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
@@ -90,7 +93,7 @@ impl LaneProducer {
         true
     }
 
-    /// Whether so many packets of `length` bytes at most can be pushed now.
+    /// Whether so many packets of at most `length` bytes can be pushed now.
     #[inline]
     pub fn has_room(&mut self, packets: usize, length: usize) -> bool {
         // One of them may be preceded by a filler.
@@ -104,8 +107,8 @@ impl LaneProducer {
         self.tail
     }
 
-    /// How many of them the consumer has passed, as far as it has told, never more than there are:
-    /// it may be broken.
+    /// How many of the pushed lines the consumer has passed, as far as it has published. Never more
+    /// than were pushed: the consumer may be broken.
     #[inline]
     pub fn passed(&self) -> u64 {
         self.place.head().min(self.tail)
@@ -118,16 +121,16 @@ impl LaneProducer {
         self.tail + wanted - self.known_head <= self.place.lines()
     }
 
-    /// To be called when packets were pushed and the producer waits for something else: takes as
-    /// many lines as they had out of the consumer's cache, so that those pushed next find them
-    /// here. Not the first, at which the consumer looks all the time.
+    /// To be called when packets were pushed and the producer waits for something else. Takes as
+    /// many lines as these packets had out of the consumer's cache, so that the next packets find
+    /// them in this core's cache. The next line is left out, as the consumer polls it all the time.
     #[inline]
     pub fn take_ahead(&mut self) {
         let ahead = match self.tail - self.burst {
             0 => 0..0,
             1 => 2..3,
-            // The second line of the packet after the next: what the consumer does not look for
-            // before it has the next one.
+            // The second line of the packet after the next: the consumer does not read it before it
+            // has the next packet.
             2 => 3..4,
             lines => 1..lines.min(LINES_AHEAD_MAX),
         };
@@ -149,11 +152,11 @@ impl LaneProducer {
     }
 }
 
-/// Packets of so many lines are handed over even if one follows the other: with one more it takes
-/// twice as long as leaving them.
+/// Packets of at most so many lines are handed over even if one follows the other. With one more
+/// line, handing over takes twice as long as not handing over.
 const LINES_HANDED_OVER_ALWAYS: u64 = 5;
 
-/// No more lines are taken ahead: what is pushed meanwhile waits for them.
+/// The maximum number of lines taken ahead: packets pushed meanwhile wait for them.
 pub const LINES_AHEAD_MAX: u64 = 200;
 
 #[cfg(all(test, not(loom)))]

@@ -1,27 +1,27 @@
-//! Copying a region jointly: the receiver reads its pieces, the sender writes them at the same
-//! time, and they meet somewhere.
+//! Joint copy of a region: the receiver reads its pieces from the front, the sender writes them
+//! from the back at the same time, until they meet.
 
 use base::RegionToken;
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
-/// What the two tell each other about a region that both copy at the same time: the receiver reads
-/// its pieces from the first on, the sender writes them into the receiver's memory from the last
-/// on.
+/// The words by which receiver and sender coordinate a joint copy. The receiver reads pieces from
+/// the first on; the sender writes pieces into the receiver's memory from the last on.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct MeetingPoint {
-    /// How many bytes, and into which region of the receiver; zeros where it is no wish for this.
+    /// The number of bytes, and the receiver's region for them; zeros if the request is not for a
+    /// joint copy.
     length: AtomicU64,
     into: [AtomicU64; 2],
-    /// Pieces that are taken or being copied, by the receiver in the lower half, by the sender in
-    /// the upper.
+    /// The number of pieces taken or being copied: by the receiver in the lower half, by the sender
+    /// in the upper half.
     claims: AtomicU64,
     /// How many pieces the sender has written, or [`NOT_WRITTEN`].
     written: AtomicU32,
 }
 
-/// Who copies a piece.
+/// The process that copies a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Party {
     /// From the first on.
@@ -30,11 +30,11 @@ pub enum Party {
     Sender,
 }
 
-/// A piece that the sender could not write: instead of how many it has written.
+/// In the place of the number of written pieces: the sender could not write a piece.
 pub const NOT_WRITTEN: u32 = u32::MAX;
 
 impl MeetingPoint {
-    /// The receiver's, before it asks.
+    /// Called by the receiver, before it sends its request.
     pub(crate) fn offer(&self, length: usize, into: RegionToken) {
         self.length.store(length as u64, Ordering::Relaxed);
         self.into[0].store(into.place, Ordering::Relaxed);
@@ -43,7 +43,8 @@ impl MeetingPoint {
         self.written.store(0, Ordering::Relaxed);
     }
 
-    /// The sender's, after it saw the wish: how many bytes, and where they go.
+    /// Called by the sender, after it has seen the request: returns the number of bytes, and their
+    /// destination.
     pub(crate) fn offered(&self) -> Option<(usize, RegionToken)> {
         let [place, secret] = [0, 1].map(|word: usize| self.into[word].load(Ordering::Relaxed));
         let into = RegionToken { place, secret };
@@ -51,7 +52,8 @@ impl MeetingPoint {
         (into != RegionToken::NONE).then_some((length, into))
     }
 
-    /// Claims a piece of `pieces` for one of the two; which, from its end.
+    /// Claims one of `pieces` pieces for one of the two processes. Returns its number, counted from
+    /// that process's end.
     pub fn claim(&self, by: Party, pieces: u32) -> Option<u32> {
         let shift = match by {
             Party::Receiver => 0,
@@ -66,7 +68,7 @@ impl MeetingPoint {
         before.ok().map(|claims| (claims >> shift) as u32)
     }
 
-    /// The sender's: `count` pieces are in the receiver's memory.
+    /// Called by the sender: publishes that `count` pieces are in the receiver's memory.
     pub fn set_written(&self, count: u32) {
         self.written.store(count, Ordering::Release);
     }
@@ -76,7 +78,7 @@ impl MeetingPoint {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Whether the sender is writing a piece now, as far as is known here.
+    /// Whether the sender is writing a piece now, as far as this process can see.
     pub fn is_being_written(&self) -> bool {
         let written = self.written.load(Ordering::Relaxed);
         written != NOT_WRITTEN && written != self.claimed_by_sender()

@@ -1,19 +1,21 @@
-//! Offers: where the data of a message belongs, told before it is sent.
+//! Offers: the receiver publishes the destination of a message before it is sent.
 //!
-//! A process that will get one message next, and knows where its data belongs, offers that place to
-//! the sender, which may write the data there while the process does something else. The place is
-//! the sender's from when it claims the offer, by exchanging one word, until it says that the data
-//! is written; else the owner's, who takes an offer back by exchanging the same word.
+//! A process that will get one message next, and knows the destination of its data, offers that
+//! destination to the sender. The sender may write the data there while the receiver does something
+//! else. The sender owns the destination from the moment when it claims the offer, by exchanging
+//! one word, until it publishes that the data is written. At all other times the receiver owns it,
+//! and can take an offer back by exchanging that word.
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 use base::MessageLabel;
 
-/// One offer, in memory that the owner shares with those who send. All zero in the beginning.
+/// One offer, in memory that the owner (the receiver) shares with the senders. All zero in the
+/// beginning.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct Offer {
-    /// How often it was made (upper bits), and how far it is (the lowest three).
+    /// The number of the offer (upper bits), and its phase (the lowest three).
     state: AtomicU64,
     flow: AtomicU32,
     tag: AtomicU32,
@@ -22,22 +24,22 @@ pub struct Offer {
     into: [AtomicU64; 2],
 }
 
-/// How far an offer is.
+/// The phase of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It can be claimed, and taken back.
     Open,
-    /// The sender writes.
+    /// The sender is writing.
     Claimed,
-    /// The data is where it belongs.
+    /// The data is at its destination.
     Written,
     /// The sender could not write all of it.
     Failed,
-    /// There is none, or another one.
+    /// There is no offer, or another one.
     Over,
 }
 
-/// Names one offer of those that were made in the same words.
+/// Identifies one of the successive offers in one `Offer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferNumber(u64);
 
@@ -55,8 +57,8 @@ impl OfferNumber {
 }
 
 impl Offer {
-    /// The owner's, where its last offer is over: offers the place that two words name, for up to
-    /// `length` bytes.
+    /// Called by the owner, when its last offer is over: offers the destination that two words
+    /// name, for up to `length` bytes.
     pub fn open(&self, label: MessageLabel, length: u64, into: [u64; 2]) -> OfferNumber {
         let turn = OfferNumber((self.state.load(Ordering::Relaxed) >> PHASE_BITS) + 1);
         self.flow.store(label.flow, Ordering::Relaxed);
@@ -69,14 +71,14 @@ impl Offer {
         turn
     }
 
-    /// The owner's: takes the offer back; whether nobody had claimed it.
+    /// Called by the owner: takes the offer back. Returns whether no sender had claimed it.
     pub fn take_back(&self, turn: OfferNumber) -> bool {
         let (before, after) = (turn.word(OPEN), turn.word(NONE));
         let (done, seen) = (Ordering::Acquire, Ordering::Relaxed);
         self.state.compare_exchange(before, after, done, seen).is_ok()
     }
 
-    /// The owner's: how far it is.
+    /// Called by the owner: returns the phase of the offer.
     pub fn phase(&self, turn: OfferNumber) -> Phase {
         let word = self.state.load(Ordering::Acquire);
         match word & ((1 << PHASE_BITS) - 1) {
@@ -89,7 +91,8 @@ impl Offer {
         }
     }
 
-    /// The sender's: whether it is made for a message of so many bytes, and can be claimed.
+    /// Called by the sender: whether the offer is for a message of this label and length, and can
+    /// be claimed.
     pub fn is_for(&self, label: MessageLabel, length: u64) -> bool {
         self.find(label, length).is_some()
     }
@@ -107,18 +110,19 @@ impl Offer {
         (word == turn.word(OPEN) && offered == label && fits).then_some((turn, into))
     }
 
-    /// The sender's: claims it for a message of so many bytes; the place to which these belong.
+    /// Called by the sender: claims the offer for a message of this length. Returns the destination
+    /// of the data.
     pub fn claim(&self, label: MessageLabel, length: u64) -> Option<(OfferNumber, [u64; 2])> {
         let (turn, into) = self.find(label, length)?;
-        // What was read belongs to this turn: the owner writes the words only after it has taken
-        // the offer back, or the sender has ended it, and then the exchange fails.
+        // The words that were read belong to this offer: the owner changes them only after it has
+        // taken the offer back, or after the sender has ended it, and then the exchange fails.
         let (before, after) = (turn.word(OPEN), turn.word(CLAIMED));
         let (done, seen) = (Ordering::AcqRel, Ordering::Relaxed);
         self.state.compare_exchange(before, after, done, seen).ok()?;
         Some((turn, into))
     }
 
-    /// The sender's: it writes no more; whether all is written.
+    /// Called by the sender: it writes no more. `written` says whether all data is written.
     pub fn end(&self, turn: OfferNumber, written: bool) {
         let phase = if written { WRITTEN } else { FAILED };
         self.state.store(turn.word(phase), Ordering::Release);
@@ -177,9 +181,9 @@ mod models {
             Arc::new(Self { offer: Offer::default(), places })
         }
 
-        /// By whoever has the place.
+        /// Called by the process that owns the place.
         fn write(&self, place: usize) {
-            // SAFETY: the checker finds whoever else uses the place meanwhile.
+            // SAFETY: the checker reports any concurrent use of the place.
             self.places[place].with_mut(|place| unsafe { *place += 1 });
         }
 
@@ -190,7 +194,7 @@ mod models {
             self.offer.end(turn, true);
         }
 
-        /// Writes the place itself, before or after the sender.
+        /// The receiver writes the place itself, before or after the sender.
         fn receive(&self, sequence: u32) {
             let turn = self.offer.open(label(sequence), 1, [u64::from(sequence), 0]);
             if !self.offer.take_back(turn) {
@@ -215,7 +219,7 @@ mod models {
 
     #[test]
     fn a_claim_is_of_one_offer() {
-        // Two offers in turn have too many interleavings for all of them.
+        // Two offers in turn have too many interleavings to check all of them.
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(2);
         builder.check(|| {

@@ -1,4 +1,4 @@
-//! Atomic words: the standard library's, or those of the checker of interleavings.
+//! Atomic words: the standard library's, or those of the model checker (loom).
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};

@@ -1,23 +1,23 @@
-//! A ring of packets with many producers and one consumer. What a lane is besides, [`crate::lane`]
-//! tells.
+//! A ring of packets with many producers and one consumer. [`crate::lane`] describes the variant
+//! with a single producer.
 //!
 //! The ring is an array of 64-byte lines. A packet takes consecutive lines; the first 8 bytes of
 //! its first line are its header, one atomic word that publishes it: lap, sender, length. A short
 //! packet thus moves from one core to another as a single cache line.
 //!
 //! - Producers reserve lines by advancing `tail` (compare and swap), fill them, and publish by
-//!   storing the header. They look at `head` only when their copy of it says that there is no room.
-//! - The consumer finds the next packet by looking at the line where it must begin: its header
-//!   carries the current lap, which also tells a line that was left out from a new one. It
+//!   storing the header. They read `head` only when their copy of it says that there is no room.
+//! - The consumer finds the next packet by reading the line where it must begin. Its header carries
+//!   the current lap, which also distinguishes a new line from one that was skipped. The consumer
 //!   publishes `head` once in 96 lines, or per eighth of a short ring.
-//! - A header is told from stale bytes: the consumer clears the first word of every line that it
-//!   passes. That costs nothing: a line that the consumer has changed comes back to the producer
-//!   faster than one that both have read.
-//! - A packet that would not fit before the end leaves the last lines to a filler.
+//! - A header is distinguished from stale bytes: the consumer clears the first word of every line
+//!   that it passes. That costs nothing, because a line that the consumer has modified comes back
+//!   to the producer faster than one that both have read.
+//! - A packet that would not fit before the end of the ring leaves the last lines to a filler.
 //!
-//! A producer that stops between reserving and publishing holds up those behind it, for as long
-//! as a copy of one packet takes; its death ends the job. This is the price of one queue per
-//! receiver instead of one per pair of processes, which would have to be polled one by one.
+//! A producer that stops between reserving and publishing delays the producers behind it, for as
+//! long as a copy of one packet takes; its death ends the job. This is the price of one queue per
+//! receiver instead of one per pair of processes, each of which would have to be polled.
 
 #[cfg(loom)]
 mod modelled;
@@ -41,7 +41,7 @@ pub const LINE_BYTES: usize = 64;
 /// Bytes of the header at the beginning of a packet's first line.
 pub const HEADER_BYTES: usize = 8;
 
-/// The longest packet, in bytes, that a ring of `lines` lines surely takes when it is empty.
+/// The longest packet, in bytes, that an empty ring of `lines` lines always takes.
 pub const fn packet_bytes_max(lines: usize) -> usize {
     // A packet may need as many filler lines again, and an eighth of the ring may be consumed
     // without being published yet.
@@ -55,7 +55,7 @@ pub const fn memory_bytes(lines: usize) -> usize {
 
 const PUBLICATIONS_PER_LAP: usize = 8;
 
-/// What producers and consumer share besides the lines; all zero in a new ring.
+/// The control words that producers and consumer share; all zero in a new ring.
 #[repr(C)]
 pub(crate) struct Control {
     /// Lines consumed since the beginning. Written by the consumer (release, after it has read
@@ -133,8 +133,8 @@ impl RingProducer {
         Self { place, sender, known_head: 0 }
     }
 
-    /// Appends a packet of `length` bytes which `fill` writes in place; false, and nothing has
-    /// happened, when there is no room now.
+    /// Appends a packet of `length` bytes, which `fill` writes in place. Returns false, without any
+    /// effect, if there is no room now.
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
@@ -205,15 +205,15 @@ impl Consumer {
         Self { place, head: 0, cleared: 0, published: 0 }
     }
 
-    /// Whether a packet waits.
+    /// Whether no packet waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         let header = self.place.header(self.head).load(Ordering::Acquire);
         header & 0xffff != self.place.lap(self.head)
     }
 
-    /// Hands the next packet to `take`, with its sender, and then gives its lines back; false
-    /// when none waits.
+    /// Passes the next packet to `take`, with its sender, and then gives its lines back. Returns
+    /// false if no packet waits.
     #[inline]
     pub fn pop(&mut self, take: impl FnOnce(u32, SharedBytes<'_>)) -> bool {
         loop {
@@ -225,8 +225,8 @@ impl Consumer {
             let lines = lines_for(length);
             let to_end = self.place.lines() - (self.head & (self.place.lines() - 1));
             if lines > to_end {
-                // Only a filler reaches to the end of the ring: a broken sender must not lead us
-                // out.
+                // Only a filler reaches to the end of the ring: a broken sender must not lead the
+                // consumer out of it.
                 assert!(length == FILLER as usize, "a header in shared memory is damaged");
                 self.pass(to_end);
                 continue;
@@ -244,24 +244,24 @@ impl Consumer {
         }
     }
 
-    /// To be called when more packets are expected at once: has the line after the next brought.
+    /// To be called when more packets are expected at once: prefetches the line after the next.
     #[inline]
     pub fn expect_more(&self) {
         self.place.prefetch(self.head + 1);
     }
 
-    /// To be called when there is nothing else to do: clears what was passed.
+    /// To be called when there is nothing else to do: clears the passed lines.
     #[inline]
     pub fn clear_passed(&mut self) {
         for line in self.cleared..self.head {
-            // Relaxed: the publication of `head` orders it for the producers.
+            // Relaxed: the publication of `head` orders this store for the producers.
             self.place.header(line).store(0, Ordering::Relaxed);
         }
         self.cleared = self.head;
     }
 
-    /// Passes the lines of the packet (or filler) at the head. They are cleared later, as long as
-    /// they are not many: what this thread writes next would have to wait for them.
+    /// Passes the lines of the packet (or filler) at the head. They are cleared later, unless they
+    /// are many: the next stores of this thread would have to wait for the clearing.
     #[inline]
     fn pass(&mut self, lines: u64) {
         self.head += lines;
@@ -274,8 +274,8 @@ impl Consumer {
     }
 }
 
-/// So many lines that were passed are given back at once: who sends long packets sees soon how far
-/// they have come.
+/// The number of passed lines after which they are given back, so that the sender of long packets
+/// soon sees the consumer's progress.
 pub const UNPUBLISHED_MAX: u64 = 96;
 
 #[cfg(not(loom))]
@@ -312,15 +312,15 @@ pub(crate) mod tests {
     }
 
     fn pattern(seed: usize, length: usize) -> Vec<u8> {
-        // Full of bytes that look like headers of early laps.
+        // Bytes that look like headers of early laps.
         (0..length).map(|i| if i % 8 == 1 { 0x80 } else { (seed + i / 8) as u8 }).collect()
     }
 
-    /// What the ring's producer and the lane's have in common.
+    /// The common interface of the ring's producer and the lane's producer.
     pub(crate) trait PushPacket {
         fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
 
-        /// There is nothing else to do.
+        /// Called when there is nothing else to do.
         fn idle(&mut self) {}
     }
 
@@ -350,7 +350,7 @@ pub(crate) mod tests {
         proptest::collection::vec(operation, 1..if cfg!(miri) { 40 } else { 400 })
     }
 
-    /// Compares an empty queue with a plain one; its producer is [`SENDER`].
+    /// Compares an empty queue with a `VecDeque`; its producer is [`SENDER`].
     pub(crate) fn check_as_queue(
         (mut producer, mut consumer): (impl PushPacket, Consumer),
         operations: Vec<RingOperation>,
@@ -381,7 +381,7 @@ pub(crate) mod tests {
         Ok(())
     }
 
-    /// Wherever it stands, an empty queue of `lines` lines takes the longest packet.
+    /// Checks that an empty queue of `lines` lines takes the longest packet at every position.
     pub(crate) fn check_longest(
         (mut producer, mut consumer): (impl PushPacket, Consumer),
         lines: usize,
@@ -394,7 +394,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Packets arrive whole, and those of each producer, named by its place, in order.
+    /// Checks that packets arrive intact, and the packets of each producer (named by its index) in
+    /// order.
     pub(crate) fn check_threads(producers: Vec<impl PushPacket + Send>, mut consumer: Consumer) {
         const EACH: usize = if cfg!(miri) { 20 } else { 20_000 };
         let packet = |sender: usize, i: usize| {

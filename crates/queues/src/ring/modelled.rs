@@ -1,5 +1,5 @@
-//! Where a ring lies while its interleavings are checked: each word and each line on its own, so
-//! that the checker sees who touches it.
+//! The memory of a ring in the model checker: each word and each line is a separate object, so that
+//! the checker sees every access to it.
 
 use std::ptr::NonNull;
 
@@ -9,7 +9,7 @@ use memory::{SharedBytes, SharedBytesMut};
 use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines, pack_header};
 use crate::primitive::{AtomicU64, Ordering};
 
-/// What takes the place of shared memory.
+/// Stands for the shared memory.
 pub(crate) struct ModelMemory {
     control: Control,
     headers: Vec<AtomicU64>,
@@ -25,7 +25,7 @@ impl ModelMemory {
     }
 }
 
-/// As the one in shared memory.
+/// Stands for the `Place` in shared memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     memory: NonNull<ModelMemory>,
@@ -57,7 +57,7 @@ impl Place {
         &self.memory().headers[(number & self.mask) as usize]
     }
 
-    /// The lines of a packet, each with the part of the body that lies in it.
+    /// Returns the lines of a packet, each with the part of the body that lies in it.
     fn parts(first: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
         (0..)
             .map(move |line| {
@@ -69,7 +69,7 @@ impl Place {
     }
 
     /// # Safety
-    /// The checker finds who else touches the lines.
+    /// The checker reports concurrent access to the lines.
     pub(crate) unsafe fn fill(
         &self,
         first: u64,
@@ -85,7 +85,7 @@ impl Place {
                 (&mut (*line))[..end - begin].copy_from_slice(&body[begin..end]);
             });
             if number != first {
-                // Data lies over the word, and looks like a packet of the next lap.
+                // Data covers the word, and looks like a packet of the next lap.
                 let header = pack_header(self.lap(number + self.lines()), 0, 1);
                 self.header(number).store(header, Ordering::Relaxed);
             }
@@ -115,7 +115,7 @@ impl Place {
 
     pub(crate) fn hand_over(&self, _number: u64) {}
 
-    /// As where it is no hint.
+    /// The model of the variant that is no hint: it stores 0.
     pub(crate) fn take_to_write(&self, number: u64) {
         self.header(number).store(0, Ordering::Relaxed);
     }

@@ -14,12 +14,12 @@ use crate::lane;
 /// The smallest ring: its head is published every second line.
 const LINES: usize = 16;
 
-/// A memory, which the ends keep.
+/// The memory, which both ends keep alive.
 struct SharedModel(ModelMemory);
 
-// SAFETY: the checker finds who touches what somebody else touches.
+// SAFETY: the model checker reports concurrent access.
 unsafe impl Send for SharedModel {}
-// SAFETY: as above.
+// SAFETY: the model checker reports concurrent access.
 unsafe impl Sync for SharedModel {}
 
 impl SharedModel {
@@ -32,11 +32,11 @@ impl SharedModel {
     }
 }
 
-/// What ring and lane have in common.
+/// The common interface of ring and lane.
 trait Push {
     fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
 
-    /// There is nothing else to do.
+    /// Called when there is nothing else to do.
     fn idle(&mut self) {}
 }
 
@@ -92,7 +92,8 @@ fn receive(consumer: &mut Consumer) -> (u32, usize, u8) {
     seen.unwrap()
 }
 
-/// All interleavings with so many preemptions; more take minutes and have found nothing else.
+/// Checks all interleavings with at most so many preemptions. More preemptions take minutes and
+/// have found no other errors.
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -100,8 +101,8 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Packets go from one thread to another after so many lines were used: some over several lines,
-/// and one behind a filler where they come to the ring's end.
+/// Sends packets from one thread to another after so many lines were used: some over several lines,
+/// and one behind a filler at the ring's end.
 fn check_packets<P: Push + Send + 'static>(
     used: usize,
     lengths: &'static [usize],

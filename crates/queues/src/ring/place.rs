@@ -1,4 +1,4 @@
-//! Where a ring lies: in memory that processes share.
+//! The memory of a ring, shared by processes.
 
 use std::ptr::NonNull;
 
@@ -7,7 +7,8 @@ use memory::{SharedBytes, SharedBytesMut};
 use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines};
 use crate::primitive::AtomicU64;
 
-/// Control words and lines in memory that was vouched for, for as long as the value is there.
+/// The control words and lines, in memory whose validity the creator guarantees for as long as the
+/// value exists.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     control: NonNull<Control>,
@@ -30,8 +31,8 @@ impl Place {
 
     #[inline]
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: the type's promise: the memory is there, and nobody touches these words but as
-        // atomics.
+        // SAFETY: the type guarantees that the memory is valid, and that these words are accessed
+        // only as atomics.
         unsafe { self.control.as_ref() }
     }
 
@@ -50,9 +51,9 @@ impl Place {
 
     #[inline]
     pub(crate) fn header(&self, number: u64) -> &AtomicU64 {
-        // SAFETY: every line begins, aligned, with a word that is only accessed atomically once
-        // the ring is in use, or lies inside a packet's bytes, which nobody looks at until the
-        // consumer cleared it.
+        // SAFETY: every line begins with an aligned word that is only accessed atomically once the
+        // ring is in use. Where the word lies inside a packet's bytes, no thread reads it as a
+        // header until the consumer has cleared it.
         unsafe { self.line(number).cast::<AtomicU64>().as_ref() }
     }
 
@@ -68,8 +69,8 @@ impl Place {
         length: usize,
         fill: impl FnOnce(SharedBytesMut<'_>),
     ) {
-        // SAFETY: the caller vouches for the lines, which are there as long as the ring is; peers
-        // that obey the protocol leave them alone until the header is published.
+        // SAFETY: the caller guarantees the lines, which exist as long as the ring does. Peers that
+        // obey the protocol leave them alone until the header is published.
         fill(unsafe { SharedBytesMut::new(self.line(first).add(HEADER_BYTES), length) });
     }
 
@@ -85,12 +86,12 @@ impl Place {
         length: usize,
         take: impl FnOnce(SharedBytes<'_>),
     ) {
-        // SAFETY: the caller vouches for the lines, which are there as long as the ring is; a
-        // producer that obeys the protocol leaves them alone until they are given back.
+        // SAFETY: the caller guarantees the lines, which exist as long as the ring does. A producer
+        // that obeys the protocol leaves them alone until they are given back.
         take(unsafe { SharedBytes::new(self.line(first).add(HEADER_BYTES), length) });
     }
 
-    /// A hint that a line is going to be looked at.
+    /// Prefetches a line that is going to be read.
     #[inline]
     pub(crate) fn prefetch(&self, number: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -103,12 +104,13 @@ impl Place {
         let _ = number;
     }
 
-    /// Takes a line, whose first word is 0 for everyone, out of the others' caches, to be written
-    /// later. Where that is a hint, nobody waits for it.
+    /// Takes a line, whose first word is 0 for all processes, out of the other cores' caches, to be
+    /// written later. Where this is only a prefetch hint, the core does not wait for it.
     #[inline]
     pub(crate) fn take_to_write(&self, number: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a hint, as above; a processor that does not know it does nothing.
+        // SAFETY: a hint without effect on what the program sees; a processor without the
+        // instruction does nothing.
         unsafe {
             let line = self.line(number).as_ptr();
             std::arch::asm!("prefetchw [{}]", in(reg) line, options(nostack, preserves_flags));
@@ -117,13 +119,14 @@ impl Place {
         self.header(number).store(0, crate::primitive::Ordering::Relaxed);
     }
 
-    /// Has a line that was written moved out of this core's own caches, nearer to the others: they
-    /// then need not fetch it from here. Not the first of a packet, which they have already asked
-    /// for.
+    /// Moves a written line out of this core's private caches, nearer to the other cores, which
+    /// then need not fetch it from here. Not for the first line of a packet, which the consumer has
+    /// already requested.
     #[inline]
     pub(crate) fn hand_over(&self, number: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a hint, as above; a processor that does not know it does nothing.
+        // SAFETY: a hint without effect on what the program sees; a processor without the
+        // instruction does nothing.
         unsafe {
             let line = self.line(number).as_ptr();
             std::arch::asm!("cldemote [{}]", in(reg) line, options(nostack, preserves_flags));
