@@ -1,6 +1,6 @@
-//! What the optimiser costs: nanoseconds per plan, of each strategy for several outboxes. Run it
-//! with `cargo bench -p engine`; it fails if `auto` takes more than 100 ns for a message that is
-//! alone. The example `optimiser_cost` shows what such a message costs on its whole way.
+//! Measures the cost of the optimiser: nanoseconds per plan, for each strategy and several
+//! outboxes. Run it with `cargo bench -p engine`; it fails if `auto` takes more than 100 ns for a
+//! lone message. The example `optimiser_cost` measures the whole path of such a message.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use base::{RailId, RailProfile};
 use engine::model::RailModel;
 use engine::strategy::{self, ChunkView, ChunkWindow, NAMES, PacketPlan, RailView};
 
-/// The most that the plan of a lone message may take, in nanoseconds.
+/// The maximum time to plan a lone message, in nanoseconds.
 const LONE_NS_MAX: f64 = 100.0;
 
 struct Chunks(Vec<ChunkView>);
@@ -37,7 +37,7 @@ fn profile(bandwidth_bytes_per_us: u64) -> RailProfile {
     }
 }
 
-/// The least time of one run of `work`, in nanoseconds, of several bursts.
+/// Returns the least time of one run of `work`, in nanoseconds, over several bursts.
 fn time(mut work: impl FnMut()) -> f64 {
     let burst = |work: &mut dyn FnMut()| {
         let begin = Instant::now();

@@ -1,5 +1,5 @@
-//! What a single message on idle rails pays for the optimiser: the way through the outbox, with a
-//! strategy that plans its packet, beside the short cut that asks nobody.
+//! Measures what a single message on idle rails pays for the optimiser: the path through the
+//! outbox, where a strategy plans its packet, beside the short cut that calls no strategy.
 //!
 //! Run with `cargo run --release -p engine --example optimiser_cost`. Times are the best of many
 //! rounds, in nanoseconds per message of 8 bytes.
@@ -12,7 +12,7 @@ use engine::{ContextSlot, Engine, Planned, Receive, Send, ShortPacket};
 use memory::Buffer;
 
 const ROUNDS: usize = 3000;
-// So many at a time, within the credit of the gate.
+// So many messages at a time stay within the credit of the gate.
 const MESSAGES: usize = 16;
 const PLANS: usize = 200;
 const NEAR: GateId = GateId(0);
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// A sender whose times are taken, and the receiver that gives it credit.
+/// A sender that is measured, and the receiver that returns credit to it.
 struct Pair {
     sender: Engine,
     receiver: Engine,
@@ -53,7 +53,7 @@ impl Pair {
         receiver.open_context(ContextId::new(0, 0), 1);
         let packets = vec![vec![0; 4096]; MESSAGES];
         let mut pair = Self { sender, receiver, context, data: buffer(8), packets };
-        // The first message introduces the flow, which the short cut needs.
+        // The first message establishes the flow, which the short cut needs.
         pair.whole_way_once();
         pair
     }
@@ -108,7 +108,7 @@ impl Pair {
         time
     }
 
-    /// Receives what was sent, and carries back what the receiver has to say.
+    /// Delivers the sent packets to the receiver, and carries its replies back.
     fn deliver(&mut self) {
         for packet in &self.packets {
             let (context, buffer) = (self.context, self.data.clone());
@@ -133,7 +133,7 @@ fn buffer(length: usize) -> Buffer {
     Buffer::zeroed(length)
 }
 
-/// A process that both reaches, over rails of unequal speed.
+/// Makes an engine with a connected peer, over rails of unequal speed.
 fn engine(own: GateId, rails: usize, strategy: Box<dyn Strategy>) -> Engine {
     let profile = |rail: usize| RailProfile {
         name: format!("tcp:eth{rail}"),

@@ -1,8 +1,9 @@
-//! Which bytes of granted messages are here, or arriving: no byte comes twice.
+//! Tracks which bytes of granted messages have arrived or are arriving, so that no byte arrives
+//! twice.
 //!
-//! A receive completes when as many bytes are here as it wants. If bytes could come twice, it would
-//! complete while others are missing, or while a part is still being read into a buffer that the
-//! program has got back.
+//! A receive completes when as many bytes have arrived as it expects. If bytes could arrive twice,
+//! it would complete while others are missing, or while a rail still writes a part into a buffer
+//! that the program has got back.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -18,29 +19,31 @@ pub(crate) struct GrantedMessages(HashMap<u64, GrantedMessage>);
 #[derive(Debug)]
 struct GrantedMessage {
     gate: GateId,
-    /// What is here: in order, with gaps between.
+    /// The ranges that have arrived: in order, with gaps between.
     here: Vec<Range<u64>>,
-    /// What is being read into the buffer, and from which rail: one part of each at most.
+    /// The ranges that are being written into the buffer, each with its rail: at most one part per
+    /// rail.
     arriving: Vec<(RailId, Range<u64>)>,
 }
 
-/// Bytes would come that are here or arriving, or nobody granted the message.
+/// Error: some of the bytes have arrived or are arriving already, or no receive has granted the
+/// message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Overlap;
 
 impl GrantedMessages {
-    /// From now on data may come for a receive, from `gate`.
+    /// Permits that data arrives for a receive, from `gate`.
     pub(crate) fn grant(&mut self, receive: RequestId, gate: GateId) {
         let arrival = GrantedMessage { gate, here: Vec::new(), arriving: Vec::new() };
         self.0.insert(receive.to_u64(), arrival);
     }
 
-    /// Nothing more comes for it.
+    /// Ends the tracking of a receive: no more data may arrive for it.
     pub(crate) fn end(&mut self, receive: RequestId) {
         self.0.remove(&receive.to_u64());
     }
 
-    /// A part begins to arrive on `rail`.
+    /// Notes that a part begins to arrive on `rail`.
     pub(crate) fn begin(
         &mut self,
         receive: u64,
@@ -55,10 +58,10 @@ impl GrantedMessages {
         Ok(())
     }
 
-    /// A part that has begun is here.
+    /// Notes that a part that has begun has arrived completely.
     ///
     /// # Errors
-    /// It has not begun.
+    /// If the part has not begun.
     pub(crate) fn complete(&mut self, receive: u64, bytes: Range<u64>) -> Result<(), Refused> {
         let arrival = self.0.get_mut(&receive).ok_or(Refused)?;
         let place = arrival.arriving.iter().position(|part| part.1 == bytes).ok_or(Refused)?;
@@ -67,7 +70,7 @@ impl GrantedMessages {
         Ok(())
     }
 
-    /// Bytes come that were not announced as a part.
+    /// Notes the arrival of bytes that were not announced as a part.
     pub(crate) fn take(&mut self, receive: u64, bytes: Range<u64>) -> Result<(), Overlap> {
         let arrival = self.0.get_mut(&receive).ok_or(Overlap)?;
         if !arrival.is_free(&bytes) {
@@ -82,7 +85,7 @@ impl GrantedMessages {
         self.0.is_empty()
     }
 
-    /// What was arriving on a rail does not arrive there any more.
+    /// Drops the parts that were arriving on a rail, which is lost.
     #[cold]
     pub(crate) fn lose(&mut self, gate: GateId, rail: RailId) {
         for arrival in self.0.values_mut().filter(|arrival| arrival.gate == gate) {
@@ -102,7 +105,7 @@ impl GrantedMessage {
             && self.arriving.iter().all(|part| is_free(&part.1))
     }
 
-    /// Notes bytes that are free, and joins them with their neighbours.
+    /// Notes bytes that had not arrived, and joins them with their neighbours.
     fn insert(&mut self, bytes: Range<u64>) {
         if bytes.is_empty() {
             return;
@@ -129,7 +132,7 @@ mod tests {
     const PEER: GateId = GateId(1);
     const BYTES: u64 = 60;
 
-    /// Against a list of bytes: whether each is missing, arriving on a rail, or here.
+    /// The oracle: a list with the state of each byte.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Byte {
         Missing,

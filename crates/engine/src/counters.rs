@@ -1,4 +1,4 @@
-//! What an engine counts of itself, for tools.
+//! The counters of an engine, for tools.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +13,14 @@ use crate::unexpected::IncomingMessage;
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
-/// How much of something there is, and the most that there was.
+/// The present level of a quantity, and its highest level.
 #[derive(Debug, Default)]
 pub struct Watermark {
     now: Counter,
     highest: Counter,
 }
 
-/// What an engine counts. The short cuts of messages cost one addition each.
+/// The counters of an engine. A short cut costs a message one addition.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Messages sent by the short cut, each in a packet of its own.
@@ -39,60 +39,60 @@ pub struct Counters {
     pub packets_planned: Counter,
     /// Parts of large messages, each in a packet of its own or on a bulk track.
     pub parts_sent: Counter,
-    /// Packets and parts that were sent once more because their rail was lost.
+    /// Packets and parts that were posted once more because their rail was lost.
     pub sent_again: Counter,
     /// Packets that held one short message for a posted receive.
     pub lone_received: Counter,
-    /// Packets that were taken apart record by record, or whose message no receive was posted for.
+    /// Packets that were parsed record by record, or whose message found no posted receive.
     pub packets_parsed: Counter,
-    /// Eager messages received, or dropped, that were no lone ones.
+    /// Eager messages received, or dropped, that did not come alone in their packet.
     pub eager_received: Counter,
-    /// Announced messages that met their receive.
+    /// Announced messages that were matched with a receive.
     pub announced_received: Counter,
-    /// Messages fetched out of the sender's memory.
+    /// Messages fetched from the sender's memory.
     pub fetched: Counter,
-    /// Bytes of these.
+    /// Bytes of fetched messages.
     pub fetched_bytes: Counter,
     /// Messages received in parts.
     pub streamed: Counter,
-    /// Bytes of these.
+    /// Bytes of messages received in parts.
     pub streamed_bytes: Counter,
-    /// Large messages of the process to itself, copied without any packet.
+    /// Large messages that the process sent to itself, copied without any packet.
     pub copied_locally: Counter,
     /// Messages that arrived before their receive was posted.
     pub unexpected_total: Counter,
-    /// Messages here whose receive is not posted yet.
+    /// Unexpected messages: they have arrived, and their receive is not posted yet.
     pub unexpected: Watermark,
-    /// Bytes of data that these hold.
+    /// Bytes of data that the unexpected messages hold.
     pub unexpected_bytes: Watermark,
     /// Messages that overtook others of their flow.
     pub overtakers: Counter,
-    /// Records that came before their context was opened here.
+    /// Records that arrived before their context was opened in this process.
     pub orphans: Counter,
     /// Open contexts.
     pub contexts: Watermark,
     /// Chunks in all outboxes.
     pub outbox: Watermark,
-    /// Eager bytes that receivers reported to have made use of, with the cost of each message.
+    /// Eager bytes that receivers reported as consumed, including the cost of each message.
     pub(crate) credit_returned: Counter,
-    /// The same in the other direction.
+    /// Eager bytes that this process reported as consumed, including the cost of each message.
     pub(crate) credit_reported: Counter,
 }
 
-/// Hears of what is rare enough to be told one by one.
+/// Receives notifications of events that are rare enough to be reported one by one.
 pub trait Observer: fmt::Debug + Send + Sync {
     /// A message arrived in a context before its receive was posted.
     fn message_unexpected(&self, context: ContextId, message: &IncomingMessage);
 }
 
 impl Counter {
-    /// Adds. Only one thread may change the number.
+    /// Adds to the counter. Only one thread may change it.
     #[inline]
     pub fn add(&self, amount: u64) {
         self.0.store(self.value().wrapping_add(amount), Ordering::Relaxed);
     }
 
-    /// The number.
+    /// Returns the value.
     #[inline]
     pub fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -100,7 +100,7 @@ impl Counter {
 }
 
 impl Watermark {
-    /// There is more. Only one thread may change the level.
+    /// Raises the level. Only one thread may change it.
     #[inline]
     pub fn rise(&self, amount: u64) {
         self.now.add(amount);
@@ -109,19 +109,19 @@ impl Watermark {
         }
     }
 
-    /// There is less. Only one thread may change the level.
+    /// Lowers the level. Only one thread may change it.
     #[inline]
     pub fn fall(&self, amount: u64) {
         self.now.add(amount.wrapping_neg());
     }
 
-    /// How much there is.
+    /// Returns the present level.
     pub fn now(&self) -> u64 {
         self.now.value()
     }
 
-    /// The most that there was since the last call, which begins the next watch. Any thread may
-    /// call it; a rise at the same moment may be counted to either watch.
+    /// Returns the highest level since the last call, and starts the next interval. Any thread may
+    /// call it; a rise at that moment may be counted in either interval.
     pub fn take_highest(&self) -> u64 {
         self.highest.0.swap(self.now(), Ordering::Relaxed)
     }

@@ -40,38 +40,38 @@ pub struct Send {
     pub context: ContextSlot,
     /// The tag; any number but the lowest.
     pub tag: i32,
-    /// Whether the send is complete only when the receiver has matched the message.
+    /// Whether the send completes only when the receiver has matched the message.
     pub synchronous: bool,
     /// The data.
     pub buffer: Buffer,
 }
 
-/// What to receive, and where to.
+/// A receive to post.
 #[derive(Clone, Debug)]
 pub struct Receive {
     /// The message space.
     pub context: ContextSlot,
-    /// The sender's rank in the context; none: any.
+    /// The sender's rank in the context; `None`: any.
     pub source: Option<u32>,
-    /// The tag; none: any.
+    /// The tag; `None`: any.
     pub tag: Option<i32>,
-    /// Where the data goes.
+    /// The destination of the data.
     pub buffer: Buffer,
 }
 
-/// One process's side of all conversations.
+/// The protocol engine of one process: its side of all communication.
 ///
-/// In what order to call: [`connect`](Self::connect) a gate before anything is sent to it or
-/// arrives from it, [`open_context`](Self::open_context) before it is used. Then
+/// The order of calls: [`connect`](Self::connect) a gate before anything is sent to it or arrives
+/// from it, and [`open_context`](Self::open_context) before the context is used. Then
 /// - commands: [`send`](Self::send) (with [`wants_region`](Self::wants_region)),
 ///   [`receive`](Self::receive), probes, [`cancel`](Self::cancel);
 /// - inputs: [`handle_packet`](Self::handle_packet), [`begin_part`](Self::begin_part) and
 ///   [`end_part`](Self::end_part), [`handle_sent`](Self::handle_sent),
 ///   [`handle_fetched`](Self::handle_fetched), [`lose_rail`](Self::lose_rail);
-/// - outputs, to be asked for after commands and inputs: [`next_fetch`](Self::next_fetch), and, as
+/// - outputs, to be polled after commands and inputs: [`next_fetch`](Self::next_fetch), and, as
 ///   long as rails have room, [`gate_with_work`](Self::gate_with_work) with [`plan`](Self::plan),
 ///   and [`write_packet`](Self::write_packet) or [`take_part`](Self::take_part);
-/// - questions: [`is_complete`](Self::is_complete), [`take`](Self::take).
+/// - queries: [`is_complete`](Self::is_complete), [`take`](Self::take).
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) own: GateId,
@@ -83,31 +83,31 @@ pub struct Engine {
     pub(crate) requests: Requests,
     pub(crate) unexpected: UnexpectedMessages,
     pub(crate) in_flows: Slab<InFlow>,
-    /// What came for contexts that are not open here yet.
+    /// Records that arrived for contexts that are not open in this process yet.
     pub(crate) orphans: HashMap<ContextId, Vec<Orphan>>,
-    /// Which bytes of granted messages are here.
+    /// Which bytes of granted messages have arrived.
     pub(crate) arrivals: GrantedMessages,
     pub(crate) fetches: VecDeque<Fetch>,
-    /// Regions that are needed no more.
+    /// Regions that are to be revoked: their data is not needed any more.
     pub(crate) revocations: Vec<RegionToken>,
-    /// How many chunks and fetches there were so far.
+    /// The number of chunks and fetches made so far.
     pub(crate) submitted: u64,
     pub(crate) strategy: Box<dyn Strategy>,
     pub(crate) plan: PacketPlan,
-    /// How many contexts have preferences.
+    /// The number of contexts with preferences.
     pub(crate) preferring: usize,
-    /// Instead of the plan, something that was lost with its rail is to be posted once more.
+    /// Whether the present plan is to post something again that was lost with its rail.
     pub(crate) posts_again: bool,
-    /// Memory for the packets that are kept until they have arrived.
+    /// Memory for packets that are kept until they have arrived.
     pub(crate) spares: SparePackets,
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
-    /// Gates that have failed.
+    /// Gates whose processes have failed.
     pub(crate) failed: Vec<GateId>,
     /// Contexts that were revoked and are not closed.
     pub(crate) revoked: Vec<ContextSlot>,
-    /// How often the list of gates with work counts something for which nothing waits: gates that
-    /// have failed, and that there are revoked contexts.
+    /// How many entries of the list of gates with work have nothing to send: one per failed gate,
+    /// and one if there are revoked contexts.
     pub(crate) listed_idle: usize,
     pub(crate) counters: Arc<Counters>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -116,7 +116,7 @@ pub struct Engine {
 /// A record that cannot be delivered yet, with the peer that sent it.
 pub(crate) type Orphan = (GateId, Box<[u8]>);
 
-/// One message space as this process sees it.
+/// One message space in this process.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub matching: Matching,
@@ -126,22 +126,24 @@ pub(crate) struct Context {
     pub in_flows: HashMap<GateId, u32>,
     /// Requests that are not complete, and messages that a matched probe took.
     pub active: usize,
-    /// To be closed as soon as nothing is active.
+    /// Whether the context is to be closed as soon as nothing is active.
     pub closing: bool,
-    /// Who takes part, if receives are to end when one of them fails.
+    /// The processes of the message space, if receives must end when one of them fails.
     pub members: Option<Rc<dyn Members>>,
-    /// How its messages shall travel.
+    /// The preferred strategy, priority and rails of its messages.
     pub preferences: Preferences,
     /// The number of each flow's first message.
     pub first_sequence: u32,
-    /// How many of the failures that the engine knows do not interrupt receives from anybody.
+    /// The number of acknowledged failures: the first so many in the engine's list do not interrupt
+    /// receives from any source.
     pub acknowledged: usize,
-    /// Raised when a message comes that no receive is posted for.
+    /// Set when an unexpected message arrives.
     pub watch: Option<Rc<Cell<bool>>>,
 }
 
 impl Engine {
-    /// An engine for the process `own` with the rails described by `rails`, none connected yet.
+    /// Makes an engine for the process `own` with the rails described by `rails`, none connected
+    /// yet.
     pub fn new(own: GateId, rails: Vec<RailProfile>, strategy: Box<dyn Strategy>) -> Self {
         Self {
             own,
@@ -172,34 +174,35 @@ impl Engine {
         }
     }
 
-    /// Counts in `counters` from now on, and lets `observer` hear what is told one by one; to be
-    /// called before anything else.
+    /// Makes the engine count in `counters` and report events to `observer`. To be called before
+    /// all other methods.
     pub fn instrument(&mut self, counters: Arc<Counters>, observer: Arc<dyn Observer>) {
         self.counters = counters;
         self.observer = Some(observer);
     }
 
-    /// Counts the messages of each flow from `first` on instead of 0, in contexts opened later; all
-    /// engines must do the same. Lets tests see the numbers wrap around.
+    /// Numbers the messages of each flow from `first` on instead of 0, in contexts opened later.
+    /// All engines must use an equal number. Lets tests reach the wrap-around.
     pub fn count_messages_from(&mut self, first: u32) {
         self.first_sequence = first;
     }
 
-    /// Tells over which rails a peer is reached.
+    /// Connects a peer: sets the rails over which it is reached.
     pub fn connect(&mut self, gate: GateId, rails: &[RailId]) {
         let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
         self.gates.make(gate).connect(&rails);
     }
 
-    /// What a connected peer announces is fetched from its memory from now on.
+    /// Enables fetching: the data that this connected peer announces is read from its memory from
+    /// now on.
     pub fn fetch_from(&mut self, gate: GateId) {
         let rails = self.gates[gate].rails.iter();
         let segments = rails.map(|id| self.rails[usize::from(id.0)].fetch_segment_bytes_min);
         self.gates[gate].fetch_segment_bytes_min = segments.min();
     }
 
-    /// Uses a rail to `gate` no more: what may not have arrived goes again over the others. Returns
-    /// whether there are any; if not, the peer is lost.
+    /// Stops using a rail to `gate`: packets that may not have arrived are posted again on the
+    /// other rails. Returns whether there are other rails; if not, the peer is lost.
     pub fn lose_rail(&mut self, gate: GateId, rail: RailId) -> bool {
         self.arrivals.lose(gate, rail);
         let state = &mut self.gates[gate];
@@ -213,7 +216,8 @@ impl Engine {
         !self.gates[gate].rails.is_empty()
     }
 
-    /// Uses a rail to `gate` again that was [lost](Self::lose_rail), unless the peer is lost too.
+    /// Uses a [lost](Self::lose_rail) rail to `gate` again. Returns false, without any effect, if
+    /// the peer itself is lost.
     pub fn restore_rail(&mut self, gate: GateId, rail: RailId) -> bool {
         let state = &mut self.gates[gate];
         let is_lost = state.is_connected() && state.numbered.is_some();
@@ -223,8 +227,8 @@ impl Engine {
         is_lost
     }
 
-    /// Learns that a peer without rails has finished: what answers its messages, and tells it of
-    /// credit, is of no use any more, and dropped. Returns whether nothing else waits for it.
+    /// Handles that a peer without rails has finished. Replies to its messages and credit reports
+    /// have no use any more, and are dropped. Returns whether nothing else waits for the peer.
     pub fn let_go(&mut self, gate: GateId) -> bool {
         if self.requests.iter().any(|one| one.gate == gate && one.needs_peer()) {
             return false;
@@ -240,18 +244,18 @@ impl Engine {
         true
     }
 
-    /// Learns that a rail carried so many bytes in so many nanoseconds, in which it never had
-    /// nothing to do.
+    /// Notes that a rail carried so many bytes in so many nanoseconds, during which it was never
+    /// idle.
     pub fn note_carried(&mut self, rail: RailId, bytes: u64, nanoseconds: u64) {
         self.models[usize::from(rail.0)].note(bytes, nanoseconds);
     }
 
-    /// What a rail's driver declares.
+    /// Returns the profile that a rail's driver declares.
     pub fn profile(&self, rail: RailId) -> &RailProfile {
         &self.rails[usize::from(rail.0)]
     }
 
-    /// Lets the model of the rail with this name, if there is one, start anew from these figures.
+    /// Restarts the model of the rail with this name, if there is one, from these figures.
     pub fn believe(&mut self, rail: &str, figures: &RailFigures) {
         for (profile, model) in self.rails.iter().zip(&mut self.models) {
             if profile.name == rail {
@@ -260,22 +264,22 @@ impl Engine {
         }
     }
 
-    /// What is known of a rail's speed.
+    /// Returns the performance model of a rail.
     pub fn model(&self, rail: RailId) -> &RailModel {
         &self.models[usize::from(rail.0)]
     }
 
-    /// What the rails can do, by their numbers.
+    /// Returns the profiles of all rails, by number.
     pub fn rails(&self) -> &[RailProfile] {
         &self.rails
     }
 
-    /// Lets another strategy decide from the next packet on.
+    /// Replaces the strategy, from the next packet on.
     pub fn set_strategy(&mut self, strategy: Box<dyn Strategy>) {
         self.strategy = strategy;
     }
 
-    /// The name of an open message space.
+    /// Returns the id of an open message space.
     pub fn context_id(&self, slot: ContextSlot) -> ContextId {
         self.contexts[slot.0].matching.id
     }
@@ -286,8 +290,8 @@ impl Engine {
         self.gates.get(gate).is_some_and(Gate::is_connected)
     }
 
-    /// Opens a message space in which this process has the given rank. Messages for it that came
-    /// before are delivered now.
+    /// Opens a message space in which this process has the given rank. Messages that arrived for it
+    /// earlier are delivered now.
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
         let context = Context {
             matching: Matching::new(id, rank),
@@ -308,8 +312,8 @@ impl Engine {
         slot
     }
 
-    /// Closes a message space as soon as its last request is complete. What arrived for it and was
-    /// never received is dropped.
+    /// Closes a message space as soon as its last request is complete. Messages that arrived for it
+    /// and were never received are dropped.
     pub fn close_context(&mut self, slot: ContextSlot) {
         self.contexts[slot.0].closing = true;
         self.close_if_idle(slot);
@@ -341,7 +345,7 @@ impl Engine {
         }
     }
 
-    /// Submits a message; nothing is decided about packets yet.
+    /// Submits a message. Its packets are planned later.
     pub fn send(&mut self, send: Send) -> RequestId {
         let Send { gate, peer, context: slot, tag, synchronous, buffer } = send;
         let length = buffer.len();
@@ -367,7 +371,7 @@ impl Engine {
         id
     }
 
-    /// Posts a receive; a message that is here already is delivered at once.
+    /// Posts a receive. An unexpected message that it matches is delivered at once.
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> RequestId {
         let Receive { context: slot, source, tag, buffer } = receive;
@@ -388,7 +392,8 @@ impl Engine {
         id
     }
 
-    /// The first message that a receive with this selection would get; it stays where it is.
+    /// Returns the first message that a receive with this selection would get. The message stays in
+    /// the queue.
     pub fn probe(
         &self,
         context: ContextSlot,
@@ -398,7 +403,7 @@ impl Engine {
         self.find_incoming(context, source, tag).map(|index| self.incoming(index))
     }
 
-    /// Takes the message that [`probe`](Self::probe) would tell of out of matching, for
+    /// Takes the message that [`probe`](Self::probe) would return out of matching, for
     /// [`receive_message`](Self::receive_message).
     pub fn matched_probe(
         &mut self,
@@ -409,12 +414,12 @@ impl Engine {
         let index = self.find_incoming(context, source, tag)?;
         let state = &mut self.contexts[context.0];
         state.matching.take_arrived(&mut self.unexpected, index);
-        // Until it is received: the context stays open for it.
+        // The context stays open until the message is received.
         state.active += 1;
         Some((MessageId(self.unexpected.key(index)), self.incoming(index)))
     }
 
-    /// Receives a message that a matched probe took; `None` if it was received before.
+    /// Receives a message that a matched probe took. Returns `None` if it was received before.
     pub fn receive_message(&mut self, message: MessageId, buffer: Buffer) -> Option<RequestId> {
         let found = self.unexpected.get(message.0)?;
         let envelope = (found.source, found.tag);
@@ -425,9 +430,10 @@ impl Engine {
         Some(id)
     }
 
-    /// Asks that a request ends without a transfer. A posted receive does so at once. A send whose
-    /// message the receiver may not have matched yet asks it; it is complete after the answer.
-    /// Other requests are left to complete. [`Outcome::cancelled`] tells which it was.
+    /// Requests that a request end without a transfer. A posted receive ends at once. For a send
+    /// whose message the receiver may not have matched yet, the receiver is asked; the send
+    /// completes after its reply. All other requests complete as usual. [`Outcome::cancelled`] says
+    /// whether the request was cancelled.
     pub fn cancel(&mut self, id: RequestId) {
         let Some(request) = self.requests.get_mut(id) else { return };
         let (context, gate) = (request.context, request.gate);
@@ -440,14 +446,14 @@ impl Engine {
             CancelOutcome::Released => self.note_complete(id.0.index),
             CancelOutcome::AskReceiver => {
                 // An eager message that does not wait for its match completes soon anyway; the
-                // answer then finds nobody.
+                // reply then finds no request.
                 self.push_control(gate, wire::Record::Cancel { request: id.0.to_u64() });
             }
             CancelOutcome::Nothing => {}
         }
     }
 
-    /// Whether a request is complete; also true when it does not exist any more.
+    /// Whether a request is complete. Also true for a request that no longer exists.
     #[inline]
     pub fn is_complete(&self, id: RequestId) -> bool {
         self.requests.is_complete(id)
@@ -458,42 +464,45 @@ impl Engine {
         self.requests.is_posted(id)
     }
 
-    /// The outcome of a complete request, which is forgotten; `None` while it is not complete.
+    /// Returns the outcome of a complete request, and forgets the request. `None` while it is not
+    /// complete.
     #[inline(always)]
     pub fn take(&mut self, id: RequestId) -> Option<Outcome> {
         self.requests.take(id)
     }
 
-    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
+    /// Takes the outcome as [`take`](Self::take) does, but distinguishes a request that is underway
+    /// from one that does not exist.
     #[inline]
     pub fn settle(&mut self, id: RequestId) -> Completion {
         self.requests.settle(id)
     }
 
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it
-    /// was.
+    /// Forgets a request that is complete, was not cancelled, and has no problem. Returns whether
+    /// it did.
     #[inline]
     pub fn forget_if_fine(&mut self, id: RequestId) -> bool {
         self.requests.forget_if_fine(id)
     }
 
-    /// Whether somebody may still ask for a request.
+    /// Whether the program may still query or complete a request.
     #[inline]
     pub fn is_known(&self, id: RequestId) -> bool {
         self.requests.is_known(id)
     }
 
-    /// The request in a place, if there is one.
+    /// Returns the request in a place, if there is one.
     pub fn request_at(&self, place: u32) -> Option<RequestId> {
         self.requests.at(place)
     }
 
-    /// The outcome of a complete request, which stays; `None` while it is not complete.
+    /// Returns the outcome of a complete request, which is not forgotten. `None` while it is not
+    /// complete.
     pub fn outcome(&self, id: RequestId) -> Option<Outcome> {
         self.requests.outcome(id)
     }
 
-    /// Gives a request up: it completes as it would have, and is then forgotten.
+    /// Detaches a request from the program: it completes as usual, and is then forgotten.
     pub fn detach(&mut self, id: RequestId) {
         self.requests.detach(id);
         if self.requests.get(id).is_some_and(Request::is_interrupted) {
@@ -501,16 +510,16 @@ impl Engine {
         }
     }
 
-    /// The data of a message just submitted, if it is to be announced and its receiver may fetch
-    /// it: whoever has declared it as a region says so with [`expose`](Self::expose), before
-    /// anything else is asked for.
+    /// Returns the data of a message just submitted, if it will be announced and its receiver may
+    /// fetch it. The caller that declares the data as a region must then call
+    /// [`expose`](Self::expose), before it polls any output.
     #[inline]
     pub fn wants_region(&self, send: RequestId) -> Option<&Buffer> {
         let index = send.0.index;
         let request = self.requests.get(send)?;
         let (gate, buffer) = (request.gate, &request.buffer);
         if gate == self.own {
-            // Copied as it is matched.
+            // A message to the own process is copied when it is matched.
             return None;
         }
         let gate = &self.gates[gate];
@@ -521,83 +530,86 @@ impl Engine {
         wanted.then_some(buffer)
     }
 
-    /// The receiver of a message just submitted may fetch its data from `region`, which is revoked
-    /// as soon as [`next_revocation`](Self::next_revocation) gives it back.
+    /// Lets the receiver of a message just submitted fetch its data from `region`. The region must
+    /// be revoked as soon as [`next_revocation`](Self::next_revocation) returns it.
     pub fn expose(&mut self, send: RequestId, region: RegionToken) {
         self.requests[send.0.index].expose(region);
     }
 
-    /// The same where a rail takes the data at once, without being asked:
-    /// [`handle_sent`](Self::handle_sent) is told when it has, and the region is never given back.
+    /// Exposes a region whose data a rail takes at once, without a request of the receiver.
+    /// [`handle_sent`](Self::handle_sent) is called when the rail has taken it. `next_revocation`
+    /// never returns such a region.
     pub fn expose_ahead(&mut self, send: RequestId, region: RegionToken) {
         self.requests[send.0.index].expose_ahead(region);
     }
 
-    /// A region that [`expose`](Self::expose) was told of, and that is to be revoked now: to be
-    /// asked for after every input, before the program hears of anything.
+    /// Returns a region, passed to [`expose`](Self::expose), that must be revoked now. To be polled
+    /// after every input, before the program is notified of anything.
     #[inline]
     pub fn next_revocation(&mut self) -> Option<RegionToken> {
         self.revocations.pop()
     }
 
-    /// Nobody shall read what lies in this region any more, if there was one.
+    /// Queues a region for revocation, if there is one: no process may read it any more.
     pub(crate) fn revoke(&mut self, region: Revoked) {
         self.revocations.extend(region);
     }
 
-    /// The next transfer that a rail shall make by reading a peer's memory; its token is the
-    /// request that [`handle_fetched`](Self::handle_fetched) is told.
+    /// Returns the next transfer that a rail must make by reading a peer's memory. Its token is the
+    /// request to pass to [`handle_fetched`](Self::handle_fetched).
     #[inline]
     pub fn next_fetch(&mut self) -> Option<Fetch> {
         self.fetches.pop_front()
     }
 
-    /// How many chunks and fetches there were so far; says whether a call made any.
+    /// Returns the number of chunks and fetches made so far. A change shows that a call made some.
     #[inline]
     pub fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// Whether anything waits for a rail: packets or fetches.
+    /// Whether packets or fetches wait for a rail.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.gates.with_work() > self.listed_idle || !self.fetches.is_empty()
     }
 
-    /// The same, or a gate has failed or a context was revoked, so that what is submitted to it
-    /// must be ended.
+    /// Whether packets or fetches wait for a rail, or a gate has failed, or a context was revoked:
+    /// then requests submitted to them must be ended.
     #[inline]
     pub fn has_work_or_failures(&self) -> bool {
         self.gates.with_work() > 0 || !self.fetches.is_empty()
     }
 
-    /// How often the state of a gate was looked at so far: what tests count as work.
+    /// Returns how often the state of a gate was read so far: the measure of work in tests.
     #[cfg(debug_assertions)]
     pub fn looks_at_gates(&self) -> u64 {
         self.gates.looks()
     }
 
-    /// How many requests, unexpected messages and contexts there are: all zero when everything was
-    /// given back.
+    /// Returns the numbers of requests, unexpected messages and contexts: all zero when everything
+    /// was released.
     pub fn holdings(&self) -> (usize, usize, usize) {
         (self.requests.len(), self.unexpected.len(), self.contexts.len())
     }
 
-    /// Bytes of eager data that may still go to a gate, and bytes of its eager data that were made
-    /// use of and not yet reported to it. When nothing is underway between two processes, what one
-    /// may send and what the other has not reported make [`base::limits::EAGER_CREDIT_BYTES`].
+    /// Returns the bytes of eager data that may still be sent to a gate, and the bytes of its eager
+    /// data that were consumed and not yet reported to it. When nothing is underway between two
+    /// processes, the credit of one and the unreported bytes of the other add up to
+    /// [`base::limits::EAGER_CREDIT_BYTES`].
     pub fn credit(&self, gate: GateId) -> (usize, usize) {
         let gate = &self.gates[gate];
         (gate.credit, gate.owed)
     }
 
-    /// How many receives wait for their message; takes time in proportion to the requests.
+    /// Returns how many receives wait for their message. Takes time in proportion to the number of
+    /// requests.
     pub fn posted_receives(&self) -> usize {
         self.requests.iter().filter(|request| request.is_posted()).count()
     }
 
-    /// Bytes of eager messages sent, and received or dropped, since the start. Worked out of the
-    /// credit, so that no message pays for being counted.
+    /// Returns the bytes of eager messages sent, and received or dropped, since the start. Computed
+    /// from the credit, so that counting costs the messages nothing.
     pub fn eager_bytes(&self) -> (u64, u64) {
         let cost = |messages: u64| messages * limits::EAGER_MESSAGE_COST as u64;
         let taken: usize = self.gates.iter().map(Gate::unreported).sum();
@@ -632,7 +644,7 @@ impl Engine {
         IncomingMessage { source: message.source, tag: message.tag, bytes: message.length }
     }
 
-    /// What follows from where an event has led a request.
+    /// Applies the consequences of a request's state transition.
     #[inline]
     pub(crate) fn follow(&mut self, index: u32, step: Transition) {
         if step == Transition::Complete {
@@ -640,7 +652,7 @@ impl Engine {
         }
     }
 
-    /// What follows when a request has become complete.
+    /// Applies the consequences of a request's completion.
     #[inline]
     pub(crate) fn note_complete(&mut self, index: u32) {
         let slot = self.requests[index].context;
@@ -666,7 +678,7 @@ impl Engine {
 }
 
 impl Context {
-    /// The flow to the process with rank `peer`.
+    /// Returns the flow to the process with rank `peer`.
     #[inline]
     pub(crate) fn out_flow(&mut self, peer: u32) -> &mut OutFlow {
         let index = peer as usize;

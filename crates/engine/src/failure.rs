@@ -1,8 +1,7 @@
-//! Processes that have failed: what involves them ends. And message spaces that were revoked: what
-//! is underway in them ends.
+//! Failed processes and revoked message spaces: ends the requests that involve them.
 //!
-//! A gate that has failed stays in the list of gates with work, so that what is submitted to it
-//! later is found in the next round, and nobody else has to ask.
+//! A failed gate stays in the list of gates with work. Requests that are submitted to it later are
+//! therefore found in the next round of progress, and no other path has to check for failures.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -16,30 +15,30 @@ use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
 use crate::unexpected::UnexpectedContent;
 
-/// A process that takes part in a message space and has failed.
+/// A process of a message space that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedMember {
     /// The process.
     pub gate: GateId,
-    /// The rank by which receives there name it.
+    /// The rank by which receives in the message space name it.
     pub rank: u32,
-    /// Whether that was [acknowledged](Engine::acknowledge_failures) there.
+    /// Whether its failure was [acknowledged](Engine::acknowledge_failures) in the message space.
     pub acknowledged: bool,
 }
 
 impl Engine {
-    /// Tells who takes part in a message space. Receives in it that only a process which has failed
-    /// could complete end with [`Problem::PeerFailed`](crate::Problem::PeerFailed); those that
-    /// accept a message from any process are interrupted while one has failed, until that is
+    /// Sets the processes of a message space. Receives in it that only a failed process could
+    /// complete end with [`Problem::PeerFailed`](crate::Problem::PeerFailed). Receives from any
+    /// source are interrupted while one of the processes has failed, until that failure is
     /// [acknowledged](Self::acknowledge_failures).
     pub fn set_members(&mut self, context: ContextSlot, members: Rc<dyn Members>) {
         self.contexts[context.0].members = Some(members);
     }
 
-    /// Learns that the process behind `gate` has failed. What is underway with it ends with
-    /// [`Problem::PeerFailed`](crate::Problem::PeerFailed), and so does, from the next round on,
-    /// what is submitted later. Messages from it that are here can be received. No rail may deliver
-    /// anything from it any more, or use memory of its requests.
+    /// Handles that the process behind `gate` has failed. Requests underway with it end with
+    /// [`Problem::PeerFailed`](crate::Problem::PeerFailed); requests submitted later end so too,
+    /// from the next round of progress on. Messages from it that have arrived can still be
+    /// received. From now on no rail may deliver anything from it, or use memory of its requests.
     pub fn fail_gate(&mut self, gate: GateId) {
         if self.has_failed(gate) {
             return;
@@ -57,26 +56,27 @@ impl Engine {
         self.failed.contains(&gate)
     }
 
-    /// The gates that have failed, in the order in which this process has learned it.
+    /// Returns the failed gates, in the order in which this process detected their failures.
     pub fn failed(&self) -> &[GateId] {
         &self.failed
     }
 
-    /// Those who take part in a message space and have failed, in the order in which this process
-    /// has learned it.
+    /// Returns the failed processes of a message space, in the order in which this process detected
+    /// their failures.
     pub fn failed_members(&self, context: ContextSlot) -> impl Iterator<Item = FailedMember> {
         (0..self.failed.len()).filter_map(move |place| self.failed_member(context, place))
     }
 
-    /// The process that has failed as the one in this place, if it takes part in a message space.
+    /// Returns the failed process at `place` in [`failed`](Self::failed), if it takes part in a
+    /// message space.
     fn failed_member(&self, context: ContextSlot, place: usize) -> Option<FailedMember> {
         let (context, gate) = (&self.contexts[context.0], self.failed[place]);
         let rank = context.members.as_ref()?.rank_of(gate)?;
         Some(FailedMember { gate, rank, acknowledged: place < context.acknowledged })
     }
 
-    /// Ends what was submitted with a gate that has failed; nothing happens for others. Returns
-    /// whether there was anything.
+    /// Ends the requests that were submitted to a failed gate; does nothing for other gates.
+    /// Returns whether it ended any.
     #[cold]
     pub fn end_failed(&mut self, gate: GateId) -> bool {
         let Some(place) = self.failed.iter().position(|&failed| failed == gate) else {
@@ -111,14 +111,15 @@ impl Engine {
         any || !interrupted.is_empty()
     }
 
-    /// How many of the failures that [`failed`](Self::failed) tells were acknowledged in a message
+    /// Returns how many of the failures in [`failed`](Self::failed) were acknowledged in a message
     /// space.
     pub fn acknowledged_failures(&self, context: ContextSlot) -> usize {
         self.contexts[context.0].acknowledged
     }
 
-    /// The first `count` of the failures that [`failed`](Self::failed) tells interrupt receives
-    /// from anybody no more; those that were interrupted by them only go on.
+    /// Acknowledges the first `count` failures in [`failed`](Self::failed): they no longer
+    /// interrupt receives from any source. Receives that were interrupted only by them are posted
+    /// again.
     pub fn acknowledge_failures(&mut self, context: ContextSlot, count: usize) {
         let state = &mut self.contexts[context.0];
         state.acknowledged = state.acknowledged.max(count);
@@ -128,7 +129,7 @@ impl Engine {
         for &index in &interrupted {
             self.requests[index].resume();
         }
-        // Where they were in the list of those that are posted.
+        // Each receive returns to its former position in the list of posted receives.
         let state = &mut self.contexts[context.0];
         let later = state.matching.posted_wild(&self.requests);
         later.iter().for_each(|&index| state.matching.withdraw(&mut self.requests, index));
@@ -147,8 +148,8 @@ impl Engine {
         }
     }
 
-    /// Ends a receive that is interrupted; its outcome, in which the process that it waited for has
-    /// failed. None if it is not interrupted.
+    /// Ends an interrupted receive. Returns its outcome,
+    /// [`Problem::PeerFailed`](crate::Problem::PeerFailed), or `None` if it is not interrupted.
     pub fn take_interrupted(&mut self, id: RequestId) -> Option<Outcome> {
         self.requests.get(id).filter(|request| request.is_interrupted())?;
         self.requests[id.place()].fail();
@@ -156,10 +157,10 @@ impl Engine {
         self.take(id)
     }
 
-    /// Nothing can happen in a message space any more: receives that no message was matched with
-    /// end with [`Problem::Revoked`](crate::Problem::Revoked) when
-    /// [`end_revoked`](Self::end_revoked) is called next, and so do sends as soon as their
-    /// receivers say that they have let them go. What was matched is transferred.
+    /// Revokes a message space. Receives that were not matched end with
+    /// [`Problem::Revoked`](crate::Problem::Revoked) at the next call of
+    /// [`end_revoked`](Self::end_revoked). Sends end so as soon as their receivers reply that they
+    /// have dropped them. Matched messages are still transferred.
     pub fn revoke_context(&mut self, slot: ContextSlot) {
         if self.is_revoked(slot) {
             return;
@@ -181,8 +182,8 @@ impl Engine {
         self.revoked.contains(&slot)
     }
 
-    /// Ends what was submitted in message spaces that were revoked, save for receives that may not
-    /// end yet, as their messages are on their way; whether there was anything.
+    /// Ends the requests that were submitted in revoked message spaces, except receives for which
+    /// `may_end` returns false, as their messages are on their way. Returns whether it ended any.
     #[cold]
     pub fn end_revoked(&mut self, may_end: &mut dyn FnMut(RequestId) -> bool) -> bool {
         let in_revoked = |request: &Request| self.revoked.contains(&request.context);
@@ -207,7 +208,7 @@ impl Engine {
         !receives.is_empty() || !sends.is_empty()
     }
 
-    /// A message space is closed.
+    /// Forgets that a message space was revoked, as it is now closed.
     pub(crate) fn forget_revoked(&mut self, slot: ContextSlot) {
         if self.is_revoked(slot) {
             self.revoked.retain(|&other| other != slot);
@@ -218,8 +219,7 @@ impl Engine {
         }
     }
 
-    /// Raises `watch` from now on whenever a message comes to this space that no receive is posted
-    /// for.
+    /// Makes every unexpected message in this message space set `watch` from now on.
     pub fn watch_context(&mut self, context: ContextSlot, watch: Rc<Cell<bool>>) {
         self.contexts[context.0].watch = Some(watch);
     }
@@ -239,7 +239,7 @@ impl Engine {
         !found.is_empty()
     }
 
-    /// Messages that a gate has announced, and whose data will not come.
+    /// Drops the messages that a gate has announced, and whose data will not come.
     fn drop_announced(&mut self, gate: GateId) {
         let is_lost = |index: u32| {
             let message = &self.unexpected[index];

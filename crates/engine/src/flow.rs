@@ -1,8 +1,9 @@
 //! Flows: ordered streams of messages from one process to another within one context.
 //!
-//! A sender names a flow by context and own rank until the receiver has given it a number, which
-//! is then all that a message carries. The receiver gives its own number, so it is a direct index
-//! there, nobody has to agree on a free one, and no order of arrival can confuse it.
+//! A sender names a flow by context and own rank until the receiver has assigned a number to it.
+//! From then on a message carries only that number. The number is a direct index in the receiver's
+//! table. As the receiver assigns it, no agreement on a free number is needed, and no order of
+//! arrival can confuse it.
 
 use base::GateId;
 
@@ -13,7 +14,7 @@ use crate::slab::NONE;
 pub struct ContextSlot(pub(crate) u32);
 
 impl ContextSlot {
-    /// A number that no other open context of the engine has.
+    /// Returns a number that no other open context of the engine has.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -41,8 +42,8 @@ pub(crate) struct InFlow {
     pub context: ContextSlot,
     /// The sender's rank in the context.
     pub source: u32,
-    /// The number of the message that comes next.
+    /// The number of the next message in order.
     pub sequence: u32,
-    /// Messages that overtook the next one on another rail: number and record.
+    /// Messages that overtook the next one on another rail, each with its number and record.
     pub early: Vec<(u32, Box<[u8]>)>,
 }

@@ -1,9 +1,10 @@
 //! Eager messages in fragments: the receiver copies the first while the sender writes the next.
 //!
-//! A rail that keeps the order of packets, and alone leads to a peer, carries a message of middle
-//! length as packets that directly follow each other: the first tells the whole length, the others
-//! hold nothing but data. Where the receive is posted when the first comes, each goes to where it
-//! belongs. Otherwise they are put together, and then delivered as any other eager message.
+//! If a single rail leads to a peer, and keeps the order of packets, messages of middle length are
+//! sent as packets that directly follow each other. The first carries the whole length, the others
+//! only data. If the receive is posted when the first fragment arrives, each fragment is copied to
+//! its destination in the receive's buffer. Otherwise the fragments are assembled, and delivered as
+//! any other eager message.
 
 use base::{Fragmentation, GateId, RailId, limits};
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
@@ -15,20 +16,20 @@ use crate::incoming_fragments::{FragmentPlace, IncomingFragments};
 use crate::request::{RequestId, Transition};
 use crate::slab::NONE;
 
-/// Takes the fragments of a message.
+/// Posts the fragments of a message on a rail.
 pub trait PostFragments {
-    /// Whether a message shall go on a rail now, in so many packets of so many bytes at most, for
-    /// all of which there is room.
+    /// Whether a message may go on a rail now, in so many packets of so many bytes at most. The
+    /// rail must have room for all of them.
     fn begin(&mut self, rail: RailId, data: &Buffer, packets: usize, packet_bytes: usize) -> bool;
 
-    /// Hands the next packet to that rail.
+    /// Posts the next packet on that rail.
     fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>);
 }
 
-/// A packet with a fragment.
+/// A packet with one fragment.
 #[derive(Debug)]
 pub struct FragmentPacket<'a> {
-    /// Of the first one.
+    /// The envelope, in the first fragment only.
     envelope: Option<Envelope>,
     buffer: &'a Buffer,
     offset: usize,
@@ -36,13 +37,13 @@ pub struct FragmentPacket<'a> {
 }
 
 impl FragmentPacket<'_> {
-    /// Its length in bytes.
+    /// Returns the packet's length in bytes.
     #[inline]
     pub fn packet_len(&self) -> usize {
         padded(ALIGNED_HEADER_BYTES, self.bytes)
     }
 
-    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
+    /// Writes the packet to `out`, which must be [`packet_len`](Self::packet_len) bytes long.
     #[inline]
     pub fn write(&self, out: SharedBytesMut<'_>, stores: Stores) {
         let payload = SharedBytes::default();
@@ -63,8 +64,8 @@ impl FragmentPacket<'_> {
 }
 
 impl Engine {
-    /// From now on, eager messages of middle length to a gate, to which one rail leads, may go in
-    /// fragments.
+    /// Allows eager messages of middle length to a gate, to which a single rail leads, to be sent
+    /// in fragments from now on.
     pub fn fragment_to(&mut self, gate: GateId, fragmentation: Fragmentation) {
         let state = &mut self.gates[gate];
         debug_assert!(state.rails.len() == 1, "one rail keeps the order");
@@ -74,9 +75,9 @@ impl Engine {
         state.fragmentation = Some(fragmentation);
     }
 
-    /// Sends a message of middle length at once, in fragments, when nothing waits for the gate,
-    /// the flow has its number, there is credit, and the rail agrees. Returns
-    /// whether the message is sent; if not, nothing has happened.
+    /// Sends a message of middle length at once, in fragments, if nothing waits for the gate, the
+    /// flow has its number, there is credit, and the rail agrees. Returns whether the message is
+    /// sent; if not, the call has no effect.
     #[inline]
     pub fn send_in_fragments(&mut self, send: &Send, post: &mut impl PostFragments) -> bool {
         let length = send.buffer.len();
@@ -113,7 +114,7 @@ impl Engine {
         true
     }
 
-    /// A message begins that comes in fragments.
+    /// Handles the first fragment of a message.
     pub(crate) fn begin_fragments(
         &mut self,
         gate: GateId,
@@ -140,15 +141,15 @@ impl Engine {
         self.take_fragment(gate, payload)
     }
 
-    /// Whether a message is the next one in a flow that has its number, as all are that a lone rail
-    /// carries in fragments; or its flow has ended here.
+    /// Whether a message is the next one in a flow that has its number, as is every message that a
+    /// lone rail carries in fragments. Also true if its flow has ended in this process.
     fn is_in_turn(&self, gate: GateId, envelope: Envelope) -> bool {
         let FlowLabel::Agreed(number) = envelope.flow else { return false };
         let flow = self.agreed_flow(gate, number).map(|index| &self.in_flows[index]);
         flow.map_or(true, |flow| flow.sequence == envelope.sequence)
     }
 
-    /// The posted receive of a message, if there is one.
+    /// Matches a message with a posted receive, and returns the receive, if there is one.
     fn meet(&mut self, gate: GateId, envelope: Envelope, length: u64) -> Option<RequestId> {
         let Envelope { flow: FlowLabel::Agreed(number), tag, sequence } = envelope else {
             return None;
@@ -162,7 +163,7 @@ impl Engine {
         Some(self.requests.id(index))
     }
 
-    /// The next fragment of the message that is arriving.
+    /// Handles the next fragment of the message that is arriving.
     pub(crate) fn take_fragment(
         &mut self,
         gate: GateId,
@@ -187,9 +188,9 @@ impl Engine {
         if is_last { self.end_fragments(gate) } else { Ok(()) }
     }
 
-    /// Puts a fragment where it belongs, as far as the buffer reaches.
+    /// Copies a fragment to its destination, as far as the buffer reaches.
     fn fill_with_fragment(&mut self, receive: RequestId, offset: usize, payload: SharedBytes<'_>) {
-        // It is complete where its buffer is full, or has ended otherwise.
+        // The receive is complete if its buffer is full, or has ended otherwise.
         let Some(request) = self.requests.get_mut(receive) else { return };
         let Some((_, wanted)) = request.filling() else { return };
         let bytes = payload.len().min((wanted as usize).saturating_sub(offset));
@@ -199,7 +200,7 @@ impl Engine {
         }
     }
 
-    /// All fragments of a message are here.
+    /// Handles that all fragments of a message have arrived.
     fn end_fragments(&mut self, gate: GateId) -> Result<(), Malformed> {
         let Some(fragments) = self.gates[gate].incoming_fragments.take() else { return Ok(()) };
         match fragments.place {

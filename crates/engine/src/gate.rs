@@ -1,4 +1,4 @@
-//! Gates: what there is to know of one peer, and the outbox of what waits for it.
+//! Gates: the state of one peer, with the outbox of chunks that wait for it.
 
 use std::collections::VecDeque;
 
@@ -12,49 +12,52 @@ use crate::numbering::NumberedTraffic;
 /// One peer process.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// The rails that lead there.
+    /// The rails that lead to the process.
     pub rails: Vec<RailId>,
-    /// The process has failed: nothing goes there any more.
+    /// Whether the process has failed: nothing is sent to it any more.
     pub has_failed: bool,
-    /// What waits to be sent, oldest first.
+    /// The chunks that wait to be sent, oldest first.
     pub outbox: VecDeque<WaitingChunk>,
-    /// Whether the engine's list of gates with work holds this one, and its neighbours there.
+    /// Whether the engine's list of gates with work holds this gate, and its neighbours in that
+    /// list.
     pub is_listed: bool,
     pub work_links: Links,
-    /// Eager bytes that may still be sent before the peer has made use of earlier ones.
+    /// Eager bytes that may still be sent before the peer reports that it has consumed earlier
+    /// ones.
     pub credit: usize,
-    /// Eager bytes that were sent without credit, each message waiting for its match. What the
-    /// peer reports pays for them first.
+    /// Eager bytes that were sent without credit, as messages whose sends wait for their match. The
+    /// peer's reports are applied to this debt first.
     pub debt: usize,
-    /// Eager bytes of the peer that were made use of and not yet reported.
+    /// Eager bytes of the peer that were consumed and not yet reported to it.
     pub owed: usize,
-    /// The longest packet that all rails take, in bytes.
+    /// The longest packet that all rails accept, in bytes.
     pub packet_bytes_max: usize,
-    /// Messages up to this length go eagerly, in bytes; 0 before the gate is connected.
+    /// The maximum length of an eager message, in bytes; 0 before the gate is connected.
     pub eager_bytes_max: usize,
-    /// Messages up to this length take the short cut in one packet, in bytes.
+    /// The maximum length of a message that takes the short cut in one packet, in bytes.
     pub whole_bytes_max: usize,
-    /// The data of those of at least so many bytes begins with a cache line.
+    /// The minimum length of a short-cut message whose data is aligned to a cache line, in bytes.
     pub aligned_bytes_min: usize,
-    /// How longer ones go in fragments, if they do.
+    /// How longer eager messages are sent in fragments, if they are.
     pub fragmentation: Option<Fragmentation>,
-    /// What is coming from there in fragments.
+    /// The message that is arriving from the gate in fragments.
     pub incoming_fragments: Option<Box<IncomingFragments>>,
-    /// What is posted is numbered, and kept until it has arrived: there are several rails, and one
-    /// may be lost.
+    /// The numbering of posted packets and parts, which are kept until they have arrived. Used if
+    /// there are several rails, as one may be lost.
     pub numbered: Option<Box<NumberedTraffic>>,
-    /// If memory can be fetched between the two: for runs of which length that is worth it.
+    /// If memory can be fetched between the two processes: the minimum length of a contiguous
+    /// segment that is worth it, in bytes.
     pub fetch_segment_bytes_min: Option<usize>,
 }
 
-/// What pays for a message that is sent before the receiver has asked for it.
+/// What an eager message is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EagerFunding {
     /// The credit.
     Credit,
-    /// What the peer will report; its sender waits for the match, as after an announcement.
+    /// The peer's future reports; the send waits for the match, as after an announcement.
     Debt,
-    /// Nothing: it is announced.
+    /// Nothing: the message must be announced.
     Lacking,
 }
 
@@ -62,7 +65,7 @@ pub(crate) enum EagerFunding {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitingChunk {
     pub chunk: Chunk,
-    /// How many packets with younger chunks have gone since it came, as far as 255.
+    /// How many packets with younger chunks were sent since the chunk was queued, at most 255.
     pub overtaken: u8,
 }
 
@@ -75,11 +78,11 @@ impl WaitingChunk {
 /// A piece of work for a rail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chunk {
-    /// A whole message; the request's number.
+    /// A whole message; the request's place.
     Eager(u32),
-    /// The announcement of a message; the request's number.
+    /// The announcement of a message; the request's place.
     Announce(u32),
-    /// What is left of a granted message: the request's number, and the receiver's request.
+    /// The rest of a granted message: the request's place, and the receiver's request.
     Stream(u32, u64),
     /// A record without payload.
     Control(Record<'static>),
@@ -121,7 +124,7 @@ impl Gate {
         self.numbered = (rails.len() > 1).then(Box::default);
     }
 
-    /// Its process has failed.
+    /// Marks the gate's process as failed.
     pub(crate) fn fail(&mut self) {
         self.rails.clear();
         self.has_failed = true;
@@ -133,7 +136,7 @@ impl Gate {
         self.fetch_segment_bytes_min = None;
     }
 
-    /// Takes what an eager message of `length` bytes needs from the credit.
+    /// Charges an eager message of `length` bytes to the credit.
     #[inline]
     pub(crate) fn fund(&mut self, length: usize) -> EagerFunding {
         let cost = eager_cost(length);
@@ -150,19 +153,20 @@ impl Gate {
         }
     }
 
-    /// The peer has made use of so many eager bytes.
+    /// Applies the peer's report that it has consumed so many eager bytes.
     pub(crate) fn repay(&mut self, bytes: usize) {
         let paid = bytes.min(self.debt);
         self.debt -= paid;
         self.credit = limits::EAGER_CREDIT_BYTES.min(self.credit + (bytes - paid));
     }
 
-    /// Eager bytes that the peer has not reported yet.
+    /// Returns the eager bytes that the peer has not reported as consumed yet.
     pub(crate) fn unreported(&self) -> usize {
         limits::EAGER_CREDIT_BYTES - self.credit + self.debt
     }
 
-    /// Whether something waits to be sent, for the first time or again, or is to be ended.
+    /// Whether a chunk waits to be sent, for the first time or again, or requests must be ended
+    /// because the process has failed.
     pub(crate) fn has_work(&self) -> bool {
         let again = self.numbered.as_ref().is_some_and(|numbered| numbered.has_again());
         !self.outbox.is_empty() || again || self.has_failed
@@ -173,7 +177,7 @@ impl Gate {
     }
 }
 
-/// What an eager message of `length` bytes takes from the credit.
+/// Returns the credit that an eager message of `length` bytes takes, in bytes.
 #[inline]
 pub(crate) fn eager_cost(length: usize) -> usize {
     length + limits::EAGER_MESSAGE_COST

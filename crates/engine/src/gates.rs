@@ -1,4 +1,4 @@
-//! All gates of an engine, and the list of those for which something waits.
+//! All gates of an engine, and the list of gates with waiting work.
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;
@@ -10,8 +10,8 @@ use crate::gate::Gate;
 use crate::list::{Chain, Links, List};
 use crate::slab::NONE;
 
-/// The gates by number. Those with work are in a list through them, in the order in which they got
-/// something: a gate is added and removed in O(1), however many there are.
+/// The gates by number. Those with work are linked into a list, in the order in which they got
+/// their work. A gate is added or removed in O(1), independently of the number of gates.
 #[derive(Debug)]
 pub(crate) struct Gates {
     all: GatePlaces,
@@ -22,12 +22,12 @@ pub(crate) struct Gates {
 #[derive(Debug, Default)]
 struct GatePlaces {
     gates: Vec<Gate>,
-    /// How often a gate was looked at, for tests that count.
+    /// How often a gate was accessed, for tests that count.
     #[cfg(debug_assertions)]
     looks: Cell<u64>,
 }
 
-/// The list of the gates for which something waits.
+/// The list of the gates with waiting work.
 const WITH_WORK: usize = 0;
 
 impl Chain<WITH_WORK> for Gate {
@@ -41,7 +41,7 @@ impl Gates {
         Self { all: GatePlaces::default(), with_work: List::EMPTY, with_work_count: 0 }
     }
 
-    /// The gate with this number; made, unconnected, if it is not there yet.
+    /// Returns the gate with this number. If it does not exist yet, it is made, unconnected.
     pub(crate) fn make(&mut self, gate: GateId) -> &mut Gate {
         let (gates, index) = (&mut self.all.gates, gate.0 as usize);
         if gates.len() <= index {
@@ -64,7 +64,7 @@ impl Gates {
         self.all.gates.iter()
     }
 
-    /// Notes that something waits for a gate.
+    /// Adds a gate to the list of gates with work.
     #[inline]
     pub(crate) fn list(&mut self, gate: GateId) {
         let state = &mut self[gate];
@@ -85,7 +85,7 @@ impl Gates {
         }
     }
 
-    /// The gates with work take turns: the first goes behind the others.
+    /// Returns the next gate with work. The gates take turns: the first moves behind the others.
     #[inline]
     pub(crate) fn next_with_work(&mut self) -> Option<GateId> {
         let first = self.with_work.first;
@@ -99,23 +99,24 @@ impl Gates {
         Some(GateId(first))
     }
 
-    /// Counts one gate more, for which nothing waits: somebody wants to be asked in each round.
+    /// Counts one gate with work more than the list holds, so that the caller is polled in each
+    /// round of progress.
     pub(crate) fn keep_asking(&mut self) {
         self.with_work_count += 1;
     }
 
-    /// Counts it no more.
+    /// Reverts [`keep_asking`](Self::keep_asking).
     pub(crate) fn stop_asking(&mut self) {
         self.with_work_count -= 1;
     }
 
-    /// For how many gates something waits.
+    /// Returns the number of gates with work.
     #[inline]
     pub(crate) fn with_work(&self) -> usize {
         self.with_work_count
     }
 
-    /// How often a gate was looked at so far.
+    /// Returns how often a gate was accessed so far.
     #[cfg(debug_assertions)]
     pub(crate) fn looks(&self) -> u64 {
         self.all.looks.get()
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
     use crate::gate::{Chunk, WaitingChunk};
 
-    /// Gates for which one chunk waits each.
+    /// Makes gates with one waiting chunk each.
     fn busy(count: u32) -> Gates {
         let mut gates = Gates::new();
         for gate in (0..count).map(GateId) {

@@ -1,4 +1,4 @@
-//! From packets to messages.
+//! Handles incoming packets: parses them, and delivers their messages.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ use crate::unexpected::{IncomingMessage, Unexpected, UnexpectedContent};
 
 const UNNUMBERED: Malformed = Malformed { offset: 0, what: "a number, where one rail needs none" };
 
-/// A message as it arrives, before it has met a receive.
+/// A message on arrival, before it is matched with a receive.
 struct Arrival<'a> {
     gate: GateId,
     context: ContextSlot,
@@ -34,11 +34,11 @@ enum ArrivalBody<'a> {
 }
 
 impl Engine {
-    /// Takes a packet that came from `gate`.
+    /// Handles a packet that came from `gate`.
     ///
     /// # Errors
-    /// The packet is malformed, or names what does not exist: the peer is broken or no engine of
-    /// ours. What stood before the error has been taken.
+    /// If the packet is malformed, or names an unknown object: the peer is broken or no engine of
+    /// Combray. The records before the error have been handled.
     #[inline]
     pub fn handle_packet<'a>(
         &mut self,
@@ -49,8 +49,8 @@ impl Engine {
         if self.handle_lone(gate, packet) { Ok(()) } else { self.handle_records(gate, packet) }
     }
 
-    /// The short way of a lone short message that is next in its flow; false, and nothing has
-    /// happened, if it is not.
+    /// The fast path for a lone short message that is next in its flow; otherwise false, without
+    /// effect.
     #[inline(always)]
     fn handle_lone(&mut self, gate: GateId, packet: SharedBytes<'_>) -> bool {
         let Some(message) = LoneMessage::parse(packet) else { return false };
@@ -109,14 +109,14 @@ impl Engine {
         self.after_arrival(gate)
     }
 
-    /// Whether something that was posted before the packet with this number is not here yet.
+    /// Whether a packet that was posted before the one with this number has not arrived yet.
     fn comes_too_early(&self, gate: GateId, number: Option<u32>) -> bool {
         let numbered = &self.gates[gate].numbered;
         let lacks = |number| numbered.as_ref().is_some_and(|state| state.lacks_before(number));
         number.is_some_and(lacks)
     }
 
-    /// What follows when a packet or part has arrived.
+    /// Does the bookkeeping after a packet or part has arrived.
     #[inline(always)]
     fn after_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
         match self.gates[gate].numbered {
@@ -125,7 +125,7 @@ impl Engine {
         }
     }
 
-    /// The same where several rails lead.
+    /// The bookkeeping after an arrival from a gate to which several rails lead.
     #[inline(never)]
     fn after_numbered_arrival(&mut self, gate: GateId) -> Result<(), Malformed> {
         while let Some(request) = self.numbered(gate)?.next_deferred() {
@@ -135,14 +135,14 @@ impl Engine {
         Ok(())
     }
 
-    /// What several rails need; a peer that counts although one rail leads to it had more once, or
-    /// sees more.
+    /// Returns the numbering state, which exists if several rails lead to the gate. A peer that
+    /// numbers although one rail leads to it had more rails once, or uses more than this process.
     fn numbered(&mut self, gate: GateId) -> Result<&mut NumberedTraffic, Malformed> {
         let numbered = self.gates[gate].numbered.as_mut();
         numbered.map(|numbered| &mut **numbered).ok_or(UNNUMBERED)
     }
 
-    /// The peer has everything below a number.
+    /// Handles the peer's acknowledgement of all packets below a number.
     fn note_received(&mut self, gate: GateId, below: u32) -> Result<(), Malformed> {
         let numbered = self.gates[gate].numbered.as_mut().ok_or(UNNUMBERED)?;
         let parts = numbered.acknowledge(below, &mut self.spares);
@@ -152,7 +152,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells the sender what is here, if it is time to.
+    /// Acknowledges the arrived packets to the sender, if an acknowledgement is due.
     fn tell_received(&mut self, gate: GateId) {
         let Some(numbered) = &mut self.gates[gate].numbered else { return };
         if let Some(below) = numbered.tell_if_due() {
@@ -160,11 +160,11 @@ impl Engine {
         }
     }
 
-    /// A part of `length` bytes begins to arrive from `gate` on `rail`'s bulk track: where it
-    /// belongs.
+    /// Begins a part of `length` bytes that arrives from `gate` on `rail`'s bulk track. Returns the
+    /// destination of its data.
     ///
     /// # Errors
-    /// The label names what does not exist: the peer is broken or no engine of ours.
+    /// If the label names an unknown object: the peer is broken or no engine of Combray.
     pub fn begin_part(
         &mut self,
         gate: GateId,
@@ -191,10 +191,11 @@ impl Engine {
         Ok(PartPlace::At { buffer: receive.buffer.clone(), offset: offset as usize, instead_of })
     }
 
-    /// All bytes of a part are where [`begin_part`](Self::begin_part) said.
+    /// Handles that a part has arrived at the destination that [`begin_part`](Self::begin_part)
+    /// gave.
     ///
     /// # Errors
-    /// As there.
+    /// If the label names an object that does not exist, or a part that has not begun.
     pub fn end_part(
         &mut self,
         gate: GateId,
@@ -213,7 +214,7 @@ impl Engine {
         self.after_arrival(gate)
     }
 
-    /// So many bytes more of a granted message are where they belong.
+    /// Notes that so many more bytes of a granted message have arrived at their destination.
     fn note_arrived(&mut self, gate: GateId, index: u32, length: usize) -> Result<(), Malformed> {
         let step = self.requests[index].arrived(length as u64)?;
         self.counters.streamed_bytes.add(length as u64);
@@ -228,11 +229,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes the end of a transfer asked for by [`next_fetch`](Self::next_fetch). If it is
-    /// incomplete, the peer is asked to send the bytes.
+    /// Handles the end of a transfer returned by [`next_fetch`](Self::next_fetch). If the transfer
+    /// is incomplete, the peer is asked to send the data.
     ///
     /// # Errors
-    /// It is, and the peer's send is over: it is broken or no engine of ours.
+    /// If it is incomplete and the peer's send is over: the peer is broken or no engine of Combray.
     pub fn handle_fetched(&mut self, request: RequestId, end: FetchEnd) -> Result<(), Malformed> {
         let receive = self.requests.get(request);
         let Some((gate, remote)) = receive.and_then(|receive| {
@@ -252,7 +253,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The same where all bytes are where they belong, and the sender knows it already.
+    /// Handles that the sender has written all data to its destination, and needs no reply.
     pub fn handle_written(&mut self, request: RequestId) {
         let Some(receive) = self.requests.get_mut(request) else { return };
         let Some((_, wanted)) = receive.filling() else { return };
@@ -264,8 +265,8 @@ impl Engine {
         }
     }
 
-    /// The label of the next message from `gate` that a posted receive will get, whatever is posted
-    /// later, if there is one.
+    /// Returns the label of the next message from `gate` if that message will match this posted
+    /// receive, whatever is posted later.
     pub fn expected(&self, request: RequestId, gate: GateId) -> Option<MessageLabel> {
         let receive = self.requests.get(request)?;
         if !receive.is_posted() || receive.is_wild() {
@@ -282,15 +283,15 @@ impl Engine {
         Some(MessageLabel { flow: flow_number(index, generation), tag, sequence })
     }
 
-    /// Nothing more is needed of a message that was announced with this request.
+    /// Notifies the sender that nothing more is needed of a message that it announced.
     fn tell_finished(&mut self, gate: GateId, request: u64) {
         if request != NO_REQUEST {
             self.push_control(gate, Record::Finished { request });
         }
     }
 
-    /// Instead of carrying out a transfer asked for by [`next_fetch`](Self::next_fetch): asks the
-    /// peer to send the data.
+    /// Declines a transfer returned by [`next_fetch`](Self::next_fetch): asks the peer to send the
+    /// data instead.
     pub fn decline_fetch(&mut self, request: RequestId) {
         let Some(receive) = self.requests.get(request) else { return };
         let Some((filling, length)) = receive.filling() else { return };
@@ -352,8 +353,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Messages that overtook the one just delivered and are next now. The flow ends where one of
-    /// them was the last that its context waited for before it closed.
+    /// Delivers the messages that overtook the one just delivered and are next now. The flow ends
+    /// if one of them was the last that its closing context waited for.
     #[cold]
     fn deliver_early(&mut self, flow: SlabKey) {
         while let Some(state) = self.in_flows.get_mut(flow) {
@@ -380,7 +381,7 @@ impl Engine {
         if known { Ok(index) } else { Err(Malformed { offset: 0, what: "an unknown flow" }) }
     }
 
-    /// A message of a flow whose context is closed here: nobody can receive it any more.
+    /// Drops a message of a flow whose context is closed: it cannot be received any more.
     #[cold]
     fn drop_late(
         &mut self,
@@ -401,14 +402,14 @@ impl Engine {
         Ok(())
     }
 
-    /// What an eager message took from the sender's credit comes back to it.
+    /// Returns to the sender the credit that an unreceived eager message took.
     pub(crate) fn drop_unreceived(&mut self, gate: GateId, record: &Record<'_>) {
         if let Record::Message { payload, .. } = record {
             self.take_eager(gate, payload.len());
         }
     }
 
-    /// The flow named by context and source; made, and its number told, if it is new.
+    /// Returns the flow named by context and source. A new flow's number is sent to the sender.
     #[cold]
     fn new_flow(&mut self, gate: GateId, id: ContextId, source: u32) -> Option<u32> {
         let slot = *self.contexts_by_id.get(&id)?;
@@ -426,7 +427,7 @@ impl Engine {
         Some(index)
     }
 
-    /// Delivers what came for a context before it was open here.
+    /// Delivers the records that arrived for a context before it was open in this process.
     pub(crate) fn adopt_orphans(&mut self, id: ContextId) {
         for (gate, record) in self.orphans.remove(&id).unwrap_or_default() {
             let taken = self.handle_packet(gate, &record);
@@ -442,7 +443,7 @@ impl Engine {
         }
     }
 
-    /// Gives a message to the receive that it matched.
+    /// Delivers a message to the receive that it matched.
     fn fill(&mut self, index: u32, arrival: &Arrival<'_>) {
         let Arrival { gate, source, tag, .. } = *arrival;
         let receive = &mut self.requests[index];
@@ -463,7 +464,7 @@ impl Engine {
         }
     }
 
-    /// Chooses how the data of an announced message comes.
+    /// Chooses the transfer method for the data of an announced message, and starts the transfer.
     fn start_filling(&mut self, index: u32, region: Option<RegionToken>) {
         let receive = &self.requests[index];
         let Some((filling, length)) = receive.filling() else { return };
@@ -496,7 +497,7 @@ impl Engine {
         self.push_control(gate, Record::Grant { request: remote, receiver, length });
     }
 
-    /// Sender and receiver are this process: one copy, no packet.
+    /// Copies the data of a message that this process sent to itself: one copy, no packet.
     fn copy_locally(&mut self, index: u32, remote: u64) {
         let send = RequestId::from_u64(remote);
         let Some(source) = self.requests.get(send) else { return };
@@ -508,7 +509,7 @@ impl Engine {
         }
     }
 
-    /// All data of an announced message is where it belongs.
+    /// Handles that all data of an announced message has arrived at its destination.
     fn end_filling(&mut self, index: u32) {
         if self.requests[index].filled() == Ok(Transition::Complete) {
             self.note_complete(index);
@@ -544,7 +545,7 @@ impl Engine {
         }
     }
 
-    /// Takes an unexpected message, which matching has let go of, out of the store.
+    /// Removes an unexpected message from the store, after it was taken out of matching.
     pub(crate) fn forget_unexpected(&mut self, index: u32) -> Unexpected {
         let message = self.unexpected.remove(index);
         self.counters.unexpected.fall(1);
@@ -552,7 +553,7 @@ impl Engine {
         message
     }
 
-    /// Gives an unexpected message, which matching has let go of, to a receive.
+    /// Delivers an unexpected message, which was taken out of matching, to a receive.
     pub(crate) fn deliver_unexpected(&mut self, message: u32, receive: u32) {
         let Unexpected { gate, context, source, tag, length, content, .. } =
             self.forget_unexpected(message);
@@ -567,13 +568,14 @@ impl Engine {
         self.fill(receive, &Arrival { gate, context, source, tag, body });
     }
 
-    /// Counts an eager message that was no lone one, and notes that its data was made use of.
+    /// Counts an eager message that was not alone in its packet, and notes that its data was
+    /// consumed.
     pub(crate) fn take_eager(&mut self, gate: GateId, length: usize) {
         self.counters.eager_received.add(1);
         self.owe_credit(gate, length);
     }
 
-    /// Notes that eager data of `gate` was made use of, and tells it now and then.
+    /// Notes that eager data of `gate` was consumed, and reports it to the gate from time to time.
     #[inline(always)]
     pub(crate) fn owe_credit(&mut self, gate: GateId, length: usize) {
         let state = &mut self.gates[gate];
@@ -586,7 +588,7 @@ impl Engine {
     #[cold]
     fn report_credit(&mut self, gate: GateId) {
         if !self.gates[gate].is_connected() {
-            // It has finished, and was let go.
+            // The peer has finished, and was released.
             return;
         }
         let bytes = std::mem::take(&mut self.gates[gate].owed) as u32;
@@ -616,7 +618,8 @@ impl Engine {
             }
             Record::Flow { context, rank, number } => self.note_flow(context, rank, number),
             Record::Cancel { request } => match self.context_of_orphan(gate, request) {
-                // Its context is about to be opened; the message must be counted there first.
+                // Its context is about to be opened; the message must be matched or withdrawn
+                // there.
                 Some(context) => {
                     let waiting = self.orphans.entry(context).or_default();
                     waiting.push((gate, owned(&record)));
@@ -632,7 +635,7 @@ impl Engine {
                 }
                 self.note_complete(index);
             }
-            // The message had been matched: the request completes as usual, or has.
+            // The message had been matched: the request completes as usual, or has completed.
             Record::CancelReply { withdrawn: false, .. } => {}
             Record::Received { below } => self.note_received(gate, below)?,
             Record::Message { .. }
@@ -644,7 +647,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The place of the request that `gate` names, which must be one that concerns it.
+    /// Returns the place of the request that `gate` names. The request must involve that gate.
     fn of_peer(&self, gate: GateId, word: u64) -> Result<u32, Malformed> {
         let concerned = self.requests.by_word(word).filter(|request| request.gate == gate);
         concerned.map(|_| RequestId::from_u64(word).place()).ok_or(UNKNOWN_REQUEST)
@@ -690,7 +693,7 @@ impl Engine {
         }
     }
 
-    /// The context of a message, sent with this request, that cannot be delivered yet.
+    /// Returns the context of a message, sent with this request, that cannot be delivered yet.
     fn context_of_orphan(&self, gate: GateId, request: u64) -> Option<ContextId> {
         let is_sent_with = |(from, bytes): &Orphan| {
             let record = Records::new(bytes).next();
@@ -705,7 +708,7 @@ impl Engine {
         contexts.find(|(_, waiting)| waiting.iter().any(is_sent_with)).map(|(context, _)| *context)
     }
 
-    /// Looks for a message that its sender wants back.
+    /// Looks for an unexpected message that its sender wants to cancel, and withdraws it.
     fn withdraw_arrived(&mut self, gate: GateId, request: u64) {
         let wanted = |message: &Unexpected| {
             message.gate == gate
@@ -716,7 +719,7 @@ impl Engine {
         };
         let found = self.unexpected.iter().find(|(_, message)| wanted(message));
         let found = found.map(|(index, message)| (index, message.context));
-        // One that a matched probe took stays: it is matched.
+        // A message that a matched probe took stays: it is matched.
         let found = found.filter(|&(index, context)| {
             self.contexts[context.0].matching.arrived(&self.unexpected).contains(&index)
         });
@@ -731,7 +734,7 @@ impl Engine {
     }
 }
 
-/// So many bytes from an offset on, if they belong to a message that is being received.
+/// Returns a byte range if it lies inside a message that is being received.
 fn check_inside(receive: &Request, offset: u64, length: usize) -> Result<Range<u64>, Malformed> {
     let (_, wanted) = receive.filling().ok_or(Refused)?;
     match offset.checked_add(length as u64) {
@@ -758,7 +761,7 @@ const FLOW_INDEX_BITS: u32 = 24;
 const FLOW_INDEX_MASK: u32 = (1 << FLOW_INDEX_BITS) - 1;
 const FLOW_GENERATION_MASK: u32 = u32::MAX >> FLOW_INDEX_BITS;
 
-/// How senders name a flow.
+/// Returns the number by which senders name a flow.
 fn flow_number(index: u32, generation: u32) -> u32 {
     (generation & FLOW_GENERATION_MASK) << FLOW_INDEX_BITS | index
 }

@@ -1,4 +1,4 @@
-//! What a gate keeps of a message whose fragments are arriving.
+//! The state that a gate keeps of a message whose fragments are arriving.
 
 use wire::Envelope;
 
@@ -7,17 +7,17 @@ use crate::request::RequestId;
 /// A message whose fragments are arriving.
 #[derive(Debug)]
 pub(crate) struct IncomingFragments {
-    /// Its length, and how much of it has come, in bytes.
+    /// The length of the message, and how much of it has arrived, in bytes.
     pub length: usize,
     pub arrived: usize,
     pub place: FragmentPlace,
 }
 
-/// Where fragments go.
+/// The destination of the fragments.
 #[derive(Debug)]
 pub(crate) enum FragmentPlace {
-    /// To the receive that the message has met.
+    /// The receive that the message has matched.
     Receive(RequestId),
-    /// Nobody has asked for it yet.
+    /// No receive matches the message yet: its data is kept here.
     Kept { envelope: Envelope, data: Vec<u8> },
 }

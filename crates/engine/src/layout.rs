@@ -1,4 +1,4 @@
-//! Where debuggers find the queues of an engine in the memory of a process that stands still.
+//! The memory layout by which debuggers find the queues of an engine in a stopped process.
 
 use std::mem::offset_of;
 
@@ -14,7 +14,7 @@ use crate::slab::Slab;
 use crate::unexpected::Unexpected;
 
 impl Engine {
-    /// Offsets in every engine of this program.
+    /// Returns the offsets, which are valid for every engine of this program.
     pub fn layout() -> EngineLayout {
         let requests = offset_of!(Engine, requests) + Requests::PLACES;
         let request_words = VectorWords::of::<Request>();

@@ -15,7 +15,7 @@ impl Links {
     pub(crate) const NONE: Self = Self { previous: NONE, next: NONE };
 }
 
-/// A value that can be in a list of the kind `WHICH`.
+/// A value that can be an element of a list. `WHICH` distinguishes several lists through one value.
 pub(crate) trait Chain<const WHICH: usize> {
     fn links(&mut self) -> &mut Links;
 }
@@ -30,7 +30,7 @@ pub(crate) struct List<const WHICH: usize> {
 impl<const WHICH: usize> List<WHICH> {
     pub(crate) const EMPTY: Self = Self { first: NONE, last: NONE };
 
-    /// Where the first number is.
+    /// The offset of the first element's number.
     pub(crate) const FIRST: usize = std::mem::offset_of!(Self, first);
 
     #[inline]

@@ -1,11 +1,11 @@
-//! Matching: which receive gets which message.
+//! Matching: decides which receive gets which message.
 //!
-//! Per context there are two sides, posted receives and unexpected messages; both are kept in bins
-//! by (source, tag), so that an exact match is found in O(1) with thousands waiting. Receives with
-//! a wildcard stand in a list of their own; a number that counts postings decides between the first
-//! exact and the first wildcard receive. Unexpected messages are also in one list by arrival, which
-//! wildcard receives search. MPI 5.0, section 3.5: messages of one source do not overtake, and are
-//! matched in the order in which they were sent.
+//! Each context has two sides, posted receives and unexpected messages. Both are kept in bins by
+//! (source, tag), so that an exact match is found in O(1) with thousands waiting. Receives with a
+//! wildcard are in a list of their own; a posting number decides between the first exact and the
+//! first wildcard receive. Unexpected messages are also in one list by arrival, which wildcard
+//! receives search. MPI 5.0, section 3.5: messages of one source do not overtake, and are matched
+//! in the order in which they were sent.
 
 use base::ContextId;
 
@@ -28,7 +28,7 @@ pub(crate) struct Matching {
     postings: u64,
 }
 
-/// What a receive or probe asks for.
+/// The source and tag that a receive or probe selects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selector {
     pub source: u32,
@@ -48,7 +48,7 @@ impl Selector {
 }
 
 impl Matching {
-    /// Where the number of the message is that arrived first.
+    /// The offset of the number of the unexpected message that arrived first.
     pub(crate) const FIRST_ARRIVED: usize =
         std::mem::offset_of!(Self, by_arrival) + List::<BY_ARRIVAL>::FIRST;
 
@@ -64,14 +64,14 @@ impl Matching {
         }
     }
 
-    /// For the next receive that is posted.
+    /// Returns the posting number for the next receive that is posted.
     #[inline(always)]
     pub(crate) fn next_order(&mut self) -> u64 {
         self.postings += 1;
         self.postings
     }
 
-    /// Adds a receive for which no message is here.
+    /// Adds a receive that matches no unexpected message.
     #[inline(always)]
     pub(crate) fn post(&mut self, requests: &mut Requests, index: u32) {
         let request = &requests[index];
@@ -95,7 +95,7 @@ impl Matching {
         }
     }
 
-    /// Takes out the receive that a message from `source` with `tag` belongs to.
+    /// Takes out and returns the receive that matches a message from `source` with `tag`.
     #[inline(always)]
     pub(crate) fn match_posted(
         &mut self,
@@ -153,7 +153,7 @@ impl Matching {
         }
     }
 
-    /// The posted receives with wildcards, in order.
+    /// Returns the posted receives with wildcards, in the order of posting.
     pub(crate) fn posted_wild(&self, requests: &Requests) -> Vec<u32> {
         let mut all = Vec::new();
         let mut index = self.posted_wild.first;
@@ -164,8 +164,8 @@ impl Matching {
         all
     }
 
-    /// Whether no other posted receive is to get a message that this one, which has no wildcards,
-    /// accepts.
+    /// Whether this receive, which has no wildcards, comes before every other posted receive that
+    /// could match its messages.
     pub(crate) fn is_first(&self, requests: &Requests, index: u32) -> bool {
         let (source, tag) = (requests[index].source, requests[index].tag);
         let accepts = |other: u32| {
@@ -190,7 +190,7 @@ impl Matching {
         self.arrived.push_back(messages, index, key, |message| (message.source, message.tag));
     }
 
-    /// The first message that `selector` accepts; it stays.
+    /// Returns the first message that `selector` accepts. The message stays in the lists.
     #[inline(always)]
     pub(crate) fn find_arrived(
         &self,
@@ -218,14 +218,14 @@ impl Matching {
         None
     }
 
-    /// Takes a message out of the lists; its place stays taken.
+    /// Takes a message out of the lists; its place in the store stays occupied.
     pub(crate) fn take_arrived(&mut self, messages: &mut UnexpectedMessages, index: u32) {
         self.by_arrival.remove(messages, index);
         let key = (messages[index].source, messages[index].tag);
         self.arrived.remove(messages, index, key);
     }
 
-    /// Every message that is still here, first arrived first.
+    /// Returns all unexpected messages, in the order of arrival.
     pub(crate) fn arrived(&self, messages: &UnexpectedMessages) -> Vec<u32> {
         let mut all = Vec::new();
         let mut index = self.by_arrival.first;
@@ -237,7 +237,7 @@ impl Matching {
     }
 }
 
-/// Lists by a hash of (source, tag); their number grows with what they hold.
+/// Lists by a hash of (source, tag). The number of lists grows with the number of their elements.
 #[derive(Debug)]
 struct Bins<const WHICH: usize> {
     lists: Box<[List<WHICH>]>,
@@ -299,7 +299,7 @@ impl<const WHICH: usize> Bins<WHICH> {
         self.lists[bin].remove(store, index);
     }
 
-    /// Four times as many lists; those of one key keep their order.
+    /// Makes four times as many lists. The elements of one key keep their order.
     #[cold]
     fn grow<S, T>(&mut self, store: &mut S, key_of: fn(&T) -> (u32, i32))
     where

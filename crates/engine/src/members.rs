@@ -1,11 +1,11 @@
-//! Who takes part in message spaces.
+//! The processes of message spaces.
 
 use std::fmt::Debug;
 
 use base::GateId;
 
-/// Who takes part in a message space.
+/// The processes that take part in a message space.
 pub trait Members: Debug {
-    /// The rank by which a receive names this process, if it is one of them.
+    /// Returns the rank by which a receive names this process, if it takes part.
     fn rank_of(&self, gate: GateId) -> Option<u32>;
 }

@@ -1,65 +1,67 @@
-//! What a rail is believed to be able to do.
+//! The performance model of a rail.
 //!
-//! A model starts from what the driver declares or from what `combray sample` measured, and is
-//! corrected by what is seen while the job runs. The figures say how the rail behaves by size; the
-//! *pace* says how it does now compared with them. docs/internals/strategies.md has the formulas.
+//! A model starts from the figures that the driver declares or that `combray sample` measured, and
+//! is corrected by measurements while the job runs. The figures give the rail's performance by
+//! size; the *pace* is its present speed relative to the figures. docs/internals/strategies.md has
+//! the formulas.
 
 use base::RailProfile;
 use serde::{Deserialize, Serialize};
 
-/// The upper bounds of the size classes but the last, in bytes.
+/// The upper bounds of all size classes except the last, in bytes.
 pub const SIZE_CLASSES: [usize; CLASSES - 1] = [1 << 10, 1 << 13, 1 << 16, 1 << 19];
-/// How many size classes there are.
+/// The number of size classes.
 pub const CLASSES: usize = 5;
 
-/// A rail's performance in figures, as declared or measured.
+/// The performance figures of a rail, as declared or measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RailFigures {
-    /// What a packet costs the sender's processor besides copying, in nanoseconds.
+    /// The time that a packet costs the sender's processor besides copying, in nanoseconds.
     pub packet_ns: u64,
-    /// From the moment when the last byte has left to its use by the receiver, in nanoseconds.
+    /// The time from the moment when the last byte has left until the receiver can use it, in
+    /// nanoseconds.
     pub latency_ns: u64,
-    /// What a packet costs the rail besides its bytes, in nanoseconds.
+    /// The time that a packet costs the rail besides its bytes, in nanoseconds.
     pub gap_ns: u64,
-    /// What the rail carries, in bytes per microsecond, by size class.
+    /// The bandwidth, in bytes per microsecond, by size class.
     pub bytes_per_us: [u64; CLASSES],
-    /// How fast data is copied into packets, in bytes per microsecond.
+    /// The speed of copying data into packets, in bytes per microsecond.
     pub copied_bytes_per_us: u64,
 }
 
-/// A rail's figures together with what experience has added to them.
+/// A rail's figures together with the corrections measured while the job runs.
 #[derive(Clone, Debug)]
 pub struct RailModel {
     figures: RailFigures,
     /// For each class the time of 2^20 bytes, in nanoseconds, at the present pace.
     ns_per_mib: [u64; CLASSES],
     copy_ns_per_mib: u64,
-    /// The time that transfers take, in 1024ths of what the figures say.
+    /// The time that transfers take, in 1024ths of the time by the figures.
     pace: u64,
     /// The last measurements of the pace.
     recent: [u64; 3],
-    /// What was noted since the last of them: bytes, time, and time by the figures.
+    /// The transfers noted since the last measurement: bytes, time, and time by the figures.
     pending: (u64, u64, u64),
 }
 
-/// The pace of a rail that does what its figures say.
+/// The pace of a rail that performs exactly as its figures.
 const PACE_ONE: u64 = 1024;
-/// So many noted bytes make a measurement.
+/// The number of noted bytes that make a measurement.
 const MEASURED_BYTES_MIN: u64 = 1 << 16;
-/// A measurement is believed to be wrong beyond these: a thousand times slower, or faster.
+/// The plausible measurements: at most a thousand times slower or faster than the figures.
 const PACE_RANGE: std::ops::RangeInclusive<u64> = 1..=PACE_ONE * 1000;
 
-/// The distance of what is near, as firmware tells it.
+/// The NUMA distance of a local node, as firmware reports it.
 const NEAR: u32 = 10;
-/// What each unit of distance adds to the time of a packet, in nanoseconds: the own memory answers
+/// The time that each unit of NUMA distance adds to a packet, in nanoseconds. Local memory answers
 /// within about a hundred.
 const REACH_NS: u64 = 10;
 
-/// Declared by a driver that tells nothing better: what it takes to copy memory.
+/// The copy speed assumed for a driver that declares none: that of copying memory.
 const COPIED_BYTES_PER_US: u64 = 8000;
 
 impl RailFigures {
-    /// What a driver's profile says: the same bandwidth at all sizes.
+    /// Returns the figures that a driver's profile declares: the bandwidth is equal at all sizes.
     pub fn declared(profile: &RailProfile) -> Self {
         Self {
             packet_ns: profile.packet_ns,
@@ -70,14 +72,15 @@ impl RailFigures {
         }
     }
 
-    /// What is left of these figures of a rail for a process that is not near its interface.
+    /// Returns these figures of a rail as seen from a process that is not near its network
+    /// interface.
     ///
-    /// `distance` is told as firmware tells it, 10 for what is near: data that is `d` times as far
-    /// away takes `d` times as long as the process alone could use the rail, and each packet
-    /// costs a reach across the machine. `company` is the part of the machine's cores, from 0
-    /// to 1, whose processes may communicate at the same time: with all of them it is the
-    /// interfaces that limit, whoever uses which, and nothing is left of the difference in
-    /// bandwidth.
+    /// `distance` is a NUMA distance as firmware reports it, 10 for a local node. For a process
+    /// that uses the rail alone, data that is `d` times as far away takes `d` times as long, and
+    /// each packet pays for access across the machine. `company` is the fraction of the machine's
+    /// cores, from 0 to 1, whose processes may communicate at the same time. With all of them the
+    /// interfaces are the limit, whichever process uses which, and the difference in bandwidth
+    /// disappears.
     pub fn seen_from(&self, distance: u32, company: f64) -> Self {
         let nearness = f64::from(NEAR) / f64::from(distance.max(NEAR));
         let left = nearness + (1.0 - nearness) * company.clamp(0.0, 1.0);
@@ -89,8 +92,8 @@ impl RailFigures {
         }
     }
 
-    /// Whether figures that came from outside can be worked with: no rail is infinitely fast, or
-    /// so slow that a message takes days.
+    /// Whether figures from an external source are usable: no rail is infinitely fast, or so slow
+    /// that a message takes days.
     pub fn are_plausible(&self) -> bool {
         let rates = self.bytes_per_us.iter().chain([&self.copied_bytes_per_us]);
         let times = [self.packet_ns, self.latency_ns, self.gap_ns];
@@ -100,12 +103,12 @@ impl RailFigures {
 }
 
 impl RailModel {
-    /// A model that believes what the driver declares.
+    /// Makes a model from the figures that the driver declares.
     pub fn new(profile: &RailProfile) -> Self {
         Self::from_figures(RailFigures::declared(profile))
     }
 
-    /// A model that believes the given figures.
+    /// Makes a model from the given figures.
     pub fn from_figures(figures: RailFigures) -> Self {
         let copy_ns_per_mib = ns_per_mib(figures.copied_bytes_per_us);
         let mut model = Self {
@@ -120,57 +123,59 @@ impl RailModel {
         model
     }
 
-    /// The figures that the model started from.
+    /// Returns the figures that the model started from.
     pub fn figures(&self) -> &RailFigures {
         &self.figures
     }
 
-    /// What a packet costs the sender's processor besides copying, in nanoseconds.
+    /// Returns the time that a packet costs the sender's processor besides copying, in nanoseconds.
     #[inline]
     pub fn packet_ns(&self) -> u64 {
         self.figures.packet_ns
     }
 
-    /// From the moment when the last byte has left to its use by the receiver, in nanoseconds.
+    /// Returns the time from the moment when the last byte has left until the receiver can use it,
+    /// in nanoseconds.
     #[inline]
     pub fn latency_ns(&self) -> u64 {
         self.figures.latency_ns
     }
 
-    /// How long a packet or part of `bytes` bytes occupies the rail, in nanoseconds.
+    /// Returns how long a packet or part of `bytes` bytes occupies the rail, in nanoseconds.
     #[inline]
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         self.figures.gap_ns + of_mib(bytes, self.ns_per_mib[class_of(bytes)])
     }
 
-    /// How long the rail needs for what it holds already, in nanoseconds.
+    /// Returns how long the rail needs for a backlog of `backlog` bytes, in nanoseconds.
     #[inline]
     pub fn drain_ns(&self, backlog: u64) -> u64 {
         of_mib(backlog, self.ns_per_mib[CLASSES - 1])
     }
 
-    /// How long it takes to copy `bytes` bytes into a packet, in nanoseconds.
+    /// Returns how long it takes to copy `bytes` bytes into a packet, in nanoseconds.
     #[inline]
     pub fn copy_ns(&self, bytes: u64) -> u64 {
         of_mib(bytes, self.copy_ns_per_mib)
     }
 
-    /// What the rail carries of large messages now, in bytes per microsecond.
+    /// Returns the present bandwidth for large messages, in bytes per microsecond.
     pub fn bytes_per_us(&self) -> u64 {
         (1000 << 20) / self.ns_per_mib[CLASSES - 1].max(1)
     }
 
-    /// What the rail carries of large messages now, in bytes per nanosecond.
+    /// Returns the present bandwidth for large messages, in bytes per nanosecond.
     #[inline]
     pub(crate) fn speed(&self) -> f64 {
         (1u64 << 20) as f64 / self.ns_per_mib[CLASSES - 1] as f64
     }
 
-    /// Learns that `bytes` bytes left the rail in so many nanoseconds, during which it always had
-    /// something to do.
+    /// Notes that `bytes` bytes left the rail in so many nanoseconds, during which it was never
+    /// idle.
     ///
-    /// What is noted counts when it makes a measurement, of 64 KiB. The pace is then the median of
-    /// the last three: one disturbed measurement changes nothing, two that agree are believed.
+    /// Noted transfers are added up to measurements of 64 KiB. The pace is then derived from the
+    /// median of the last three: one disturbed measurement changes nothing, two that agree take
+    /// effect.
     pub fn note(&mut self, bytes: u64, nanoseconds: u64) {
         let (noted, spent, expected) = &mut self.pending;
         *noted = noted.saturating_add(bytes);
@@ -189,7 +194,7 @@ impl RailModel {
         let mut sorted = self.recent;
         sorted.sort_unstable();
         let median = sorted[1];
-        // Noise is smoothed, a change is taken over at once.
+        // Noise is smoothed; a large change is adopted at once.
         let changed = median.abs_diff(self.pace) > self.pace / 4;
         self.set_pace(if changed { median } else { (3 * self.pace + median).div_ceil(4) });
     }
@@ -211,7 +216,7 @@ fn of_mib(bytes: u64, ns_per_mib: u64) -> u64 {
     bytes.saturating_mul(ns_per_mib) >> 20
 }
 
-/// The size class of so many bytes.
+/// Returns the size class of so many bytes.
 #[inline]
 fn class_of(bytes: u64) -> usize {
     SIZE_CLASSES.iter().filter(|bound| bytes > **bound as u64).count()

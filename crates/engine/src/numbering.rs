@@ -1,16 +1,16 @@
-//! Numbers of packets and parts between two processes that several rails connect: what makes the
-//! loss of a rail harmless.
+//! Numbers of packets and parts between two processes that several rails connect, so that the loss
+//! of a rail loses no data.
 //!
-//! The sender counts what it posts to a gate, whatever the rail, and keeps it until the receiver
-//! has said that it is there. What was posted on a rail that is lost is posted again, under the
-//! same numbers, on the others. The receiver drops what it has already. Neither has to know what
-//! exactly was lost, nor that the other noticed it too.
+//! The sender numbers all packets and parts that it posts to a gate, across all rails, and keeps
+//! each until the receiver has acknowledged it. Packets that were posted on a lost rail are posted
+//! again, under their old numbers, on the other rails. The receiver drops duplicates. Neither
+//! process has to know which packets were lost, nor whether the other has noticed the loss.
 
 use std::collections::VecDeque;
 
 use base::RailId;
 
-/// Both directions between this process and one gate.
+/// The numbering state of both directions between this process and one gate.
 #[derive(Debug, Default)]
 pub(crate) struct NumberedTraffic {
     sent: SentPackets,
@@ -21,20 +21,20 @@ pub(crate) struct NumberedTraffic {
 struct SentPackets {
     /// The next number.
     next: u32,
-    /// What was posted and is not known to be there, by rising number; the last is `next - 1`.
+    /// The posted items that are not acknowledged yet, by rising number; the last is `next - 1`.
     retained: VecDeque<Retained>,
-    /// Numbers of what is to be posted again.
+    /// Numbers of the items that must be posted again.
     again: VecDeque<u32>,
 }
 
-/// Something that was posted, and on which rail.
+/// A posted item, and its rail.
 #[derive(Debug)]
 struct Retained {
     rail: RailId,
     content: Posted,
 }
 
-/// What was posted.
+/// The content of a posted item.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Posted {
     /// A packet.
@@ -46,30 +46,30 @@ pub(crate) enum Posted {
 /// A part of a large message that was posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SentPart {
-    /// The number of the own request.
+    /// The place of the send request in this process.
     pub request: u32,
     /// The receiver's request.
     pub receiver: u64,
-    /// Where the part begins, in bytes.
+    /// The offset of the part in the message, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: usize,
 }
 
-/// Memory of packets that have arrived, for those that are kept next: of all gates of an engine.
+/// Memory of packets that have been acknowledged, reused for the packets of all gates of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct SparePackets(Vec<Vec<u8>>);
 
-/// More memory than that of so many packets is given back to the system.
+/// The maximum number of spare packets; the memory of others is freed.
 const SPARES_MAX: usize = 64;
 
 impl SparePackets {
-    /// Empty memory, allocated only if none is left.
+    /// Returns empty memory, allocated only if no spare is left.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Takes back memory that [`take`](Self::take) gave.
+    /// Takes back memory that [`take`](Self::take) returned.
     pub(crate) fn give_back(&mut self, mut memory: Vec<u8>) {
         if self.0.len() < SPARES_MAX {
             memory.clear();
@@ -80,45 +80,46 @@ impl SparePackets {
 
 #[derive(Debug, Default)]
 struct ReceivedPackets {
-    /// Everything with a lower number is here.
+    /// All items with a lower number have arrived.
     below: u32,
-    /// What is here with higher numbers.
+    /// Items with higher numbers that have arrived.
     beyond: Vec<u32>,
-    /// Parts that are arriving, and on which rail.
+    /// Parts that are arriving, each with its rail.
     arriving: Vec<(u32, RailId)>,
-    /// Requests that the peer wants back, by the number of the packet that said so, while
-    /// something with a lower number is missing: the message itself may be.
+    /// Requests that the peer wants to cancel, each with the number of the packet that asked for
+    /// it, while an item with a lower number is missing: that item may be the message itself.
     deferred: Vec<(u32, u64)>,
-    /// The sender waits for the word that everything below is here.
+    /// The number that the sender waits for: it needs the acknowledgement of all items below it.
     awaited: Option<u32>,
-    /// How much has come since the sender was last told, as a cost.
+    /// How much has arrived since the last acknowledgement, as a cost in bytes.
     untold: usize,
 }
 
-/// The sender is told at the latest after this many bytes.
+/// An acknowledgement is sent at the latest after this many bytes.
 const UNTOLD_BYTES_MAX: usize = 512 << 10;
 
-/// What any packet counts in addition to its bytes, so that small ones are acknowledged too.
+/// The cost of any packet in addition to its bytes, so that small packets are acknowledged too.
 const PACKET_COST: usize = 32 << 10;
 
 impl NumberedTraffic {
-    /// The next number, and up to which number everything is here, which the packet shall tell.
+    /// Returns the next number, and the number below which everything has arrived, which the packet
+    /// must carry as an acknowledgement.
     pub(crate) fn next(&self) -> (u32, u32) {
         (self.sent.next, self.received.below)
     }
 
-    /// Keeps what was posted under the next number.
+    /// Keeps an item that was posted under the next number.
     pub(crate) fn retain(&mut self, rail: RailId, content: Posted) {
         if let Posted::Packet(_) = content {
-            // Packets tell what is here.
+            // Packets carry the acknowledgement.
             self.received.untold = 0;
         }
         self.sent.retained.push_back(Retained { rail, content });
         self.sent.next = self.sent.next.wrapping_add(1);
     }
 
-    /// The peer has everything below `below`; the parts among what is let go. `None`: it cannot
-    /// have that, as it was never sent.
+    /// Handles the peer's acknowledgement of all items below `below`. Returns the parts among the
+    /// released items, or `None` if the peer acknowledges items that were never sent.
     pub(crate) fn acknowledge(
         &mut self,
         below: u32,
@@ -128,7 +129,7 @@ impl NumberedTraffic {
         let first = next.wrapping_sub(retained.len() as u32);
         let count = below.wrapping_sub(first) as usize;
         if count > retained.len() {
-            // Older news, which another rail has overtaken.
+            // An older acknowledgement, which a newer one has overtaken on another rail.
             let old = first.wrapping_sub(below) < u32::MAX / 2;
             return old.then(Vec::new);
         }
@@ -146,7 +147,7 @@ impl NumberedTraffic {
         Some(parts)
     }
 
-    /// What was posted on this rail is to be posted again.
+    /// Marks all items that were posted on this rail to be posted again.
     pub(crate) fn lose(&mut self, rail: RailId) {
         let first = self.first_retained();
         let SentPackets { retained, again, .. } = &mut self.sent;
@@ -159,14 +160,15 @@ impl NumberedTraffic {
         self.received.arriving.retain(|arriving| arriving.1 != rail);
     }
 
-    /// The number of what is to be posted again next, and what it is.
+    /// Returns the number and content of the next item to post again.
     pub(crate) fn next_again(&self) -> Option<(u32, &Posted)> {
         let number = *self.sent.again.front()?;
         let place = self.place(number)?;
         Some((number, &self.sent.retained[place].content))
     }
 
-    /// What [`next_again`](Self::next_again) told of is posted on `rail` now.
+    /// Notes that the item of [`next_again`](Self::next_again) is now posted on `rail`, and returns
+    /// it.
     pub(crate) fn post_again(&mut self, rail: RailId) -> Option<(u32, &Posted)> {
         let number = self.sent.again.pop_front()?;
         let place = self.place(number)?;
@@ -175,7 +177,7 @@ impl NumberedTraffic {
         Some((number, &retained.content))
     }
 
-    /// Whether something is to be posted again.
+    /// Whether an item must be posted again.
     pub(crate) fn has_again(&self) -> bool {
         !self.sent.again.is_empty()
     }
@@ -189,13 +191,13 @@ impl NumberedTraffic {
         (place < self.sent.retained.len()).then_some(place)
     }
 
-    /// Whether something with this number is here.
+    /// Whether the item with this number has arrived.
     pub(crate) fn is_here(&self, number: u32) -> bool {
         let ahead = number.wrapping_sub(self.received.below);
         ahead > u32::MAX / 2 || self.received.beyond.contains(&number)
     }
 
-    /// Takes something with this number; false if it was here already.
+    /// Notes the arrival of the item with this number. Returns false if it had arrived already.
     pub(crate) fn take(&mut self, number: u32, bytes: usize) -> bool {
         if self.is_here(number) {
             return false;
@@ -211,17 +213,17 @@ impl NumberedTraffic {
         true
     }
 
-    /// Whether something with a lower number is not here.
+    /// Whether an item with a lower number has not arrived.
     pub(crate) fn lacks_before(&self, number: u32) -> bool {
         self.received.below.wrapping_sub(number) as i32 <= 0
     }
 
-    /// Puts off the withdrawal of a request until everything before it is here.
+    /// Defers the cancellation of a request until all earlier items have arrived.
     pub(crate) fn defer(&mut self, number: u32, request: u64) {
         self.received.deferred.push((number, request));
     }
 
-    /// A request that the peer wants back, if all is here that was posted before it said so.
+    /// Returns a deferred cancellation, if all items before it have arrived.
     pub(crate) fn next_deferred(&mut self) -> Option<u64> {
         let below = self.received.below;
         let deferred = &mut self.received.deferred;
@@ -230,7 +232,8 @@ impl NumberedTraffic {
         Some(deferred.remove(place).1)
     }
 
-    /// A part begins to arrive on `rail`; the rail on which the same part was arriving before.
+    /// Notes that a part begins to arrive on `rail`. Returns the rail on which that part was
+    /// arriving before.
     pub(crate) fn begin(&mut self, number: u32, rail: RailId) -> Option<RailId> {
         let arriving = &mut self.received.arriving;
         match arriving.iter_mut().find(|arriving| arriving.0 == number) {
@@ -242,7 +245,8 @@ impl NumberedTraffic {
         }
     }
 
-    /// The sender waits for the word that everything taken until now is here.
+    /// Notes that the sender waits for the acknowledgement of all items that have arrived until
+    /// now.
     pub(crate) fn is_awaited(&mut self) {
         let ReceivedPackets { below, beyond, awaited, .. } = &mut self.received;
         let distance = |end: u32| end.wrapping_sub(*below) as i32;
@@ -251,7 +255,7 @@ impl NumberedTraffic {
         *awaited = Some(awaited.filter(|&known| distance(known) > distance(end)).unwrap_or(end));
     }
 
-    /// Up to which number everything is here, if it is time to say so.
+    /// Returns the number below which everything has arrived, if an acknowledgement is due.
     pub(crate) fn tell_if_due(&mut self) -> Option<u32> {
         let ReceivedPackets { below, awaited, untold, .. } = &mut self.received;
         let fulfilled = awaited.is_some_and(|end| below.wrapping_sub(end) as i32 >= 0);
@@ -331,7 +335,7 @@ mod tests {
         assert_eq!(numbered.begin(4, RailId(0)), None);
         assert!(numbered.take(3, 1 << 20));
         assert_eq!(numbered.tell_if_due(), Some(4));
-        // Which rails others come on is known as before.
+        // The rails of the other parts are unchanged.
         assert_eq!(numbered.begin(4, RailId(2)), Some(RailId(0)));
         assert_eq!(numbered.begin(3, RailId(0)), None);
     }

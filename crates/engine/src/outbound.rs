@@ -1,4 +1,4 @@
-//! From the outbox to packets.
+//! Makes packets from the chunks of outboxes.
 
 use std::cell::RefCell;
 
@@ -18,27 +18,27 @@ use crate::slab::NONE;
 use crate::strategy::{ChunkWindow, PacketPlan, PlannedChunk, RailView};
 use crate::tactic;
 
-/// What a rail shall carry next.
+/// The plan for what a rail sends next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planned {
     /// Nothing now.
     Nothing,
-    /// A packet of so many bytes: [`Engine::write_packet`].
+    /// A packet of so many bytes, to be written by [`Engine::write_packet`].
     Packet(usize),
-    /// A part of a large message: [`Engine::take_part`].
+    /// A part of a large message, to be taken by [`Engine::take_part`].
     Part,
 }
 
-/// The packet of a short message that passes by the outbox.
+/// The packet of a short message that bypasses the outbox.
 pub trait ShortPacket {
-    /// Its length in bytes.
+    /// Returns the packet's length in bytes.
     fn packet_len(&self) -> usize;
 
-    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
+    /// Writes the packet to `out`, which must be [`packet_len`](Self::packet_len) bytes long.
     fn write(&self, out: SharedBytesMut<'_>);
 }
 
-/// One where one rail leads, with so many bytes before the data.
+/// The packet for a gate with a single rail, with a header of `HEADER_BYTES` bytes before the data.
 #[derive(Clone, Copy, Debug)]
 struct LonePacket<'a, const HEADER_BYTES: usize> {
     flow: u32,
@@ -57,8 +57,8 @@ impl<const HEADER_BYTES: usize> ShortPacket for LonePacket<'_, HEADER_BYTES> {
     #[inline(always)]
     fn write(&self, out: SharedBytesMut<'_>) {
         let (header, payload) = out.split_at(HEADER_BYTES);
-        // The header last: whoever waits for the packet looks at its first line all the time, and
-        // takes it away between a first and a later store if data is gathered meanwhile.
+        // The header is written last. The receiver polls the packet's first line all the time, and
+        // would take it away between an early and a later store while data is gathered.
         self.buffer.read_shared(0, payload.part(0, self.length));
         wire::message_header(header, self.flow, self.tag, self.sequence, self.length);
     }
@@ -67,7 +67,7 @@ impl<const HEADER_BYTES: usize> ShortPacket for LonePacket<'_, HEADER_BYTES> {
 type PlainPacket<'a> = LonePacket<'a, { wire::MESSAGE_HEADER_BYTES }>;
 type AlignedPacket<'a> = LonePacket<'a, { wire::ALIGNED_HEADER_BYTES }>;
 
-/// One that tells the receiver which request waits for the match.
+/// The packet of a synchronous send, which carries the request that waits for the match.
 #[derive(Clone, Copy, Debug)]
 struct SynchronousPacket<'a> {
     lone: PlainPacket<'a>,
@@ -97,14 +97,14 @@ impl ShortPacket for SynchronousPacket<'_> {
     }
 }
 
-/// One where several rails lead: it has a number, and is kept until it has arrived.
+/// The packet for a gate with several rails: it has a number, and is kept until it is acknowledged.
 #[derive(Debug)]
 struct NumberedPacket<'a> {
     lone: PlainPacket<'a>,
     number: u32,
-    /// Up to which number everything is here.
+    /// The acknowledgement: the number below which everything has arrived.
     received: u32,
-    /// Where it is kept.
+    /// The copy that is kept.
     copy: RefCell<Vec<u8>>,
 }
 
@@ -120,9 +120,9 @@ impl ShortPacket for NumberedPacket<'_> {
     }
 }
 
-/// Hands the packet of a short message to a rail.
+/// Posts the packet of a short message on a rail.
 pub trait PostShort {
-    /// Whether the rail took it, and it was written once.
+    /// Returns whether the rail accepted the packet, which was then written exactly once.
     fn post(self, rail: RailId, packet: &impl ShortPacket) -> bool;
 }
 
@@ -142,7 +142,7 @@ pub struct StreamPacket<'a> {
     buffer: &'a Buffer,
 }
 
-/// A chunk that makes a packet of its own.
+/// A chunk that has a packet of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct LoneChunk {
     /// The packet's length in bytes.
@@ -153,13 +153,13 @@ pub struct LoneChunk {
 impl StreamPacket<'_> {
     const HEADER_BYTES: usize = 24;
 
-    /// Its length in bytes.
+    /// Returns the packet's length in bytes.
     #[inline]
     pub fn packet_len(&self) -> usize {
         wire::padded(Self::HEADER_BYTES, self.length)
     }
 
-    /// Writes it to `out`, which is as long as [`packet_len`](Self::packet_len) says.
+    /// Writes the packet to `out`, which must be [`packet_len`](Self::packet_len) bytes long.
     #[inline]
     pub fn write(&self, out: SharedBytesMut<'_>) {
         let record = Record::Data {
@@ -172,10 +172,10 @@ impl StreamPacket<'_> {
 }
 
 impl Engine {
-    /// The short cut for a lone short message: when nothing waits for the gate, the flow has its
-    /// number and there is credit, the packet is known without asking the strategy. `post` hands
-    /// it to the rail and tells whether that took it. Returns whether the message is sent; if not,
-    /// nothing has happened.
+    /// The short cut for a lone short message. If nothing waits for the gate, the flow has its
+    /// number and there is credit, the packet is determined without the strategy. `post` posts it
+    /// on the rail and returns whether the rail accepted it. Returns whether the message is sent;
+    /// if not, the call has no effect.
     #[inline(always)]
     pub fn send_short(&mut self, send: &Send, post: impl PostShort) -> bool {
         let length = send.buffer.len();
@@ -211,8 +211,9 @@ impl Engine {
         posted
     }
 
-    /// The same for a message that is complete when its receiver has matched it, where one rail
-    /// leads: its request. `None`: nothing has happened.
+    /// The short cut for a short synchronous message, to a gate with a single rail. Returns the
+    /// request, which completes when the receiver has matched the message. `None`: the message is
+    /// not sent, and the call has no effect.
     #[inline(never)]
     pub fn send_short_synchronous(
         &mut self,
@@ -252,8 +253,8 @@ impl Engine {
     }
 
     /// The short cut for a large message on its way, when nothing else waits for the gate: the next
-    /// packet is its next part. `post` hands it to the rail and tells whether that took it.
-    /// `None`: the short cut does not apply.
+    /// packet is its next part. `post` posts it on the rail and returns whether the rail accepted
+    /// it. `None`: the short cut does not apply.
     #[inline]
     pub fn send_part(
         &mut self,
@@ -278,7 +279,7 @@ impl Engine {
         let posted = post(StreamPacket { receiver, offset, length, buffer });
         if posted {
             self.counters.parts_sent.add(1);
-            // On one rail without a bulk track nothing else of it is underway.
+            // On a single rail without a bulk track, nothing else of the message is underway.
             if request.packet_sent(length as u64) == Transition::Complete {
                 state.outbox.pop_front();
                 self.counters.outbox.fall(1);
@@ -289,8 +290,8 @@ impl Engine {
         Some(posted)
     }
 
-    /// The short cut for a lone chunk that fits a packet, to a gate with one rail: the packet is
-    /// known without asking the strategy. `None`: the short cut does not apply.
+    /// The short cut for a lone chunk that fits a packet, to a gate with a single rail: the packet
+    /// is determined without the strategy. `None`: the short cut does not apply.
     #[inline]
     pub fn lone_packet(&self, gate: GateId) -> Option<LoneChunk> {
         let state = &self.gates[gate];
@@ -307,10 +308,11 @@ impl Engine {
         fits.then_some(LoneChunk { packet_len, payload: offer.payload })
     }
 
-    /// Writes that packet; what it holds counts as sent.
+    /// Writes the packet that [`lone_packet`](Self::lone_packet) returned. Its chunk then counts as
+    /// sent.
     ///
     /// # Panics
-    /// If `out` is not as long as [`lone_packet`](Self::lone_packet) said.
+    /// If `out` does not have the length that [`lone_packet`](Self::lone_packet) returned.
     pub fn write_lone(&mut self, gate: GateId, lone: LoneChunk, out: SharedBytesMut<'_>) {
         let waiting = self.gates[gate].outbox.pop_front().expect("a chunk waits");
         let length = self.write_chunk(waiting.chunk, lone.payload, out);
@@ -321,36 +323,37 @@ impl Engine {
         self.gates.unlist_if_idle(gate);
     }
 
-    /// Whether anything waits for a gate, or was lost and is to be posted again.
+    /// Whether a chunk waits for a gate, or a lost packet or part must be posted again.
     #[inline]
     pub fn has_waiting(&self, gate: GateId) -> bool {
         let state = &self.gates[gate];
         !state.outbox.is_empty() || state.numbered.as_ref().is_some_and(|one| one.has_again())
     }
 
-    /// How many chunks wait for a gate.
+    /// Returns how many chunks wait for a gate.
     pub fn waiting(&self, gate: GateId) -> usize {
         self.gates[gate].outbox.len()
     }
 
-    /// A gate for which something waits, in turn.
+    /// Returns the next gate with waiting work; the gates take turns.
     #[inline]
     pub fn gate_with_work(&mut self) -> Option<GateId> {
         self.gates.next_with_work()
     }
 
-    /// How many gates have something waiting.
+    /// Returns how many gates have waiting work.
     pub fn gates_with_work(&self) -> usize {
         self.gates.with_work()
     }
 
-    /// The rails that lead to a gate.
+    /// Returns the rails that lead to a gate.
     pub fn rails_of(&self, gate: GateId) -> &[RailId] {
         &self.gates[gate].rails
     }
 
-    /// Asks what `rail`, which has room, shall carry to `gate` next; `backlog` tells how many bytes
-    /// are still underway there on a rail. The plan holds until the next call of any method.
+    /// Plans what `rail`, which has room, sends to `gate` next. `backlog` returns how many bytes
+    /// are still underway to the gate on a rail. The plan is valid until the next call of any
+    /// method.
     pub fn plan(
         &mut self,
         gate: GateId,
@@ -360,7 +363,7 @@ impl Engine {
         self.plan.clear();
         let again = self.gates[gate].numbered.as_ref().and_then(|numbered| numbered.next_again());
         self.posts_again = again.is_some();
-        // What was lost with its rail goes before all else.
+        // Lost packets and parts come first.
         match again {
             Some((_, Posted::Packet(bytes))) => return Planned::Packet(bytes.len()),
             Some((_, Posted::Part(_))) => return Planned::Part,
@@ -403,10 +406,10 @@ impl Engine {
         }
     }
 
-    /// Writes the packet just planned for `rail`; what it holds counts as sent.
+    /// Writes the packet just planned for `rail`. Its chunks then count as sent.
     ///
     /// # Panics
-    /// If `out` is not as long as [`plan`](Self::plan) said.
+    /// If `out` does not have the length that [`plan`](Self::plan) returned.
     pub fn write_packet<'a>(
         &mut self,
         gate: GateId,
@@ -437,7 +440,7 @@ impl Engine {
             out.to_read().append_to(&mut copy);
             numbered.retain(rail, Posted::Packet(copy));
         }
-        // Rising order: those removed before shift the rest by one each.
+        // In rising order: each removed chunk shifts the later ones by one.
         for (removed, entry) in plan.entries.iter().enumerate() {
             let outbox = &mut self.gates[gate].outbox;
             let waiting = outbox.remove(entry.index - removed).expect("the chunk was planned");
@@ -448,7 +451,7 @@ impl Engine {
         self.gates.unlist_if_idle(gate);
     }
 
-    /// Notes which chunks stay behind younger ones that go.
+    /// Counts a packet for each chunk that younger chunks overtake.
     fn count_overtaken(&mut self, gate: GateId, plan: &PacketPlan) {
         let Some(last) = plan.entries.last() else { return };
         let overtaken = last.index + 1 - plan.entries.len();
@@ -457,8 +460,9 @@ impl Engine {
         }
     }
 
-    /// The part just planned for `rail`, which takes it; [`handle_sent`](Self::handle_sent) is told
-    /// its token, which is a request, when its memory is not read any more.
+    /// Returns the part just planned for `rail`. When the rail no longer reads the part's memory,
+    /// the caller must pass the part's token, which is a request, to
+    /// [`handle_sent`](Self::handle_sent).
     ///
     /// # Panics
     /// If no part was planned.
@@ -480,7 +484,8 @@ impl Engine {
             state.outbox.remove(index);
             self.counters.outbox.fall(1);
         } else if state.outbox.len() > 1 {
-            // To the end: the others shall not wait for the whole of it.
+            // The message goes to the end of the outbox, so that other chunks do not wait for all
+            // of it.
             state.outbox.remove(index);
             state.outbox.push_back(WaitingChunk::new(Chunk::Stream(request, receiver)));
         }
@@ -505,7 +510,8 @@ impl Engine {
         }
     }
 
-    /// What was planned to be posted again, with its number, if it is that; it counts as posted.
+    /// Returns the packet or part that was planned to be posted again, with its number, if there is
+    /// one. It then counts as posted.
     fn post_again(&mut self, gate: GateId, rail: RailId) -> Option<(u32, &Posted)> {
         if !std::mem::take(&mut self.posts_again) {
             return None;
@@ -514,7 +520,7 @@ impl Engine {
         self.gates[gate].numbered.as_mut()?.post_again(rail)
     }
 
-    /// How the receiver names a send in a flow that it has numbered.
+    /// Returns the label by which the receiver names a send, if its flow has a number.
     pub fn label(&self, request: RequestId) -> Option<MessageLabel> {
         let send = self.requests.get(request)?;
         let outgoing = send.outgoing()?;
@@ -523,17 +529,17 @@ impl Engine {
         (flow.number != NONE).then_some(MessageLabel { flow: flow.number, tag, sequence })
     }
 
-    /// The region and the buffer of a send whose announcement is on its way, and which waits for
-    /// the receiver to ask for the data.
+    /// Returns the region and the buffer of a send whose announcement was sent, and which waits for
+    /// the receiver's request for the data.
     pub fn exposed(&self, request: RequestId) -> Option<(RegionToken, &Buffer)> {
         let send = self.requests.get(request)?;
         let RequestState::Announced(outgoing) = send.state() else { return None };
         Some((outgoing.region()?, &send.buffer))
     }
 
-    /// Takes the end of a part's transfer, or that the data of a message was taken ahead, or
-    /// written where it belongs: its memory is not read any more. Where several rails lead to
-    /// the gate, only the receiver's word ends a part.
+    /// Handles that a rail no longer reads the memory of a send: a part's transfer has ended, or
+    /// the data was taken ahead or written to its destination. If several rails lead to the gate, a
+    /// part ends only with the receiver's acknowledgement.
     pub fn handle_sent(&mut self, gate: GateId, request: RequestId) {
         let index = request.0.index;
         let Some(send) = self.requests.get_mut(request) else { return };
@@ -545,7 +551,7 @@ impl Engine {
         }
     }
 
-    /// One part less of a message is underway.
+    /// Notes that one part less of a message is underway.
     pub(crate) fn end_part_sent(&mut self, index: u32) {
         if let Ok(step) = self.requests[index].part_ended() {
             self.follow(index, step);
@@ -589,7 +595,7 @@ impl Engine {
         }
     }
 
-    /// What follows from having sent `payload` bytes of `chunk`.
+    /// Updates the chunk's request after `payload` bytes of it were sent.
     fn after_write(&mut self, gate: GateId, chunk: Chunk, payload: usize) {
         match chunk {
             Chunk::Control(_) => {}
@@ -607,7 +613,8 @@ impl Engine {
                 let step = request.packet_sent(payload as u64);
                 self.follow(index, step);
                 if !is_last {
-                    // To the end: the others shall not wait for the whole of it.
+                    // The message goes to the end of the outbox, so that other chunks do not wait
+                    // for all of it.
                     self.push_chunk(gate, chunk);
                 }
             }
@@ -615,14 +622,14 @@ impl Engine {
     }
 }
 
-/// Posts a packet whose data begins with a cache line.
+/// Posts a packet whose data is aligned to a cache line.
 #[inline(never)]
 fn post_aligned(rail: RailId, packet: PlainPacket<'_>, post: impl PostShort) -> bool {
     let LonePacket { flow, sequence, tag, length, buffer } = packet;
     post.post(rail, &AlignedPacket { flow, sequence, tag, length, buffer })
 }
 
-/// Posts a short packet under the next number, and keeps a copy until it has arrived.
+/// Posts a short packet under the next number, and keeps a copy until it is acknowledged.
 #[inline(never)]
 fn post_numbered(
     numbered: &mut NumberedTraffic,

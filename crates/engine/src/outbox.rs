@@ -1,4 +1,4 @@
-//! The outbox of one gate as strategies see it.
+//! The strategies' view of the outbox of one gate.
 
 use base::RailId;
 use memory::SharedBytes;
@@ -12,7 +12,7 @@ use crate::requests::Requests;
 use crate::slab::{NONE, Slab};
 use crate::strategy::{ChunkView, ChunkWindow};
 
-/// A gate's outbox, with what there is to know of its chunks.
+/// A gate's outbox, with access to the requests and contexts of its chunks.
 pub(crate) struct Outbox<'a> {
     pub gate: &'a Gate,
     pub requests: &'a Requests,
@@ -32,12 +32,12 @@ impl ChunkWindow for Outbox<'_> {
             Chunk::Control(record) => {
                 let offer = ChunkView::new(record.header_len(), 0);
                 match record {
-                    // Behind the message that it is about.
+                    // It is ordered behind the message that it cancels.
                     Record::Cancel { request } => match self.requests.by_word(request) {
                         Some(request) => self.message(request, offer),
                         None => offer,
                     },
-                    // What peers wait for to go on is never less urgent than anything else.
+                    // Records that let peers proceed have the highest priority.
                     _ => ChunkView { priority: i32::MAX, ..offer },
                 }
             }
@@ -74,10 +74,10 @@ impl ChunkWindow for Outbox<'_> {
 }
 
 impl Outbox<'_> {
-    /// What is known of a message by its context and receiver.
+    /// Adds to `offer` the properties that follow from the message's context and receiver.
     fn message(&self, request: &Request, offer: ChunkView) -> ChunkView {
         let flow = |peer: u32| u64::from(request.context.0) << 32 | u64::from(peer);
-        // What is granted, or over, keeps no order with other messages.
+        // A granted or completed message keeps no order with other messages.
         let flow = request.outgoing().map(|outgoing| flow(outgoing.peer));
         let offer = ChunkView { flow, ..offer };
         let Some(fastest) = self.fastest else { return offer };
@@ -86,10 +86,10 @@ impl Outbox<'_> {
         ChunkView { priority: preferences.priority, rails, ..offer }
     }
 
-    /// The name of the strategy that the context of a chunk has of its own.
+    /// Returns the strategy that the context of a chunk prefers.
     pub(crate) fn strategy_of(&self, index: usize) -> Option<&'static str> {
         let request = match self.gate.outbox[index].chunk {
-            // With the message that it is about.
+            // The strategy of the message that it cancels.
             Chunk::Control(Record::Cancel { request }) => self.requests.by_word(request)?,
             Chunk::Control(_) => return None,
             Chunk::Eager(request) | Chunk::Announce(request) | Chunk::Stream(request, _) => {
@@ -100,7 +100,8 @@ impl Outbox<'_> {
     }
 }
 
-/// What stands before a message: its flow, or how a flow begins, and its place there.
+/// Returns the envelope of a message: its flow, or the identity of a new flow, and its number in
+/// the flow.
 pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
     let (context, outgoing) = (&contexts[request.context.0], request.queued());
     let flow = &context.out_flows[outgoing.peer as usize];

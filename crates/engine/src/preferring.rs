@@ -1,4 +1,4 @@
-//! Planning where contexts have preferences of their own.
+//! Planning for contexts with preferences of their own.
 
 use crate::engine::Engine;
 use crate::flow::ContextSlot;
@@ -7,7 +7,7 @@ use crate::preferences::Preferences;
 use crate::strategy::{self, ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, RailView, Strategy};
 
 impl Engine {
-    /// Tells how the messages of a context shall travel; those that wait are planned anew.
+    /// Sets the preferences for the messages of a context. Waiting messages are planned anew.
     pub fn set_preferences(&mut self, context: ContextSlot, preferences: Preferences) {
         let place = &mut self.contexts[context.0].preferences;
         let before = std::mem::replace(place, preferences);
@@ -16,8 +16,9 @@ impl Engine {
     }
 }
 
-/// Plans where contexts have strategies of their own: each strategy sees the chunks that it is for.
-/// The one for the oldest chunk is asked first, and others if it has nothing for this rail.
+/// Plans when contexts prefer strategies of their own: each strategy sees only the chunks of its
+/// contexts. The strategy of the oldest chunk plans first; others follow if it has nothing for this
+/// rail.
 pub(crate) fn plan_by_preferences(
     outbox: &Outbox<'_>,
     default: &dyn Strategy,
@@ -49,7 +50,7 @@ pub(crate) fn plan_by_preferences(
     }
 }
 
-/// Some of the chunks of an outbox.
+/// A subset of the chunks of an outbox.
 struct ChunkSelection<'a> {
     outbox: &'a Outbox<'a>,
     indices: [u8; LOOKAHEAD],

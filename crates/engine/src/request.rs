@@ -16,8 +16,8 @@
 //! both:     Complete ──taken, or nobody will ask────────────▶ Free
 //! ```
 //!
-//! Every arrow is a method of [`Request`] here; nothing else writes a state. `request/tests.rs` has
-//! the whole matrix of states and events.
+//! Every arrow is a method of [`Request`] in this file; no other code changes a state. The whole
+//! matrix of states and events is in `request/tests.rs`.
 
 mod layout;
 
@@ -31,51 +31,50 @@ use crate::slab::{NONE, SlabKey};
 
 /// Names a request of one engine until it is taken or freed.
 ///
-/// It is the number of a place and that place's generation; places are taken again, generations
-/// are not.
+/// It is the number of a place and the place's generation; places are reused, generations are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(pub(crate) SlabKey);
 
 impl RequestId {
-    /// The id as a word, for drivers to carry.
+    /// Returns the id as a word, for drivers to carry.
     #[inline]
     pub fn to_u64(self) -> u64 {
         self.0.to_u64()
     }
 
-    /// The id from that word.
+    /// Makes the id from a word that [`to_u64`](Self::to_u64) returned.
     #[inline]
     pub fn from_u64(word: u64) -> Self {
         Self(SlabKey::from_u64(word))
     }
 
-    /// The number of its place, the lower half of the word.
+    /// Returns the number of its place, the lower half of the word.
     #[inline]
     pub fn place(self) -> u32 {
         self.0.index
     }
 }
 
-/// What went wrong with a request.
+/// The problem with which a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// The message was longer than the buffer; what fits was delivered.
+    /// The message was longer than the buffer; the part that fits was delivered.
     Truncated {
         /// The message's length in bytes.
         message: u64,
         /// The buffer's length in bytes.
         buffer: u64,
     },
-    /// The process at the other end has failed, or one of those that any message was wanted from.
+    /// The peer has failed; for a receive from any source, one of the possible senders has failed.
     PeerFailed,
-    /// Its message space was revoked.
+    /// The message space was revoked.
     Revoked,
 }
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// The sender's rank in the context; for sends, one's own.
+    /// The sender's rank in the context; for sends, the own rank.
     pub source: u32,
     /// The message's tag.
     pub tag: i32,
@@ -83,27 +82,27 @@ pub struct Outcome {
     pub bytes: u64,
     /// Whether the request was cancelled, and nothing was transferred.
     pub cancelled: bool,
-    /// What went wrong, if something did.
+    /// The problem, if there was one.
     pub problem: Option<Problem>,
 }
 
-/// What is known of a request that may be complete.
+/// The state of a request that may be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// There is no such request, or nobody may ask for it any more.
+    /// There is no such request, or the program may not query it any more.
     Unknown,
     /// It is not complete.
     Underway,
-    /// It is a receive from anybody, and waits until it is acknowledged that one of those that it
-    /// accepts a message from has failed.
+    /// It is a receive from any source, one of whose possible senders has failed. It waits until
+    /// that failure is acknowledged.
     Interrupted,
-    /// It was complete, and is forgotten.
+    /// It was complete, and is now forgotten.
     Over(Outcome),
 }
 
-/// Where a request stands; the head of this file draws the transitions.
+/// The state of a request; the head of this file shows the transitions.
 ///
-/// Debuggers read the number from outside, and what comes after it: see [`Request::ORDER`].
+/// Debuggers read the state's number and contents from outside: see [`Request::ORDER`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum RequestState {
@@ -111,29 +110,29 @@ pub(crate) enum RequestState {
     Free = states::FREE,
     /// Send: its message, or its announcement, waits in the outbox.
     Queued(OutgoingSend) = states::QUEUED,
-    /// Synchronous send: the message has gone, and the receiver has not said that it matched it.
+    /// Synchronous send: the message was sent, and the receiver has not reported its match.
     AwaitingMatch(OutgoingSend) = states::AWAITING_MATCH,
-    /// Send: the announcement has gone.
+    /// Send: the announcement was sent.
     Announced(OutgoingSend) = states::ANNOUNCED,
-    /// Send: the receiver has granted it, and it goes in parts.
+    /// Send: the receiver has granted the message, and it is sent in parts.
     Streaming(GrantedSend) = states::STREAMING,
     /// Receive: no message has come for it.
     Posted {
-        /// When it was posted, to choose between an exact and a wildcard receive.
+        /// The posting number, to choose between an exact and a wildcard receive.
         order: u64,
     } = states::POSTED,
     /// Receive: an announced message was matched, and its data is coming.
     Filling(AnnouncedReceive) = states::FILLING,
-    /// Nothing more happens to it.
+    /// The request has ended.
     Complete(RequestEnding) = states::COMPLETE,
-    /// Receive: one of those whose message it accepts has failed, and that was not acknowledged.
+    /// Receive: one of its possible senders has failed, and that failure was not acknowledged.
     Interrupted {
-        /// When it was posted.
+        /// The posting number.
         order: u64,
     } = states::INTERRUPTED,
 }
 
-/// A send whose data has not gone, or has not been matched.
+/// A send whose data was not sent, or was not matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutgoingSend {
     /// The receiver's rank in the context, by which the flow is found.
@@ -145,42 +144,42 @@ pub(crate) struct OutgoingSend {
     exposure: AnnouncedReader,
 }
 
-/// When an eager send is complete.
+/// The condition for the completion of an eager send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendCompletion {
-    /// When the message has gone.
+    /// Complete when the message was sent.
     Standard,
-    /// When the receiver has matched it.
+    /// Complete when the receiver has matched the message.
     Synchronous,
 }
 
-/// Whether the program wants a message back.
+/// Whether the program has requested the cancellation of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Withdrawal {
     NotAsked,
-    /// The receiver was asked to let it go.
+    /// The receiver was asked to drop the message.
     Asked,
 }
 
-/// Who reads the data of an announced message out of the sender's memory.
+/// The reader of an announced message's data in the sender's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AnnouncedReader {
-    /// Nobody: the receiver grants it.
+    /// None: the receiver grants the message.
     None,
-    /// The receiver may, as long as the region is not given back.
+    /// The receiver may read it, as long as the region is not revoked.
     Region(RegionToken),
-    /// The rail does, before the receiver asks, and nobody answers.
+    /// The rail reads it before the receiver requests it; the receiver sends no reply.
     Ahead(RegionToken),
-    /// The rail has done so.
+    /// The rail has read it.
     TakenAhead(RegionToken),
 }
 
-/// A granted message on its way.
+/// A granted message that is being sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GrantedSend {
     /// How many bytes the receiver granted.
     pub granted: u64,
-    /// How many of them were handed to rails.
+    /// How many of them were passed to rails.
     pub handed: u64,
     /// How many parts are underway on bulk tracks.
     parts: u32,
@@ -197,7 +196,7 @@ pub(crate) struct AnnouncedReceive {
     arrived: u64,
 }
 
-/// How a request ended.
+/// The result with which a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestEnding {
     /// So many bytes were sent or received.
@@ -206,40 +205,40 @@ pub(crate) enum RequestEnding {
     Truncated { message: u64 },
     /// Nothing was transferred.
     Cancelled,
-    /// The process at the other end has failed.
+    /// The peer has failed.
     PeerFailed,
     /// The message space was revoked.
     Revoked,
 }
 
-/// Where an event leads.
+/// The result of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Transition {
     Underway,
-    /// The request has become complete: its context must learn of it.
+    /// The request has become complete: its context must be updated.
     Complete,
 }
 
-/// What asking to cancel a request leads to.
+/// The result of a request for cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum CancelOutcome {
     /// A posted receive has ended.
     Done,
-    /// A receive that was not posted any more has ended.
+    /// An interrupted receive has ended.
     Released,
-    /// The receiver must be asked for the message.
+    /// The receiver must be asked to drop the message.
     AskReceiver,
-    /// It was asked before, or the request completes anyway.
+    /// The receiver was asked before, or the request completes anyway.
     Nothing,
 }
 
-/// The state does not allow what happened; nothing has changed.
+/// Error: the state does not allow the event; nothing has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
-/// A region that nobody shall read any more, if there was one.
+/// A region to revoke, if there was one: no process may read it any more.
 pub(crate) type Revoked = Option<RegionToken>;
 
 pub(crate) const ANY_SOURCE: u32 = u32::MAX;
@@ -249,28 +248,28 @@ pub(crate) const ANY_TAG: i32 = i32::MIN;
 #[repr(align(64))]
 pub(crate) struct Request {
     state: RequestState,
-    /// Whether the program may ask for it.
+    /// Whether the program may query the request.
     pub(crate) owner: Owner,
-    /// How often the place was given back.
+    /// How often the place was freed.
     pub(crate) generation: u32,
-    /// Receives: the sender's rank wanted, or got; [`ANY_SOURCE`] before. Sends: the own rank.
+    /// Receives: the selected sender's rank or [`ANY_SOURCE`], later the actual. Sends: the own.
     pub source: u32,
-    /// The tag wanted, or got; [`ANY_TAG`] before.
+    /// The selected tag or [`ANY_TAG`], later the actual one.
     pub tag: i32,
     pub context: ContextSlot,
     /// The peer. Receives: known once matched.
     pub gate: GateId,
     pub buffer: Buffer,
-    /// Neighbours among the posted receives of the same bin, or among the wildcards; the next one
-    /// of free places.
+    /// Neighbours among the posted receives of one bin, or among the wildcard receives. For a free
+    /// place: the next free place.
     pub links: Links,
 }
 
-/// Who asks for the outcome of a request.
+/// The owner, which queries the outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Program,
-    /// Nobody: the request goes away when complete.
+    /// The request is detached: it is freed when it completes.
     Nobody,
 }
 
@@ -299,7 +298,7 @@ impl Request {
         matches!(self.state, RequestState::Free)
     }
 
-    /// Whether there is nothing to wait for.
+    /// Whether there is nothing to wait for: the request is complete or interrupted.
     #[inline(always)]
     pub(crate) fn is_complete(&self) -> bool {
         matches!(self.state, RequestState::Complete(_) | RequestState::Interrupted { .. })
@@ -309,7 +308,7 @@ impl Request {
         matches!(self.state, RequestState::Interrupted { .. })
     }
 
-    /// Whether nobody will ask for it.
+    /// Whether the program has detached it.
     #[inline(always)]
     pub(crate) fn is_detached(&self) -> bool {
         self.owner == Owner::Nobody
@@ -320,7 +319,7 @@ impl Request {
         matches!(self.state, RequestState::Posted { .. })
     }
 
-    /// Whether the peer still has to do something for it.
+    /// Whether the request needs an action of the peer to complete.
     pub(crate) fn needs_peer(&self) -> bool {
         !matches!(
             self.state,
@@ -336,7 +335,7 @@ impl Request {
         self.source == ANY_SOURCE || self.tag == ANY_TAG
     }
 
-    /// When it was posted.
+    /// Returns the posting number.
     pub(crate) fn order(&self) -> u64 {
         match self.state {
             RequestState::Posted { order } => order,
@@ -344,7 +343,7 @@ impl Request {
         }
     }
 
-    /// A send whose message has not gone, or has not been matched.
+    /// Returns the send state if the message was not sent, or was not matched.
     pub(crate) fn outgoing(&self) -> Option<&OutgoingSend> {
         match &self.state {
             RequestState::Queued(outgoing)
@@ -354,12 +353,12 @@ impl Request {
         }
     }
 
-    /// Whether it is such a send, and the program does not want its message back.
+    /// Whether the send is outgoing, and its cancellation was not requested.
     pub(crate) fn is_not_wanted_back(&self) -> bool {
         self.outgoing().is_some_and(|outgoing| outgoing.withdrawal == Withdrawal::NotAsked)
     }
 
-    /// A send that waits in an outbox.
+    /// Returns the state of a send that waits in an outbox.
     pub(crate) fn queued(&self) -> &OutgoingSend {
         match &self.state {
             RequestState::Queued(outgoing) => outgoing,
@@ -367,7 +366,7 @@ impl Request {
         }
     }
 
-    /// A granted send.
+    /// Returns the state of a granted send.
     pub(crate) fn stream(&self) -> &GrantedSend {
         match &self.state {
             RequestState::Streaming(stream) => stream,
@@ -375,7 +374,7 @@ impl Request {
         }
     }
 
-    /// A receive whose data is coming, and how many bytes of it are to be delivered.
+    /// Returns the state of a receive whose data is arriving, and the number of bytes to deliver.
     pub(crate) fn filling(&self) -> Option<(&AnnouncedReceive, u64)> {
         match &self.state {
             RequestState::Filling(filling) => Some((filling, filling.wanted(&self.buffer))),
@@ -383,7 +382,7 @@ impl Request {
         }
     }
 
-    /// How it ended, if it has.
+    /// Returns the outcome if the request has ended.
     #[inline(always)]
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         let RequestState::Complete(ending) = self.state else { return None };
@@ -401,16 +400,16 @@ impl Request {
         Some(Outcome { source, tag, bytes, cancelled, problem })
     }
 
-    /// Whether it has ended, and everything was transferred.
+    /// Whether it has ended without cancellation or problem.
     #[inline(always)]
     pub(crate) fn is_done(&self) -> bool {
         matches!(self.state, RequestState::Complete(RequestEnding::Done { .. }))
     }
 }
 
-/// From a free place, and back.
+/// Transitions from and to a free place.
 impl Request {
-    /// What sends and receives have in common.
+    /// Initialises the fields that sends and receives share.
     #[inline(always)]
     pub(crate) fn occupy(
         &mut self,
@@ -421,18 +420,18 @@ impl Request {
         self.source = source;
         self.tag = tag;
         self.context = context;
-        // The plain buffer of a free place has nothing to give back.
+        // The plain buffer of a free place owns nothing that must be released.
         std::mem::forget(std::mem::replace(&mut self.buffer, buffer));
     }
 
-    /// A receive is posted.
+    /// Makes the request a posted receive.
     #[inline(always)]
     pub(crate) fn post(&mut self, order: u64) {
         debug_assert!(self.is_free(), "the place is free");
         self.state = RequestState::Posted { order };
     }
 
-    /// A send is submitted.
+    /// Makes the request a queued send.
     pub(crate) fn queue(&mut self, peer: u32, sequence: u32, mode: SendCompletion) {
         debug_assert!(self.is_free(), "the place is free");
         let (withdrawal, exposure) = (Withdrawal::NotAsked, AnnouncedReader::None);
@@ -440,7 +439,7 @@ impl Request {
             RequestState::Queued(OutgoingSend { peer, sequence, mode, withdrawal, exposure });
     }
 
-    /// Its outcome was taken, or nobody asks for it.
+    /// Frees the place: the outcome was taken, or the request is detached.
     #[inline(always)]
     pub(crate) fn forget(&mut self) {
         debug_assert!(self.outcome().is_some(), "what is underway is not forgotten");
@@ -448,20 +447,20 @@ impl Request {
         self.owner = Owner::Program;
         self.generation = self.generation.wrapping_add(1).max(1);
         if !self.buffer.is_plain() {
-            // Memory of our own that it lay in is no longer needed.
+            // Releases library memory that the buffer owned.
             self.buffer = Buffer::empty();
         }
     }
 }
 
-/// What happens to sends.
+/// Transitions of sends.
 impl Request {
-    /// The receiver may read the data out of a region.
+    /// Lets the receiver read the data from a region.
     pub(crate) fn expose(&mut self, region: RegionToken) {
         self.set_exposure(AnnouncedReader::Region(region));
     }
 
-    /// The rail takes the data out of a region before the receiver asks.
+    /// Lets the rail take the data from a region before the receiver requests it.
     pub(crate) fn expose_ahead(&mut self, region: RegionToken) {
         debug_assert_eq!(
             self.queued().mode,
@@ -484,7 +483,7 @@ impl Request {
         }
     }
 
-    /// The whole message has gone.
+    /// Handles that the whole message was sent.
     pub(crate) fn sent(&mut self) -> Transition {
         match self.state {
             RequestState::Queued(outgoing) if outgoing.mode == SendCompletion::Synchronous => {
@@ -503,7 +502,7 @@ impl Request {
         }
     }
 
-    /// The announcement has gone.
+    /// Handles that the announcement was sent.
     pub(crate) fn announced(&mut self) -> Transition {
         match self.state {
             RequestState::Queued(OutgoingSend {
@@ -517,7 +516,7 @@ impl Request {
         }
     }
 
-    /// The rail has taken the data ahead of the receiver, or written it where that wants it.
+    /// Handles that the rail has taken the data ahead, or has written it to its destination.
     pub(crate) fn taken(&mut self) -> Result<(Transition, Revoked), Refused> {
         match &mut self.state {
             RequestState::Queued(OutgoingSend { exposure, .. }) => {
@@ -533,14 +532,14 @@ impl Request {
         }
     }
 
-    /// The receiver says that it has matched the message, and has all that it wants of it.
+    /// Handles the receiver's report that it has matched the message, and needs nothing more of it.
     pub(crate) fn finished(&mut self) -> Result<Revoked, Refused> {
         let revoked = self.answered()?.region();
         let _ = self.end_sent();
         Ok(revoked)
     }
 
-    /// The receiver says that it has let the message go.
+    /// Handles the receiver's report that it has dropped the message.
     pub(crate) fn withdrawn(&mut self) -> Result<Revoked, Refused> {
         let outgoing = self.answered()?;
         if outgoing.withdrawal != Withdrawal::Asked {
@@ -551,7 +550,7 @@ impl Request {
         Ok(revoked)
     }
 
-    /// The receiver asks for the first `length` bytes.
+    /// Handles the receiver's request for the first `length` bytes.
     pub(crate) fn granted(&mut self, length: u64) -> Result<Revoked, Refused> {
         let is_possible = length > 0 && length <= self.buffer.len() as u64;
         let RequestState::Announced(outgoing) = self.state else { return Err(Refused) };
@@ -562,18 +561,18 @@ impl Request {
         Ok(outgoing.region())
     }
 
-    /// The next `length` bytes of a granted message have gone in a packet.
+    /// Notes that the next `length` bytes of a granted message were sent in a packet.
     pub(crate) fn packet_sent(&mut self, length: u64) -> Transition {
         self.hand(length);
         self.end_stream_if_over()
     }
 
-    /// The next `length` bytes of a granted message go on a bulk track.
+    /// Notes that the next `length` bytes of a granted message were posted on a bulk track.
     pub(crate) fn part_begun(&mut self, length: u64) {
         self.hand(length).parts += 1;
     }
 
-    /// One part less is underway on bulk tracks.
+    /// Notes that one part less is underway on bulk tracks.
     pub(crate) fn part_ended(&mut self) -> Result<Transition, Refused> {
         match &mut self.state {
             RequestState::Streaming(stream) if stream.parts > 0 => {
@@ -584,7 +583,7 @@ impl Request {
         }
     }
 
-    /// So many bytes of a granted message are handed to a rail.
+    /// Counts so many bytes of a granted message as passed to a rail.
     fn hand(&mut self, length: u64) -> &mut GrantedSend {
         match &mut self.state {
             RequestState::Streaming(stream) => {
@@ -598,11 +597,11 @@ impl Request {
 
     fn end_stream_if_over(&mut self) -> Transition {
         let GrantedSend { granted, handed, parts } = *self.stream();
-        // What the receiver did not want is not the sender's fault: all of it counts as sent.
+        // The buffer may be shorter than the message. For the send, all of it counts as sent.
         if handed == granted && parts == 0 { self.end_sent() } else { Transition::Underway }
     }
 
-    /// A send that waits for the receiver's answer, and whose request the receiver was told.
+    /// Returns the state of a send that waits for a reply of the receiver, which knows the request.
     fn answered(&self) -> Result<&OutgoingSend, Refused> {
         match &self.state {
             RequestState::AwaitingMatch(outgoing) => Ok(outgoing),
@@ -617,9 +616,9 @@ impl Request {
     }
 }
 
-/// What happens to receives.
+/// Transitions of receives.
 impl Request {
-    /// A message of which all data is here was matched.
+    /// Completes the receive with a matched message whose data has arrived completely.
     #[inline(always)]
     pub(crate) fn take_whole(
         &mut self,
@@ -645,7 +644,7 @@ impl Request {
             RequestState::Complete(RequestEnding::Truncated { message: data.len() as u64 });
     }
 
-    /// An announced message was matched, of `message` bytes, which the sender knows as `remote`.
+    /// Starts to receive an announced message of `message` bytes; `remote` is the sender's request.
     pub(crate) fn take_announced(
         &mut self,
         (gate, source, tag): (GateId, u32, i32),
@@ -657,7 +656,7 @@ impl Request {
         self.state = RequestState::Filling(AnnouncedReceive { remote, message, arrived: 0 });
     }
 
-    /// So many bytes more of an announced message are where they belong.
+    /// Notes that so many bytes more of an announced message have arrived at their destination.
     pub(crate) fn arrived(&mut self, length: u64) -> Result<Transition, Refused> {
         let RequestState::Filling(filling) = &mut self.state else { return Err(Refused) };
         filling.arrived += length;
@@ -665,7 +664,7 @@ impl Request {
         if is_over { self.filled() } else { Ok(Transition::Underway) }
     }
 
-    /// All bytes of an announced message are where they belong.
+    /// Handles that all bytes of an announced message have arrived at their destination.
     pub(crate) fn filled(&mut self) -> Result<Transition, Refused> {
         let RequestState::Filling(AnnouncedReceive { message, .. }) = self.state else {
             return Err(Refused);
@@ -678,9 +677,9 @@ impl Request {
     }
 }
 
-/// What happens to both.
+/// Transitions of both sends and receives.
 impl Request {
-    /// The program wants it to end without a transfer.
+    /// Handles the program's request to end without a transfer.
     pub(crate) fn cancel(&mut self) -> CancelOutcome {
         match &mut self.state {
             RequestState::Posted { .. } => {
@@ -703,7 +702,7 @@ impl Request {
         }
     }
 
-    /// The process at the other end has failed.
+    /// Ends the request because the peer has failed. Returns the region to revoke.
     pub(crate) fn fail(&mut self) -> Revoked {
         debug_assert!(!self.is_free() && self.outcome().is_none(), "it is underway");
         let region = self.outgoing().and_then(OutgoingSend::region);
@@ -711,8 +710,8 @@ impl Request {
         region
     }
 
-    /// The message space of a receive that no message was matched with was revoked; or that of a
-    /// send that its receiver has let go.
+    /// Ends the request because its message space was revoked: an unmatched receive, or a send that
+    /// its receiver has dropped.
     pub(crate) fn end_revoked(&mut self) {
         debug_assert!(
             self.is_posted()
@@ -726,7 +725,7 @@ impl Request {
         let _ = self.end(RequestEnding::Revoked);
     }
 
-    /// One of those that a posted receive accepts a message from has failed.
+    /// Interrupts a posted receive, because one of its possible senders has failed.
     pub(crate) fn interrupt(&mut self) {
         let RequestState::Posted { order } = self.state else {
             unreachable!("only what is posted is interrupted")
@@ -734,7 +733,7 @@ impl Request {
         self.state = RequestState::Interrupted { order };
     }
 
-    /// That was acknowledged.
+    /// Posts an interrupted receive again, after the failure was acknowledged.
     pub(crate) fn resume(&mut self) {
         let RequestState::Interrupted { order } = self.state else {
             unreachable!("only what was interrupted is resumed")
@@ -750,7 +749,7 @@ impl Request {
 }
 
 impl OutgoingSend {
-    /// The region that an announcement tells of.
+    /// Returns the region that an announcement carries.
     pub(crate) fn announced_region(&self) -> Option<RegionToken> {
         match self.exposure {
             AnnouncedReader::None => None,
@@ -760,7 +759,7 @@ impl OutgoingSend {
         }
     }
 
-    /// The region that the receiver may read, and that is to be revoked afterwards.
+    /// Returns the region that the receiver may read, and that must be revoked afterwards.
     pub(crate) fn region(&self) -> Option<RegionToken> {
         match self.exposure {
             AnnouncedReader::Region(region) => Some(region),
@@ -768,21 +767,21 @@ impl OutgoingSend {
         }
     }
 
-    /// Whether the rail takes the data before the receiver asks: nobody answers then.
+    /// Whether the rail takes the data before the receiver requests it: there is then no reply.
     pub(crate) fn is_ahead(&self) -> bool {
         matches!(self.exposure, AnnouncedReader::Ahead(_) | AnnouncedReader::TakenAhead(_))
     }
 }
 
 impl AnnouncedReceive {
-    /// How many bytes of the message are to be delivered.
+    /// Returns how many bytes of the message are to be delivered.
     fn wanted(&self, buffer: &Buffer) -> u64 {
         self.message.min(buffer.len() as u64)
     }
 }
 
 impl GrantedSend {
-    /// How many bytes wait to be handed to rails.
+    /// Returns how many granted bytes were not passed to rails yet.
     pub(crate) fn waiting(&self) -> u64 {
         self.granted - self.handed
     }

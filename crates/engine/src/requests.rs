@@ -7,26 +7,25 @@ use crate::flow::ContextSlot;
 use crate::request::{Completion, Outcome, Owner, Request, RequestId, SendCompletion};
 use crate::slab::{NONE, SlabKey};
 
-/// All requests of an engine, in numbered places with generations: a place's generation changes
-/// when its request is forgotten, so that an old name is never taken for a new one. Places are
-/// taken again in the order of last use, and a request is written where it stays: the fast path
-/// moves none.
+/// All requests of an engine, in numbered places with generations. A place's generation changes
+/// when its request is forgotten, so that an old id never matches a new request. Places are reused,
+/// the last freed first. A request is constructed in its place: the fast path moves none.
 #[derive(Debug)]
 pub(crate) struct Requests {
     places: Vec<Request>,
-    /// The first free place; each knows the next.
+    /// The first free place; each free place links to the next.
     free: u32,
 }
 
 impl Requests {
-    /// Where the vector of places is.
+    /// The offset of the vector of places.
     pub(crate) const PLACES: usize = std::mem::offset_of!(Self, places);
 
     pub(crate) fn new() -> Self {
         Self { places: Vec::new(), free: NONE }
     }
 
-    /// Adds a receive that is posted at this moment of the context's count; its place.
+    /// Adds a posted receive with the posting number `order`. Returns its place.
     #[inline(always)]
     pub(crate) fn receive(
         &mut self,
@@ -46,7 +45,7 @@ impl Requests {
         index
     }
 
-    /// The name that the next send gets.
+    /// Returns the id that the next send gets.
     pub(crate) fn next_id(&mut self) -> RequestId {
         if self.free == NONE {
             self.grow();
@@ -54,7 +53,8 @@ impl Requests {
         self.id(self.free)
     }
 
-    /// Adds a send to a gate, of message number `sequence` in the flow to rank `peer`; its place.
+    /// Adds a send to a gate, with message number `sequence` in the flow to rank `peer`. Returns
+    /// its place.
     pub(crate) fn send(
         &mut self,
         context: ContextSlot,
@@ -83,7 +83,7 @@ impl Requests {
         self.free = index;
     }
 
-    /// Forgets a complete request.
+    /// Frees the place of a complete request.
     #[inline(always)]
     fn discard(&mut self, index: u32) {
         let request = &mut self.places[index as usize];
@@ -106,7 +106,7 @@ impl Requests {
         same.then_some(request)
     }
 
-    /// The request that a word on the wire names.
+    /// Returns the request that a word on the wire names.
     pub(crate) fn by_word(&self, word: u64) -> Option<&Request> {
         self.get(RequestId::from_u64(word))
     }
@@ -125,7 +125,7 @@ impl Requests {
         RequestId(SlabKey { index, generation: self.places[index as usize].generation })
     }
 
-    /// Forgets a request that has become complete if nobody asks for it.
+    /// Frees a request that has become complete if the program has detached it.
     #[inline]
     pub(crate) fn discard_if_detached(&mut self, index: u32) {
         let request = &self.places[index as usize];
@@ -135,7 +135,7 @@ impl Requests {
         }
     }
 
-    /// The outcome of a complete request, which goes away; `None` if it is not complete.
+    /// Returns the outcome of a complete request, and frees it; `None` if it is not complete.
     #[inline(always)]
     pub(crate) fn take(&mut self, id: RequestId) -> Option<Outcome> {
         let place = self.places.get(id.0.index as usize);
@@ -144,7 +144,8 @@ impl Requests {
         Some(outcome)
     }
 
-    /// As [`take`](Self::take), and tells a request that is underway from one that is not there.
+    /// Takes the outcome as [`take`](Self::take) does, but distinguishes a request that is underway
+    /// from one that does not exist.
     #[inline(always)]
     pub(crate) fn settle(&mut self, id: RequestId) -> Completion {
         let Some(request) = self.get(id) else { return Completion::Unknown };
@@ -159,8 +160,8 @@ impl Requests {
         }
     }
 
-    /// Forgets a request that is complete, and neither cancelled nor with a problem; whether it
-    /// was.
+    /// Frees a request that is complete, was not cancelled, and has no problem. Returns whether it
+    /// did.
     #[inline(always)]
     pub(crate) fn forget_if_fine(&mut self, id: RequestId) -> bool {
         let Some(request) = self.places.get(id.0.index as usize) else { return false };
@@ -171,13 +172,13 @@ impl Requests {
         fine
     }
 
-    /// Whether somebody may still ask for a request.
+    /// Whether the program may still query a request.
     #[inline]
     pub(crate) fn is_known(&self, id: RequestId) -> bool {
         self.get(id).is_some_and(|request| request.owner == Owner::Program)
     }
 
-    /// The request in a place.
+    /// Returns the request in a place.
     pub(crate) fn at(&self, index: u32) -> Option<RequestId> {
         let request = self.places.get(index as usize)?;
         (!request.is_free()).then(|| self.id(index))
@@ -199,13 +200,14 @@ impl Requests {
         self.places.iter().filter(|request| !request.is_free())
     }
 
-    /// The places of the requests of which something is true.
+    /// Returns the places of the requests for which `holds` is true.
     pub(crate) fn places_where(&self, holds: impl Fn(&Request) -> bool) -> Vec<u32> {
         let places = (0..).zip(&self.places);
         places.filter(|(_, one)| !one.is_free() && holds(one)).map(|(place, _)| place).collect()
     }
 
-    /// How many there are; takes time in proportion to the most that there were.
+    /// Returns the number of requests. Takes time in proportion to the largest number that there
+    /// ever was.
     pub(crate) fn len(&self) -> usize {
         self.iter().count()
     }

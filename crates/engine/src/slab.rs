@@ -1,12 +1,12 @@
-//! Numbered places with generations, reused in the order of last use.
+//! Numbered places with generations; the last freed place is reused first.
 
 use memory::VectorWords;
 
 /// The number that stands for "none" in links.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Values in numbered places. A key is the place's number and its generation, which changes when
-/// the place is given back, so that an old key is never taken for a new one.
+/// Values in numbered places. A key consists of the place's number and its generation, which
+/// changes when the place is freed, so that an old key never matches a new value.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     places: Vec<SlabEntry<T>>,
@@ -37,20 +37,20 @@ impl SlabKey {
 }
 
 impl<T> Slab<T> {
-    /// Where the vector of places is.
+    /// The offset of the vector of places.
     pub(crate) const PLACES: usize = std::mem::offset_of!(Self, places);
 
-    /// Where a value is that is there, in its place.
+    /// The offset of a value in its occupied place.
     pub(crate) const VALUE: usize = {
-        // Then there is no word beside the value that says whether it is there.
+        // If the sizes are equal, no separate word says whether the value is present.
         assert!(size_of::<Option<T>>() == size_of::<T>(), "a value lies where its option does");
         std::mem::offset_of!(SlabEntry<T>, value)
     };
 
-    /// From a place to the next one.
+    /// The distance between consecutive places, in bytes.
     pub(crate) const PLACE_BYTES: usize = size_of::<SlabEntry<T>>();
 
-    /// The words of the vector of places.
+    /// Returns the layout of the vector of places.
     pub(crate) fn words() -> VectorWords {
         VectorWords::of::<SlabEntry<T>>()
     }
@@ -93,26 +93,26 @@ impl<T> Slab<T> {
         if place.generation == key.generation { place.value.as_mut() } else { None }
     }
 
-    /// The value at a place, with its generation.
+    /// Returns the value at a place, with its generation.
     #[inline]
     pub(crate) fn peek(&self, index: u32) -> Option<(u32, &T)> {
         let place = self.places.get(index as usize)?;
         Some((place.generation, place.value.as_ref()?))
     }
 
-    /// As [`peek`](Self::peek), to change the value.
+    /// Returns the value at a place mutably, with its generation.
     #[inline]
     pub(crate) fn peek_mut(&mut self, index: u32) -> Option<(u32, &mut T)> {
         let place = self.places.get_mut(index as usize)?;
         Some((place.generation, place.value.as_mut()?))
     }
 
-    /// The generation of a place, taken or not; `None` if it was never used.
+    /// Returns the generation of a place, occupied or not; `None` if it was never used.
     pub(crate) fn generation(&self, index: u32) -> Option<u32> {
         self.places.get(index as usize).map(|place| place.generation)
     }
 
-    /// The key of a taken place.
+    /// Returns the key of an occupied place.
     #[inline]
     pub(crate) fn key(&self, index: u32) -> SlabKey {
         SlabKey { index, generation: self.places[index as usize].generation }
@@ -123,7 +123,7 @@ impl<T> Slab<T> {
         numbered.filter_map(|(index, place)| Some((index as u32, place.value.as_ref()?)))
     }
 
-    /// How many places are taken.
+    /// Returns how many places are occupied.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -1,4 +1,4 @@
-//! What there is in the engine, for people who ask: requests and messages that wait.
+//! Lists the waiting requests and messages of the engine, for diagnostic tools.
 
 use crate::engine::Engine;
 use crate::flow::ContextSlot;
@@ -13,24 +13,25 @@ pub struct RequestDescription {
     pub context: ContextSlot,
     /// Whether it is a send.
     pub sends: bool,
-    /// Sends, and receives that were matched: the process at the other end.
+    /// The peer of a send, or of a receive that was matched.
     pub gate: Option<GateId>,
-    /// Receives: the sender's rank in the context; none: any.
+    /// Receives: the sender's rank in the context; `None`: any.
     pub source: Option<u32>,
-    /// The tag; none: any.
+    /// The tag; `None`: any.
     pub tag: Option<i32>,
     /// The length of its buffer in bytes.
     pub bytes: u64,
 }
 
 impl Engine {
-    /// A request that is not complete; none: it is, or there is no such request.
+    /// Describes a request that is not complete. `None`: it is complete, or there is no such
+    /// request.
     pub fn pending(&self, id: RequestId) -> Option<RequestDescription> {
         self.requests.get(id).filter(|request| !request.is_complete()).map(describe)
     }
 
-    /// The receives of a message space for which no message has come, in the order in which they
-    /// were posted.
+    /// Returns the posted receives of a message space that no message has matched, in the order of
+    /// posting.
     pub fn posted(&self, slot: ContextSlot) -> Vec<RequestDescription> {
         let is_posted = |request: &&Request| request.context == slot && request.is_posted();
         let mut posted: Vec<&Request> = self.requests.iter().filter(is_posted).collect();
@@ -38,13 +39,13 @@ impl Engine {
         posted.into_iter().map(describe).collect()
     }
 
-    /// The sends of a message space that are not complete.
+    /// Returns the sends of a message space that are not complete.
     pub fn sending(&self, slot: ContextSlot) -> Vec<RequestDescription> {
         let all = self.requests.iter().filter(|request| request.context == slot).map(describe);
         all.filter(|request| request.sends).collect()
     }
 
-    /// The messages of a space that nobody has received, in the order in which they came.
+    /// Returns the unexpected messages of a message space, in the order of arrival.
     pub fn arrived(&self, slot: ContextSlot) -> Vec<IncomingMessage> {
         let arrived = self.contexts[slot.0].matching.arrived(&self.unexpected);
         arrived.into_iter().map(|index| self.incoming(index)).collect()

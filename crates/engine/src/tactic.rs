@@ -1,5 +1,5 @@
-//! Tactics: the small pure questions that strategies share. docs/internals/strategies.md has
-//! the reasons.
+//! Tactics: small pure functions that strategies share. docs/internals/strategies.md explains the
+//! reasons.
 
 use crate::model::RailModel;
 use crate::strategy::{ChunkView, RailView};
@@ -9,7 +9,7 @@ mod share;
 pub use share::next_part;
 
 /// Whether a chunk is so small that another packet would cost both ends more than its bytes cost
-/// those which share a packet with it.
+/// the chunks that share a packet with it.
 #[inline]
 pub fn is_small(offer: &ChunkView, model: &RailModel) -> bool {
     offer.payload == 0
@@ -17,29 +17,30 @@ pub fn is_small(offer: &ChunkView, model: &RailModel) -> bool {
             && model.transfer_ns(offer.payload as u64) <= SMALL_PACKETS * model.packet_ns()
 }
 
-/// A chunk is small when its bytes take no longer than so many packets cost: one at each end.
+/// A chunk is small if its bytes take no longer than so many packets cost: one at each end.
 const SMALL_PACKETS: u64 = 2;
 
-/// Whether a packet of `bytes` bytes is so long that the cost of another one is lost in the time
-/// that its bytes take.
+/// Whether a packet of `bytes` bytes is so long that the cost of another packet is negligible
+/// against the time that its bytes take.
 #[inline]
 pub fn is_full(bytes: usize, model: &RailModel) -> bool {
     bytes >= FULL_BYTES_MIN && model.transfer_ns(bytes as u64) >= FULL_PACKETS * model.packet_ns()
 }
 
-/// A packet is full when its bytes take as long as so many packets cost, ...
+/// A packet is full if its bytes take as long as so many packets cost, ...
 const FULL_PACKETS: u64 = 16;
 /// ... but not below so many bytes.
 const FULL_BYTES_MIN: usize = 16 << 10;
 
-/// When `bytes` bytes that a rail is given now will be of use at the other end, in nanoseconds.
+/// Returns when `bytes` bytes that a rail is given now will be usable at the receiver, in
+/// nanoseconds from now.
 #[inline]
 pub fn arrival_ns(view: &RailView<'_>, bytes: u64) -> u64 {
     let model = view.model;
     model.drain_ns(view.backlog_bytes) + model.transfer_ns(bytes) + model.latency_ns()
 }
 
-/// Whether `rails[rail]` is the one that delivers a chunk first, of those that may carry it.
+/// Whether `rails[rail]` delivers a chunk first, of the rails that may carry it.
 #[inline]
 pub fn delivers_first(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> bool {
     if rails.len() == 1 {
@@ -59,9 +60,9 @@ pub fn delivers_first(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) ->
     })
 }
 
-/// Whether `rails[rail]` is the fastest for large messages, of those that may carry a chunk.
-/// Unlike [`delivers_first`] this does not change with what is underway: a message that is not
-/// split stays on one rail.
+/// Whether `rails[rail]` is the fastest for large messages, of the rails that may carry a chunk.
+/// Unlike [`delivers_first`] this does not depend on the backlogs: a message that is not split
+/// stays on one rail.
 pub fn is_fastest(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> bool {
     let speed = |view: &RailView<'_>| view.model.bytes_per_us();
     let own = speed(&rails[rail]);
@@ -73,8 +74,8 @@ pub fn is_fastest(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> boo
             .all(|(index, view)| own > speed(view) || own == speed(view) && rail <= index)
 }
 
-/// The longest part of a large message that a rail is given at once, in bytes: a small message
-/// may have to wait behind it, and it cannot be given to another rail any more.
+/// Returns the longest part of a large message that a rail is given at once, in bytes. A small
+/// message may have to wait behind the part, and the part cannot be moved to another rail.
 pub fn part_bytes_max(model: &RailModel) -> usize {
     let bytes = usize::try_from(model.bytes_per_us() * PART_US).unwrap_or(PART_BYTES.1);
     bytes.clamp(PART_BYTES.0, PART_BYTES.1) / 4096 * 4096
@@ -85,10 +86,11 @@ const PART_US: u64 = 500;
 /// ... but has at least and at most so many bytes.
 const PART_BYTES: (usize, usize) = (64 << 10, 4 << 20);
 
-/// How many bytes the next part of a stream has, of which `done` of `whole` bytes are sent, when a
-/// packet has room for `room`. Sender and receiver copy at the same time, each another part: parts
-/// are small at the beginning, where the receiver waits for the first, and at the end, where the
-/// sender has nothing left to copy, and large between, where each costs a fixed time.
+/// Returns the length of the next part of a stream, in bytes, when `done` of `whole` bytes are sent
+/// and a packet has room for `room`. Sender and receiver copy at the same time, each a different
+/// part. Parts are therefore small at the beginning, where the receiver waits for the first, and at
+/// the end, where the sender has nothing left to copy. They are large in between, as each costs a
+/// fixed time.
 #[inline]
 pub fn part_of_stream(done: u64, whole: u64, room: usize) -> usize {
     let left = whole - done;
@@ -97,7 +99,7 @@ pub fn part_of_stream(done: u64, whole: u64, room: usize) -> usize {
     part.min(left) as usize
 }
 
-/// The smallest part of a stream, in bytes, that is worth a packet.
+/// The smallest part of a stream that is worth a packet, in bytes.
 const STREAM_PART_BYTES_MIN: u64 = 4096;
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
 use crate::slab::{Slab, SlabKey};
 
-/// A message that is here and was not received yet.
+/// A message that has arrived and was not received yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingMessage {
     /// The sender's rank in the context.
@@ -21,10 +21,10 @@ pub struct IncomingMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageId(pub(crate) SlabKey);
 
-/// What there is of an unexpected message.
+/// The content of an unexpected message.
 #[derive(Debug)]
 pub(crate) enum UnexpectedContent {
-    /// All its data. `synchronous` is the sender's request that waits for the match.
+    /// All data of the message. `synchronous` is the sender's request that waits for the match.
     Eager { data: Box<[u8]>, synchronous: Option<u64> },
     /// The sender keeps the data, under its request `request`.
     Announced { request: u64, region: Option<RegionToken> },
@@ -40,17 +40,17 @@ pub(crate) struct Unexpected {
     pub content: UnexpectedContent,
     /// Neighbours among all messages of the context, in the order of arrival.
     pub arrival: Links,
-    /// Neighbours among those of the same bin.
+    /// Neighbours among the messages of one bin.
     pub bin: Links,
 }
 
 /// The list of all unexpected messages of a context.
 pub(crate) const BY_ARRIVAL: usize = 0;
-/// The list of those whose source and tag fall in the same bin.
+/// The list of the unexpected messages whose source and tag fall into one bin.
 pub(crate) const BY_BIN: usize = 1;
 
 impl Unexpected {
-    /// Bytes of data that it holds here.
+    /// Returns the bytes of data that this process holds for the message.
     pub(crate) fn held_bytes(&self) -> u64 {
         match &self.content {
             UnexpectedContent::Eager { data, .. } => data.len() as u64,
@@ -77,7 +77,7 @@ pub(crate) type UnexpectedMessages = Slab<Unexpected>;
 mod tests {
     use super::*;
 
-    /// Ten thousand messages of one byte shall cost about what they weigh, not a packet each.
+    /// Ten thousand messages of one byte must cost about their own memory, not a packet each.
     #[test]
     fn an_unexpected_message_costs_little_more_than_its_data() {
         assert!(size_of::<Unexpected>() <= 96, "{}", size_of::<Unexpected>());

@@ -1,4 +1,4 @@
-//! Peers that finish before all that concerns them is said.
+//! Peers that finish before all messages that concern them were sent.
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
@@ -29,7 +29,8 @@ fn buffer(bytes: usize) -> Buffer {
     Buffer::zeroed(bytes)
 }
 
-/// Process 1 has got messages from process 0, and has yet to tell it of its flow, and of credit.
+/// Returns a receiver that has got messages from process 0, and has yet to send it the number of
+/// its flow, and credit.
 fn receiver_that_owes() -> (Engine, ContextSlot) {
     let ((mut sender, from), (mut receiver, into)) = (process(0, 1), process(1, 0));
     for _ in 0..16 {

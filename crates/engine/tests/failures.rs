@@ -1,5 +1,5 @@
-//! A process fails at a random moment: what involves it ends, and nothing else changes. Or a
-//! message space is revoked: what is underway in it ends.
+//! A process fails at a random moment: the requests that involve it end, and nothing else changes.
+//! Or a message space is revoked: the requests underway in it end.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ const PROCESSES: u32 = 3;
 const FAILING: u32 = 2;
 const EAGER_BYTES: usize = 256;
 
-/// Ranks are numbers of gates.
+/// All gates take part; ranks are numbers of gates.
 #[derive(Debug)]
 struct Everybody;
 
@@ -33,7 +33,7 @@ struct World {
     failed: bool,
 }
 
-/// What is asked of processes 0 and 1, or happens to all.
+/// A request of process 0 or 1, or an event for all.
 #[derive(Clone, Debug)]
 enum Action {
     Send { from: u32, to: u32, bytes: usize, synchronous: bool },
@@ -92,7 +92,7 @@ impl World {
         self.engines[at as usize].receive(Receive { context, source, tag: Some(0), buffer })
     }
 
-    /// Carries what a process has for others, as progress would.
+    /// Carries the packets of a process to the others, as progress would.
     fn carry(&mut self, from: u32) {
         let engine = &mut self.engines[from as usize];
         let mut packets = Vec::new();
@@ -138,10 +138,10 @@ impl World {
     }
 }
 
-/// So many actions of a world at most; the interpreter takes minutes for more.
+/// The maximum number of actions in a world; the interpreter takes minutes for more.
 const ACTIONS_MAX: usize = if cfg!(miri) { 16 } else { 60 };
 
-/// What was asked of a process that lives on.
+/// A request of a process that survives.
 struct Asked {
     of: u32,
     request: RequestId,
@@ -196,7 +196,7 @@ proptest! {
                 prop_assert!(world.failed && may_fail, "{of} is told of {peer:?}: {is_receive}");
             }
         }
-        // Those that live on reach each other as before.
+        // The survivors reach each other as before.
         let (send, receive) = (world.send(0, 1, 3, true), world.receive(1, Some(0)));
         world.carry_all();
         if world.engines[1].outcome(receive).is_some() {
@@ -236,7 +236,8 @@ proptest! {
                 Action::Send { .. } | Action::Fail => {}
             }
         }
-        // In the end all know; nobody fails, so what is matched is transferred.
+        // In the end all processes know of the revocation. None fails, so matched messages are
+        // transferred.
         (0..PROCESSES).for_each(|at| world.revoke(at));
         world.carry_all();
         for (of, request) in asked {

@@ -1,4 +1,4 @@
-//! Named tests for faults that message-passing engines have had before, and for rules of matching
+//! Named tests for faults that other message-passing engines have had, and for rules of matching
 //! that the simulated worlds do not reach.
 
 use base::{ContextId, Fragmentation, GateId, RailId, RailProfile, limits};
@@ -69,12 +69,12 @@ fn receive(
     engine.receive(Receive { context, source, tag, buffer })
 }
 
-/// The backlog of a rail that shall not be taken, or that shall.
+/// Returns the backlog of a rail: 0 if the strategy must choose it, large if it must not.
 fn busy_unless(chosen: bool) -> u64 {
     if chosen { 0 } else { 1 << 20 }
 }
 
-/// All packets that wait for the other engine, on any rail.
+/// Returns all packets that wait for the other engine, on any rail.
 fn packets(engine: &mut Engine, to: GateId, rail: RailId) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     while let Planned::Packet(length) =
@@ -87,7 +87,7 @@ fn packets(engine: &mut Engine, to: GateId, rail: RailId) -> Vec<Vec<u8>> {
     all
 }
 
-/// Carries packets to and fro until none is left.
+/// Carries packets in both directions until none is left.
 fn settle(one: &mut Engine, two: &mut Engine) {
     loop {
         let there = packets(one, GateId(1), RAIL);
@@ -100,7 +100,7 @@ fn settle(one: &mut Engine, two: &mut Engine) {
     }
 }
 
-/// Carries the announcement of one message there, and the answer back.
+/// Carries the announcement of one message to the receiver, and the reply back.
 fn settle_announcement(one: &mut Engine, two: &mut Engine) {
     for packet in packets(one, GateId(1), RAIL) {
         two.handle_packet(GateId(0), &packet).unwrap();
@@ -180,7 +180,7 @@ impl PostFragments for Fragments {
     }
 }
 
-/// Messages of 101 to 1000 bytes go in fragments of so many.
+/// Makes messages of 101 to 1000 bytes go in fragments of so many bytes.
 fn fragmentation(fragment_bytes: usize) -> Fragmentation {
     let packet_bytes = fragment_bytes + wire::ALIGNED_HEADER_BYTES;
     Fragmentation {
@@ -192,8 +192,8 @@ fn fragmentation(fragment_bytes: usize) -> Fragmentation {
     }
 }
 
-/// Two engines, of which the first sends messages in fragments of 80 bytes in a flow that the
-/// second has given its number.
+/// Returns two engines. The first sends messages in fragments of 80 bytes, in a flow to which the
+/// second has assigned a number.
 fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
     let (mut one, mut two, context) = pair();
     one.fragment_to(GateId(1), fragmentation(80));
@@ -203,7 +203,7 @@ fn pair_with_fragments() -> (Engine, Engine, ContextSlot) {
     (one, two, context)
 }
 
-/// The packets of a message of 300 bytes in fragments.
+/// Returns the packets of a message of 300 bytes in fragments.
 fn fragments(engine: &mut Engine, context: ContextSlot) -> Vec<Vec<u8>> {
     let (gate, peer, tag, synchronous) = (GateId(1), 1, 6, false);
     let message = Send { gate, peer, context, tag, synchronous, buffer: filled(7, 300) };
@@ -219,7 +219,7 @@ fn fragments_go_where_the_message_belongs() {
     let bytes_of = |two: &mut Engine, request| two.take(request).map(|outcome| outcome.bytes);
     let (from, tag) = (Some(0), Some(6));
     let peer = GateId(0);
-    // Posted before it comes.
+    // Posted before the message arrives.
     let place = buffer(300);
     let early = receive(&mut two, context, from, tag, place.clone());
     for packet in fragments(&mut one, context) {
@@ -230,7 +230,7 @@ fn fragments_go_where_the_message_belongs() {
     let mut seen = vec![0; 300];
     place.read(0, &mut seen);
     assert_eq!(seen, [7; 300]);
-    // Posted while it comes, and after.
+    // Posted while the message arrives, and after.
     for before in [2, 4] {
         let packets = fragments(&mut one, context);
         packets[..before].iter().for_each(|packet| two.handle_packet(peer, packet).unwrap());
@@ -266,16 +266,16 @@ fn a_message_goes_in_fragments_only_where_nothing_stands_against_it() {
         assert_eq!(goes(&mut one, context, length, false), is_of_middle_length, "{length} bytes");
     }
     assert!(!goes(&mut one, context, 300, true), "its sender waits for the match");
-    // One that fills the first packet and no other would have no fragments.
+    // A message that fits into the first packet would have no fragments.
     let mut roomy = pair_with_fragments();
     let fragmentation = fragmentation(400);
     roomy.0.fragment_to(GateId(1), fragmentation);
     assert_eq!([400, 401].map(|length| goes(&mut roomy.0, roomy.2, length, false)), [false, true]);
-    // The receiver has given no number to the flow.
+    // The receiver has assigned no number to the flow.
     let (mut new, _two, context) = pair();
     new.fragment_to(GateId(1), fragmentation);
     assert!(!goes(&mut new, context, 500, false), "nobody would know whose it is");
-    // The receiver keeps as many bytes as it has promised, and no more.
+    // The receiver keeps as many bytes as the credit allows, and no more.
     let cost = 1000 + limits::EAGER_MESSAGE_COST;
     let (mut sent, before) = (0, one.eager_bytes().0);
     while goes(&mut one, context, 1000, false) {
@@ -284,7 +284,7 @@ fn a_message_goes_in_fragments_only_where_nothing_stands_against_it() {
         assert_eq!(one.eager_bytes().0, before + 1000 * sent as u64);
     }
     assert!((sent + 4) * cost > limits::EAGER_CREDIT_BYTES, "only {sent} messages");
-    // What waits goes before.
+    // Waiting messages go first.
     let (mut one, _two, context) = pair_with_fragments();
     send(&mut one, context, 6, buffer(8));
     assert!(!goes(&mut one, context, 300, false), "it would overtake one of its flow");
@@ -309,7 +309,7 @@ fn fragments_that_no_engine_sends_are_refused() {
         packets
     };
     assert_eq!(refused(larger), "a fragment outside its message");
-    /// The first packet, with another length or number.
+    /// Returns the packets with another length or number in the first.
     fn changed(all: &[Vec<u8>], length: u64, further: u32) -> Vec<Vec<u8>> {
         let Some(Ok(Record::FirstFragment { mut envelope, payload, .. })) =
             Records::new(&all[0]).next()
@@ -418,7 +418,7 @@ fn a_granted_message_lands_in_parts_on_whichever_rail() {
     for packet in packets(&mut two, GateId(0), RAIL) {
         one.handle_packet(GateId(1), &packet).unwrap();
     }
-    // The parts leave on both rails in turn, and those of the second arrive first.
+    // The parts leave on both rails in turn, and the parts of the second rail arrive first.
     let (mut first, mut second, mut turn) = (Vec::new(), Vec::new(), 0);
     while let Planned::Packet(length) =
         one.plan(GateId(1), RailId(turn % 2), &mut |other| busy_unless(other.0 == turn % 2))
@@ -473,7 +473,7 @@ fn eager_data_that_nobody_asks_for_is_bounded() {
     let eager = sent.iter().filter(|request| one.is_complete(**request)).count();
     let most = base::limits::EAGER_CREDIT_BYTES / (200 + base::limits::EAGER_MESSAGE_COST);
     assert!(eager <= most && eager > most / 2, "{eager} of {total} went eagerly");
-    // All arrive when they are asked for, and the credit comes back.
+    // All messages arrive when they are received, and the credit comes back.
     for _ in 0..total {
         let request = receive(&mut two, slot, Some(0), Some(1), buffer(200));
         settle(&mut one, &mut two);
@@ -482,8 +482,8 @@ fn eager_data_that_nobody_asks_for_is_bounded() {
     assert!(sent.iter().all(|request| one.is_complete(*request)));
 }
 
-/// Without credit the sender of a short message waits for its match, but the receiver has the data:
-/// it would have to fetch each of many from a sender that may sleep.
+/// Without credit, the send of a short message waits for its match, but the receiver has the data.
+/// Otherwise it would have to fetch each of many messages from a sender that may sleep.
 #[test]
 #[cfg_attr(miri, ignore = "ten thousands of messages")]
 fn short_data_goes_with_its_announcement_where_credit_lacks() {
@@ -495,7 +495,8 @@ fn short_data_goes_with_its_announcement_where_credit_lacks() {
     settle(&mut one, &mut two);
     let complete = sent.iter().filter(|request| one.is_complete(**request)).count();
     assert!(complete <= total / 2 && complete > total / 4, "{complete} of {total} did not wait");
-    // All are there without another word of the sender, but for the one that is too long.
+    // All messages have arrived without further packets of the sender, except the one that is too
+    // long.
     for _ in 0..total {
         let request = receive(&mut two, slot, Some(0), Some(1), buffer(length));
         assert_eq!(two.take(request).map(|outcome| outcome.bytes), Some(length as u64));
@@ -537,7 +538,7 @@ fn a_message_for_a_context_that_was_closed_is_dropped_and_paid_for() {
     let other = ContextId::new(0, 1);
     let (slot_one, slot_two) = (one.open_context(other, 0), two.open_context(other, 1));
     let next = receive(&mut two, slot_two, Some(0), Some(1), buffer(256));
-    // More of them than the credit allows: it comes back.
+    // More messages than the credit allows: the credit comes back.
     for _ in 0..2 * base::limits::EAGER_CREDIT_BYTES / 256 {
         let late = send(&mut one, slot, 1, filled(2, 256));
         settle(&mut one, &mut two);
@@ -558,7 +559,7 @@ fn a_context_closes_although_a_message_waits_for_its_turn() {
     send(&mut one, slot, 1, filled(2, 8));
     let early = packets(&mut one, GateId(1), RailId(1));
     two.close_context(slot);
-    // The second overtakes the first, whose receive is the last of the context.
+    // The second message overtakes the first, whose receive is the last of the context.
     for packet in early.iter().chain(&on_time) {
         two.handle_packet(GateId(0), packet).unwrap();
     }
@@ -601,7 +602,7 @@ fn lengths_have_more_than_32_bits() {
     record.emit(&mut packet);
     two.handle_packet(GateId(0), &packet).unwrap();
     assert_eq!(two.probe(slot, None, None).unwrap().bytes, length);
-    // What does not fit is not asked for.
+    // The data that does not fit is not requested.
     receive(&mut two, slot, None, None, buffer(100));
     let answer = packets(&mut two, GateId(0), RAIL).concat();
     let mut records = wire::Records::new(&answer).flatten();

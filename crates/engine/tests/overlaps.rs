@@ -1,4 +1,4 @@
-//! A peer that belongs to the job and lies about where its data belongs.
+//! A peer of the job that sends false offsets and lengths.
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Aggregate;
@@ -18,8 +18,8 @@ fn handle(engine: &mut Engine, record: &Record<'_>) -> Result<(), wire::Malforme
     engine.handle_packet(LIAR, &packet)
 }
 
-/// An engine that has granted the liar a message of [`LENGTH`] bytes, its receive, and the name
-/// that the liar was told.
+/// Returns an engine that has granted the liar a message of [`LENGTH`] bytes, its receive, and the
+/// request word that the grant contained.
 fn granted() -> (Engine, RequestId, u64) {
     let profile = RailProfile {
         name: "test".into(),
@@ -93,15 +93,15 @@ fn what_was_not_granted_takes_no_data() {
     assert!(engine.end_part(LIAR, &label(receiver, 0), 8).is_err());
 }
 
-/// Whatever a peer says, in records and in parts: a byte is taken once, and a receive completes
-/// when the last byte is here.
+/// Checks with random records and parts that each byte is accepted once, and that a receive
+/// completes when the last byte has arrived.
 #[test]
 #[cfg_attr(miri, ignore = "thousands of records")]
 fn any_sequence_of_parts_fills_each_byte_once() {
     for seed in 0..300 {
         let mut rng = Rng::with_seed(seed);
         let (mut engine, receive, receiver) = granted();
-        // Whether a byte is here or arriving.
+        // Whether each byte has arrived or is arriving.
         let mut taken = [false; LENGTH];
         let mut arriving: Option<(usize, usize)> = None;
         while !engine.is_complete(receive) {

@@ -1,4 +1,4 @@
-//! Contexts whose messages travel as the program wants it.
+//! Contexts with preferences for their messages.
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use engine::strategy::Auto;
@@ -32,7 +32,7 @@ fn send(engine: &mut Engine, context: ContextSlot, bytes: usize) {
     engine.send(Send { gate: GateId(1), peer: 1, context, tag: 0, synchronous: false, buffer });
 }
 
-/// The lengths of the packets that a rail takes now.
+/// Returns the lengths of the packets that a rail takes now.
 fn packets(engine: &mut Engine, rail: u8) -> Vec<usize> {
     let mut lengths = Vec::new();
     while let Planned::Packet(length) = engine.plan(GateId(1), RailId(rail), &mut |_| 0) {
@@ -51,7 +51,7 @@ fn each_context_is_planned_by_its_own_strategy() {
         send(&mut engine, own, 8);
         send(&mut engine, others, 8);
     }
-    // Those of the other context share one, as by default.
+    // The messages of the other context share one packet, as by default.
     assert_eq!(packets(&mut engine, 0).len(), 4);
     engine.set_preferences(own, Preferences::default());
     (0..3).for_each(|_| send(&mut engine, own, 8));

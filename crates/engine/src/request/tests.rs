@@ -1,4 +1,4 @@
-//! The whole matrix of states and events, compared with the reviewed one in `matrix.txt`.
+//! Compares the whole matrix of states and events with the reviewed one in `matrix.txt`.
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ fn receiving(then: impl FnOnce(&mut Request)) -> Request {
     request
 }
 
-/// What comes before a state, in which it does not matter where events lead.
+/// Ignores the result of an event that only prepares a state.
 fn go(step: Transition) {
     let (Transition::Underway | Transition::Complete) = step;
 }
@@ -50,7 +50,7 @@ fn filling(receive: &mut Request, message: u64) {
     receive.take_announced((GateId(1), 1, 1), 7, message);
 }
 
-/// Every state, with what makes a difference in it.
+/// Returns every state, in all variants in which events behave differently.
 fn states() -> Vec<(&'static str, Request)> {
     let mut all = vec![("Free", Request::free())];
     all.extend(waiting_sends());
@@ -147,7 +147,7 @@ fn complete() -> [(&'static str, Request); 3] {
     ]
 }
 
-/// Whether an event was allowed, and what it gave back besides.
+/// Whether an event was allowed, and its other results.
 type Answer = Result<String, Refused>;
 type Event = fn(&mut Request) -> Answer;
 
@@ -155,8 +155,8 @@ fn regained(region: Revoked) -> String {
     region.map(|_| " revoke".into()).unwrap_or_default()
 }
 
-/// Every event: first what peers, drivers and programs cause, then what only the engine does, which
-/// it must not do in any other state.
+/// Every event: first those that peers, drivers and programs cause, then those that only the engine
+/// causes. The engine must not cause the latter in a state that does not allow them.
 const EVENTS: [(&str, Event); 21] = [
     ("cancel", |request| match request.cancel() {
         CancelOutcome::Done => Ok(" withdraw".into()),
@@ -228,7 +228,7 @@ fn name(state: &RequestState) -> String {
     }
 }
 
-/// One line for each state, with each event and where it leads.
+/// Returns the matrix: for each state, each event with the resulting state.
 fn matrix() -> String {
     let mut matrix = String::new();
     for row in 0..states().len() {

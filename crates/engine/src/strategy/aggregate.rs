@@ -1,10 +1,10 @@
-//! `aggregate`: as many chunks together as share a packet with profit.
+//! `aggregate`: puts as many chunks into a packet as is profitable.
 
 use super::packing::PacketPacking;
 use super::{ChunkWindow, PacketPlan, RailView, Strategy};
 
-/// Sends small chunks and control records together, in the order of submission, as long as one more
-/// costs less than another packet. Large messages go by the fastest rail.
+/// Sends small chunks and control records together, in the order of submission, as long as adding
+/// one costs less than another packet. Large messages go on the fastest rail.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Aggregate;
 

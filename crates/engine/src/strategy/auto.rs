@@ -1,4 +1,4 @@
-//! `auto`: whichever of the others is predicted to be done first.
+//! `auto`: uses the strategy that is predicted to finish first.
 
 use super::aggregate::AS_SUBMITTED;
 use super::packing::PacketPacking;
@@ -6,15 +6,16 @@ use super::prediction::{Candidate, OldestChunks};
 use super::split::ON_ALL_RAILS;
 use super::{ChunkWindow, Direct, LOOKAHEAD, PacketPlan, Priority, RailView, Strategy};
 
-/// Predicts from the models of the rails how long what waits would take under several strategies,
-/// and plans as the best of them does. Where there is nothing to choose it predicts nothing: if not
-/// small messages and longer ones wait that go in packets of their own, or on a lone rail whose
-/// packets cost next to nothing.
-/// Where the program said that some messages are more urgent than others it is `priority`.
+/// Predicts from the rails' models how long the waiting chunks would take under several strategies,
+/// and plans as the best of them does. Without alternatives it makes no prediction: if there is no
+/// mixture of small messages and longer ones that have packets of their own, or on a single rail
+/// whose packets cost almost nothing. If the program gave some messages a higher priority, it plans
+/// as `priority` does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Auto;
 
-/// About what a prediction costs, in nanoseconds: where a packet costs less, none is made.
+/// The approximate cost of a prediction, in nanoseconds. If a packet costs less, no prediction is
+/// made.
 const PREDICTION_NS: u64 = 1000;
 
 /// Small chunks and control records before larger ones.
@@ -47,7 +48,8 @@ impl Strategy for Auto {
     }
 }
 
-/// Predicts, and plans as the best does; `plan` holds what goes as submitted.
+/// Predicts, and plans as the best strategy does. On entry, `plan` holds the plan in the order of
+/// submission.
 #[cold]
 fn choose(window: &dyn ChunkWindow, rails: &[RailView<'_>], rail: usize, plan: &mut PacketPlan) {
     let oldest = OldestChunks::new(window, rails);
@@ -64,14 +66,15 @@ fn choose(window: &dyn ChunkWindow, rails: &[RailView<'_>], rail: usize, plan: &
         &|window, rails, rail, plan| ON_ALL_RAILS.plan(window, rails, rail, plan);
     let divides = rails.len() > 1 && oldest.has_large();
     if !oldest.is_mixed(rails[rail].model) {
-        // No order is better than another one.
+        // No order is better than another.
         if divides {
             plan.clear();
             ON_ALL_RAILS.plan(window, rails, rail, plan);
         }
         return;
     }
-    // The likely best first: the others are left off when they are worse. It is taken of equals.
+    // The most likely winner is first: the others are abandoned as soon as they are worse. Of equal
+    // candidates the first wins.
     let candidates = [divides.then_some(split), Some(submitted), Some(small), Some(direct)];
     let (mut best, mut least) = (submitted, u64::MAX);
     for candidate in candidates.into_iter().flatten() {

@@ -1,11 +1,11 @@
-//! `direct`: each chunk a packet, in the order of submission.
+//! `direct`: sends each chunk in a packet of its own, in the order of submission.
 
 use super::packing::LeftBehind;
 use super::{ChunkWindow, PacketPlan, PlannedChunk, RailView, Strategy};
 use crate::tactic;
 
 /// Sends each chunk in a packet of its own, on the rail that delivers it first. Large messages go
-/// by the fastest rail. What others gain is measured against it.
+/// on the fastest rail. It is the baseline for the gain of other strategies.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Direct;
 

@@ -1,4 +1,4 @@
-//! What the strategies that gather chunks have in common: the walk through the outbox.
+//! The walk through the outbox that the gathering strategies share.
 
 use super::{ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, PlannedChunk, RailView};
 use crate::tactic;
@@ -12,10 +12,10 @@ pub(super) struct PacketPacking {
     pub split: bool,
 }
 
-/// A chunk that so many packets have overtaken is not overtaken any more.
+/// The maximum number of packets that may overtake a chunk.
 const OVERTAKEN_MAX: u8 = 8;
 
-/// Which chunks are packed.
+/// The sizes of chunks to pack.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChunkSizes {
     Small,
@@ -23,8 +23,7 @@ enum ChunkSizes {
 }
 
 impl PacketPacking {
-    /// Fills `plan` with what `rails[rail]` shall carry next: a packet, or if there is none, a
-    /// part.
+    /// Fills `plan` with what `rails[rail]` sends next: a packet, or, if there is none, a part.
     pub(super) fn plan(
         self,
         window: &dyn ChunkWindow,
@@ -40,8 +39,8 @@ impl PacketPacking {
         }
     }
 
-    /// Packs chunks in the order of submission, all or only the small ones. Returns whether
-    /// it is worth to try without that.
+    /// Packs chunks in the order of submission, all or only the small ones. Returns whether a
+    /// second attempt with all sizes is worthwhile.
     fn pack(
         self,
         window: &dyn ChunkWindow,
@@ -86,7 +85,7 @@ impl PacketPacking {
         larger && plan.entries.is_empty()
     }
 
-    /// Whether a rail is the one for a chunk that goes in packets.
+    /// Whether a rail is the right one for a chunk that is sent in packets.
     fn carries(self, offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> bool {
         if offer.divisible && rails.len() > 1 {
             return self.part_of(offer, rails, rail) > 0;
@@ -94,7 +93,7 @@ impl PacketPacking {
         tactic::delivers_first(offer, rails, rail)
     }
 
-    /// The next part of the oldest large message to which a rail shall contribute.
+    /// Returns the next part of the oldest large message to which a rail must contribute.
     fn part(
         self,
         window: &dyn ChunkWindow,
@@ -111,7 +110,7 @@ impl PacketPacking {
         })
     }
 
-    /// How much of a large message a rail shall carry next.
+    /// Returns how many bytes of a large message a rail sends next.
     fn part_of(self, offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
         if self.split {
             tactic::next_part(offer, rails, rail)
@@ -123,7 +122,8 @@ impl PacketPacking {
     }
 }
 
-/// What a walk has left behind: younger messages of the same flows stay behind too.
+/// The flows of chunks that a walk has skipped: younger messages of these flows must be skipped
+/// too.
 pub(super) struct LeftBehind {
     flows: [u64; LOOKAHEAD],
     known: usize,
@@ -136,7 +136,7 @@ impl LeftBehind {
         Self { flows: [0; LOOKAHEAD], known: 0, chunks: 0 }
     }
 
-    /// Notes that a chunk stays behind; false: there are so many that the walk ends.
+    /// Notes that a chunk is skipped. Returns false if so many were skipped that the walk ends.
     #[inline]
     pub(super) fn leave(&mut self, offer: &ChunkView) -> bool {
         self.chunks += 1;
@@ -150,7 +150,7 @@ impl LeftBehind {
         self.chunks < LOOKAHEAD
     }
 
-    /// Whether a chunk must stay behind.
+    /// Whether a chunk must be skipped.
     #[inline]
     pub(super) fn holds(&self, offer: &ChunkView) -> bool {
         self.known > 0 && offer.flow.is_some_and(|flow| self.flows[..self.known].contains(&flow))

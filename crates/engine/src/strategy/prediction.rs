@@ -1,9 +1,8 @@
-//! What would happen if a strategy had its way: its plans are played through with the models of the
-//! rails.
+//! Simulates a strategy: its plans are executed on the models of the rails.
 //!
-//! Three things take time and go on at once: the sender's processor makes packets, rails carry
-//! them, the receiver's processor takes them apart. A rail is asked again when it has begun to
-//! carry the last of what it was given, so that one packet is underway and one prepared.
+//! Three activities take time and overlap: the sender's processor makes packets, rails carry them,
+//! the receiver's processor parses them. A rail gets its next plan when it has begun to carry the
+//! last packet that it was given, so that one packet is underway and one is prepared.
 
 use base::limits::RAILS_MAX;
 
@@ -11,27 +10,27 @@ use super::{ChunkView, ChunkWindow, PacketPlan, RailView};
 use crate::model::RailModel;
 use crate::tactic;
 
-/// So many of the oldest chunks a prediction is made for: it shall cost about what a packet does.
+/// The number of oldest chunks that a prediction covers: it must cost about as much as a packet.
 pub(super) const SEEN_MAX: usize = 16;
 
-/// The chunks that a prediction is made for: the oldest of an outbox, as they are offered.
+/// The chunks that a prediction covers: the oldest of an outbox.
 pub(super) struct OldestChunks {
     offers: [ChunkView; SEEN_MAX],
     count: usize,
 }
 
-/// A way to plan that is to be judged.
+/// A planning function to be evaluated.
 pub(super) type Candidate<'a> =
     &'a dyn Fn(&dyn ChunkWindow, &[RailView<'_>], usize, &mut PacketPlan);
 
-/// So many plans are played through at most; what is left then is judged by what was seen.
+/// The maximum number of simulated plans; the rest is extrapolated from them.
 const PLANS_MAX: usize = 32;
 
-/// A large message is judged by what a rail carries of it in about so many parts.
+/// A large message is evaluated by about so many of its parts.
 const PARTS_SEEN: usize = 2;
 
 impl OldestChunks {
-    /// Looks at the oldest chunks of an outbox.
+    /// Reads the oldest chunks of an outbox.
     pub(super) fn new(window: &dyn ChunkWindow, rails: &[RailView<'_>]) -> Self {
         let mut oldest = Self { offers: [ChunkView::new(0, 0); SEEN_MAX], count: window.len() };
         oldest.count = oldest.count.min(SEEN_MAX);
@@ -51,14 +50,14 @@ impl OldestChunks {
         self.offers[..self.count].iter().any(|offer| offer.divisible)
     }
 
-    /// Whether there are small chunks as well as longer ones that go in packets of their own.
+    /// Whether there are small chunks as well as longer ones that have packets of their own.
     pub(super) fn is_mixed(&self, model: &RailModel) -> bool {
         let mut packets = self.offers[..self.count].iter().filter(|offer| !offer.divisible);
         let first = packets.next().map(|offer| tactic::is_small(offer, model));
         packets.any(|offer| Some(tactic::is_small(offer, model)) != first)
     }
 
-    /// Whether some messages are more urgent than others.
+    /// Whether some messages have a higher priority than others.
     pub(super) fn has_urgent(&self) -> bool {
         let control = |offer: &&ChunkView| offer.priority == i32::MAX;
         let mut messages = self.offers[..self.count].iter().filter(|offer| !control(offer));
@@ -66,10 +65,10 @@ impl OldestChunks {
         messages.any(|offer| Some(offer.priority) != first)
     }
 
-    /// How long the chunks would take: the mean of when they arrive, and when the last does, in
-    /// nanoseconds, added. The end counts because programs wait for it; the mean, because of two
-    /// orders with the same end the one that serves more chunks early is better. Above `limit` the
-    /// figure does not matter.
+    /// Returns the score of a candidate in nanoseconds: the mean arrival time of the chunks plus
+    /// the arrival time of the last. The end counts because programs wait for it. The mean counts
+    /// because of two orders with equal ends, the one that delivers more chunks early is better. A
+    /// score above `limit` need not be exact.
     pub(super) fn predict(
         &self,
         candidate: Candidate<'_>,
@@ -84,7 +83,7 @@ impl OldestChunks {
             let Some(rail) = next else { break };
             prediction.ask(candidate, rail, scratch);
             if prediction.judgement() > limit {
-                // It can only become worse.
+                // The score can only become worse.
                 return u64::MAX;
             }
             next = prediction.next_rail();
@@ -93,21 +92,21 @@ impl OldestChunks {
     }
 }
 
-/// A prediction in the making.
+/// A prediction in progress.
 struct PartialPrediction<'a> {
-    /// What waits: the offers and, of those, which are left.
+    /// The waiting chunks: all offers, and the indices of those that are left.
     offers: [ChunkView; SEEN_MAX],
     left: [u8; SEEN_MAX],
     count: usize,
     waiting: usize,
     views: [RailView<'a>; RAILS_MAX],
     rails: usize,
-    /// For each rail: when it has room, and when all that it was given is through.
+    /// For each rail: when it has room, and when it has carried everything that it was given.
     room: [u64; RAILS_MAX],
     through: [u64; RAILS_MAX],
-    /// Which rails had nothing to carry since the last that had something.
+    /// The rails that had nothing to carry since the last non-empty plan.
     declined: [bool; RAILS_MAX],
-    /// When the sender's processor, and the receiver's, have done what they have to do.
+    /// When the sender's processor, and the receiver's, have finished their work so far.
     sender: u64,
     receiver: u64,
     arrivals: u64,
@@ -142,13 +141,14 @@ impl<'a> PartialPrediction<'a> {
         }
     }
 
-    /// The rail that has room next; none if nothing waits, or no rail wants what waits.
+    /// Returns the rail that has room next; `None` if nothing waits, or no rail accepts the waiting
+    /// chunks.
     fn next_rail(&self) -> Option<usize> {
         let open = (0..self.rails).filter(|&rail| !self.declined[rail]);
         open.min_by_key(|&rail| self.room[rail]).filter(|_| self.waiting > 0)
     }
 
-    /// Lets the candidate plan for a rail, and follows the plan.
+    /// Lets the candidate plan for a rail, and simulates the plan.
     fn ask(&mut self, candidate: Candidate<'_>, rail: usize, plan: &mut PacketPlan) {
         let now = self.sender.max(self.room[rail]);
         let rails = self.rails;
@@ -176,7 +176,7 @@ impl<'a> PartialPrediction<'a> {
         self.take_out(plan);
     }
 
-    /// Removes what went; the last of it has arrived by now.
+    /// Removes the planned chunks; the last of them has arrived at the present time.
     fn take_out(&mut self, plan: &PacketPlan) {
         for entry in plan.part.iter().chain(plan.entries.iter().rev()) {
             let offer = &mut self.offers[usize::from(self.left[entry.index])];
@@ -190,12 +190,12 @@ impl<'a> PartialPrediction<'a> {
         }
     }
 
-    /// The end and the mean of what has arrived until now.
+    /// Returns the score of the chunks that have arrived so far: the end plus the mean.
     fn judgement(&self) -> u64 {
         self.receiver + self.arrivals / self.arrived.max(1)
     }
 
-    /// What was not played through to its end takes as long again as what was.
+    /// Returns the score extrapolated to all chunks, of which some were not simulated.
     fn whole_judgement(&self) -> u64 {
         if self.arrived == 0 {
             return u64::MAX;

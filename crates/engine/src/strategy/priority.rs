@@ -1,14 +1,14 @@
-//! `priority`: urgent chunks first.
+//! `priority`: sends urgent chunks first.
 
 use super::packing::LeftBehind;
 use super::split::ON_ALL_RAILS;
 use super::{ChunkView, ChunkWindow, LOOKAHEAD, PacketPlan, PlannedChunk, RailView, Strategy};
 use crate::tactic;
 
-/// Sends the most urgent chunks first, and with them what is as urgent, or so small that it holds
-/// nothing up. Of equally urgent ones the oldest goes first. An urgent message that comes after
-/// others of its own flow lends them its urgency, since the receiver can make no use of it before.
-/// Where nothing is more urgent than the rest this is `split`.
+/// Sends the chunks of the highest priority first, together with chunks of equal priority or so
+/// small that they delay nothing. Of chunks with equal priority the oldest goes first. An urgent
+/// message that follows others of its flow raises their priority to its own, since the receiver
+/// cannot use it before them. If all priorities are equal, the strategy plans as `split` does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priority;
 
@@ -30,7 +30,7 @@ impl Strategy for Priority {
             *offer = window.offer(index);
         }
         let offers = &mut offers[..count];
-        // Control records are no messages: their priority is above all.
+        // Control records are no messages: their priority is the highest.
         let mut messages = offers.iter().filter(|offer| offer.priority < i32::MAX);
         let first = messages.next().map_or(0, |offer| offer.priority);
         if messages.all(|offer| offer.priority == first) {
@@ -41,7 +41,7 @@ impl Strategy for Priority {
     }
 }
 
-/// Gives each message the priority of the most urgent one that comes after it in its flow.
+/// Gives each message the highest priority of the messages that follow it in its flow.
 fn lend_urgency(offers: &mut [ChunkView]) {
     for later in (1..offers.len()).rev() {
         let (before, rest) = offers.split_at_mut(later);
@@ -52,7 +52,7 @@ fn lend_urgency(offers: &mut [ChunkView]) {
     }
 }
 
-/// Takes chunks by falling urgency; those of one urgency by age.
+/// Takes chunks by falling priority; those of equal priority by age.
 fn plan_urgent(offers: &[ChunkView], rails: &[RailView<'_>], rail: usize, plan: &mut PacketPlan) {
     let mut order = [0u8; LOOKAHEAD];
     let order = &mut order[..offers.len()];

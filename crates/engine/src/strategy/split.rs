@@ -1,11 +1,11 @@
-//! `split`: large messages over all rails, so that all of them finish together.
+//! `split`: divides large messages between all rails, so that all of them finish together.
 
 use super::packing::PacketPacking;
 use super::{ChunkWindow, PacketPlan, RailView, Strategy};
 
-/// Divides large messages between the rails in proportion to what they can carry by the time at
-/// which all of them finish; parts are pulled one by one, so that a rail which turns out slower
-/// gets fewer. Small chunks go first and together, on the rail that delivers them first.
+/// Divides large messages between the rails in proportion to the bytes that each can carry until
+/// the common finish. Rails pull parts one by one, so that a rail that turns out slower gets fewer.
+/// Small chunks go first and together, on the rail that delivers them first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Split;
 

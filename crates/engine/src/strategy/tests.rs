@@ -254,12 +254,13 @@ fn predictions_follow_each_packet_from_one_processor_over_the_rail_to_the_other(
     let window = vec![small(), medium()];
     assert_eq!(predicted(&Direct, &window, u64::MAX), second + (first + second) / 2);
     assert_eq!(predicted(&Direct, &window, first), u64::MAX, "it is known to be worse");
-    // Those of one packet arrive together.
+    // The chunks of one packet arrive together.
     let window = vec![small(), small()];
     let bytes = 2 * small().bytes() as u64;
     let both = 2 * (packet + model.copy_ns(bytes)) + model.transfer_ns(bytes) + latency;
     assert_eq!(predicted(&Aggregate, &window, u64::MAX), 2 * both);
-    // A large message is here with its last part; two are looked at, which nobody copies.
+    // A large message arrives with its last part; the prediction covers two parts, which are not
+    // copied.
     let part = model.transfer_ns(tactic::part_bytes_max(model) as u64);
     let (first, begins) = (packet + part + latency + packet, (2 * packet).max(packet + part));
     let last = first.max(begins + part + latency) + packet;

@@ -1,30 +1,31 @@
-//! How a large message is divided between rails: so that all of them finish at the same moment.
+//! Divides a large message between rails so that all of them finish at one moment.
 //!
-//! Rail i can begin with new bytes when what it holds is through, and they arrive a latency later:
-//! `ready(i) = backlog(i) / speed(i) + latency(i)`. If all finish at T, rail i carries
-//! `speed(i) * (T - ready(i))`, or nothing if it is not ready by then; T is where these make up
-//! the whole. A rail whose share would not be worth its packet gets none, and T is found anew.
+//! Rail i can begin with new bytes when it has carried its backlog, and they arrive a latency
+//! later: `ready(i) = backlog(i) / speed(i) + latency(i)`. If all finish at T, rail i carries
+//! `speed(i) * (T - ready(i))`, or nothing if it is not ready by then. T is the time at which these
+//! shares add up to the whole message. A rail whose share would not be worth its packet gets none,
+//! and T is computed anew.
 
 use base::limits::RAILS_MAX;
 
 use crate::strategy::{ChunkView, RailView};
 use crate::tactic;
 
-/// A share takes at least so many times what a packet costs.
+/// The minimum duration of a share, as a multiple of the cost of a packet.
 const WORTH_PACKETS: f64 = 4.0;
-/// A share has at least so many bytes.
+/// The minimum length of a share, in bytes.
 const WORTH_BYTES: f64 = 16384.0;
 
-/// How many bytes of a large message, whose chunk makes this offer, `rails[rail]` shall carry next
-/// so that all rails finish at the same time; 0 if the others do it better without it.
+/// Returns how many bytes of a large message `rails[rail]` sends next so that all rails finish
+/// together; 0 if the other rails are faster without it.
 pub fn next_part(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> usize {
     let share = share(offer, rails, rail);
     let longest = tactic::part_bytes_max(rails[rail].model);
-    // What rounding takes away must not be left over.
+    // Rounding must not leave a remainder.
     if share + 0.5 >= offer.payload as f64 {
         return offer.payload.min(longest);
     }
-    // Whole pages, as long as there is more than one.
+    // Whole pages, if the share is longer than one.
     let share = share as usize;
     let whole = if share > 4096 { share / 4096 * 4096 } else { share };
     whole.min(longest)
@@ -36,11 +37,11 @@ struct Carrier {
     index: usize,
     speed: f64,
     ready: f64,
-    /// The least share that is worth it.
+    /// The smallest share that is worthwhile.
     worth: f64,
 }
 
-/// The share of `rails[rail]`, in bytes.
+/// Returns the share of `rails[rail]`, in bytes.
 fn share(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> f64 {
     let mut carriers = [Carrier { index: 0, speed: 1.0, ready: 0.0, worth: 0.0 }; RAILS_MAX];
     let mut count = 0;
@@ -56,7 +57,8 @@ fn share(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> f64 {
     }
     let bytes = offer.payload as f64;
     let carriers = &mut carriers[..count];
-    // The first to finish if it had everything stands first: it keeps a small share.
+    // The rail that would finish first with the whole message comes first: it keeps even a small
+    // share.
     carriers.sort_unstable_by(|a, b| {
         let end = |carrier: &Carrier| carrier.ready + bytes / carrier.speed;
         end(a).total_cmp(&end(b)).then(a.index.cmp(&b.index))
@@ -74,13 +76,13 @@ fn share(offer: &ChunkView, rails: &[RailView<'_>], rail: usize) -> f64 {
 }
 
 impl Carrier {
-    /// What it carries if it finishes at `end`.
+    /// Returns the bytes that the carrier transfers if it finishes at `end`.
     fn share(&self, end: f64) -> f64 {
         self.speed * (end - self.ready)
     }
 }
 
-/// The carrier with the least share, of those whose share is not worth it.
+/// Returns the carrier with the smallest share, of those whose share is not worthwhile.
 fn least_worthy(end: f64, carriers: &[Carrier]) -> Option<usize> {
     let worth = |place: usize| if place == 0 { 0.0 } else { carriers[place].worth };
     let shares = carriers.iter().map(|carrier| carrier.share(end)).enumerate();
@@ -88,7 +90,7 @@ fn least_worthy(end: f64, carriers: &[Carrier]) -> Option<usize> {
     unworthy.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(place, _)| place)
 }
 
-/// When all of the carriers finish if together they carry `bytes` and each is busy to the end.
+/// Returns when all carriers finish if together they carry `bytes` and each is busy to the end.
 fn finish(bytes: f64, carriers: &[Carrier]) -> f64 {
     let speed: f64 = carriers.iter().map(|carrier| carrier.speed).sum();
     let held: f64 = carriers.iter().map(|carrier| carrier.speed * carrier.ready).sum();
@@ -117,7 +119,7 @@ mod tests {
         }
     }
 
-    /// Lets rails pull until the message is gone; when each finishes, in nanoseconds.
+    /// Lets rails pull until the message is sent. Returns when each finishes, in nanoseconds.
     fn pulled(bytes: usize, rails: &[Rail]) -> Vec<f64> {
         let mut ends = vec![0.0; rails.len()];
         let (mut left, mut now) = (bytes, 0.0);
@@ -128,7 +130,7 @@ mod tests {
             }
             let mut any = false;
             for rail in 0..rails.len() {
-                // One part underway, and one prepared.
+                // One part is underway, and one prepared.
                 let busy = ends[rail] - now > views[rail].model.transfer_ns(65_536) as f64;
                 let part = next_part(&large(left), &views, rail);
                 if busy || part == 0 || left == 0 {
@@ -149,7 +151,7 @@ mod tests {
     #[test]
     fn all_rails_finish_together() {
         let all = [vec![1000, 1000], vec![146, 106], vec![1200, 300, 100], vec![5, 50, 500]];
-        // Interpreted, the slow ones take minutes.
+        // Under the interpreter, the slow ones take minutes.
         for speeds in &all[..if cfg!(miri) { 1 } else { all.len() }] {
             let rails: Vec<_> = speeds.iter().map(|&speed| Rail::new(speed)).collect();
             let total: u64 = speeds.iter().sum();
