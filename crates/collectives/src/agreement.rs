@@ -1,29 +1,30 @@
 //! Agreement among processes any of which may fail.
 //!
-//! The members of a communicator agree, once and again, on one [`Decision`], made of what each of
-//! them contributes. All that decide decide the same, also those that fail afterwards; and
-//! everybody that lives on decides, whoever fails and when. It takes a failure detector that is
-//! never wrong: who is said to have failed sends nothing any more, and who has failed is
-//! noticed some day.
+//! The members of a communicator agree repeatedly on one [`Decision`], computed from the
+//! contributions of all. All members that decide make an identical decision, including those that
+//! fail afterwards. Every surviving member decides, whichever members fail, and whenever they do.
+//! This requires a perfect failure detector: a process reported as failed sends nothing any more,
+//! and every failure is detected eventually.
 //!
-//! The member with the lowest number that lives is the coordinator; its number names the round.
+//! The surviving member with the lowest number is the coordinator; its number is the number of the
+//! round.
 //!
 //! ```text
 //! member                                   coordinator
-//!   begin ── Report(contribution) ───────────▶ as soon as all that live have reported:
-//!                                              what one of them accepted in the latest round,
-//!                                              or else the contributions taken together
+//!   begin ── Report(contribution) ───────────▶ as soon as all survivors have reported:
+//!                                              the decision accepted in the latest round,
+//!                                              or else the combined contributions
 //!   accept ◀───────────────── Propose(decision)
-//!          ── Accept ────────────────────────▶ as soon as all that live have accepted
+//!          ── Accept ────────────────────────▶ as soon as all survivors have accepted
 //!   decide ◀───────────────── Decided(decision)
 //! ```
 //!
-//! Where the coordinator fails, the next one begins the next round: it asks (`Ask`) those that it
-//! has no report of. Who reports in a round accepts nothing of an earlier one any more, so a
-//! decision that anybody can have made is known to all that live, and the next coordinator
-//! finds it. A member that has decided tells those who do not know it, also later: no member is
-//! more than one agreement ahead of another, so the last two decisions are all that
-//! anybody can ask for.
+//! If the coordinator fails, the next one begins the next round: it asks (`Ask`) the members that
+//! have not reported to it. A member that reports in a round no longer accepts anything of an
+//! earlier round. Therefore a decision that any member can have made is known to all survivors, and
+//! the next coordinator finds it. A member that has decided sends the decision to members that do
+//! not have it, also later. No member is more than one agreement ahead of another, so only the last
+//! two decisions can be requested.
 
 mod message;
 mod set;
@@ -35,34 +36,35 @@ use std::collections::VecDeque;
 pub use message::{AgreementMessage, MessageContent};
 pub use set::MemberSet;
 
-/// What one member brings into an agreement.
+/// The contribution of one member to an agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contribution {
-    /// They are combined bit by bit, with "and".
+    /// The flags of all members are combined with bitwise "and".
     pub flags: [i32; 2],
-    /// The members whose failure the program of this one has acknowledged.
+    /// The members whose failure this member's program has acknowledged.
     pub acknowledged: MemberSet,
-    /// That of the first member that contributes is decided for.
+    /// A value; the decision takes the value of the first member that contributes.
     pub candidate: u64,
 }
 
-/// What the members agree on.
+/// The result of an agreement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The flags of all that contributed.
+    /// The combined flags of all members that contributed.
     pub flags: [i32; 2],
     /// The members that failed before they contributed.
     pub absent: MemberSet,
-    /// These, and all others whose failure anybody knew of.
+    /// The absent members, and all others whose failure any member knew of.
     pub failed: MemberSet,
-    /// The members whose failure everybody that contributed had acknowledged.
+    /// The members whose failure all contributing members had acknowledged.
     pub acknowledged: MemberSet,
     /// The candidate of the first member that contributed.
     pub candidate: u64,
 }
 
 impl Decision {
-    /// Whether a member has failed whose failure not everybody had acknowledged.
+    /// Whether a member failed before it contributed, and not all members had acknowledged that
+    /// failure.
     pub fn tells_failure(&self) -> bool {
         !self.absent.is_subset_of(&self.acknowledged)
     }
@@ -70,54 +72,54 @@ impl Decision {
 
 /// One member's part in the agreements of a communicator.
 ///
-/// Call [`begin`](Self::begin) when the decision of the agreement before is known,
+/// Call [`begin`](Self::begin) when the previous agreement is decided. Call
 /// [`handle_message`](Self::handle_message) and [`handle_failure`](Self::handle_failure) at any
-/// time; after each of these hand out what [`next_message`](Self::next_message) gives, to the
-/// members that live. [`decision`](Self::decision) tells how an agreement ended.
+/// time. After each of these, send the messages that [`next_message`](Self::next_message) returns
+/// to the surviving members. [`decision`](Self::decision) returns the result of an agreement.
 #[derive(Debug)]
 pub struct Agreement {
     own: u32,
     failed: MemberSet,
-    /// How many agreements this member has begun: the number of the last one.
+    /// The number of agreements that this member has begun, which is the number of the last one.
     begun: u32,
-    /// The last one, if it is not decided.
+    /// The last agreement, if it is not decided.
     current: Option<AgreementRound>,
-    /// The last decisions with their numbers.
+    /// The last decisions, each with the number of its agreement.
     decided: VecDeque<(u32, Decision)>,
-    /// What came of the next agreement.
+    /// Messages of the next agreement that arrived early.
     early: Vec<(u32, AgreementMessage)>,
     outbox: VecDeque<(u32, AgreementMessage)>,
 }
 
-/// How far an agreement is.
+/// The state of an agreement.
 #[derive(Debug)]
 struct AgreementRound {
     contribution: Contribution,
-    /// Nothing of an earlier round is accepted any more.
+    /// The number of the current round; messages of earlier rounds are not accepted any more.
     promised: u32,
-    /// What was accepted, and in which round.
+    /// The accepted decision, and its round.
     accepted: Option<(u32, Decision)>,
-    /// The coordinator that was told the contribution last.
+    /// The coordinator to which the contribution was last reported.
     reported_to: Option<u32>,
-    /// Of the coordinator: what it was told, by member, whom it asked, and who has accepted what it
-    /// proposes.
+    /// On the coordinator: the reports by member, the members that it has asked, and the members
+    /// that have accepted its proposal.
     reports: Vec<Option<MemberReport>>,
     asked: MemberSet,
     accepts: Option<MemberSet>,
 }
 
-/// What a coordinator is told.
+/// A member's report to the coordinator.
 #[derive(Clone, Debug)]
 struct MemberReport {
     contribution: Contribution,
     accepted: Option<(u32, Decision)>,
 }
 
-/// So many decisions are kept.
+/// The number of decisions that are kept.
 const DECISIONS_KEPT: usize = 2;
 
 impl Agreement {
-    /// The part of member `own` of `size`.
+    /// Makes the part of member `own` of `size`.
     pub fn new(own: u32, size: u32) -> Self {
         Self {
             own,
@@ -130,10 +132,10 @@ impl Agreement {
         }
     }
 
-    /// Begins the next agreement; its number.
+    /// Begins the next agreement. Returns its number.
     ///
     /// # Panics
-    /// If the one before is not decided.
+    /// If the previous agreement is not decided.
     pub fn begin(&mut self, contribution: Contribution) -> u32 {
         assert!(self.current.is_none(), "agreements come one after the other");
         self.begun += 1;
@@ -147,7 +149,7 @@ impl Agreement {
             asked: MemberSet::none(size),
             accepts: None,
         });
-        // What came too early; what comes earlier still is kept once more.
+        // Messages that arrived early; messages of even later agreements are kept again.
         for (from, message) in std::mem::take(&mut self.early) {
             self.take(from, message);
         }
@@ -155,7 +157,8 @@ impl Agreement {
         self.begun
     }
 
-    /// How the agreement with a number ended, if it has, and is one of the last.
+    /// Returns the decision of the agreement with this number, if it is decided and one of the
+    /// last.
     pub fn decision(&self, number: u32) -> Option<&Decision> {
         self.decided.iter().find(|(of, _)| *of == number).map(|(_, decision)| decision)
     }
@@ -165,24 +168,24 @@ impl Agreement {
         self.current.is_some()
     }
 
-    /// The members that have failed, as far as this one knows.
+    /// Returns the members that have failed, as far as this member knows.
     pub fn failed(&self) -> &MemberSet {
         &self.failed
     }
 
-    /// The next message for another member, and that member.
+    /// Returns the next message to send, with the member that receives it.
     pub fn next_message(&mut self) -> Option<(u32, AgreementMessage)> {
         self.outbox.pop_front()
     }
 
-    /// Learns that a member has failed.
+    /// Handles the failure of a member.
     pub fn handle_failure(&mut self, member: u32) {
         if member != self.own && self.failed.insert(member) {
             self.go_on();
         }
     }
 
-    /// Takes a message from another member.
+    /// Handles a message from another member.
     pub fn handle_message(&mut self, from: u32, message: AgreementMessage) {
         let own_failed = message.failed.contains(self.own);
         if from == self.own || own_failed || message.failed.size() != self.failed.size() {
@@ -221,7 +224,7 @@ impl Agreement {
                 }
             }
             MessageContent::Decided(decision) => self.decide(decision),
-            // Of a round that is over.
+            // A message of an earlier round.
             MessageContent::Ask
             | MessageContent::Report { .. }
             | MessageContent::Propose(_)
@@ -229,7 +232,7 @@ impl Agreement {
         }
     }
 
-    /// Whoever is in an agreement that has ended here hears how.
+    /// Sends the decision to a member that still takes part in an agreement decided here.
     fn tell_if_decided(&mut self, to: u32, number: u32, round: u32, said: &MessageContent) {
         if matches!(said, MessageContent::Accept | MessageContent::Decided(_)) {
             return;
@@ -240,7 +243,7 @@ impl Agreement {
         }
     }
 
-    /// Does what can be done now.
+    /// Takes all steps that are possible now.
     fn go_on(&mut self) {
         let Some(current) = &self.current else { return };
         let coordinator = self.failed.first_absent().unwrap_or(self.own);
@@ -257,8 +260,8 @@ impl Agreement {
         self.decide_if_all_accepted();
     }
 
-    /// Tells a coordinator what this member contributes, and accepts nothing of earlier rounds any
-    /// more.
+    /// Reports this member's contribution to a coordinator. The member accepts nothing of earlier
+    /// rounds any more.
     fn report(&mut self, coordinator: u32) {
         let Some(current) = &mut self.current else { return };
         if current.reported_to == Some(coordinator) {
@@ -270,7 +273,8 @@ impl Agreement {
         self.send(coordinator, coordinator, MessageContent::Report { contribution, accepted });
     }
 
-    /// In the first round everybody reports without being asked.
+    /// Asks the members whose reports are missing. In the first round all report without being
+    /// asked.
     fn ask_for_reports(&mut self) {
         let others = self.living_others();
         let Some(current) = self.current.as_mut().filter(|_| self.own > 0) else { return };
@@ -322,7 +326,7 @@ impl Agreement {
         if self.decided.len() > DECISIONS_KEPT {
             self.decided.pop_front();
         }
-        // The others wait for the coordinator.
+        // The other members wait for the coordinator's message.
         if self.failed.first_absent() == Some(self.own) {
             for other in self.living_others() {
                 self.send(other, self.own, MessageContent::Decided(decision.clone()));
@@ -341,8 +345,8 @@ impl Agreement {
     }
 }
 
-/// What a coordinator proposes: what was accepted in the latest round, as it may be decided, or
-/// all contributions together.
+/// Returns the proposal of a coordinator: the decision accepted in the latest round, which may be
+/// decided already, or the combined contributions.
 fn chosen(reports: &[Option<MemberReport>], failed: &MemberSet) -> Decision {
     let told = || reports.iter().flatten();
     let accepted = told().filter_map(|report| report.accepted.as_ref());

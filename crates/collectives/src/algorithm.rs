@@ -1,22 +1,22 @@
-//! The algorithms, by the names that people use.
+//! The algorithms and their names, by which users select them.
 
 use std::fmt;
 
-/// The table of [`Algorithm`]: each with its name.
+/// Makes the table of [`Algorithm`]: each with its name.
 macro_rules! algorithms {
     ($($(#[$doc:meta])* $algorithm:ident: $name:literal,)*) => {
-        /// How a collective operation is carried out. Each operation has some of them; its module
-        /// tells what they mean there.
+        /// The algorithm of a collective operation. Each operation has some of them; its module
+        /// describes their meaning for that operation.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Algorithm {
             $($(#[$doc])* $algorithm,)*
         }
 
         impl Algorithm {
-            /// All of them. Processes name algorithms to each other by their places in this list.
+            /// All algorithms. Processes send each other algorithms as indices in this list.
             pub const ALL: &[Self] = &[$(Self::$algorithm,)*];
 
-            /// Its name, as people write it.
+            /// Returns its name, as users write it.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$algorithm => $name,)*
@@ -31,33 +31,34 @@ algorithms! {
     Star: "star",
     /// Messages along a binomial tree.
     Binomial: "binomial",
-    /// Inside machines or parts of these, among their leaders, inside again.
+    /// First inside machines or parts of these, then among their leaders, then inside again.
     Hierarchical: "hierarchical",
-    /// The same at the same time: pieces follow each other from leader to leader, and through the
-    /// parts.
+    /// Hierarchical, but on all levels at once: pieces follow each other from leader to leader, and
+    /// through the parts.
     HierarchicalPieces: "hierarchical-pieces",
-    /// In round k a message to the process 2^k ranks above, and one from that 2^k below.
+    /// In round k, each process sends a message to the process 2^k ranks above, and receives one
+    /// from the process 2^k ranks below.
     Dissemination: "dissemination",
     /// The root gives each process a share; the shares go round a ring.
     ScatterRing: "scatter-ring",
     /// Pieces follow each other through all processes.
     Chain: "chain",
-    /// Pairs exchange all they have, at distances 1, 2, 4, …
+    /// Pairs exchange all their data, at distances 1, 2, 4, …
     RecursiveDoubling: "recursive-doubling",
-    /// Pairs exchange halves, quarters, … of the elements, then the results the same way back.
+    /// Pairs exchange halves, quarters, … of the elements, then the results on the reverse path.
     HalvingDoubling: "halving-doubling",
     /// Pairs exchange halves, quarters, … of the elements.
     Halving: "halving",
-    /// As recursive doubling, for any number of processes: each deals with one process above and
-    /// with another one below.
+    /// Recursive doubling for any number of processes: each exchanges with one process above and
+    /// another one below.
     Bruck: "bruck",
-    /// Each process passes on to the next one what it received last.
+    /// Each process passes on to the next process the data that it received last.
     Ring: "ring",
     /// Each process exchanges messages with all others at once.
     AtOnce: "at-once",
-    /// The same with a few others at a time.
+    /// Each process exchanges messages with a few others at a time.
     Windows: "windows",
-    /// The same with one other at a time.
+    /// Each process exchanges messages with one other at a time.
     Pairwise: "pairwise",
     /// Each process reduces one share of the elements.
     Shares: "shares",
@@ -65,9 +66,9 @@ algorithms! {
     Distances: "distances",
     /// Through slots in memory that all members share.
     Board: "board",
-    /// Each copies out of the buffers of others or into them, which they expose to each other.
+    /// Processes expose buffers to each other, and each copies from or into the buffers of others.
     Direct: "direct",
-    /// The same in portions, which whoever waits carries out for all.
+    /// As direct, but in portions, which waiting processes execute for all.
     Portions: "portions",
 }
 

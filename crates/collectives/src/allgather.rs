@@ -1,4 +1,4 @@
-//! Allgather. A block is what one process contributes: one in the send buffer, as many as there
+//! Allgather. A block is the contribution of one process: one in the send buffer, as many as there
 //! are processes in the receive buffer.
 
 use crate::algorithm::Algorithm;
@@ -12,8 +12,8 @@ use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::{Branching, Tree};
 
-/// Its algorithms that send messages. By recursive doubling only powers of two can; a star gathers
-/// at rank 0 and broadcasts all blocks from there.
+/// The algorithms that send messages. Recursive doubling requires a power of two processes. A star
+/// gathers at rank 0 and broadcasts all blocks from there.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::RecursiveDoubling,
     Algorithm::Bruck,
@@ -23,24 +23,24 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Hierarchical,
 ];
 
-/// Takes the algorithm for blocks of `block_bytes` bytes.
+/// Chooses the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
     member.situation.preferences.choose(CollectiveOperation::Allgather, ALGORITHMS, cost)
 }
 
-/// Takes the algorithm for blocks of different sizes, `block_bytes` bytes in the mean.
+/// Chooses the algorithm for blocks of different sizes, with a mean of `block_bytes` bytes.
 pub fn choose_v(member: Member, block_bytes: usize) -> Algorithm {
     choose_among(member, block_bytes, block_bytes)
 }
 
-/// The same where what a member has are several blocks.
+/// Chooses the algorithm when each member has `bytes` bytes in blocks of `block_bytes`.
 fn choose_among(member: Member, bytes: usize, block_bytes: usize) -> Algorithm {
     let cost = |one| cost_in_blocks(one, member, bytes, block_bytes);
     member.situation.preferences.choose(CollectiveOperation::Allgatherv, ALGORITHMS, cost)
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     if algorithm != Algorithm::Hierarchical {
         return flat_cost(TimeEstimate::new(member.situation), algorithm, member, block_bytes);
@@ -57,8 +57,8 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
     hierarchy::cost(member, inside, |far| cost(choose(far, part), far, part))
 }
 
-/// The predicted time of an algorithm for blocks of different sizes, `block_bytes` bytes in the
-/// mean; none if it is not applicable.
+/// Returns the predicted time of an algorithm for blocks of different sizes, with a mean of
+/// `block_bytes` bytes; `None` if it is not applicable.
 pub fn cost_v(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     cost_in_blocks(algorithm, member, block_bytes, block_bytes)
 }
@@ -91,7 +91,7 @@ fn cost_in_blocks(
     })
 }
 
-/// The tree for a broadcast of `bytes` bytes, block by block.
+/// Returns the tree for a broadcast of `bytes` bytes, block by block.
 fn spread_shape(member: Member, bytes: usize, block_bytes: usize) -> Branching {
     let cost = |shape: &Branching| spread_cost(member, *shape, bytes, block_bytes);
     [Branching::Binomial, Branching::Star].into_iter().min_by_key(cost).unwrap_or(Branching::Star)
@@ -103,7 +103,7 @@ fn spread_cost(member: Member, shape: Branching, bytes: usize, block_bytes: usiz
     estimate.cost()
 }
 
-/// The predicted time of an algorithm that knows no machines.
+/// Returns the predicted time of an algorithm that ignores machine boundaries.
 fn flat_cost(
     mut estimate: TimeEstimate,
     algorithm: Algorithm,
@@ -141,7 +141,7 @@ pub fn allgather(member: Member, block_bytes: usize, input: InputPlace) -> Sched
     with(choose(member, block_bytes), member, block_bytes, input)
 }
 
-/// The allgather of equal blocks by a given algorithm.
+/// Makes the allgather of equal blocks by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -166,14 +166,14 @@ pub fn with(
     }
 }
 
-/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes together. Each
-/// block travels by itself.
+/// `MPI_Allgatherv` (section 6.7): blocks of any sizes, `total_bytes` packed bytes in total. Each
+/// block is a message of its own.
 pub fn allgatherv(member: Member, total_bytes: usize, input: InputPlace) -> Schedule {
     let block_bytes = total_bytes.div_ceil(member.size as usize);
     with_v(choose_v(member, block_bytes), member, total_bytes, input)
 }
 
-/// The allgather of blocks of any sizes by a given algorithm.
+/// Makes the allgather of blocks of any sizes by a given algorithm.
 pub fn with_v(
     algorithm: Algorithm,
     member: Member,
@@ -201,14 +201,14 @@ pub fn with_v(
     schedule.block_by_block()
 }
 
-/// The allgather of blocks of any size, among members of whose places nothing is known.
+/// Makes the allgather of blocks of any sizes, ignoring machine boundaries.
 fn flat(algorithm: Algorithm, member: Member, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let kept = Area::Receive.block(member.rank as usize);
     if input == InputPlace::SendBuffer {
         schedule.copy(Area::Send.block(0), kept);
     }
-    // What goes out before the copy is made, which a round does last.
+    // The blocks that are sent before the copy is made: a round's local steps come last.
     let own = if input == InputPlace::InPlace { kept } else { Area::Send.block(0) };
     match algorithm {
         Algorithm::Star => through_first(&mut schedule, member, own),
@@ -249,8 +249,8 @@ fn recursive_doubling(schedule: &mut Schedule, member: Member, own: BlockRange) 
     }
 }
 
-/// Bruck's algorithm without its rotations: blocks go straight to their places, and what begins
-/// again at rank 0 travels as a second message.
+/// Bruck's algorithm without its rotations: blocks go directly to their places, and the blocks that
+/// wrap around to rank 0 go in a second message.
 fn bruck(schedule: &mut Schedule, member: Member, own: BlockRange) {
     let mut distance = 1;
     while distance < member.size {
@@ -271,7 +271,7 @@ fn bruck(schedule: &mut Schedule, member: Member, own: BlockRange) {
     }
 }
 
-/// The blocks of `count` ranks from `first` on, in one run or two.
+/// Returns the blocks of `count` ranks from `first` on, in one or two runs.
 fn ring_range(size: u32, first: u32, count: u32) -> impl Iterator<Item = BlockRange> {
     let head = count.min(size - first);
     let places = [(first, head), (0, count - head)];
@@ -298,9 +298,9 @@ fn at_once(schedule: &mut Schedule, member: Member, own: BlockRange) {
     }
 }
 
-/// Where the ranks of each part follow each other: `collect` gathers at the leader of a part,
-/// `exchange` is the allgather among leaders, the fullest of whose parts has so many blocks, and
-/// `spread` the leader's broadcast of all blocks inside.
+/// The hierarchical allgather, for parts with consecutive ranks. `collect` gathers at the leader of
+/// a part. `exchange` is the allgather among leaders; its argument is the number of blocks of the
+/// fullest part. `spread` is the leader's broadcast of all blocks inside its part.
 fn hierarchical(
     member: Member,
     input: InputPlace,

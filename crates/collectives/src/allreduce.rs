@@ -16,8 +16,8 @@ use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
 use crate::tree::{Branching, Tree};
 
-/// Its algorithms that send messages. All of them combine in the order of ranks but the ring, which
-/// is for operations that commute, and give all processes the same bits. A star goes to rank 0 and
+/// The algorithms that send messages. All give all processes identical bits. All combine in the
+/// order of ranks except the ring, which is for commutative operations. A star goes to rank 0 and
 /// back.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::RecursiveDoubling,
@@ -28,7 +28,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Hierarchical,
 ];
 
-/// Takes the algorithm for `operands`.
+/// Chooses the algorithm for `operands`.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     member
         .situation
@@ -36,7 +36,7 @@ pub fn choose(member: Member, operands: Operands) -> Algorithm {
         .choose(CollectiveOperation::Allreduce, ALGORITHMS, |one| cost(one, member, operands))
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let bytes = operands.bytes();
     let near = u64::from(member.situation.layout.largest());
@@ -96,7 +96,7 @@ pub fn allreduce(member: Member, operands: Operands, input: InputPlace) -> Sched
     with(choose(member, operands), member, operands, input)
 }
 
-/// The reduction by a given algorithm.
+/// Makes the reduction by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -140,7 +140,7 @@ fn through_first(schedule: &mut Schedule, member: Member, operands: Operands, ow
         schedule.send(parent, own);
         schedule.end_round();
     } else if folded != result {
-        // The program's copy is made last, while the results are on their way.
+        // The copy into the program's buffer is made last, while the results are being sent.
         schedule.copy(folded, result);
     }
     down(schedule, &tree, folded, result);
@@ -167,8 +167,9 @@ fn by_shares(schedule: &mut Schedule, member: Member, own: BlockRange) {
     schedule.end_round();
 }
 
-/// In step s of the first half a process sends the share s ranks below, to which it has added its
-/// operand, and receives the one below that. In the end it has the share of its rank.
+/// The ring. In step s of the first half, a process sends the share that is s ranks below, to which
+/// it has added its operand, and receives the share below that one. In the end it has the share of
+/// its rank.
 fn ring(schedule: &mut Schedule, member: Member, own: BlockRange) {
     let share_of = |area: Area, rank: u32| share(area, own.count, member.size, rank);
     let (next, before) = (member.above(1), member.below(1));
@@ -201,8 +202,8 @@ fn ring(schedule: &mut Schedule, member: Member, own: BlockRange) {
     }
 }
 
-/// Runs `exchange` among the largest power of two of processes. Of the others, each hands its
-/// operands to its lower neighbour first and gets the result from it in the end.
+/// Runs `exchange` among the largest power of two of processes. Each of the other processes first
+/// sends its operands to its lower neighbour, and receives the result from it in the end.
 fn among_power_of_two(
     schedule: &mut Schedule,
     member: Member,
@@ -228,7 +229,7 @@ fn among_power_of_two(
     schedule.end_round();
 }
 
-/// Recursive doubling: all elements, at each distance.
+/// Recursive doubling: exchanges all elements at each distance.
 fn exchange_all(
     schedule: &mut Schedule,
     own: &Participant,
@@ -244,7 +245,7 @@ fn exchange_all(
     }
 }
 
-/// Recursive halving, and recursive doubling the same way back (Rabenseifner).
+/// Recursive halving, then recursive doubling on the reverse path (Rabenseifner).
 fn exchange_halves(
     schedule: &mut Schedule,
     own: &Participant,
@@ -271,7 +272,8 @@ fn exchange_halves(
     }
 }
 
-/// Reduced to the leaders, combined among them, and spread inside the parts.
+/// The hierarchical form: reduces to the leaders, combines among them, and broadcasts inside the
+/// parts.
 fn hierarchical(member: Member, operands: Operands, input: InputPlace) -> Schedule {
     let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
@@ -279,7 +281,7 @@ fn hierarchical(member: Member, operands: Operands, input: InputPlace) -> Schedu
     let leader_is_here = view.near_leader() == near.rank;
     let reduction = reduce::reduce(near, view.near_leader(), operands, input);
     view.add_inside(&mut schedule, &reduction, |place| match place.area {
-        // Those that are no leaders have their operands where the input is.
+        // Processes that are no leaders have their operands in the input area.
         Area::Send if !leader_is_here => input.area().blocks(place.first, place.count),
         _ => place,
     });

@@ -10,8 +10,9 @@ use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
 
-/// Its algorithms that send messages. By Bruck's half of the blocks travel together, one step
-/// nearer, in each of log n rounds; leaders of machines collect what goes from one to another.
+/// The algorithms that send messages. In each of the log n rounds of Bruck's algorithm, half of the
+/// blocks travel together, one step nearer to their targets. In the hierarchical form, leaders of
+/// machines collect the blocks between machines.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::AtOnce,
     Algorithm::Windows,
@@ -20,11 +21,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Hierarchical,
 ];
 
-/// Most communicators of one machine at once, and still a bound on the messages that one process
-/// has on their way.
+/// The number of peers with which a process exchanges at once. Most communicators of one machine
+/// are smaller, and it bounds the messages that one process has on their way.
 pub const WINDOW: u32 = 32;
 
-/// With how many peers a process deals in a round, where blocks go straight to their targets.
+/// Returns the number of peers per round for algorithms that send blocks directly to their targets.
 fn window(algorithm: Algorithm) -> Option<u32> {
     match algorithm {
         Algorithm::AtOnce => Some(WINDOW),
@@ -34,17 +35,17 @@ fn window(algorithm: Algorithm) -> Option<u32> {
     }
 }
 
-/// No process shall have more bytes than this on their way at once, if blocks are smaller: they
-/// would drive each other out of the caches, and bury a receiver.
+/// The maximum number of bytes that a process has on their way at once, if blocks are smaller. More
+/// bytes would evict each other from the caches, and overload a receiver.
 const ROUND_BYTES_MAX: usize = 4 << 20;
 
-/// Takes the algorithm for blocks of `block_bytes` bytes.
+/// Chooses the algorithm for blocks of `block_bytes` bytes.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     let cost = |one| cost(one, member, block_bytes);
     member.situation.preferences.choose(CollectiveOperation::Alltoall, ALGORITHMS, cost)
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     let near = u64::from(member.situation.layout.largest());
@@ -67,7 +68,8 @@ pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<
             let total = block_bytes.saturating_mul(member.size as usize);
             estimate.doubling(member, |_| total / 2);
             let rounds = u64::from(rounds(member));
-            // Half of the blocks are collected and put back in each round, all before and after.
+            // In each round, half of the blocks are collected and put back; before and after, all
+            // blocks are copied.
             estimate.repeat(rounds + 2, |one| one.copy(near, total));
         }
         Algorithm::Hierarchical => return by_leaders::cost(member, block_bytes),
@@ -81,7 +83,7 @@ pub fn alltoall(member: Member, block_bytes: usize, input: InputPlace) -> Schedu
     with(choose(member, block_bytes), member, block_bytes, input)
 }
 
-/// The alltoall by a given algorithm.
+/// Makes the alltoall by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -101,13 +103,13 @@ pub fn with(
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8).
 ///
-/// In place, scratch block `i` takes what comes from rank `i`, and has the packed size of block
+/// In place, scratch block `i` receives the data from rank `i`, and has the packed size of block
 /// `i` of the receive buffer.
 pub fn alltoallv(member: Member, input: InputPlace) -> Schedule {
     exchange(member, WINDOW, input)
 }
 
-/// The alltoall by direct messages.
+/// Makes the alltoall by direct messages.
 ///
 /// # Panics
 /// If `window` is zero.
@@ -135,9 +137,9 @@ fn exchange_between_buffers(member: Member, window: u32) -> Schedule {
     schedule
 }
 
-/// What comes in waits in scratch memory until what goes out has left. Both ways of a pair belong
-/// to the same step (partners of step s are the ranks whose sum is s), so all can take the steps
-/// in the same order without waiting in a circle.
+/// The in-place form. Received data waits in scratch memory until the data in its place was sent.
+/// Both directions of a pair belong to one step (partners of step s are the ranks whose sum is s),
+/// so all processes can execute the steps in one order without a deadlock.
 fn exchange_in_place(member: Member, window: u32) -> Schedule {
     let mut schedule = Schedule::default();
     let mut arrived = Vec::new();
@@ -158,8 +160,8 @@ fn exchange_in_place(member: Member, window: u32) -> Schedule {
     schedule
 }
 
-/// The alltoall of Bruck and others: slot i holds what has i ranks to go; in the round of bit k
-/// all slots with that bit travel 2^k ranks.
+/// Bruck's alltoall. Slot i holds the blocks that have i ranks to go. In the round of bit k, all
+/// slots with that bit travel 2^k ranks.
 pub fn bruck(member: Member, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let (size, rank) = (member.size as usize, member.rank as usize);

@@ -1,4 +1,4 @@
-//! Barrier: nobody leaves before all have come.
+//! Barrier: no process leaves before all have entered.
 
 use crate::algorithm::Algorithm;
 use crate::bcast::down;
@@ -10,12 +10,12 @@ use crate::operation::CollectiveOperation;
 use crate::schedule::{BlockRange, Schedule};
 use crate::tree::{Branching, Tree};
 
-/// Its algorithms that send messages: up a tree to rank 0 and down again (2 (n - 1) messages), or n
+/// The algorithms that send messages: up a tree to rank 0 and down again (2 (n - 1) messages), or n
 /// log n messages.
 pub const ALGORITHMS: &[Algorithm] =
     &[Algorithm::Dissemination, Algorithm::Star, Algorithm::Binomial, Algorithm::Hierarchical];
 
-/// Takes the algorithm for a communicator.
+/// Chooses the algorithm for a communicator.
 pub fn choose(member: Member) -> Algorithm {
     member
         .situation
@@ -23,7 +23,7 @@ pub fn choose(member: Member) -> Algorithm {
         .choose(CollectiveOperation::Barrier, ALGORITHMS, |one| cost(one, member))
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
@@ -48,10 +48,10 @@ pub fn barrier(member: Member) -> Schedule {
     with(choose(member), member)
 }
 
-/// The barrier by a given algorithm.
+/// Makes the barrier by a given algorithm.
 ///
 /// # Panics
-/// If it is none of [`ALGORITHMS`]; so in all modules.
+/// If the algorithm is not one of [`ALGORITHMS`]. The `with` functions of all modules panic so.
 pub fn with(algorithm: Algorithm, member: Member) -> Schedule {
     match algorithm {
         Algorithm::Star => tree(member, Branching::Star),
@@ -62,8 +62,8 @@ pub fn with(algorithm: Algorithm, member: Member) -> Schedule {
     }
 }
 
-/// The best of the algorithms that have a way up and the same down again: along a tree, or inside
-/// the parts and between their leaders.
+/// Chooses the best of the algorithms that consist of a path up and the reverse path down: along a
+/// tree, or inside the parts and between their leaders.
 fn there_and_back(member: Member) -> Algorithm {
     let all = [Algorithm::Star, Algorithm::Binomial, Algorithm::Hierarchical];
     let costs = all.into_iter().filter_map(|one| Some((there_and_back_cost(one, member)?, one)));
@@ -79,7 +79,7 @@ fn there_and_back_cost(algorithm: Algorithm, member: Member) -> Option<Cost> {
     }
 }
 
-/// The barrier through rank 0.
+/// Makes the barrier through rank 0.
 fn tree(member: Member, shape: Branching) -> Schedule {
     let mut schedule = Schedule::default();
     up(&mut schedule, &Tree::new(member, 0, shape));
@@ -87,7 +87,7 @@ fn tree(member: Member, shape: Branching) -> Schedule {
     schedule
 }
 
-/// `top` knows then that all have come.
+/// Makes the first half of a barrier: afterwards `top` knows that all have entered.
 pub(crate) fn come(member: Member, top: u32) -> Schedule {
     let Some(shape) = there_and_back(member).shape() else { return come_by_leaders(member, top) };
     let mut schedule = Schedule::default();
@@ -95,7 +95,7 @@ pub(crate) fn come(member: Member, top: u32) -> Schedule {
     schedule
 }
 
-/// All know what `top` knows.
+/// Makes the second half of a barrier: all wait for a message that starts at `top`.
 pub(crate) fn leave(member: Member, top: u32) -> Schedule {
     let Some(shape) = there_and_back(member).shape() else { return leave_by_leaders(member, top) };
     let mut schedule = Schedule::default();
@@ -127,7 +127,8 @@ fn dissemination(member: Member) -> Schedule {
     schedule
 }
 
-/// All come to the leader of their part; the leaders wait for each other, and let the others go.
+/// The hierarchical barrier: all report to the leader of their part; the leaders wait for each
+/// other, and release the others.
 fn hierarchical(member: Member) -> Schedule {
     let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();
@@ -140,7 +141,7 @@ fn hierarchical(member: Member) -> Schedule {
     schedule
 }
 
-/// All come to the leaders, and these to `top`.
+/// The first half by leaders: all report to the leaders, and these to `top`.
 fn come_by_leaders(member: Member, top: u32) -> Schedule {
     let view = HierarchyView::new(member, Some(top));
     let mut schedule = Schedule::default();
@@ -153,7 +154,7 @@ fn come_by_leaders(member: Member, top: u32) -> Schedule {
     schedule
 }
 
-/// As [`come_by_leaders`], the other way round.
+/// The second half by leaders: the reverse of [`come_by_leaders`].
 fn leave_by_leaders(member: Member, top: u32) -> Schedule {
     let view = HierarchyView::new(member, Some(top));
     let mut schedule = Schedule::default();

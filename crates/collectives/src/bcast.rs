@@ -1,8 +1,8 @@
-//! Broadcast. A block is one byte of the packed data; the buffer is [`Area::Receive`] on all
-//! processes, and the root only reads it.
+//! Broadcast. A block is one byte of the packed data. The buffer is [`Area::Receive`] on all
+//! processes; the root only reads it.
 //!
-//! Bytes, because the root and the others may describe the data with different datatypes, of
-//! which only the number of bytes is the same.
+//! Blocks are bytes because the root and the other processes may describe the data with different
+//! datatypes, which agree only in the number of bytes.
 
 mod pieces;
 
@@ -16,7 +16,7 @@ use crate::schedule::{Area, BlockRange, Schedule};
 use crate::share::share;
 use crate::tree::{Branching, Tree};
 
-/// Its algorithms that send messages.
+/// The algorithms that send messages.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Binomial,
     Algorithm::Star,
@@ -26,11 +26,11 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::HierarchicalPieces,
 ];
 
-/// The smallest piece, in bytes, and how many there are at most.
+/// The smallest piece, in bytes, and the maximum number of pieces.
 const PIECE_BYTES_MIN: usize = 4096;
 const PIECES_MAX: usize = 256;
 
-/// Takes the algorithm for `bytes` bytes.
+/// Chooses the algorithm for `bytes` bytes.
 pub fn choose(member: Member, bytes: usize) -> Algorithm {
     member
         .situation
@@ -38,7 +38,7 @@ pub fn choose(member: Member, bytes: usize) -> Algorithm {
         .choose(CollectiveOperation::Bcast, ALGORITHMS, |one| cost(one, member, bytes))
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, bytes: usize) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
@@ -67,12 +67,12 @@ pub fn bcast(member: Member, root: u32, bytes: usize) -> Schedule {
     of_blocks(member, root, bytes, bytes)
 }
 
-/// The broadcast of any other blocks, which have `bytes` bytes together.
+/// Makes the broadcast of blocks of any kind, which have `bytes` bytes in total.
 pub(crate) fn of_blocks(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
     with(choose(member, bytes), member, root, blocks, bytes)
 }
 
-/// The broadcast of blocks that have `bytes` bytes together, by a given algorithm.
+/// Makes the broadcast of blocks that have `bytes` bytes in total, by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -91,18 +91,19 @@ pub fn with(
     }
 }
 
-/// How many pieces make a chain fastest.
+/// Returns the number of pieces with which a chain is fastest.
 fn pieces(member: Member, bytes: usize) -> usize {
     piece_counts(bytes).min_by_key(|count| chain_cost(member, bytes, *count)).unwrap_or(1)
 }
 
-/// In how many pieces so many bytes may go.
+/// Returns the possible numbers of pieces for so many bytes.
 pub(crate) fn piece_counts(bytes: usize) -> impl Iterator<Item = usize> {
     let most = (bytes / PIECE_BYTES_MIN).clamp(1, PIECES_MAX);
     (0..usize::BITS).map(|bit| 1 << bit).take_while(move |count| *count <= most)
 }
 
-/// The last piece has all processes before it when it begins, and the others before that.
+/// Returns the predicted time of a chain. The last piece starts after all others, and then passes
+/// through all processes.
 fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
     let mut estimate = TimeEstimate::new(member.situation);
     let steps = u64::from(member.size - 1) + pieces as u64 - 1;
@@ -112,13 +113,13 @@ fn chain_cost(member: Member, bytes: usize, pieces: usize) -> Cost {
     estimate.cost()
 }
 
-/// The broadcast in pieces through the chain of all ranks, from the root on.
+/// Makes the broadcast in pieces through the chain of all ranks, starting at the root.
 pub fn chain(member: Member, root: u32, blocks: usize, pieces: usize) -> Schedule {
     let (before, after) = chain_neighbors(member, root);
     pass_on(before, after.as_slice(), blocks, pieces)
 }
 
-/// The ranks before and after a process in the chain from the root on.
+/// Returns the ranks before and after a process in the chain that starts at the root.
 pub(crate) fn chain_neighbors(member: Member, root: u32) -> (Option<u32>, Option<u32>) {
     let tree = Tree::new(member, root, Branching::Star);
     let before = tree.position.checked_sub(1);
@@ -126,7 +127,8 @@ pub(crate) fn chain_neighbors(member: Member, root: u32) -> (Option<u32>, Option
     (before.map(|one| tree.rank(one)), after.map(|one| tree.rank(one)))
 }
 
-/// Pieces come from the parent, if there is one, and go to the children, while the next comes.
+/// Makes a pipeline: pieces come from the parent, if there is one, and are sent to the children
+/// while the next piece arrives.
 pub(crate) fn pass_on(
     parent: Option<u32>,
     children: &[u32],
@@ -153,7 +155,7 @@ pub(crate) fn pass_on(
     schedule
 }
 
-/// The broadcast down a tree.
+/// Makes the broadcast down a tree.
 pub(crate) fn tree(member: Member, root: u32, bytes: usize, shape: Branching) -> Schedule {
     let mut schedule = Schedule::default();
     if bytes > 0 {
@@ -164,23 +166,23 @@ pub(crate) fn tree(member: Member, root: u32, bytes: usize, shape: Branching) ->
     schedule
 }
 
-/// Adds the way down `tree`, from `source` at its root to `target` elsewhere.
+/// Adds the steps down `tree`, from `source` at its root to `target` on other processes.
 pub(crate) fn down(schedule: &mut Schedule, tree: &Tree, source: BlockRange, target: BlockRange) {
     let whole = if tree.is_root() { source } else { target };
     if let Some(parent) = tree.parent() {
         schedule.receive(parent, whole);
         schedule.end_round();
     }
-    // The largest subtree has the longest way before it.
+    // The largest subtree comes first, as it takes longest.
     for child in tree.children().rev() {
         schedule.send(tree.rank(child.top), whole);
     }
     schedule.end_round();
 }
 
-/// The broadcast by shares (van de Geijn): the root sends n - 1 shares, then each process hands
-/// to the next one what it got last. No byte reaches a process twice, and none returns to the
-/// root.
+/// The broadcast by shares (van de Geijn): the root sends n - 1 shares, then each process sends to
+/// the next one the share that it received last. No byte reaches a process twice, and none returns
+/// to the root.
 fn scatter_ring(member: Member, root: u32, bytes: usize) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, Branching::Star);
@@ -213,7 +215,7 @@ fn scatter_ring(member: Member, root: u32, bytes: usize) -> Schedule {
     schedule
 }
 
-/// `blocks` blocks of `bytes` bytes in all.
+/// The hierarchical broadcast of `blocks` blocks with `bytes` bytes in total.
 fn hierarchical(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();

@@ -1,22 +1,26 @@
-//! Calls of collective functions, as all that a schedule depends on besides the communicator.
+//! Calls of collective functions: their arguments, which with the communicator determine a
+//! schedule.
 
 use crate::member::InputPlace;
 use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 
-/// How a program calls a collective function (sections 6.12 and 6.13 of the standard).
+/// The form in which a program calls a collective function (sections 6.12 and 6.13 of the
+/// standard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CallForm {
-    /// The call returns when the part of this process is over.
+    /// The call returns when this process has completed its part.
     Blocking,
-    /// The call begins the operation, which is waited for later; meanwhile the process may compute.
+    /// The call begins the operation and returns; the process may compute until it waits for the
+    /// end.
     Nonblocking,
-    /// The call prepares the operation, which is started any number of times, in no common order.
+    /// The call prepares the operation, which is started any number of times, in no order that
+    /// processes agree on.
     Persistent,
 }
 
-/// A call of a collective function on an ordinary communicator, by one member. In what is the same
-/// on all members their calls must agree; `input` is each one's own.
+/// A member's call of a collective function on an intracommunicator. The calls of all members must
+/// agree; only `input` may differ between members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the arguments of the functions")]
 pub enum CollectiveCall {
@@ -71,7 +75,7 @@ pub enum CollectiveCall {
         operands: Operands,
         input: InputPlace,
     },
-    /// The operands are those for all processes together.
+    /// The operands for all processes in total.
     ReduceScatter {
         counts: Box<[usize]>,
         operands: Operands,
@@ -87,10 +91,11 @@ pub enum CollectiveCall {
     },
 }
 
-/// The table of [`Function`]: each with its name in the standard, and what its bytes are.
+/// Makes the table of [`Function`]: each with its name in the standard, and the meaning of its
+/// bytes.
 macro_rules! functions {
     ($($function:ident: $name:literal, $bytes:literal;)*) => {
-        /// The function that a call is of.
+        /// A collective function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "their names tell what they are")]
         pub enum Function {
@@ -98,18 +103,18 @@ macro_rules! functions {
         }
 
         impl Function {
-            /// All of them. Processes name functions to each other by their places in this list.
+            /// All functions. Processes send each other functions as indices in this list.
             pub const ALL: &[Self] = &[$(Self::$function,)*];
 
-            /// Its name in the standard.
+            /// Returns its name in the standard.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$function => $name,)*
                 }
             }
 
-            /// What the bytes of a call are, with `{}` for their number; empty where members need
-            /// not agree in any.
+            /// Returns a description of the bytes of a call, with `{}` for their number; empty if
+            /// members need not agree in a number of bytes.
             pub fn bytes(self) -> &'static str {
                 match self {
                     $(Self::$function => $bytes,)*
@@ -139,8 +144,9 @@ functions! {
 }
 
 impl CollectiveCall {
-    /// A call of an operation for which each process contributes or gets so many bytes, by elements
-    /// of eight bytes if it reduces; what is less is an element by itself. The operation commutes.
+    /// Makes a call of an operation in which each process contributes or gets so many bytes. A
+    /// reduction has elements of eight bytes; other lengths are one element. The operation
+    /// commutes.
     pub fn of(operation: CollectiveOperation, size: u32, bytes: usize) -> Self {
         let (root, input) = (0, InputPlace::SendBuffer);
         let operands = match bytes % 8 {
@@ -162,7 +168,7 @@ impl CollectiveCall {
         }
     }
 
-    /// The function that is called.
+    /// Returns the function that is called.
     pub fn function(&self) -> Function {
         match self {
             Self::Barrier => Function::Barrier,
@@ -184,7 +190,7 @@ impl CollectiveCall {
         }
     }
 
-    /// The operation, if there are several algorithms for it.
+    /// Returns the operation, if there are several algorithms for it.
     pub fn operation(&self) -> Option<CollectiveOperation> {
         Some(match self.function() {
             Function::Barrier => CollectiveOperation::Barrier,
@@ -221,7 +227,7 @@ impl CollectiveCall {
         )
     }
 
-    /// The root of an operation that has one.
+    /// Returns the root of an operation that has one.
     pub fn root(&self) -> Option<u32> {
         match *self {
             Self::Bcast { root, .. }
@@ -234,8 +240,8 @@ impl CollectiveCall {
         }
     }
 
-    /// The bytes of which [`Function::bytes`] tells what they are; 0 where members need not agree
-    /// in any.
+    /// Returns the number of bytes that [`Function::bytes`] describes; 0 if members need not agree
+    /// in one.
     pub fn bytes(&self) -> usize {
         match *self {
             Self::Barrier
@@ -257,8 +263,8 @@ impl CollectiveCall {
         }
     }
 
-    /// What one process contributes or gets in the mean; where nothing is combined, an element is a
-    /// byte.
+    /// Returns the data that one process contributes or gets on average. If nothing is combined, an
+    /// element is a byte.
     pub(crate) fn data_of_each(&self, size: u32) -> Operands {
         let mean = |total: usize| total.div_ceil(size as usize);
         match *self {
@@ -275,7 +281,7 @@ impl CollectiveCall {
         }
     }
 
-    /// How many bytes a block has, or elements; none where blocks cannot be cut.
+    /// Returns how many bytes or elements a block has; `None` if blocks cannot be divided.
     pub(crate) fn units(&self) -> Option<usize> {
         match *self {
             Self::Barrier
@@ -297,7 +303,7 @@ impl CollectiveCall {
         }
     }
 
-    /// The same operation on blocks of so many bytes or elements ([`CollectiveCall::units`]).
+    /// Returns this call with blocks of so many bytes or elements ([`CollectiveCall::units`]).
     pub(crate) fn with_units(&self, units: usize) -> Self {
         let mut call = self.clone();
         match &mut call {

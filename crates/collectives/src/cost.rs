@@ -1,9 +1,9 @@
-//! How long an algorithm is predicted to take.
+//! The predicted time of an algorithm.
 
 use std::fmt;
 use std::ops::{Add, Mul};
 
-/// A predicted time. It never overflows: what is longer than can be told is the longest.
+/// A predicted time. Arithmetic saturates: a time too long to represent is the longest one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost(u128);
 
@@ -12,7 +12,7 @@ impl Cost {
         Self(picoseconds)
     }
 
-    /// In microseconds, for people.
+    /// Returns the time in microseconds, for display.
     pub fn microseconds(self) -> f64 {
         self.0 as f64 / 1e6
     }

@@ -1,24 +1,25 @@
-//! What the steps of collective operations cost on the machines of a job.
+//! The costs of the steps of collective operations on the machines of a job.
 
 use serde::{Deserialize, Serialize};
 
 use crate::width::Width;
 
-/// The table of [`Costs`]: each with what it is by default.
+/// Makes the table of [`Costs`]: each with its default.
 macro_rules! costs {
     ($($(#[$doc:meta])* $name:ident: $default:literal,)*) => {
-        /// Times of single steps, from which the time of an algorithm is predicted.
+        /// The times of single steps, from which the time of an algorithm is predicted.
         ///
-        /// `combray sample` measures those inside a machine; the others, and all where nothing was
-        /// measured, are [`Costs::default`]: a server of these years, 10 gigabits per second
-        /// between machines. All members of a communicator must use the same.
+        /// `combray sample` measures the times inside a machine. The times between machines, and
+        /// all times without a measurement, have the values of [`Costs::default`]: a contemporary
+        /// server, and 10 gigabits per second between machines. All members of a communicator must
+        /// use equal costs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Costs {
             $($(#[$doc])* pub $name: u64,)*
         }
 
-        /// How many times there are in [`Costs`].
+        /// The number of times in [`Costs`].
         const COUNT: usize = [$($default),*].len();
 
         impl Default for Costs {
@@ -28,13 +29,13 @@ macro_rules! costs {
         }
 
         impl Costs {
-            /// All times in the order of the fields, as one process tells them to others.
+            /// Returns all times in the order of the fields, to send them to other processes.
             pub fn numbers(&self) -> [u64; COUNT] {
                 [$(self.$name,)*]
             }
 
-            /// The costs that another process told; none if these are not so many numbers, or
-            /// absurd ones.
+            /// Makes the costs from numbers that another process sent; `None` if their number is
+            /// wrong, or they are implausible.
             pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
                 let [$($name,)*] = *numbers.first_chunk::<COUNT>()?;
                 let costs = Self { $($name,)* };
@@ -45,23 +46,25 @@ macro_rules! costs {
 }
 
 costs! {
-    /// What a message inside a machine costs the processor of each of its ends, in nanoseconds.
-    packet_ns: 50,
-    /// How long such a message is on its way between the two, in nanoseconds.
-    latency_ns: 80,
-    /// From a flag's raising in shared memory until another process has seen it, in nanoseconds.
-    flag_ns: 60,
-    /// A turn on a core where processes outnumber cores: from one process to the next, in
+    /// The time that a message inside a machine costs the processor of each of its ends, in
     /// nanoseconds.
+    packet_ns: 50,
+    /// The latency of a message inside a machine, in nanoseconds.
+    latency_ns: 80,
+    /// The time from raising a flag in shared memory until another process has seen it, in
+    /// nanoseconds.
+    flag_ns: 60,
+    /// The time of a turn on a core where processes outnumber cores: the switch from one process to
+    /// the next, in nanoseconds.
     turn_ns: 700,
     /// Copying memory through packets, in picoseconds per byte.
     copy_ps: 100,
-    /// Beginning to read a slot of a board that is not a small one, in nanoseconds.
+    /// The time to begin reading a board slot that is not a small one, in nanoseconds.
     slot_ns: 500,
-    /// Copying into a slot of a board, or out of it, in picoseconds per byte.
+    /// Copying into a slot of a board, or from it, in picoseconds per byte.
     slot_ps: 42,
-    /// A single copy out of another process's memory, besides its bytes: asking the kernel, and
-    /// the messages that announce it and tell its end; in nanoseconds.
+    /// A single copy from another process's memory, without its bytes: the system call, and the
+    /// messages that announce the data and report the end; in nanoseconds.
     fetch_ns: 1800,
     /// The bytes of a single copy, in picoseconds per byte.
     fetch_ps: 76,
@@ -70,47 +73,48 @@ costs! {
     pipe_ps: 38,
     /// Combining two operands, in picoseconds per byte of one of them.
     reduce_ps: 100,
-    /// How much longer a cache line takes to a core that shares no cache, in nanoseconds.
+    /// The additional time to move a cache line to a core that shares no cache, in nanoseconds.
     cache_line_ns: 50,
-    /// What the cores of one shared cache send to others or receive from them, in picoseconds per
-    /// byte.
+    /// The traffic of the cores of one shared cache with other caches, in picoseconds per byte.
     cache_ps: 20,
-    /// The same of another NUMA node.
+    /// The additional time to move a cache line to another NUMA node, in nanoseconds.
     numa_line_ns: 60,
-    /// The same of the cores of a NUMA node.
+    /// The traffic of the cores of one NUMA node with other nodes, in picoseconds per byte.
     numa_ps: 15,
-    /// The same of another package.
+    /// The additional time to move a cache line to another package, in nanoseconds.
     package_line_ns: 120,
-    /// The same of the cores of a package.
+    /// The traffic of the cores of one package with other packages, in picoseconds per byte.
     package_ps: 20,
-    /// What a message between machines costs the processor of each of its ends, in nanoseconds.
+    /// The time that a message between machines costs the processor of each of its ends, in
+    /// nanoseconds.
     far_packet_ns: 2500,
-    /// How long such a message is on its way, in nanoseconds.
+    /// The latency of a message between machines, in nanoseconds.
     far_latency_ns: 10_000,
-    /// What a machine sends to others or receives from them, in picoseconds per byte.
+    /// The traffic of a machine with other machines, in picoseconds per byte.
     far_ps: 800,
 }
 
-/// What crossing from one part of a machine to another costs, besides what every message does.
+/// The cost of crossing from one part of a machine to another, in addition to the cost of every
+/// message.
 #[derive(Clone, Copy, Debug)]
 pub struct Crossing {
-    /// How much longer a cache line takes, in nanoseconds.
+    /// The additional time for a cache line, in nanoseconds.
     pub line_ns: u64,
-    /// What all cores of a part send or receive together, in picoseconds per byte.
+    /// The total traffic of all cores of a part, in picoseconds per byte.
     pub part_ps: u64,
 }
 
-/// Below this each time must be: a second, or a thousand seconds for a gigabyte.
+/// The upper bound of a plausible time: a second, or a thousand seconds for a gigabyte.
 const PLAUSIBLE_MAX: u64 = 1_000_000_000;
 
 impl Costs {
-    /// These costs inside a machine, and those of `other` between machines.
+    /// Returns these costs inside a machine, with the costs of `other` between machines.
     pub fn with_far_of(self, other: Self) -> Self {
         let Self { far_packet_ns, far_latency_ns, far_ps, .. } = other;
         Self { far_packet_ns, far_latency_ns, far_ps, ..self }
     }
 
-    /// What it costs to cross from one part of a machine to another of this kind.
+    /// Returns the cost of crossing from one part of a machine to another part of width `width`.
     pub fn crossing(&self, width: Width) -> Crossing {
         let (line_ns, part_ps) = match width {
             Width::Cache => (self.cache_line_ns, self.cache_ps),
@@ -120,7 +124,7 @@ impl Costs {
         Crossing { line_ns, part_ps }
     }
 
-    /// Whether costs that came from outside can be worked with.
+    /// Whether costs from an external source are usable.
     pub fn are_plausible(&self) -> bool {
         self.numbers().iter().all(|time| *time <= PLAUSIBLE_MAX)
     }

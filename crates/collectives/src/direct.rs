@@ -1,9 +1,10 @@
-//! Operations that copy once: members of one machine expose their buffers, and others read them, or
-//! write into them, by themselves.
+//! Operations that copy once: members on one machine expose their buffers, and others read or write
+//! them directly.
 //!
-//! The board carries the flags. A member exposes what the others need and raises the first stage;
-//! who needs it waits for that, copies, and raises that it has; nobody's buffers are used after its
-//! part is over. Each returns none where the operation cannot be carried out so.
+//! The board carries the flags. A member exposes its buffers and raises the first stage. A member
+//! that needs them waits for that flag, copies, and raises a flag when it has finished. The buffers
+//! of a member are not used after its part is over. Each function returns `None` if the operation
+//! cannot be carried out so.
 
 use crate::board::{RegionSupport, SlotCapacity};
 use crate::cost::Cost;
@@ -14,19 +15,19 @@ use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, Schedule};
 use crate::share::share;
 
-/// Reductions combine so many bytes at once, which stay in the inner caches meanwhile.
+/// The number of bytes that a reduction combines at once, which stay in the inner caches meanwhile.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Who copies how much out of the buffers of others, or into them: of so many processes each so
-/// many bytes, by so many copies, and what it combines.
+/// The data that an operation moves: the number of processes, and the bytes that each copies from
+/// or into others' buffers; the number of copies of each; and the bytes that each combines.
 struct Transport {
     moved: (u64, usize),
     copies: u64,
     combine: usize,
 }
 
-/// The predicted time with single copies, where each process contributes or gets so many bytes;
-/// none if the members cannot use each other's memory.
+/// Returns the predicted time with single copies, where each process contributes or gets so many
+/// bytes; `None` if the members cannot access each other's memory.
 pub(crate) fn cost(
     operation: CollectiveOperation,
     member: Member,
@@ -39,7 +40,7 @@ pub(crate) fn cost(
     let Transport { moved, copies, combine } = transport(operation, member, bytes)?;
     let size = u64::from(member.size);
     let mut estimate = TimeEstimate::new(member.situation);
-    // Its own block each process copies by itself.
+    // Each process copies its own block locally.
     if operation == CollectiveOperation::Alltoall {
         estimate.copy(size, bytes);
     }
@@ -54,7 +55,8 @@ fn transport(operation: CollectiveOperation, member: Member, bytes: usize) -> Op
     let (size, others) = (u64::from(member.size), u64::from(member.size - 1));
     let times = |count: u64| bytes.saturating_mul(count as usize);
     let share = bytes.div_ceil(member.size as usize);
-    // What is combined is read in pieces of each, and written in pieces to some.
+    // A combined share is read from each process in pieces, and written to some processes in
+    // pieces.
     let pieces = |bytes: usize| bytes.div_ceil(PIECE_BYTES) as u64;
     Some(match operation {
         CollectiveOperation::Barrier | CollectiveOperation::Allgatherv => return None,
@@ -87,7 +89,7 @@ pub fn bcast(member: Member, capacity: SlotCapacity, root: u32, bytes: usize) ->
     Some(around_root(schedule, member, root, (Some(Area::Receive), None), None, (from, into)))
 }
 
-/// `MPI_Scatter` (section 6.6): each reads its block out of the root's buffer.
+/// `MPI_Scatter` (section 6.6): each reads its block from the root's buffer.
 pub fn scatter(
     member: Member,
     capacity: SlotCapacity,
@@ -117,8 +119,8 @@ pub fn gather(
     Some(around_root(schedule, member, root, (None, Some(Area::Receive)), at_root, elsewhere))
 }
 
-/// The root exposes what `shown` says, as in [`show`], and each of the others copies out of that or
-/// into it, from one place to another; the root itself copies what `at_root` says.
+/// The root exposes the areas `shown` (input and result), as [`show`] does, and makes the copy
+/// `at_root`. Each of the others copies from `from` to `into`, one of which is at the root.
 fn around_root(
     mut schedule: Schedule,
     member: Member,
@@ -171,7 +173,7 @@ pub fn allgather(
     Some(schedule)
 }
 
-/// `MPI_Alltoall` (section 6.8), not in place: each reads its blocks out of the buffers of all.
+/// `MPI_Alltoall` (section 6.8), not in place: each reads its blocks from the buffers of all.
 pub fn alltoall(
     member: Member,
     capacity: SlotCapacity,
@@ -206,7 +208,7 @@ pub fn reduce(
 ) -> Option<Schedule> {
     let mut schedule = begin(member, capacity, operands.bytes())?;
     let is_root = member.rank == root;
-    // Only the root can tell that it is in place.
+    // Only the root can use the in-place form.
     let area = if is_root { input.area() } else { Area::Send };
     show(&mut schedule, Some(area), is_root.then_some(Area::Receive));
     wait_for_others(&mut schedule, member, 1);
@@ -237,7 +239,7 @@ pub fn allreduce(
     for piece in pieces(mine, operands) {
         let partial = Area::Scratch.blocks(0, piece.count);
         fold(&mut schedule, member, piece, partial, Area::InputOf);
-        // Nobody else reads this share of anybody's operands, which may lie there.
+        // No other process reads this share of any operands, so the result may overwrite them.
         schedule.copy(partial, Area::Receive.blocks(piece.first, piece.count));
         for peer in member.others() {
             schedule.copy(partial, Area::ResultOf(peer).blocks(piece.first, piece.count));
@@ -260,7 +262,7 @@ pub fn reduce_scatter_block(
     show(&mut schedule, Some(input.area()), None);
     wait_for_others(&mut schedule, member, 1);
     let mine = input.area().blocks(member.rank as usize * count, count);
-    // In place the result must not come before others have read what is there.
+    // In place, the result must not overwrite the data before others have read it.
     let in_place = input == InputPlace::InPlace;
     let behind = operands.per_piece().min(count);
     for piece in pieces(mine, operands) {
@@ -280,14 +282,13 @@ pub fn reduce_scatter_block(
     Some(schedule)
 }
 
-/// An empty schedule, if members can use each other's buffers and there is something to do.
+/// Returns an empty schedule, if members can access each other's buffers and there is data.
 fn begin(member: Member, capacity: SlotCapacity, bytes: usize) -> Option<Schedule> {
     (capacity.regions == RegionSupport::Possible && member.size > 1 && bytes > 0)
         .then(Schedule::default)
 }
 
-/// Exposes what this member contributes, and where its result goes, and begins the round that tells
-/// the others.
+/// Exposes this member's input and result buffers, and begins the round that raises the flag.
 fn show(schedule: &mut Schedule, input: Option<Area>, result: Option<Area>) {
     input.iter().for_each(|area| schedule.expose(*area, ExposureRole::Input));
     result.iter().for_each(|area| schedule.expose(*area, ExposureRole::Result));
@@ -299,14 +300,14 @@ fn wait_for_others(schedule: &mut Schedule, member: Member, stage: u16) {
     member.others().for_each(|peer| schedule.wait(peer, stage, None));
 }
 
-/// All tell that they use no buffer of others any more, and wait until all have.
+/// All report that they use no buffer of others any more, and wait until all have.
 fn meet(schedule: &mut Schedule, member: Member, stage: u16) {
     schedule.raise(stage);
     wait_for_others(schedule, member, stage);
     schedule.end_round();
 }
 
-/// A share in parts that stay in the caches.
+/// Divides a share into pieces that stay in the caches.
 fn pieces(share: BlockRange, operands: Operands) -> impl Iterator<Item = BlockRange> {
     let length = operands.per_piece();
     (0..share.count.div_ceil(length)).map(move |number| {
@@ -316,8 +317,8 @@ fn pieces(share: BlockRange, operands: Operands) -> impl Iterator<Item = BlockRa
 }
 
 /// Combines the elements at `own` with those of all others, in the order of ranks, into `result`,
-/// which does not overlap them. Scratch memory behind `result`, or at its beginning, takes what is
-/// read.
+/// which must not overlap them. The operands are read into scratch memory behind `result`, or at
+/// its beginning.
 fn fold(
     schedule: &mut Schedule,
     member: Member,
@@ -345,7 +346,7 @@ fn fold(
 }
 
 impl Operands {
-    /// How many elements are combined at once.
+    /// Returns how many elements are combined at once.
     fn per_piece(self) -> usize {
         (PIECE_BYTES / self.element_bytes.max(1)).max(1)
     }

@@ -1,4 +1,4 @@
-//! Predicting how long an algorithm takes, from what its steps cost.
+//! Predicts how long an algorithm takes, from the costs of its steps.
 
 use crate::cost::Cost;
 use crate::costs::Crossing;
@@ -7,37 +7,37 @@ use crate::operands::Operands;
 use crate::situation::{ProcessLayout, Situation};
 use crate::tree::{Branching, TreeDirection};
 
-/// Two operands of so many bytes each are held by a core's own caches.
+/// The maximum length of two operands, in bytes each, that a core's private caches hold together.
 const CACHED_BYTES_MAX: usize = 256 << 10;
 
-/// The time of an algorithm, from the step that begins it to the end of the last process. Steps are
-/// added in their order.
+/// The time of an algorithm, from the beginning of its first step to the end of the last process.
+/// Steps are added in their order.
 ///
-/// What processes do at the same time takes as long as it takes one of them, or longer where they
-/// share cores; each time that processes wait for others on a crowded machine, all of those that
+/// Work that processes do simultaneously takes as long as the work of one of them, or longer if
+/// they share cores. On a crowded machine, whenever processes wait for others, all processes that
 /// share a core must have had their turn.
 pub(crate) struct TimeEstimate<'a> {
     situation: &'a Situation,
-    /// In picoseconds.
+    /// The time in picoseconds.
     total: u128,
-    /// What is longer than so many bytes goes as several messages of so many bytes each, which
+    /// The maximum length of a message. Longer data goes as several messages of this length, which
     /// travel together between machines.
     piece_bytes: usize,
 }
 
-/// What one message costs, in picoseconds: at its two ends, and between them.
+/// The cost of one message in picoseconds: at its two ends, and in transit.
 struct Price {
     sender: u128,
     way: u128,
     receiver: u128,
-    /// Whether the sender must hear that the message has come.
+    /// Whether the sender must receive a reply that the message has arrived.
     is_answered: bool,
     /// Whether both ends work at the same time.
     is_piped: bool,
 }
 
-/// What messages cost more because they cross parts of machines, in picoseconds: the processors of
-/// either end together, the longest way, and the fullest part.
+/// The additional cost of messages that cross parts of machines, in picoseconds: the processors of
+/// both ends together, the longest path, and the fullest part.
 #[derive(Default)]
 struct Crossings {
     work: u128,
@@ -45,13 +45,14 @@ struct Crossings {
     wire: u128,
 }
 
-/// A core waits for so many cache lines at once when it copies.
+/// The number of cache lines that a core waits for simultaneously when it copies.
 const LINES_AT_ONCE: u64 = 32;
 
-/// And for so many flags, which it looks at one after the other.
+/// The number of flags that a core waits for simultaneously when it reads one after the other.
 const FLAGS_AT_ONCE: u128 = 4;
 
-/// What each byte of a copy takes longer, in picoseconds, as lines of 64 bytes do.
+/// Returns the additional time of each byte of a copy, in picoseconds: that of its share of a
+/// 64-byte line.
 fn byte_ps(crossing: Crossing) -> u64 {
     crossing.line_ns * 1000 / (64 * LINES_AT_ONCE)
 }
@@ -61,7 +62,7 @@ impl<'a> TimeEstimate<'a> {
         Self { situation, total: 0, piece_bytes: usize::MAX }
     }
 
-    /// Where each block of so many bytes is a message by itself.
+    /// Makes an estimate in which each block of so many bytes is a separate message.
     pub fn in_pieces(situation: &'a Situation, piece_bytes: usize) -> Self {
         Self { piece_bytes: piece_bytes.max(1), ..Self::new(situation) }
     }
@@ -70,9 +71,9 @@ impl<'a> TimeEstimate<'a> {
         Cost::of_picoseconds(self.total)
     }
 
-    /// All processes send `messages` messages of `bytes` bytes each and receive as many; `leaving`
-    /// tells how many of all these messages leave the fullest machine, or the fullest part of a
-    /// level.
+    /// Adds an exchange: all processes send `messages` messages of `bytes` bytes each and receive
+    /// as many. `leaving` returns how many of all these messages leave the fullest machine, or the
+    /// fullest part of a level.
     pub fn exchange(
         &mut self,
         messages: u64,
@@ -92,7 +93,7 @@ impl<'a> TimeEstimate<'a> {
                 |layout| {
                     let all_of_part = u64::from(layout.largest()).saturating_mul(messages);
                     let leaving = leaving(layout).min(all_of_part);
-                    // As many of each part of the machine.
+                    // An equal number is assumed for each part of the machine.
                     let crossing =
                         u128::from(all) * u128::from(leaving) / u128::from(all_of_part.max(1));
                     (leaving, crossing as u64)
@@ -115,8 +116,8 @@ impl<'a> TimeEstimate<'a> {
         self.turns(self.situation.load());
     }
 
-    /// One process sends a message of `bytes` bytes to each of `peers` others, or receives one from
-    /// each, all at once.
+    /// Adds a star: one process sends a message of `bytes` bytes to each of `peers` others, or
+    /// receives one from each, all at once.
     pub fn star(&mut self, peers: u64, bytes: usize, direction: TreeDirection) {
         let far = u64::from(self.situation.layout.elsewhere()).min(peers);
         let near_peers = peers - far;
@@ -127,7 +128,7 @@ impl<'a> TimeEstimate<'a> {
             TreeDirection::FromRoot => (near.sender, near.receiver),
         };
         let mut time = times(near_peers, root).saturating_add(times(far, distant.sender));
-        // The leaves work at the same time, if there are cores for them.
+        // The leaves work simultaneously, if there are cores for them.
         if !near.is_piped {
             time = time.saturating_add((times(near_peers, leaf) / sharing).max(leaf));
         }
@@ -147,8 +148,9 @@ impl<'a> TimeEstimate<'a> {
         }
     }
 
-    /// One message of `bytes` bytes on the longest way to a process `distance` ranks away, or to a
-    /// neighbour in the same part, while `active` processes of the fullest machine do the same.
+    /// Adds one message of `bytes` bytes on the longest path to a process `distance` ranks away, or
+    /// to a neighbour in the own part. Meanwhile `active` processes of the fullest machine send
+    /// such messages.
     pub fn level(&mut self, active: u64, bytes: usize, distance: Option<u32>) {
         let leaves = |layout: &ProcessLayout| distance.is_some_and(|one| layout.leaving(one) > 0);
         let far = leaves(&self.situation.layout);
@@ -169,10 +171,10 @@ impl<'a> TimeEstimate<'a> {
         self.turns(self.situation.load());
     }
 
-    /// What it costs beside all else that messages of `bytes` bytes cross parts of machines:
-    /// `count` tells how many leave the fullest part of a level, and how many of one machine leave
-    /// any part. Each pays for the widest that it leaves; `far` of them leave the machine and pay
-    /// for that.
+    /// Returns the additional cost of messages of `bytes` bytes that cross parts of machines.
+    /// `count` returns how many leave the fullest part of a level, and how many of one machine
+    /// leave any part. Each message is charged for the widest level that it leaves; `far` of them
+    /// leave the machine and are charged for that.
     fn in_parts(
         &self,
         count: impl Fn(&ProcessLayout) -> (u64, u64),
@@ -198,39 +200,40 @@ impl<'a> TimeEstimate<'a> {
         crossings
     }
 
-    /// `active` processes of one machine copy `bytes` bytes each.
+    /// Adds that `active` processes of one machine copy `bytes` bytes each.
     pub fn copy(&mut self, active: u64, bytes: usize) {
         self.work(active, bytes, self.situation.costs.copy_ps);
     }
 
-    /// A root copies its own block of `bytes` bytes, when the messages of others have come: nothing
-    /// of it moves from core to core, so that it takes half as long as into a slot.
+    /// Adds that a root copies its own block of `bytes` bytes, after the messages of others have
+    /// arrived. No line of it moves from core to core, so it takes half as long as a copy into a
+    /// slot.
     pub fn own_block(&mut self, bytes: usize) {
         self.work(1, bytes, self.situation.costs.slot_ps / 2);
     }
 
-    /// `active` processes of one machine copy `bytes` bytes each into slots of a board, or out of
-    /// them.
+    /// Adds that `active` processes of one machine copy `bytes` bytes each into slots of a board,
+    /// or from them.
     pub fn slot(&mut self, active: u64, bytes: usize) {
         self.work(active, bytes, self.situation.costs.slot_ps);
     }
 
-    /// `active` processes of one machine begin to read `slots` slots each.
+    /// Adds that `active` processes of one machine begin to read `slots` slots each.
     pub fn find_slots(&mut self, active: u64, slots: u64) {
         let begin = nanoseconds(self.situation.costs.slot_ns);
         self.add(times(slots.saturating_mul(active), begin) / self.cores_in_use(active));
     }
 
-    /// `active` processes of one machine copy `bytes` bytes each out of others' memory, or into it,
-    /// by so many calls.
+    /// Adds that `active` processes of one machine copy `bytes` bytes each from others' memory, or
+    /// into it, with so many calls.
     pub fn fetch(&mut self, active: u64, bytes: usize, calls: u64) {
         self.work(active, bytes, self.situation.costs.fetch_ps);
         let calls = times(calls.saturating_mul(active), nanoseconds(self.situation.costs.fetch_ns));
         self.add(calls / self.cores_in_use(active));
     }
 
-    /// `readers` processes take `bytes` bytes each out of the slots or buffers of others, or one
-    /// takes all: what that costs more because members lie in different parts.
+    /// Adds the cost of members in different parts, when `readers` processes take `bytes` bytes
+    /// each from the slots or buffers of others, or one takes all.
     pub fn take_across(&mut self, member: Member, readers: u64, bytes: usize, takers: Takers) {
         let mut counted = 0;
         let (mut work, mut wire) = (0_u128, 0_u128);
@@ -251,19 +254,20 @@ impl<'a> TimeEstimate<'a> {
         self.add((work / self.cores_in_use(readers)).max(wire));
     }
 
-    /// All raise flags, and wait for those of others.
+    /// Adds that all raise flags, and wait for the flags of others.
     pub fn flag(&mut self) {
         self.add(nanoseconds(self.situation.costs.flag_ns) + self.flags_across());
         self.turns(self.situation.load());
     }
 
-    /// All raise flags, and only the root waits for them.
+    /// Adds that all raise flags, and only the root waits for them.
     pub fn flag_to_root(&mut self) {
         self.add(nanoseconds(self.situation.costs.flag_ns) + self.flags_across());
         self.turns(1);
     }
 
-    /// What it costs more to look at flags in other parts. Some lines come at once.
+    /// Returns the additional cost of reading flags in other parts. Several lines arrive
+    /// simultaneously.
     fn flags_across(&self) -> u128 {
         let mut counted = 0;
         let mut time = 0;
@@ -279,8 +283,9 @@ impl<'a> TimeEstimate<'a> {
         time
     }
 
-    /// `active` processes of one machine combine two operands of `bytes` bytes each. What a core's
-    /// own caches do not hold takes twice as long, and much more three times.
+    /// Adds that `active` processes of one machine combine two operands of `bytes` bytes each.
+    /// Operands that a core's private caches do not hold take twice as long, and much longer ones
+    /// three times.
     pub fn reduce(&mut self, active: u64, bytes: usize) {
         let times = match bytes {
             0..=CACHED_BYTES_MAX => 1,
@@ -290,7 +295,7 @@ impl<'a> TimeEstimate<'a> {
         self.repeat(times, |one| one.reduce_streaming(active, bytes));
     }
 
-    /// Two steps of different processes, where one passes what it makes to the other in so many
+    /// Adds two steps of different processes, where one passes its output to the other in so many
     /// pieces.
     pub fn overlap(
         &mut self,
@@ -307,7 +312,7 @@ impl<'a> TimeEstimate<'a> {
         self.add(one.min(other) / u128::from(pieces.max(1)));
     }
 
-    /// The same, of operands that come from elsewhere anyway.
+    /// Adds a combination of operands that are read from memory or other cores anyway.
     pub fn reduce_streaming(&mut self, active: u64, bytes: usize) {
         self.work(active, bytes, self.situation.costs.reduce_ps);
     }
@@ -317,19 +322,19 @@ impl<'a> TimeEstimate<'a> {
         self.add(times(active, each) / self.cores_in_use(active));
     }
 
-    /// How many cores work when `active` processes of one machine do.
+    /// Returns how many cores work when `active` processes of one machine do.
     fn cores_in_use(&self, active: u64) -> u128 {
         u128::from(u64::from(self.situation.cores).min(active).max(1))
     }
 
-    /// Waiting for the answer to a message, if there is one.
+    /// Adds the wait for the reply to a message, if there is one.
     fn answer(&mut self, price: &Price) {
         if price.is_answered {
             self.turns(self.situation.load());
         }
     }
 
-    /// Waiting where processes share cores.
+    /// Adds the waits for turns on cores, if processes share cores.
     fn turns(&mut self, turns: u64) {
         if self.situation.crowded {
             self.add(nanoseconds(turns.saturating_mul(self.situation.costs.turn_ns)));
@@ -340,7 +345,7 @@ impl<'a> TimeEstimate<'a> {
         self.total = self.total.saturating_add(time);
     }
 
-    /// A message inside a machine, or the pieces that it has.
+    /// Returns the price of a message inside a machine, or of its pieces.
     fn near(&self, bytes: usize) -> Price {
         let pieces = self.pieces(bytes);
         let price = self.near_piece(bytes.min(self.piece_bytes));
@@ -348,8 +353,8 @@ impl<'a> TimeEstimate<'a> {
         Price { sender, receiver, ..price }
     }
 
-    /// Through packets with two copies; or announced, and piped where both processes have a core,
-    /// else fetched with one copy.
+    /// Returns the price of a piece inside a machine: through packets with two copies; or
+    /// announced, and piped if both processes have a core, else fetched with one copy.
     fn near_piece(&self, bytes: usize) -> Price {
         let costs = &self.situation.costs;
         let all = bytes as u128;
@@ -378,8 +383,8 @@ impl<'a> TimeEstimate<'a> {
         Price { sender: end, way, receiver: end, is_answered: false, is_piped: false }
     }
 
-    /// How many messages it takes; an empty one is one. More bytes than can be told are a block of
-    /// as many members as there can be.
+    /// Returns the number of messages for so many bytes; none are one message. An overflowed length
+    /// stands for a block of the largest possible number of members.
     fn pieces(&self, bytes: usize) -> u64 {
         match bytes {
             usize::MAX if self.piece_bytes < usize::MAX => u32::MAX.into(),
@@ -387,23 +392,23 @@ impl<'a> TimeEstimate<'a> {
         }
     }
 
-    /// How long a message occupies the interface of a machine.
+    /// Returns how long a message occupies the network interface of a machine.
     fn wire(&self, bytes: usize) -> u128 {
         bytes as u128 * u128::from(self.situation.costs.far_ps)
     }
 }
 
 impl Price {
-    /// How long such a message takes if there is no other.
+    /// Returns how long such a message takes if it is the only one.
     fn alone(&self) -> u128 {
         let work = self.sender + self.receiver;
         self.way + if self.is_piped { work / 2 } else { work }
     }
 }
 
-/// What several algorithms have in common.
+/// Step sequences that several algorithms share.
 impl TimeEstimate<'_> {
-    /// The same steps several times.
+    /// Adds a sequence of steps several times.
     pub fn repeat(&mut self, count: u64, steps: impl FnOnce(&mut Self)) {
         let before = self.total;
         steps(self);
@@ -411,27 +416,27 @@ impl TimeEstimate<'_> {
         self.total = before.saturating_add(times(count, once));
     }
 
-    /// Steps at the distances 1, 2, 4, … below the size.
+    /// Adds steps at the distances 1, 2, 4, … below the size.
     pub fn each_bit(&mut self, member: Member, mut steps: impl FnMut(&mut Self, u32)) {
         (0..rounds(member)).for_each(|bit| steps(self, 1 << bit));
     }
 
-    /// Each process exchanges a message with one `distance` ranks away.
+    /// Adds that each process exchanges a message with the process `distance` ranks away.
     pub fn exchange_at(&mut self, distance: u32, bytes: usize) {
         self.exchange(1, bytes, |layout| layout.leaving(distance).into());
     }
 
-    /// Exchanges at the distances 1, 2, 4, …, of so many bytes each.
+    /// Adds exchanges at the distances 1, 2, 4, …, of so many bytes each.
     pub fn doubling(&mut self, member: Member, bytes: impl Fn(u32) -> usize) {
         self.each_bit(member, |one, distance| one.exchange_at(distance, bytes(distance)));
     }
 
-    /// `steps` times each process hands `bytes` bytes to the next one.
+    /// Adds that each process sends `bytes` bytes to the next one, `steps` times.
     pub fn ring(&mut self, steps: u64, bytes: usize) {
         self.repeat(steps, |one| one.exchange_at(1, bytes));
     }
 
-    /// Each process exchanges messages with `peers` others of all that there are, at once.
+    /// Adds that each process exchanges messages with `peers` of the others, at once.
     pub fn all_to_all(&mut self, member: Member, peers: u64, bytes: usize) {
         if member.size > 1 {
             self.exchange(peers, bytes, |layout| {
@@ -441,7 +446,7 @@ impl TimeEstimate<'_> {
         }
     }
 
-    /// Each process gets the operands of its share from all others and combines them.
+    /// Adds that each process gets the operands of its share from all others and combines them.
     pub fn reduce_shares(&mut self, member: Member, share: usize) {
         let others = u64::from(member.size - 1);
         self.all_to_all(member, others, share);
@@ -449,8 +454,8 @@ impl TimeEstimate<'_> {
         self.repeat(others, |one| one.reduce(near, share));
     }
 
-    /// All data of each process, or one word, to the root of a tree; partial results are combined
-    /// if there are operands.
+    /// Adds that all data of each process, or one word, goes to the root of a tree. Partial results
+    /// are combined if there are operands.
     pub fn up(
         &mut self,
         member: Member,
@@ -471,7 +476,7 @@ impl TimeEstimate<'_> {
         }
     }
 
-    /// The same data from the root of a tree to all.
+    /// Adds that data goes from the root of a tree to all.
     pub fn down(&mut self, member: Member, shape: Branching, bytes: usize) {
         self.along(member, shape, bytes, TreeDirection::FromRoot);
     }
@@ -486,7 +491,7 @@ impl TimeEstimate<'_> {
         }
     }
 
-    /// A binomial tree whose inner processes hold the blocks of all those behind them.
+    /// Adds a binomial tree whose inner processes hold the blocks of their whole subtrees.
     pub fn growing_tree(&mut self, member: Member, block_bytes: usize) {
         self.each_bit(member, |one, distance| {
             let blocks = distance.min(member.size - distance) as usize;
@@ -496,12 +501,13 @@ impl TimeEstimate<'_> {
     }
 }
 
-/// How many of the distances 1, 2, 4, … are below the size.
+/// Returns how many of the distances 1, 2, 4, … are below the size.
 pub(crate) fn rounds(member: Member) -> u32 {
     u32::BITS - (member.size - 1).leading_zeros()
 }
 
-/// How many messages of a binomial tree's level with this distance begin on the fullest machine.
+/// Returns how many messages start on the fullest machine, at the level of a binomial tree with
+/// this distance.
 fn active(member: Member, distance: u32) -> u64 {
     u64::from(member.situation.layout.largest().div_ceil(distance.saturating_mul(2)))
 }

@@ -1,17 +1,17 @@
-//! The folding of several operands in the order of ranks.
+//! Combines several operands in the order of ranks.
 
 use crate::member::Member;
 use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::tree::Tree;
 
-/// Up to this many bytes a process receives from all children of a tree at once; past it, one by
-/// one, so that scratch memory stays below two operands.
+/// The maximum length of operands, in bytes, that a process receives from all children of a tree at
+/// once. Longer ones are received one by one, so that scratch memory stays below two operands.
 const CHILDREN_AT_ONCE_BYTES_MAX: usize = 16 * 1024;
 
-/// Receives the partial results of all children and folds them behind `own`, which is not
-/// changed. Says where the result lies: at `own` itself if there are no children, at `target`
-/// if that is given, else in scratch memory. `target` does not overlap `own`.
+/// Receives the partial results of all children and folds them behind `own`, which is not changed.
+/// Returns where the result is: at `own` itself if there are no children, at `target` if that is
+/// given, else in scratch memory. `target` must not overlap `own`.
 pub(crate) fn fold_children(
     schedule: &mut Schedule,
     tree: &Tree,
@@ -50,11 +50,10 @@ pub(crate) fn fold_children(
 }
 
 /// Adds the round in which each process gets all operands of its share and folds them from the
-/// lowest rank to the highest. `operand_of` says what this process contributes to a rank's share.
+/// lowest rank to the highest. `operand_of` returns this process's operand for a rank's share.
 ///
-/// Says where the reduced share lies: at `target` if that is given, else in scratch memory; at
-/// the operand itself if this process is alone or its share is empty. `target` overlaps no
-/// operand.
+/// Returns where the reduced share is: at `target` if that is given, else in scratch memory; at the
+/// operand itself if this process is alone or its share is empty. `target` must overlap no operand.
 pub(crate) fn exchange_shares(
     schedule: &mut Schedule,
     member: Member,

@@ -1,4 +1,4 @@
-//! What the fuzz target of agreements does with any bytes.
+//! The fuzz target of agreements, which decodes arbitrary bytes.
 
 use crate::agreement::AgreementMessage;
 
@@ -6,7 +6,7 @@ use crate::agreement::AgreementMessage;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A member says something about an agreement: the first byte tells among how many.
+/// Decodes a message of an agreement: the first byte is the number of members.
 pub fn agreement(bytes: &[u8]) {
     let Some((&size, bytes)) = bytes.split_first() else { return };
     if let Some(message) = AgreementMessage::from_bytes(bytes, u32::from(size)) {

@@ -1,4 +1,4 @@
-//! Gather. A block is what one process contributes: one at each process's send buffer, as many
+//! Gather. A block is the contribution of one process: one in each process's send buffer, as many
 //! as there are processes in the root's receive buffer.
 
 use crate::algorithm::Algorithm;
@@ -14,17 +14,17 @@ use crate::tree::{Branching, Tree};
 pub const ALGORITHMS: &[Algorithm] =
     &[Algorithm::Star, Algorithm::Binomial, Algorithm::Hierarchical];
 
-/// Takes the algorithm.
+/// Chooses the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     choose_for(CollectiveOperation::Gather, member, block_bytes)
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     cost_of(CollectiveOperation::Gather, algorithm, member, block_bytes)
 }
 
-/// Takes the algorithm of a gather or, the other way round, of a scatter.
+/// Chooses the algorithm of a gather or of its reverse, a scatter.
 pub(crate) fn choose_for(
     operation: CollectiveOperation,
     member: Member,
@@ -34,7 +34,7 @@ pub(crate) fn choose_for(
     member.situation.preferences.choose(operation, ALGORITHMS, cost)
 }
 
-/// The predicted time of a gather or of a scatter.
+/// Returns the predicted time of a gather or of a scatter.
 pub(crate) fn cost_of(
     operation: CollectiveOperation,
     algorithm: Algorithm,
@@ -72,12 +72,12 @@ pub(crate) fn cost_of(
 
 /// `MPI_Gather` (section 6.5) of one block of `block_bytes` packed bytes per process.
 ///
-/// In place, the root's block is already where it belongs in the receive buffer.
+/// In place, the root's block is already at its place in the receive buffer.
 pub fn gather(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
     with(choose(member, block_bytes), member, root, block_bytes, input)
 }
 
-/// The gather by a given algorithm.
+/// Makes the gather by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -94,14 +94,15 @@ pub fn with(
     }
 }
 
-/// `MPI_Gatherv` (section 6.5): block `i` of the root's receive buffer is what rank `i` sends.
+/// `MPI_Gatherv` (section 6.5): block `i` of the root's receive buffer is the data that rank `i`
+/// sends.
 ///
-/// Sizes are known to the root only, so that no block can pass through a third process.
+/// Only the root knows all sizes, so no block can pass through a third process.
 pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Schedule {
     tree(member, root, Branching::Star, input)
 }
 
-/// The gather up a tree.
+/// Makes the gather up a tree.
 pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, shape);
@@ -142,14 +143,14 @@ pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlac
     schedule
 }
 
-/// Where the ranks of each part follow each other. Leaders that are not the root keep the blocks of
-/// their part at the beginning of scratch memory.
+/// The hierarchical gather, for parts with consecutive ranks. Leaders that are not the root keep
+/// the blocks of their part at the beginning of scratch memory.
 fn hierarchical(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();
     let (near, is_root) = (view.near_member(), member.rank == root);
     let own = if is_root { view.own_blocks(Area::Receive) } else { view.held() };
-    // In place only the root's own block is where it belongs.
+    // In place, only the root's own block is at its place.
     let input = if is_root { input } else { InputPlace::SendBuffer };
     let collection = gather(near, view.near_leader(), block_bytes, input);
     view.add_inside(&mut schedule, &collection, |place| match place.area {

@@ -6,27 +6,28 @@ use crate::member::Member;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::shares;
 
-/// A process among those whose number is a power of two. Of the others each is the neighbour of a
-/// participant, to which it hands its operands first: neighbours, so that the order of ranks is
-/// kept.
+/// A process among the participants, whose number is a power of two. Each of the other processes is
+/// a neighbour of a participant, to which it first sends its operands. They are neighbours so that
+/// the order of ranks is kept.
 pub(crate) struct Participant {
     pub number: u32,
     pub participants: u32,
-    /// How many of the participants speak for a neighbour also: the first ones.
+    /// The number of participants that represent a neighbour also: the first ones.
     doubled: u32,
-    /// Which of a pair of neighbours takes part: this process where it is one, else the lower.
+    /// The process of a pair of neighbours that takes part: this one if it is the upper of a pair,
+    /// else the lower.
     upper: Option<u32>,
 }
 
-/// Where a process works: partial results lie at `result` once it has combined anything, and what
-/// arrives lies in scratch memory from block `spare` on.
+/// The memory that a process works in. Partial results are at `result` once it has combined
+/// anything; received data is in scratch memory from block `spare` on.
 #[derive(Clone, Copy)]
 pub(crate) struct Workspace {
     pub result: BlockRange,
     pub spare: usize,
 }
 
-/// What becomes of a process when the others have handed over their operands.
+/// The role of a process after the others have sent their operands to neighbours.
 pub(crate) enum FoldedRole {
     /// It takes part, for its neighbour also if there is one, with the partial result at `partial`.
     Participant { own: Participant, neighbour: Option<u32>, partial: BlockRange },
@@ -35,8 +36,8 @@ pub(crate) enum FoldedRole {
 }
 
 impl Participant {
-    /// The process with `rank` among `size`; of a pair the lower one takes part, or `chosen`. None
-    /// where its neighbour speaks for it.
+    /// Makes the participant with `rank` among `size` processes. Of a pair the lower process takes
+    /// part, or `chosen`. `None` if its neighbour represents it.
     pub fn of(member: Member, rank: u32, chosen: Option<u32>) -> Option<Self> {
         let participants = 1 << member.size.ilog2();
         let doubled = member.size - participants;
@@ -46,7 +47,7 @@ impl Participant {
         (own.rank(own.number) == rank).then_some(own)
     }
 
-    /// The number of the participant that speaks for `rank`.
+    /// Returns the number of the participant that represents `rank`.
     pub fn number_of(&self, rank: u32) -> u32 {
         if rank < 2 * self.doubled { rank / 2 } else { rank - self.doubled }
     }
@@ -59,19 +60,19 @@ impl Participant {
         }
     }
 
-    /// The elements of `count` participants from number `first` on.
+    /// Returns the elements of `count` participants from number `first` on.
     pub fn part(&self, whole: BlockRange, first: u32, count: u32) -> BlockRange {
         let part = shares(whole.area, whole.count, self.participants, first, count);
         BlockRange { first: whole.first + part.first, ..part }
     }
 
-    /// The neighbour for which this one speaks.
+    /// Returns the neighbour that this participant represents.
     pub fn neighbour(&self) -> Option<u32> {
         (self.number < self.doubled).then(|| self.rank(self.number) ^ 1)
     }
 }
 
-/// Adds the round in which those that are too many for a power of two hand over their operands.
+/// Adds the round in which the processes beyond a power of two send their operands to neighbours.
 /// `chosen` takes part in any case.
 pub(crate) fn join(
     schedule: &mut Schedule,
@@ -94,9 +95,9 @@ pub(crate) fn join(
     FoldedRole::Participant { own: participant, neighbour, partial }
 }
 
-/// Adds the receipt of the operands for `kept`, a part of `partial`, from `peer`, and their
-/// reduction in the order of ranks. The result lies on the workspace: from now on that is where
-/// partial results are. Ends the round.
+/// Adds receiving the operands for `kept`, a part of `partial`, from `peer`, and their reduction in
+/// the order of ranks. The result is in the workspace: from now on, partial results are there. Ends
+/// the round.
 pub(crate) fn receive_and_reduce(
     schedule: &mut Schedule,
     rank: u32,
@@ -119,9 +120,8 @@ pub(crate) fn receive_and_reduce(
     workspace.result
 }
 
-/// Recursive halving with distances that grow, which keeps the order of ranks. In the end each
-/// participant has the result of one share, of which this tells the number; it lies on the
-/// workspace.
+/// Recursive halving with growing distances, which keeps the order of ranks. In the end each
+/// participant has the result of one share, in the workspace. Returns the number of that share.
 pub(crate) fn halve(
     schedule: &mut Schedule,
     own: &Participant,
@@ -149,13 +149,13 @@ pub(crate) fn halve(
     first
 }
 
-/// The distances 1, 2, 4, … between participants.
+/// Returns the distances 1, 2, 4, … between participants.
 pub(crate) fn distances(own: &Participant) -> impl DoubleEndedIterator<Item = u32> + use<> {
     (0..own.participants.ilog2()).map(|bit| 1 << bit)
 }
 
 impl TimeEstimate<'_> {
-    /// What is too many for a power of two hands its operands to neighbours.
+    /// Adds that the processes beyond a power of two send their operands to neighbours.
     pub fn join_power_of_two(&mut self, member: Member, bytes: usize) {
         let pairs = self.beside_power_of_two(member, bytes);
         if pairs > 0 {
@@ -163,12 +163,13 @@ impl TimeEstimate<'_> {
         }
     }
 
-    /// The neighbours hand `bytes` bytes back.
+    /// Adds that the neighbours send `bytes` bytes back.
     pub fn leave_power_of_two(&mut self, member: Member, bytes: usize) {
         self.beside_power_of_two(member, bytes);
     }
 
-    /// A message for each neighbour, and how many pairs of neighbours the fullest machine has.
+    /// Adds a message for each neighbour. Returns how many pairs of neighbours the fullest machine
+    /// has.
     fn beside_power_of_two(&mut self, member: Member, bytes: usize) -> u64 {
         let pairs = u64::from(member.size - (1 << member.size.ilog2()));
         let pairs = pairs.min(u64::from(member.situation.layout.largest()));
@@ -178,24 +179,24 @@ impl TimeEstimate<'_> {
         pairs
     }
 
-    /// Pairs exchange halves, quarters, … of `bytes` bytes and combine them.
+    /// Adds that pairs exchange halves, quarters, … of `bytes` bytes and combine them.
     pub fn halve(&mut self, member: Member, bytes: usize) {
         self.each_bit(member, |one, distance| {
             one.halve_at(member, distance, bytes / (2 * distance as usize));
         });
     }
 
-    /// Pairs at one distance exchange `part` bytes and combine them.
+    /// Adds that pairs at one distance exchange `part` bytes and combine them.
     pub fn halve_at(&mut self, member: Member, distance: u32, part: usize) {
         let near = u64::from(member.situation.layout.largest());
         self.exchange_at(distance, part);
         self.reduce(near, part);
-        // Results of the step before are written and read again, which shares of operands are not:
-        // measured, so much more than the model knows.
+        // Results of the previous step are written and read again, unlike shares of operands: the
+        // measured difference from the model.
         self.copy(near, part / 4);
     }
 
-    /// The results of [`TimeEstimate::halve`] come together at one process.
+    /// Adds that one process collects the results of [`TimeEstimate::halve`].
     pub fn collect_halves(&mut self, member: Member, bytes: usize) {
         let layout = &member.situation.layout;
         self.each_bit(member, |one, distance| {

@@ -1,8 +1,8 @@
-//! Hierarchical forms: inside the parts of the widest level, which are machines if there are
-//! several, across them by one process of each, inside again.
+//! Hierarchical algorithms: first inside the parts of the widest level, which are machines if there
+//! are several, then across them by one process of each, then inside again.
 //!
-//! What happens inside a part and between the leaders is again whatever is cheapest there: inside a
-//! machine perhaps the same over its packages, inside these over NUMA nodes, and so on.
+//! The steps inside a part and between the leaders use the cheapest algorithm there: inside a
+//! machine perhaps a hierarchical one over its packages, inside these over NUMA nodes, and so on.
 
 use crate::cost::Cost;
 use crate::member::Member;
@@ -10,17 +10,18 @@ use crate::schedule::{Area, BlockRange, Schedule};
 use crate::situation::{Level, ProcessLayout, Situation};
 use crate::width::Width;
 
-/// Who leads a part: the root, where the operation has one and it is there; else the member with
-/// the lowest `distance` from what the leader shall be near to, of several the one with the lowest
-/// rank. `members` are the ranks of the part in order, at least one.
+/// Returns the leader of a part: the root, if the operation has one and it is in the part. Else it
+/// is the member with the lowest `distance` from the resource that the leader must be near to; of
+/// several the one with the lowest rank. `members` are the ranks of the part in order, at least
+/// one.
 fn leader(members: &[u32], root: Option<u32>, distance: impl Fn(u32) -> u32) -> u32 {
     let root = root.filter(|root| members.binary_search(root).is_ok());
     let nearest = members.iter().copied().min_by_key(|rank| distance(*rank));
     root.or(nearest).unwrap_or_default()
 }
 
-/// The leaders of the parts of each level, from the widest on, in operations that have no root. Who
-/// leads a part leads the part of the next level that it is in, too.
+/// Returns the leaders of the parts of each level, from the widest on, in operations without a
+/// root. The leader of a part also leads the part of the next level that it is in.
 pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
     let machines = Some(&situation.layout).filter(|layout| layout.nodes() > 1);
     let layouts = machines.into_iter().chain(situation.levels.iter().map(|level| &level.layout));
@@ -45,7 +46,7 @@ pub(crate) struct HierarchyView {
     pub part: u32,
     /// The ranks in the own part, in order.
     pub near: Vec<u32>,
-    /// How many processes the parts have.
+    /// The number of processes of each part.
     pub sizes: Vec<usize>,
     inside: Situation,
     across: Situation,
@@ -56,7 +57,7 @@ impl HierarchyView {
         Self::over(member, root, 0)
     }
 
-    /// The same of the parts of a level below the widest, by its number.
+    /// Makes the view of the parts of a level below the widest, by its number.
     pub fn over(member: Member, root: Option<u32>, level: usize) -> Self {
         let layout = member.situation.parts(level);
         let parts = layout.parts();
@@ -78,66 +79,66 @@ impl HierarchyView {
         }
     }
 
-    /// This process among those of its part.
+    /// Returns this process as a member of its part.
     pub fn near_member(&self) -> Member<'_> {
         let rank = self.near.binary_search(&self.rank).unwrap_or(0) as u32;
         Member { rank, size: self.near.len() as u32, situation: &self.inside }
     }
 
-    /// This process among the leaders, if it is one.
+    /// Returns this process as a member of the leaders, if it is one.
     pub fn leader_member(&self) -> Option<Member<'_>> {
         let is_leader = self.own_leader() == self.rank;
         let size = self.leaders.len() as u32;
         is_leader.then_some(Member { rank: self.part, size, situation: &self.across })
     }
 
-    /// The own part's leader among those of the part.
+    /// Returns the leader of the own part, by its rank in the part.
     pub fn near_leader(&self) -> u32 {
         let leader = self.own_leader();
         self.near.binary_search(&leader).unwrap_or(0) as u32
     }
 
-    /// The leader of the own part.
+    /// Returns the leader of the own part.
     pub fn own_leader(&self) -> u32 {
         self.leaders[self.part as usize]
     }
 
-    /// The leaders of other parts.
+    /// Returns the leaders of other parts.
     pub fn other_leaders(&self) -> impl Iterator<Item = u32> + '_ {
         let own = self.own_leader();
         self.leaders.iter().copied().filter(move |leader| *leader != own)
     }
 
-    /// The processes of the own part besides its leader, by their place among those of the part.
+    /// Returns the processes of the own part except its leader, each with its rank in the part.
     pub fn near_others(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let leader = self.own_leader();
         self.near.iter().copied().enumerate().filter(move |(_, rank)| *rank != leader)
     }
 
-    /// A part's number by the rank of its leader.
+    /// Returns a part's number from the rank of its leader.
     pub fn part_of(&self, leader: u32) -> u32 {
         self.leaders.iter().position(|other| *other == leader).unwrap_or(0) as u32
     }
 
-    /// The blocks of some parts, where block `i` belongs to rank `i` and ranks of a part follow
-    /// each other.
+    /// Returns the blocks of some parts, where block `i` belongs to rank `i` and ranks of a part
+    /// are consecutive.
     pub fn blocks(&self, parts: BlockRange) -> BlockRange {
         let before: usize = self.sizes[..parts.first].iter().sum();
         let count = self.sizes[parts.first..parts.first + parts.count].iter().sum();
         parts.area.blocks(before, count)
     }
 
-    /// The blocks of the own part.
+    /// Returns the blocks of the own part.
     pub fn own_blocks(&self, area: Area) -> BlockRange {
         self.blocks(area.block(self.part as usize))
     }
 
-    /// Where a leader that is not the root keeps the blocks of its part.
+    /// Returns where a leader that is not the root keeps the blocks of its part.
     pub fn held(&self) -> BlockRange {
         Area::Scratch.blocks(0, self.near.len())
     }
 
-    /// Scratch memory of a schedule behind what is [`held`](Self::held).
+    /// Moves scratch memory of a schedule behind the blocks that are [`held`](Self::held).
     pub fn behind_held(&self, place: BlockRange) -> BlockRange {
         match place.area {
             Area::Scratch => Area::Scratch.blocks(place.first + self.near.len(), place.count),
@@ -164,20 +165,20 @@ impl HierarchyView {
     }
 }
 
-/// Whether there is something to gain: several parts, one of them with several processes.
+/// Whether a hierarchical algorithm can gain: there are several parts, one with several processes.
 pub(crate) fn is_applicable(member: Member) -> bool {
     let layout = member.situation.widest();
     layout.nodes() > 1 && layout.largest() > 1
 }
 
-/// Whether moreover the ranks of each part follow each other, as blocks and operands in the order
-/// of ranks need.
+/// Whether a hierarchical algorithm can gain, and the ranks of each part are consecutive, as blocks
+/// and operands in the order of ranks require.
 pub(crate) fn is_ordered(member: Member) -> bool {
     is_applicable(member) && member.situation.widest().is_consecutive()
 }
 
-/// The processes of one part of a level among themselves; wishes are about the whole. A part of a
-/// machine has its share of the cores.
+/// Returns the situation of the processes inside one part of a level. Preferences are not included,
+/// as they apply to the whole operation. A part of a machine has its share of the cores.
 fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
     let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
     let size = ranks.len() as u32;
@@ -192,13 +193,13 @@ fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
     Situation { layout, cores, crowded, costs, ..Situation::default() }.in_parts(&parts)
 }
 
-/// In which parts of a level these members are.
+/// Returns the parts of a level that these members are in.
 fn parts_of(level: &Level, ranks: &[u32]) -> (Width, Vec<u32>) {
     (level.width, ranks.iter().map(|rank| level.layout.first(*rank)).collect())
 }
 
-/// The leaders of a level's parts among themselves. Each leader of a machine has it with all its
-/// cores.
+/// Returns the situation of the leaders of a level's parts. The leader of a machine can use all
+/// cores of that machine.
 fn across(situation: &Situation, level: usize) -> Situation {
     let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
     let parts = situation.parts(level);
@@ -211,7 +212,7 @@ fn across(situation: &Situation, level: usize) -> Situation {
     Situation { layout: ProcessLayout::near(parts.nodes()), ..all }.in_parts(&above)
 }
 
-/// What a hierarchical form costs: what happens inside the fullest part, and what happens across.
+/// Returns the cost of a hierarchical algorithm: inside the fullest part, and across parts.
 pub(crate) fn cost(
     member: Member,
     inside_cost: impl Fn(Member) -> Option<Cost>,
@@ -220,7 +221,7 @@ pub(crate) fn cost(
     cost_over(member, 0, inside_cost, across_cost)
 }
 
-/// The same over the parts of a level below the widest.
+/// Returns the cost of a hierarchical algorithm over the parts of a level below the widest.
 pub(crate) fn cost_over(
     member: Member,
     level: usize,
@@ -230,7 +231,7 @@ pub(crate) fn cost_over(
     with_both(member, level, |near, far| Some(inside_cost(near)? + across_cost(far)?))
 }
 
-/// What `find` makes of a member of the fullest part, and of a leader, of a level.
+/// Returns the result of `find` for a member of the fullest part, and for a leader, of a level.
 pub(crate) fn with_both<R>(
     member: Member,
     level: usize,
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(leaders(&all), [[1, 3]]);
         let view = HierarchyView::new(Member { rank: 4, size: 5, situation: &all }, Some(2));
         assert_eq!(view.leaders, [1, 2], "a root leads");
-        // Inside a machine nobody is nearer to the others.
+        // Inside a machine, all members are equally near to the others.
         let parts = [(Width::Package, vec![0, 0, 1])];
         let machine =
             Situation { distances: vec![9, 5, 7], ..Situation::plain(3).in_parts(&parts) };
@@ -286,7 +287,7 @@ mod tests {
         let leaders = across(&machine, 0);
         assert_eq!((leaders.layout.nodes(), leaders.widest()), (1, &ProcessLayout::apart(2)));
         assert_eq!(leaders.levels[0].width, Width::Package);
-        // Those of the caches are in packages.
+        // The cache parts are inside packages.
         let leaders = across(&machine, 1);
         assert_eq!(leaders.levels.len(), 2);
         assert_eq!(leaders.widest(), &ProcessLayout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]));

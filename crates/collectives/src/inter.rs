@@ -1,10 +1,11 @@
 //! Collective operations on intercommunicators (the paragraphs on these in sections 6.3 to 6.10):
-//! what one side contributes arrives at the other one.
+//! data contributed by one group arrives at the other.
 //!
-//! Transfers name processes by their numbers among those of both sides. Each side has a leader, its
-//! process with rank 0. Where a whole side contributes or receives the same, the leaders exchange
-//! one message and the rest happens inside the sides; where each pair of processes has data of its
-//! own, or where blocks have sizes that only their ends know, each sends to each.
+//! Transfers name processes by their numbers among the processes of both groups ("sides"). Each
+//! side has a leader, its process with rank 0. If all processes of a side contribute or receive
+//! common data, the leaders exchange one message and the other steps happen inside the sides. If
+//! each pair of processes has data of its own, or only the ends of a transfer know the sizes of its
+//! blocks, each process sends to each.
 
 use std::iter;
 
@@ -16,26 +17,28 @@ use crate::schedule::{Area, BlockRange, Schedule};
 use crate::tree::{Branching, Tree};
 use crate::{barrier as inside_barrier, bcast as inside_bcast};
 
-/// In a barrier a process meets so many of the other side at most.
+/// The maximum number of processes of the other side that a process exchanges messages with in a
+/// barrier.
 const BARRIER_PARTNERS_MAX: u32 = 4;
 
 /// One process of an intercommunicator.
 #[derive(Clone, Copy, Debug)]
 pub struct InterMember<'a> {
-    /// The process inside its own side.
+    /// The process as a member of its own side.
     pub local: Member<'a>,
-    /// How many processes the other side has, at least one.
+    /// The number of processes of the other side, at least one.
     pub remote_size: u32,
-    /// The number of the first process of the own side among all: 0, or the size of the other one.
+    /// The number of the first process of the own side among all processes: 0, or the size of the
+    /// other side.
     pub first_local: u32,
 }
 
-/// The root of an operation, as one process sees it.
+/// The root of an operation, from the point of view of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InterRoot {
     /// This process is the root (`MPI_ROOT`).
     Here,
-    /// The root is another process of this side, so this one does nothing (`MPI_PROC_NULL`).
+    /// The root is another process of this side, and this process does nothing (`MPI_PROC_NULL`).
     Beside,
     /// The process with this rank on the other side.
     Remote(u32),
@@ -59,27 +62,27 @@ impl InterMember<'_> {
         Tree::new(self.local, 0, Branching::Binomial)
     }
 
-    /// The other side's ranks, beginning at another one on each process so that not all send to the
-    /// same first.
+    /// Returns the other side's ranks. Each process begins at a different rank, so that not all
+    /// send to one process first.
     fn remote_ranks(self) -> impl Iterator<Item = u32> {
         let Self { local, remote_size, .. } = self;
         (0..remote_size).map(move |step| (local.rank % remote_size + step) % remote_size)
     }
 
-    /// Whether each process has few partners on the other side: both sides see the same.
+    /// Whether each process has few partners on the other side. Both sides compute an equal result.
     fn meets_partners(self) -> bool {
         let (own, remote) = (self.local.size, self.remote_size);
         own.max(remote) <= own.min(remote) * BARRIER_PARTNERS_MAX
     }
 
-    /// Those of the other side whose ranks are the same but for multiples of the smaller side's
-    /// size: one of the smaller side, or each process of the larger one is one's of one process.
+    /// Returns the partners on the other side: the ranks that are equal modulo the smaller side's
+    /// size. A process of the larger side has one partner.
     fn partners(self) -> impl Iterator<Item = u32> {
         let smaller = self.local.size.min(self.remote_size);
         (self.local.rank % smaller..self.remote_size).step_by(smaller as usize)
     }
 
-    /// Tells processes of the other side that this one has come, and hears the same of them.
+    /// Exchanges empty messages with processes of the other side, as a sign of arrival.
     fn meet(self, schedule: &mut Schedule, others: impl Iterator<Item = u32>) {
         for rank in others {
             schedule.receive(self.remote_number(rank), BlockRange::NOTHING);
@@ -88,12 +91,12 @@ impl InterMember<'_> {
         schedule.end_round();
     }
 
-    /// Adds a schedule of the own side alone.
+    /// Adds a schedule among the processes of the own side.
     fn add_inside(self, schedule: &mut Schedule, inside: &Schedule) {
         schedule.append(inside, |peer| self.local_number(peer), |place| place);
     }
 
-    /// The leader sends to that of the other side and receives from it.
+    /// Adds that the leader sends to the leader of the other side and receives from it.
     fn exchange(self, schedule: &mut Schedule, from: BlockRange, into: BlockRange) {
         if self.is_leader() {
             schedule.receive(self.remote_number(0), into);
@@ -102,7 +105,7 @@ impl InterMember<'_> {
         }
     }
 
-    /// Where the leader goes on, all of its side have come.
+    /// Adds that the leader waits until all processes of its side have arrived.
     fn assemble(self, schedule: &mut Schedule) {
         let tree = self.tree();
         let mut inside = Schedule::default();
@@ -117,14 +120,14 @@ impl InterMember<'_> {
         self.add_inside(schedule, &inside);
     }
 
-    /// What the leader has in the receive buffer goes to all of its side.
+    /// Adds that the leader's receive buffer is broadcast to all processes of its side.
     fn spread(self, schedule: &mut Schedule, result: BlockRange) {
         let mut inside = Schedule::default();
         down(&mut inside, &self.tree(), result, result);
         self.add_inside(schedule, &inside);
     }
 
-    /// Folds the operands of this side; where the leader has the result.
+    /// Adds folding the operands of this side. Returns where the leader has the result.
     fn fold(self, schedule: &mut Schedule, operands: Operands) -> BlockRange {
         let tree = self.tree();
         let own = Area::Send.blocks(0, operands.count);
@@ -139,9 +142,10 @@ impl InterMember<'_> {
     }
 }
 
-/// `MPI_Barrier`: nobody leaves before all of the other side have come. Where the sides are about
-/// as large, each process meets its partners of the other side before all of its own meet; else all
-/// of a side meet, its leader that of the other one, and all of the side again.
+/// `MPI_Barrier`: no process leaves before all of the other side have entered. If the sides have
+/// similar sizes, each process exchanges messages with its partners on the other side before its
+/// own side has a barrier. Else each side has a barrier, its leader exchanges messages with the
+/// other leader, and the side has a barrier again.
 pub fn barrier(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
     let inside = inside_barrier::barrier(member.local);
@@ -157,9 +161,9 @@ pub fn barrier(member: InterMember) -> Schedule {
     schedule
 }
 
-/// What the leaders have in the only block of their send buffers arrives in the receive buffers of
-/// all: first that of the side whose processes have the first numbers, then the other one. Nobody
-/// has it before all processes of both sides have come.
+/// The only blocks of the leaders' send buffers arrive in the receive buffers of all processes:
+/// first the block of the side with the lower numbers, then the other one. No process has them
+/// before all processes of both sides have entered.
 pub fn leaders_tell_all(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
     member.assemble(&mut schedule);
@@ -192,8 +196,8 @@ pub fn bcast(member: InterMember, root: InterRoot, bytes: usize) -> Schedule {
     schedule
 }
 
-/// `MPI_Gather` and `MPI_Gatherv`: block `i` of the root's receive buffer is what rank `i` of the
-/// other side sends.
+/// `MPI_Gather` and `MPI_Gatherv`: block `i` of the root's receive buffer is the data that rank `i`
+/// of the other side sends.
 pub fn gather(member: InterMember, root: InterRoot) -> Schedule {
     let mut schedule = Schedule::default();
     match root {
@@ -228,8 +232,8 @@ pub fn scatter(member: InterMember, root: InterRoot) -> Schedule {
     schedule
 }
 
-/// `MPI_Allgather`: block `i` of the receive buffer is what rank `i` of the other side sends. A
-/// block of scratch memory has the size of the own block.
+/// `MPI_Allgather`: block `i` of the receive buffer is the data that rank `i` of the other side
+/// sends. A block of scratch memory has the size of the own block.
 pub fn allgather(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
     let own = Area::Send.block(0);
@@ -249,7 +253,7 @@ pub fn allgather(member: InterMember) -> Schedule {
     schedule
 }
 
-/// `MPI_Allgatherv`: as [`allgather`], with blocks of any size.
+/// `MPI_Allgatherv`: an [`allgather`] with blocks of any size.
 pub fn allgatherv(member: InterMember) -> Schedule {
     each_to_each(member, |_| Area::Send.block(0))
 }
@@ -272,8 +276,8 @@ fn each_to_each(member: InterMember, sent: impl Fn(u32) -> BlockRange) -> Schedu
     schedule
 }
 
-/// `MPI_Reduce`: the root gets what the operands of the other side make. A block is one element,
-/// so for all that follow.
+/// `MPI_Reduce`: the root gets the combined operands of the other side. A block is one element, in
+/// this and all following functions.
 pub fn reduce(member: InterMember, root: InterRoot, operands: Operands) -> Schedule {
     let mut schedule = Schedule::default();
     match root {
@@ -293,7 +297,7 @@ pub fn reduce(member: InterMember, root: InterRoot, operands: Operands) -> Sched
     schedule
 }
 
-/// `MPI_Allreduce`: all processes of one side get what the operands of the other one make.
+/// `MPI_Allreduce`: all processes of one side get the combined operands of the other side.
 pub fn allreduce(member: InterMember, operands: Operands) -> Schedule {
     let mut schedule = Schedule::default();
     if operands.count > 0 {
@@ -305,9 +309,9 @@ pub fn allreduce(member: InterMember, operands: Operands) -> Schedule {
     schedule
 }
 
-/// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`: what the operands of the other side make is
-/// distributed over this side, `counts[i]` elements for rank `i`; both sides have the same sum of
-/// counts.
+/// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`: the combined operands of the other side are
+/// distributed over this side, `counts[i]` elements for rank `i`. The sums of counts of both sides
+/// are equal.
 pub fn reduce_scatter(member: InterMember, counts: &[usize], operands: Operands) -> Schedule {
     let mut schedule = Schedule::default();
     let total = counts.iter().sum();

@@ -1,62 +1,63 @@
-//! Who asks for a schedule, and where its input lies.
+//! The member for which a schedule is made, and the place of its input.
 
 use crate::schedule::Area;
 use crate::situation::Situation;
 
-/// Algorithms in which each process exchanges messages with all others at once are for
-/// communicators of at most this many: it bounds the messages that one process has on their way.
+/// The maximum number of processes for algorithms in which each process exchanges messages with all
+/// others at once. It bounds the messages that one process has on their way.
 pub const PEERS_AT_ONCE_MAX: u32 = 64;
 
-/// One process of those that take part in a collective operation.
+/// One process of a collective operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
     /// Its rank in the communicator, below `size`.
     pub rank: u32,
-    /// How many processes the communicator has, at least one.
+    /// The number of processes of the communicator, at least one.
     pub size: u32,
-    /// What all members know besides; it is the same for all of them.
+    /// The other properties of the communicator; equal on all members.
     pub situation: &'a Situation,
 }
 
-/// Who takes what all contribute.
+/// The processes that take the data that all contribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takers {
-    /// One process, for which the others may go on.
+    /// One process, during whose work the others may continue.
     Root,
     /// All processes.
     All,
 }
 
 impl Takers {
-    /// Of an operation with a root, or of another one.
+    /// Returns `Root` for an operation with a root, else `All`.
     pub(crate) fn of(is_rooted: bool) -> Self {
         if is_rooted { Self::Root } else { Self::All }
     }
 }
 
 impl Member<'_> {
-    /// The member `distance` ranks above, beginning again at zero.
+    /// Returns the member `distance` ranks above, wrapping around to zero.
     pub(crate) fn above(self, distance: u32) -> u32 {
         let rank = u64::from(self.rank) + u64::from(distance);
         (rank % u64::from(self.size)) as u32
     }
 
-    /// The others, beginning with the next one above, so that not all turn to the same at once.
+    /// Returns the other members, beginning with the next one above, so that not all access one
+    /// member at once.
     pub(crate) fn others(self) -> impl DoubleEndedIterator<Item = u32> {
         let Self { rank, size, .. } = self;
         (rank + 1..size).chain(0..rank)
     }
 
-    /// The member `distance` ranks below, where `distance` is at most the size.
+    /// Returns the member `distance` ranks below; `distance` is at most the size.
     pub(crate) fn below(self, distance: u32) -> u32 {
         self.above(self.size - distance)
     }
 }
 
-/// Where the input of an operation lies.
+/// The place of an operation's input.
 ///
-/// In the operations with a root it matters at the root only; the others' input is where the
-/// standard puts it.
+/// In operations with a root it matters at the root only; the input of other processes is where the
+/// standard specifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InputPlace {
     /// In the send buffer.
@@ -66,7 +67,7 @@ pub enum InputPlace {
 }
 
 impl InputPlace {
-    /// The area that holds the input of a member for whom this choice matters.
+    /// Returns the area of the input, for a member that may choose the place.
     pub(crate) fn area(self) -> Area {
         match self {
             InputPlace::SendBuffer => Area::Send,

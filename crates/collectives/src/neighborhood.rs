@@ -1,24 +1,24 @@
 //! Neighbourhood collectives: data moves along the edges of a topology (section 8.6 of the
 //! standard).
 //!
-//! All transfers of a process are one round. Rounds of fewer peers at a time would need an order of
-//! edges that all processes agree on, which they cannot find without knowing the whole graph.
+//! All transfers of a process are one round. Rounds with fewer peers would require an order of
+//! edges that all processes agree on, which they cannot find without knowledge of the whole graph.
 
 use crate::schedule::{Area, Schedule};
 
 /// The edges of one process.
 ///
-/// Between the same two processes edges match by their order: the first of `sends` that leads from
-/// one to another goes with the first of `receives` there that comes from it, and so on.
+/// The edges between two processes match in order: the first of one process's `sends` to another
+/// matches the first of that process's `receives` from it, and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Neighborhood {
-    /// How many blocks there are to send, those for no process included.
+    /// The number of blocks to send, including blocks for `MPI_PROC_NULL`.
     pub outgoing_blocks: usize,
-    /// How many blocks there are to receive, those from no process included.
+    /// The number of blocks to receive, including blocks from `MPI_PROC_NULL`.
     pub incoming_blocks: usize,
-    /// Where data goes.
+    /// The edges along which data is sent.
     pub sends: Vec<Edge>,
-    /// Where data comes from.
+    /// The edges along which data is received.
     pub receives: Vec<Edge>,
 }
 
@@ -27,12 +27,12 @@ pub struct Neighborhood {
 pub struct Edge {
     /// The process at the other end.
     pub peer: u32,
-    /// The block that belongs to the edge, in the send or in the receive buffer.
+    /// The block of the edge, in the send or in the receive buffer.
     pub block: usize,
 }
 
 impl Neighborhood {
-    /// A block for each destination and each source, in the order of the lists.
+    /// Makes edges with one block for each destination and each source, in the order of the lists.
     pub fn of_lists(destinations: &[u32], sources: &[u32]) -> Self {
         let edges = |peers: &[u32]| {
             peers.iter().enumerate().map(|(block, peer)| Edge { peer: *peer, block }).collect()
@@ -46,7 +46,7 @@ impl Neighborhood {
     }
 }
 
-/// `MPI_Neighbor_allgather` and its v-form, for the process `rank`: the one block of the send
+/// `MPI_Neighbor_allgather` and its v-form, for the process `rank`: the single block of the send
 /// buffer goes to all destinations.
 pub fn neighbor_allgather(rank: u32, neighborhood: &Neighborhood) -> Schedule {
     along_edges(rank, neighborhood, |_| 0)
@@ -58,7 +58,7 @@ pub fn neighbor_alltoall(rank: u32, neighborhood: &Neighborhood) -> Schedule {
     along_edges(rank, neighborhood, |edge| edge.block)
 }
 
-/// Edges that begin and end here are copies.
+/// Makes the transfers along all edges. Edges from a process to itself are copies.
 fn along_edges(
     rank: u32,
     neighborhood: &Neighborhood,

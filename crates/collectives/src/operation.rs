@@ -1,5 +1,5 @@
-//! The operations between whose algorithms there is a choice: the cheapest one, or the one that a
-//! person wants.
+//! The operations with several algorithms, of which the cheapest or the user's preferred one is
+//! chosen.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -31,14 +31,14 @@ pub enum CollectiveOperation {
 
 const COUNT: usize = 10;
 
-/// The algorithms that a person wants to be taken where they can be, by operation.
+/// The algorithms that the user prefers where they are applicable, by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlgorithmPreferences {
     wanted: [Option<Algorithm>; COUNT],
 }
 
 impl CollectiveOperation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Self; COUNT] = [
         Self::Barrier,
         Self::Bcast,
@@ -52,7 +52,7 @@ impl CollectiveOperation {
         Self::ReduceScatter,
     ];
 
-    /// Its name, as people write it.
+    /// Returns its name, as users write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Barrier => "barrier",
@@ -70,18 +70,19 @@ impl CollectiveOperation {
 }
 
 impl AlgorithmPreferences {
-    /// Wants an operation to be carried out by an algorithm.
+    /// Sets the preferred algorithm of an operation.
     pub fn want(&mut self, operation: CollectiveOperation, algorithm: Algorithm) {
         self.wanted[operation as usize] = Some(algorithm);
     }
 
-    /// For each operation one past the algorithm's place in [`Algorithm::ALL`], or zero; as one
-    /// process tells others.
+    /// Returns for each operation the algorithm's index in [`Algorithm::ALL`] plus one, or zero, to
+    /// send them to other processes.
     pub fn numbers(&self) -> [u64; COUNT] {
         self.wanted.map(|wanted| wanted.map_or(0, |algorithm| algorithm as u64 + 1))
     }
 
-    /// What another process told; none if these are not so many numbers, or absurd ones.
+    /// Makes the preferences from numbers that another process sent; `None` if their number is
+    /// wrong, or they are invalid.
     pub fn from_numbers(numbers: &[u64]) -> Option<Self> {
         let mut wanted = [None; COUNT];
         for (wanted, number) in wanted.iter_mut().zip(numbers) {
@@ -92,13 +93,13 @@ impl AlgorithmPreferences {
         (numbers.len() == COUNT).then_some(Self { wanted })
     }
 
-    /// The algorithm that is wanted for an operation, if there is one.
+    /// Returns the preferred algorithm of an operation, if there is one.
     pub(crate) fn wanted(&self, operation: CollectiveOperation) -> Option<Algorithm> {
         self.wanted[operation as usize]
     }
 
-    /// By what the algorithms of an operation are compared: the least is taken, which is that which
-    /// the person wants, or else the cheapest.
+    /// Returns the sort key of an operation's algorithm. The least one is chosen: the user's
+    /// preferred algorithm, or else the cheapest.
     pub(crate) fn rank(
         &self,
         operation: CollectiveOperation,
@@ -108,7 +109,7 @@ impl AlgorithmPreferences {
         (self.wanted(operation) != Some(algorithm), cost)
     }
 
-    /// The algorithm to take, of those that are applicable; of those that cost the same the first.
+    /// Chooses an algorithm among the applicable ones; of equally cheap ones the first.
     ///
     /// # Panics
     /// If no algorithm is applicable.

@@ -1,4 +1,4 @@
-//! The one place that decides how a collective operation is carried out.
+//! The single place that decides on the algorithm of a collective operation.
 
 use base::SlotSize;
 
@@ -15,30 +15,30 @@ use crate::{
     reduce_scatter, scan, scatter,
 };
 
-/// How a member carries out its part of an operation.
+/// The plan by which a member carries out its part of an operation.
 #[derive(Clone, Debug)]
 pub struct CollectivePlan {
-    /// What it does.
+    /// The member's schedule.
     pub schedule: Schedule,
-    /// The algorithm, which is the same on all members.
+    /// The algorithm, which is equal on all members.
     pub algorithm: Algorithm,
-    /// The predicted time; none where there was nothing to choose from.
+    /// The predicted time; `None` if there was no choice.
     pub cost: Option<Cost>,
 }
 
 /// An algorithm by which an operation can be carried out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    /// It.
+    /// The algorithm.
     pub algorithm: Algorithm,
     /// The predicted time.
     pub cost: Cost,
-    /// On the board: the level over whose parts it goes.
+    /// On the board: the level by whose parts it goes.
     level: Option<usize>,
 }
 
-/// Decides how an operation is carried out. `rooms` tells of the board that the members have, if
-/// they have one. All members come to the same algorithm, as it depends on what they all know.
+/// Decides how an operation is carried out. `capacities` describes the members' board, if they have
+/// one. All members choose one algorithm, as the choice depends only on common knowledge.
 pub fn plan(
     call: &CollectiveCall,
     member: Member,
@@ -65,8 +65,8 @@ pub fn plan(
     plans.next().expect("messages are always a way")
 }
 
-/// The algorithms by which an operation can be carried out that has several; the one that is taken
-/// comes first, the others from the fastest to the slowest.
+/// Returns the algorithms that are applicable to an operation with several. The chosen one is
+/// first; the others follow from the fastest to the slowest.
 pub fn candidates(
     call: &CollectiveCall,
     member: Member,
@@ -110,10 +110,11 @@ fn candidates_for(
 }
 
 impl CollectiveOperation {
-    /// Its algorithms: those that send messages, and those that use memory which all members share
-    /// ([`Algorithm::Board`]) or expose to each other ([`Algorithm::Direct`]).
+    /// Returns the algorithms of the operation: those that send messages, and those that use shared
+    /// memory ([`Algorithm::Board`]) or exposed memory ([`Algorithm::Direct`]).
     pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
-        // A barrier has nothing to copy, and how long blocks of different sizes are is not known.
+        // A barrier has no data to copy, and the lengths of blocks of different sizes are not known
+        // to all.
         let is_direct = !matches!(self, Self::Barrier | Self::Allgatherv);
         let messages = match self {
             Self::Barrier => barrier::ALGORITHMS,
@@ -130,15 +131,15 @@ impl CollectiveOperation {
     }
 }
 
-/// Whether a call whose counts differ from process to process fits on the board: it does not go in
-/// turns, as the prediction takes it to.
+/// Whether a call with different counts per process fits on the board. It cannot be divided into
+/// turns, as the prediction assumes.
 fn may_fit(call: &CollectiveCall, member: Member, capacities: SlotCapacities) -> bool {
     let CollectiveCall::ReduceScatter { counts, operands, .. } = call else { return true };
     let shown = counts.iter().sum::<usize>().saturating_mul(operands.element_bytes);
     board::fits(member, shown, capacities.of(SlotSize::Large).slot_bytes)
 }
 
-/// The predicted time of an algorithm that sends messages; none if it is not applicable.
+/// Returns the predicted time of an algorithm that sends messages; `None` if it is not applicable.
 fn cost_of_messages(
     algorithm: Algorithm,
     operation: CollectiveOperation,
@@ -207,8 +208,8 @@ fn by_messages(algorithm: Algorithm, call: &CollectiveCall, member: Member) -> S
     }
 }
 
-/// For an operation between whose algorithms there is nothing to choose: on the board where it can
-/// be, else by messages.
+/// Makes the plan of an operation with a single algorithm: on the board if possible, else by
+/// messages.
 fn only_plan(
     call: &CollectiveCall,
     member: Member,
@@ -227,7 +228,7 @@ fn only_plan(
     CollectivePlan { schedule: by_messages(algorithm, call, member), algorithm, cost: None }
 }
 
-/// The schedule whose work whoever waits does for all, if there is one.
+/// Returns the schedule whose work waiting processes do for all, if there is one.
 fn in_portions(
     call: &CollectiveCall,
     member: Member,
@@ -248,7 +249,8 @@ fn in_portions(
     }
 }
 
-/// The schedule that copies once, if there is one; what is exposed is told in a small slot.
+/// Returns the schedule that copies once, if there is one. The exposed regions are published in a
+/// small slot.
 fn directly(call: &CollectiveCall, member: Member, capacities: SlotCapacities) -> Option<Schedule> {
     let capacity = capacities.of(SlotSize::Small);
     match *call {
@@ -278,7 +280,8 @@ fn directly(call: &CollectiveCall, member: Member, capacities: SlotCapacities) -
     }
 }
 
-/// The schedule on a board, in the smallest slots that are large enough, or in several turns.
+/// Returns the schedule on a board, in the smallest slots that are large enough, or in several
+/// turns.
 fn on_board(
     call: &CollectiveCall,
     member: Member,
@@ -286,7 +289,8 @@ fn on_board(
     level: Option<usize>,
 ) -> Option<Schedule> {
     match (call, call.units()) {
-        // How long their blocks are is not known to all, so they do not depend on room.
+        // Not all members know the lengths of the blocks, so these schedules do not depend on
+        // capacities.
         (&CollectiveCall::Gatherv { root, input }, _) => board::gatherv(member, root, input),
         (&CollectiveCall::Scatterv { root, input }, _) => board::scatterv(member, root, input),
         (&CollectiveCall::Alltoallv { input }, _) => board::alltoallv(member, input),

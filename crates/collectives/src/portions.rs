@@ -1,13 +1,13 @@
-//! Operations whose work is divided into portions: whoever comes first carries one out for all.
+//! Operations whose work is divided into portions, which any waiting process executes for all.
 //!
-//! A member exposes what it contributes and where its result goes, and raises. From then on nobody
-//! needs it any more: those that wait copy and combine for those that compute. A portion is claimed
-//! on the board; when all were carried out, all members have their results, and nobody uses
-//! anybody's buffers.
+//! A member exposes its input and result buffers, and raises its flag. From then on its own
+//! activity is not needed: members that wait copy and combine for members that compute. A portion
+//! is claimed on the board. When all were executed, all members have their results, and no member
+//! uses the buffers of others.
 //!
-//! That is the way of operations that a program begins and does not wait for at once. Where all
-//! wait at once the other ways are faster, but here the work of who computes is done by others.
-//! Each returns none where the operation cannot be carried out so.
+//! This form suits operations that a program begins and does not wait for at once. If all wait at
+//! once the other forms are faster, but here other processes do the work of a process that
+//! computes. Each function returns `None` if the operation cannot be carried out so.
 
 use crate::board::{RegionSupport, SlotCapacity};
 use crate::member::{InputPlace, Member};
@@ -15,18 +15,21 @@ use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, BlockRange, ExposureRole, Operand, PORTIONS_MAX, Schedule};
 
-/// What is only moved goes in portions of about so many pieces ([`SlotCapacity::piece_bytes`], 128
-/// KiB then), or more where there would be too many; what is combined in half of that.
+/// The approximate length of a portion in pieces ([`SlotCapacity::piece_bytes`]) if data is only
+/// moved, which makes 128 KiB; more if there would be too many portions. Half of that if data is
+/// combined.
 const PORTION_PIECES: usize = 8;
 
-/// So many pieces are combined, or copied from one member to another by a third, at once: 64 KiB,
-/// so that calls of the system do not count, and what is read stays in the inner caches.
+/// The number of pieces that are combined, or copied from one member to another by a third, at
+/// once. This makes 64 KiB, so that the cost of system calls is negligible, and the data that is
+/// read stays in the inner caches.
 const STEP_PIECES: usize = 4;
 
-/// With less for each process it is done as soon as it is divided.
+/// The minimum number of pieces per process. Less data is moved in about the time that it takes to
+/// divide it.
 const PIECES_MIN: usize = 8;
 
-/// `MPI_Alltoall` (section 6.8), not in place; counts bytes.
+/// `MPI_Alltoall` (section 6.8), not in place; blocks are bytes.
 pub fn alltoall(
     member: Member,
     capacity: SlotCapacity,
@@ -43,7 +46,7 @@ pub fn alltoall(
     moving(member, capacity, CollectiveOperation::Alltoall, block_bytes, input, from)
 }
 
-/// `MPI_Allgather` (section 6.7); counts bytes.
+/// `MPI_Allgather` (section 6.7); blocks are bytes.
 pub fn allgather(
     member: Member,
     capacity: SlotCapacity,
@@ -61,8 +64,8 @@ pub fn allgather(
     moving(member, capacity, CollectiveOperation::Allgather, block_bytes, input, from)
 }
 
-/// The blocks `from` each member for each other one go to where the target has the blocks of the
-/// source.
+/// Makes the operation that moves blocks: the blocks `from` each member for each other one go to
+/// the place of the source's blocks at the target.
 fn moving(
     member: Member,
     capacity: SlotCapacity,
@@ -103,8 +106,8 @@ fn moving(
     let mut schedule = Schedule::of_bytes();
     begin(&mut schedule, member, input.area());
     let count = portions.len() as u32;
-    // What is the own, and then what comes here and goes from here: so two that both wait share the
-    // work.
+    // First the member's own blocks, then the blocks from or for this member. So two waiting
+    // members share the work.
     let ring = |rank: u32| (rank + member.size - member.rank) % member.size;
     portions.sort_by_key(|&(number, source, target, ..)| {
         let foreign = u32::from(source != member.rank) + 2 * u32::from(target != member.rank);
@@ -179,7 +182,7 @@ fn fold(schedule: &mut Schedule, member: Member, own: BlockRange, input: InputPl
             schedule.reduce(staged, result, Operand::From);
         }
     }
-    // Nobody else reads these operands of anybody, which may lie there.
+    // No other process reads these operands, so the result may overwrite them.
     if input == InputPlace::InPlace {
         schedule.copy(result, place(Area::Receive));
     }
@@ -188,7 +191,7 @@ fn fold(schedule: &mut Schedule, member: Member, own: BlockRange, input: InputPl
     }
 }
 
-/// Whether this is the way; a person who names another one for the operation is obeyed.
+/// Whether to use this form. If the user prefers another one for the operation, that is respected.
 fn fits(
     member: Member,
     capacity: SlotCapacity,
@@ -204,7 +207,7 @@ fn fits(
         && has_enough
 }
 
-/// Exposes the input and the result, and waits until all have.
+/// Exposes the input and the result, and waits until all have exposed theirs.
 fn begin(schedule: &mut Schedule, member: Member, input: Area) {
     schedule.expose(input, ExposureRole::Input);
     schedule.expose(Area::Receive, ExposureRole::Result);
@@ -223,7 +226,7 @@ fn end(schedule: &mut Schedule, portions: u32) {
     schedule.end_round();
 }
 
-/// A place in parts of `length` blocks.
+/// Divides a place into parts of `length` blocks.
 fn steps(place: BlockRange, length: usize) -> impl Iterator<Item = BlockRange> {
     let firsts = (0..place.count).step_by(length);
     firsts.map(move |first| place.part(first, length.min(place.count - first)))

@@ -14,8 +14,8 @@ use crate::schedule::{Area, BlockRange, Schedule};
 use crate::share::share;
 use crate::tree::{Branching, Tree};
 
-/// Its algorithms that send messages. By shares each process sends what it has reduced to the root;
-/// by halving the root gathers the shares the same way back (Rabenseifner).
+/// The algorithms that send messages. By shares, each process sends its reduced share to the root.
+/// By halving, the root gathers the shares on the reverse path (Rabenseifner).
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Binomial,
     Algorithm::Star,
@@ -24,7 +24,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Hierarchical,
 ];
 
-/// Takes the algorithm for `operands`.
+/// Chooses the algorithm for `operands`.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     member
         .situation
@@ -32,7 +32,7 @@ pub fn choose(member: Member, operands: Operands) -> Algorithm {
         .choose(CollectiveOperation::Reduce, ALGORITHMS, |one| cost(one, member, operands))
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let mut estimate = TimeEstimate::new(member.situation);
     match algorithm {
@@ -66,7 +66,7 @@ pub fn reduce(member: Member, root: u32, operands: Operands, input: InputPlace) 
     with(choose(member, operands), member, root, operands, input)
 }
 
-/// The reduction by a given algorithm.
+/// Makes the reduction by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -92,8 +92,8 @@ pub fn with(
     schedule
 }
 
-/// Up a tree. The order of ranks is that of a tree whose top is rank 0, so that an operation that
-/// does not commute takes one more message to another root.
+/// Makes the reduction up a tree. A tree with rank 0 at its top keeps the order of ranks, so an
+/// operation that does not commute takes one more message to any other root.
 fn tree(
     schedule: &mut Schedule,
     member: Member,
@@ -123,7 +123,8 @@ fn tree(
     }
 }
 
-/// Each process reduces its share, in the order of ranks, and the root collects the shares.
+/// Makes the reduction by shares: each process reduces its share, in the order of ranks, and the
+/// root collects the shares.
 fn shares(schedule: &mut Schedule, member: Member, root: u32, operands: Operands, source: Area) {
     let share_of = |area: Area, rank: u32| share(area, operands.count, member.size, rank);
     let is_root = member.rank == root;
@@ -147,8 +148,9 @@ fn shares(schedule: &mut Schedule, member: Member, root: u32, operands: Operands
     schedule.end_round();
 }
 
-/// Recursive halving; then, from the farthest distance to the nearest, those whose number differs
-/// from the root's there send all results that they have to those whose number does not.
+/// Makes the reduction by recursive halving. Then, from the farthest distance to the nearest,
+/// participants whose number differs from the root's in that bit send all results that they have to
+/// their partners.
 fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operands, source: Area) {
     let is_root = member.rank == root;
     let own = source.blocks(0, operands.count);
@@ -191,7 +193,8 @@ fn halving(schedule: &mut Schedule, member: Member, root: u32, operands: Operand
     schedule.end_round();
 }
 
-/// Partial results lie at the beginning of scratch memory on leaders that are not the root.
+/// The hierarchical reduction. Partial results are at the beginning of scratch memory on leaders
+/// that are not the root.
 fn hierarchical(member: Member, root: u32, operands: Operands, source: Area) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();

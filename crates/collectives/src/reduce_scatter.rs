@@ -13,11 +13,12 @@ use crate::reduce;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::tree::{Branching, Tree};
 
-/// Its algorithms that send messages. Along a tree all elements are reduced to rank 0, which hands
-/// out the shares. By shares each process receives the operands of its share from all others at
-/// once, and folds them in the order of ranks; pairwise from one at a time, in an order that only
-/// an operation that commutes allows, so that scratch memory for one share is enough. Ring and
-/// halving, from the farthest partner to the nearest, are for operations that commute, too.
+/// The algorithms that send messages. Along a tree, all elements are reduced to rank 0, which
+/// distributes the shares. By shares, each process receives the operands of its share from all
+/// others at once, and folds them in the order of ranks. Pairwise, it receives from one process at
+/// a time, in an order that requires a commutative operation, so that scratch memory for one share
+/// is enough. Ring and halving, from the farthest partner to the nearest, also require a
+/// commutative operation.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Shares,
     Algorithm::Pairwise,
@@ -28,17 +29,17 @@ pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm::Hierarchical,
 ];
 
-/// Scratch memory is at most so many bytes where there is another way: what is larger is not kept,
-/// and costs more than what it is good for.
+/// The maximum scratch memory, in bytes, if there is an alternative. Larger memory is not kept
+/// between operations, and costs more than it gains.
 const SCRATCH_BYTES_MAX: usize = 4 << 20;
 
-/// Takes the algorithm; `operands` counts the elements of all processes together.
+/// Chooses the algorithm; `operands` counts the elements of all processes in total.
 pub fn choose(member: Member, operands: Operands) -> Algorithm {
     let cost = |one| cost(one, member, operands);
     member.situation.preferences.choose(CollectiveOperation::ReduceScatter, ALGORITHMS, cost)
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<Cost> {
     let bytes = operands.bytes();
     let share = bytes.div_ceil(member.size as usize);
@@ -87,8 +88,8 @@ pub fn cost(algorithm: Algorithm, member: Member, operands: Operands) -> Option<
     Some(estimate.cost())
 }
 
-/// What halving keeps in scratch memory: what arrives in two steps, the first of which
-/// is that of a neighbour's operands where the size is no power of two.
+/// Returns the scratch memory for halving, in bytes: the received data of two steps. If the size is
+/// no power of two, the first of these holds a neighbour's operands.
 fn halving_scratch(member: Member, bytes: usize) -> usize {
     let first = if member.size.is_power_of_two() { bytes / 2 } else { bytes };
     first.saturating_add(first / 2)
@@ -102,7 +103,7 @@ pub fn reduce_scatter_block(member: Member, operands: Operands, input: InputPlac
 /// `MPI_Reduce_scatter` (section 6.10.2): `counts[i]` elements for rank `i`. The count in
 /// `operands` is not used.
 ///
-/// In place, the receive buffer holds the whole input, and the result comes to its beginning.
+/// In place, the receive buffer holds the whole input, and the result goes to its beginning.
 ///
 /// # Panics
 /// If there is not one count per process.
@@ -116,7 +117,7 @@ pub fn reduce_scatter(
     with(choose(member, total), member, counts, operands, input)
 }
 
-/// The reduce-scatter by a given algorithm.
+/// Makes the reduce-scatter by a given algorithm.
 ///
 /// # Panics
 /// If there is not one count per process.
@@ -146,12 +147,12 @@ pub fn with(
     schedule
 }
 
-/// Which elements belong to whom.
+/// The division of elements among ranks.
 struct ElementOwners {
     source: Area,
-    /// Where each rank's elements begin, and where the last one's end.
+    /// The index of each rank's first element, and the end of the last rank's elements.
     starts: Vec<usize>,
-    /// Where the result of this process goes.
+    /// The destination of this process's result.
     result: BlockRange,
 }
 
@@ -173,8 +174,8 @@ impl ElementOwners {
         self.source == Area::Receive
     }
 
-    /// Where the last operands arrive, which are then combined with the rest of the result: there,
-    /// or in scratch memory from `block` on where the result lies among operands.
+    /// Returns where the last operands arrive, which are then combined with the rest of the result:
+    /// at the result, or in scratch memory from `block` on if the result overlaps operands.
     fn arrival(&self, block: usize) -> BlockRange {
         match self.source {
             Area::Receive => Area::Scratch.blocks(block, self.result.count),
@@ -186,17 +187,17 @@ impl ElementOwners {
         self.starts[self.starts.len() - 1]
     }
 
-    /// What this process contributes to the elements of `rank`.
+    /// Returns this process's operands for the elements of `rank`.
     fn operand(&self, rank: u32) -> BlockRange {
         self.range(self.source.blocks(0, self.total()), rank)
     }
 
-    /// The elements of `rank` out of all elements at `whole`.
+    /// Returns the elements of `rank` among all elements at `whole`.
     fn range(&self, whole: BlockRange, rank: u32) -> BlockRange {
         self.ranges(whole, rank, rank + 1)
     }
 
-    /// The elements of the ranks from `first` to before `end`.
+    /// Returns the elements of the ranks from `first` to before `end`.
     fn ranges(&self, whole: BlockRange, first: u32, end: u32) -> BlockRange {
         let (begin, end) = (self.starts[first as usize], self.starts[end as usize]);
         whole.part(begin, end - begin)
@@ -268,9 +269,9 @@ fn pairwise(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     deliver(schedule, reduced, division);
 }
 
-/// In step s a process sends the share s ranks below, to which it has added its operand, and
-/// receives the one below that. In the end it has its own. Partial results take turns at two
-/// places.
+/// The ring. In step s a process sends the share s ranks below, to which it has added its operand,
+/// and receives the share below that. In the end it has its own. Partial results alternate between
+/// two places.
 fn ring(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     let (next, before) = (member.above(1), member.below(1));
     let widest = (0..member.size).map(|rank| division.operand(rank).count).max().unwrap_or(0);
@@ -288,11 +289,11 @@ fn ring(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     deliver(schedule, partial, division);
 }
 
-/// Recursive halving among the largest power of two, from the farthest partner to the nearest, so
-/// that a process keeps elements that lie together and have its own among them. Who speaks for a
+/// Recursive halving among the largest power of two, from the farthest partner to the nearest. So a
+/// process keeps consecutive elements that include its own. A participant that represents a
 /// neighbour works on its elements also.
 ///
-/// What arrives takes turns at two places, and what was combined before is added to it.
+/// Received data alternates between two places, and the earlier combined data is added to it.
 fn halving(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     let whole = division.source.blocks(0, division.total());
     let Some(own) = Participant::of(member, member.rank, None) else {
@@ -318,7 +319,7 @@ fn halving(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
         Some(_) => whole.count,
         None => range(own.number & (count / 2), count / 2).count,
     };
-    // The elements that are kept, by their numbers, and where their partial results lie.
+    // The elements that are kept, by their numbers, and the place of their partial results.
     let (mut kept, mut partial, mut place) = (whole, whole, 0);
     if let Some(neighbour) = neighbour
         && whole.count > 0
@@ -353,7 +354,7 @@ fn halving(schedule: &mut Schedule, member: Member, division: &ElementOwners) {
     deliver(schedule, partial, division);
 }
 
-/// Sends partial results to one process, and adds the own operands to those that come from one.
+/// Sends partial results to one process, and adds the own operands to those received from another.
 fn pass_on(
     schedule: &mut Schedule,
     (next, leaving): (u32, BlockRange),
@@ -370,7 +371,7 @@ fn pass_on(
     schedule.end_round();
 }
 
-/// Copies what was combined to where the result shall be, if it lies elsewhere.
+/// Copies the combined elements to the place of the result, if they are elsewhere.
 fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwners) {
     if reduced.count > 0 && reduced != division.result {
         schedule.copy(reduced, division.result);
@@ -378,8 +379,9 @@ fn deliver(schedule: &mut Schedule, reduced: BlockRange, division: &ElementOwner
     schedule.end_round();
 }
 
-/// Where the ranks of each part follow each other: reduced to the leaders, scattered among them and
-/// from there. A leader keeps all elements of its part's reduction, then those of its part.
+/// The hierarchical reduce-scatter, for parts with consecutive ranks: reduces to the leaders,
+/// scatters among them, and from there inside the parts. A leader keeps all elements of its part's
+/// reduction, then the elements of its part.
 fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Area) -> Schedule {
     let view = HierarchyView::new(member, None);
     let mut schedule = Schedule::default();

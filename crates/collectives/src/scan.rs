@@ -47,7 +47,7 @@ pub fn exscan(member: Member, operands: Operands, input: InputPlace) -> Schedule
     }
     let result = Area::Receive.blocks(0, count);
     let arriving = Area::Scratch.blocks(0, count);
-    // What is passed on: the result of a scan, where the result that is kept leaves out this
+    // The values that are passed on: the result of an inclusive scan. The kept result excludes this
     // process's own operand.
     let inclusive = Area::Scratch.blocks(count, count);
     let own = input.area().blocks(0, count);
@@ -80,7 +80,7 @@ pub fn exscan(member: Member, operands: Operands, input: InputPlace) -> Schedule
     schedule
 }
 
-/// The rank `distance` above, unless that leaves the communicator.
+/// Returns the rank `distance` above, unless it is outside the communicator.
 fn upper(member: Member, distance: u32) -> Option<u32> {
     member.rank.checked_add(distance).filter(|rank| *rank < member.size)
 }

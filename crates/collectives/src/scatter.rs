@@ -1,5 +1,5 @@
-//! Scatter. A block is what one process gets: as many as there are processes in the root's send
-//! buffer, one at each process's receive buffer.
+//! Scatter. A block is the data that one process gets: as many as there are processes in the root's
+//! send buffer, one in each process's receive buffer.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -10,12 +10,12 @@ use crate::operation::CollectiveOperation;
 use crate::schedule::{Area, Schedule};
 use crate::tree::{Branching, Tree};
 
-/// Takes the algorithm.
+/// Chooses the algorithm.
 pub fn choose(member: Member, block_bytes: usize) -> Algorithm {
     gather::choose_for(CollectiveOperation::Scatter, member, block_bytes)
 }
 
-/// The predicted time of an algorithm; none if it is not applicable.
+/// Returns the predicted time of an algorithm; `None` if it is not applicable.
 pub fn cost(algorithm: Algorithm, member: Member, block_bytes: usize) -> Option<Cost> {
     gather::cost_of(CollectiveOperation::Scatter, algorithm, member, block_bytes)
 }
@@ -27,7 +27,7 @@ pub fn scatter(member: Member, root: u32, block_bytes: usize, input: InputPlace)
     with(choose(member, block_bytes), member, root, block_bytes, input)
 }
 
-/// The scatter by a given algorithm.
+/// Makes the scatter by a given algorithm.
 pub fn with(
     algorithm: Algorithm,
     member: Member,
@@ -46,18 +46,18 @@ pub fn with(
 
 /// `MPI_Scatterv` (section 6.6): block `i` of the root's send buffer goes to rank `i`.
 ///
-/// Sizes are known to the root only, so that no block can pass through a third process.
+/// Only the root knows all sizes, so no block can pass through a third process.
 pub fn scatterv(member: Member, root: u32, input: InputPlace) -> Schedule {
     tree(member, root, Branching::Star, input)
 }
 
-/// The scatter down a tree.
+/// Makes the scatter down a tree.
 pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let tree = Tree::new(member, root, shape);
     let own = Area::Receive.block(0);
     let Some(parent) = tree.parent() else {
-        // The largest subtree has the longest way before it.
+        // The largest subtree comes first, as it takes longest.
         for child in tree.children().rev() {
             for run in tree.runs(child) {
                 let from = Area::Send.blocks(run.first_rank, run.count);
@@ -94,7 +94,7 @@ pub(crate) fn tree(member: Member, root: u32, shape: Branching, input: InputPlac
     schedule
 }
 
-/// As the gather, the other way round.
+/// The hierarchical scatter: the reverse of the gather.
 fn hierarchical(member: Member, root: u32, block_bytes: usize, input: InputPlace) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let mut schedule = Schedule::default();
@@ -107,7 +107,7 @@ fn hierarchical(member: Member, root: u32, block_bytes: usize, input: InputPlace
             _ => own,
         });
     }
-    // In place only the root's own block stays where it is.
+    // In place, only the root's own block stays at its place.
     let input = if is_root { input } else { InputPlace::SendBuffer };
     let distribution = scatter(near, view.near_leader(), block_bytes, input);
     view.add_inside(&mut schedule, &distribution, |place| match place.area {

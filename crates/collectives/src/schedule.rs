@@ -1,25 +1,25 @@
-//! Schedules: what one process does in one collective operation.
+//! Schedules: the steps of one process in one collective operation.
 //!
-//! A schedule names blocks, never bytes: what a block is, is said by the algorithm's
-//! documentation and known to whoever executes it. So one schedule serves every buffer, and can
+//! A schedule names blocks, never bytes. The documentation of the algorithm defines a block, and
+//! the code that executes the schedule knows its size. So one schedule serves every buffer, and can
 //! be kept and executed again.
 
 use base::SlotSize;
 
-/// What one process does in one collective operation: rounds, one after the other.
+/// The steps of one process in one collective operation: rounds, one after the other.
 ///
-/// In a round all transfers are posted at once; when all of them are complete, the local steps
-/// are executed in order; then the next round begins. Transfers between the same two processes
-/// match in the order in which their schedules list them, so one tag is enough for an operation.
+/// In a round all transfers are posted at once. When all of them are complete, the local steps are
+/// executed in order; then the next round begins. Transfers between two processes match in the
+/// order in which their schedules list them, so one tag is enough for an operation.
 ///
-/// The transfers of a round never write a block that another transfer of the round reads or
-/// writes. Steps of several rounds lie in one list, so a schedule costs three allocations however
-/// many rounds it has.
+/// The transfers of a round never write a block that another transfer of the round reads or writes.
+/// Steps of several rounds are in one list, so a schedule costs three allocations, however many
+/// rounds it has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     transfers: Vec<Transfer>,
     local: Vec<Local>,
-    /// Where each round ends in the two lists.
+    /// The end of each round in the two lists.
     ends: Vec<RoundEnd>,
     /// The rounds that begin a turn on the board, after the first one.
     later_turns: Vec<usize>,
@@ -45,66 +45,66 @@ pub struct Round<'schedule> {
     pub local: &'schedule [Local],
 }
 
-/// What a member does towards the others: a message, or a step on the board.
+/// A step that involves other members: a message, or a step on the board.
 ///
-/// A message of zero blocks has no data: it is sent all the same. A round posts its messages first,
-/// then raises, then looks whether the others have.
+/// A message of zero blocks has no data, but it is sent. A round posts its messages first, then
+/// raises, then checks whether the others have raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     /// Send the blocks at `from` to the process with rank `peer`.
     Send {
         /// Rank of the receiver in the communicator.
         peer: u32,
-        /// What is sent.
+        /// The blocks to send.
         from: BlockRange,
     },
     /// Receive blocks from the process with rank `peer`.
     Receive {
         /// Rank of the sender in the communicator.
         peer: u32,
-        /// Where the data goes.
+        /// The destination of the data.
         into: BlockRange,
     },
-    /// On the board: all that the rounds before have written into the own slot is ready for the
-    /// others.
+    /// On the board: publishes all data that the previous rounds have written into the own slot.
     Raise {
-        /// Counted from 1 in each operation, one by one.
+        /// The stage, counted from 1 in each operation.
         stage: u16,
     },
-    /// On the board: wait until a member has raised `stage`, so that its slot can be read.
+    /// On the board: waits until a member has raised `stage`, so that its slot can be read.
     Await {
         /// Rank of the member in the communicator.
         peer: u32,
-        /// What it must have raised at least.
+        /// The stage that it must have raised at least.
         stage: u16,
-        /// How many blocks it has written for that stage; none where that is for it to say.
+        /// The number of blocks that it has written for that stage; `None` if that member
+        /// determines it.
         count: Option<usize>,
     },
     /// On the board: claims a portion of the work of all members. The local steps of the round
-    /// carry it out; they are left out if another member has claimed it. Who computes claims
+    /// execute it; they are skipped if another member has claimed it. A member that computes claims
     /// nothing.
     Claim {
         /// Counted from 0, below [`PORTIONS_MAX`].
         portion: u32,
     },
-    /// On the board: wait until so many portions were carried out, by whomever.
+    /// On the board: waits until so many portions were executed, by any members.
     AwaitPortions {
-        /// All of them.
+        /// The total number of portions.
         count: u32,
     },
 }
 
-/// An operation has so many portions at most.
+/// The maximum number of portions of an operation.
 pub const PORTIONS_MAX: u32 = 64;
 
-/// One step that needs nobody else. Both places have the same number of blocks and do not overlap.
+/// One step without another process. Both places have an equal number of blocks and do not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Local {
     /// Copy the blocks.
     Copy {
-        /// What is copied.
+        /// The source.
         from: BlockRange,
-        /// Where it goes.
+        /// The destination.
         into: BlockRange,
     },
     /// Combine the blocks one by one with the operation of the reduction, leaving `from` as it is.
@@ -113,50 +113,51 @@ pub enum Local {
         from: BlockRange,
         /// The other operand; the result replaces it.
         into: BlockRange,
-        /// Which of the two is the left operand. A commutative operation may ignore it. With
-        /// [`Operand::From`] this is the convention of the functions that programs give to
-        /// `MPI_Op_create` (`from` is their `invec`); [`Operand::Into`] is the rare case, where
-        /// a function that does not commute needs a copy of an operand.
+        /// The left operand of the two. A commutative operation may ignore it. [`Operand::From`] is
+        /// the convention of the functions that programs pass to `MPI_Op_create` (`from` is their
+        /// `invec`). [`Operand::Into`] is the rare case, in which a function that does not commute
+        /// needs a copy of an operand.
         first: Operand,
     },
     /// On the board: lets the others use all blocks of `area`, the send or the receive buffer, from
-    /// the next stage on until the schedule ends. It is written into the own slot.
+    /// the next stage on until the schedule ends. The exposure is written into the own slot.
     Expose {
-        /// What is exposed.
+        /// The exposed area.
         area: Area,
-        /// As what.
+        /// The role of the exposed area.
         role: ExposureRole,
     },
-    /// On the board, by member 0 before its first stage: no portion is claimed yet.
+    /// On the board, by member 0 before its first stage: marks all portions as unclaimed.
     Divide,
-    /// On the board: compares how much the members have exposed. Where that differs the operation
-    /// ends with an error, and nobody carries out portions.
+    /// On the board: compares how much the members have exposed. If the sizes differ, the operation
+    /// ends with an error, and no member executes portions.
     Compare,
-    /// On the board: shows a block to one other member in the own slot; if it is too long for that,
-    /// as only its owner may know, it goes as a message after the next stage. Whoever hands has no
-    /// other messages.
+    /// On the board: shows a block to one other member in the own slot. If it is too long for the
+    /// slot, which only its owner may know, it is sent as a message after the next stage. A member
+    /// that hands blocks has no other messages.
     Hand {
         /// Rank of the member in the communicator.
         peer: u32,
-        /// What is handed.
+        /// The block to hand over.
         from: BlockRange,
     },
-    /// On the board: takes a block that a member has handed to this one: out of its slot, or it
-    /// begins to receive it, and the schedule does not end before that is over.
+    /// On the board: takes a block that a member has handed to this one. It is copied from that
+    /// member's slot; or a receive is begun, and the schedule does not end before the receive is
+    /// complete.
     Take {
         /// Rank of the member in the communicator.
         peer: u32,
-        /// Where the data goes.
+        /// The destination of the data.
         into: BlockRange,
     },
 }
 
-/// As what a member exposes a buffer.
+/// The role in which a member exposes a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExposureRole {
-    /// What it contributes.
+    /// Its contribution.
     Input,
-    /// Where its result goes.
+    /// The destination of its result.
     Result,
 }
 
@@ -171,40 +172,39 @@ pub enum Operand {
 
 /// `count` consecutive blocks of `area`, from block `first` on.
 ///
-/// In the operations whose blocks have sizes of their own (the v- and w-forms) `count` is 1.
+/// In operations whose blocks have individual sizes (the v- and w-forms), `count` is 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockRange {
     /// The memory.
     pub area: Area,
     /// The number of the first block.
     pub first: usize,
-    /// How many blocks.
+    /// The number of blocks.
     pub count: usize,
 }
 
-/// The memories that a schedule works on.
+/// The memories that a schedule accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Area {
-    /// The send buffer of the program: read only. Never named where the input is in place.
+    /// The send buffer of the program: read only. Never used if the input is in place.
     Send,
-    /// The receive buffer of the program (or the only buffer, as in a broadcast). Never named
-    /// where it is not significant: on the processes that are not the root.
+    /// The receive buffer of the program (or the only buffer, as in a broadcast). Never used where
+    /// it is not significant: on the processes that are not the root.
     Receive,
-    /// Memory of the execution: [`Schedule::scratch_blocks`] blocks, undefined at the beginning.
-    /// A block holds packed data of the size of a block of the program's buffers, or in a
-    /// reduction one element with its extent; in `alltoallv` scratch block `i` has the packed
+    /// Scratch memory of the execution: [`Schedule::scratch_blocks`] blocks, undefined at the
+    /// beginning. A block holds packed data of the size of a block of the program's buffers, or in
+    /// a reduction one element with its extent. In `alltoallv` scratch block `i` has the packed
     /// size of block `i` of the receive buffer.
     Scratch,
     /// The slot of the member with this rank on the board: packed blocks, undefined at the
-    /// beginning. The own slot is written by local steps, and read by them. The slot of another
-    /// member is only read, after [`Transfer::Await`]. No local step reads and writes slots at
-    /// once, and none reduces into a slot.
+    /// beginning. Local steps write and read the own slot. The slot of another member is only read,
+    /// after [`Transfer::Await`]. No local step reads one slot and writes another, and none reduces
+    /// into a slot.
     Slot(u32),
-    /// What another member contributes, which it has exposed ([`Local::Expose`]): read only, by
-    /// copies into own memory.
-    InputOf(u32),
-    /// Where another member's result goes, which it has exposed: written only, by copies of own
+    /// The exposed input of another member ([`Local::Expose`]): read only, by copies into own
     /// memory.
+    InputOf(u32),
+    /// The exposed result buffer of another member: written only, by copies of own memory.
     ResultOf(u32),
 }
 
@@ -215,12 +215,12 @@ struct RoundEnd {
 }
 
 impl Schedule {
-    /// How many rounds there are; none where nothing has to be done.
+    /// Returns the number of rounds; 0 if there is nothing to do.
     pub fn round_count(&self) -> usize {
         self.ends.len()
     }
 
-    /// Round `index`, counted from zero; none past the last one.
+    /// Returns round `index`, counted from zero; `None` past the last one.
     #[inline]
     pub fn round(&self, index: usize) -> Option<Round<'_>> {
         let end = self.ends.get(index)?;
@@ -234,30 +234,30 @@ impl Schedule {
         })
     }
 
-    /// All rounds in order.
+    /// Returns all rounds in order.
     pub fn rounds(&self) -> impl Iterator<Item = Round<'_>> {
         (0..self.round_count()).filter_map(|index| self.round(index))
     }
 
-    /// How many blocks of scratch memory an execution needs.
+    /// Returns how many blocks of scratch memory an execution needs.
     pub fn scratch_blocks(&self) -> usize {
         self.scratch_blocks
     }
 
-    /// How many blocks of a slot are named at most.
+    /// Returns how many blocks of a slot the schedule uses.
     pub fn slot_blocks(&self) -> usize {
         self.slot_blocks
     }
 
-    /// Whether the operation takes place on the board, for some of its members at least: then all
-    /// of them count it there.
+    /// Whether any member uses the board in this operation: then all members count the operation on
+    /// the board.
     #[inline]
     pub fn uses_board(&self) -> bool {
         self.uses_board
     }
 
-    /// How many turns on the board it takes: one after the other each has slots and flags of its
-    /// own.
+    /// Returns the number of turns on the board. They follow one another, and each has its own
+    /// slots and flags.
     #[inline]
     pub fn turns(&self) -> usize {
         1 + self.later_turns.len()
@@ -269,7 +269,7 @@ impl Schedule {
         round == 0 || !self.later_turns.is_empty() && self.later_turns.contains(&round)
     }
 
-    /// Whether this member raises its flag, and so has something to show in its slot.
+    /// Whether this member raises its flag, and so shows data in its slot.
     #[inline]
     pub fn raises(&self) -> bool {
         self.raises
@@ -281,21 +281,19 @@ impl Schedule {
         self.has_messages
     }
 
-    /// Whether this member hands blocks to others, or takes what they hand, which may need
-    /// messages.
+    /// Whether this member hands blocks to others, or takes handed blocks, which may need messages.
     #[inline]
     pub fn hands(&self) -> bool {
         self.hands
     }
 
-    /// Whether members carry out portions of it for each other.
+    /// Whether members execute portions of it for each other.
     #[inline]
     pub fn has_portions(&self) -> bool {
         self.has_portions
     }
 
-    /// Whether others may wait for a step of this member in round `round` or a later one, before
-    /// which it waits for something itself.
+    /// Whether other members may wait for a step of this member in round `round` or a later one.
     pub fn is_awaited_from(&self, round: usize) -> bool {
         let from = if round == 0 { 0 } else { self.ends[round - 1].transfers };
         let is_for_others = |transfer: &Transfer| {
@@ -307,26 +305,27 @@ impl Schedule {
         self.hands || self.transfers[from..].iter().any(is_for_others)
     }
 
-    /// How long a block is at most that is handed over in a slot, in bytes.
+    /// Returns the maximum length of a block that is handed over in a slot, in bytes.
     #[inline]
     pub fn handed_bytes_max(&self) -> usize {
         self.handed_bytes_max
     }
 
-    /// Whether each block that it names is a byte, whatever else blocks are in its operation.
+    /// Whether each of its blocks is a byte, whatever the operation's blocks are otherwise.
     #[inline]
     pub fn counts_bytes(&self) -> bool {
         self.counts_bytes
     }
 
-    /// Which slots of the board it was made for.
+    /// Returns the size of the board slots that it was made for.
     #[inline]
     pub fn slots(&self) -> SlotSize {
         self.slots
     }
 
-    /// Sends nothing to member `peer`: of an operation that cannot take place, as that member has
-    /// failed, which is what becomes of the send. A receive could still get what it sent before.
+    /// Makes a schedule that sends an empty message to member `peer`, which has failed, so that the
+    /// operation ends with the failure of that send. A receive could still get an earlier message
+    /// of that member.
     pub fn to_failed(peer: u32) -> Self {
         let mut schedule = Self::default();
         schedule.send(peer, BlockRange::NOTHING);
@@ -334,7 +333,8 @@ impl Schedule {
         schedule
     }
 
-    /// Of an operation that is given up: ends as soon as the messages that are underway have.
+    /// Makes a schedule for an abandoned operation, which ends as soon as the messages underway
+    /// have completed.
     pub fn of_nothing_new() -> Self {
         Self { hands: true, ..Self::default() }
     }
@@ -343,18 +343,18 @@ impl Schedule {
         Self { slots, ..self }
     }
 
-    /// In slots of that size; what is handed over goes as a message from so many bytes on.
+    /// Sets the slot size; handed blocks longer than `handed_bytes_max` are sent as messages.
     pub(crate) fn for_handing(self, slots: SlotSize, handed_bytes_max: usize) -> Self {
         Self { slots, handed_bytes_max, ..self }
     }
 
-    /// A schedule that counts bytes.
+    /// Makes a schedule whose blocks are bytes.
     pub(crate) fn of_bytes() -> Self {
         Self { counts_bytes: true, ..Self::default() }
     }
 
-    /// How many blocks the own slot will have in the end at least, which is told with each flag;
-    /// not more than zero where only what is there is told.
+    /// Returns the minimum final number of blocks in the own slot, which is published with each
+    /// flag. 0 if only the present number is published.
     #[inline]
     pub fn promised_blocks(&self) -> usize {
         self.promised_blocks
@@ -435,7 +435,7 @@ impl Schedule {
         self.local.push(Local::Reduce { from, into, first });
     }
 
-    /// Closes the round; one without any step vanishes.
+    /// Ends the round; a round without any step is dropped.
     pub(crate) fn end_round(&mut self) {
         let end = RoundEnd { transfers: self.transfers.len(), local: self.local.len() };
         if self.ends.last().copied().unwrap_or(RoundEnd { transfers: 0, local: 0 }) != end {
@@ -443,8 +443,7 @@ impl Schedule {
         }
     }
 
-    /// Adds the rounds of another schedule, whose peers have other ranks here, and whose places may
-    /// lie elsewhere.
+    /// Adds the rounds of another schedule. `rank` and `place` translate its peers and places.
     pub(crate) fn append(
         &mut self,
         other: &Schedule,
@@ -472,9 +471,9 @@ impl Schedule {
         }
     }
 
-    /// Adds a turn on the board, whose steps are cut into parts that lie elsewhere: `part` tells
-    /// for a place, from the given block on, where that lies and how many blocks more are there in
-    /// a row.
+    /// Adds a turn on the board, whose steps are divided into parts at other places. `part`
+    /// returns, for a place and a block in it, where that block is and how many blocks follow it
+    /// contiguously.
     pub(crate) fn add_turn(
         &mut self,
         turn: &Schedule,
@@ -514,7 +513,8 @@ impl Schedule {
         }
     }
 
-    /// The same where no message and no step has several blocks: for blocks that differ in size.
+    /// Returns this schedule with each message and step divided into single blocks, for blocks of
+    /// different sizes.
     pub(crate) fn block_by_block(&self) -> Self {
         let mut single = Self::default();
         let blocks = |place: BlockRange| (0..place.count).map(move |number| place.part(number, 1));
@@ -546,8 +546,7 @@ impl Schedule {
         single
     }
 
-    /// Keeps the counts of scratch blocks and of blocks in slots: one past the highest that is
-    /// named.
+    /// Updates the numbers of scratch blocks and slot blocks: one past the highest that is used.
     fn note(&mut self, place: BlockRange) {
         let end = place.first + place.count;
         match place.area {
@@ -559,22 +558,22 @@ impl Schedule {
 }
 
 impl Area {
-    /// One block.
+    /// Returns one block.
     pub(crate) const fn block(self, number: usize) -> BlockRange {
         self.blocks(number, 1)
     }
 
-    /// `count` blocks from block `first` on.
+    /// Returns `count` blocks from block `first` on.
     pub(crate) const fn blocks(self, first: usize, count: usize) -> BlockRange {
         BlockRange { area: self, first, count }
     }
 }
 
 impl BlockRange {
-    /// No blocks: what a message without data carries.
+    /// No blocks: the content of a message without data.
     pub(crate) const NOTHING: Self = Area::Scratch.blocks(0, 0);
 
-    /// `count` of these blocks, from the `offset`-th on.
+    /// Returns `count` of these blocks, from the `offset`-th on.
     pub(crate) const fn part(self, offset: usize, count: usize) -> Self {
         self.area.blocks(self.first + offset, count)
     }

@@ -1,4 +1,4 @@
-//! What all members of a communicator know of it besides their number.
+//! The properties of a communicator that all its members know, besides its size.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,81 +7,83 @@ use crate::costs::Costs;
 use crate::operation::AlgorithmPreferences;
 use crate::width::Width;
 
-/// What the choice between algorithms depends on, besides the operation and its sizes. All members
-/// of a communicator must be told the same.
+/// The basis of the choice between algorithms, besides the operation and its sizes. All members of
+/// a communicator must be given equal values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Situation {
-    /// How the members lie on machines.
+    /// The distribution of the members over machines.
     pub layout: ProcessLayout,
-    /// How they lie in parts of these, from the widest level to the narrowest ([`Level::all`]).
+    /// Their distribution over parts of machines, from the widest level to the narrowest
+    /// ([`Level::all`]).
     pub levels: Vec<Level>,
-    /// By rank: how far a member is from a network interface, as those near one shall speak for
-    /// their machines. Empty: that is not known, or does not matter.
+    /// By rank: the distance of a member from a network interface, as members near one are
+    /// preferred as leaders of their machines. Empty if it is unknown, or does not matter.
     pub distances: Vec<u32>,
-    /// How many cores the members on one machine may use; on the machine that has the fewest.
+    /// The number of cores that the members on one machine may use; the minimum over all machines.
     pub cores: u32,
     /// Whether the processes of the communicator outnumber the cores that they may use, so that
     /// each wait for a peer may have to wait for its turn on a core first.
     pub crowded: bool,
-    /// What steps cost.
+    /// The costs of steps.
     pub costs: Costs,
-    /// What a person wants.
+    /// The user's preferences.
     pub preferences: AlgorithmPreferences,
 }
 
-/// How the members of a communicator lie in parts of one kind inside their machines.
+/// The distribution of a communicator's members over the parts of one width inside their machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// What kind of parts these are, which tells what crossing from one to another costs.
+    /// The width of the parts, which determines the cost of crossing from one to another.
     pub width: Width,
-    /// Which members are in the same part; on different machines none are.
+    /// The part of each member; members on different machines are in different parts.
     pub layout: ProcessLayout,
 }
 
-/// How the members of a communicator lie on machines, or in parts of these.
+/// The distribution of a communicator's members over machines, or over parts of these.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProcessLayout {
     size: u32,
-    /// By rank: the lowest rank of those on the same machine. Empty where there is one machine.
+    /// By rank: the lowest rank on the machine of that rank. Empty if there is one machine.
     firsts: Vec<u32>,
     nodes: u32,
     consecutive: bool,
-    /// How many members the machine has that has most.
+    /// The number of members on the fullest machine.
     largest: u32,
-    /// For each distance 1, 2, 4, … the most members of one machine whose peers so many ranks
-    /// above are on other machines.
+    /// For each distance 1, 2, 4, …: the largest number of members of one machine whose peers so
+    /// many ranks above are on other machines.
     leaving: Vec<u32>,
 }
 
 impl Situation {
-    /// `size` processes of one machine that have a core each, and nothing special.
+    /// Makes the situation of `size` processes on one machine that have a core each.
     pub fn plain(size: u32) -> Self {
         Self { layout: ProcessLayout::near(size), cores: size, ..Self::default() }
     }
 
-    /// The same situation of a crowded communicator, on so many cores.
+    /// Returns this situation as that of a crowded communicator, on so many cores.
     pub fn crowded_on(self, cores: u32) -> Self {
         Self { cores, crowded: true, ..self }
     }
 
-    /// The same situation of members that lie in parts of machines as is told ([`Level::all`]).
+    /// Returns this situation with members in the given parts of machines ([`Level::all`]).
     pub fn in_parts(self, parts: &[(Width, Vec<u32>)]) -> Self {
         Self { levels: Level::all(&self.layout, parts), ..self }
     }
 
-    /// The widest parts in which members lie: the machines, if there are several.
+    /// Returns the distribution over the widest parts: the machines, if there are several.
     pub fn widest(&self) -> &ProcessLayout {
         self.parts(0)
     }
 
-    /// The parts of a level, counted from the widest on; they are machines, if there are several.
+    /// Returns the distribution over the parts of a level, counted from the widest on. The widest
+    /// parts are machines, if there are several.
     pub(crate) fn parts(&self, level: usize) -> &ProcessLayout {
         let inside = self.levels.get(level).filter(|_| self.layout.nodes == 1);
         inside.map_or(&self.layout, |level| &level.layout)
     }
 
-    /// How far a member is from what leads to the other parts of the widest level; inside a machine
-    /// all are equally far.
+    /// Returns the distance of a member from the connection to the other parts of the widest level;
+    /// inside a machine all distances are 0.
     pub(crate) fn distance(&self, rank: u32) -> u32 {
         if self.layout.nodes == 1 {
             return 0;
@@ -89,17 +91,17 @@ impl Situation {
         self.distances.get(rank as usize).copied().unwrap_or(0)
     }
 
-    /// How many processes share a core where all of the fullest machine work.
+    /// Returns how many processes share a core when all of the fullest machine work.
     pub(crate) fn load(&self) -> u64 {
         u64::from(self.layout.largest.div_ceil(self.cores.max(1)).max(1))
     }
 }
 
 impl Level {
-    /// The levels that matter below the machines, where `parts` tells for each kind of part, from
-    /// the widest to the narrowest, in which one each member is. Parts of one number in different
-    /// parts of the level above are different ones. A level that divides no part of the one above
-    /// is left out; so there is none below parts that have a member each.
+    /// Returns the levels that matter below the machines. `parts` gives, for each width from the
+    /// widest to the narrowest, the number of each member's part. Parts with one number in
+    /// different parts of the level above are different parts. A level that divides no part of the
+    /// one above is left out; so there is none below parts that have a single member each.
     pub fn all(machines: &ProcessLayout, parts: &[(Width, Vec<u32>)]) -> Vec<Self> {
         let mut levels: Vec<Self> = Vec::new();
         for (width, numbers) in parts {
@@ -122,7 +124,7 @@ impl Default for ProcessLayout {
 }
 
 impl ProcessLayout {
-    /// `size` members on one machine.
+    /// Makes the distribution of `size` members on one machine.
     pub fn near(size: u32) -> Self {
         Self {
             size,
@@ -134,7 +136,7 @@ impl ProcessLayout {
         }
     }
 
-    /// Members on the machines that are named for each of them, in any way.
+    /// Makes a distribution from the machine of each member; equal numbers mean one machine.
     pub fn on_nodes(nodes: &[u32]) -> Self {
         Self::of(nodes)
     }
@@ -162,7 +164,7 @@ impl ProcessLayout {
         Self {
             size,
             nodes: first.len() as u32,
-            // Each machine begins once.
+            // The ranks of each machine are one run.
             consecutive: firsts.windows(2).filter(|pair| pair[0] != pair[1]).count() + 1
                 == first.len(),
             largest: most(&|_| true),
@@ -171,7 +173,7 @@ impl ProcessLayout {
         }
     }
 
-    /// Members that have a machine each.
+    /// Makes the distribution of members that have a machine each.
     pub fn apart(size: u32) -> Self {
         let bits = u32::BITS - size.saturating_sub(1).leading_zeros();
         Self {
@@ -184,22 +186,22 @@ impl ProcessLayout {
         }
     }
 
-    /// Whether the ranks of each machine follow each other.
+    /// Whether the ranks of each machine are consecutive.
     pub fn is_consecutive(&self) -> bool {
         self.consecutive
     }
 
-    /// How many machines there are.
+    /// Returns the number of machines.
     pub fn nodes(&self) -> u32 {
         self.nodes
     }
 
-    /// The lowest rank of those that are on the same machine as `rank`.
+    /// Returns the lowest rank on the machine of `rank`.
     pub fn first(&self, rank: u32) -> u32 {
         self.firsts.get(rank as usize).copied().unwrap_or(0)
     }
 
-    /// The ranks on each machine, in the order of the lowest ones.
+    /// Returns the ranks on each machine, in the order of the lowest ones.
     pub(crate) fn parts(&self) -> Vec<Vec<u32>> {
         let mut numbers = HashMap::new();
         let mut parts: Vec<Vec<u32>> = Vec::with_capacity(self.nodes as usize);
@@ -213,26 +215,26 @@ impl ProcessLayout {
         parts
     }
 
-    /// The ranks on the fullest machine, of several the first.
+    /// Returns the ranks on the fullest machine; of several the first.
     pub(crate) fn fullest(&self) -> Vec<u32> {
         let mut parts = self.parts();
         let fullest = parts.iter().position(|ranks| ranks.len() == self.largest as usize);
         parts.swap_remove(fullest.unwrap_or_default())
     }
 
-    /// How many members the fullest machine has.
+    /// Returns the number of members on the fullest machine.
     pub fn largest(&self) -> u32 {
         self.largest
     }
 
-    /// The most members of one machine whose peers `distance` ranks above, or below, are on other
-    /// machines. Where the distance is no power of two it is that of the next one below.
+    /// Returns the largest number of members of one machine whose peers `distance` ranks above, or
+    /// below, are on other machines. A distance that is no power of two is rounded down to one.
     pub(crate) fn leaving(&self, distance: u32) -> u32 {
         let Some(bit) = distance.checked_ilog2() else { return 0 };
         self.leaving.get(bit as usize).copied().unwrap_or(0)
     }
 
-    /// How many members the fullest machine sees on others.
+    /// Returns how many members are not on the fullest machine.
     pub(crate) fn elsewhere(&self) -> u32 {
         self.size - self.largest
     }
@@ -272,7 +274,7 @@ mod tests {
         // The caches of each package are numbered from zero.
         let nested = of([packages, packages, [0, 0, 1, 1, 0, 0, 1, 1]]);
         assert_eq!(nested[1].layout, all[1].layout);
-        // Nothing is inside what has one member each.
+        // Parts with a single member each have no level below.
         let apart = ProcessLayout::apart(8);
         assert_eq!(Level::all(&apart, &[(Width::Cache, vec![0; 8])]), []);
     }

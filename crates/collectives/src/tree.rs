@@ -1,7 +1,7 @@
 //! Trees over the processes of a communicator.
 //!
-//! A tree knows positions: position 0 is the root, the others follow in the order of ranks and
-//! begin again at rank 0. A subtree is a range of positions that begins with its top.
+//! A tree consists of positions: position 0 is the root; the others follow in the order of ranks,
+//! wrapping around to rank 0. A subtree is a range of positions that begins with its top.
 
 use crate::algorithm::Algorithm;
 use crate::member::Member;
@@ -9,15 +9,15 @@ use crate::member::Member;
 /// How a tree branches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Branching {
-    /// The root is the parent of all: each message crosses once, and no process waits for more
-    /// than one other, but the root has as many messages as there are processes.
+    /// The root is the parent of all: each message travels once, and no process waits for more than
+    /// one other, but the root has as many messages as there are other processes.
     Star,
     /// A binomial tree: as many levels as the size has binary digits. The top of a subtree is
     /// followed by its children at distances 1, 2, 4, …
     Binomial,
 }
 
-/// Which way data goes through a tree.
+/// The direction of data in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TreeDirection {
     TowardRoot,
@@ -30,7 +30,7 @@ pub(crate) struct Tree {
     root: u32,
     size: u32,
     shape: Branching,
-    /// Distance of the process from the root, in ranks.
+    /// The distance of the process from the root, in ranks.
     pub position: u32,
 }
 
@@ -41,17 +41,17 @@ pub(crate) struct Subtree {
     pub size: u32,
 }
 
-/// A part of a subtree whose ranks follow each other without beginning again at zero.
+/// A part of a subtree whose ranks are consecutive, without wrapping around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RankRun {
-    /// Positions of the subtree that come before.
+    /// The number of positions of the subtree that precede it.
     pub offset: usize,
     pub first_rank: usize,
     pub count: usize,
 }
 
 impl Algorithm {
-    /// The tree along which messages go, if they do.
+    /// Returns the tree along which messages go, if the algorithm uses one.
     pub(crate) fn shape(self) -> Option<Branching> {
         match self {
             Self::Star => Some(Branching::Star),
@@ -71,12 +71,12 @@ impl Tree {
         self.position == 0
     }
 
-    /// The rank of the process at `position`.
+    /// Returns the rank of the process at `position`.
     pub fn rank(&self, position: u32) -> u32 {
         ((u64::from(position) + u64::from(self.root)) % u64::from(self.size)) as u32
     }
 
-    /// The rank of the parent; none at the root.
+    /// Returns the rank of the parent; `None` at the root.
     pub fn parent(&self) -> Option<u32> {
         (!self.is_root()).then(|| self.rank(self.parent_position()))
     }
@@ -85,7 +85,7 @@ impl Tree {
         !self.is_root() && self.parent_position() == 0
     }
 
-    /// The subtree of this process.
+    /// Returns the subtree of this process.
     pub fn own(&self) -> Subtree {
         let size = match self.shape {
             _ if self.is_root() => self.size,
@@ -95,7 +95,8 @@ impl Tree {
         Subtree { top: self.position, size }
     }
 
-    /// The subtrees of the children, in the order of their positions: the smallest comes first.
+    /// Returns the subtrees of the children, in the order of their positions: the smallest comes
+    /// first.
     pub fn children(&self) -> impl DoubleEndedIterator<Item = Subtree> + use<> {
         let own = self.own();
         let shape = self.shape;
@@ -112,7 +113,7 @@ impl Tree {
         })
     }
 
-    /// The one or two runs of ranks that make up `subtree`.
+    /// Returns the one or two runs of ranks that make up `subtree`.
     pub fn runs(&self, subtree: Subtree) -> impl Iterator<Item = RankRun> + use<> {
         let first_rank = self.rank(subtree.top);
         let before_wrap = subtree.size.min(self.size - first_rank) as usize;

@@ -1,22 +1,22 @@
-//! The parts of a machine between which the way is longer than inside them.
+//! The parts of a machine; communication between them is slower than inside them.
 
-/// The kinds of parts of a machine that matter for the way between processes, from the widest to
-/// the narrowest.
+/// The parts of a machine that matter for communication between processes, from the widest to the
+/// narrowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
-    /// Processor chips in a case of their own.
+    /// A processor package (socket).
     Package,
-    /// Memories with the cores that are near to them.
+    /// A NUMA node: memory with the cores that are near to it.
     NumaNode,
-    /// Caches that several cores share.
+    /// A cache that several cores share.
     Cache,
 }
 
 impl Width {
-    /// All of them, from the widest to the narrowest.
+    /// All widths, from the widest to the narrowest.
     pub const ALL: [Self; 3] = [Self::Package, Self::NumaNode, Self::Cache];
 
-    /// Its name, for people.
+    /// Returns its name, for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::Package => "package",

@@ -1,42 +1,42 @@
-//! What members tell each other, and how it looks in a message.
+//! The messages of agreements, and their encoding.
 
 use super::{Contribution, Decision, MemberSet};
 
-/// What one member tells another one.
+/// A message from one member to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgreementMessage {
-    /// Of which agreement.
+    /// The number of the agreement.
     pub number: u32,
-    /// Of which round: the coordinator's number.
+    /// The number of the round, which is the coordinator's number.
     pub round: u32,
     /// The members that have failed, as far as the sender knows.
     pub failed: MemberSet,
-    /// The rest.
+    /// The content.
     pub content: MessageContent,
 }
 
-/// What a message is about.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageContent {
-    /// The coordinator wants a report.
+    /// The coordinator requests a report.
     Ask,
-    /// What the sender contributes, and what it has accepted in which round.
+    /// The sender's contribution, and the decision that it has accepted, with its round.
     Report {
-        /// What it contributes.
+        /// The sender's contribution.
         contribution: Contribution,
-        /// What it has accepted.
+        /// The accepted decision, and its round.
         accepted: Option<(u32, Decision)>,
     },
-    /// The coordinator proposes this.
+    /// The coordinator proposes this decision.
     Propose(Decision),
-    /// The sender has accepted what was proposed.
+    /// The sender has accepted the proposal.
     Accept,
-    /// This is decided.
+    /// This decision was made.
     Decided(Decision),
 }
 
 impl AgreementMessage {
-    /// The bytes of the message.
+    /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.content.kind()];
         bytes.extend(self.number.to_le_bytes());
@@ -58,7 +58,8 @@ impl AgreementMessage {
         bytes
     }
 
-    /// From such bytes, where there are `size` members; none of bytes that no member writes.
+    /// Decodes a message of an agreement among `size` members. `None` if no member writes such
+    /// bytes.
     pub fn from_bytes(bytes: &[u8], size: u32) -> Option<Self> {
         let mut rest = Rest { bytes, size };
         let [kind] = rest.take()?;
@@ -111,10 +112,10 @@ impl Decision {
     }
 }
 
-/// What is left of a message to read.
+/// The rest of a message that is being decoded.
 struct Rest<'a> {
     bytes: &'a [u8],
-    /// How many members there are.
+    /// The number of members.
     size: u32,
 }
 

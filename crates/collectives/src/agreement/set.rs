@@ -1,6 +1,6 @@
 //! Sets of members.
 
-/// A set of the members of a communicator, who are numbered from 0.
+/// A set of the members of a communicator, which are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberSet {
     size: u32,
@@ -8,17 +8,17 @@ pub struct MemberSet {
 }
 
 impl MemberSet {
-    /// The empty set where there are `size` members.
+    /// Makes the empty set for a communicator of `size` members.
     pub fn none(size: u32) -> Self {
         Self { size, words: vec![0; words_for(size)] }
     }
 
-    /// How many members there are, in the set or not.
+    /// Returns the number of members of the communicator, in the set or not.
     pub fn size(&self) -> u32 {
         self.size
     }
 
-    /// Adds a member, which must exist; whether it was not in the set.
+    /// Adds a member, which must exist. Returns whether it was not in the set.
     pub fn insert(&mut self, member: u32) -> bool {
         assert!(member < self.size, "there is such a member");
         let (word, bit) = place(member);
@@ -33,32 +33,32 @@ impl MemberSet {
         self.words.get(word).is_some_and(|found| found & bit != 0)
     }
 
-    /// Adds all members of another set of as many.
+    /// Adds all members of another set of equal size.
     pub fn unite(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(own, other)| *own |= other);
     }
 
-    /// Takes out all that are not in another set of as many.
+    /// Removes all members that are not in another set of equal size.
     pub fn keep_only(&mut self, other: &Self) {
         self.words.iter_mut().zip(&other.words).for_each(|(own, other)| *own &= other);
     }
 
-    /// Whether all members are in another set of as many.
+    /// Whether all members of the set are in another set of equal size.
     pub fn is_subset_of(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).all(|(own, other)| own & !other == 0)
     }
 
-    /// The members in the set, in order.
+    /// Returns the members of the set, in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.size).filter(|&member| self.contains(member))
     }
 
-    /// The first member that is not in the set.
+    /// Returns the first member that is not in the set.
     pub fn first_absent(&self) -> Option<u32> {
         (0..self.size).find(|&member| !self.contains(member))
     }
 
-    /// How many bytes such a set takes.
+    /// Returns the length of an encoded set in bytes.
     pub(super) fn byte_count(size: u32) -> usize {
         words_for(size) * size_of::<u64>()
     }
@@ -67,7 +67,7 @@ impl MemberSet {
         self.words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
     }
 
-    /// From that many bytes; none if they name members that do not exist.
+    /// Decodes a set from bytes of that length. `None` if they name members that do not exist.
     pub(super) fn read(bytes: &[u8], size: u32) -> Option<Self> {
         let (words, rest) = bytes.as_chunks();
         let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();

@@ -1,5 +1,5 @@
-//! The alltoall by leaders: each of them collects what goes from its part to others, exchanges it
-//! with the other leaders in one message each, and hands it out.
+//! The alltoall by leaders. Each leader collects the blocks from its part for other parts,
+//! exchanges them with the other leaders in one message each, and distributes the received blocks.
 
 use crate::cost::Cost;
 use crate::estimate::TimeEstimate;
@@ -10,14 +10,14 @@ use crate::tree::Branching;
 
 use super::{WINDOW, exchange};
 
-/// A leader's scratch memory: rows as they come from the processes of its part, or as they go to
-/// them; what leaves the part, and what comes, by part.
+/// A leader's scratch memory: the rows from or for the processes of its part; the blocks that leave
+/// the part, by target part; and the blocks that arrive, by source part.
 struct RowTables<'a> {
     view: &'a HierarchyView,
-    /// The first rank of the own part, and how many it has.
+    /// The first rank of the own part, and the number of its ranks.
     base: usize,
     size: usize,
-    /// How many processes there are in other parts.
+    /// The number of processes in other parts.
     others: usize,
 }
 
@@ -28,20 +28,21 @@ impl<'a> RowTables<'a> {
         Self { view, base, size, others }
     }
 
-    /// The blocks of a buffer of the program that are of ranks in other parts, in one or two runs,
-    /// and how many of them come before.
+    /// Returns the blocks of a program's buffer for ranks in other parts, in one or two runs, each
+    /// with the number of such blocks before it.
     fn elsewhere(&self, area: Area) -> impl Iterator<Item = (usize, BlockRange)> + use<> {
         let runs = [(0, 0, self.base), (self.base, self.base + self.size, self.others - self.base)];
         let runs = runs.into_iter().filter(|(_, _, count)| *count > 0);
         runs.map(move |(before, first, count)| (before, area.blocks(first, count)))
     }
 
-    /// The row of a process of the own part.
+    /// Returns the row of a process of the own part.
     fn row(&self, near: usize) -> BlockRange {
         Area::Scratch.blocks(near * self.others, self.others)
     }
 
-    /// Other parts, with the number of the first of their ranks among all in other parts.
+    /// Returns the other parts: number, index of the first rank among all ranks in other parts, and
+    /// size.
     fn other_parts(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
         let all = self.view.sizes.iter().enumerate();
         let others = all.filter(|(node, _)| *node != self.view.part as usize);
@@ -51,27 +52,29 @@ impl<'a> RowTables<'a> {
         })
     }
 
-    /// What goes to a part: for each process here one block for each there.
+    /// Returns the blocks for another part: for each process of the own part, one block for each of
+    /// that part.
     fn outgoing(&self, before: usize, size: usize) -> BlockRange {
         let first = self.size * (self.others + before);
         Area::Scratch.blocks(first, self.size * size)
     }
 
-    /// What comes from a part: for each process there one block for each here.
+    /// Returns the blocks from another part: for each process of that part, one block for each of
+    /// the own part.
     fn incoming(&self, before: usize, size: usize) -> BlockRange {
         let first = self.size * (2 * self.others + before);
         Area::Scratch.blocks(first, self.size * size)
     }
 }
 
-/// What a leader keeps of blocks of so many bytes, in bytes.
+/// Returns the memory that a leader needs for blocks of so many bytes, in bytes.
 fn kept_bytes(member: Member, block_bytes: usize) -> usize {
     let layout = member.situation.widest();
     let blocks = layout.largest() as usize * layout.elsewhere() as usize;
     blocks.saturating_mul(3).saturating_mul(block_bytes)
 }
 
-/// The predicted time; none if a leader would keep too much.
+/// Returns the predicted time; `None` if a leader would need too much memory.
 pub(crate) fn cost(member: Member, block_bytes: usize) -> Option<Cost> {
     let layout = member.situation.widest();
     if !hierarchy::is_ordered(member) || kept_bytes(member, block_bytes) > KEPT_BYTES_MAX {
@@ -95,10 +98,10 @@ pub(crate) fn cost(member: Member, block_bytes: usize) -> Option<Cost> {
     })
 }
 
-/// A leader keeps no more than this.
+/// The maximum memory of a leader, in bytes.
 const KEPT_BYTES_MAX: usize = 4 << 20;
 
-/// Where the ranks of each part follow each other.
+/// Makes the alltoall, for parts with consecutive ranks.
 pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
     let view = HierarchyView::new(member, None);
     let tables = RowTables::new(&view);
@@ -120,7 +123,7 @@ pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
         }
     }
     schedule.end_round();
-    // Inside the part, beside the tables.
+    // The blocks inside the part use scratch memory beside the tables.
     let beside = if is_leader { 3 * tables.size * tables.others } else { 0 };
     let window = (near.size - 1).clamp(1, WINDOW);
     view.add_inside(&mut schedule, &exchange(near, window, input), |place| match place.area {
@@ -138,11 +141,13 @@ pub(crate) fn alltoall(member: Member, input: InputPlace) -> Schedule {
     schedule
 }
 
-/// What a leader does when it has all rows of its part but its own, which is where the input is.
+/// Adds the steps of a leader that has all rows of its part. The leader's own row is in the input
+/// area.
 fn lead(schedule: &mut Schedule, tables: &RowTables, source: Area) {
     let view = tables.view;
     let top = view.near_leader() as usize;
-    // By ranks in other parts: where the leader's own block for, or from, the one at `place` lies.
+    // Returns the leader's own blocks for, or from, `count` ranks in other parts, from the one with
+    // index `place` on.
     let own = |area: Area, place: usize, count: usize| {
         let rank = if place < tables.base { place } else { place + tables.size };
         area.blocks(rank, count)

@@ -1,5 +1,5 @@
 //! The broadcast on all levels at once: pieces follow each other from leader to leader, and through
-//! the part of each. Who passes one on receives the next meanwhile.
+//! the part of each leader. A process that passes one piece on receives the next meanwhile.
 
 use super::{chain_neighbors, pass_on, piece_counts};
 use crate::cost::Cost;
@@ -9,19 +9,19 @@ use crate::member::Member;
 use crate::schedule::Schedule;
 use crate::tree::{Branching, Tree};
 
-/// How pieces go from the leader of a part to its other members.
+/// The path of pieces from the leader of a part to its other members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WayInside {
     Tree(Branching),
-    /// Each passes them on to the next.
+    /// Each member passes the pieces on to the next.
     Chain,
 }
 
 const WAYS_INSIDE: [WayInside; 3] =
     [WayInside::Tree(Branching::Star), WayInside::Tree(Branching::Binomial), WayInside::Chain];
 
-/// In how many pieces, and how through the parts, so many bytes go the fastest; and how long that
-/// takes.
+/// Returns the number of pieces and the path inside parts that are fastest for so many bytes, with
+/// the predicted time.
 fn fastest(member: Member, bytes: usize) -> (usize, WayInside, Cost) {
     with_both(member, 0, |near, far| {
         let all = piece_counts(bytes).flat_map(|pieces| WAYS_INSIDE.map(|way| (pieces, way)));
@@ -31,8 +31,8 @@ fn fastest(member: Member, bytes: usize) -> (usize, WayInside, Cost) {
     })
 }
 
-/// The first piece has all leaders and a part before it; with each step of the slower level another
-/// one is there.
+/// Returns the predicted time. The first piece passes through all leaders and one part; each step
+/// of the slower level then delivers another piece.
 fn time(near: Member, far: Member, bytes: usize, pieces: usize, way: WayInside) -> Cost {
     let piece_bytes = bytes.div_ceil(pieces);
     let step = |member: Member| {
@@ -55,12 +55,12 @@ fn time(near: Member, far: Member, bytes: usize, pieces: usize, way: WayInside) 
     to_leaders + through_part + inside_step.max(across_step) * (pieces as u64 - 1)
 }
 
-/// The predicted time; none if there are no levels.
+/// Returns the predicted time; `None` if there are no levels.
 pub(crate) fn cost(member: Member, bytes: usize) -> Option<Cost> {
     is_applicable(member).then(|| fastest(member, bytes).2)
 }
 
-/// `blocks` blocks of `bytes` bytes in all.
+/// Makes the broadcast of `blocks` blocks with `bytes` bytes in total.
 pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> Schedule {
     let view = HierarchyView::new(member, Some(root));
     let (near, top) = (view.near_member(), view.near_leader());
@@ -69,7 +69,7 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
     let (mut parent, near_children): (_, Vec<u32>) = match way {
         WayInside::Tree(branching) => {
             let tree = Tree::new(near, top, branching);
-            // The largest subtree has the longest way before it.
+            // The largest subtree comes first, as it takes longest.
             let children = tree.children().rev().map(|child| of_part(tree.rank(child.top)));
             (tree.parent().map(of_part), children.collect())
         }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(of(near, far, 1, tree), leaders + through_tree);
         assert_eq!(of(near, far, 1, WayInside::Chain), leaders + step(&inside) * 4);
         assert_eq!(of(near, far, 8, tree), leaders + through_tree + step(&across) * 7);
-        // Between machines that have a process each, and inside a single one.
+        // Between machines with one process each, and inside a single machine.
         let alone = Member { size: 1, ..near };
         assert_eq!(of(alone, far, 1, WayInside::Chain), leaders);
         let only = Member { size: 1, ..far };

@@ -1,4 +1,4 @@
-//! The slots of a board, and what goes through them in which way.
+//! The slots of a board, and the form in which data goes through them.
 
 use base::SlotSize;
 
@@ -6,14 +6,14 @@ use crate::member::{Member, Takers};
 use crate::operands::Operands;
 use crate::schedule::{Area, Schedule};
 
-/// What the members of a communicator know of their board; the same for all of them.
+/// The properties of a communicator's board; equal on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlotCapacity {
-    /// How many bytes a slot holds.
+    /// The size of a slot in bytes.
     pub slot_bytes: usize,
-    /// Of memory that others expose.
+    /// Whether members can access exposed memory.
     pub regions: RegionSupport,
-    /// What is longer goes in pieces of about so many bytes, where that makes sense.
+    /// The approximate length of the pieces of longer data, in bytes, where pieces are useful.
     pub piece_bytes: usize,
 }
 
@@ -27,29 +27,29 @@ pub enum RegionSupport {
 }
 
 impl RegionSupport {
-    /// Possible if so.
+    /// Returns `Possible` if `is_possible`, else `Impossible`.
     pub const fn if_possible(is_possible: bool) -> Self {
         if is_possible { Self::Possible } else { Self::Impossible }
     }
 }
 
-/// A piece stays in the inner caches of a core while it is combined, and takes some times longer
-/// than its flag.
+/// The length of a piece: it stays in the inner caches of a core while it is combined, and takes
+/// several times longer than its flag.
 const PIECE_BYTES: usize = 16 << 10;
 
 impl SlotCapacity {
-    /// Slots of so many bytes.
+    /// Makes slots of so many bytes.
     pub const fn new(slot_bytes: usize, regions: RegionSupport) -> Self {
         Self { slot_bytes, regions, piece_bytes: PIECE_BYTES }
     }
 }
 
-/// The slots of a board.
+/// The slots of a board, by size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SlotCapacities([SlotCapacity; SlotSize::ALL.len()]);
 
 impl SlotCapacities {
-    /// Those of all boards.
+    /// Returns the slots that all boards have.
     pub const fn new(regions: RegionSupport) -> Self {
         let [tiny, small, medium, large] = SlotSize::ALL;
         Self([
@@ -60,25 +60,25 @@ impl SlotCapacities {
         ])
     }
 
-    /// A board with such slots only.
+    /// Makes a board with slots of a single size.
     pub const fn alike(capacity: SlotCapacity) -> Self {
         Self([capacity; SlotSize::ALL.len()])
     }
 
-    /// The slots of one size.
+    /// Returns the slots of one size.
     pub const fn of(&self, size: SlotSize) -> SlotCapacity {
         self.0[size as usize]
     }
 
-    /// What `of` makes for the smallest slots that are large enough. All members come to the same
-    /// slots, as all know the same sizes.
+    /// Returns the schedule that `of` makes for the smallest slots that are large enough. All
+    /// members get equal slots, as they all use equal sizes.
     pub fn fit(self, of: impl Fn(SlotCapacity) -> Option<Schedule>) -> Option<Schedule> {
         SlotSize::ALL.into_iter().find_map(|size| Some(of(self.of(size))?.for_slots(size)))
     }
 
-    /// What `of` makes for a block of so many units, or, where that fits in no slot, for parts of
-    /// it that go one after the other. Places of `of` in the program's buffers lie in rows of as
-    /// many units as it is asked for.
+    /// Returns the schedule that `of` makes for a block of so many units. If the block fits in no
+    /// slot, the schedule processes parts of it in consecutive turns. The places that `of` uses in
+    /// the program's buffers are consecutive runs of as many units as it is called with.
     pub fn fit_in_turns(
         self,
         units: usize,
@@ -109,23 +109,23 @@ impl SlotCapacities {
     }
 }
 
-/// What fits in no slot takes so many turns at most, which bounds the schedule.
+/// The maximum number of turns for data that fits in no slot; it bounds the schedule.
 pub(crate) const TURNS_MAX: usize = 32;
 
-/// Boards are for communicators of at most this many processes: each reads the slots of all others.
+/// The maximum number of processes for a board: each reads the slots of all others.
 pub const SIZE_MAX: u32 = 32;
 
-/// Whether a board may be the way for an operation in which each member shows so many units, where
-/// there is room for some.
+/// Whether the board is usable for an operation in which each member shows `shown` units, and a
+/// slot holds `capacity`.
 pub(crate) fn fits(member: Member, shown: usize, capacity: usize) -> bool {
     (2..=SIZE_MAX).contains(&member.size) && shown > 0 && shown <= capacity
 }
 
-/// An operation goes in so many pieces at most, which bounds its schedule.
+/// The maximum number of pieces of an operation; it bounds the schedule.
 const PIECES_MAX: usize = 16;
 
-/// In how many pieces it is best to show so many bytes. On a crowded machine who reads comes when
-/// all has been written anyway.
+/// Returns the best number of pieces to show so many bytes. On a crowded machine the reader runs
+/// after everything was written anyway.
 pub(crate) fn piece_count(member: Member, capacity: SlotCapacity, bytes: usize) -> usize {
     match member.situation.crowded {
         true => 1,
@@ -133,17 +133,16 @@ pub(crate) fn piece_count(member: Member, capacity: SlotCapacity, bytes: usize) 
     }
 }
 
-/// From so many bytes on each process combines a share only.
+/// The minimum length of operands, in bytes, for which each process combines only a share.
 const SHARED_BYTES_MIN: usize = 8 << 10;
 
-/// The same of two processes: they show each other as much as if each combined all, and wait once
-/// more; but what the caches do not hold they read less often.
+/// That minimum for two processes: they show each other as much as if each combined everything, and
+/// wait once more. However, they read data that the caches do not hold less often.
 const PAIR_SHARED_BYTES_MIN: usize = 256 << 10;
 
-/// Whether it is better that each process combines one share of the operands than that those who
-/// need the result combine all. A root that is the only one to need it combines while the others do
-/// something else, which is as good where they do it on the same cores, or where there is one
-/// other.
+/// Whether combining by shares is better than that every process that needs the result combines
+/// everything. If only the root needs the result, it combines while the other processes continue.
+/// That is equally good if they share its cores, or if there is only one other process.
 pub(crate) fn goes_by_shares(member: Member, operands: Operands, takers: Takers) -> bool {
     let is_pair = member.size == 2;
     let least = if is_pair { PAIR_SHARED_BYTES_MIN } else { SHARED_BYTES_MIN };
@@ -151,12 +150,13 @@ pub(crate) fn goes_by_shares(member: Member, operands: Operands, takers: Takers)
     is_shared && operands.bytes() >= least && operands.count >= member.size as usize
 }
 
-/// Of so many bytes the operands go through one process where they take turns: below, all combine
-/// all in the time of a turn; above, that one would work while cores are idle.
+/// The lengths of operands, in bytes, for which one process combines everything when processes take
+/// turns on cores. Below, all processes combine everything within the time of a turn. Above, that
+/// process would work while cores are idle.
 const THROUGH_ONE_BYTES: std::ops::RangeInclusive<usize> = (4 << 10)..=(16 << 10);
 
-/// Whether it is better that one process combines all operands and shows the result: where several
-/// processes share a core, each other one then waits for its turn once instead of twice.
+/// Whether it is better that one process combines all operands and shows the result. If several
+/// processes share a core, each of the others then waits for its turn once instead of twice.
 pub(crate) fn goes_through_one(member: Member, operands: Operands) -> bool {
     let is_between = THROUGH_ONE_BYTES.contains(&operands.bytes());
     member.situation.crowded && member.situation.load() > 2 && is_between

@@ -1,5 +1,6 @@
-//! The operations on the board that combine elements. All of them combine in the order of ranks,
-//! and each element in one association, wherever it is combined: first with its upper neighbours.
+//! The operations on the board that combine elements. All combine in the order of ranks, and each
+//! element in one association, whichever process combines it: each operand first with its upper
+//! neighbours.
 
 use super::capacity::{SlotCapacity, fits, goes_by_shares, goes_through_one};
 use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
@@ -9,10 +10,11 @@ use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
 use crate::share::share;
 
-/// In a partial reduction the last process combines the operands of so many, however long they are:
-/// by messages it would wait as long.
+/// The number of processes up to which a partial reduction uses the board for operands of any
+/// length: the last process combines all of them, but with messages it would wait as long.
 const FEW: u32 = 8;
-/// Of any number, if they are short.
+/// The length of operands up to which a partial reduction uses the board for any number of
+/// processes.
 const SHORT_BYTES_MAX: usize = 1 << 10;
 
 /// `MPI_Reduce` (section 6.9.1): all show their operands to the root, or to all.
@@ -37,7 +39,7 @@ pub fn reduce(
     }
     let is_root = member.rank == root;
     let last = member.size - 1;
-    // In place the result comes to where the own operand lies, which only the last one may leave
+    // In place, the result replaces the own operand. Only the last process may leave its operand
     // there.
     let keeps = is_root && input == InputPlace::InPlace && root != last;
     let mut schedule = Schedule::default();
@@ -84,7 +86,7 @@ pub fn allreduce(
     show_and_fold(member, capacity, operands, input, (true, member.others()), 0..member.size)
 }
 
-/// `MPI_Scan` (section 6.11.1). Nobody waits for those above.
+/// `MPI_Scan` (section 6.11.1). No process waits for those with higher ranks.
 pub fn scan(
     member: Member,
     capacity: SlotCapacity,
@@ -104,14 +106,14 @@ pub fn exscan(
     partial(member, capacity, operands, input, ScanKind::Exclusive)
 }
 
-/// Whether a partial reduction has the own operand.
+/// Whether a partial reduction includes the own operand.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ScanKind {
     Inclusive,
     Exclusive,
 }
 
-/// A partial reduction, with the own operand or without.
+/// Makes a partial reduction that includes the own operand or not.
 fn partial(
     member: Member,
     capacity: SlotCapacity,
@@ -130,9 +132,9 @@ fn partial(
     show_and_fold(member, capacity, operands, input, flags, 0..behind)
 }
 
-/// A partial reduction, with the own operand or without: each process takes what the one below
-/// shows, and shows it combined with its own operand. Where processes take turns on cores, those
-/// below are several operations ahead, and each reads one slot instead of all below.
+/// Makes a partial reduction in a chain: each process takes the data that the process below shows,
+/// and shows it combined with its own operand. If processes take turns on cores, the lower ones are
+/// several operations ahead, and each process reads one slot instead of all lower ones.
 fn in_a_chain(
     member: Member,
     capacity: SlotCapacity,
@@ -203,8 +205,8 @@ pub fn reduce_scatter_block(
     Some(schedule)
 }
 
-/// Shows a piece of the share of each other member, and in place also of the own one, over which
-/// the result is written. All shares have `length` elements.
+/// Shows a piece of the share of each other member; in place also of the own share, which the
+/// result overwrites. All shares have `length` elements.
 fn show_shares(
     schedule: &mut Schedule,
     member: Member,
@@ -247,7 +249,7 @@ pub fn reduce_scatter(
     }
     let mut schedule = Schedule::default();
     show(&mut schedule, member, input.area().blocks(0, all));
-    // Who gets nothing waits for nobody.
+    // A process that gets no elements waits for no other.
     wait_for(&mut schedule, member.others().filter(|_| count > 0), 1, Some(all));
     let result = Area::Receive.blocks(0, count);
     fold(&mut schedule, member, input, 0..member.size, (first, count), result);
@@ -255,13 +257,13 @@ pub fn reduce_scatter(
     Some(schedule)
 }
 
-/// Whether it takes no longer than by messages that the last process combines all operands.
+/// Whether combining all operands in the last process takes no longer than messages.
 fn can_be_scanned(member: Member, operands: Operands) -> bool {
     member.size <= FEW || operands.bytes() <= SHORT_BYTES_MAX
 }
 
-/// This member shows all its operands, if others wait for them, and folds those of `ranks` when
-/// those of `awaited` are there.
+/// Shows all operands of this member, if others wait for them. Folds the operands of `ranks` when
+/// the members `awaited` have shown theirs.
 fn show_and_fold(
     member: Member,
     capacity: SlotCapacity,
@@ -276,7 +278,7 @@ fn show_and_fold(
     }
     let awaited: Vec<u32> = awaited.collect();
     let result = Area::Receive.blocks(0, all);
-    // Who waits for nobody has at most the own operand.
+    // A process that waits for no other folds at most its own operand.
     let is_alone = awaited.is_empty() && !ranks.is_empty() && input == InputPlace::SendBuffer;
     let meanwhile = is_alone.then_some((Area::Send.blocks(0, all), result));
     let flow = Flow {
@@ -298,8 +300,8 @@ fn show_and_fold(
     Some(schedule)
 }
 
-/// The last process, whose operand comes first where it is combined, combines all that the others
-/// show, and shows them what it made.
+/// Makes the reduction through one process: the last process, whose operand is the first to be
+/// combined, combines all operands that the others show, and shows them the result.
 fn through_one(
     member: Member,
     capacity: SlotCapacity,
@@ -326,8 +328,9 @@ fn through_one(
     Some(schedule)
 }
 
-/// Each process combines one share of the operands that all show, and shows what it made: to the
-/// root, or to all if none is given. Results come behind the operands in the slots.
+/// Makes the reduction by shares: each process combines one share of the operands that all show,
+/// and shows its result: to the root, or to all if none is given. Results follow the operands in
+/// the slots.
 fn by_shares(
     member: Member,
     capacity: SlotCapacity,
@@ -345,7 +348,7 @@ fn by_shares(
     let takes = root.is_none_or(|root| root == member.rank);
     let mine = share_of(member.rank);
     let mut schedule = Schedule::default();
-    // The own share nobody else reads, but in place its result comes to where it lies.
+    // No other process reads the own share. In place, however, its result overwrites it.
     let own = |first: usize, count: usize| input.area().blocks(first, count);
     let mut parts = vec![(0, mine.first), (mine.first + mine.count, count)];
     if input == InputPlace::InPlace {
@@ -376,7 +379,7 @@ fn by_shares(
 }
 
 /// Combines the `count` elements from `first` on of the operands of `ranks` into `result`, in the
-/// order of ranks. It begins with the last one, so that each operand is the left one.
+/// order of ranks. It begins with the last operand, so that each further operand is the left one.
 fn fold(
     schedule: &mut Schedule,
     member: Member,
@@ -394,7 +397,7 @@ fn fold(
             {
                 result
             }
-            // In place the own operands are written over.
+            // In place, the result overwrites the own operands.
             _ => slot(rank, first, count),
         }
     };

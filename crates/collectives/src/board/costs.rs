@@ -1,4 +1,4 @@
-//! What operations on the board cost.
+//! Predicted times of operations on the board.
 
 use base::SlotSize;
 
@@ -10,36 +10,38 @@ use crate::member::{Member, Takers};
 use crate::operands::Operands;
 use crate::operation::CollectiveOperation;
 
-/// Who moves how much over the board: of so many processes each so many bytes.
+/// The data that processes move over the board: pairs of a number of processes, and the bytes of
+/// each.
 #[derive(Default)]
 struct Movement {
-    /// Into its slot.
+    /// Written into the own slot.
     put: (u64, usize),
-    /// Out of the slots of others.
+    /// Copied from the slots of others.
     take: (u64, usize),
-    /// What it combines, out of the slots of others.
+    /// Combined from the slots of others.
     combine: (u64, usize),
     /// Whether only the root waits.
     to_root: bool,
-    /// The share of a reduction that each puts into its slot again, when all operands are there.
+    /// The share of a reduction that each process writes into its slot after all operands were
+    /// shown.
     share: usize,
     /// How often processes wait for others.
     stages: u64,
-    /// The most bytes that a slot must hold.
+    /// The largest number of bytes that a slot must hold.
     capacity: usize,
 }
 
-/// How an operation goes over the board.
+/// The predicted form and time of an operation on the board.
 #[derive(Clone, Copy, Debug)]
 pub struct Prediction {
     /// The predicted time.
     pub cost: Cost,
-    /// The level the members of whose parts go through a leader, where that is faster.
+    /// The level whose parts use a leader, if that is faster.
     pub level: Option<usize>,
 }
 
-/// What is predicted of an operation on the board, with two copies, where each process contributes
-/// or gets `data`; none if that is too large.
+/// Predicts an operation on the board, with two copies, where each process contributes or gets
+/// `data`; `None` if that is too large.
 pub fn predict(
     operation: CollectiveOperation,
     member: Member,
@@ -51,11 +53,11 @@ pub fn predict(
     Some(by_parts.map_or(flat, |(cost, level)| Prediction { cost, level: Some(level) }))
 }
 
-/// More goes in pieces or by shares.
+/// The maximum length for operations by parts, in bytes. Longer data goes in pieces or by shares.
 const BY_PARTS_BYTES_MAX: usize = 4 << 10;
 
-/// The predicted time where the members of each part of a level go through a leader, and the level
-/// where it is shortest; none if there are no such parts, or it is another operation.
+/// Returns the shortest predicted time by parts, where the members of each part of a level use a
+/// leader, and that level. `None` if there are no such parts, or the operation has no such form.
 fn by_parts(
     operation: CollectiveOperation,
     member: Member,
@@ -90,7 +92,7 @@ fn by_parts_of(
         CollectiveOperation::Bcast => (false, true),
         _ => return None,
     };
-    // In an allreduce a slot holds what a part has, and the result.
+    // In an allreduce, a slot holds the data of a part, and the result.
     let shown = if has_up && has_down { bytes.saturating_mul(2) } else { bytes };
     let is_small = shown <= capacities.of(SlotSize::Small).slot_bytes;
     let collect = |one: &mut TimeEstimate, member: Member, takers: u64| {
@@ -134,7 +136,7 @@ fn by_parts_of(
     })
 }
 
-/// The predicted time where each reads the slots of all others.
+/// Returns the predicted time if each process reads the slots of all others.
 fn flat(
     operation: CollectiveOperation,
     member: Member,
@@ -144,7 +146,7 @@ fn flat(
     if member.size < 2 {
         return None;
     }
-    // Blocks of sizes of their own are not cut.
+    // Blocks with individual sizes are not divided.
     let turns_max = if operation == CollectiveOperation::Allgatherv { 1 } else { TURNS_MAX };
     let mut parts = (1..=turns_max).map(|turns| {
         let turn = Operands { count: data.count.div_ceil(turns), ..data };
@@ -158,7 +160,7 @@ fn flat(
     Some(estimate.cost())
 }
 
-/// One turn of the board for blocks of so many bytes.
+/// Adds one turn of the board for blocks of so many bytes.
 fn add_turn(
     estimate: &mut TimeEstimate<'_>,
     operation: CollectiveOperation,
@@ -169,7 +171,8 @@ fn add_turn(
 ) {
     let Movement { put, take, combine, share, .. } = *movement;
     let size = u64::from(member.size);
-    // Where they take turns and only the root waits, the others go on meanwhile: all cores work.
+    // If processes take turns on cores and only the root waits, the others continue meanwhile: all
+    // cores work.
     let goes_on = movement.to_root && member.situation.crowded;
     let spread = |step: (u64, usize)| match goes_on {
         true => (size, (step.1 / member.size as usize).saturating_mul(step.0 as usize)),
@@ -179,7 +182,7 @@ fn add_turn(
     if operation == CollectiveOperation::Alltoall {
         estimate.copy(size, bytes);
     }
-    // Who shows pieces is another one than who takes them.
+    // The process that shows pieces differs from the process that takes them.
     let is_rooted = movement.put.0 < size || movement.take.0.max(movement.combine.0) < size;
     let pieces = if is_rooted && share == 0 {
         piece_count(member, capacities.of(SlotSize::Large), put.1) as u64
@@ -198,7 +201,8 @@ fn add_turn(
     let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
     estimate.take_across(member, takers.0, takers.1, Takers::of(is_rooted));
     let is_small = movement.capacity <= capacities.of(SlotSize::Small).slot_bytes;
-    // On a crowded machine what is read has been there for long, or comes from the same core.
+    // On a crowded machine, the data was written long before it is read, or comes from the own
+    // core.
     if !is_small && !member.situation.crowded {
         let readers = take.0.max(combine.0).max(1);
         let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
@@ -228,7 +232,7 @@ fn movement(operation: CollectiveOperation, member: Member, data: Operands) -> M
         CollectiveOperation::Allgather => {
             Movement { put: (size, bytes), take: (size, times(others)), ..one }
         }
-        // How long the single blocks are is not known to all.
+        // Not all members know the lengths of the single blocks.
         CollectiveOperation::Allgatherv => Movement {
             put: (size, bytes),
             take: (size, times(others)),
@@ -247,7 +251,8 @@ fn movement(operation: CollectiveOperation, member: Member, data: Operands) -> M
             let is_rooted = operation == CollectiveOperation::Reduce;
             let takers = if is_rooted { 1 } else { size };
             if !is_rooted && goes_through_one(member, data) {
-                // What the one shows takes as long as it takes one other to show something.
+                // The reading process shows its result in about the time in which another process
+                // shows its operands.
                 let (put, combine) = ((others, times(2)), (1, times(others)));
                 return Movement { put, combine, take: (others, bytes), stages: 2, ..one };
             }

@@ -1,10 +1,10 @@
-//! The steps of which operations on the board are made.
+//! The building blocks of operations on the board.
 
 use super::capacity::{SlotCapacity, piece_count};
 use crate::member::Member;
 use crate::schedule::{Area, BlockRange, Schedule};
 
-/// Waits for what `peers` show at a stage, each `expected` blocks.
+/// Adds waiting for the data that `peers` show at a stage, `expected` blocks each.
 pub(super) fn wait_for(
     schedule: &mut Schedule,
     peers: impl IntoIterator<Item = u32>,
@@ -20,24 +20,24 @@ pub(super) fn slot(rank: u32, first: usize, count: usize) -> BlockRange {
     Area::Slot(rank).blocks(first, count)
 }
 
-/// Shows what lies at `own` to the others, and begins the round after.
+/// Adds showing the data at `own` to the others, and begins the next round.
 pub(super) fn show(schedule: &mut Schedule, member: Member, own: BlockRange) {
     schedule.copy(own, slot(member.rank, 0, own.count));
     schedule.end_round();
     schedule.raise(1);
 }
 
-/// The parts of a block that are shown one after the other, each under a stage of its own.
+/// The parts of a block that are shown one after the other, each in a stage of its own.
 #[derive(Clone, Copy)]
 pub(super) struct BlockPieces {
     pub count: usize,
-    /// How long the block is, and how long each piece but the last.
+    /// The length of the block, and of each piece except the last.
     total: usize,
     length: usize,
 }
 
 impl BlockPieces {
-    /// A block that has `total` units, where each member shows `shown_bytes` bytes for all of it.
+    /// Divides a block of `total` units, for which each member shows `shown_bytes` bytes in total.
     pub fn new(member: Member, capacity: SlotCapacity, total: usize, shown_bytes: usize) -> Self {
         let wanted = piece_count(member, capacity, shown_bytes);
         let length = total.div_ceil(wanted).max(1);
@@ -57,21 +57,20 @@ pub(super) struct Piece {
     pub count: usize,
 }
 
-/// Pieces are shown one after the other, if this member shows something, and those of the members
-/// `awaited` are taken one later, so that nobody waits for a flag that was raised just now. What is
-/// to be done `meanwhile` comes before the first waiting.
+/// A pipeline of pieces. Pieces are shown one after the other, if this member shows data. The
+/// pieces of the members `awaited` are taken one step later, so that no process waits for a flag
+/// that was raised just now. The copy `meanwhile` comes before the first wait.
 pub(super) struct Flow {
     pub pieces: BlockPieces,
     pub shows: bool,
     pub meanwhile: Option<(BlockRange, BlockRange)>,
     pub awaited: Vec<u32>,
-    /// How many units who shows something shows in the end.
+    /// The total number of units that a showing member shows.
     pub shown: usize,
 }
 
 impl Flow {
-    /// Adds the rounds, in which `show` shows a piece and `take` takes it from all that are
-    /// awaited.
+    /// Adds the rounds: `show` shows a piece, and `take` takes it from all awaited members.
     pub fn add_to(
         &self,
         schedule: &mut Schedule,

@@ -1,4 +1,4 @@
-//! The operations on the board that combine nothing.
+//! The operations on the board that only move data.
 
 use base::SlotSize;
 
@@ -8,19 +8,20 @@ use super::parts;
 use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, Schedule};
 
-/// Longer blocks come faster as messages than if they are handed over, since a slot moves each line
-/// from core to core twice.
+/// The maximum length of blocks handed over in a slot, in bytes. Longer blocks are faster as
+/// messages, since a slot moves each line from core to core twice.
 const HANDED_BYTES_MAX: usize = 4 << 10;
 
-/// The same where processes share cores: nobody then waits for messages, which would be more turns.
+/// That maximum if processes share cores: no process then waits for messages, which would take more
+/// turns.
 const HANDED_IN_TURNS_MAX: usize = 128 << 10;
 
 fn handed_bytes_max(member: Member) -> usize {
     if member.situation.crowded { HANDED_IN_TURNS_MAX } else { HANDED_BYTES_MAX }
 }
 
-/// `MPI_Barrier` (section 6.3): all raise, and all wait for all; or by the parts of a level, if one
-/// is given, as in all operations that can go so.
+/// `MPI_Barrier` (section 6.3): all raise their flags, and all wait for all; or by the parts of
+/// `level`, as in all operations with such a parameter.
 pub fn barrier(member: Member, level: Option<usize>) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
@@ -145,7 +146,7 @@ pub fn scatter(
     Some(schedule)
 }
 
-/// Shows a piece of the blocks of all others, which lie one after the other in the slot.
+/// Shows a piece of the blocks for all others, which are consecutive in the slot.
 fn show_to_others(
     schedule: &mut Schedule,
     member: Member,
@@ -171,7 +172,8 @@ fn show_to_others(
     }
 }
 
-/// How many blocks lie before that of `rank` in the slot of `owner`, who shows all but its own.
+/// Returns how many blocks precede the block for `rank` in the slot of `owner`, which shows all
+/// blocks except its own.
 fn place_in(owner: u32, rank: u32) -> usize {
     rank as usize - usize::from(rank > owner)
 }
@@ -186,16 +188,16 @@ pub fn allgather(
     blocks_of_all(member, capacity, block_bytes, input, BlockWork { shows: true, takes: true })
 }
 
-/// What a member does with the blocks of all.
+/// What a member does with the blocks of all members.
 #[derive(Clone, Copy)]
 struct BlockWork {
-    /// It shows its own to others.
+    /// It shows its own block to the others.
     shows: bool,
-    /// It takes all.
+    /// It takes the blocks of all.
     takes: bool,
 }
 
-/// Members show their block, and take those of all others.
+/// Members show their block, and take the blocks of all others.
 fn blocks_of_all(
     member: Member,
     capacity: SlotCapacity,
@@ -235,7 +237,7 @@ fn blocks_of_all(
     Some(schedule)
 }
 
-/// `MPI_Allgatherv` (section 6.7), where the blocks have `total_bytes` bytes together.
+/// `MPI_Allgatherv` (section 6.7), for blocks with `total_bytes` bytes in total.
 pub fn allgatherv(
     member: Member,
     capacity: SlotCapacity,
@@ -262,8 +264,7 @@ pub fn allgatherv(
     Some(schedule)
 }
 
-/// Waits until all others have shown something, and takes what is for this member out of the slot
-/// of each.
+/// Waits until all others have shown data, and takes this member's data from the slot of each.
 fn take_from_others(schedule: &mut Schedule, member: Member, take: impl Fn(&mut Schedule, u32)) {
     wait_for(schedule, member.others(), 1, None);
     for peer in member.others() {
@@ -309,7 +310,8 @@ pub fn alltoall(
     Some(schedule)
 }
 
-/// `MPI_Scatterv` (section 6.6): the root hands each its block, as only it knows how long all are.
+/// `MPI_Scatterv` (section 6.6): the root hands each process its block, as only the root knows all
+/// lengths.
 pub fn scatterv(member: Member, root: u32, input: InputPlace) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
@@ -330,8 +332,8 @@ pub fn scatterv(member: Member, root: u32, input: InputPlace) -> Option<Schedule
     Some(schedule.for_handing(SlotSize::Medium, HANDED_BYTES_MAX))
 }
 
-/// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each hands all others their
-/// blocks, whose sizes are known to two processes each.
+/// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each process hands all others
+/// their blocks. Only the two processes of a pair know the size of their block.
 pub fn alltoallv(member: Member, input: InputPlace) -> Option<Schedule> {
     if !fits(member, 1, 1) || input == InputPlace::InPlace {
         return None;
@@ -348,7 +350,7 @@ pub fn alltoallv(member: Member, input: InputPlace) -> Option<Schedule> {
     Some(schedule.for_handing(slots, handed_bytes_max(member)))
 }
 
-/// Hands a block to each of the others, and begins the round after.
+/// Hands a block to each of the others, and begins the next round.
 fn hand_to_others(schedule: &mut Schedule, member: Member) {
     for peer in (0..member.size).filter(|peer| *peer != member.rank) {
         schedule.hand(peer, Area::Send.block(peer as usize));

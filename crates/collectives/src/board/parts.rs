@@ -1,6 +1,6 @@
-//! Operations on the board by parts: inside each part of a level its members show what they have to
-//! its leader, leaders show each other what they made of it, and each shows the members of its part
-//! what came of that. So a line goes from part to part once, instead of to each member there.
+//! Operations on the board by parts. Inside each part of a level, members show their data to their
+//! leader. Leaders show each other the combined data, and each shows the result to the members of
+//! its part. So a cache line moves from part to part once, instead of to each member.
 
 use super::flow::{slot, wait_for};
 use crate::hierarchy::HierarchyView;
@@ -78,7 +78,7 @@ pub(super) fn reduce(
     schedule
 }
 
-/// `MPI_Allreduce` (section 6.9.6). All leaders combine the parts in the same order.
+/// `MPI_Allreduce` (section 6.9.6). All leaders combine the parts in one order.
 pub(super) fn allreduce(
     member: Member,
     level: usize,
@@ -94,7 +94,7 @@ pub(super) fn allreduce(
     if member.rank != leader {
         show(&mut schedule, member, own, 0);
         schedule.raise(1);
-        // What its part made, and behind that the result.
+        // The part's partial result, followed by the final result.
         schedule.wait(leader, 2, Some(2 * count));
         schedule.copy(slot(leader, count, count), result);
     } else {
@@ -110,14 +110,14 @@ pub(super) fn allreduce(
     schedule
 }
 
-/// Shows a block to others, at a place of the own slot; the round after may raise.
+/// Shows a block to others, at block `first` of the own slot; the next round may raise the flag.
 fn show(schedule: &mut Schedule, member: Member, own: BlockRange, first: usize) {
     schedule.copy(own, slot(member.rank, first, own.count));
     schedule.end_round();
 }
 
-/// A leader combines what its part has, in the order of ranks, when that is shown. Says where it
-/// is.
+/// Adds a leader's combination of its part's operands, in the order of ranks, after they were
+/// shown. Returns where the result is.
 fn fold_part(schedule: &mut Schedule, view: &HierarchyView, own: BlockRange) -> BlockRange {
     let count = own.count;
     wait_for(schedule, view.near_others().map(|(_, rank)| rank), 1, Some(count));
@@ -130,8 +130,8 @@ fn fold_part(schedule: &mut Schedule, view: &HierarchyView, own: BlockRange) -> 
     partial
 }
 
-/// A leader combines what all parts have, each of which shows `expected` elements in the end, in
-/// the order of parts.
+/// Adds a leader's combination of the partial results of all parts, in the order of parts. Each
+/// part shows `expected` elements in the end.
 fn fold_parts(schedule: &mut Schedule, view: &HierarchyView, partial: BlockRange, expected: usize) {
     let count = partial.count;
     wait_for(schedule, view.other_leaders(), 1, Some(expected));
@@ -142,7 +142,8 @@ fn fold_parts(schedule: &mut Schedule, view: &HierarchyView, partial: BlockRange
     fold(schedule, operands, Area::Receive.blocks(0, count));
 }
 
-/// Beginning with the last, so that each operand is the left one.
+/// Adds a combination that begins with the last operand, so that each further operand is the left
+/// one.
 fn fold(
     schedule: &mut Schedule,
     operands: impl DoubleEndedIterator<Item = BlockRange>,

@@ -1,4 +1,5 @@
-//! Operations on the board, for all sizes and both forms of input, in several orders of moves.
+//! Operations on the board, for all sizes and both forms of input, with processes moving in several
+//! orders.
 
 use collectives::board::{self, RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
@@ -10,14 +11,14 @@ use crate::simulator::{Block, Memory, block, execute_in_order, members, symbol};
 const SIZE_MAX: u32 = 17;
 const SEEDS: [u64; 2] = [0, 0x1234_5678_9abc_def1];
 const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
-/// Slots in which much fits, such in which little does, and much in short pieces.
+/// Large slots, small slots, and large slots with short pieces.
 const ROOMS: [SlotCapacity; 3] = [
     SlotCapacity::new(32 << 10, RegionSupport::Possible),
     SlotCapacity::new(1360, RegionSupport::Possible),
     SlotCapacity { piece_bytes: 100, ..SlotCapacity::new(32 << 10, RegionSupport::Possible) },
 ];
 
-/// What the ranks of `ranks` make together of element `number`.
+/// Returns element `number` combined over the ranks `ranks`.
 fn folded(ranks: std::ops::Range<u32>, number: usize) -> Block {
     Some(ranks.map(|rank| symbol(rank, number)).collect())
 }
@@ -26,8 +27,8 @@ fn elements(ranks: std::ops::Range<u32>, numbers: std::ops::Range<usize>) -> Vec
     numbers.map(|number| folded(ranks.clone(), number)).collect()
 }
 
-/// The memories of a process that contributes `own`, with room for `result` blocks; in place the
-/// input lies where the result goes.
+/// Returns the memories of a process that contributes `own`, with room for `result` blocks; in
+/// place, the result replaces the input.
 fn memory(own: Vec<Block>, result: usize, input: InputPlace) -> Memory {
     match input {
         InputPlace::SendBuffer => Memory::new(own, vec![None; result]),
@@ -35,8 +36,8 @@ fn memory(own: Vec<Block>, result: usize, input: InputPlace) -> Memory {
     }
 }
 
-/// The schedule of `of` for blocks of so many units, in as many turns as it takes where there are
-/// only slots of one size.
+/// Returns the schedule of `of` for blocks of so many units, in as many turns as slots of a single
+/// size require.
 fn in_turns(
     room: SlotCapacity,
     units: usize,
@@ -45,12 +46,12 @@ fn in_turns(
     SlotCapacities::alike(room).fit_in_turns(units, of)
 }
 
-/// Blocks of bytes that the members make of several bytes each.
+/// The number of bytes of a member's block.
 const BLOCK: usize = 8;
 
-/// Members in parts of a machine so far apart that operations go by parts where they can: parts of
-/// three neighbours, of every other rank, and of two levels, the wider or the narrower of which
-/// counts.
+/// Returns members in parts of a machine so far apart that operations go by parts where they can:
+/// parts of three neighbours, of every other rank, and of two levels, of which the wider or the
+/// narrower dominates the cost.
 fn in_parts(size: u32) -> [Situation; 4] {
     let far = Costs { package_line_ns: 1_000_000, numa_line_ns: 10_000, ..Costs::default() };
     let farther_inside = Costs { numa_line_ns: 1_000_000, ..Costs::default() };
@@ -74,7 +75,7 @@ fn in_parts(size: u32) -> [Situation; 4] {
     })
 }
 
-/// The level over whose parts an operation is predicted to be fastest.
+/// Returns the level over whose parts an operation is predicted to be fastest.
 fn level(operation: CollectiveOperation, member: Member, data: Operands) -> Option<usize> {
     board::predict(operation, member, SlotCapacities::new(RegionSupport::Possible), data)?.level
 }
@@ -110,8 +111,8 @@ fn allreduce(
     board::allreduce(member, room, level, operands, input)
 }
 
-/// Runs an operation in several orders of moves; no message may be sent. Where the board is not the
-/// way to go, all members must say so.
+/// Runs an operation in several orders of moves; no message may be sent. If the board is not
+/// applicable, all members must return `None`.
 fn run(
     size: u32,
     room: SlotCapacity,
@@ -129,7 +130,7 @@ fn run(
     let all = [(first, &plain), (second, &plain), (second, &crowded)].into_iter().chain(parts);
     for (number, (seed, situation)) in all.enumerate() {
         let schedules: Vec<_> = members(size, situation).map(&of).collect();
-        // Most operations do not go by parts.
+        // Most operations have no form by parts.
         if number > 2 && schedules == flat {
             continue;
         }
@@ -148,7 +149,7 @@ fn run(
     }
 }
 
-/// The bytes of the blocks `blocks` of `rank`, each a symbol.
+/// Returns the bytes of the blocks `blocks` of `rank`, each a symbol.
 fn bytes(rank: u32, blocks: std::ops::Range<usize>) -> Vec<Block> {
     (blocks.start * BLOCK..blocks.end * BLOCK).map(|number| block(rank, number)).collect()
 }
@@ -157,7 +158,7 @@ fn nothing(blocks: usize) -> Vec<Block> {
     vec![None; blocks * BLOCK]
 }
 
-/// All sizes, rooms, roots and forms of input.
+/// Runs `check` for all sizes, slots, roots and forms of input.
 fn rooted(check: impl Fn(u32, SlotCapacity, u32, InputPlace)) {
     for size in [2, 3, 4, 5, 8, SIZE_MAX] {
         let roots = [0, size / 2, size - 1];
@@ -211,7 +212,8 @@ fn gather_and_scatter_move_blocks_of_each() {
         let others = |rank: u32| if rank == root { input } else { InputPlace::SendBuffer };
         for count in [1, 60] {
             let block = |rank: u32| rank as usize * count..(rank as usize + 1) * count;
-            // Each process contributes bytes of its own block, so that gathering makes one whole.
+            // Each process contributes bytes of its own block, so that the gathered blocks are
+            // consecutive.
             let all: Vec<Block> = (0..size).flat_map(|rank| bytes(rank, block(rank))).collect();
             let gathered = |rank| match (rank == root, others(rank)) {
                 (false, _) => Memory::new(bytes(rank, block(rank)), Vec::new()),
@@ -328,7 +330,7 @@ fn blocks_of_their_own_sizes_lie_at_the_beginning_of_slots() {
     });
 }
 
-/// As many seeds as make all kinds of blocks too long for slots.
+/// The number of seeds that makes all kinds of blocks too long for slots.
 const HANDING_SEEDS: u64 = 60;
 
 fn run_handing(
@@ -378,7 +380,8 @@ fn blocks_are_handed_over_in_slots_or_as_messages() {
     });
 }
 
-/// Of the most each process combines a share only, or one combines all where processes share cores.
+/// With the largest count each process combines only a share, or one process combines everything if
+/// processes share cores.
 const COUNTS: [usize; 3] = [1, 20, 1030];
 
 fn operands(count: usize) -> Operands {
@@ -478,7 +481,7 @@ fn reduce_scatter_folds_shares() {
     });
 }
 
-/// How many flags and slots of other parts members use, where parts have four neighbours.
+/// Returns how many flags and slots of other parts each member uses, in parts of four neighbours.
 fn crossings(situation: &Situation, of: impl Fn(Member) -> Option<Schedule>) -> [usize; 16] {
     let crosses = |rank: u32, peer: u32| rank / 4 != peer / 4;
     std::array::from_fn(|rank| {
@@ -519,7 +522,7 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
         _ => None,
     });
     assert_eq!(peers.collect::<Vec<_>>(), [9, 10, 11, 12, 13, 14, 15, 0, 16, 24]);
-    // On one package nobody goes by parts, nor where all wait for their turns.
+    // On one package no operation goes by parts, nor if all wait for their turns.
     let flat = |member: Member<'_>| barrier(member).unwrap();
     for situation in [Situation::plain(16), machine.crowded_on(2)] {
         let schedule = flat(Member { rank: 1, size: 16, situation: &situation });
@@ -545,7 +548,7 @@ fn parts_of_any_ranks_reduce_what_commutes() {
             let (end, _) =
                 execute_in_order(members(size, situation).map(of).collect(), start, seed);
             for one in &end {
-                // All have the same bits.
+                // All have identical bits.
                 assert_eq!(one.receive, end[0].receive);
                 assert_eq!(sorted(one.receive.clone()), all);
             }

@@ -1,4 +1,4 @@
-//! Which algorithm is taken: predicted times make sense, and all members come to the same.
+//! The choice of algorithms: predicted times are reasonable, and all members choose one algorithm.
 
 use collectives::board::{RegionSupport, SlotCapacities};
 use collectives::{
@@ -11,7 +11,7 @@ use crate::simulator::{situation, situation_on};
 
 const ROOM: Option<SlotCapacities> = Some(SlotCapacities::new(RegionSupport::Possible));
 
-/// Where all that a prediction depends on is as large as it can be.
+/// A situation in which everything that a prediction depends on has its maximum.
 fn extreme() -> Situation {
     let costs = Costs::from_numbers(&Costs::default().numbers().map(|_| 1_000_000_000)).unwrap();
     let plain = Situation { costs, ..Situation::plain(u32::MAX) };
@@ -46,7 +46,7 @@ fn people_can_prefer_every_algorithm_that_is_applicable() {
         for algorithm in operation.algorithms() {
             let mut preferences = AlgorithmPreferences::default();
             preferences.want(operation, algorithm);
-            // The ranks of each of two machines follow each other.
+            // The ranks of each of two machines are consecutive.
             let layout = ProcessLayout::on_nodes(&[0, 0, 0, 0, 1, 1, 1, 1]);
             let situation = Situation { preferences, layout, ..Situation::plain(8) };
             let member = Member { rank: 0, size: 8, situation: &situation };
@@ -59,7 +59,7 @@ fn people_can_prefer_every_algorithm_that_is_applicable() {
 
 #[test]
 fn large_data_between_machines_crosses_seldom() {
-    // Eight processes on two machines, of neighbours and of every other rank.
+    // Eight processes on two machines: of neighbours, and of every other rank.
     for nodes in [[0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 0, 1, 0, 1]] {
         let near = Situation::plain(8);
         let far = Situation { layout: ProcessLayout::on_nodes(&nodes), ..Situation::plain(8) };
@@ -83,7 +83,7 @@ proptest! {
     ) {
         let situation = situation_on(size, crowded, &nodes);
         for operation in CollectiveOperation::ALL {
-            // Whole elements, of which there are enough for everybody.
+            // Whole elements, at least one for each process.
             let bytes = (1 << bits) + 8 * 70;
             let times = [bytes, bytes + 8 * more].map(|b| best(operation, &situation, size, b));
             prop_assert!(times[0] <= times[1], "{:?}: {:?}", operation, times);

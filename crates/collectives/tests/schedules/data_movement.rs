@@ -35,7 +35,8 @@ fn barriers_let_nobody_leave_before_all_have_come() {
     }
 }
 
-/// Whether nobody finishes as long as `late` has not begun: follows who can finish which round.
+/// Whether no process finishes as long as `late` has not begun: computes which process can finish
+/// which round.
 pub fn everybody_waits_for(late: u32, all: &[Schedule]) -> bool {
     use collectives::Transfer;
     let size = all.len();

@@ -1,5 +1,5 @@
-//! Operations that copy once, for all sizes, roots and both forms of input, in several orders of
-//! moves.
+//! Operations that copy once, for all sizes, roots and both forms of input, with processes moving
+//! in several orders.
 
 use collectives::board::{RegionSupport, SlotCapacity};
 use collectives::{InputPlace, Member, Operands, Schedule, Situation};
@@ -38,7 +38,8 @@ fn blocks(rank: u32, count: usize) -> Vec<Block> {
     (0..count).map(|number| block(rank, number)).collect()
 }
 
-/// Memory of who contributes `own` and gets `result` blocks, which replace the input in place.
+/// Returns the memory of a member that contributes `own` and gets `result` blocks, which replace
+/// the input in place.
 fn memory(own: Vec<Block>, result: usize, input: InputPlace) -> Memory {
     match input {
         InputPlace::SendBuffer => Memory::new(own, vec![None; result]),

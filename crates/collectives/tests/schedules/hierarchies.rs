@@ -1,6 +1,5 @@
-//! Algorithms that a person can want, over machines and parts of them in which ranks lie in any
-//! way: the simulator checks each operation with each of its algorithms, also where it is not the
-//! cheapest.
+//! Algorithms that a user can select, over machines and parts with any distribution of ranks. The
+//! simulator checks each operation with each of its algorithms, even if it is not the cheapest.
 
 use collectives::{
     Algorithm, AlgorithmPreferences, CollectiveOperation, Costs, InputPlace, Member, Operands,
@@ -11,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::simulator::{Block, Memory, block, execute, members, symbol};
 
-/// Where members lie, and which algorithm is wanted.
+/// The distribution of members, and the preferred algorithm.
 struct Case {
     size: u32,
     situation: Situation,
@@ -46,7 +45,7 @@ impl Case {
         Self { size: places.nodes.len() as u32, situation: all.in_parts(&places.parts) }
     }
 
-    /// Where the algorithm with this place among those of the operation is wanted, if there is one.
+    /// Makes a case that prefers the `place`-th algorithm of the operation, if there is one.
     fn nth(places: &Places, operation: CollectiveOperation, place: usize, crowded: bool) -> Self {
         Self::new(places, operation, operation.algorithms().nth(place), crowded)
     }
@@ -55,7 +54,7 @@ impl Case {
         execute(members(self.size, &self.situation).map(of).collect(), memories).0
     }
 
-    /// The memories of a reduction to `root`, or to all.
+    /// Returns the memories of a reduction to `root`, or to all.
     fn operands(&self, count: usize, root: Option<u32>, input: InputPlace) -> Vec<Memory> {
         let of = |rank| {
             let own: Vec<Block> = (0..count).map(|number| block(rank, number)).collect();
@@ -81,19 +80,19 @@ fn sorted(mut blocks: Vec<Block>, commutative: bool) -> Vec<Block> {
     blocks
 }
 
-/// Where the ranks lie: on machines, and in parts of these.
+/// The distribution of ranks over machines, and over parts of these.
 #[derive(Clone, Debug)]
 struct Places {
     nodes: Vec<u32>,
     parts: Vec<(Width, Vec<u32>)>,
-    /// How far they are from interfaces, or nothing.
+    /// The distances of the ranks from network interfaces; may be empty.
     distances: Vec<u32>,
-    /// Whether it takes so long from one part to another that hierarchical forms are taken inside
-    /// machines wherever they can be.
+    /// Whether communication between parts is so slow that hierarchical algorithms are chosen
+    /// inside machines wherever possible.
     far_apart: bool,
 }
 
-/// Costs with which everything is decided by how often something crosses from part to part.
+/// Costs that are dominated by the number of crossings from part to part.
 fn far_apart() -> Costs {
     let line = 1_000_000;
     Costs {
@@ -104,7 +103,7 @@ fn far_apart() -> Costs {
     }
 }
 
-/// In any way, or so that the ranks of each machine and of each part follow each other.
+/// Any distribution, or one in which the ranks of each machine and of each part are consecutive.
 fn places() -> impl Strategy<Value = Places> {
     let of_level = || prop::collection::vec(0..3u32, 24);
     let nodes = prop_oneof![
@@ -255,7 +254,7 @@ proptest! {
             let start = case.operands(count, None, input);
             let end = case.run(start, |member| allreduce::allreduce(member, operands, input));
             for memory in &end {
-                // All have the same bits.
+                // All have identical bits.
                 prop_assert_eq!(&memory.receive, &end[0].receive, "allreduce {}", place);
                 let found = sorted(memory.receive.clone(), commutative);
                 prop_assert_eq!(found, case.folded(count), "allreduce {}", place);
@@ -279,7 +278,7 @@ proptest! {
 
 #[test]
 fn machines_exchange_one_message_of_a_hierarchical_reduction() {
-    // Four machines with four processes: log 4 exchanges of each leader across.
+    // Four machines with four processes: each leader makes log 4 exchanges across machines.
     let nodes: Vec<u32> = (0..16).map(|rank| rank / 4).collect();
     let places =
         Places { nodes: nodes.clone(), parts: Vec::new(), distances: Vec::new(), far_apart: false };
@@ -311,12 +310,12 @@ fn pieces_of_a_broadcast_reach_each_machine_once_and_all_levels_at_the_same_time
         let all: Vec<Schedule> = members(case.size, &case.situation)
             .map(|member| collectives::bcast(member, root, bytes))
             .collect();
-        // The root sends one in each round.
+        // The root sends one piece in each round.
         let pieces = all[root as usize].round_count();
         assert!(pieces > 1, "{pieces} pieces");
         let mut received = [0; 4];
         for (rank, schedule) in all.iter().enumerate() {
-            // The others receive one in each, and send the last one afterwards.
+            // The others receive one piece in each round, and send the last one afterwards.
             let rounds = schedule.round_count();
             assert!((pieces..=pieces + 1).contains(&rounds), "rank {rank}: {rounds} rounds");
             for transfer in schedule.rounds().flat_map(|round| round.transfers.to_vec()) {
@@ -332,14 +331,15 @@ fn pieces_of_a_broadcast_reach_each_machine_once_and_all_levels_at_the_same_time
     }
 }
 
-/// Two packages of two NUMA nodes of two caches, each for two processes.
+/// Two packages of two NUMA nodes of two caches, each with two processes.
 fn nested(far_apart: bool) -> Places {
     let numbers = |each: u32| (0..16).map(|rank| rank / each).collect();
     let parts = Width::ALL.into_iter().zip([8, 4, 2].map(numbers)).collect();
     Places { nodes: vec![0; 16], parts, distances: Vec::new(), far_apart }
 }
 
-/// How many messages cross the border of a package, of a NUMA node only, of a cache only, and none.
+/// Returns how many messages cross the border of a package, of a NUMA node only, of a cache only,
+/// and none.
 fn crossings(case: &Case, of: impl Fn(Member) -> Schedule) -> [usize; 4] {
     let mut counts = [0; 4];
     for member in members(case.size, &case.situation) {
@@ -376,7 +376,7 @@ fn hierarchies_cross_each_border_as_seldom_as_can_be() {
         });
         assert_eq!(scattered, [1, 2, 4, 8], "scatter from {root}");
     }
-    // The leaders of the packages exchange; all others go up and down.
+    // The leaders of the packages exchange; all others send up and receive down.
     let both = [2, 4, 8, 16];
     assert_eq!(crossings(&case(CollectiveOperation::Barrier), collectives::barrier), both);
     let all = crossings(&case(CollectiveOperation::Allreduce), |member| {

@@ -8,7 +8,7 @@ use crate::simulator::{Block, Memory, block, execute, symbol};
 
 const SIZE_MAX: u32 = 6;
 
-/// Two sides; the processes of the first one come first in the numbers.
+/// The two groups; the processes of the first one have the first numbers.
 #[derive(Clone, Copy, Debug)]
 struct Sides {
     sizes: [u32; 2],
@@ -20,12 +20,12 @@ impl Sides {
             .flat_map(|first| (1..=SIZE_MAX).map(move |second| Sides { sizes: [first, second] }))
     }
 
-    /// Side and member of each process.
+    /// Returns the side and member of each process.
     fn members(self) -> impl Iterator<Item = (usize, InterMember<'static>)> {
         let Sides { sizes } = self;
         [0, 1].into_iter().flat_map(move |side| {
             (0..sizes[side]).map(move |rank| {
-                // A few bytes, as long as the test runs.
+                // Leaks a few bytes for the duration of the test.
                 let situation: &Situation = Box::leak(Box::new(Situation::plain(sizes[side])));
                 let local = Member { rank, size: sizes[side], situation };
                 let first_local = if side == 0 { 0 } else { sizes[0] };
@@ -34,7 +34,7 @@ impl Sides {
         })
     }
 
-    /// Runs one operation, and hands each process's receive buffer to `check`.
+    /// Runs one operation, and passes each process's receive buffer to `check`.
     fn run(
         self,
         schedule: impl Fn(usize, InterMember) -> Schedule,
@@ -49,7 +49,7 @@ impl Sides {
         }
     }
 
-    /// How each process sees the root `rank` of side `root_side`.
+    /// Returns the root `rank` of side `root_side` from the point of view of each process.
     fn root(root_side: usize, rank: u32, side: usize, member: InterMember) -> InterRoot {
         match side == root_side {
             true if member.local.rank == rank => InterRoot::Here,
@@ -64,7 +64,7 @@ impl Sides {
     }
 }
 
-/// The number of a process of a side, as the symbols of its blocks tell it.
+/// Returns the number of a process of a side, as used in the symbols of its blocks.
 fn owner(side: usize, rank: u32) -> u32 {
     side as u32 * 100 + rank
 }
@@ -77,7 +77,7 @@ fn operands(count: usize) -> Operands {
     Operands { count, element_bytes: 8, commutative: false }
 }
 
-/// Element `number` of what all processes of a side make together, in the order of ranks.
+/// Returns element `number` combined over all processes of a side, in the order of ranks.
 fn folded(side: usize, size: u32, number: usize) -> Block {
     Some((0..size).map(|rank| symbol(owner(side, rank), number)).collect())
 }
@@ -247,7 +247,7 @@ fn reductions() {
     }
 }
 
-/// The sum of counts is the same on both sides, however they are distributed.
+/// The sums of counts of both sides are equal, for any distribution.
 #[test]
 fn reduce_scatter_distributes_over_the_other_side() {
     for sides in Sides::all() {

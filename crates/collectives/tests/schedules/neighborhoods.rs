@@ -1,5 +1,5 @@
-//! Neighbourhood collectives on random graphs, with several edges between the same two processes
-//! and edges that end where they begin.
+//! Neighbourhood collectives on random graphs, with several edges between two processes, and edges
+//! from a process to itself.
 
 use collectives::neighborhood::Neighborhood;
 use collectives::{Schedule, neighbor_allgather, neighbor_alltoall};
@@ -11,7 +11,7 @@ fn edges() -> impl Strategy<Value = (u32, Vec<(u32, u32)>)> {
     (1..9u32).prop_flat_map(|size| (Just(size), prop::collection::vec((0..size, 0..size), 0..60)))
 }
 
-/// The neighbourhood of each process; edges are in the same order at both ends.
+/// Returns the neighbourhood of each process; both ends list edges in one order.
 fn neighborhoods(size: u32, edges: &[(u32, u32)]) -> Vec<Neighborhood> {
     let of = |rank: u32| {
         let leaving = edges.iter().filter(|(from, _)| *from == rank);

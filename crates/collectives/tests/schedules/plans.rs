@@ -1,5 +1,5 @@
-//! How a call is carried out: by messages where there is no board, else in the way that is
-//! predicted to be the fastest, as long as its form allows it.
+//! Plans of calls: by messages if there is no board, else in the form that is predicted to be
+//! fastest, as far as the call's form allows it.
 
 use collectives::board::{RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
@@ -18,7 +18,7 @@ fn operands(bytes: usize) -> Operands {
     Operands { count: bytes / 8, element_bytes: 8, commutative: true }
 }
 
-/// One call of each function, with blocks or operands of so many bytes.
+/// Returns one call of each function, with blocks or operands of so many bytes.
 fn calls(bytes: usize) -> [CollectiveCall; 16] {
     use CollectiveCall::*;
     let (root, input, operands) = (ROOT, INPUT, operands(bytes));
@@ -44,7 +44,7 @@ fn calls(bytes: usize) -> [CollectiveCall; 16] {
     ]
 }
 
-/// The same by the function of the operation, with the same arguments.
+/// Returns the schedule that the operation's function makes for the arguments of that call.
 fn by_messages(function: Function, member: Member, bytes: usize) -> Schedule {
     use collectives::*;
     let operands = operands(bytes);
@@ -99,7 +99,7 @@ fn what_is_started_often_goes_as_what_is_begun_once() {
     }
 }
 
-/// How rank 0 carries out a call if a person wants this algorithm.
+/// Returns rank 0's plan for a call if the user prefers this algorithm.
 fn wanted(call: &CollectiveCall, algorithm: Algorithm) -> CollectivePlan {
     let mut preferences = AlgorithmPreferences::default();
     if let Some(operation) = call.operation() {
@@ -141,7 +141,7 @@ fn on_a_board_each_call_has_its_own_schedule() {
         let plan = wanted(&call, Algorithm::Board);
         assert_eq!(plan.algorithm, Algorithm::Board, "{call:?}");
         assert_eq!(plan.cost.is_some(), call.operation().is_some(), "{call:?}");
-        // How long the blocks of some are is not known, so these are not in slots of some size.
+        // For some functions the lengths of blocks are not known, so their slots have a fixed size.
         let expected = match function {
             Function::Gatherv | Function::Scatterv | Function::Alltoallv => {
                 of(BOARD.of(base::SlotSize::Large))

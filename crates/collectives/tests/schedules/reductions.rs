@@ -9,7 +9,7 @@ use crate::simulator::{Block, Memory, execute, members, situation, situation_on,
 const SIZE_MAX: u32 = 17;
 const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
 
-/// Elements small and large enough for every choice between algorithms.
+/// Elements small and large enough to reach every choice between algorithms.
 const ELEMENT_BYTES: [usize; 2] = [8, 1 << 20];
 
 fn counts(size: u32) -> [usize; 5] {
@@ -17,7 +17,7 @@ fn counts(size: u32) -> [usize; 5] {
     [0, 1, 3, size, 2 * size + 3]
 }
 
-/// What the ranks of `ranks` make together of element `number`.
+/// Returns element `number` combined over the ranks `ranks`.
 fn folded(ranks: std::ops::Range<u32>, number: usize) -> Block {
     Some(ranks.map(|rank| symbol(rank, number)).collect())
 }
@@ -26,7 +26,7 @@ fn elements(ranks: std::ops::Range<u32>, numbers: std::ops::Range<usize>) -> Vec
     numbers.map(|number| folded(ranks.clone(), number)).collect()
 }
 
-/// Compares, after sorting what an operation that commutes may have put in another order.
+/// Compares results, after sorting if the operation commutes and may have changed the order.
 fn assert_folded(mut found: Vec<Block>, expected: Vec<Block>, commutative: bool, what: &str) {
     if commutative {
         found.iter_mut().flatten().for_each(|operands| operands.sort_unstable());

@@ -1,10 +1,11 @@
 //! Executes the schedules of all processes on symbolic blocks, and checks the rules of schedules:
-//! every message is received, nobody waits for ever, nothing undefined is read, the program's
+//! every message is received, no process waits for ever, nothing undefined is read, the program's
 //! input is never written, and the transfers of a round do not disturb each other.
 //!
-//! Of slots on the board it checks that each reading follows the writing, and each writing over
-//! what others have read follows their reading, by what was raised and awaited in between. That is
-//! told by vector clocks, so it does not depend on the order in which the processes happen to move.
+//! For slots on the board it checks that each read follows the write, and that each overwrite
+//! follows the reads of other members, as ordered by raised and awaited stages. This order is
+//! tracked with vector clocks, so it does not depend on the order in which the processes happen to
+//! move.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,43 +14,43 @@ use collectives::{
     Schedule, Situation, Transfer,
 };
 
-/// What a block holds: the operands that went into it, in order; nothing where it is undefined.
+/// The content of a block: the operands combined in it, in order; `None` if it is undefined.
 pub type Block = Option<Vec<u64>>;
 
-/// The symbol of what `rank` contributes as its block `number`.
+/// Returns the symbol that `rank` contributes as its block `number`.
 pub fn symbol(rank: u32, number: usize) -> u64 {
     u64::from(rank) << 32 | number as u64
 }
 
-/// A block that holds one symbol.
+/// Returns a block with one symbol.
 pub fn block(rank: u32, number: usize) -> Block {
     Some(vec![symbol(rank, number)])
 }
 
-/// All members of a communicator in a situation.
+/// Returns all members of a communicator in a situation.
 pub fn members(size: u32, situation: &Situation) -> impl Iterator<Item = Member<'_>> {
     (0..size).map(move |rank| Member { rank, size, situation })
 }
 
-/// A member that is told of another situation.
+/// Returns a member with another situation.
 pub fn told<'a>(member: Member, situation: &'a Situation) -> Member<'a> {
     Member { rank: member.rank, size: member.size, situation }
 }
 
-/// Processes on the machines that are named for the first `size` of them.
+/// Returns the situation of `size` processes on the given machines.
 pub fn situation_on(size: u32, crowded: bool, nodes: &[u32]) -> Situation {
     let layout = ProcessLayout::on_nodes(&nodes[..size as usize]);
     Situation { layout, ..situation(size, crowded) }
 }
 
-/// Processes of one machine, which has two cores if they shall be crowded.
+/// Returns the situation of processes on one machine, with two cores if they are crowded.
 pub fn situation(size: u32, crowded: bool) -> Situation {
     let plain = Situation::plain(size);
     if crowded { plain.crowded_on(2) } else { plain }
 }
 
-/// The memories of one process. A buffer that is not significant has no blocks, so that whoever
-/// names one is caught.
+/// The memories of one process. A buffer that is not significant has no blocks, so that any access
+/// to it fails.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     pub send: Vec<Block>,
@@ -87,31 +88,31 @@ struct Process {
     schedule: Schedule,
     memory: Memory,
     round: usize,
-    /// Messages of the round that are not complete.
+    /// The number of incomplete messages of the round.
     pending: usize,
-    /// Messages that are not complete of blocks that were too long to be handed over.
+    /// The number of incomplete messages with blocks that were too long to be handed over.
     late: usize,
-    /// Tells which blocks are too long.
+    /// Determines which blocks are too long.
     seed: u64,
-    /// What it waits for on the board.
+    /// The members and stages that it waits for on the board.
     awaited: Vec<(u32, u16)>,
-    /// How many portions it waits for.
+    /// The number of portions that it waits for.
     awaited_portions: usize,
-    /// What of the others it knows to have happened before, and its own time, which advances
-    /// whenever it tells others.
+    /// The vector clock: the events of other processes that it knows of, and its own time, which
+    /// advances whenever it publishes to others.
     clock: Clock,
-    /// Its slots, one for each turn on the board, and which turn it is in.
+    /// Its slots, one for each turn on the board, and its present turn.
     slots: Vec<Slot>,
     turn: usize,
-    /// Of member 0: the portions that were claimed, and the clock of who has carried them out.
+    /// On member 0: the claimed portions, each with the clock of the process that has executed it.
     portions: Option<Vec<(u32, Clock)>>,
-    /// What it has exposed, and its own time when it did.
+    /// The areas that it has exposed, with its own time of the exposure.
     exposed: Vec<(ExposureRole, Area, u64)>,
-    /// Who has used blocks of its buffers.
+    /// The accesses of other processes to blocks of its buffers.
     uses: HashMap<(Area, usize), Uses>,
 }
 
-/// The last writing of a block, and all readings by others since: who, and when by their own time.
+/// The last write of a block, and all reads by others since: process, and its own time.
 #[derive(Clone, Default)]
 struct Uses {
     written: Option<(usize, u64)>,
@@ -126,10 +127,10 @@ impl Process {
         seed: u64,
     ) -> Self {
         memory.scratch = vec![None; schedule.scratch_blocks()];
-        // Clocks are of use on a board only.
+        // Clocks are needed only on a board.
         let mut clock = if schedule.uses_board() { vec![0; size] } else { Vec::new() };
         clock.iter_mut().skip(rank).take(1).for_each(|time| *time = 1);
-        // What is handed over has a block for each member.
+        // A slot for handed blocks has a block for each member.
         let slot_blocks = if schedule.hands() { size } else { schedule.slot_blocks() };
         let slot = Slot { blocks: vec![SlotBlock::default(); slot_blocks], raised: Vec::new() };
         let slots = vec![slot; schedule.turns()];
@@ -154,20 +155,20 @@ impl Process {
 
 type Clock = Vec<u64>;
 
-/// One member's place on the board.
+/// One member's slot on the board.
 #[derive(Clone, Default)]
 struct Slot {
     blocks: Vec<SlotBlock>,
-    /// The owner's clock when it raised each stage.
+    /// The owner's clock at the raising of each stage.
     raised: Vec<Clock>,
 }
 
 #[derive(Clone, Default)]
 struct SlotBlock {
     content: Block,
-    /// The owner's time when it was written.
+    /// The owner's time when the block was written.
     written: u64,
-    /// Who has read it since, and when by their own time.
+    /// The processes that have read it since, each with its own time.
     read: Vec<(usize, u64)>,
 }
 
@@ -179,12 +180,12 @@ struct Channel {
 
 /// Executes one schedule per rank. A send is complete only when it is received, as in rendezvous.
 ///
-/// Returns the memories afterwards and the number of messages.
+/// Returns the final memories, and the number of messages.
 pub fn execute(schedules: Vec<Schedule>, memories: Vec<Memory>) -> (Vec<Memory>, usize) {
     execute_in_order(schedules, memories, 0)
 }
 
-/// The same with processes moving in an order that depends on `seed`.
+/// Executes schedules with processes moving in an order that depends on `seed`.
 pub fn execute_in_order(
     schedules: Vec<Schedule>,
     memories: Vec<Memory>,
@@ -263,7 +264,7 @@ fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(one, other)| *one = (*one).max(*other));
 }
 
-/// Takes notice of what others have raised that `rank` waits for.
+/// Handles the stages and portions that `rank` waits for and that others have published.
 fn look_at_board(processes: &mut [Process], rank: usize) {
     let awaited = std::mem::take(&mut processes[rank].awaited);
     let turn = processes[rank].turn;
@@ -348,7 +349,7 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
                 process.awaited.push((peer, stage));
                 continue;
             }
-            // They are claimed when the round is reached: see below.
+            // Portions are claimed when the round is reached, in `claim`.
             Transfer::Claim { portion } => {
                 assert!(portion < PORTIONS_MAX, "there is no room for portion {portion}");
                 continue;
@@ -374,7 +375,7 @@ fn post(rank: usize, process: &mut Process, channels: &mut [Channel]) {
     }
 }
 
-/// No transfer of a round writes what another one reads or writes.
+/// Checks that no transfer of a round writes a block that another one reads or writes.
 fn check_apart(transfers: &[Transfer]) {
     for (index, transfer) in transfers.iter().enumerate() {
         let Transfer::Receive { into, .. } = *transfer else { continue };
@@ -398,10 +399,10 @@ fn overlap(one: BlockRange, other: BlockRange) -> bool {
         && other.first < one.first + one.count
 }
 
-/// What stands in a slot in the stead of a block that is too long.
+/// The marker in a slot in place of a block that is too long.
 const ELSEWHERE: u64 = u64::MAX;
 
-/// Whether `rank` cannot show its block for `peer`: any answer will do.
+/// Whether `rank` cannot show its block for `peer` in its slot: an arbitrary function of the seed.
 fn is_too_long(seed: u64, rank: usize, peer: u32) -> bool {
     seed.rotate_left(rank as u32 * 7 + peer) % 3 == 1
 }
@@ -507,7 +508,7 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
     }
 }
 
-/// Claims the portion of a round, if it is one; whether nobody else has.
+/// Claims the portion of a round, if it has one. Returns whether it was unclaimed.
 fn claim(processes: &mut [Process], round: &Round<'_>) -> Option<bool> {
     let Some(Transfer::Claim { portion }) = round.transfers.first() else { return None };
     let portions = processes[0].portions.as_mut().expect("it is divided");
@@ -518,7 +519,8 @@ fn claim(processes: &mut [Process], round: &Round<'_>) -> Option<bool> {
     Some(is_free)
 }
 
-/// The place in the memory of `owner` that it has exposed, as `rank` knows already.
+/// Returns the place in the memory of `owner` that it has exposed, and checks that `rank` knows of
+/// the exposure.
 fn exposed(
     processes: &[Process],
     rank: usize,
@@ -533,7 +535,7 @@ fn exposed(
     BlockRange { area: *area, ..place }
 }
 
-/// What others have written must be known to be there.
+/// Checks that the reader knows of the writes by others.
 fn note_reading(processes: &mut [Process], owner: usize, reader: usize, place: BlockRange) {
     if processes[reader].clock.is_empty() {
         return;
@@ -547,7 +549,7 @@ fn note_reading(processes: &mut [Process], owner: usize, reader: usize, place: B
     }
 }
 
-/// All others must be known to be done with what is written over.
+/// Checks that the writer knows that all others have finished their accesses.
 fn note_writing(processes: &mut [Process], owner: usize, writer: usize, place: BlockRange) {
     if processes[writer].clock.is_empty() {
         return;
@@ -562,7 +564,7 @@ fn note_writing(processes: &mut [Process], owner: usize, writer: usize, place: B
     }
 }
 
-/// When an operation is over, nobody uses the buffers any more.
+/// Checks that no process accesses the buffers after the end of the operation.
 fn check_left_alone(process: &Process) {
     for (block, uses) in &process.uses {
         for (user, at) in uses.read.iter().chain(&uses.written) {
@@ -571,7 +573,7 @@ fn check_left_alone(process: &Process) {
     }
 }
 
-/// An operation that is associative and commutes with nothing: the operands one after the other.
+/// An associative operation that does not commute: concatenates the operands.
 fn combine(left: &[Block], right: &[Block]) -> Vec<Block> {
     left.iter()
         .zip(right)
