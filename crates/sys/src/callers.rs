@@ -1,13 +1,13 @@
-//! Who has called, by the addresses to which the functions of a thread's stack return.
+//! The callers of a function, by the return addresses on the thread's stack.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 
-/// How many functions [`return_addresses`] looks at.
+/// The maximum number of return addresses that [`return_addresses`] reads.
 pub const CALLERS_MAX: usize = 40;
 
-/// The addresses to which the functions on this thread's stack return, the innermost first; as many
-/// as there are, up to [`CALLERS_MAX`]. Takes some microseconds; names are not looked up.
+/// Returns the return addresses on this thread's stack, the innermost first, at most
+/// [`CALLERS_MAX`]. Takes some microseconds; names are not looked up.
 pub fn return_addresses() -> Vec<usize> {
     let mut found = [std::ptr::null_mut::<c_void>(); CALLERS_MAX];
     // SAFETY: it writes at most as many addresses as there is room for.
@@ -18,14 +18,14 @@ pub fn return_addresses() -> Vec<usize> {
 /// A function on this thread's stack that has called another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// To where the call returns.
+    /// The return address of the call.
     pub address: usize,
-    /// Where the frame of the other function ends.
+    /// The end of the called function's frame.
     pub frame_end: usize,
 }
 
-/// The functions on this thread's stack, the innermost first, up to [`CALLERS_MAX`]. Takes some
-/// microseconds.
+/// Returns the functions on this thread's stack, the innermost first, at most [`CALLERS_MAX`].
+/// Takes some microseconds.
 pub fn callers() -> Vec<Caller> {
     let mut found: Vec<Caller> = Vec::with_capacity(CALLERS_MAX);
     // SAFETY: `note` gets the vector, which is valid until this returns, and calls no function that
@@ -34,22 +34,22 @@ pub fn callers() -> Vec<Caller> {
     found
 }
 
-/// Notes one function; the number says whether to go on.
+/// Notes one function. Returns whether to continue, as a code of the unwinder.
 extern "C" fn note(context: *mut c_void, found: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     const END: c_int = 5;
-    // SAFETY: it is the vector of `callers`, which waits meanwhile.
+    // SAFETY: `found` is the vector of `callers`, which does not access it meanwhile.
     let found = unsafe { &mut *found.cast::<Vec<Caller>>() };
     if found.len() >= CALLERS_MAX {
         return END;
     }
-    // SAFETY: the context is the one that this was called with.
+    // SAFETY: the context is the one that this function was called with.
     let (address, frame_end) = unsafe { (_Unwind_GetIP(context), _Unwind_GetCFA(context)) };
     found.push(Caller { address, frame_end });
     GO_ON
 }
 
-// Of the library with which Rust unwinds: the Itanium C++ ABI for exceptions, section 1.
+// From the library with which Rust unwinds: the Itanium C++ ABI for exceptions, section 1.
 unsafe extern "C" {
     fn _Unwind_Backtrace(
         note: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
@@ -62,17 +62,17 @@ unsafe extern "C" {
 /// The program or shared library that holds an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedObject {
-    /// Where it begins.
+    /// The address where it begins.
     pub base: usize,
-    /// Its file, as it was given to the system.
+    /// Its file, as it was given to the loader.
     pub path: String,
-    /// The file, without folders.
+    /// The file name without folders.
     pub name: String,
-    /// The last symbol at or before the address that others can link to.
+    /// The last exported symbol at or before the address.
     pub symbol: Option<String>,
 }
 
-/// What holds an address, if anything does.
+/// Returns the object that contains an address, if there is one.
 pub fn object_of(address: usize) -> Option<LoadedObject> {
     let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
     let address = std::ptr::without_provenance::<c_void>(address);
@@ -83,8 +83,8 @@ pub fn object_of(address: usize) -> Option<LoadedObject> {
     // SAFETY: all bytes zero are valid for it, and it was filled in.
     let found = unsafe { found.assume_init() };
     let text = |text: *const c_char| {
-        // SAFETY: names that the loader gives end with a zero byte and live as long as the object,
-        // in which this thread has frames.
+        // SAFETY: names that the loader returns end with a zero byte and live as long as the
+        // object, in which this thread has frames.
         (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     };
     let path = text(found.dli_fname).unwrap_or_default();
@@ -92,28 +92,29 @@ pub fn object_of(address: usize) -> Option<LoadedObject> {
     Some(LoadedObject { base: found.dli_fbase.addr(), path, name, symbol: text(found.dli_sname) })
 }
 
-/// A return address stands in one of so many bytes at the end of a frame.
+/// The number of bytes at the end of a frame that can contain the return address.
 const END_BYTES: usize = 64;
 
-/// How many bytes above `local`, a local variable of a function that is being called, the address
-/// stands to which a call of `caller` returns; none: it is not near the end of the frame.
+/// Returns the distance, in bytes, from `local` (a local variable of a function being called) up to
+/// the word that holds the return address of a call by `caller`. `None` if that word is not near
+/// the end of the frame.
 ///
 /// # Safety
-/// `caller` is on this thread's stack now, as [`callers`] has told, and `local` is a variable of a
-/// function that it has called, directly or not.
+/// `caller` is on this thread's stack now, as returned by [`callers`], and `local` is a variable of
+/// a function that it has called, directly or not.
 pub unsafe fn distance_to(local: &usize, caller: Caller) -> Option<usize> {
     let end = caller.frame_end.checked_sub(std::ptr::from_ref(local).addr())?;
     let mut distances = (end.saturating_sub(END_BYTES)..end)
         .rev()
         .filter(|distance| distance.is_multiple_of(size_of::<usize>()));
     distances.find(|distance| {
-        // SAFETY: it lies between the variable and the end of the frame that the caller called.
+        // SAFETY: the word is between the variable and the end of the frame that the caller called.
         distance + size_of::<usize>() <= end
             && unsafe { word_above(local, *distance) } == caller.address
     })
 }
 
-/// The word so many bytes above `local`, a local variable of a function that is being called.
+/// Returns the word so many bytes above `local`, a local variable of a function being called.
 ///
 /// # Safety
 /// The stack of this thread reaches as far, and the distance is a multiple of the word's size.
@@ -121,8 +122,8 @@ pub unsafe fn distance_to(local: &usize, caller: Caller) -> Option<usize> {
 pub unsafe fn word_above(local: &usize, distance: usize) -> usize {
     let base = std::ptr::from_ref(local).expose_provenance();
     let word = std::ptr::with_exposed_provenance::<usize>(base + distance);
-    // SAFETY: the caller vouches that it can be read, and it is aligned as `local` is. Volatile, as
-    // it belongs to some other function.
+    // SAFETY: the caller guarantees that the word can be read, and it is aligned as `local` is.
+    // Volatile, as it belongs to some other function.
     unsafe { word.read_volatile() }
 }
 
@@ -133,7 +134,8 @@ mod tests {
     #[inline(never)]
     fn distance_to_own_caller() -> Option<usize> {
         let local = std::hint::black_box(0);
-        // SAFETY: they are on the stack now; those that this function has called end below `local`.
+        // SAFETY: they are on the stack now; the functions that this one has called end below
+        // `local`.
         let distance = |caller: &Caller| unsafe { distance_to(&local, *caller) };
         let caller = callers().into_iter().find(|caller| distance(caller).is_some())?;
         let distance = distance(&caller)?;

@@ -1,6 +1,6 @@
-//! The system's clock that is never set.
+//! The system's monotonic clock.
 
-/// A time of that clock.
+/// A time of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
     seconds: i64,
@@ -8,7 +8,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Now.
+    /// Returns the present time.
     #[inline]
     pub fn now() -> Self {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -18,9 +18,9 @@ impl Moment {
         Self { seconds: time.tv_sec, nanoseconds: time.tv_nsec }
     }
 
-    /// How many seconds lie between two times, as many nanoseconds as exactly as the type has
-    /// room for. Unlike those of the standard library's `Instant`, the parts are subtracted each
-    /// for itself, and nothing is divided: that takes a fifth of the time of reading the clock.
+    /// Returns the seconds between two times, to the nanosecond as far as an `f64` allows. Unlike
+    /// in the standard library's `Instant`, seconds and nanoseconds are subtracted separately, and
+    /// nothing is divided: this takes a fifth of the time of reading the clock.
     #[inline]
     pub fn seconds_since(self, earlier: Self) -> f64 {
         let seconds = self.seconds - earlier.seconds;

@@ -1,22 +1,22 @@
-//! Which processor cores this process may use, and giving one up for a moment.
+//! The processor cores that this process may use, binding to cores, and yielding one.
 
 use std::{io, mem};
 
-/// How many cores this process can keep busy at once: those that its affinity mask (which
-/// includes the cpuset) allows, or fewer when a control group, of either version, grants less
-/// processor time (rounded down). At least 1.
+/// Returns how many cores this process can keep busy at once: the cores in its affinity mask (which
+/// includes the cpuset), or fewer if a control group, of either version, grants less processor time
+/// (rounded down). At least 1.
 pub fn usable() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// How many cores the machine has, whether this process may use them or not.
+/// Returns how many cores the machine has, whether this process may use them or not.
 pub fn configured() -> usize {
-    // SAFETY: takes a number and gives one.
+    // SAFETY: takes and returns a number.
     let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     usize::try_from(count).unwrap_or(1)
 }
 
-/// The numbers of the cores that this process's affinity mask allows, in order.
+/// Returns the numbers of the cores in this process's affinity mask, in order.
 pub fn allowed() -> Vec<usize> {
     let mut set = [0_u64; 128];
     // SAFETY: the kernel writes at most the given number of bytes, all inside `set`.
@@ -40,10 +40,10 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// The set of these.
+    /// Makes the set of these cores.
     ///
     /// # Errors
-    /// A number is larger than any the kernel has.
+    /// If a number exceeds the kernel's maximum.
     pub fn of(cores: &[usize]) -> io::Result<Self> {
         let mut words = [0_u64; 128];
         for core in cores {
@@ -53,11 +53,11 @@ impl Cores {
         Ok(Self { words })
     }
 
-    /// Lets the calling thread, and what it starts from now on, run on these only. Makes one system
-    /// call and nothing else.
+    /// Restricts the calling thread, and all threads and processes that it starts from now on, to
+    /// these cores. Makes one system call and nothing else.
     ///
     /// # Errors
-    /// The system's, such as that none of them is allowed.
+    /// The system's, for example that none of the cores is allowed.
     pub fn bind(&self) -> io::Result<()> {
         let set = self.words.as_ptr().cast::<libc::cpu_set_t>();
         // SAFETY: the kernel reads the given number of bytes, all inside `words`.
@@ -66,28 +66,31 @@ impl Cores {
     }
 }
 
-/// Whether the system lets the calling thread choose on which cores it runs; it stays where it may.
+/// Checks whether the system lets the calling thread set its affinity; the affinity does not
+/// change.
 ///
 /// # Errors
 /// The system's, with the name of the call.
 pub fn check_binding() -> io::Result<()> {
     let cores = allowed();
     if cores.is_empty() {
-        // It does not even tell where that is: whoever plans finds out.
+        // The system does not report the present affinity either; the planning of bindings handles
+        // that.
         return Ok(());
     }
     Cores::of(&cores)?.bind().map_err(|cause| crate::refused("sched_setaffinity", &cause))
 }
 
-/// Lets the calling thread, and what it starts from now on, run on one core only.
+/// Restricts the calling thread, and all threads and processes that it starts from now on, to one
+/// core.
 ///
 /// # Errors
-/// The system's, such as that the core is not allowed.
+/// The system's, for example that the core is not allowed.
 pub fn bind(core: usize) -> io::Result<()> {
     Cores::of(&[core])?.bind()
 }
 
-/// Gives the core to whoever else waits for it.
+/// Yields the core to other threads that wait for it.
 pub fn yield_now() {
     // SAFETY: takes nothing and touches no memory.
     unsafe {
@@ -95,14 +98,14 @@ pub fn yield_now() {
     }
 }
 
-/// The core on which the calling thread is running just now, if the system tells.
+/// Returns the core on which the calling thread is running, if the system reports it.
 pub fn current() -> Option<usize> {
     // SAFETY: takes nothing and touches no memory.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// From now on short sleeps of the calling thread last hardly longer than asked for: the system
-/// does not gather its timers with others (by default for 50 microseconds).
+/// Sets the timer slack of the calling thread to 1 microsecond, so that short sleeps last hardly
+/// longer than requested. By default the system combines timers within 50 microseconds.
 pub fn wake_precisely() {
     // SAFETY: takes plain integers; it cannot fail for these.
     unsafe {

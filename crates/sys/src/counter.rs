@@ -1,13 +1,13 @@
-//! The counter of time in the processor, which is read in a fraction of what the system's clock
-//! takes.
+//! The processor's time counter, which is read in a fraction of the time of the system's clock.
 
-/// Whether the counter goes at the same pace at all times and on all cores, so that differences of
-/// it are times: the system itself must go by it.
+/// Whether the counter advances at a constant rate on all cores, so that its differences are times.
+/// On x86-64 the system itself must use it as its clock.
 pub fn is_steady() -> bool {
     architecture::is_steady()
 }
 
-/// The counter; nothing is said of its unit, which the system's clock tells who reads both.
+/// Returns the counter. Its unit is unspecified; the caller can calibrate it with the system's
+/// clock.
 #[inline(always)]
 pub fn read() -> u64 {
     architecture::read()
@@ -18,10 +18,10 @@ mod architecture {
     use std::arch::x86_64::{__cpuid, _rdtsc};
     use std::fs;
 
-    /// Where the system tells by which clock it goes.
+    /// The file in which the system reports its clock source.
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-    /// Of what the processor says of its power management: the counter never changes its pace.
+    /// The processor's power management leaf, with the flag that the counter's rate is constant.
     const ADVANCED_POWER: u32 = 0x8000_0007;
     const INVARIANT: u32 = 1 << 8;
 
@@ -43,7 +43,7 @@ mod architecture {
 mod architecture {
     use std::arch::asm;
 
-    /// The architecture promises it.
+    /// The architecture guarantees it.
     pub(super) fn is_steady() -> bool {
         true
     }
@@ -51,8 +51,8 @@ mod architecture {
     #[inline(always)]
     pub(super) fn read() -> u64 {
         let count: u64;
-        // SAFETY: it only reads a register, which the system lets programs read, as its own clock
-        // in the program's memory does.
+        // SAFETY: the instruction only reads a register that the system lets programs read; the
+        // vDSO's clock reads it too.
         unsafe { asm!("mrs {}, cntvct_el0", out(reg) count, options(nomem, nostack)) };
         count
     }
@@ -86,7 +86,7 @@ mod tests {
             (read() - count) as f64 / begun.elapsed().as_secs_f64()
         };
         let (short, long) = (pace(10), pace(40));
-        // Between its two readings this thread may have lost its core.
+        // Between its two readings, this thread may have been preempted.
         assert!((0.8..1.25).contains(&(short / long)), "{short} and {long} steps in a second");
     }
 }

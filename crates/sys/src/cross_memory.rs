@@ -1,45 +1,46 @@
-//! Reading and writing the memory of another process (process_vm_readv(2), process_vm_writev).
+//! Access to the memory of another process (process_vm_readv(2), process_vm_writev).
 
 use std::io;
 
 use crate::environment;
 
-/// A run of bytes in some process: address and length.
+/// A range of bytes in some process: address and length.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The first byte's address.
     pub address: usize,
-    /// How many bytes.
+    /// The number of bytes.
     pub length: usize,
 }
 
-/// How many runs one call takes on each side.
+/// The maximum number of ranges of one call on each side.
 pub const RUNS_MAX: usize = 1024;
 
-/// Copies bytes from the `remote` runs of process `pid` to the `local` runs of this one, in order,
-/// until either list is used up; returns how many bytes were copied, which may be fewer.
+/// Copies bytes from the `remote` ranges of process `pid` to the `local` ranges of this process, in
+/// order, until either list is used up. Returns how many bytes were copied, which may be fewer.
 ///
 /// # Errors
-/// The system's: EPERM where reading that process is not allowed or this program is
-/// [privileged](environment::is_privileged), EFAULT where nothing of the
-/// first remote run can be read, ESRCH when the process is gone.
+/// The system's: EPERM if reading that process is not allowed or this program is
+/// [privileged](environment::is_privileged), EFAULT if no byte of the first remote range can be
+/// read, ESRCH if the process has ended.
 ///
 /// # Safety
-/// Every byte of the `local` runs may be written, and nobody else uses it during the call.
+/// Every byte of the `local` ranges may be written, and no other code accesses them during the
+/// call.
 pub unsafe fn read(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
-    // SAFETY: the local runs may be written, which the caller vouches for.
+    // SAFETY: the caller guarantees that the local ranges may be written.
     unsafe { copy(libc::process_vm_readv, pid, local, remote) }
 }
 
-/// A word of process `pid`, which begins at this address there.
+/// Returns the 32-bit word at an address of process `pid`.
 ///
 /// # Errors
-/// As of [`read`]; also that only a part of it could be read.
+/// The errors of [`read`]; also if only a part of the word could be read.
 pub fn word_of(pid: i32, address: usize) -> io::Result<u32> {
     let mut word = [0; size_of::<u32>()];
     let local = Run { address: word.as_mut_ptr() as usize, length: word.len() };
-    // SAFETY: `word` is ours alone and has the length of the run.
+    // SAFETY: `word` is exclusively borrowed and has the length of the range.
     let copied = unsafe { read(pid, &[local], &[Run { address, length: word.len() }]) }?;
     match copied == word.len() {
         true => Ok(u32::from_ne_bytes(word)),
@@ -47,16 +48,16 @@ pub fn word_of(pid: i32, address: usize) -> io::Result<u32> {
     }
 }
 
-/// Copies bytes from the `local` runs of this process to the `remote` runs of process `pid`, in
-/// order, until either list is used up; returns how many bytes were copied, which may be fewer.
+/// Copies bytes from the `local` ranges of this process to the `remote` ranges of process `pid`, in
+/// order, until either list is used up. Returns how many bytes were copied, which may be fewer.
 ///
 /// # Errors
-/// As of [`read`]; EFAULT where nothing of the first remote run can be written.
+/// The errors of [`read`]; EFAULT if no byte of the first remote range can be written.
 ///
 /// # Safety
-/// Every byte of the `local` runs may be read, and nobody writes it during the call.
+/// Every byte of the `local` ranges may be read, and no other code writes them during the call.
 pub unsafe fn write(pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
-    // SAFETY: the local runs may be read, which the caller vouches for.
+    // SAFETY: the caller guarantees that the local ranges may be read.
     unsafe { copy(libc::process_vm_writev, pid, local, remote) }
 }
 
@@ -71,10 +72,10 @@ type Call = unsafe extern "C" fn(
 ) -> libc::ssize_t;
 
 /// # Safety
-/// `call` may do with the local runs what it does.
+/// `call` may access the local ranges.
 unsafe fn copy(call: Call, pid: i32, local: &[Run], remote: &[Run]) -> io::Result<usize> {
-    // The number of the process comes from another process, and the kernel would decide by rights
-    // that the user behind it does not have.
+    // The process number comes from another process. For a privileged program the kernel would
+    // grant the call by rights that the user does not have.
     if environment::is_privileged() {
         return Err(io::Error::from_raw_os_error(libc::EPERM));
     }
@@ -83,8 +84,8 @@ unsafe fn copy(call: Call, pid: i32, local: &[Run], remote: &[Run]) -> io::Resul
     let ((local, local_count), (remote, remote_count)) = (runs(local), runs(remote));
     // SAFETY:
     // - `Run` has the layout of `iovec`: an address and a length, both of the size of a pointer.
-    // - The caller vouches for the local runs; remote ones are checked by the kernel, against what
-    //   the other process itself may do.
+    // - The caller guarantees the local ranges. The kernel checks the remote ones against the other
+    //   process's own access rights.
     let copied = unsafe { call(pid, local, local_count, remote, remote_count, 0) };
     crate::check(copied as libc::c_long).map(|n| n as usize)
 }
@@ -102,9 +103,9 @@ mod tests {
         let base = source.as_ptr() as usize;
         let remote = [Run { address: base, length: 2 }, Run { address: base + 4, length: 4 }];
         let local = [Run { address: target.as_mut_ptr() as usize, length: 6 }];
-        // SAFETY: `target` is ours alone and six bytes long.
+        // SAFETY: `target` is exclusively borrowed and six bytes long.
         let copied = unsafe { read(std::process::id() as i32, &local, &remote) };
-        // Where a container forbids the call, the error is the expected one.
+        // If a container forbids the call, the error is the expected one.
         match copied {
             Ok(n) => assert_eq!((n, &target), (6, b"abefgh")),
             Err(error) => assert!(matches!(error.raw_os_error(), Some(1 | 38))),

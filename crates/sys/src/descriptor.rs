@@ -1,18 +1,18 @@
-//! Descriptors that were inherited.
+//! Inherited file descriptors.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd;
 use std::sync::{Mutex, PoisonError};
 
-/// Between the look at a descriptor's flag and its change.
+/// Serialises reading and changing a descriptor's flag.
 static ADOPTING: Mutex<()> = Mutex::new(());
 
-/// Takes over a descriptor that the process inherited, and keeps it from its own children.
+/// Takes ownership of an inherited descriptor, and makes it close-on-exec.
 ///
 /// # Errors
-/// The descriptor is not open; or it was not inherited, or taken over before: what is closed on
-/// exec was opened by this process.
+/// If the descriptor is not open, was not inherited, or was adopted before: a close-on-exec
+/// descriptor was opened or adopted by this process.
 pub fn adopt(descriptor: i32) -> io::Result<File> {
     let _adopting = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: F_GETFD takes only a number; one that is no descriptor is an error.
@@ -22,12 +22,12 @@ pub fn adopt(descriptor: i32) -> io::Result<File> {
     }
     // SAFETY: F_SETFD takes two numbers.
     crate::check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) }.into())?;
-    // SAFETY: the descriptor is open, and nobody else in this process owns it: all that Rust opens
-    // is closed on exec, and so is from now on what was adopted.
+    // SAFETY: the descriptor is open, and no other code in this process owns it: Rust opens all
+    // descriptors close-on-exec, and adopted ones are close-on-exec too.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
-/// How many descriptors this process may have.
+/// Returns the maximum number of descriptors of this process.
 ///
 /// # Errors
 /// The system's.
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn what_was_inherited_is_adopted_once() {
         let own = File::open("/dev/null").unwrap();
-        // SAFETY: makes a new descriptor, as an exec would have left it.
+        // SAFETY: makes a new descriptor, in the state that an exec would have left it in.
         let inherited = unsafe { libc::dup(own.as_raw_fd()) };
         let adopted = adopt(inherited).unwrap();
         assert_eq!(adopted.as_raw_fd(), inherited);

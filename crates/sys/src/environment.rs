@@ -1,39 +1,40 @@
-//! The variables of the environment, as far as this process may believe them.
+//! The environment variables, as far as this process may trust them.
 //!
 //! A set-user-ID or set-group-ID program, or one with file capabilities, has rights that the user
-//! who starts it does not have, but that user writes its environment. There no variable may name
-//! code that is loaded or a file that is opened. All crates that a program links ask here, and
-//! nowhere else (`xtask/tests/tidy.rs`).
+//! who starts it does not have, but that user controls its environment. In such a program no
+//! variable may name code to load or a file to open. All crates that are linked into programs read
+//! variables only through this module (`xtask/tests/tidy.rs`).
 
 use std::env;
 use std::ffi::OsString;
 
 use base::variables;
 
-/// Whether the system started this program with more rights than the user has: set-user-ID,
+/// Whether the system started this program with more rights than its user has: set-user-ID,
 /// set-group-ID, file capabilities, or a transition of a security module (AT_SECURE).
 pub fn is_privileged() -> bool {
-    // SAFETY: takes a number, and reads what the kernel wrote when the program began.
+    // SAFETY: takes a number, and reads data that the kernel wrote when the program began.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// The value of a variable; none: it is not set, or must not be believed here.
+/// Returns the value of a variable; `None` if it is not set, or must not be trusted.
 pub fn value(name: &str) -> Option<OsString> {
     if is_believed(name, is_privileged()) { env::var_os(name) } else { None }
 }
 
-/// As [`value`]; also none where the value is no UTF-8.
+/// Returns the value of a variable as [`value`] does; also `None` if it is not UTF-8.
 pub fn text(name: &str) -> Option<String> {
     value(name)?.into_string().ok()
 }
 
-/// All variables that are set and may be believed.
+/// Returns all variables that are set and may be trusted.
 pub fn all() -> impl Iterator<Item = (OsString, OsString)> {
     let is_privileged = is_privileged();
     env::vars_os().filter(move |(name, _)| !is_privileged || name.to_str().is_some_and(is_harmless))
 }
 
-/// The variables that a person has set for this process in vain.
+/// Returns the variables that the user has set, and that this process ignores because it is
+/// privileged.
 pub fn disregarded() -> impl Iterator<Item = &'static str> {
     let is_privileged = is_privileged();
     let of_users = [
@@ -51,12 +52,12 @@ fn is_believed(name: &str, is_privileged: bool) -> bool {
 }
 
 /// Whether a variable names neither code nor a file: its value is a number, a name, or a word of a
-/// fixed list. A variable that is new is not among them until somebody has thought about it.
+/// fixed list. A new variable does not count as harmless until it has been reviewed.
 fn is_harmless(name: &str) -> bool {
     variables::HARMLESS.contains(&name) || OF_LAUNCHERS.contains(&name)
 }
 
-/// What other launchers say to the processes of a job: numbers, names, and an address.
+/// Variables that other launchers set for the processes of a job: numbers, names, and an address.
 const OF_LAUNCHERS: &[&str] = &[
     "MPI_LOCALNRANKS",
     "MPI_LOCALRANKID",

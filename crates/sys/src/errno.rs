@@ -1,17 +1,18 @@
-//! The number of the last error of the C library, which each kernel thread has one of.
+//! The C library's error number of the calling kernel thread.
 
 pub use libc::{EAGAIN, EBUSY, ECANCELED, EDEADLK, EINVAL, EPERM, ESRCH};
 
-/// What it is.
+/// Returns the error number.
 #[inline]
 pub fn last() -> i32 {
     // SAFETY: the address is that of the calling thread's word.
     unsafe { *libc::__errno_location() }
 }
 
-/// Sets it.
+/// Sets the error number.
 #[inline]
 pub fn set_last(number: i32) {
-    // SAFETY: as above; nobody else writes it meanwhile.
+    // SAFETY: the address is that of the calling thread's word, which no other code writes
+    // meanwhile.
     unsafe { *libc::__errno_location() = number };
 }

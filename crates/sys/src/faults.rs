@@ -1,4 +1,4 @@
-//! What is told before a program ends that touched memory which it must not.
+//! Messages for programs that are killed by an invalid memory access.
 
 use std::cell::Cell;
 use std::io;
@@ -6,21 +6,21 @@ use std::mem::{self, MaybeUninit};
 use std::ptr;
 use std::sync::OnceLock;
 
-/// Says whose guard an address is: writes a message and returns whether it was any.
+/// Writes a message if an address belongs to a known guard page. Returns whether it does.
 pub type Explain = fn(address: usize) -> bool;
 
 static EXPLAIN: OnceLock<(Explain, libc::sigaction)> = OnceLock::new();
 
-/// From now on `explain` is asked about each invalid access to memory (SIGSEGV), on the stack of
-/// [`AlternateStack`]. If it knows the address, the program aborts; else what was installed before
-/// decides. It may do only what a signal handler may.
+/// Makes every invalid memory access (SIGSEGV) call `explain`, on the stack of [`AlternateStack`].
+/// If `explain` recognises the address, the program aborts; else the previously installed action
+/// applies. `explain` may only do what a signal handler may do.
 ///
 /// # Errors
 /// The system's.
 pub fn explain_faults(explain: Explain) -> io::Result<()> {
     let mut failed = None;
     EXPLAIN.get_or_init(|| {
-        // SAFETY: sigaction structures are plain data, for which zero is a value.
+        // SAFETY: sigaction structures are plain data, for which zero is a valid value.
         let (mut new, mut before): (libc::sigaction, libc::sigaction) =
             unsafe { (mem::zeroed(), mem::zeroed()) };
         new.sa_sigaction = on_fault as *const () as usize;
@@ -44,35 +44,35 @@ extern "C" fn on_fault(
     if explain(address) {
         std::process::abort();
     }
-    // The access is made again, under the action that was there before.
-    // SAFETY: points to what the system gave when the handler was installed.
+    // The access is repeated, under the previous action.
+    // SAFETY: points to the action that the system returned when the handler was installed.
     unsafe { libc::sigaction(libc::SIGSEGV, before, ptr::null_mut()) };
 }
 
-/// Writes to the standard error output, as a signal handler may.
+/// Writes to standard error; may be called from a signal handler.
 pub fn write_error(text: &[u8]) {
     // SAFETY: the bytes are valid for the call.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
 
-/// A stack for signal handlers of the calling thread, until it is dropped there.
+/// A signal stack for the calling thread, in use until it is dropped in that thread.
 #[derive(Debug)]
 pub struct AlternateStack {
     memory: Box<[MaybeUninit<u8>]>,
-    /// It belongs to the thread that made it.
+    /// The stack belongs to the thread that made it.
     _not_send: std::marker::PhantomData<Cell<*const u8>>,
 }
 
 impl AlternateStack {
-    /// Makes one, and lets the calling thread tell of faults also if it was started with all
-    /// signals blocked.
+    /// Makes a signal stack. It also unblocks SIGSEGV in the calling thread, in case the thread was
+    /// started with all signals blocked.
     ///
     /// # Errors
     /// The system's.
     pub fn new() -> io::Result<Self> {
         let mut memory = vec![MaybeUninit::uninit(); SIZE].into_boxed_slice();
         let stack = libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: SIZE };
-        // SAFETY: the memory lives until it is given up in `drop`, in the same thread.
+        // SAFETY: the memory lives until it is released in `drop`, in this thread.
         let done = unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) };
         crate::check(libc::c_long::from(done))?;
         let mut faults = MaybeUninit::<libc::sigset_t>::uninit();

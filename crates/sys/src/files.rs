@@ -1,4 +1,4 @@
-//! Files: bytes between them and memory that is not borrowed, locks on ranges, space.
+//! Files: transfers with raw memory, locks on ranges, allocation of space.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,50 +10,51 @@ use std::path::Path;
 
 use crate::check;
 
-/// A run of bytes in memory.
+/// A range of bytes in memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub struct MemoryRun(libc::iovec);
 
 impl MemoryRun {
-    /// The `length` bytes at an address.
+    /// Makes the range of `length` bytes at an address.
     pub fn new(address: *mut u8, length: usize) -> Self {
         Self(libc::iovec { iov_base: address.cast(), iov_len: length })
     }
 }
 
-/// File systems on disks or in memory of the machine itself, by the numbers that the system gives
-/// them (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, tmpfs, ramfs, overlays.
+/// The numbers (statfs(2)) of file systems on local disks or in memory: ext2 to ext4, XFS, Btrfs,
+/// F2FS, tmpfs, ramfs, overlays.
 const LOCAL: [i64; 7] =
     [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x8584_58f6, 0x794c_7630];
 
-/// Whether a file lies on a file system that other machines cannot have mounted, too.
+/// Whether a file is on a file system that other machines cannot have mounted too.
 ///
 /// # Errors
 /// The system's.
 pub fn is_local(file: BorrowedFd<'_>) -> io::Result<bool> {
     let mut found = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: the place is ours, and has the form that the call fills.
+    // SAFETY: the place is exclusively borrowed, and has the type that the call fills.
     check(libc::c_long::from(unsafe { libc::fstatfs(file.as_raw_fd(), found.as_mut_ptr()) }))?;
-    // SAFETY: the call has succeeded, and so filled it.
+    // SAFETY: the call has succeeded, and so has filled it.
     let kind = unsafe { found.assume_init() }.f_type;
     Ok(LOCAL.contains(&(kind & 0xffff_ffff)))
 }
 
-/// The system takes no more runs at once (IOV_MAX).
+/// The maximum number of ranges of one call (IOV_MAX).
 pub const RUNS_MAX: usize = 1024;
 
-/// Reads from byte `offset` of the file on into these runs, one after the other, as far as the
-/// system reads at once; returns how many bytes. None: the file ends there.
+/// Reads from byte `offset` of the file into these ranges, one after the other, as far as the
+/// system reads at once. Returns how many bytes were read; 0 if the file ends there.
 ///
 /// # Errors
 /// The system's.
 ///
 /// # Safety
-/// All runs may be written, and nobody uses them meanwhile.
+/// All ranges may be written, and no other code accesses them meanwhile.
 pub unsafe fn read_at(file: BorrowedFd<'_>, runs: &[MemoryRun], offset: u64) -> io::Result<usize> {
     let (file, offset) = (file.as_raw_fd(), position(offset)?);
-    // SAFETY: the runs have the form of iovecs, and may be written, as the caller says.
+    // SAFETY: the ranges have the layout of iovecs, and the caller guarantees that they may be
+    // written.
     let read = unsafe {
         match runs {
             [MemoryRun(run)] => libc::pread(file, run.iov_base, run.iov_len, offset),
@@ -66,17 +67,18 @@ pub unsafe fn read_at(file: BorrowedFd<'_>, runs: &[MemoryRun], offset: u64) -> 
     check(read as libc::c_long).map(|read| read as usize)
 }
 
-/// Writes these runs, one after the other, from byte `offset` of the file on, as far as the system
-/// writes at once; returns how many bytes.
+/// Writes these ranges, one after the other, from byte `offset` of the file on, as far as the
+/// system writes at once. Returns how many bytes were written.
 ///
 /// # Errors
 /// The system's.
 ///
 /// # Safety
-/// All runs may be read, and nobody writes them meanwhile.
+/// All ranges may be read, and no other code writes them meanwhile.
 pub unsafe fn write_at(file: BorrowedFd<'_>, runs: &[MemoryRun], offset: u64) -> io::Result<usize> {
     let (file, offset) = (file.as_raw_fd(), position(offset)?);
-    // SAFETY: the runs have the form of iovecs, and may be read, as the caller says.
+    // SAFETY: the ranges have the layout of iovecs, and the caller guarantees that they may be
+    // read.
     let written = unsafe {
         match runs {
             [MemoryRun(run)] => libc::pwrite(file, run.iov_base, run.iov_len, offset),
@@ -89,41 +91,41 @@ pub unsafe fn write_at(file: BorrowedFd<'_>, runs: &[MemoryRun], offset: u64) ->
     check(written as libc::c_long).map(|written| written as usize)
 }
 
-/// How a range of a file is locked.
+/// The kind of lock on a range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeLock {
-    /// Against those who write.
+    /// A shared lock, which excludes exclusive locks.
     Shared,
-    /// Against everybody.
+    /// An exclusive lock, which excludes all other locks.
     Exclusive,
-    /// Not any more.
+    /// No lock: releases the range.
     Released,
 }
 
-/// Locks a range of bytes against other open files, in this process and in others, and waits for
-/// that; the system gives it back when the file is closed or the process ends.
+/// Locks a range of bytes against other open files, in this process and in others, and waits until
+/// the lock is granted. The system releases it when the file is closed or the process ends.
 ///
 /// # Errors
-/// The system's; `EINTR` if a signal came first.
+/// The system's; `EINTR` if a signal interrupted the wait.
 pub fn lock(file: BorrowedFd<'_>, range: Range<u64>, kind: RangeLock) -> io::Result<()> {
     let kind = match kind {
         RangeLock::Shared => libc::F_RDLCK,
         RangeLock::Exclusive => libc::F_WRLCK,
         RangeLock::Released => libc::F_UNLCK,
     };
-    // SAFETY: all fields of the structure are integers, for which zero is a value.
+    // SAFETY: all fields of the structure are integers, for which zero is a valid value.
     let mut wanted: libc::flock = unsafe { std::mem::zeroed() };
     wanted.l_type = kind as libc::c_short;
     wanted.l_whence = libc::SEEK_SET as libc::c_short;
     wanted.l_start = position(range.start)?;
     wanted.l_len = position(range.end.saturating_sub(range.start))?;
-    // SAFETY: the kernel reads the structure only.
+    // SAFETY: the kernel only reads the structure.
     let result = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLKW, &raw const wanted) };
     check(result.into()).map(|_| ())
 }
 
-/// Makes sure that there is space for the first `length` bytes of a file, which has so many
-/// afterwards at least.
+/// Allocates space for the first `length` bytes of a file, whose length afterwards is at least
+/// that.
 ///
 /// # Errors
 /// The system's.
@@ -139,25 +141,25 @@ fn position(offset: u64) -> io::Result<libc::off_t> {
     libc::off_t::try_from(offset).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))
 }
 
-/// Why the system refused something, where more than the standard library's kinds matters.
+/// The reason of a system error, where the standard library's kinds are too coarse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRefusal {
-    /// Anything else.
+    /// Any other reason.
     Other,
-    /// There is no space.
+    /// The file system is full, or the file would be too large.
     NoSpace,
-    /// The person's share of the space is used up.
+    /// The user's disk quota is exhausted.
     Quota,
-    /// The file system does not know the operation.
+    /// The file system does not support the operation.
     Unsupported,
-    /// The name is too long, or leads around in a circle.
+    /// The name is too long, or contains a loop of links.
     Name,
-    /// A program is running from it, or it is in use in another way.
+    /// A program is running from the file, or it is in use in another way.
     Busy,
 }
 
 impl FileRefusal {
-    /// What an error means.
+    /// Returns the reason of an error.
     pub fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
             Some(libc::ENOSPC | libc::EFBIG) => Self::NoSpace,
@@ -170,22 +172,22 @@ impl FileRefusal {
     }
 }
 
-/// The error of a device, for tests of those who carry on after it.
+/// Returns a device error, for tests of error handling.
 pub fn device_error() -> io::Error {
     io::Error::from_raw_os_error(libc::EIO)
 }
 
-/// The error of a full file system, likewise.
+/// Returns the error of a full file system, for tests of error handling.
 pub fn no_space() -> io::Error {
     io::Error::from_raw_os_error(libc::ENOSPC)
 }
 
-/// Opens for reading and writing what another process has open (a path below `/proc`), if it is
-/// what the caller expects there. Nothing else is opened, as that alone may change something, and
-/// the process may have put something in its place meanwhile.
+/// Opens, for reading and writing, a file that another process has open (a path below `/proc`), if
+/// it is what the caller expects. A different file is not opened, as opening alone may have
+/// effects, and the process may have replaced the file meanwhile.
 ///
 /// # Errors
-/// The system's; also where something else is there.
+/// The system's; also if there is a different file.
 pub fn open_as_expected(
     path: &Path,
     is_expected: impl FnOnce(&Metadata) -> bool,
@@ -216,14 +218,14 @@ mod tests {
         let (mut one, mut two) = (*b"gathered ", *b"bytes");
         let runs =
             [MemoryRun::new(one.as_mut_ptr(), 9), MemoryRun::new(two.as_mut_ptr(), two.len())];
-        // SAFETY: the arrays are there, and nobody else has them.
+        // SAFETY: the arrays are exclusively borrowed.
         assert_eq!(unsafe { write_at(file.as_fd(), &runs, 3) }.unwrap(), 14);
         let mut back = [0; 20];
         let run = [MemoryRun::new(back.as_mut_ptr(), back.len())];
-        // SAFETY: likewise.
+        // SAFETY: the array is exclusively borrowed.
         assert_eq!(unsafe { read_at(file.as_fd(), &run, 0) }.unwrap(), 17);
         assert_eq!(&back[..17], b"\0\0\0gathered bytes");
-        // SAFETY: likewise.
+        // SAFETY: the array is exclusively borrowed.
         assert_eq!(unsafe { read_at(file.as_fd(), &run, 17) }.unwrap(), 0);
         allocate(file.as_fd(), 100).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 100);
@@ -248,7 +250,7 @@ mod tests {
 
         let private = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&private, "kept").unwrap();
-        // As a process may hold a file that it may not write to.
+        // A process may hold a file in this form that it may not write to.
         let held = File::options().read(true).custom_flags(libc::O_PATH).open(&private).unwrap();
         let path = format!("/proc/self/fd/{}", held.as_raw_fd());
         let is_pipe = |told: &Metadata| std::os::unix::fs::FileTypeExt::is_fifo(&told.file_type());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 /// Sleeps while `word` holds `expected`, until woken, interrupted, or `timeout` has passed.
 ///
-/// Returns early without telling why: the caller looks at its condition again. The word may lie
-/// in memory that several processes share.
+/// It may return early and does not report the reason: the caller must check its condition again.
+/// The word may be in memory that several processes share.
 pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     let limit = timeout.map(|t| libc::timespec {
         tv_sec: t.as_secs() as libc::time_t,
@@ -23,7 +23,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout: Option<Duration>) {
     }
 }
 
-/// Wakes at most `count` sleepers of `word`.
+/// Wakes at most `count` threads that sleep on `word`. Returns how many were woken.
 pub fn wake(word: &AtomicU32, count: i32) -> io::Result<usize> {
     // SAFETY: `word` is a valid, aligned 32-bit word for the whole call (it is borrowed).
     let woken = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };

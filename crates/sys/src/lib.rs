@@ -1,6 +1,6 @@
 //! The only caller of libc: each function wraps one system facility and returns `io::Result`.
 //!
-//! No policy lives here: who maps what, who sleeps when and who copies is decided above.
+//! This crate contains no policy: its callers decide about mappings, sleeping and copying.
 
 pub mod callers;
 pub mod clock;
@@ -31,7 +31,7 @@ pub mod usage;
 
 use std::io;
 
-/// An error of a system call that systems are set up to refuse, in words for people.
+/// Makes a readable error for a system call that systems can be configured to refuse.
 pub fn refused(call: &str, cause: &io::Error) -> io::Error {
     let advice = match cause.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
@@ -44,18 +44,18 @@ pub fn refused(call: &str, cause: &io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{call}: {cause}{advice}"))
 }
 
-/// As [`refused`], but an error for want of descriptors stays as it is: whoever knows how many are
-/// needed says more.
+/// Makes a readable error as [`refused`] does, but leaves an error due to a lack of descriptors
+/// unchanged: the caller knows how many are needed, and reports that.
 pub(crate) fn refused_or_lacking(call: &str, cause: io::Error) -> io::Error {
     if lacks_descriptors(&cause) { cause } else { refused(call, &cause) }
 }
 
-/// Whether there are no descriptors left, of this process or of the machine.
+/// Whether an error reports that this process or the machine has no descriptors left.
 pub fn lacks_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
-/// Turns the result of a libc call, where a negative value means "see errno", into `io::Result`.
+/// Converts the result of a libc call, where a negative value means "see errno", to `io::Result`.
 pub(crate) fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

@@ -6,17 +6,17 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::{self, NonNull};
 
-/// Creates an anonymous file of `length` zero bytes that has no name anywhere and goes away with
-/// its last user. `label` is what /proc shows.
+/// Creates an anonymous file of `length` zero bytes, which has no name in any file system and is
+/// freed when its last user closes it. `label` is shown in /proc.
 ///
-/// The file cannot shrink afterwards, so that a mapping of it never faults.
+/// The file cannot shrink afterwards, so a mapping of it never faults.
 pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
     check_file_size(length)?;
     // SAFETY: `label` is a valid C string for the whole call.
     let fd =
         unsafe { libc::memfd_create(label.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
     crate::check(libc::c_long::from(fd)).map_err(|cause| crate::refused("memfd_create", &cause))?;
-    // SAFETY: the descriptor was just created and nobody else owns it.
+    // SAFETY: the descriptor was just created and no other code owns it.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(length as u64)?;
     // SAFETY: F_ADD_SEALS takes the descriptor, which is open, and an integer.
@@ -26,13 +26,14 @@ pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether a file may have so many bytes. Who makes a larger one is killed by SIGXFSZ.
+/// Checks that a file may have so many bytes. A process that makes a larger file is killed by
+/// SIGXFSZ.
 ///
 /// # Errors
-/// The limit is lower: which it is.
+/// If the limit is lower; the error names the limit.
 pub fn check_file_size(length: usize) -> io::Result<()> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the place is ours.
+    // SAFETY: the structure is exclusively borrowed.
     crate::check(libc::c_long::from(unsafe {
         libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit)
     }))?;
@@ -54,24 +55,24 @@ pub fn is_sealed_against_shrinking(file: &File) -> bool {
     seals >= 0 && seals & libc::F_SEAL_SHRINK != 0
 }
 
-/// A range of addresses over a memory file, readable and writable, shared with every other process
-/// that maps the file. Unmapped when dropped.
+/// A readable and writable mapping of a memory file, shared with all other processes that map the
+/// file. Unmapped when dropped.
 #[derive(Debug)]
 pub struct Mapping {
     base: NonNull<u8>,
     length: usize,
 }
 
-// SAFETY: a mapping is a range of addresses valid in every thread; what is read and written
-// through it is the duty of whoever does so.
+// SAFETY: a mapping is a range of addresses valid in every thread; the code that reads and writes
+// through it is responsible for data races.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; the methods only read the two fields.
+// SAFETY: the methods only read the two fields.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps the first `length` bytes of `file`.
     pub fn new(file: &File, length: usize) -> io::Result<Self> {
-        // SAFETY: asks for fresh addresses; nothing that exists is touched.
+        // SAFETY: requests fresh addresses; no existing mapping is affected.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -90,24 +91,24 @@ impl Mapping {
         Ok(Self { base, length })
     }
 
-    /// The first address.
+    /// Returns the first address.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }
 
-    /// Has the pages of `length` bytes from `offset` on, which begin and end with pages, made and
-    /// mapped at once, so that their first use costs no fault each. It is a hint: older systems
-    /// ignore it.
+    /// Allocates and maps the pages of `length` bytes from `offset` on at once, so that their first
+    /// use causes no page faults. The range must consist of whole pages. It is a hint: older
+    /// systems ignore it.
     pub fn populate(&self, offset: usize, length: usize) {
         assert!(offset <= self.length && length <= self.length - offset, "the range is mapped");
-        // SAFETY: the range lies inside the mapping; populating changes no byte.
+        // SAFETY: the range is inside the mapping; populating changes no byte.
         unsafe {
             let start = self.base.as_ptr().add(offset).cast();
             libc::madvise(start, length, libc::MADV_POPULATE_WRITE);
         }
     }
 
-    /// How many bytes are mapped.
+    /// Returns how many bytes are mapped.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -120,7 +121,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and nobody may use it after the mapping's end.
+        // SAFETY: the range was mapped by `new` and no code may use it after the mapping's end.
         unsafe {
             libc::munmap(self.base.as_ptr().cast(), self.length);
         }
@@ -138,7 +139,7 @@ mod tests {
         assert!(file.set_len(10).is_err());
         let one = Mapping::new(&file, 4096).unwrap();
         let other = Mapping::new(&file, 4096).unwrap();
-        // SAFETY: both addresses lie inside mappings that only this test uses.
+        // SAFETY: both addresses are inside mappings that only this test uses.
         unsafe {
             one.base().as_ptr().add(100).write_volatile(7);
             assert_eq!(other.base().as_ptr().add(100).read_volatile(), 7);

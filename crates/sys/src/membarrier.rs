@@ -8,34 +8,34 @@ const GLOBAL_EXPEDITED: libc::c_int = 1 << 1;
 const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
 const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 
-/// Asks that this process takes part in the barriers of others.
+/// Registers this process for the barriers of others.
 ///
 /// # Errors
-/// The kernel or a container's filter does not allow it: then a fence is needed on each side.
+/// If the kernel or a container's filter does not allow it: then each side needs a fence.
 pub fn register() -> io::Result<()> {
     call(REGISTER_GLOBAL_EXPEDITED)
 }
 
-/// A full memory barrier on every running thread of every registered process.
+/// Executes a full memory barrier on every running thread of every registered process.
 pub fn global() -> io::Result<()> {
     call(GLOBAL_EXPEDITED)
 }
 
-/// Asks that the threads of this process take part in its own barriers.
+/// Registers the threads of this process for its own barriers.
 ///
 /// # Errors
-/// The kernel or a container's filter does not allow it.
+/// If the kernel or a container's filter does not allow it.
 pub fn register_threads() -> io::Result<()> {
     call(REGISTER_PRIVATE_EXPEDITED)
 }
 
-/// A full memory barrier on every running thread of this process, once it is registered.
+/// Executes a full memory barrier on every running thread of this process, once it is registered.
 pub fn threads() -> io::Result<()> {
     call(PRIVATE_EXPEDITED)
 }
 
 fn call(command: libc::c_int) -> io::Result<()> {
-    // SAFETY: membarrier takes plain integers and touches no memory of ours.
+    // SAFETY: membarrier takes plain integers and accesses no memory of this process.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
     crate::check(result).map(drop)
 }

@@ -1,8 +1,9 @@
-//! Pages that move to whoever touches them next.
+//! Migration on next touch: pages move to the node of the thread that touches them next.
 //!
-//! Their content is moved aside, and the kernel tells of each thread that misses a page
-//! (userfaultfd(2)). A thread of ours then gives it the page again, on the node where it runs. No
-//! signal is caught, and what the kernel itself touches for the program counts as well.
+//! The content of the pages is moved aside, and the kernel reports each thread that misses a page
+//! (userfaultfd(2)). A thread of the library then restores the page, on the node where the reported
+//! thread runs. No signal is caught, and accesses by the kernel on behalf of the program count as
+//! well.
 
 use std::fs::{self, File};
 use std::io::{self, PipeWriter, Read, Write};
@@ -28,38 +29,38 @@ const IO_COPY: libc::c_ulong = 0xc028_aa03;
 const KEEP_ADDRESSES: libc::c_int = 4;
 /// `MPOL_PREFERRED`.
 const PREFERRED: libc::c_int = 1;
-/// More cores than any kernel has.
+/// More cores than any kernel supports.
 const CORES_MAX: usize = 1 << 16;
 /// `struct uffd_msg`.
 const MESSAGE_BYTES: usize = 32;
 
-/// Memory of which some pages wait for whoever touches them.
+/// Memory of which some pages wait to be touched.
 struct UntouchedPages {
     addresses: Range<usize>,
-    /// Where the kernel tells of missing pages.
+    /// The descriptor through which the kernel reports missing pages.
     faults: File,
     state: Mutex<PagesState>,
 }
 
 struct PagesState {
-    /// Where the content is meanwhile.
+    /// The address where the content is meanwhile.
     aside: usize,
-    /// Which pages are still there.
+    /// Which pages are still aside.
     pages: Vec<bool>,
     left: usize,
-    /// Dropped at the end, which the thread notices.
+    /// Dropped at the end, which the serving thread notices.
     _end: Option<PipeWriter>,
 }
 
-/// All memory that waits.
+/// All memory that waits to be touched.
 static ALL: Mutex<Vec<Arc<UntouchedPages>>> = Mutex::new(Vec::new());
 
-/// Lets the whole pages within `addresses` move to whoever touches them next. They must be private
-/// memory of this process, got at once. A process that is forked before all are touched must not
-/// use the memory.
+/// Lets the whole pages within `addresses` move to the node of the thread that touches them next.
+/// They must be private memory of this process, from a single mapping. A process that is forked
+/// before all are touched must not use the memory.
 ///
 /// # Errors
-/// The system's: it does not allow this process to see its page faults (the system's setting
+/// The system's: it does not allow this process to handle its page faults (the setting
 /// `vm.unprivileged_userfaultfd`), or the memory is of another kind.
 pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     finish(addresses.clone());
@@ -72,8 +73,8 @@ pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     let mut register = [start as u64, (end - start) as u64, MISSING, 0];
     control(&faults, IO_REGISTER, &mut register)?;
     let (reader, writer) = io::pipe()?;
-    // SAFETY: the pages are moved to fresh addresses; at the old ones every access waits from now
-    // on until it is given the same content again.
+    // SAFETY: the pages are moved to fresh addresses. Every access at the old addresses waits from
+    // now on until the old content is restored there.
     let aside = unsafe {
         let flags = libc::MREMAP_MAYMOVE | KEEP_ADDRESSES;
         libc::mremap(start as *mut libc::c_void, end - start, end - start, flags, 0)
@@ -97,7 +98,8 @@ pub fn begin(addresses: Range<usize>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives back, where they were, all pages of memory that overlaps with `addresses` and still waits.
+/// Restores, at their old addresses, all pages of memory that overlaps with `addresses` and still
+/// waits.
 pub fn finish(addresses: Range<usize>) {
     let overlaps = |waiting: &Arc<UntouchedPages>| {
         waiting.addresses.start < addresses.end && addresses.start < waiting.addresses.end
@@ -115,18 +117,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the kernel to tell of page faults.
+/// Opens a descriptor for page faults.
 fn open() -> io::Result<File> {
     // SAFETY: takes a number.
     let opened = unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) };
     let descriptor = crate::check(opened)? as libc::c_int;
-    // SAFETY: the descriptor was just created and nobody else owns it.
+    // SAFETY: the descriptor was just created and no other code owns it.
     let faults = unsafe { File::from_raw_fd(descriptor) };
     control(&faults, IO_API, &mut [API, TELLS_THREADS, 0])?;
     Ok(faults)
 }
 
-/// Makes one of the requests above, with numbers of 64 bits as its structure.
+/// Makes one of the ioctl requests, whose structure consists of 64-bit numbers.
 fn control<const N: usize>(
     faults: &File,
     request: libc::c_ulong,
@@ -138,16 +140,16 @@ fn control<const N: usize>(
 }
 
 impl UntouchedPages {
-    /// Gives a page back, on the node that the calling thread prefers.
+    /// Restores a page, on the node that the calling thread prefers.
     fn give(&self, state: &mut PagesState, page: usize) {
         let address = self.addresses.start + page * PAGE_BYTES;
         if !mem::replace(&mut state.pages[page], false) {
-            // Somebody waited for what is there by now.
+            // The page was restored already: wakes the thread that waits for it.
             let _ = control(&self.faults, IO_WAKE, &mut [address as u64, PAGE_BYTES as u64]);
             return;
         }
         let from = state.aside + page * PAGE_BYTES;
-        // It fails where the program has unmapped the memory: then nobody misses the page.
+        // It fails if the program has unmapped the memory: then no thread misses the page.
         let _ = control(
             &self.faults,
             IO_COPY,
@@ -158,7 +160,7 @@ impl UntouchedPages {
             let length = self.addresses.len();
             let range = &mut [self.addresses.start as u64, length as u64];
             let _ = control(&self.faults, IO_UNREGISTER, range);
-            // SAFETY: these addresses are ours, and all that was there has been given back.
+            // SAFETY: this module owns these addresses, and all their content was restored.
             unsafe { libc::munmap(state.aside as *mut libc::c_void, length) };
             state._end = None;
             locked(&ALL).retain(|other| !ptr::eq(Arc::as_ptr(other), self));
@@ -166,7 +168,7 @@ impl UntouchedPages {
     }
 }
 
-/// Gives pages to those who miss them, until none is left. `end` tells that.
+/// Restores pages to the threads that miss them, until none is left. `end` signals the end.
 fn serve(waiting: &UntouchedPages, end: libc::c_int, nodes: &[Option<u32>]) {
     // SAFETY: the sets are initialized; the program's signals are for its own threads.
     unsafe {
@@ -202,8 +204,8 @@ fn serve(waiting: &UntouchedPages, end: libc::c_int, nodes: &[Option<u32>]) {
     }
 }
 
-/// The node on which a thread of this process runs. Asks for no memory, as the thread that waits
-/// may have the heap locked.
+/// Returns the node on which a thread of this process runs. Allocates no memory, as the waiting
+/// thread may hold the heap's lock.
 fn node_of_thread(thread: u32, nodes: &[Option<u32>]) -> Option<u32> {
     let mut path = [0_u8; 64];
     let room = &mut path[..];
@@ -214,25 +216,25 @@ fn node_of_thread(thread: u32, nodes: &[Option<u32>]) -> Option<u32> {
     let mut text = [0; 1024];
     let path = std::str::from_utf8(&path[..written]).ok()?;
     let got = File::open(path).ok()?.read(&mut text).ok()?;
-    // After the name, which may hold anything; the processor is the 39th field of all.
+    // The fields follow the name, which may contain any bytes; the processor is field 39 of all.
     let after = text[..got].iter().rposition(|byte| *byte == b')')? + 1;
     let fields = std::str::from_utf8(&text[after..got]).ok()?;
     let core: usize = fields.split_whitespace().nth(36)?.parse().ok()?;
     nodes.get(core).copied().flatten()
 }
 
-/// The node of each core.
+/// Returns the node of each core.
 fn nodes_of_cores() -> Vec<Option<u32>> {
     let node = |entries: fs::ReadDir| {
         let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
         names.filter_map(|name| name.strip_prefix("node")?.parse().ok()).next()
     };
-    // All that the machine has: a thread may be allowed more than this one, or later.
+    // All cores of the machine: a thread may be allowed more than this one, or later.
     let entries = |core| fs::read_dir(format!("/sys/devices/system/cpu/cpu{core}")).ok();
     (0..CORES_MAX).map_while(entries).map(node).collect()
 }
 
-/// Lets the calling thread get its memory on a node, if there is room.
+/// Makes the calling thread allocate its memory on a node, if there is room.
 fn prefer(node: u32) {
     let mut set = [0_u64; 16];
     let Some(word) = set.get_mut(node as usize / 64) else { return };
@@ -243,7 +245,7 @@ fn prefer(node: u32) {
     }
 }
 
-/// Whether there is anywhere to move to.
+/// Whether the machine has several nodes between which pages can move.
 pub fn is_of_use() -> bool {
     numa::nodes().is_ok_and(|nodes| nodes.len() > 1)
 }
@@ -252,9 +254,9 @@ pub fn is_of_use() -> bool {
 mod tests {
     use super::*;
 
-    /// Fresh memory with so many pages.
+    /// Returns fresh memory with so many pages.
     fn memory(pages: usize) -> &'static mut [u8] {
-        // SAFETY: asks for fresh addresses, which stay until the process ends.
+        // SAFETY: requests fresh addresses, which stay until the process ends.
         unsafe {
             let protection = libc::PROT_READ | libc::PROT_WRITE;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -277,7 +279,7 @@ mod tests {
                 return;
             }
             if round == 1 {
-                // Only some are touched.
+                // Only some pages are touched.
                 memory[7] = memory[7].wrapping_add(0);
                 finish(start..start + 1);
             }

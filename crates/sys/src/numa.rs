@@ -1,4 +1,4 @@
-//! Where pages of memory lie: the kernel's calls mbind, move_pages, get_mempolicy and getcpu.
+//! The NUMA nodes of memory pages: the kernel's calls mbind, move_pages, get_mempolicy and getcpu.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,13 +7,13 @@ use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-/// How many bytes a page has, at least: what the kernel counts in on all machines that we know.
+/// The minimum page size in bytes: the kernel's unit on all known machines.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Words of a set of nodes: more than any kernel has.
+/// The number of words of a node set: more than any kernel supports.
 const WORDS: usize = 16;
 
-/// How many nodes such a set has room for.
+/// The number of nodes that such a set has room for.
 const NODES_MAX: u32 = (WORDS * 64) as u32;
 
 /// `MPOL_DEFAULT`, `MPOL_BIND` and `MPOL_INTERLEAVE`.
@@ -22,27 +22,28 @@ const BIND: libc::c_int = 2;
 const INTERLEAVE: libc::c_int = 3;
 /// `MPOL_MF_MOVE`.
 const MOVE: libc::c_uint = 1 << 1;
-/// Before each attempt to move pages: those that the system holds are free after moments.
+/// The pauses before each attempt to move pages: pages that the system holds are released after
+/// moments.
 const MIGRATION_PAUSES: [Duration; 4] =
     [Duration::ZERO, Duration::from_millis(1), Duration::from_millis(5), Duration::from_millis(20)];
 /// `MPOL_F_MEMS_ALLOWED`.
 const ALLOWED: libc::c_ulong = 1 << 2;
 
-/// Where pages shall lie.
+/// The placement of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PagePolicy<'a> {
-    /// Where they are touched first, as far as nothing else was said for the process.
+    /// On the node of the thread that touches them first, unless the process has another policy.
     FirstTouch,
     /// On these nodes only.
     On(&'a [u32]),
-    /// On one of these after the other.
+    /// On these nodes in turn.
     Interleaved(&'a [u32]),
 }
 
-/// The nodes on which this process may have memory, in order.
+/// Returns the nodes on which this process may have memory, in order.
 ///
 /// # Errors
-/// The system's: it knows no nodes.
+/// The system's: it has no NUMA support.
 pub fn nodes() -> io::Result<Vec<u32>> {
     let mut set = [0_u64; WORDS];
     // SAFETY: the kernel writes at most so many bits into `set`; the other pointers are null.
@@ -61,13 +62,13 @@ pub fn nodes() -> io::Result<Vec<u32>> {
     Ok((0..NODES_MAX).filter(is_in).collect())
 }
 
-/// The node of the core on which the calling thread runs now.
+/// Returns the node of the core on which the calling thread runs now.
 ///
 /// # Errors
 /// The system's.
 pub fn current_node() -> io::Result<u32> {
     let mut node: libc::c_uint = 0;
-    // SAFETY: the kernel writes one number; it need not tell the core.
+    // SAFETY: the kernel writes one number; the pointer for the core may be null.
     let got = unsafe {
         libc::syscall(
             libc::SYS_getcpu,
@@ -80,8 +81,8 @@ pub fn current_node() -> io::Result<u32> {
     Ok(node)
 }
 
-/// Says where the pages that overlap with `addresses` shall lie, those that are there already and
-/// those that are touched later. What is in them stays.
+/// Sets the placement of the pages that overlap with `addresses`, for existing pages and for those
+/// that are touched later. Their content is kept.
 ///
 /// # Errors
 /// The system's: the addresses are no memory of this process, or it may have no memory on a node.
@@ -99,8 +100,8 @@ pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> 
     let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
     let length = addresses.end.saturating_sub(start).next_multiple_of(PAGE_BYTES);
     let moves = if nodes.is_empty() { 0 } else { MOVE };
-    // SAFETY: the kernel reads so many bits of `set`. Which node a page is on changes neither its
-    // address nor what is in it, so that any range of addresses may be given.
+    // SAFETY: the kernel reads so many bits of `set`. Moving a page to another node changes neither
+    // its address nor its content, so any range of addresses may be given.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mbind,
@@ -118,19 +119,19 @@ pub fn place(addresses: Range<usize>, policy: PagePolicy<'_>) -> io::Result<()> 
 /// Checks that all of `addresses` is memory of this process.
 ///
 /// # Errors
-/// `InvalidInput`: some of it is not.
+/// `InvalidInput` if some of it is not.
 pub fn check_mapped(addresses: Range<usize>) -> io::Result<()> {
     let start = addresses.start / PAGE_BYTES * PAGE_BYTES;
     let length = addresses.end.saturating_sub(start);
-    // SAFETY: asks for nothing but whether there is memory: with this flag the system writes
-    // nothing and waits for nothing.
+    // SAFETY: only checks whether there is memory: with this flag the system writes nothing and
+    // does not wait.
     let done = unsafe { libc::msync(start as *mut libc::c_void, length, libc::MS_ASYNC) };
     let what = "a part of it is no memory of this process";
     if done == 0 { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, what)) }
 }
 
-/// The node of each page that overlaps with `addresses`; none: nobody has touched it yet, or it is
-/// of another kind.
+/// Returns the node of each page that overlaps with `addresses`; `None` for a page that was not
+/// touched yet, or is of another kind.
 ///
 /// # Errors
 /// The system's.
@@ -138,8 +139,8 @@ pub fn locate(addresses: Range<usize>) -> io::Result<Vec<Option<u32>>> {
     locate_pages(&pages(addresses))
 }
 
-/// How many bytes of `addresses` are on which node, as so many of the pages tell at most; what
-/// nobody has touched is nowhere.
+/// Returns how many bytes of `addresses` are on which node, estimated from at most `pages_max`
+/// pages. Untouched pages are on no node.
 ///
 /// # Errors
 /// The system's.
@@ -162,12 +163,12 @@ fn locate_pages(pages: &[usize]) -> io::Result<Vec<Option<u32>>> {
     Ok(statuses.into_iter().map(|status| u32::try_from(status).ok()).collect())
 }
 
-/// Moves the pages that overlap with `addresses` and that somebody has touched to these nodes in
-/// turn. What is said for pages touched later does not change. A page that the system holds at the
-/// moment is tried again, a few times. Returns how many are there now.
+/// Moves the touched pages that overlap with `addresses` to these nodes in turn. The placement of
+/// pages touched later does not change. A page that the system holds at the moment is retried a few
+/// times. Returns how many pages are at their targets now.
 ///
 /// # Errors
-/// The system's: it may have no memory on such a node; there is none among `nodes`.
+/// The system's: the process may have no memory on such a node. Also if `nodes` is empty.
 pub fn migrate(addresses: Range<usize>, nodes: &[u32]) -> io::Result<usize> {
     let pages = pages(addresses);
     let mut targets = Vec::with_capacity(pages.len());
@@ -180,7 +181,7 @@ pub fn migrate(addresses: Range<usize>, nodes: &[u32]) -> io::Result<usize> {
     let mut statuses = vec![0; pages.len()];
     for pause in MIGRATION_PAUSES {
         thread::sleep(pause);
-        // The kernel says nothing of pages that it did not get to.
+        // The kernel writes no status for pages that it did not get to.
         statuses.fill(-libc::EBUSY);
         move_or_ask(&pages, Some(&targets), &mut statuses)?;
         if !statuses.iter().zip(&targets).any(|(status, target)| is_held(*status, *target)) {
@@ -190,7 +191,7 @@ pub fn migrate(addresses: Range<usize>, nodes: &[u32]) -> io::Result<usize> {
     Ok(statuses.iter().zip(&targets).filter(|(status, target)| status == target).count())
 }
 
-/// Whether a page that was to be moved is elsewhere only because the system held it.
+/// Whether a page was not moved to its target only because the system held it.
 fn is_held(status: libc::c_int, target: libc::c_int) -> bool {
     status != target && (status >= 0 || status == -libc::EBUSY || status == -libc::EAGAIN)
 }
@@ -205,8 +206,8 @@ fn move_or_ask(
     targets: Option<&[libc::c_int]>,
     statuses: &mut [libc::c_int],
 ) -> io::Result<()> {
-    // SAFETY: all three lists have as many entries as the kernel is told, the second may be
-    // missing; it writes to the last only, and the pages it moves keep address and content.
+    // SAFETY: all three lists have as many entries as the kernel is given; the second may be null.
+    // The kernel writes to the last one only, and pages that it moves keep address and content.
     let done = unsafe {
         libc::syscall(
             libc::SYS_move_pages,
@@ -227,7 +228,7 @@ mod tests {
 
     #[test]
     fn memory_is_placed_and_found() {
-        // Where the kernel knows no nodes there is nothing to test.
+        // If the kernel has no NUMA support, there is nothing to test.
         let Ok(nodes) = nodes() else { return };
         let node = nodes[0];
         let mut memory = vec![0_u8; 8 * PAGE_BYTES];

@@ -1,10 +1,10 @@
-//! Programs with functions of their own that have the names of functions of the C library.
+//! Programs that define functions with names of C library functions.
 //!
-//! The dynamic linker resolves a name to the first definition, which is the program's, also for the
-//! references of libraries: a program with a function `log` or `sendmsg` would have it called by
-//! everything that is linked into this library. So when the library is loaded, those of its
-//! references that lead into the program are made to lead to the libraries that it was linked with.
-//! What other libraries interpose (LD_PRELOAD) stays, as somebody wanted that.
+//! The dynamic linker resolves a name to the first definition, which is the program's, also for
+//! references of libraries. A program with a function `log` or `sendmsg` would have it called by
+//! everything that is linked into this library. Therefore, when the library is loaded, its
+//! references that lead into the program are redirected to the libraries that it was linked with.
+//! Functions that other libraries interpose (LD_PRELOAD) stay, as interposition is intentional.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
@@ -12,8 +12,8 @@ use std::{ptr, slice};
 
 use rustix::mm::{MprotectFlags, mprotect};
 
-/// A program may bring an allocator, whose functions belong together. The variables of the C
-/// library lie in the program by the linker's rules.
+/// References that are kept. A program may bring an allocator, whose functions belong together. The
+/// C library's variables are in the program by the linker's rules.
 const KEPT: [&CStr; 8] = [
     c"malloc",
     c"calloc",
@@ -25,13 +25,14 @@ const KEPT: [&CStr; 8] = [
     c"stderr",
 ];
 
-/// A program may bring functions of MPI, to see the calls of the Fortran interfaces.
+/// The program may also define MPI functions, to trace the calls of the Fortran interfaces.
 const OF_MPI: [&CStr; 2] = [c"MPI", c"PMPI"];
 
-/// A program with one of these has been compiled with a sanitizer, which must see all calls.
+/// A program with one of these symbols was compiled with a sanitizer, which must see all calls.
 const SANITIZERS: [&CStr; 3] = [c"__asan_init", c"__tsan_init", c"__msan_init"];
 
-/// The dynamic section's tags, and the kinds of relocations that hold an address of a function.
+/// The tags of the dynamic section, and the types of relocations that hold the address of a
+/// function.
 const DT_PLTRELSZ: u64 = 2;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -45,7 +46,7 @@ const OF_FUNCTIONS: [u32; 3] = [257, 1025, 1026];
 
 const PAGE: usize = 4096;
 
-/// How much of a name is compared.
+/// Whether a whole name or only its beginning is compared.
 #[derive(Clone, Copy)]
 enum NameExtent {
     Whole,
@@ -75,10 +76,10 @@ struct Symbol {
     size: u64,
 }
 
-/// The program and the library that asks.
+/// The program and the calling library.
 #[derive(Default)]
 struct LoadedObjects {
-    /// Where code of the library is.
+    /// An address in the library's code.
     code: usize,
     program: Option<Range<usize>>,
     library: Option<LibraryImage>,
@@ -88,15 +89,15 @@ struct LibraryImage {
     base: usize,
     name: *const c_char,
     dynamic: *const DynamicEntry,
-    /// What cannot be written any more after it was relocated.
+    /// The pages that are read-only after relocation.
     sealed: Range<usize>,
 }
 
-/// Makes the references of the library that holds `code` lead past the program. To be called while
-/// the library is loaded, before it has threads.
+/// Redirects the references of the library that contains `code` past the program. To be called
+/// while the library is loaded, before it has threads.
 pub fn skip_the_program(code: *const c_void) {
     let mut found = LoadedObjects { code: code.addr(), ..LoadedObjects::default() };
-    // SAFETY: the function gets what it was written for, and the data lives during the call.
+    // SAFETY: the function gets the data that it expects, and the data lives during the call.
     unsafe { libc::dl_iterate_phdr(Some(note_object), (&raw mut found).cast()) };
     let (Some(program), Some(library)) = (found.program, found.library) else { return };
     if SANITIZERS.iter().any(|name| {
@@ -106,7 +107,8 @@ pub fn skip_the_program(code: *const c_void) {
     }) {
         return;
     }
-    // SAFETY: the name is that of the library, which is loaded: this adds to its count only.
+    // SAFETY: the name is that of the library, which is loaded: this only increments its reference
+    // count.
     let handle = unsafe { libc::dlopen(library.name, libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
     if handle.is_null() {
         return;
@@ -117,9 +119,9 @@ pub fn skip_the_program(code: *const c_void) {
     unsafe { libc::dlclose(handle) };
 }
 
-/// Whether a name is the same as another one, or begins with it. The C library's functions that
-/// compare may be the program's still, and the compiler knows this loop for none of them, as each
-/// byte is read by itself.
+/// Whether a name equals another one, or begins with it. The C library's comparing functions may
+/// still be the program's. As each byte is read with a volatile load, the compiler does not replace
+/// this loop by one of them.
 ///
 /// # Safety
 /// `name` is a C string.
@@ -142,13 +144,14 @@ unsafe fn is_same(name: *const c_char, other: &CStr, extent: NameExtent) -> bool
 /// Notes the program, which comes first, and the library.
 ///
 /// # Safety
-/// `data` is a [`LoadedObjects`], and `info` what the dynamic linker says of an object.
+/// `data` points to a [`LoadedObjects`], and `info` is the dynamic linker's description of an
+/// object.
 unsafe extern "C" fn note_object(
     info: *mut libc::dl_phdr_info,
     _size: usize,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the caller promises; the headers are those of a loaded object.
+    // SAFETY: guaranteed by the caller; the headers are those of a loaded object.
     let (info, found, headers) = unsafe {
         let info = &*info;
         let headers = slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
@@ -181,7 +184,7 @@ unsafe extern "C" fn note_object(
 }
 
 impl LibraryImage {
-    /// The value of an entry of the dynamic section; 0 if it has none.
+    /// Returns the value of an entry of the dynamic section; 0 if there is none.
     ///
     /// # Safety
     /// The library is loaded.
@@ -198,12 +201,12 @@ impl LibraryImage {
         }
     }
 
-    /// What a tag tells the address of, with as many elements as the bytes of another tag hold.
+    /// Returns the table whose address one tag holds, and whose length in bytes another tag holds.
     ///
     /// # Safety
     /// The library is loaded, and the tag is that of a table of such elements.
     unsafe fn table<T>(&self, tag: u64, bytes_tag: u64) -> &[T] {
-        // SAFETY: as the caller promises. The linker has made the addresses absolute.
+        // SAFETY: guaranteed by the caller. The linker has made the addresses absolute.
         unsafe {
             let (address, bytes) = (self.entry(tag), self.entry(bytes_tag));
             match address {
@@ -216,8 +219,8 @@ impl LibraryImage {
         }
     }
 
-    /// Replaces addresses of functions that lie in the program by those that `handle` knows: that
-    /// of the library, through which those that it was linked with are searched.
+    /// Replaces the addresses of functions in the program by the addresses found through `handle`,
+    /// the handle of the library: the search covers the libraries that it was linked with.
     ///
     /// # Safety
     /// The library is relocated and stays loaded, and no other thread runs its code.
@@ -253,15 +256,15 @@ impl LibraryImage {
         }
     }
 
-    /// Writes to a slot, which may be sealed.
+    /// Writes to a slot, which may be on a read-only page.
     ///
     /// # Safety
     /// The slot is a word of the library that no other thread uses.
     unsafe fn write(&self, slot: *mut usize, value: usize) {
         let page: *mut c_void = slot.map_addr(|address| address / PAGE * PAGE).cast();
         let is_sealed = self.sealed.contains(&slot.addr());
-        // SAFETY: as the caller promises; the page belongs to the library's data, which is
-        // readable, and sealed again where it was.
+        // SAFETY: guaranteed by the caller. The page belongs to the library's data, which is
+        // readable; a read-only page is made read-only again.
         unsafe {
             let writable = MprotectFlags::READ | MprotectFlags::WRITE;
             if is_sealed && mprotect(page, PAGE, writable).is_err() {

@@ -1,4 +1,4 @@
-//! Processes: starting them bound to their parent, watching them, ending them.
+//! Processes: starting them bound to their parent, observing them, ending them.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
@@ -11,7 +11,7 @@ use std::{mem, ptr};
 
 use crate::cores::Cores;
 
-/// Numbers of signals, as kill(2) takes them.
+/// Signal numbers, as kill(2) takes them.
 pub mod signal {
     pub use libc::{
         SIGABRT, SIGALRM, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL,
@@ -19,7 +19,7 @@ pub mod signal {
         SIGUSR2, SIGXCPU, SIGXFSZ,
     };
 
-    /// The name of a signal, such as `SIGSEGV`.
+    /// Returns the name of a signal, such as `SIGSEGV`.
     pub fn name(number: i32) -> &'static str {
         const NAMES: [(i32, &str); 18] = [
             (SIGABRT, "SIGABRT"),
@@ -45,8 +45,9 @@ pub mod signal {
     }
 }
 
-/// A terminal of its own for the output of a process, as large as the one of standard output: where
-/// it is read, and where the process writes. What is written is not changed on the way.
+/// Opens a pseudo-terminal for the output of a process, as large as the terminal of standard
+/// output. Returns the end to read from, and the end that the process writes to. Output is passed
+/// on unchanged.
 ///
 /// # Errors
 /// The system's.
@@ -55,17 +56,17 @@ pub fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     // SAFETY: takes plain integers.
     let reader = unsafe { libc::posix_openpt(flags) };
     call(reader)?;
-    // SAFETY: the descriptor is open, and nobody else has it.
+    // SAFETY: the descriptor is open, and no other code owns it.
     let reader = unsafe { OwnedFd::from_raw_fd(reader) };
     let number = reader.as_raw_fd();
     // SAFETY: these take the descriptor, which is open.
     call(unsafe { libc::grantpt(number) })?;
-    // SAFETY: as above.
+    // SAFETY: takes the descriptor, which is open.
     call(unsafe { libc::unlockpt(number) })?;
-    // SAFETY: takes the descriptor, which is open, and flags; gives a new descriptor.
+    // SAFETY: takes the descriptor, which is open, and flags; returns a new descriptor.
     let writer = unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags) };
     call(writer)?;
-    // SAFETY: the descriptor is open, and nobody else has it.
+    // SAFETY: the descriptor is open, and no other code owns it.
     let writer = unsafe { OwnedFd::from_raw_fd(writer) };
     let mut form = mem::MaybeUninit::<libc::termios>::uninit();
     // SAFETY: `form` may be written.
@@ -84,17 +85,17 @@ pub fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
-/// How many descriptors a process may have open: now, and after it asked for more.
+/// The limit on open descriptors of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DescriptorLimit {
-    /// What holds now.
+    /// The present limit.
     pub soft: u64,
-    /// What may be asked for.
+    /// The maximum to which the process may raise it.
     pub hard: u64,
 }
 
 impl DescriptorLimit {
-    /// The limit of this process.
+    /// Returns the limit of this process.
     ///
     /// # Errors
     /// The system's.
@@ -105,7 +106,7 @@ impl DescriptorLimit {
         Ok(Self { soft: limit.rlim_cur, hard: limit.rlim_max })
     }
 
-    /// Makes it the limit of this process.
+    /// Sets this limit for this process.
     ///
     /// # Errors
     /// The system's.
@@ -116,22 +117,23 @@ impl DescriptorLimit {
     }
 }
 
-/// On which hardware threads a process runs.
+/// The hardware threads on which a process runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProcessBinding {
-    /// On all that its parent may use.
+    /// All that its parent may use.
     Free,
-    /// On these, if the system allows it.
+    /// These, if the system allows it.
     Preferred(Vec<usize>),
-    /// On these, or it is not started.
+    /// These; otherwise the process is not started.
     Required(Vec<usize>),
 }
 
 /// Starts `command` in a process group of its own, with no signal blocked, with the descriptors
-/// `kept` open, with the limit `descriptors`, bound as `binding` says, and so that it is killed
+/// `kept` open, with the limit `descriptors`, and bound as `binding` says. The process is killed
 /// when the calling thread ends.
 ///
 /// # Errors
+/// The system's, for example that there is no such program.
 /// The system's, such as that there is no such program.
 pub fn spawn_bound(
     command: &mut Command,
@@ -153,7 +155,7 @@ pub fn spawn_bound(
             Step::Group.name_in(call(libc::setpgid(0, 0)))?;
             Step::End.name_in(call(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)))?;
             if libc::getppid() != parent {
-                // The parent ended before it could be followed.
+                // The parent ended before the death signal was set.
                 libc::_exit(1);
             }
             for &kept in &kept {
@@ -174,8 +176,8 @@ pub fn spawn_bound(
     command.spawn().map_err(Step::named)
 }
 
-/// What a child does before it becomes the program. An error comes from there as a number alone,
-/// which has room for the step beside the error's own.
+/// The steps of a child before it becomes the program. An error of the child reaches the parent
+/// only as a number, which has room for the step beside the error number.
 #[derive(Clone, Copy)]
 enum Step {
     Group = 1,
@@ -189,10 +191,10 @@ enum Step {
 impl Step {
     const NAMES: [&str; 6] =
         ["setpgid", "prctl", "fcntl", "setrlimit", "sched_setaffinity", "sigprocmask"];
-    /// Errors have smaller numbers (errno.h).
+    /// Error numbers are smaller (errno.h).
     const SHIFT: i32 = 16;
 
-    /// The same result, whose error tells the step.
+    /// Adds the step to the error number of a result.
     fn name_in(self, result: io::Result<()>) -> io::Result<()> {
         result.map_err(|error| {
             let number = error.raw_os_error().unwrap_or(libc::EINVAL);
@@ -200,7 +202,7 @@ impl Step {
         })
     }
 
-    /// The same error in words, if it tells a step.
+    /// Converts an error with a step into a readable error; leaves other errors unchanged.
     fn named(error: io::Error) -> io::Error {
         let number = error.raw_os_error().unwrap_or_default();
         match Self::NAMES.get(((number >> Self::SHIFT) as usize).wrapping_sub(1)) {
@@ -213,7 +215,7 @@ impl Step {
     }
 }
 
-/// The ends of a pipe.
+/// Makes a pipe.
 ///
 /// # Errors
 /// The system's, with the name of the call.
@@ -221,8 +223,8 @@ pub fn pipe() -> io::Result<(PipeReader, PipeWriter)> {
     io::pipe().map_err(|cause| crate::refused_or_lacking("pipe2", cause))
 }
 
-/// Puts this process into a process group of its own, so that what a terminal or a shell sends to
-/// the group of its parent does not reach it.
+/// Moves this process into a process group of its own, so that signals that a terminal or a shell
+/// sends to the group of its parent do not reach it.
 ///
 /// # Errors
 /// The system's.
@@ -231,17 +233,17 @@ pub fn leave_group() -> io::Result<()> {
     call(unsafe { libc::setpgid(0, 0) }).map_err(|cause| crate::refused("setpgid", &cause))
 }
 
-/// Gives this process a name and a command line, as lists of processes show them. The command line
-/// has the place of the one with which the program was started, so a longer one is cut.
+/// Sets the name and command line of this process, as lists of processes show them. The command
+/// line replaces the original one in place, so a longer one is truncated.
 ///
 /// # Errors
-/// The system's: what /proc tells of this process cannot be read or written.
+/// The system's: the files of this process in /proc cannot be read or written.
 pub fn set_name(name: &str) -> io::Result<()> {
     fs::write("/proc/self/comm", name)?;
     let stat = fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> =
         stat.rsplit_once(')').map_or("", |pair| pair.1).split_whitespace().collect();
-    // Fields 48 and 49 of proc(5); the first one here is field 3.
+    // Fields 48 and 49 of proc(5); the first field here is field 3.
     let address = |field: usize| fields.get(field - 3).and_then(|text| text.parse::<u64>().ok());
     let (Some(start), Some(end)) = (address(48), address(49)) else {
         return Err(io::Error::from(io::ErrorKind::Unsupported));
@@ -255,20 +257,20 @@ pub fn set_name(name: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).open("/proc/self/mem")?.write_all_at(&bytes, start)
 }
 
-/// The name of a process, as lists of processes show it; none when it is gone.
+/// Returns the name of a process, as lists of processes show it; `None` if it has ended.
 pub fn name(process: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{process}/comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
-/// Whether this process is in the foreground of the terminal at `descriptor`, and so may read what
-/// is typed there.
+/// Whether this process is in the foreground of the terminal at `descriptor`, and so may read its
+/// input.
 pub fn is_foreground(descriptor: RawFd) -> bool {
     // SAFETY: both take plain numbers; a number that is no terminal is an error.
     unsafe { libc::tcgetpgrp(descriptor) == libc::getpgrp() }
 }
 
-/// What the system says a process is doing, in one word; nothing when it is gone.
+/// Returns the state of a process in words; `None` if it has ended.
 pub fn state(process: i32) -> Option<&'static str> {
     Some(match stat(process)?.0 {
         'R' => "running",
@@ -281,35 +283,35 @@ pub fn state(process: i32) -> Option<&'static str> {
     })
 }
 
-/// The function of the kernel in which a process waits, if it does and the system tells.
+/// Returns the kernel function in which a process waits, if it waits and the system reports it.
 pub fn waits_in(process: i32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{process}/wchan")).ok()?;
     Some(name).filter(|name| !name.is_empty() && name != "0")
 }
 
-/// The user as whom this process acts.
+/// Returns the effective user of this process.
 pub fn user() -> u32 {
     // SAFETY: it takes nothing and always succeeds.
     unsafe { libc::geteuid() }
 }
 
-/// Whether other processes of the same user may look into this one, as far as it has a say in that:
-/// not if it runs an executable that its user cannot read, or one with more rights than its user
-/// has, or has asked the system to keep others out (PR_SET_DUMPABLE).
+/// Whether other processes of this user may trace this one, as far as this process determines that.
+/// They may not if it runs an executable that its user cannot read, or one with more rights than
+/// its user has, or if it has disabled tracing (PR_SET_DUMPABLE).
 pub fn is_traceable() -> bool {
     // SAFETY: takes plain numbers.
     unsafe { libc::prctl(libc::PR_GET_DUMPABLE) == 1 }
 }
 
-/// Whether a process has ended with all of its threads, be it that its parent has not noticed yet.
-/// If the system does not tell, it has not.
+/// Whether a process has ended with all of its threads, even if its parent has not reaped it yet.
+/// False if the system does not report it.
 pub fn has_ended(process: i32) -> bool {
     // SAFETY: takes plain numbers.
     let opened = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
     match crate::check(opened) {
         Err(error) => error.raw_os_error() == Some(libc::ESRCH),
         Ok(descriptor) => {
-            // SAFETY: the descriptor was just created and nobody else owns it.
+            // SAFETY: the descriptor was just created and no other code owns it.
             let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) };
             let watched = [(descriptor.as_raw_fd(), Interest::Read)];
             poll(&watched, Some(Duration::ZERO)).is_ok_and(|ready| ready[0])
@@ -317,31 +319,31 @@ pub fn has_ended(process: i32) -> bool {
     }
 }
 
-/// The state of a process and its parent.
+/// Returns the state of a process and its parent.
 fn stat(process: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name may hold anything; the fields after its closing parenthesis do not.
+    // The name may contain any bytes; the fields after its closing parenthesis may not.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.next()?.parse().ok()?))
 }
 
-/// Splits the process in two; returns 0 in the child and the child's id in the parent.
+/// Forks the process. Returns 0 in the child and the child's id in the parent.
 ///
 /// # Errors
-/// The system's; and `Unsupported` when the process has several threads, of which only one would
-/// live on in the child.
+/// The system's; and `Unsupported` if the process has several threads, of which only one would
+/// exist in the child.
 pub fn fork() -> io::Result<i32> {
     let threads = fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
         return Err(io::Error::from(io::ErrorKind::Unsupported));
     }
-    // SAFETY: there is one thread only, so the child has all that it had.
+    // SAFETY: there is only one thread, so the child has all threads that the process had.
     let child = unsafe { libc::fork() };
     crate::check(libc::c_long::from(child)).map(|id| id as i32)
 }
 
-/// Asks to get `signal` when the parent (the thread that made this process) ends.
+/// Requests `signal` for the time when the parent (the thread that made this process) ends.
 pub fn follow_parent(signal: i32) -> io::Result<()> {
     // SAFETY: takes plain numbers.
     call(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) })
@@ -363,10 +365,10 @@ pub fn adopt_orphans() -> io::Result<()> {
         .map_err(|cause| crate::refused("prctl", &cause))
 }
 
-/// The name of this machine; empty if the system does not tell it.
+/// Returns the name of this machine; empty if the system does not report it.
 pub fn host_name() -> String {
     let mut name = [0_u8; 256];
-    // SAFETY: the place has room for so many bytes; the last one stays zero.
+    // SAFETY: the array has room for so many bytes; the last one stays zero.
     let told = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
     if told == 0 { String::from_utf8_lossy(&name[..length]).into_owned() } else { String::new() }
@@ -378,25 +380,25 @@ pub fn kill(process: i32, signal: i32) -> io::Result<()> {
     call(unsafe { libc::kill(process, signal) })
 }
 
-/// Ends this process, without what it would do at its end.
+/// Ends this process at once, without exit handlers.
 pub fn end_at_once(code: i32) -> ! {
     // SAFETY: takes a number, and does not return.
     unsafe { libc::_exit(code) }
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// It exited with this code.
     Code(i32),
-    /// This signal killed it.
+    /// It was killed by this signal.
     Signal(i32),
 }
 
-/// Takes leave of a child that has ended, if there is one; `None` when none has yet.
+/// Reaps a child that has ended; `None` if none has ended yet.
 ///
 /// # Errors
-/// `ECHILD` when there are no children at all.
+/// `ECHILD` if there are no children at all.
 pub fn reap() -> io::Result<Option<(i32, End)>> {
     let mut status = 0;
     // SAFETY: `status` may be written.
@@ -413,7 +415,7 @@ pub fn reap() -> io::Result<Option<(i32, End)>> {
     Ok(Some((child, end)))
 }
 
-/// The processes that descend from `ancestor`, children of children included.
+/// Returns the descendants of `ancestor`: its children, their children, and so on.
 pub fn descendants(ancestor: i32) -> Vec<i32> {
     let mut parents = Vec::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -432,25 +434,25 @@ pub fn descendants(ancestor: i32) -> Vec<i32> {
     found.split_off(1)
 }
 
-/// The processes above `process`, its parent first, as far as this one can see them.
+/// Returns the ancestors of `process`, its parent first, as far as this process can see them.
 pub fn ancestors(process: i32) -> Vec<i32> {
     let parent = |process: &i32| stat(*process).map(|(_, parent)| parent).filter(|&one| one > 0);
-    // A process that ends meanwhile gives its children to another one, which may be no ancestor of
-    // before; so there might be more steps than there are processes.
+    // If a process ends meanwhile, its children get another parent, which may be no earlier
+    // ancestor. So there might be more steps than there are processes.
     std::iter::successors(Some(process), parent).skip(1).take(ANCESTORS_MAX).collect()
 }
 
-/// Nobody nests deeper.
+/// The maximum depth; processes are not nested deeper.
 const ANCESTORS_MAX: usize = 64;
 
-/// A descriptor from which the signals that this process gets are read, instead of being acted on.
+/// A descriptor from which this process reads its signals, instead of handling them.
 #[derive(Debug)]
 pub struct Signals {
     descriptor: OwnedFd,
 }
 
 impl Signals {
-    /// Takes these signals over.
+    /// Blocks these signals, and makes the descriptor that reads them.
     pub fn take(signals: &[i32]) -> io::Result<Self> {
         // SAFETY: the set is initialized before it is used, and outlives the calls.
         let descriptor = unsafe {
@@ -464,13 +466,13 @@ impl Signals {
         };
         crate::check(libc::c_long::from(descriptor))
             .map_err(|cause| crate::refused("signalfd", &cause))?;
-        // SAFETY: the descriptor was just created and nobody else owns it.
+        // SAFETY: the descriptor was just created and no other code owns it.
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }
 
-    /// The next signal that came, if any.
+    /// Returns the next signal that has arrived, if any.
     pub fn next(&self) -> Option<i32> {
-        // SAFETY: a signalfd_siginfo may hold any bytes.
+        // SAFETY: a signalfd_siginfo may contain any bytes.
         let mut info: libc::signalfd_siginfo = unsafe { mem::zeroed() };
         let length = mem::size_of_val(&info);
         // SAFETY: `info` may be written and has `length` bytes.
@@ -487,20 +489,21 @@ impl AsRawFd for Signals {
     }
 }
 
-/// What to wait for at a descriptor.
+/// The condition to wait for at a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
-    /// Something can be read, or the other end is closed.
+    /// There is data to read, or the other end is closed.
     Read,
-    /// Something can be written.
+    /// There is room to write.
     Write,
-    /// The other end is closed, whether all that came from it is read or not.
+    /// The other end is closed, whether all its data was read or not.
     Hangup,
-    /// The same, or the other end of a socket sends nothing any more.
+    /// The other end is closed, or the other end of a socket sends nothing any more.
     End,
 }
 
-/// Sleeps until one of the descriptors is ready, or `timeout` has passed; returns which are.
+/// Sleeps until one of the descriptors is ready, or `timeout` has passed. Returns for each
+/// descriptor whether it is ready.
 pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     let mut entries: Vec<libc::pollfd> = watched
         .iter()
@@ -508,17 +511,17 @@ pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Res
             let events = match interest {
                 Interest::Read => libc::POLLIN,
                 Interest::Write => libc::POLLOUT,
-                // It is looked for in any case.
+                // It is always reported.
                 Interest::Hangup => 0,
                 Interest::End => libc::POLLRDHUP,
             };
             libc::pollfd { fd, events, revents: 0 }
         })
         .collect();
-    // Rounded up, so that nobody wakes before the time; but zero is zero.
+    // Rounded up, so that the call does not return before the time; but zero stays zero.
     let milliseconds = |t: Duration| i32::try_from(t.as_nanos().div_ceil(1_000_000));
     let limit = timeout.map_or(-1, |t| milliseconds(t).unwrap_or(i32::MAX));
-    // SAFETY: the entries may be written, and there are as many as said.
+    // SAFETY: the entries may be written, and their number is correct.
     let ready = unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, limit) };
     match crate::check(libc::c_long::from(ready)) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
@@ -526,7 +529,7 @@ pub fn poll(watched: &[(RawFd, Interest)], timeout: Option<Duration>) -> io::Res
     }
 }
 
-/// Makes reading from and writing to a descriptor return at once.
+/// Makes a descriptor non-blocking.
 pub fn set_nonblocking(descriptor: RawFd) -> io::Result<()> {
     // SAFETY: takes a number and integers; a number that is no descriptor is an error.
     call(unsafe { libc::fcntl(descriptor, libc::F_SETFL, libc::O_NONBLOCK) })

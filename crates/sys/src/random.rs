@@ -1,15 +1,15 @@
-//! Numbers that nobody can guess.
+//! Random numbers that cannot be guessed.
 
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The system gives so many at least before a signal may interrupt it (getrandom(2)).
+/// The number of bytes that getrandom(2) returns without interruption by a signal.
 const WHOLE_BYTES_MAX: usize = 256;
 
-/// Fills `bytes` with random ones from the system.
+/// Fills `bytes` with random bytes from the system.
 ///
 /// # Errors
-/// The system has none to give: it refuses the call, and /dev is not there.
+/// If the system refuses the call, and /dev is not available.
 pub fn fill(bytes: &mut [u8]) -> io::Result<()> {
     for piece in bytes.chunks_mut(WHOLE_BYTES_MAX) {
         // SAFETY: the system writes at most so many bytes to the address.

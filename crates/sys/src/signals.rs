@@ -1,10 +1,10 @@
-//! Signals: which threads get them.
+//! Signals: masks of the calling thread.
 
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Runs `write`, which may write to a pipe or socket that nobody reads any more: that is an error
-/// then, and no signal (SIGPIPE), which would end a program that does not expect it.
+/// Runs `write`, which may write to a pipe or socket whose other end is closed. This is then an
+/// error without the signal SIGPIPE, which would kill a program that does not expect it.
 pub fn without_pipe_signal<T>(write: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     let mut pipe = MaybeUninit::<libc::sigset_t>::uninit();
@@ -32,8 +32,8 @@ pub fn without_pipe_signal<T>(write: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs `start` with all signals blocked: threads that it starts leave the program's signals to the
-/// program's threads.
+/// Runs `start` with all signals blocked: threads that it starts inherit this mask, and leave the
+/// program's signals to the program's threads.
 pub fn without_signals<T>(start: impl FnOnce() -> T) -> T {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_pipe_without_reader_is_an_error_and_no_signal() {
-        // SAFETY: sets the disposition that programs have which are not written in Rust.
+        // SAFETY: sets the default disposition of programs that are not written in Rust.
         let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
         let (reader, mut writer) = std::io::pipe().unwrap();
         drop(reader);
@@ -66,7 +66,7 @@ mod tests {
             let result = without_pipe_signal(|| writer.write(&[1]));
             assert_eq!(result.unwrap_err().kind(), std::io::ErrorKind::BrokenPipe);
         }
-        // SAFETY: puts back what was there.
+        // SAFETY: restores the former disposition.
         unsafe { libc::signal(libc::SIGPIPE, before) };
     }
 }

@@ -1,4 +1,4 @@
-//! Sending without signals, and what TCP connections tell of themselves.
+//! Sockets: sending without signals, senders of data, and statistics of TCP connections.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -7,38 +7,40 @@ use std::time::Duration;
 
 use crate::check;
 
-/// Writes these bytes, in their order, as far as there is room; returns how many. Where nobody
-/// reads any more this is an error, without the signal (SIGPIPE) that would end a program that does
-/// not expect it.
+/// Writes these bytes, in order, as far as there is room. Returns how many were written. If the
+/// other end is closed this is an error, without the signal SIGPIPE, which would kill a program
+/// that does not expect it.
 ///
 /// # Errors
-/// The system's; `ENOTSOCK` where the descriptor is no socket.
+/// The system's; `ENOTSOCK` if the descriptor is no socket.
 pub fn send(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    // SAFETY: all fields of the structure are integers and pointers, for which zero is a value.
+    // SAFETY: all fields of the structure are integers and pointers, for which zero is a valid
+    // value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = slices.as_ptr().cast::<libc::iovec>().cast_mut();
     message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
-    // SAFETY: an IoSlice has the form of an iovec, and the kernel only reads what they describe.
+    // SAFETY: an IoSlice has the layout of an iovec, and the kernel only reads the memory that they
+    // describe.
     let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
     check(sent as libc::c_long).map(|sent| sent as usize)
 }
 
-/// The system takes no more at once (IOV_MAX).
+/// The maximum number of slices of one call (IOV_MAX).
 const SLICES_MAX: usize = 1024;
 
-/// Bytes that were written to a connection and that the peer's machine has not acknowledged.
+/// Returns how many bytes were written to a connection and not acknowledged by the peer's machine.
 ///
 /// # Errors
-/// The descriptor is no connection.
+/// If the descriptor is no connection.
 pub fn unacknowledged(connection: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
-    // SAFETY: TIOCOUTQ (which sockets know as SIOCOUTQ) writes one int to the address given.
+    // SAFETY: TIOCOUTQ (SIOCOUTQ for sockets) writes one int to the given address.
     let result = unsafe { libc::ioctl(connection.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     check(libc::c_long::from(result))?;
     Ok(bytes.max(0) as u64)
 }
 
-/// The ends of a connection inside this machine.
+/// Makes the two ends of a connection inside this machine.
 ///
 /// # Errors
 /// The system's, with the name of the call.
@@ -46,10 +48,10 @@ pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
     UnixStream::pair().map_err(|cause| crate::refused_or_lacking("socketpair", cause))
 }
 
-/// The addresses without a place in any folder at which somebody listens on this machine, or is
-/// connected, and that begin with these words: what follows, in order.
+/// Returns the abstract Unix addresses that begin with `begin` and at which a process on this
+/// machine listens or is connected: the parts after `begin`, in order.
 pub fn abstract_names(begin: &str) -> Vec<String> {
-    // Other names, which anybody may have made of any bytes, hide none of these.
+    // Names of other processes, which may contain any bytes, hide none of these.
     let table = std::fs::read("/proc/net/unix").unwrap_or_default();
     let table = String::from_utf8_lossy(&table);
     let names = table.lines().filter_map(|line| line.rsplit_once(" @")?.1.strip_prefix(begin));
@@ -59,14 +61,14 @@ pub fn abstract_names(begin: &str) -> Vec<String> {
     names
 }
 
-/// The user of the process that made the other end of a Unix socket.
+/// Returns the user of the process that made the other end of a Unix socket.
 ///
 /// # Errors
-/// The system's; also where it is no Unix socket.
+/// The system's; also if it is no Unix socket.
 pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the system writes at most `length` bytes to the structure, which is that long.
+    // SAFETY: the system writes at most `length` bytes to the structure, which has that size.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -80,13 +82,13 @@ pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(peer.uid)
 }
 
-/// From now on, [`receive_from`] tells which process has sent what comes from a Unix socket.
+/// Enables [`receive_from`] to return which process has sent the data of a Unix socket.
 ///
 /// # Errors
-/// The system's; also where it is no Unix socket.
+/// The system's; also if it is no Unix socket.
 pub fn name_senders(socket: BorrowedFd<'_>) -> io::Result<()> {
     let one: libc::c_int = 1;
-    // SAFETY: the system reads an integer from the address, which is that of one.
+    // SAFETY: the system reads an integer from the address of an integer.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -99,56 +101,57 @@ pub fn name_senders(socket: BorrowedFd<'_>) -> io::Result<()> {
     check(result.into()).map(drop)
 }
 
-/// Reads what one process has sent: how many bytes, 0 at the end, and the number of the process as
-/// this one knows it. That is 0 where it cannot be named here, or where senders are not named.
+/// Reads data of a single process. Returns the number of bytes, 0 at the end, and the sender's
+/// process number in this process's namespace. That is 0 if the sender has no number here, or if
+/// [`name_senders`] was not called.
 ///
 /// # Errors
 /// The system's.
 pub fn receive_from(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, i32)> {
     let mut slice = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // Aligned as the control messages that the system writes into it have to be.
+    // Aligned for the control messages that the system writes into it.
     let mut control = [0_u64; 8];
-    // SAFETY: all fields of the structure are integers and pointers, for which zero is a value.
+    // SAFETY: all fields of the structure are integers and pointers, for which zero is a valid
+    // value.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_iov, message.msg_iovlen) = (&raw mut slice, 1);
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: what the structure points to may be written, with the lengths that it tells.
+    // SAFETY: the memory that the structure points to may be written, with the given lengths.
     let received =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
     let received = check(received as libc::c_long)? as usize;
-    // SAFETY: the system has filled the structure; the first header, if there is one, lies whole in
-    // `control`.
+    // SAFETY: the system has filled the structure; the first header, if there is one, is completely
+    // in `control`.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message).as_ref() };
     let is_sender = |header: &&libc::cmsghdr| {
         (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS)
     };
     let sender = header.filter(is_sender).map_or(0, |header| {
-        // SAFETY: behind a header of this kind lies such a structure, perhaps not aligned.
+        // SAFETY: a header of this type is followed by such a structure, possibly unaligned.
         unsafe { libc::CMSG_DATA(header).cast::<libc::ucred>().read_unaligned() }.pid
     });
     Ok((received, sender))
 }
 
-/// How a connection fares that carries data.
+/// The state of a connection that carries data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// How often the peer's machine was asked for an answer in vain: by sending the oldest segment
-    /// again that it has not acknowledged, or, where nothing is underway as nothing could be
-    /// sent, by probing.
+    /// How many requests the peer's machine has not answered: retransmissions of the oldest
+    /// unacknowledged segment, or, if nothing is underway because nothing could be sent, probes.
     pub unanswered: u8,
-    /// How long ago the peer's machine last acknowledged anything.
+    /// The time since the peer's machine last acknowledged anything.
     pub silence: Duration,
-    /// How many segments have come from it, whatever was in them; it starts again after 2^32.
+    /// The number of segments received from it, with or without data; it wraps around at 2^32.
     pub segments: u32,
 }
 
-/// How a TCP connection fares.
+/// Returns the state of a TCP connection.
 ///
 /// # Errors
 /// The descriptor is no TCP connection.
 pub fn health(connection: BorrowedFd<'_>) -> io::Result<Health> {
-    // SAFETY: all fields of the structure are integers, for which zero is a value.
+    // SAFETY: all fields of the structure are integers, for which zero is a valid value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes to the structure.

@@ -1,10 +1,10 @@
-//! Memory for the stacks of threads that the kernel does not know, each with a guard below it.
+//! Memory for the stacks of user-level threads, each with a guard below it.
 
 use std::io;
 use std::ptr::{self, NonNull};
 
-/// One mapping with room for several stacks of one size. Below each lies a page that nobody may
-/// touch: a stack that grows too far ends the program instead of other data. Unmapped when dropped.
+/// One mapping with room for several stacks of one size. Below each is an inaccessible page: a
+/// stack overflow ends the program instead of overwriting other data. Unmapped when dropped.
 #[derive(Debug)]
 pub struct StackSlab {
     base: NonNull<u8>,
@@ -12,10 +12,10 @@ pub struct StackSlab {
     stride: usize,
 }
 
-// SAFETY: a slab is a range of addresses valid in every thread; who uses which stack is the duty of
-// whoever hands them out.
+// SAFETY: a slab is a range of addresses valid in every thread; the code that assigns the stacks is
+// responsible for their use.
 unsafe impl Send for StackSlab {}
-// SAFETY: as above; the methods only read the fields.
+// SAFETY: the methods only read the fields.
 unsafe impl Sync for StackSlab {}
 
 /// Marks pages as a guard, without a mapping of their own (Linux 6.13 and later).
@@ -25,17 +25,17 @@ const MADV_GUARD_INSTALL: libc::c_int = 102;
 pub const PAGE: usize = 4096;
 
 impl StackSlab {
-    /// Room for `count` stacks of `bytes` each, a multiple of [`PAGE`], that use memory only when
-    /// they are touched.
+    /// Makes room for `count` stacks of `bytes` each, a multiple of [`PAGE`]. They use memory only
+    /// when they are touched.
     ///
     /// # Errors
     /// The system's. Before Linux 6.13 each guard takes two of the mappings that a process may have
-    /// (`vm.max_map_count`): then `ENOMEM` comes after some thirty thousand stacks.
+    /// (`vm.max_map_count`): then `ENOMEM` occurs after some thirty thousand stacks.
     pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
         assert!(bytes.is_multiple_of(PAGE) && bytes > 0 && count > 0, "{count} of {bytes} bytes");
         let stride = bytes + PAGE;
         let length = stride.checked_mul(count).ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: asks for fresh addresses; nothing that exists is touched.
+        // SAFETY: requests fresh addresses; no existing mapping is affected.
         let base = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -52,15 +52,16 @@ impl StackSlab {
         let base = NonNull::new(base.cast::<u8>());
         let base = base.ok_or_else(|| io::Error::other("mmap gave address zero"))?;
         let slab = Self { base, count, stride };
-        // SAFETY: the range is this mapping. A huge page would make one touched stack cost many.
+        // SAFETY: the range is this mapping. A huge page would make one touched stack use the
+        // memory of many.
         unsafe { libc::madvise(slab.base.as_ptr().cast(), length, libc::MADV_NOHUGEPAGE) };
         (0..count).try_for_each(|index| slab.guard(index))?;
         Ok(slab)
     }
 
-    /// Makes the lowest page of a stack's room one that nobody may touch.
+    /// Makes the lowest page of a stack's room inaccessible.
     fn guard(&self, index: usize) -> io::Result<()> {
-        // SAFETY: the page lies inside the mapping, which is new: nobody uses it.
+        // SAFETY: the page is inside the mapping, which is new and unused.
         let done = unsafe {
             let page = self.base.as_ptr().add(index * self.stride).cast();
             match libc::madvise(page, PAGE, MADV_GUARD_INSTALL) {
@@ -71,12 +72,13 @@ impl StackSlab {
         crate::check(libc::c_long::from(done)).map(drop)
     }
 
-    /// How many stacks there are.
+    /// Returns how many stacks there are.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// The lowest address of a stack, which is its guard's, and the address above its highest byte.
+    /// Returns the lowest address of a stack, which is its guard's, and the address above its
+    /// highest byte.
     pub fn bounds(&self, index: usize) -> (usize, usize) {
         assert!(index < self.count, "stack {index} of {}", self.count);
         let low = self.base.as_ptr().addr() + index * self.stride;
@@ -86,7 +88,7 @@ impl StackSlab {
 
 impl Drop for StackSlab {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new`, and nobody may use it after the slab's end.
+        // SAFETY: the range was mapped by `new`, and no code may use it after the slab's end.
         unsafe {
             libc::munmap(self.base.as_ptr().cast(), self.count * self.stride);
         }

@@ -1,36 +1,37 @@
-//! What this process has used: processors and memory.
+//! The resources that this process has used: processor time and memory.
 
 use std::fs;
 use std::time::Duration;
 
-/// How long threads of this process have had a processor, also those that have ended.
+/// Returns the processor time of all threads of this process, including those that have ended.
 pub fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` may be written; the clock is one that every process has.
+    // SAFETY: `time` may be written; every process has this clock.
     let outcome = unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
     debug_assert_eq!(outcome, 0, "the clock exists");
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long living threads of this name have had a processor; nothing where the system does not
-/// tell. Of names the system knows the first 15 bytes.
+/// Returns the processor time of living threads with this name; zero if the system does not report
+/// it. The system keeps the first 15 bytes of names.
 pub fn processor_time_of_threads(name: &str) -> Duration {
     let is_it = |(other, _): &(String, Duration)| other == known(name);
     threads().into_iter().filter(is_it).map(|(_, time)| time).sum()
 }
 
-/// How many living threads have had a processor for so long at least, those of a name aside.
+/// Returns how many living threads have used at least this processor time, except threads named
+/// `aside`.
 pub fn busy_threads(least: Duration, aside: &str) -> usize {
     let is_busy = |(name, time): &&(String, Duration)| name != known(aside) && *time >= least;
     threads().iter().filter(is_busy).count()
 }
 
-/// As much of a thread's name as the system keeps.
+/// Returns the part of a thread's name that the system keeps.
 fn known(name: &str) -> &str {
     &name[..name.len().min(15)]
 }
 
-/// The names of all living threads, and how long each has had a processor.
+/// Returns the names of all living threads, with the processor time of each.
 fn threads() -> Vec<(String, Duration)> {
     let Ok(threads) = fs::read_dir("/proc/self/task") else { return Vec::new() };
     let of_thread = |thread: fs::DirEntry| {
@@ -41,7 +42,8 @@ fn threads() -> Vec<(String, Duration)> {
     threads.flatten().filter_map(of_thread).collect()
 }
 
-/// How many bytes of memory files with this word in their names are mapped and used here.
+/// Returns how many bytes of memory files with this word in their names are mapped and used in this
+/// process.
 pub fn shared_memory_bytes(word: &str) -> u64 {
     fs::read_to_string("/proc/self/smaps").map_or(0, |text| shared_in(&text, word))
 }
