@@ -1,25 +1,25 @@
-//! The error vocabulary: what went wrong, in the classes of the MPI standard (section 9.4).
+//! Errors, in the classes of the MPI standard (section 9.4).
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// A result whose error is ready to be told to a person.
+/// A result whose error is ready to be shown to the user.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of one operation: its class, and a sentence for the person who reads it.
+/// An error of one operation: its class, and a sentence for the user.
 ///
-/// The sentence names the value that was wrong and what to do; the name of the call and of the
-/// argument are added where they are known, at the C interface.
+/// The sentence names the wrong value and the remedy; the C interface adds the names of the call
+/// and of the argument, which it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The class that the MPI standard gives to this kind of fault.
     pub class: ErrorClass,
-    /// What was wrong, as a sentence without the name of the call.
+    /// The description of the error, as a sentence without the name of the call.
     pub detail: Cow<'static, str>,
 }
 
 impl Error {
-    /// An error of `class`, explained by `detail`.
+    /// Makes an error of `class`, explained by `detail`.
     #[cold]
     pub fn new(class: ErrorClass, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { class, detail: detail.into() }
@@ -36,8 +36,8 @@ impl std::error::Error for Error {}
 
 macro_rules! error_classes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
-        /// The error classes of the MPI standard (section 9.4), and those for programs that survive
-        /// failures, without their numbers: these are known to the C interface only.
+        /// The error classes of the MPI standard (section 9.4), and the classes for programs that
+        /// survive failures. Their numbers are known to the C interface only.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ErrorClass {
             $($(#[$doc])* $variant,)*
@@ -46,10 +46,10 @@ macro_rules! error_classes {
         }
 
         impl ErrorClass {
-            /// Every class but those that the program added.
+            /// Every class except those that the program added.
             pub const ALL: &[ErrorClass] = &[$(ErrorClass::$variant),*];
 
-            /// The name of the class in the C interface, such as `MPI_ERR_RANK`.
+            /// Returns the name of the class in the C interface, such as `MPI_ERR_RANK`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(ErrorClass::$variant => $name,)*
@@ -187,7 +187,7 @@ error_classes! {
     Abi = "MPI_ERR_ABI",
     /// A process that takes part has failed.
     ProcFailed = "MPIX_ERR_PROC_FAILED",
-    /// A process has failed that a receive from anybody accepts a message from.
+    /// A process has failed that could have sent the message of a receive from any source.
     ProcFailedPending = "MPIX_ERR_PROC_FAILED_PENDING",
     /// The communicator was revoked.
     Revoked = "MPIX_ERR_REVOKED",

@@ -1,6 +1,6 @@
-//! How both sides name a message before it is sent.
+//! The label by which sender and receiver name a message before it is sent.
 
-/// What names a message to its receiver, and to its sender.
+/// The identity of a message for its receiver and its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageLabel {
     /// The receiver's number for the flow.

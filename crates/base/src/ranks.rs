@@ -1,6 +1,7 @@
 //! Ranks in words.
 
-/// `rank 3`, or `ranks 0, 1 and 5`; of more than `named_max` the first ones, and how many more.
+/// Returns `rank 3`, or `ranks 0, 1 and 5`; of more than `named_max` ranks the first ones, and the
+/// number of others.
 pub fn name_ranks(list: &[u32], named_max: usize) -> String {
     let names: Vec<String> = list.iter().take(named_max).map(u32::to_string).collect();
     match (names.as_slice(), list.len()) {

@@ -1,24 +1,25 @@
-//! The name of memory that a process lets its peers reach.
+//! The name of memory that a process lets its peers access.
 
-/// What a peer must have to read or write a region of the process that declared it. It is of a
-/// fixed size, to be carried in packets and in shared memory, and means nothing to any other
-/// process than the one that gave it out.
+/// The token that a peer needs to read or write a region of the process that declared it. It has a
+/// fixed size, to be carried in packets and in shared memory. Only the process that issued it can
+/// interpret it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionToken {
-    /// Which of its owner's regions: the place in its table, and how often that was used before.
+    /// The region of its owner: its index in the owner's table, and how often that index was used
+    /// before.
     pub place: u64,
-    /// A random word that the owner gave to this region alone, so that no token can be guessed.
+    /// A random word that the owner assigned to this region alone, so that no token can be guessed.
     pub secret: u64,
 }
 
 impl RegionToken {
-    /// Names no region of any process.
+    /// The token that names no region of any process.
     pub const NONE: Self = Self { place: 0, secret: 0 };
 
-    /// How many bytes a token takes.
+    /// The length of a token in bytes.
     pub const BYTES: usize = 16;
 
-    /// The token as bytes.
+    /// Encodes the token.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(&self.place.to_le_bytes());
@@ -26,7 +27,7 @@ impl RegionToken {
         bytes
     }
 
-    /// The token from such bytes; whether it names anything is found out where it is used.
+    /// Decodes a token. Whether it names a region is checked where it is used.
     pub fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
         let both = u128::from_le_bytes(bytes);
         Self { place: both as u64, secret: (both >> 64) as u64 }

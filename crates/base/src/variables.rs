@@ -1,4 +1,4 @@
-//! The names of all variables of the environment that Combray sets or reads, in one table.
+//! The names of all environment variables that Combray sets or reads, in one table.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -7,15 +7,15 @@ macro_rules! variables {
     ($($(#[doc = $doc:literal])* $name:ident = $text:literal;)*) => {
         $($(#[doc = $doc])* pub const $name: &str = $text;)*
 
-        /// All of them.
+        /// All variables.
         pub const ALL: &[&str] = &[$($name),*];
 
-        /// All of them, each with a sentence about it.
+        /// All variables, each with a sentence about it.
         pub const DESCRIBED: &[(&str, &str)] = &[$(($name, concat!($($doc),*))),*];
     };
 }
 
-/// How the names of all of them begin.
+/// The prefix of all names.
 pub const PREFIX: &str = "COMBRAY_";
 
 variables! {
@@ -91,7 +91,7 @@ variables! {
     TOPOLOGY = "COMBRAY_TOPOLOGY";
 }
 
-/// Those that hold also in a program which has more rights than the user who starts it: their
+/// The variables that also apply in a program with more rights than the user who starts it. Their
 /// values are numbers, names of interfaces and machines, or words of fixed lists, and name neither
 /// code nor a file.
 pub const HARMLESS: &[&str] = &[
@@ -119,18 +119,18 @@ pub const HARMLESS: &[&str] = &[
     STRATEGY,
 ];
 
-/// A machine from which nothing was heard for so long is taken for dead, unless
-/// [`HOST_TIMEOUT`] says otherwise.
+/// The time after which a machine from which nothing was received counts as failed, unless
+/// [`HOST_TIMEOUT`] is set.
 pub const HOST_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// The time that a value of [`HOST_TIMEOUT`] names; `None`: it names none.
+/// Returns the time that a value of [`HOST_TIMEOUT`] specifies; `None` if it is invalid.
 pub fn host_timeout(value: &str) -> Option<Duration> {
     let seconds: u64 = value.trim().parse().ok()?;
     (HOST_TIMEOUT_RANGE_S.contains(&seconds)).then(|| Duration::from_secs(seconds))
 }
 
-/// The seconds that [`HOST_TIMEOUT`] may name: systems ask each other every second at most, and
-/// several times before one is taken for dead.
+/// The valid values of [`HOST_TIMEOUT`] in seconds. Machines probe each other at most once a
+/// second, and several times before one counts as failed.
 pub const HOST_TIMEOUT_RANGE_S: RangeInclusive<u64> = 2..=86_400;
 
 #[cfg(test)]
