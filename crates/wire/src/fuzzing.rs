@@ -1,4 +1,4 @@
-//! What the fuzz target of records does with any bytes.
+//! The fuzz target of records, which parses arbitrary bytes.
 
 use crate::{LoneMessage, Records};
 
@@ -6,7 +6,7 @@ use crate::{LoneMessage, Records};
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// Reads a packet. What is understood means the same when it is written again.
+/// Parses a packet. A parsed record that is emitted and parsed again must be equal.
 pub fn records(packet: &[u8]) {
     let lone = LoneMessage::parse(packet);
     let mut payloads = Vec::new();

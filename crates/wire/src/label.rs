@@ -4,25 +4,25 @@ use memory::{SharedBytes, SharedBytesMut};
 
 use crate::record::Malformed;
 
-/// Says which part of which message follows on a bulk track.
+/// Identifies the part of a message that follows on a bulk track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartLabel {
     /// The receiver's request.
     pub receiver: u64,
-    /// Where the part begins in the message, in bytes.
+    /// The offset of the part in the message, in bytes.
     pub offset: u64,
-    /// The number of the part, counted together with packets, where these are numbered.
+    /// The number of the part, if packets and parts are numbered (in one sequence).
     pub number: Option<u32>,
 }
 
-/// Set where the part has a number.
+/// Flag: the part has a number.
 const NUMBERED: u64 = 1 << 32;
 
 impl PartLabel {
-    /// How many bytes a label takes.
+    /// The length of a label in bytes.
     pub const BYTES: usize = 24;
 
-    /// The label as bytes.
+    /// Encodes the label.
     pub fn emit(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let out = SharedBytesMut::from(&mut bytes);
@@ -32,10 +32,10 @@ impl PartLabel {
         bytes
     }
 
-    /// The label that these bytes are.
+    /// Decodes a label.
     ///
     /// # Errors
-    /// They are none.
+    /// If the bytes are no label.
     pub fn parse(bytes: &[u8; Self::BYTES]) -> Result<Self, Malformed> {
         let bytes = SharedBytes::from(bytes);
         let last = bytes.u64_at(16);

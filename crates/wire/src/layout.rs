@@ -1,4 +1,4 @@
-//! Where fields lie, and reading and writing them.
+//! The layout of records: offsets, and reading and writing of fields.
 
 use memory::{SharedBytes, SharedBytesMut};
 
@@ -19,16 +19,16 @@ pub(crate) const KIND_FRAGMENT: u8 = 12;
 
 /// The flow is not agreed yet: context and source follow the header.
 pub(crate) const FLAG_NEW_FLOW: u8 = 1;
-/// The sender waits until the message is matched: its request follows.
+/// The sender waits for the match: its request follows.
 pub(crate) const FLAG_SYNCHRONOUS: u8 = 2;
 /// The announced memory can be fetched by the receiver.
 pub(crate) const FLAG_FETCHABLE: u8 = 4;
-/// The message could be withdrawn.
+/// The message was withdrawn.
 pub(crate) const FLAG_WITHDRAWN: u8 = 8;
 
 /// The payload is the first fragment of the message, whose whole length follows.
 pub(crate) const FLAG_FRAGMENTED: u8 = 16;
-/// Bytes without meaning precede the payload, which then begins with a cache line.
+/// Padding precedes the payload, which is then aligned to a cache line.
 pub(crate) const FLAG_ALIGNED: u8 = 32;
 
 pub(crate) const NEW_FLOW_BYTES: usize = 16;
@@ -40,32 +40,32 @@ pub(crate) const ANNOUNCE_BYTES: usize = 32;
 pub(crate) struct RecordHeader([u64; 2]);
 
 impl RecordHeader {
-    /// The header of the record with which `bytes` begin, if they have so many.
+    /// Reads the header at the beginning of `bytes`, if they are long enough.
     #[inline(always)]
     pub(crate) fn read(bytes: SharedBytes<'_>) -> Option<Self> {
         let header = bytes.get(0, MESSAGE_HEADER_BYTES)?;
         Some(Self([header.u64_at(0), header.u64_at(8)]))
     }
 
-    /// Kind and flags.
+    /// Returns kind and flags.
     #[inline(always)]
     pub(crate) fn kind_and_flags(self) -> (u8, u8) {
         (self.0[0] as u8, (self.0[0] >> 8) as u8)
     }
 
-    /// How many bytes the payload has.
+    /// Returns the length of the payload in bytes.
     #[inline(always)]
     pub(crate) fn payload_len(self) -> usize {
         usize::from((self.0[0] >> 16) as u16)
     }
 
-    /// The three words.
+    /// Returns the three words.
     #[inline(always)]
     pub(crate) fn words(self) -> [u32; 3] {
         [(self.0[0] >> 32) as u32, self.0[1] as u32, (self.0[1] >> 32) as u32]
     }
 
-    /// The first two words, as one number.
+    /// Returns the first two words, as one number.
     #[inline]
     pub(crate) fn long_word(self) -> u64 {
         let [low, high, _] = self.words();

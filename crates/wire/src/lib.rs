@@ -17,23 +17,25 @@ pub use record::{
 /// The version of this format; peers must agree on it before the first packet.
 pub const VERSION: u32 = 4;
 
-/// Bytes of a record that carries a short message with an agreed flow, without its payload.
+/// The length of a record that carries a short message with an agreed flow, without its payload, in
+/// bytes.
 pub const MESSAGE_HEADER_BYTES: usize = 16;
 
-/// Bytes of a record whose payload begins with a cache line, in a ring or lane, as copies are
-/// faster then, without its payload: of a message of an agreed flow, or a fragment of one.
+/// The length of a record whose payload is aligned to a cache line in a ring or lane, without its
+/// payload, in bytes. Such records carry a message of an agreed flow, or a fragment of one; aligned
+/// copies are faster.
 pub const ALIGNED_HEADER_BYTES: usize = 56;
 
-/// Bytes of the record that opens a numbered packet.
+/// The length of the record that opens a numbered packet, in bytes.
 pub const NUMBER_BYTES: usize = 16;
 
-/// The longest payload that one record carries, in bytes.
+/// The longest payload of one record, in bytes.
 pub const PAYLOAD_BYTES_MAX: usize = u16::MAX as usize - 7;
 
-/// The longest header of any record: what must be left in a packet beside the payload.
+/// The longest header of any record, in bytes: the room that a packet must have beside the payload.
 pub const HEADER_BYTES_MAX: usize = 80;
 
-/// The bytes that a record of `header` and `payload` bytes takes in a packet.
+/// Returns the length in a packet of a record of `header` and `payload` bytes.
 #[inline]
 pub fn padded(header: usize, payload: usize) -> usize {
     (header + payload).next_multiple_of(8)

@@ -1,6 +1,7 @@
-//! Numbers most of which are small.
+//! Variable-length numbers, for values that are mostly small.
 
-/// Appends a number: seven bits per byte, the lowest first; the highest bit tells that more follow.
+/// Appends a number: seven bits per byte, the lowest first; the highest bit says that more bytes
+/// follow.
 pub fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -9,7 +10,7 @@ pub fn push_number(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Takes a number off the front; none if there is no whole one of at most ten bytes.
+/// Takes a number off the front; `None` if there is no complete one of at most ten bytes.
 pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {

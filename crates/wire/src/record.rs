@@ -1,4 +1,4 @@
-//! The records: representation, emit, checked parse.
+//! The records: representation, encoding, checked parsing.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use memory::{SharedBytes, SharedBytesMut};
 use crate::layout::*;
 use crate::{ALIGNED_HEADER_BYTES, MESSAGE_HEADER_BYTES, padded};
 
-/// How a record names the flow that it belongs to.
+/// The flow to which a record belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowLabel {
-    /// The number that the receiver gave to the flow.
+    /// The number that the receiver has assigned to the flow.
     Agreed(u32),
-    /// The receiver has not given a number yet: the whole name of the flow.
+    /// The receiver has not assigned a number yet: the full name of the flow.
     New {
         /// The message space.
         context: ContextId,
@@ -22,7 +22,7 @@ pub enum FlowLabel {
     },
 }
 
-/// What matching needs to know of a message.
+/// The properties of a message that matching needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The flow.
@@ -33,27 +33,27 @@ pub struct Envelope {
     pub sequence: u32,
 }
 
-/// Instead of a sender's request: the send is over, and its data lies in the region that was
-/// announced.
+/// In the place of a sender's request: the send is complete, and its data is in the announced
+/// region.
 pub const NO_REQUEST: u64 = u64::MAX;
 
-/// One record of a packet. Requests are named by numbers that mean something only to the process
+/// One record of a packet. Requests are named by numbers that have a meaning only to the process
 /// that made them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A whole message, sent without asking.
+    /// A whole eager message.
     Message {
-        /// What matching needs.
+        /// The envelope.
         envelope: Envelope,
-        /// The sender's request, which waits until the message is matched, if it does.
+        /// The sender's request, if it waits until the message is matched.
         synchronous: Option<u64>,
         /// The data.
         payload: SharedBytes<'a>,
     },
-    /// The beginning of a message that is sent without asking; fragments with the rest follow in
-    /// the next packets to the same process.
+    /// The beginning of an eager message; fragments with the rest follow in the next packets to
+    /// that process.
     FirstFragment {
-        /// What matching needs.
+        /// The envelope.
         envelope: Envelope,
         /// The message's length in bytes.
         length: u64,
@@ -67,10 +67,10 @@ pub enum Record<'a> {
     },
     /// A message whose data stays with the sender until the receiver fetches or grants it.
     Announce {
-        /// What matching needs.
+        /// The envelope.
         envelope: Envelope,
-        /// The sender's request; [`NO_REQUEST`] if the data is ahead, and nobody waits for an
-        /// answer.
+        /// The sender's request; [`NO_REQUEST`] if the data was sent ahead, and no reply is
+        /// expected.
         request: u64,
         /// The message's length in bytes.
         length: u64,
@@ -81,16 +81,16 @@ pub enum Record<'a> {
     Grant {
         /// The sender's request.
         request: u64,
-        /// The receiver's request, which the data shall name.
+        /// The receiver's request, which the data records must name.
         receiver: u64,
-        /// How many bytes, from the first, are wanted.
+        /// The number of requested bytes, from the first on.
         length: u64,
     },
     /// A part of a granted message.
     Data {
         /// The receiver's request.
         receiver: u64,
-        /// Where the part begins in the message, in bytes.
+        /// The offset of the part in the message, in bytes.
         offset: u64,
         /// The data.
         payload: SharedBytes<'a>,
@@ -100,26 +100,27 @@ pub enum Record<'a> {
         /// The sender's request.
         request: u64,
     },
-    /// The receiver has made use of eager data, so that the sender may send as much again.
+    /// The receiver has consumed eager data, so that the sender may send as much again.
     Credit {
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u32,
     },
-    /// The receiver gives a flow a number.
+    /// The receiver assigns a number to a flow.
     Flow {
-        /// The message space; the flow goes from the process that gets this record to its sender.
+        /// The message space. The flow goes from the process that gets this record to the one that
+        /// sends it.
         context: ContextId,
-        /// The rank in it of the process that sends this record.
+        /// The rank in the space of the process that sends this record.
         rank: u32,
         /// The number.
         number: u32,
     },
-    /// The sender wants to withdraw a message.
+    /// The sender requests to withdraw a message.
     Cancel {
         /// The sender's request.
         request: u64,
     },
-    /// The answer to `Cancel`.
+    /// The reply to `Cancel`.
     CancelReply {
         /// The sender's request.
         request: u64,
@@ -131,25 +132,26 @@ pub enum Record<'a> {
     Number {
         /// The number.
         number: u32,
-        /// All that the other process sent with lower numbers is here.
+        /// The acknowledgement: everything that the other process sent with lower numbers has
+        /// arrived.
         received: u32,
     },
-    /// All packets and parts with lower numbers are here.
+    /// All packets and parts with lower numbers have arrived.
     Received {
-        /// The first number that is not.
+        /// The first number that has not arrived.
         below: u32,
     },
 }
 
-/// Writes the header of a message with an agreed flow to `out`, which the payload follows: of
-/// [`MESSAGE_HEADER_BYTES`], or of [`ALIGNED_HEADER_BYTES`].
+/// Writes the header of a message with an agreed flow to `out`, which the payload follows. The
+/// length of `out` is [`MESSAGE_HEADER_BYTES`] or [`ALIGNED_HEADER_BYTES`].
 #[inline]
 pub fn message_header(out: SharedBytesMut<'_>, flow: u32, tag: i32, sequence: u32, payload: usize) {
     let flags = if out.len() == ALIGNED_HEADER_BYTES { FLAG_ALIGNED } else { 0 };
     put_header(out, KIND_MESSAGE, flags, payload, [flow, tag as u32, sequence]);
 }
 
-/// A message with an agreed flow that is alone in its packet: the most frequent packet of all.
+/// A message with an agreed flow that is alone in its packet: the most frequent packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoneMessage<'a> {
     /// The number of the flow.
@@ -163,7 +165,7 @@ pub struct LoneMessage<'a> {
 }
 
 impl<'a> LoneMessage<'a> {
-    /// Reads a packet that [`message_header`] and a payload make; `None` for any other.
+    /// Parses a packet that consists of a [`message_header`] and a payload; `None` for any other.
     #[inline]
     pub fn parse(packet: impl Into<SharedBytes<'a>>) -> Option<Self> {
         let packet = packet.into();
@@ -194,7 +196,7 @@ impl<'a> LoneMessage<'a> {
 }
 
 impl Record<'_> {
-    /// Bytes before the payload.
+    /// Returns the length of the header, before the payload, in bytes.
     pub fn header_len(&self) -> usize {
         let flow_bytes = |envelope: &Envelope| match envelope.flow {
             FlowLabel::Agreed(_) => 0,
@@ -216,12 +218,12 @@ impl Record<'_> {
             }
     }
 
-    /// Bytes that the record takes in a packet.
+    /// Returns the length of the record in a packet, in bytes.
     pub fn buffer_len(&self) -> usize {
         padded(self.header_len(), self.payload().len())
     }
 
-    /// Writes the record to the beginning of `out` and returns how many bytes it took.
+    /// Writes the record to the beginning of `out`. Returns its length in bytes.
     ///
     /// # Panics
     /// If `out` is shorter than [`Record::buffer_len`] or the payload longer than
@@ -233,8 +235,8 @@ impl Record<'_> {
         self.buffer_len()
     }
 
-    /// Writes everything but the payload, for which `payload` bytes are declared, and returns
-    /// where the payload shall begin: the caller fills it in place.
+    /// Writes everything except the payload, whose length is `payload` bytes. Returns the offset of
+    /// the payload, which the caller fills in place.
     pub fn emit_header(&self, out: SharedBytesMut<'_>, payload: usize) -> usize {
         assert!(payload <= crate::PAYLOAD_BYTES_MAX, "a payload of {payload} bytes is too long");
         let halves = |value: u64| [value as u32, (value >> 32) as u32];
@@ -362,7 +364,7 @@ fn put_envelope(
 /// A packet that no Combray engine of this version wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where in the packet, in bytes.
+    /// The position in the packet, in bytes.
     pub offset: usize,
     /// What is wrong there.
     pub what: &'static str,
@@ -376,7 +378,7 @@ impl fmt::Display for Malformed {
 
 impl std::error::Error for Malformed {}
 
-/// Reads the records of a packet one after another; ends after the first error.
+/// Parses the records of a packet one after another; ends after the first error.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     packet: SharedBytes<'a>,
@@ -384,7 +386,7 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The records of `packet`.
+    /// Makes the parser of `packet`.
     #[inline]
     pub fn new(packet: impl Into<SharedBytes<'a>>) -> Self {
         Self { packet: packet.into(), at: 0 }

@@ -1,4 +1,4 @@
-//! Every record survives emit and parse; no bytes whatever make the parser panic.
+//! Every record survives encoding and parsing; no bytes make the parser panic.
 
 use base::{ContextId, RegionToken};
 use memory::{SharedBytes, SharedBytesMut};
@@ -77,7 +77,7 @@ proptest! {
     fn arbitrary_bytes_never_panic(packet in proptest::collection::vec(any::<u8>(), 0..200)) {
         let lone = wire::LoneMessage::parse(&packet);
         let first = Records::new(&packet).next();
-        // The short way and the long way see the same.
+        // The fast path and the general path give one result.
         if let Some(wire::LoneMessage { flow, tag, sequence, payload }) = lone {
             let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
             let record = Record::Message { envelope, synchronous: None, payload };
@@ -103,7 +103,7 @@ proptest! {
             let at = usize::from(at) % packet.len();
             packet[at] = byte;
         }
-        // Every record takes at least its header, and what was read can be written again.
+        // Every record takes at least its header, and a parsed record can be encoded again.
         let parsed: Vec<_> = Records::new(&packet).flatten().collect();
         prop_assert!(parsed.len() <= packet.len() / wire::MESSAGE_HEADER_BYTES);
         for record in parsed {
@@ -117,7 +117,7 @@ proptest! {
     fn a_cut_packet_is_refused(record in record(&BYTES), cut in 1_usize..16) {
         let mut packet = vec![0; record.buffer_len()];
         record.emit(&mut packet);
-        // The padding may be missing at most; a record that needs the cut bytes is an error.
+        // Only padding may be missing; a record that needs the missing bytes is an error.
         let cut_packet = &packet[..packet.len() - cut.min(packet.len() - 1)];
         prop_assert!(Records::new(cut_packet).any(|r| r.is_err()));
     }
