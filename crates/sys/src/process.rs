@@ -134,7 +134,6 @@ pub enum ProcessBinding {
 ///
 /// # Errors
 /// The system's, for example that there is no such program.
-/// The system's, such as that there is no such program.
 pub fn spawn_bound(
     command: &mut Command,
     kept: &[BorrowedFd<'_>],
