@@ -1,8 +1,8 @@
-//! Why a job stands still: from what each rank waits for to sentences about the cause.
+//! Diagnoses why a job makes no progress: from the wait of each rank to sentences about the cause.
 //!
-//! Who waits for whom is a graph. What nothing can come of is a rank that is stopped, one that has
-//! ended, or a cycle; a rank that computes may still send what others wait for. The sentences come
-//! in the order in which they explain the others.
+//! The waits form a graph of ranks. No progress can come of a rank that is stopped, of one that has
+//! ended, or of a cycle. A rank that computes may still send messages that others wait for. The
+//! sentences are ordered by how much they explain of the others.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::{
     Awaited, CollectiveWait, MessageWait, Outside, RankReport, ReturnedError, Stage, WaitingCall,
 };
 
-/// Why the ranks of a job, in order, do not go on; the first sentence names the cause.
+/// Returns why the ranks of a job, in order, make no progress; the first sentence names the cause.
 pub fn causes(ranks: &[RankReport]) -> Vec<String> {
     let graph = Graph::of(ranks);
     let mut found = Vec::new();
@@ -27,7 +27,7 @@ pub fn causes(ranks: &[RankReport]) -> Vec<String> {
     }
     graph.awaited_roots(&mut found);
     graph.unsent(&mut found);
-    // Stable: where two explain as much, the order above decides.
+    // The sort is stable: of causes with equal weight, the order above decides.
     found.sort_by_key(|cause| cause.weight);
     let mut sentences: Vec<String> = Vec::new();
     for cause in found {
@@ -41,8 +41,8 @@ pub fn causes(ranks: &[RankReport]) -> Vec<String> {
     sentences
 }
 
-/// Whether no rank of a job goes on, and has not for so many seconds: all that have not ended wait
-/// in calls, or are stopped.
+/// Whether no rank of a job makes progress, and none has for so many seconds: all ranks that have
+/// not ended wait in calls, or are stopped.
 pub fn stands_still(ranks: &[RankReport], seconds: f64) -> bool {
     let mut left = ranks.iter().filter(|one| standing(one) != Standing::Ended).peekable();
     left.peek().is_some()
@@ -56,11 +56,11 @@ pub fn stands_still(ranks: &[RankReport], seconds: f64) -> bool {
         })
 }
 
-/// No more sentences than these.
+/// The maximum number of sentences.
 const CAUSES_MAX: usize = 12;
 
-/// How much a sentence explains: nothing more will come of it, it stands in the way of others, or
-/// it follows from something else.
+/// The weight of a cause: it can never resolve, it delays others, or it is a consequence of another
+/// cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Weight {
     Final,
@@ -73,7 +73,7 @@ struct Cause {
     sentence: String,
 }
 
-/// What a rank does, as far as others that wait for it are concerned.
+/// The state of a rank, as seen by ranks that wait for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Standing {
     Waits,
@@ -89,9 +89,9 @@ enum Standing {
 struct Graph<'a> {
     ranks: &'a [RankReport],
     standings: Vec<Standing>,
-    /// By rank: those that it waits for.
+    /// By rank: the ranks that it waits for.
     awaited: Vec<Vec<u32>>,
-    /// By rank: whether one that may go on by itself can be reached from it.
+    /// By rank: whether a rank that may make progress by itself can be reached from it.
     open: Vec<bool>,
 }
 
@@ -104,7 +104,7 @@ impl<'a> Graph<'a> {
         graph
     }
 
-    /// Of a rank that the job does not have, nothing is known.
+    /// Returns the state of a rank; a rank that the job does not have is `Silent`.
     fn standing(&self, rank: u32) -> Standing {
         self.standings.get(rank as usize).copied().unwrap_or(Standing::Silent)
     }
@@ -121,7 +121,7 @@ impl<'a> Graph<'a> {
         0..self.ranks.len() as u32
     }
 
-    /// Whether a rank may go on by itself.
+    /// Whether a rank may make progress by itself.
     fn is_open(&self, rank: u32) -> bool {
         match self.standing(rank) {
             Standing::Waits => self.awaited[rank as usize].is_empty(),
@@ -132,7 +132,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// All that a rank waits for, directly or not; itself too if it stands in a cycle.
+    /// Returns all ranks that a rank waits for, directly or not; including itself if it is in a
+    /// cycle.
     fn reached(&self, rank: u32) -> BTreeSet<u32> {
         let mut reached = BTreeSet::new();
         let mut next: VecDeque<u32> = self.awaited[rank as usize].iter().copied().collect();
@@ -148,12 +149,12 @@ impl<'a> Graph<'a> {
         self.is_open(rank) || self.reached(rank).into_iter().any(|other| self.is_open(other))
     }
 
-    /// Those that wait for a rank directly.
+    /// Returns the ranks that wait for a rank directly.
     fn waiting_for(&self, rank: u32) -> Vec<u32> {
         self.all().filter(|&other| self.awaited[other as usize].contains(&rank)).collect()
     }
 
-    /// Ranks that a signal has stopped.
+    /// Finds ranks that a signal has stopped.
     fn stopped(&self, found: &mut Vec<Cause>) {
         for rank in self.all().filter(|&rank| self.standing(rank) == Standing::Stopped) {
             let RankReport { process, host, .. } = &self.ranks[rank as usize];
@@ -174,7 +175,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Receives for which a message of another tag or communicator is here.
+    /// Finds receives for which only a message of another tag or communicator has arrived.
     fn other_messages(&self, found: &mut Vec<Cause>) {
         for rank in self.all().filter(|&rank| !self.open[rank as usize]) {
             let Some(answer) = &self.ranks[rank as usize].answer else { continue };
@@ -207,8 +208,8 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Receives whose message was not sent, as the call that was to send it failed, which the
-    /// program did not heed.
+    /// Finds receives whose message was not sent, because the sending call failed and the program
+    /// ignored the error.
     fn unsent(&self, found: &mut Vec<Cause>) {
         let mut causes = Vec::new();
         for rank in self.all() {
@@ -232,7 +233,8 @@ impl<'a> Graph<'a> {
                 causes.push(Cause { weight, sentence });
             }
         }
-        // They explain the cycles, and the waits for ranks that have gone on, which follow.
+        // These causes explain the cycles, and the waits for ranks that have continued, which
+        // follow.
         found.splice(0..0, causes);
     }
 
@@ -241,7 +243,7 @@ impl<'a> Graph<'a> {
         report.and_then(|one| one.answer.as_ref()).map_or(&[], |answer| &answer.errors)
     }
 
-    /// Waits for ranks that have ended, or will send nothing more.
+    /// Finds waits for ranks that have ended, or will send nothing more.
     fn ended(&self, found: &mut Vec<Cause>) {
         for rank in self.all() {
             for call in self.calls(rank) {
@@ -268,7 +270,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Collective operations that some have not entered.
+    /// Finds collective operations that some members have not entered.
     fn collectives(&self, found: &mut Vec<Cause>) {
         let groups = self.groups();
         for ((communicator, sequence), group) in &groups {
@@ -301,7 +303,7 @@ impl<'a> Graph<'a> {
                     other.operation,
                     words::communicator(&other.wait.communicator)
                 );
-                // Each of the two finds the other.
+                // Each of the two operations finds the other.
                 if group.inside < other.inside {
                     found.push(Cause { weight: Weight::Final, sentence });
                 }
@@ -334,7 +336,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// That a rank has called a collective operation in vain, if it has.
+    /// Returns a note that a rank's call of a collective operation has failed, if it has.
     fn tried(&self, rank: u32, operation: &str, communicator: u64) -> String {
         let is_of_it = |error: &&ReturnedError| {
             let is_there = error.communicator.as_ref().is_some_and(|on| on.id == communicator);
@@ -344,8 +346,8 @@ impl<'a> Graph<'a> {
         failed.map_or_else(String::new, |error| format!("; its call {}", words::returned(error)))
     }
 
-    /// Members that are missing in `group`, as they are in an operation of another communicator
-    /// that waits for members that are here.
+    /// Returns the members missing in `group` that are in an operation of another communicator, if
+    /// that operation waits for members that are in `group`.
     fn swapped<'b>(
         &self,
         group: &CallGroup<'a>,
@@ -360,7 +362,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The collective operations that ranks wait in, by communicator and place.
+    /// Returns the collective operations that ranks wait in, by communicator and sequence number.
     fn groups(&self) -> BTreeMap<(u64, i32), CallGroup<'a>> {
         let mut groups: BTreeMap<(u64, i32), CallGroup<'a>> = BTreeMap::new();
         for rank in self.all() {
@@ -382,7 +384,7 @@ impl<'a> Graph<'a> {
         groups
     }
 
-    /// Whether a rank is in another operation of the same communicator.
+    /// Whether a rank is in another operation of this communicator.
     fn is_in_other(&self, rank: u32, communicator: u64, sequence: i32) -> bool {
         self.calls(rank).iter().any(|call| match &call.awaits {
             Awaited::Members(wait) => {
@@ -392,7 +394,7 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The shortest cycle of ranks that wait for each other, of which nobody can go on.
+    /// Finds the shortest cycle of ranks that wait for each other, none of which can make progress.
     fn cycle(&self, found: &mut Vec<Cause>) {
         let closed = self.all().filter(|&rank| !self.open[rank as usize]);
         let cycles = closed.take(STARTS_MAX).filter_map(|rank| self.cycle_through(rank));
@@ -428,7 +430,8 @@ impl<'a> Graph<'a> {
         found.push(Cause { weight: Weight::Final, sentence });
     }
 
-    /// The shortest way from a rank back to it, beginning with the lowest rank on it.
+    /// Returns the shortest path from a rank back to it, beginning with the lowest rank of the
+    /// path.
     fn cycle_through(&self, start: u32) -> Option<Vec<u32>> {
         let mut before: BTreeMap<u32, u32> = BTreeMap::new();
         let mut next = VecDeque::from([start]);
@@ -453,7 +456,7 @@ impl<'a> Graph<'a> {
         None
     }
 
-    /// Waits for messages of ranks that are in `MPI_Finalize`.
+    /// Finds waits for messages of ranks that are in `MPI_Finalize`.
     fn leaving(&self, found: &mut Vec<Cause>) {
         let is_leaving = |rank: u32| {
             self.calls(rank).iter().any(|call| call.function.as_deref() == Some("MPI_Finalize"))
@@ -474,13 +477,13 @@ impl<'a> Graph<'a> {
                     words::ranks(&leaving),
                     words::verb(&leaving, "is", "are")
                 );
-                // It explains the cycle that the two stand in.
+                // This cause explains the cycle that the two ranks are in.
                 found.insert(0, Cause { weight: Weight::Final, sentence });
             }
         }
     }
 
-    /// Receives from anybody, where all that could send something wait themselves.
+    /// Finds receives from any source whose possible senders all wait themselves.
     fn anybody(&self, found: &mut Vec<Cause>) {
         let takes_any = |call: &WaitingCall| {
             matches!(&call.awaits, Awaited::Message(MessageWait { peer: None, .. }))
@@ -501,7 +504,7 @@ impl<'a> Graph<'a> {
         found.push(Cause { weight: Weight::Final, sentence });
     }
 
-    /// Locks of windows that others hold.
+    /// Finds waits for locks of windows that other ranks hold.
     fn windows(&self, found: &mut Vec<Cause>) {
         let mut waiting: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for rank in self.all() {
@@ -524,7 +527,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Ranks that others wait for, and that wait for nobody.
+    /// Finds ranks that others wait for, and that wait for no rank.
     fn awaited_roots(&self, found: &mut Vec<Cause>) {
         for rank in self.all().filter(|&rank| self.is_open(rank)) {
             let waiting = self.waiting_for(rank);
@@ -536,7 +539,7 @@ impl<'a> Graph<'a> {
                     matches!(&call.awaits, Awaited::Members(wait) if wait.missing.contains(&rank))
                 })
             };
-            // What they wait for there has been told.
+            // Their waits were reported with the collective operations.
             if waiting.iter().all(in_collective) {
                 continue;
             }
@@ -550,7 +553,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// What ranks do, as the end of a sentence about them.
+    /// Returns what ranks do, as the end of a sentence about them.
     fn doing(&self, ranks: &[u32]) -> String {
         let subject = if ranks.len() == 1 { "it".to_owned() } else { format!("rank {}", ranks[0]) };
         let Some(report) = self.ranks.get(ranks[0] as usize) else {
@@ -588,7 +591,7 @@ impl<'a> Graph<'a> {
         format!("{subject} {what}")
     }
 
-    /// Where no cause is seen.
+    /// Returns the sentence for a job without a visible cause.
     fn nothing(&self) -> String {
         let waiting: Vec<u32> =
             self.all().filter(|&rank| self.standing(rank) == Standing::Waits).collect();
@@ -613,16 +616,16 @@ struct CallGroup<'a> {
 }
 
 impl CallGroup<'_> {
-    /// Those that are awaited and not there.
+    /// Returns the awaited ranks that are not in the operation.
     fn missing(&self) -> Vec<u32> {
         self.awaited.iter().copied().filter(|rank| !self.inside.contains(rank)).collect()
     }
 }
 
-/// From so many ranks a cycle is looked for.
+/// The maximum number of ranks from which a cycle is searched.
 const STARTS_MAX: usize = 64;
 
-/// So many ranks of a cycle are named.
+/// The maximum number of ranks of a cycle that are named.
 const CYCLE_SHOWN_MAX: usize = 16;
 
 fn standing(report: &RankReport) -> Standing {
@@ -642,7 +645,7 @@ fn standing(report: &RankReport) -> Standing {
     }
 }
 
-/// Whether a call that failed was to send the message that `rank` waits for, as far as is known.
+/// Whether a failed call was meant to send the message that `rank` waits for, as far as is known.
 fn lost(error: &ReturnedError, wait: &MessageWait, rank: u32) -> bool {
     let is_there = |id| id == wait.communicator.id;
     match &error.unsent {
@@ -658,17 +661,17 @@ fn lost(error: &ReturnedError, wait: &MessageWait, rank: u32) -> bool {
     }
 }
 
-/// The ranks that a call waits for.
+/// Returns the ranks that a call waits for.
 fn awaited_in(call: &WaitingCall) -> &[u32] {
     match &call.awaits {
         Awaited::Message(wait) | Awaited::Taken(wait) => &wait.peers,
         Awaited::Members(wait) => &wait.missing,
-        // Whoever holds the lock is not known, and need not be the target.
+        // The holder of the lock is not known, and need not be the target.
         Awaited::Window(_) | Awaited::Unknown => &[],
     }
 }
 
-/// All ranks of the job that a rank waits for.
+/// Returns all ranks of the job that a rank waits for.
 pub(crate) fn awaited_by(report: &RankReport, size: usize) -> Vec<u32> {
     if standing(report) != Standing::Waits {
         return Vec::new();

@@ -1,8 +1,8 @@
-//! What the ranks of a job wait for, and why the job stands still.
+//! The waits of a job's ranks, and the reasons why the job makes no progress.
 //!
-//! A rank that is asked gives a [`RankAnswer`]; the launcher adds what it knows itself, which makes
-//! a [`RankReport`]. [`causes`] tells in words why nothing goes on, and [`table`] shows all ranks.
-//! Everything here is data and pure functions: no clock, no files, no processes.
+//! A queried rank replies with a [`RankAnswer`]; the launcher adds its own information, which makes
+//! a [`RankReport`]. [`causes`] describes why the job makes no progress, and [`table`] shows all
+//! ranks. Everything here is data and pure functions: no clock, no files, no processes.
 
 #![forbid(unsafe_code)]
 
@@ -17,72 +17,72 @@ pub use causes::{causes, stands_still};
 pub use picture::picture;
 pub use table::table;
 
-/// A job that was asked.
+/// The report on a job that was queried.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobReport {
-    /// The process of its launcher, by which `combray ps` names it.
+    /// The process number of its launcher, by which `combray ps` names it.
     pub job: u32,
-    /// What its launcher calls it, if that is another one than ours; else empty.
+    /// The job's name in its launcher, if that is not Combray's launcher; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The program, as it was written.
+    /// The program, as the user wrote it.
     pub program: String,
-    /// For how many seconds it has run.
+    /// The time for which it has run, in seconds.
     pub seconds: f64,
-    /// Why it stands still, if it does: the first sentence names the cause.
+    /// Why it makes no progress, if it does not: the first sentence names the cause.
     pub causes: Vec<String>,
     /// All its ranks, in order.
     pub ranks: Vec<RankReport>,
 }
 
-/// What is known of a rank.
+/// The report on a rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RankReport {
     /// Its rank in the job.
     pub rank: u32,
     /// Its machine.
     pub host: String,
-    /// Its number there.
+    /// Its process number on that machine.
     pub process: i32,
-    /// How far it is.
+    /// Its stage.
     pub stage: Stage,
-    /// What the system says that the process does (running, sleeping, stopped ...), if it was
-    /// asked.
+    /// The process state that the system reports (running, sleeping, stopped ...), if it was
+    /// queried.
     pub state: Option<String>,
-    /// The system call it is in, for a rank that gave no answer.
+    /// The system call that it is in, for a rank that did not reply.
     pub system_call: Option<String>,
-    /// What it says itself, if it answered in time.
+    /// Its reply, if it came in time.
     pub answer: Option<RankAnswer>,
 }
 
-/// How far a rank is.
+/// The stage of a rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// It has not called `MPI_Init` (or not come to its end).
+    /// It has not called `MPI_Init`, or has not returned from it.
     BeforeInit,
     /// Between `MPI_Init` and the end of `MPI_Finalize`.
     Inside,
     /// It has called `MPI_Finalize`.
     Finalized,
-    /// It has ended; how.
+    /// It has ended, in this way.
     Ended(String),
-    /// On a machine that was not asked: the job has another launcher than ours.
+    /// It is on a machine that was not queried: the job has another launcher than Combray's.
     Elsewhere,
 }
 
-/// What a rank says of itself.
+/// The reply of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankAnswer {
     /// The calls in which its threads wait.
     pub calls: Vec<WaitingCall>,
-    /// Of a rank that was outside of the library.
+    /// The activity of a rank that is in no call.
     pub outside: Option<Outside>,
-    /// Receives for which no message has come.
+    /// Posted receives that no message has matched.
     pub posted: Queue,
-    /// Messages that nobody has received.
+    /// Unexpected messages.
     pub unexpected: Queue,
-    /// The last calls that failed and told the program so, the oldest first.
+    /// The last calls that returned an error to the program, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<ReturnedError>,
 }
@@ -92,71 +92,71 @@ pub struct RankAnswer {
 pub struct ReturnedError {
     /// The function, such as `MPI_Bsend`.
     pub function: String,
-    /// Who called it: a function of the program, its file and line if they are known.
+    /// The caller: a function of the program, with its file and line if they are known.
     pub caller: Option<String>,
     /// The class of the error, such as `MPI_ERR_BUFFER`.
     pub class: String,
-    /// What was wrong.
+    /// The description of the error.
     pub detail: String,
-    /// How often it happened like this, and how many seconds ago it did last.
+    /// The number of such errors.
     pub times: u32,
-    /// See `times`.
+    /// The time since the last of them, in seconds.
     pub seconds: f64,
     /// The communicator of the call, if it had one.
     pub communicator: Option<CommunicatorName>,
-    /// The message that was to be sent, if the call tells.
+    /// The message to be sent, if the call determines it.
     pub unsent: Option<MessageWait>,
 }
 
-/// What a rank does that is not in a call.
+/// The activity of a rank that is in no call.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outside {
-    /// It has made no call for so many seconds.
+    /// It has made no call for this time, in seconds.
     Computes(f64),
-    /// It makes calls that do not wait, one after the other, as a loop around `MPI_Test` does.
+    /// It makes calls that do not wait, one after the other, such as a loop around `MPI_Test`.
     Polls,
 }
 
 /// A call that waits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitingCall {
-    /// The function, such as `MPI_Recv`, if the stack tells.
+    /// The function, such as `MPI_Recv`, if the stack shows it.
     pub function: Option<String>,
-    /// Who called it: a function of the program, its file and line if they are known.
+    /// The caller: a function of the program, with its file and line if they are known.
     pub caller: Option<String>,
-    /// For how many seconds it has waited.
+    /// The time for which it has waited, in seconds.
     pub seconds: f64,
     /// What it waits for.
     pub awaits: Awaited,
 }
 
-/// What a call waits for.
+/// The event that a call waits for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Awaited {
-    /// A message, to be received or looked at.
+    /// A message, to be received or probed.
     Message(MessageWait),
-    /// That a message is taken.
+    /// The match of a sent message.
     Taken(MessageWait),
     /// Other ranks, in a collective operation.
     Members(CollectiveWait),
-    /// That this rank of the job, or its window, answers to an operation on its memory.
+    /// This rank of the job, or its window, in a one-sided operation.
     Window(u32),
-    /// Something of which no more is known.
+    /// An event that is not known.
     Unknown,
 }
 
 /// One end of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageWait {
-    /// Where.
+    /// The communicator.
     pub communicator: CommunicatorName,
-    /// The other end, as a rank of the communicator; none: any.
+    /// The other end, as a rank of the communicator; `None`: any.
     pub peer: Option<u32>,
     /// The ranks of the job that may be the other end.
     pub peers: Vec<u32>,
-    /// The tag; none: any.
+    /// The tag; `None`: any.
     pub tag: Option<i32>,
     /// The length of the buffer, if there is one.
     pub bytes: Option<u64>,
@@ -165,22 +165,23 @@ pub struct MessageWait {
 /// A collective operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CollectiveWait {
-    /// Where.
+    /// The communicator.
     pub communicator: CommunicatorName,
-    /// The function with what all must agree in, such as `MPI_Bcast of 8 bytes with root 0`.
+    /// The function with the arguments that must agree on all members, such as `MPI_Bcast of 8
+    /// bytes with root 0`.
     pub operation: String,
-    /// Its place among the operations of the communicator.
+    /// Its sequence number among the operations of the communicator.
     pub sequence: i32,
-    /// The ranks of the job whose part is missing here.
+    /// The ranks of the job whose contribution has not arrived.
     pub missing: Vec<u32>,
 }
 
 /// A communicator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommunicatorName {
-    /// Its number, the same on all its processes.
+    /// Its number, equal on all its processes.
     pub id: u64,
-    /// Its name; empty: none was given.
+    /// Its name; empty if it has none.
     pub name: String,
     /// How many processes it has.
     pub size: u32,
@@ -189,11 +190,11 @@ pub struct CommunicatorName {
 /// A queue of messages or of receives.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Queue {
-    /// How many there are.
+    /// The number of entries.
     pub length: usize,
-    /// The first of them, at most [`QUEUE_SHOWN_MAX`].
+    /// The first entries, at most [`QUEUE_SHOWN_MAX`].
     pub first: Vec<MessageWait>,
 }
 
-/// How many entries of a queue are told.
+/// The maximum number of entries of a queue in a reply.
 pub const QUEUE_SHOWN_MAX: usize = 8;

@@ -1,4 +1,5 @@
-//! Who waits for whom, as a picture: ranks on a circle, an arrow from each to those it waits for.
+//! The graph of waits as a picture: ranks on a circle, with an arrow from each to the ranks that it
+//! waits for.
 
 use std::f64::consts::TAU;
 use std::fmt::Write;
@@ -7,21 +8,21 @@ use crate::causes::awaited_by;
 use crate::words;
 use crate::{Awaited, JobReport, Outside, RankReport, Stage};
 
-/// So many ranks are shown, the first ones that wait or are waited for.
+/// The maximum number of ranks in the picture: the first ones that wait or are waited for.
 const PICTURED_MAX: usize = 64;
 
-/// Who waits for more ranks than this at once has no arrows: they would hide all others.
+/// A rank that waits for more ranks than this has no arrows: they would hide all others.
 const ARROWS_MAX: usize = 16;
 
-/// Of a rank, and of the circle on which few of them are, in points.
+/// The radius of a rank, and the minimum radius of the circle, in points.
 const RADIUS: f64 = 19.0;
 const CIRCLE_MIN: f64 = 110.0;
 
-/// Around the circle, for what is written there.
+/// The margin around the circle for labels.
 const MARGIN: f64 = 170.0;
 const LINE: f64 = 18.0;
 
-/// So many letters are in a line.
+/// The maximum number of letters in a line.
 const LETTERS_MAX: usize = 90;
 
 const STYLE: &str = "\
@@ -35,7 +36,7 @@ svg{color-scheme:light dark;background:#fff}text{fill:#1b1f24}.soft{fill:#667}\
 .silent{fill:#4d211e;stroke:#f07a6e}.arrow{stroke:#8a93a0}.tip{fill:#8a93a0}.cycle{stroke:#f07a6e}\
 .cycletip{fill:#f07a6e}}";
 
-/// What the kinds of ranks are called, and their classes.
+/// The CSS classes of ranks, with their descriptions.
 const KINDS: [(&str, &str); 4] = [
     ("waits", "waits in a call"),
     ("works", "computes, or makes calls that do not wait"),
@@ -43,7 +44,7 @@ const KINDS: [(&str, &str); 4] = [
     ("silent", "stopped, or does not answer"),
 ];
 
-/// The picture, which is an SVG in light or dark colours, as the reader has them.
+/// Returns the picture, an SVG in light or dark colours, according to the reader's settings.
 pub fn picture(report: &JobReport) -> String {
     let arrows = arrows(report);
     let takes_part =
@@ -94,7 +95,7 @@ pub fn picture(report: &JobReport) -> String {
     text + "</svg>\n"
 }
 
-/// The causes, and what job it is, in lines.
+/// Returns the causes and the description of the job, in lines.
 fn heading(report: &JobReport, shown: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for cause in &report.causes {
@@ -119,7 +120,7 @@ fn heading(report: &JobReport, shown: usize) -> Vec<String> {
     lines
 }
 
-/// Who waits for whom.
+/// Returns the arrows, each from a waiting rank to the rank that it waits for.
 fn arrows(report: &JobReport) -> Vec<(u32, u32)> {
     let of = |rank: &RankReport| {
         let awaited = awaited_by(rank, report.ranks.len());
@@ -130,7 +131,7 @@ fn arrows(report: &JobReport) -> Vec<(u32, u32)> {
     report.ranks.iter().flat_map(of).collect()
 }
 
-/// Whether one comes from a rank to another along arrows.
+/// Whether a path of arrows leads from a rank to another.
 fn leads(arrows: &[(u32, u32)], from: u32, to: u32) -> bool {
     let (mut seen, mut next) = (vec![from], vec![from]);
     while let Some(rank) = next.pop() {
@@ -154,7 +155,7 @@ fn arrow(from: (f64, f64), to: (f64, f64), is_in_cycle: bool) -> String {
         return String::new();
     }
     let (ux, uy) = (dx / length, dy / length);
-    // Arrows in both directions lie beside each other.
+    // Arrows in opposite directions are drawn beside each other.
     let bend = (length * 0.12).min(26.0);
     let middle = ((from.0 + to.0) / 2.0 - uy * bend, (from.1 + to.1) / 2.0 + ux * bend);
     let toward = |one: (f64, f64), by: f64| {
@@ -207,7 +208,7 @@ fn circle_of(rank: &RankReport, (x, y): (f64, f64), angle: f64) -> String {
     )
 }
 
-/// The class of a rank, and in a few words what it does.
+/// Returns the CSS class of a rank, and a short description of its activity.
 fn state(rank: &RankReport) -> (&'static str, String) {
     let is_stopped = rank.state.as_ref().is_some_and(|state| state.starts_with("stopped"));
     match (&rank.stage, &rank.answer) {

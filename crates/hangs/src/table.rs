@@ -7,10 +7,10 @@ use crate::{
     Awaited, JobReport, MessageWait, Outside, Queue, RankAnswer, RankReport, ReturnedError, Stage,
 };
 
-/// So many ranks are shown.
+/// The maximum number of ranks in the table.
 const ROWS_MAX: usize = 128;
 
-/// The causes, then a row for each rank, then what its queues hold.
+/// Returns the causes, then a row for each rank, then the contents of its queues.
 pub fn table(report: &JobReport) -> String {
     let JobReport { job, program, seconds, causes, ranks, .. } = report;
     let mut text: String = causes.iter().flat_map(|cause| [cause.as_str(), "\n"]).collect();

@@ -1,21 +1,21 @@
-//! Ranks, calls and messages in words.
+//! Formats ranks, calls and messages for display.
 
 use crate::{Awaited, CollectiveWait, CommunicatorName, MessageWait, ReturnedError, WaitingCall};
 
-/// How many ranks are named one by one.
+/// The maximum number of ranks that are named individually.
 const NAMED_MAX: usize = 8;
 
-/// `rank 3`, or `ranks 0, 1 and 5`.
+/// Returns `rank 3`, or `ranks 0, 1 and 5`.
 pub(crate) fn ranks(list: &[u32]) -> String {
     base::name_ranks(list, NAMED_MAX)
 }
 
-/// `waits` or `wait`.
+/// Returns the verb form for one or several ranks, such as `waits` or `wait`.
 pub(crate) fn verb(list: &[u32], one: &'static str, several: &'static str) -> &'static str {
     if list.len() == 1 { one } else { several }
 }
 
-/// The name of a communicator, or how large it is.
+/// Returns the name of a communicator, or its size.
 pub(crate) fn communicator(which: &CommunicatorName) -> String {
     match which.name.is_empty() {
         true => format!("a communicator of {} processes", which.size),
@@ -23,7 +23,7 @@ pub(crate) fn communicator(which: &CommunicatorName) -> String {
     }
 }
 
-/// The function of a call.
+/// Returns the function of a call.
 pub(crate) fn function(call: &WaitingCall) -> String {
     let by_wait = || match &call.awaits {
         Awaited::Message(_) => "a receive".to_owned(),
@@ -34,7 +34,8 @@ pub(crate) fn function(call: &WaitingCall) -> String {
     call.function.clone().unwrap_or_else(by_wait)
 }
 
-/// The collective operation of a call, which may wait for one that was begun before.
+/// Returns the collective operation of a call, which may wait for an operation that was begun
+/// earlier.
 pub(crate) fn operation(call: &WaitingCall, wait: &CollectiveWait) -> String {
     let function = function(call);
     match function.starts_with("MPI_Wait") {
@@ -43,12 +44,12 @@ pub(crate) fn operation(call: &WaitingCall, wait: &CollectiveWait) -> String {
     }
 }
 
-/// `tag 5`, or `any tag`.
+/// Returns `tag 5`, or `any tag`.
 pub(crate) fn tag(wait: &MessageWait) -> String {
     wait.tag.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"))
 }
 
-/// The ranks of the job at the other end of a message.
+/// Returns the ranks of the job at the other end of a message.
 pub(crate) fn peers(wait: &MessageWait) -> String {
     match (wait.peer, wait.peers.as_slice()) {
         (None, _) => "any rank".to_owned(),
@@ -57,7 +58,7 @@ pub(crate) fn peers(wait: &MessageWait) -> String {
     }
 }
 
-/// What a call waits for, as `MPI_Recv for a message with tag 5 from rank 1`.
+/// Describes what a call waits for, such as `MPI_Recv for a message with tag 5 from rank 1`.
 pub(crate) fn call(call: &WaitingCall) -> String {
     let function = function(call);
     let place = |which: &CommunicatorName| match which.name.as_str() {
@@ -79,7 +80,7 @@ pub(crate) fn call(call: &WaitingCall) -> String {
     }
 }
 
-/// What a call returned, and when.
+/// Describes the error that a call returned, and when.
 pub(crate) fn returned(error: &ReturnedError) -> String {
     let ReturnedError { class, detail, times, seconds: ago, .. } = error;
     let when = match times {
@@ -89,7 +90,7 @@ pub(crate) fn returned(error: &ReturnedError) -> String {
     format!("returned {class} {when} ({detail})")
 }
 
-/// A length for people.
+/// Formats a length.
 pub(crate) fn bytes(length: u64) -> String {
     match length {
         1 => "1 byte".to_owned(),
@@ -99,7 +100,7 @@ pub(crate) fn bytes(length: u64) -> String {
     }
 }
 
-/// A time for people.
+/// Formats a time.
 pub(crate) fn seconds(time: f64) -> String {
     match time {
         ..10.0 => format!("{time:.1} s"),

@@ -1,4 +1,4 @@
-//! What is said of jobs that stand still, and that it is true of any job.
+//! Diagnoses of jobs that make no progress, and properties that hold for any job.
 
 use hangs::{
     Awaited, CollectiveWait, CommunicatorName, JobReport, MessageWait, Outside, Queue, RankAnswer,
@@ -86,7 +86,7 @@ fn a_message_of_another_tag_or_communicator() {
     waiting.answer.as_mut().unwrap().unexpected.first[0].communicator = other;
     let told = first(&[waiting.clone(), barrier]);
     assert!(told.contains("with tag 6 on library (not MPI_COMM_WORLD) from it"), "{told}");
-    // Who computes may still send it.
+    // A rank that computes may still send it.
     let told = first(&[waiting, computes(1)]);
     assert_eq!(told, "rank 0 waits for rank 1: it computes (no call of MPI for 12 s)");
 }
@@ -128,7 +128,8 @@ fn a_message_whose_send_failed() {
     let row = "rank 1, MPI_Bsend with tag 5 to rank 0 on MPI_COMM_WORLD, 4 bytes: returned \
                MPI_ERR_BUFFER 4.0 s ago (no room); called by main (halo.c:7)\n";
     assert!(table(&report).contains(row), "{}", table(&report));
-    // Another message, to another rank; of a call that does not tell its message.
+    // Another message, or one to another rank; or the error of a call that does not determine its
+    // message.
     for other in [message(0, 6), message(2, 5)] {
         failed(&mut sender, returned("MPI_Bsend", Some(other)));
         let told = first(&[receives(0, 1, 5), sender.clone()]);
@@ -185,7 +186,7 @@ fn members_that_have_not_entered() {
     assert!(told.starts_with("different collective operations are called on MPI_COMM_WORLD"));
     let told = first(&[collective(0, "MPI_Barrier", 3, &[1]), computes(1)]);
     assert!(told.ends_with("in which rank 0 waits: it computes (no call of MPI for 12 s)"));
-    // What it waits for itself comes first.
+    // The wait of that rank itself is reported first.
     let told = first(&[collective(0, "MPI_Barrier", 3, &[1]), receives(1, 2, 9), computes(2)]);
     assert_eq!(told, "rank 1 waits for rank 2: it computes (no call of MPI for 12 s)");
 }
@@ -308,7 +309,7 @@ fn the_table_has_a_row_for_each_rank_and_the_queues() {
     assert_eq!(same, report);
 }
 
-/// A rank of any kind in a job of `size`.
+/// Generates a rank of any kind in a job of `size`.
 fn any_rank(number: u32, size: u32) -> impl Strategy<Value = RankReport> {
     (0..8u32, 0..size, 0..4i32, prop::collection::vec(0..size + 2, 0..4)).prop_map(
         move |(kind, peer, tag, missing)| match kind {
@@ -330,7 +331,7 @@ fn any_job() -> impl Strategy<Value = Vec<RankReport>> {
 }
 
 proptest! {
-    /// Whatever ranks say, something is said of it, and the same each time.
+    /// For any reports the diagnosis is not empty, and it is deterministic.
     #[test]
     fn something_is_said_of_any_job(ranks in any_job()) {
         let told = causes(&ranks);
@@ -340,7 +341,7 @@ proptest! {
         prop_assert!(table(&report).lines().count() > report.ranks.len());
     }
 
-    /// A cycle that nobody leaves is found, wherever it is, and all that are named stand in it.
+    /// A cycle is found in any position, and all named ranks belong to it.
     #[test]
     fn a_cycle_is_found(order in Just((0..12u32).collect::<Vec<_>>()).prop_shuffle(), length in 2..12usize) {
         let cycle = &order[..length];
@@ -351,7 +352,7 @@ proptest! {
         let ranks: Vec<RankReport> = (0..12)
             .map(|number| match next(number) {
                 Some(next) => receives(number, next, 1),
-                // The others wait for one of them.
+                // The others wait for a rank of the cycle.
                 None => receives(number, cycle[0], 2),
             })
             .collect();
@@ -369,7 +370,7 @@ proptest! {
         }
     }
 
-    /// Where all wait, directly or not, for one that computes, no cycle is told.
+    /// If all ranks wait, directly or not, for one that computes, no cycle is reported.
     #[test]
     fn who_computes_may_go_on(size in 2..12u32, offset in 0..11u32) {
         let last = offset % size;
