@@ -1,4 +1,5 @@
-//! What would help most, and why: each cause is looked for by itself, with the time that it costs.
+//! Advice: what would help most, and why. Each cause is examined separately, with the time that it
+//! costs.
 
 mod places;
 
@@ -8,44 +9,44 @@ use crate::summary::{CallSummary, LateRank, TimeSplit, in_collectives};
 use crate::words;
 use crate::{RankProfile, WaitCause};
 
-/// What would help, and why.
+/// A recommendation with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     /// The cause, by a name for programs: `slow_rank`, `chain`, `late_receives`, `late_sends`,
     /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`.
     pub cause: String,
-    /// Seconds of all ranks together that it costs, at most.
+    /// The maximum cost of the cause, in seconds over all ranks.
     pub seconds: f64,
     /// What is wrong, with the figures that show it.
     pub reason: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// So many are told.
+/// The maximum number of recommendations.
 const TOLD_MAX: usize = 3;
 
-/// What costs less than this share of all time is not worth a word.
+/// The minimum share of all time that a cause must cost to be reported.
 const WORTH: f64 = 0.02;
 
-/// These say more exactly what is to be done than others that cost about as much, often the same
-/// time seen from another side.
+/// These causes give a more precise remedy than others of about equal cost, which are often another
+/// view of that time.
 const TOLD_FIRST: [&str; 4] = ["late_receives", "small_messages", "shared_core", "far_neighbours"];
 
-/// They come before others that cost up to so many times as much.
+/// The precise causes are ranked before others that cost up to this factor more.
 const FIRST: f64 = 1.5;
 
-/// All that is known.
+/// The data on which the advice is based.
 struct Facts<'a> {
     ranks: &'a [RankProfile],
     times: &'a [TimeSplit],
     calls: &'a [CallSummary],
     late: &'a [LateRank],
-    /// The time of all ranks together.
+    /// The time of all ranks, in seconds.
     total: f64,
 }
 
-/// The greatest gains.
+/// Returns the recommendations with the greatest gains.
 pub(crate) fn best(
     ranks: &[RankProfile],
     times: &[TimeSplit],
@@ -80,23 +81,23 @@ pub(crate) fn best(
     all
 }
 
-/// A rank that computes so much longer than the median is slow.
+/// A rank is slow if it computes longer than the median by this factor.
 const SLOW: f64 = 1.25;
 
-/// In a chain this share of all ranks computes at a time at most.
+/// In a chain, at most this share of all ranks computes at a time.
 const CHAINED: f64 = 0.6;
 
-/// Fewer ranks are no chain: one of two that waits for the other is told as such.
+/// The minimum length of a chain. Of two ranks, one that waits for the other is reported as such.
 const CHAIN_MIN: usize = 3;
 
-/// Fewer messages from one call are not many.
+/// The minimum number of messages from one call that counts as many.
 const MANY: u64 = 1000;
 
-/// Messages up to this length are small.
+/// The maximum length of a small message, in bytes.
 const SMALL_BYTES: u64 = 1024;
 
-/// Whether a call sent so many small messages that their number matters. One that waits for its
-/// receive anyway floods nobody.
+/// Whether a call sent so many small messages that their number matters. A call that waits for its
+/// receiver anyway floods no receiver.
 fn is_flood(function: &str, messages: u64, bytes: u64) -> bool {
     messages >= MANY
         && bytes / messages <= SMALL_BYTES
@@ -104,12 +105,12 @@ fn is_flood(function: &str, messages: u64, bytes: u64) -> bool {
 }
 
 impl Facts<'_> {
-    /// The seconds of waiting for one cause.
+    /// Returns the waiting time for one cause, in seconds.
     fn waited(&self, cause: WaitCause) -> f64 {
         self.late.iter().filter(|one| one.cause == cause).map(|one| one.seconds).sum()
     }
 
-    /// One rank computes longer than the others, who wait for it.
+    /// One rank computes longer than the others, which wait for it.
     fn slow_rank(&self) -> Option<Advice> {
         let mut computing: Vec<f64> = self.times.iter().map(|time| time.computing).collect();
         if computing.len() < 2 {
@@ -160,7 +161,7 @@ impl Facts<'_> {
         Some(Advice { cause: "slow_rank".to_owned(), seconds, reason, remedy })
     }
 
-    /// Ranks compute one after the other, each when it has what the one before it sends.
+    /// Ranks compute one after the other, each when it has the message of the previous one.
     fn chain(&self) -> Option<Advice> {
         let count = self.times.len();
         let (for_messages, in_all) =
@@ -207,8 +208,8 @@ impl Facts<'_> {
         })
     }
 
-    /// The seconds that senders of so many small messages waited, as the receiver had too many of
-    /// them: it would not have had to be there earlier.
+    /// Returns the time for which senders of many small messages waited, in seconds, because the
+    /// receiver had too many of them: an earlier receive would not have helped.
     fn flooded(&self) -> f64 {
         let calls = self.ranks.iter().flat_map(|rank| &rank.calls);
         let floods = calls.filter(|call| is_flood(&call.function, call.messages, call.bytes));
@@ -216,7 +217,7 @@ impl Facts<'_> {
         waits.filter(|wait| wait.cause == WaitCause::LateReceiver).map(|wait| wait.seconds).sum()
     }
 
-    /// Senders wait until the receiver comes.
+    /// Senders wait for the receiver.
     fn late_receives(&self) -> Option<Advice> {
         let is_flooded = |one: &LateRank| {
             let place =
@@ -239,7 +240,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Receivers wait until the sender sends.
+    /// Receivers wait for the sender.
     fn late_sends(&self) -> Option<Advice> {
         let seconds = self.waited(WaitCause::LateSender);
         let first = self.late.iter().find(|one| one.cause == WaitCause::LateSender)?;
@@ -255,7 +256,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Who waits until another rank does something, of `seconds` in all for that reason.
+    /// Describes which rank waits for which other rank, of `seconds` in all for that reason.
     fn late_rank(&self, first: &LateRank, does: &str, seconds: f64) -> String {
         format!(
             "rank {} waits {} in {} until rank {} {does}{}",
@@ -274,7 +275,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Ranks come to collective operations at different times, now this one last and now that.
+    /// Ranks enter collective operations at different times, and the last rank varies.
     fn imbalance(&self) -> Option<Advice> {
         let places = in_collectives(self.ranks);
         let all = |waited: &[(u32, f64)]| waited.iter().map(|(_, seconds)| seconds).sum::<f64>();
@@ -302,7 +303,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Most of the time in communication goes to the beginning of many small messages.
+    /// Most of the communication time is the fixed cost of many small messages.
     fn small_messages(&self) -> Option<Advice> {
         let is_small =
             |call: &&CallSummary| call.messages > 0 && call.bytes / call.messages <= SMALL_BYTES;
@@ -310,8 +311,8 @@ impl Facts<'_> {
         let small: u64 = self.calls.iter().filter(is_small).map(|call| call.messages).sum();
         let most = self.calls.iter().filter(is_small).max_by_key(|call| call.messages)?;
         let own: f64 = self.times.iter().map(|time| time.communicating).sum();
-        // A receiver waits again and again for a short while where messages come one by one, and a
-        // sender where there are too many.
+        // A receiver waits repeatedly for a short time if messages arrive one by one; a sender
+        // waits if there are too many.
         let seconds = (own * small as f64 / all as f64 + self.flooded()) * 0.8;
         let each = seconds / small as f64;
         if most.messages < MANY || each > 100e-6 {

@@ -1,15 +1,15 @@
-//! The same as a page for a browser: one file that needs no network and no script.
+//! The profile as a page for a browser: one file that needs no network and no script.
 
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LateRank, TimeSplit};
 
-/// So many rows of each table are shown.
+/// The maximum number of rows of each table.
 const ROWS_MAX: usize = 40;
 
-/// Of so many ranks each pair is a cell of the matrix; of more it would be too large to look at.
+/// The maximum number of ranks for which the matrix is shown; a larger one would not be readable.
 const MATRIX_MAX: usize = 64;
 
-/// Of so many ranks each has its number beside the matrix; of more, each one of eight.
+/// The maximum number of ranks that are all labelled beside the matrix; of more, every eighth is.
 const LABELLED_MAX: usize = 16;
 const LABEL_EACH: usize = 8;
 
@@ -30,7 +30,7 @@ th{color:var(--soft);font-weight:normal}td:last-child,th:last-child{text-align:l
 border:1px solid var(--line)}.matrix th{padding:0 .3rem 0 0;border:0;font-size:.7rem}\
 .matrix tr:first-child th+th{max-width:.9rem;padding:0;text-align:left;overflow:visible}";
 
-/// The page.
+/// Returns the page.
 pub(crate) fn page(profile: &JobProfile) -> String {
     let title = format!("Profile of {}", escaped(&profile.program));
     let total = profile.total;
@@ -52,7 +52,7 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     text += &section("Who waited for whom", &late(&profile.late));
     text += &section("Bytes from rank to rank", &matrix(profile));
     text += &section("Counted by the library, of all ranks together", &variables(profile));
-    // What begins an element could end this one.
+    // A `<` in the data could end this element.
     let data = profile.to_json().replace('<', "\\u003c");
     text + &format!(
         "<script type=\"application/json\" id=\"profile\">{data}</script>\n</body></html>\n"
@@ -154,12 +154,12 @@ fn variables(profile: &JobProfile) -> String {
     table(&["value", "performance variable"], names.map(row))
 }
 
-/// Who sent how much to whom: the darker a cell, the more.
+/// Returns the matrix of bytes between ranks: the darker a cell, the more.
 fn matrix(profile: &JobProfile) -> String {
     let count = profile.ranks.len();
     let most = profile.ranks.iter().flat_map(|rank| &rank.sent).map(|to| to.bytes).max();
     let Some(most) = most.filter(|_| count <= MATRIX_MAX) else { return String::new() };
-    // Each number would make its column wider.
+    // A label in each column would make the columns wider.
     let label = |rank: usize| match count <= LABELLED_MAX || rank.is_multiple_of(LABEL_EACH) {
         true => rank.to_string(),
         false => String::new(),

@@ -1,8 +1,8 @@
-//! Where the time of a job went: in computing, communicating and waiting, by rank and by call; who
-//! waited for whom; and what would help.
+//! The time profile of a job: computing, communicating and waiting, by rank and by call; which rank
+//! waited for which; and advice.
 //!
-//! Each rank gives a [`RankProfile`]; [`JobProfile::of`] adds them up and draws conclusions
-//! ([`Advice`]), [`JobProfile::page`] tells it on one page. Everything here is data and pure
+//! Each rank provides a [`RankProfile`]. [`JobProfile::of`] adds them up and draws conclusions
+//! ([`Advice`]); [`JobProfile::page`] formats them on one page. Everything here is data and pure
 //! functions: no clock, no files, no processes.
 
 #![forbid(unsafe_code)]
@@ -18,36 +18,38 @@ use serde::{Deserialize, Serialize};
 pub use advice::Advice;
 pub use summary::{CallSummary, LateRank, TimeSplit};
 
-/// What one rank knows of itself when it ends.
+/// The profile that one rank makes of itself when it ends.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RankProfile {
     /// Its rank in the job.
     pub rank: u32,
     /// Its machine.
     pub host: String,
-    /// Seconds from the end of `MPI_Init` to the call of `MPI_Finalize`.
+    /// The time from the end of `MPI_Init` to the call of `MPI_Finalize`, in seconds.
     pub seconds: f64,
-    /// Seconds of these that the process had a processor.
+    /// The processor time of the process in that time, in seconds.
     pub processor_seconds: f64,
-    /// Seconds that the helper had a processor.
+    /// The processor time of the helper thread, in seconds.
     pub helper_seconds: f64,
     /// Whether the machine has more processes than cores.
     pub is_crowded: bool,
-    /// The numbers of the cores that it may use.
+    /// The numbers of the cores in its affinity mask.
     pub cores: Vec<u32>,
-    /// How many cores its machine has.
+    /// The number of cores of its machine.
     pub machine_cores: u32,
-    /// How many of its threads had a processor for more than 1 % of the time.
+    /// The number of its threads that used a processor for more than 1 % of the time.
     pub busy_threads: u32,
-    /// Its calls, by the place in the program.
+    /// Its calls, by their places in the program.
     pub calls: Vec<CallProfile>,
-    /// What it sent to whom.
+    /// The data sent to each peer.
     pub sent: Vec<PeerTotals>,
-    /// How many messages it sent of 0 bytes, 1 byte, up to 3, up to 7 bytes and so on.
+    /// The numbers of messages that it sent, by length: 0 bytes, 1 byte, up to 3, up to 7 bytes and
+    /// so on.
     pub sizes: Vec<u64>,
-    /// What the library counted, by the names of the performance variables of `MPI_T`.
+    /// The library's counters, by the names of the performance variables of `MPI_T`.
     pub variables: Vec<(String, u64)>,
-    /// Bytes of memory that the library shares with other processes, as far as this one uses them.
+    /// The memory that the library shares with other processes and that this process uses, in
+    /// bytes.
     pub shared_memory_bytes: u64,
 }
 
@@ -56,83 +58,83 @@ pub struct RankProfile {
 pub struct CallProfile {
     /// The function, such as `MPI_Recv`.
     pub function: String,
-    /// Who calls it: a function of the program, its file and line if they are known.
+    /// The caller: a function of the program, with its file and line if they are known.
     pub caller: Option<String>,
-    /// How many calls there were.
+    /// The number of calls.
     pub calls: u64,
-    /// Seconds in them.
+    /// The time in the calls, in seconds.
     pub seconds: f64,
-    /// Messages that were submitted in them, and their bytes.
+    /// The number of messages that were submitted in the calls.
     pub messages: u64,
     /// Bytes of these messages.
     pub bytes: u64,
-    /// For what they waited, part of the seconds.
+    /// The waits in the calls, whose time is part of the calls' time.
     pub waits: Vec<WaitTotals>,
 }
 
-/// What calls from one place waited for of one kind.
+/// The waits of calls from one place, for one cause and peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WaitTotals {
-    /// What it was.
+    /// The cause.
     pub cause: WaitCause,
-    /// The rank of the job that it was to come from; none: of several, or not known.
+    /// The rank of the job that was waited for; `None` if there were several, or it is not known.
     pub peer: Option<u32>,
-    /// How many waits there were.
+    /// The number of waits.
     pub waits: u64,
-    /// Seconds of waiting.
+    /// The waiting time, in seconds.
     pub seconds: f64,
 }
 
-/// What is waited for.
+/// The event that a call waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitCause {
-    /// A message that had not been sent.
+    /// A message that was not sent yet.
     LateSender,
-    /// The receive of a message.
+    /// The receive of a sent message.
     LateReceiver,
-    /// Others, in a collective operation.
+    /// Other members, in a collective operation.
     Members,
-    /// The owner of memory, in one-sided communication.
+    /// The owner of a window, in one-sided communication.
     Window,
-    /// Something else.
+    /// Any other event.
     Other,
 }
 
-/// What was sent to one peer.
+/// The data sent to one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PeerTotals {
     /// Its rank in the job.
     pub peer: u32,
     /// Bytes of messages.
     pub bytes: u64,
-    /// How many messages.
+    /// The number of messages.
     pub messages: u64,
 }
 
-/// What is known of a job.
+/// The profile of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobProfile {
     /// The program.
     pub program: String,
-    /// Seconds of the rank that took longest.
+    /// The time of the slowest rank, in seconds.
     pub seconds: f64,
-    /// The time of all ranks together.
+    /// The total time of all ranks.
     pub total: TimeSplit,
     /// The time of each rank, in order.
     pub times: Vec<TimeSplit>,
-    /// What would help most, at most three, the greatest gain first.
+    /// What would help most: at most three recommendations, the greatest gain first.
     pub advice: Vec<Advice>,
-    /// The calls of all ranks together, those that took most time first.
+    /// The calls of all ranks in total, the longest first.
     pub calls: Vec<CallSummary>,
-    /// Who waited for whom, the longest first.
+    /// The waits between pairs of ranks, the longest first.
     pub late: Vec<LateRank>,
-    /// What each rank told.
+    /// The profile of each rank.
     pub ranks: Vec<RankProfile>,
 }
 
 impl JobProfile {
-    /// What the ranks of a job told, in their order, added up.
+    /// Adds up the profiles of a job's ranks, which are in their order.
     pub fn of(program: String, mut ranks: Vec<RankProfile>) -> Self {
         let seconds = ranks.iter().map(|rank| rank.seconds).fold(0.0, f64::max);
         ranks.iter_mut().for_each(|rank| rank.wait_at_end(seconds));
@@ -144,28 +146,28 @@ impl JobProfile {
         Self { program, seconds, total, times, advice, calls, late, ranks }
     }
 
-    /// All of it, as JSON.
+    /// Returns the whole profile as JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
 
-    /// What a person wants to know, on one page.
+    /// Returns the summary for the user, on one page.
     pub fn page(&self) -> String {
         page::text(self)
     }
 
-    /// All of it, as a page for a browser: one file, which holds the JSON, too.
+    /// Returns the whole profile as a page for a browser: one file, which includes the JSON.
     pub fn to_html(&self) -> String {
         html::page(self)
     }
 
-    /// How many messages of how many bytes were sent, of all ranks together.
+    /// Returns the number of messages of all ranks, and their bytes.
     fn sent(&self) -> (u64, u64) {
         let all = self.ranks.iter().flat_map(|rank| &rank.sent);
         all.fold((0, 0), |(count, bytes), one| (count + one.messages, bytes + one.bytes))
     }
 
-    /// The sum of a performance variable over all ranks.
+    /// Returns the sum of a performance variable over all ranks.
     fn variable(&self, name: &str) -> u64 {
         let of = |rank: &RankProfile| rank.variable(name);
         self.ranks.iter().map(of).sum()
@@ -173,7 +175,7 @@ impl JobProfile {
 }
 
 impl RankProfile {
-    /// Who ends first waits for the last one there.
+    /// Adds the wait at the end: a rank that ends early waits in `MPI_Finalize` for the last one.
     fn wait_at_end(&mut self, end: f64) {
         let seconds = end - self.seconds;
         self.seconds = end;
@@ -189,7 +191,7 @@ impl RankProfile {
         });
     }
 
-    /// The value of a performance variable; 0: there is none.
+    /// Returns the value of a performance variable; 0 if it does not exist.
     pub fn variable(&self, name: &str) -> u64 {
         self.variables.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
     }

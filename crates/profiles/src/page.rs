@@ -1,15 +1,16 @@
-//! One page for a person.
+//! The profile as one page of text.
 
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, RankProfile};
 
-/// So many rows of each table are shown.
+/// The maximum number of rows of each table.
 const ROWS_MAX: usize = 10;
 
-/// So many ranks are shown one by one; of more, those that waited most and least.
+/// The maximum number of ranks that are shown individually; of more, the ranks that waited most and
+/// least.
 const RANKS_MAX: usize = 16;
 
-/// The page, at most 80 lines of at most 120 letters or so.
+/// Returns the page: at most 80 lines of at most about 120 letters.
 pub(crate) fn text(profile: &JobProfile) -> String {
     let mut hosts: Vec<&str> = profile.ranks.iter().map(|rank| rank.host.as_str()).collect();
     hosts.sort_unstable();
@@ -55,7 +56,8 @@ fn advice(profile: &JobProfile) -> String {
     text
 }
 
-/// A table with a title: the first column to the left, as the last, the others to the right.
+/// Formats a table with a title. The first and last columns are left-aligned, the others
+/// right-aligned.
 fn table(title: &str, header: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -196,7 +198,7 @@ fn library(profile: &JobProfile) -> String {
     let eager = sum("eager_sent");
     let all = eager + sum("announced_sent");
     let alone = sum("short_cuts") + sum("fragmented");
-    // What went through an outbox, and shared packets with others there.
+    // The messages that went through an outbox, where they may share packets.
     let queued = eager.saturating_sub(alone);
     let packets = sum("packets_sent").saturating_sub(alone);
     let share = |part: u64| percent(part as f64, all as f64);

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{RankProfile, WaitCause};
 
-/// Where seconds went.
+/// The division of time, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimeSplit {
     /// Outside of MPI.
     pub computing: f64,
-    /// In calls of MPI that did something.
+    /// In calls of MPI, without the waits.
     pub communicating: f64,
     /// In calls of MPI that waited for other ranks.
     pub waiting: f64,
@@ -28,7 +28,7 @@ impl TimeSplit {
         Self { computing, communicating: inside - waiting, waiting }
     }
 
-    /// All of it.
+    /// Returns the total.
     pub fn sum(self) -> f64 {
         self.computing + self.communicating + self.waiting
     }
@@ -57,42 +57,42 @@ impl Sum for TimeSplit {
 pub struct CallSummary {
     /// The function, such as `MPI_Recv`.
     pub function: String,
-    /// Who calls it, if that is known.
+    /// The caller, if it is known.
     pub caller: Option<String>,
-    /// How many ranks did.
+    /// The number of ranks that made such calls.
     pub ranks: u32,
-    /// How many calls there were.
+    /// The number of calls.
     pub calls: u64,
-    /// Seconds in them.
+    /// The time in the calls, in seconds.
     pub seconds: f64,
-    /// Seconds of these that were waiting.
+    /// The part of that time that was waiting, in seconds.
     pub waiting: f64,
-    /// Messages that were submitted in them.
+    /// The number of messages that were submitted in the calls.
     pub messages: u64,
     /// Bytes of these messages.
     pub bytes: u64,
 }
 
-/// One rank waited for another one.
+/// The waits of one rank for another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LateRank {
-    /// Who waited.
+    /// The waiting rank.
     pub waiter: u32,
-    /// For whom.
+    /// The rank that was waited for.
     pub late: u32,
-    /// For what.
+    /// The cause of the waits.
     pub cause: WaitCause,
-    /// Seconds of waiting.
+    /// The waiting time, in seconds.
     pub seconds: f64,
-    /// How many waits there were; of collective operations it is not told.
+    /// The number of waits; 0 for collective operations.
     pub waits: u64,
-    /// The function in which most of it was.
+    /// The function in which most of the time was spent.
     pub function: String,
-    /// Who called that.
+    /// The caller of that function.
     pub caller: Option<String>,
 }
 
-/// The calls of all ranks together, the longest first.
+/// Returns the calls of all ranks in total, the longest first.
 pub(crate) fn calls(ranks: &[RankProfile]) -> Vec<CallSummary> {
     let mut places: BTreeMap<(&str, Option<&str>), CallSummary> = BTreeMap::new();
     for call in ranks.iter().flat_map(|rank| &rank.calls) {
@@ -115,8 +115,8 @@ pub(crate) fn calls(ranks: &[RankProfile]) -> Vec<CallSummary> {
     all
 }
 
-/// Who waited for whom, the longest first. In a collective operation all wait for who comes last:
-/// it is the one that waited least there.
+/// Returns the waits between pairs of ranks, the longest first. In a collective operation all wait
+/// for the last rank, which is the one that waited least there.
 pub(crate) fn late(ranks: &[RankProfile]) -> Vec<LateRank> {
     let mut found: BTreeMap<(u32, u32, WaitCause), (LateRank, f64)> = BTreeMap::new();
     let mut add = |one: LateRank| {
@@ -172,11 +172,11 @@ pub(crate) fn late(ranks: &[RankProfile]) -> Vec<LateRank> {
     all
 }
 
-/// A function and who calls it.
+/// A function and its caller.
 pub(crate) type Place<'a> = (&'a str, Option<&'a str>);
 
-/// For each place with collective operations that more than one rank calls: how long each of them
-/// waited there for the others.
+/// Returns, for each place with collective operations that more than one rank calls, how long each
+/// of these ranks waited there for the others.
 pub(crate) fn in_collectives(ranks: &[RankProfile]) -> BTreeMap<Place<'_>, Vec<(u32, f64)>> {
     let mut places: BTreeMap<Place<'_>, Vec<(u32, f64)>> = BTreeMap::new();
     let mut collective: Vec<Place<'_>> = Vec::new();

@@ -1,8 +1,8 @@
-//! Words for people.
+//! Formats figures for display.
 
 use crate::{CallSummary, WaitCause};
 
-/// A time.
+/// Formats a time.
 pub(crate) fn seconds(time: f64) -> String {
     match time {
         ..0.000_999_5 => format!("{:.0} µs", time * 1e6),
@@ -14,7 +14,7 @@ pub(crate) fn seconds(time: f64) -> String {
     }
 }
 
-/// A share of a whole, in percent.
+/// Formats a share of a whole, in percent.
 pub(crate) fn percent(part: f64, whole: f64) -> String {
     match whole > 0.0 {
         true => format!("{:.0} %", 100.0 * part / whole),
@@ -22,7 +22,7 @@ pub(crate) fn percent(part: f64, whole: f64) -> String {
     }
 }
 
-/// A number of bytes.
+/// Formats a number of bytes.
 pub(crate) fn bytes(count: u64) -> String {
     match count {
         1 => "1 byte".to_owned(),
@@ -46,7 +46,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A function and who calls it.
+/// Formats a function and its caller.
 pub(crate) fn place(function: &str, caller: Option<&str>) -> String {
     match caller {
         Some(caller) => format!("{function} in {caller}"),
@@ -54,7 +54,7 @@ pub(crate) fn place(function: &str, caller: Option<&str>) -> String {
     }
 }
 
-/// What the one who is waited for does.
+/// Returns what the awaited rank does.
 pub(crate) fn cause(cause: WaitCause) -> &'static str {
     match cause {
         WaitCause::LateSender => "sends late",
@@ -65,20 +65,20 @@ pub(crate) fn cause(cause: WaitCause) -> &'static str {
     }
 }
 
-/// Ranks by their numbers.
+/// Formats ranks by their numbers.
 pub(crate) fn ranks(list: &[u32]) -> String {
     base::name_ranks(list, NAMED_MAX)
 }
 
-/// So many ranks are named one by one.
+/// The maximum number of ranks that are named individually.
 const NAMED_MAX: usize = 6;
 
-/// Above the cells of a call.
+/// The header of the table of calls.
 pub(crate) const CALL_HEADER: [&str; 7] =
     ["time", "share", "waiting", "calls", "messages", "bytes", "call"];
 
 impl CallSummary {
-    /// A row of the table of calls; `total` is the time of all ranks, in seconds.
+    /// Returns a row of the table of calls; `total` is the time of all ranks, in seconds.
     pub(crate) fn cells(&self, total: f64) -> [String; 7] {
         [
             seconds(self.seconds),

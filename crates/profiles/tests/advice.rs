@@ -1,8 +1,9 @@
-//! Jobs that are slow for one reason: the advice names it.
+//! Jobs that are slow for one reason, which the advice must name.
 
 use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
 
-/// A rank that was there for 10 s, in calls of one function for `inside` of them, and waited there.
+/// Makes a rank that ran for 10 s, of which it spent `inside` in calls of one function, with these
+/// waits.
 fn rank(
     rank: u32,
     function: &str,

@@ -1,21 +1,21 @@
-//! Causes that lie in where the ranks run.
+//! Causes in the placement of ranks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Advice, Facts};
 use crate::{RankProfile, WaitCause, words};
 
-/// Of more ranks no better order is looked for.
+/// The maximum number of ranks for which a better order is searched.
 const ORDERED_MAX: usize = 256;
 
-/// Another order of the ranks must keep this share of the bytes between hosts inside of them.
+/// The minimum share of the bytes between hosts that another order must keep inside hosts.
 const KEPT: f64 = 0.3;
 
-/// Where messages take this share of the time, other waits may come from that.
+/// The share of the time above which messages may also be the reason for other waits.
 const MUCH: f64 = 0.1;
 
 impl Facts<'_> {
-    /// Ranks have fewer cores than threads that compute, while others of the machine are free.
+    /// Ranks have fewer cores than computing threads, while other cores of the machine are free.
     pub(super) fn shared_core(&self) -> Option<Advice> {
         let mut hosts: BTreeMap<&str, Vec<&RankProfile>> = BTreeMap::new();
         for rank in self.ranks.iter().filter(|rank| !rank.cores.is_empty()) {
@@ -39,7 +39,7 @@ impl Facts<'_> {
             let threads: u32 = inside.iter().map(|rank| rank.busy_threads).sum();
             let lacking = 1.0 - cores.len() as f64 / f64::from(threads.max(1));
             let time: f64 = inside.iter().map(|rank| rank.seconds).sum();
-            // Who waits for another one waits for what that does without a core.
+            // A rank that waits for another one waits for work that lacks a core.
             let waits = self.times.iter().zip(self.ranks);
             let waits = waits.filter(|(_, rank)| inside.iter().any(|one| one.rank == rank.rank));
             let waiting: f64 = waits.map(|(time, _)| time.waiting).sum();
@@ -73,7 +73,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Ranks that send each other much run on different hosts, and another order would be better.
+    /// Ranks that exchange much data are on different hosts, and another order would be better.
     pub(super) fn far_neighbours(&self) -> Option<Advice> {
         let mut order = RankOrder::of(self.ranks)?;
         let (first, all) = (order.between_hosts(), order.all());
@@ -87,7 +87,7 @@ impl Facts<'_> {
         let waiting = self.waited(WaitCause::LateSender) + self.waited(WaitCause::LateReceiver);
         let communicating: f64 = self.times.iter().map(|time| time.communicating).sum();
         let mut seconds = waiting + communicating;
-        // Who gets messages late comes late to what all do together.
+        // A rank that gets messages late enters collective operations late.
         if seconds > MUCH * self.total {
             seconds = communicating + self.times.iter().map(|time| time.waiting).sum::<f64>();
         }
@@ -109,14 +109,14 @@ impl Facts<'_> {
     }
 }
 
-/// Which rank is on which host, and how many bytes each two exchange.
+/// The hosts of the ranks, and the bytes that each two ranks exchange.
 struct RankOrder<'a> {
     hosts: Vec<&'a str>,
     bytes: Vec<Vec<f64>>,
 }
 
 impl<'a> RankOrder<'a> {
-    /// That of a job on several hosts, if it is not too large.
+    /// Returns the order of a job on several hosts, if it is not too large.
     fn of(ranks: &'a [RankProfile]) -> Option<Self> {
         let hosts: Vec<&str> = ranks.iter().map(|rank| rank.host.as_str()).collect();
         let count = hosts.len();
@@ -149,19 +149,20 @@ impl<'a> RankOrder<'a> {
         self.far_pairs().map(|(one, other)| self.bytes[one][other]).sum()
     }
 
-    /// The two on different hosts that exchange most.
+    /// Returns the two ranks on different hosts that exchange most.
     fn farthest(&self) -> Option<(usize, usize)> {
         let bytes = |pair: &(usize, usize)| self.bytes[pair.0][pair.1];
         self.far_pairs().max_by(|one, other| bytes(one).total_cmp(&bytes(other)))
     }
 
-    /// What a rank would exchange with other hosts if it were on this one, another rank aside.
+    /// Returns how much a rank would exchange with other hosts if it were on `host`, not counting
+    /// rank `aside`.
     fn cost(&self, one: usize, host: &str, aside: usize) -> f64 {
         let is_far = |other: &usize| ![one, aside].contains(other) && self.hosts[*other] != host;
         (0..self.hosts.len()).filter(is_far).map(|other| self.bytes[one][other]).sum()
     }
 
-    /// Two ranks change places, as long as that keeps more bytes inside of hosts.
+    /// Swaps pairs of ranks, as long as that keeps more bytes inside hosts.
     fn improve(&mut self) {
         for _ in 0..self.hosts.len() {
             let gain = |(one, other): (usize, usize)| {
