@@ -1,18 +1,19 @@
-//! A cost by the size of a block.
+//! A cost as a function of the size of a block.
 
 use serde::{Deserialize, Serialize};
 
-/// The time for a whole block, by its size: measured at some sizes, interpolated between.
+/// The time for a whole block as a function of its size: measured at some sizes, interpolated
+/// between them.
 ///
-/// Where a cache ends shows by itself, as the time for a byte changes: so no size of a cache need
-/// be known.
+/// The capacity of a cache shows in the measurements as a change of the time per byte, so cache
+/// sizes need not be known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Curve(Vec<(u64, f64)>);
 
 impl Curve {
-    /// Points (bytes, nanoseconds); those without a time, or with a size that was given, are left
-    /// out.
+    /// Makes a curve from points (bytes, nanoseconds). Points without a time, or with a size that
+    /// was given before, are dropped.
     pub fn new(points: impl IntoIterator<Item = (u64, f64)>) -> Self {
         let is_meant = |&(bytes, ns): &(u64, f64)| bytes > 0 && ns.is_finite() && ns > 0.0;
         let mut points: Vec<_> = points.into_iter().filter(is_meant).collect();
@@ -21,14 +22,15 @@ impl Curve {
         Self(points)
     }
 
-    /// The points, by size.
+    /// Returns the points, by size.
     pub fn points(&self) -> &[(u64, f64)] {
         &self.0
     }
 
-    /// The time for a block of this size, in nanoseconds; none if nothing was measured. Between two
-    /// sizes the time is interpolated; below the smallest it is that one's, as an access has a
-    /// least time; above the largest the last byte's cost goes on.
+    /// Returns the time for a block of this size, in nanoseconds; `None` if nothing was measured.
+    /// Between two sizes the time is interpolated. Below the smallest size it is the time of that
+    /// size, as an access has a minimum time. Above the largest size it is extrapolated with the
+    /// last cost per byte.
     pub fn at(&self, bytes: u64) -> Option<f64> {
         let next = self.0.partition_point(|point| point.0 < bytes);
         let (lower, upper) = match (next.checked_sub(1), self.0.get(next)) {
@@ -43,8 +45,8 @@ impl Curve {
         Some(lower.1 + share * (upper.1 - lower.1))
     }
 
-    /// Whether all points are as [`new`](Self::new) leaves them, as far as sizes and times of a
-    /// machine go.
+    /// Whether all points satisfy the guarantees of [`new`](Self::new), and sizes and times are
+    /// plausible.
     pub fn is_plausible(&self) -> bool {
         let ordered = self.0.windows(2).all(|pair| pair[0].0 < pair[1].0);
         ordered && self.0.iter().all(|&(bytes, ns)| bytes > 0 && ns > 0.0 && ns < 1e12)

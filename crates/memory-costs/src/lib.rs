@@ -1,16 +1,17 @@
-//! What accesses to memory cost, by the state of the cache lines that they meet, and what follows
-//! from that for code that is described by its accesses alone: a prediction, without running it.
+//! The cost of memory accesses, by the state of the cache lines that they meet. From these costs it
+//! predicts the time of code that is described only by its accesses, without running it.
 //!
-//! [`CostTable`] holds what was measured on a machine. [`Kernel`] is a piece of code: who reads and
-//! writes which blocks, at the same time or one after the other. [`predict`] walks through it with
-//! the state of each block and adds. [`MessageMove`] is a message, by each of the ways in which one
-//! moves inside a machine. [`NodeCosts`] says whether memory should go to the NUMA node of a thread
-//! that is going to use it, or the thread to the memory's.
+//! [`CostTable`] contains the measurements of a machine. [`Kernel`] is a piece of code: which
+//! threads read and write which blocks, at the same time or one after the other. [`predict`]
+//! simulates it with the state of each block and adds up the costs. [`MessageMove`] is a message,
+//! with each of the methods of transfer inside a machine. [`NodeCosts`] predicts whether memory
+//! should move to the NUMA node of a thread that is going to use it, or the thread to the memory's
+//! node.
 //!
 //! After B. Putigny, "Benchmark-driven approaches to performance modeling of multi-core
-//! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, execution out of order
-//! and what the processor's maker does not tell stay inside the measurements; only the coherence of
-//! the caches is modelled. Pure: no clock, no threads, no files.
+//! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, out-of-order execution
+//! and undocumented properties of the processor are covered by the measurements; only the coherence
+//! of the caches is modelled. Pure functions: no clock, no threads, no files.
 
 #![forbid(unsafe_code)]
 

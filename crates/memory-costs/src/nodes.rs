@@ -1,5 +1,5 @@
-//! Memory on several NUMA nodes: what its uses cost from where, and whether it pays to move it, or
-//! the thread that uses it.
+//! Memory on several NUMA nodes: the cost of its uses from each node, and whether moving it, or the
+//! thread that uses it, pays.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,25 @@ use serde::{Deserialize, Serialize};
 use crate::curve::Curve;
 use crate::table::{AccessCondition, LineState, MemoryOperation, Met};
 
-/// What was measured of the NUMA nodes of a machine.
+/// The measurements of a machine's NUMA nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeCosts {
-    /// By distance.
+    /// The costs by distance.
     pub distances: Vec<NodeDistance>,
-    /// The time in which the system moves the pages of a block from one node to another.
+    /// The time in which the system migrates the pages of a block from one node to another.
     pub moving: Curve,
-    /// The time in which a thread gets from one node to another, in nanoseconds.
+    /// The time in which a thread moves from one node to another, in nanoseconds.
     pub thread_ns: f64,
 }
 
-/// What accesses cost to memory of a node at some distance.
+/// The costs of accesses to memory of a node at some distance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeDistance {
-    /// As firmware counts: 10 to a node's own memory, about 20 if each access takes twice as long.
+    /// The distance as firmware reports it: 10 for a node's own memory, about 20 if each access
+    /// takes twice as long.
     pub distance: u64,
-    /// The time for a block: loads and stores of what no cache has, and of what the core has used
-    /// just before, as far as its caches hold it.
+    /// The time for a block: loads and stores of data that no cache has, and of data that the core
+    /// has just used, as far as its caches hold it.
     pub curves: BTreeMap<AccessCondition, Curve>,
 }
 
@@ -35,26 +36,26 @@ pub const NODE_CONDITIONS: [AccessCondition; 4] = {
     [of(Load, Met::Memory), of(Load, AGAIN), of(Store, Met::Memory), of(Store, AGAIN)]
 };
 
-/// What the core has used before.
+/// Data that the core has used before.
 const AGAIN: Met = Met::Own(LineState::Modified);
 
 const fn of(operation: MemoryOperation, met: Met) -> AccessCondition {
     AccessCondition { operation, met }
 }
 
-/// How a thread is going to use memory.
+/// The planned use of memory by a thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlannedUse {
-    /// How often it reads all of it.
+    /// How often it reads all of the memory.
     pub reads: f64,
-    /// How often it writes all of it.
+    /// How often it writes all of the memory.
     pub writes: f64,
 }
 
-/// Where the thread and the memory are, and where they may go.
+/// The locations of the thread and the memory, and their possible targets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UsePlaces {
-    /// How many bytes are on which node.
+    /// The number of bytes on each node.
     pub memory: Vec<(u32, u64)>,
     /// The node of the thread.
     pub here: u32,
@@ -62,59 +63,61 @@ pub struct UsePlaces {
     pub others: Vec<u32>,
 }
 
-/// What may be done for a use of memory.
+/// The possible actions for a use of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Migration {
-    /// All stays where it is.
+    /// Nothing moves.
     Stay,
-    /// The pages go to the node of the thread.
+    /// The pages move to the node of the thread.
     MovePages,
-    /// The thread goes to this node.
+    /// The thread moves to this node.
     MoveThread(u32),
 }
 
-/// How long each possibility should take, moving and using, in nanoseconds.
+/// The predicted time of each action, for moving and using, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MigrationForecast {
-    /// Nothing moves.
+    /// If nothing moves.
     pub stay_ns: f64,
-    /// The pages go; none if all of them are there.
+    /// If the pages move; `None` if all of them are on the thread's node.
     pub pages_ns: Option<f64>,
-    /// The thread goes to the node from which it is soonest done; none if it may go to no other.
+    /// If the thread moves to the node from which it finishes first; `None` if there is no other
+    /// node.
     pub thread: Option<(u32, f64)>,
 }
 
-/// How long reading should take where memory is and by a near copy, in nanoseconds.
+/// The predicted time of reading memory in its place and through a near copy, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CopyForecast {
-    /// Where it is.
+    /// In its place.
     pub stay_ns: f64,
-    /// By a copy, with the time to make it.
+    /// Through a copy, including the time to make it.
     pub copied_ns: f64,
 }
 
-/// Moving and copying must gain so large a part of the time at least, as it is felt elsewhere, too.
+/// The minimum gain of moving or copying, as a share of the time, since it also affects other
+/// threads.
 const GAIN_MIN: f64 = 0.1;
 
 impl NodeCosts {
-    /// How long a thread uses memory of which so many bytes are at these distances; none if nothing
-    /// was measured.
+    /// Returns how long a thread uses memory with these pairs of distance and bytes; `None` if
+    /// nothing was measured.
     fn using_ns(&self, planned: PlannedUse, parts: &[(u64, u64)]) -> Option<f64> {
         let bytes: u64 = parts.iter().map(|part| part.1).sum();
         let of_part = |&(distance, part): &(u64, u64)| {
             let costs = self.at(distance)?;
-            // A part costs what such a part of all of it does, as caches hold all or nothing.
+            // A part costs its share of the whole, as caches hold all of it or nothing.
             Some(costs.using_ns(planned, bytes)? * part as f64 / bytes.max(1) as f64)
         };
         parts.iter().map(of_part).sum()
     }
 
-    /// The costs at the measured distance that is nearest to this one.
+    /// Returns the costs at the measured distance that is nearest to this one.
     fn at(&self, distance: u64) -> Option<&NodeDistance> {
         self.distances.iter().min_by_key(|known| known.distance.abs_diff(distance))
     }
 
-    /// What each possibility should take; none if nothing was measured.
+    /// Predicts the time of each action; `None` if nothing was measured.
     pub fn forecast(
         &self,
         planned: PlannedUse,
@@ -142,8 +145,9 @@ impl NodeCosts {
         })
     }
 
-    /// What it should take to read all of memory so often where it is, and by a copy on the node of
-    /// the thread, which is made first unless it is there; none if nothing was measured.
+    /// Predicts the time to read all of the memory `reads` times in its place, and through a copy
+    /// on the node of the thread, which is made first unless it exists already. `None` if nothing
+    /// was measured.
     pub fn forecast_copy(
         &self,
         reads: f64,
@@ -169,7 +173,7 @@ impl NodeCosts {
         })
     }
 
-    /// Whether it can have been measured.
+    /// Whether the values are plausible measurements.
     pub fn is_plausible(&self) -> bool {
         let curves = self.distances.iter().flat_map(|distance| distance.curves.values());
         curves.chain([&self.moving]).all(Curve::is_plausible)
@@ -181,7 +185,7 @@ impl NodeDistance {
     fn using_ns(&self, planned: PlannedUse, bytes: u64) -> Option<f64> {
         use MemoryOperation::{Load, Store};
         let time = |operation, met| self.curves.get(&of(operation, met))?.at(bytes);
-        // What is larger than all that was measured is not taken to be in a cache.
+        // Data larger than the largest measurement is not assumed to be in a cache.
         let is_known = |operation| {
             let points = self.curves.get(&of(operation, AGAIN)).map(Curve::points);
             points.and_then(|points| points.last()).is_some_and(|last| bytes <= last.0)
@@ -192,7 +196,8 @@ impl NodeDistance {
         };
         let PlannedUse { reads, writes } = planned;
         let first = if reads > 0.0 { Load } else { Store };
-        // Where it is not known how to take memory out of the caches, the first use is as others.
+        // If flushing the caches was not possible in the measurement, the first use costs as much
+        // as others.
         let first_ns = time(first, Met::Memory).or_else(|| again(first))?;
         let once = f64::min(1.0, reads.max(writes));
         let (reads, writes) = match first {
@@ -211,7 +216,7 @@ impl CopyForecast {
 }
 
 impl MigrationForecast {
-    /// What should be done.
+    /// Returns the best action.
     pub fn choice(&self) -> Migration {
         let pages = self.pages_ns.map(|ns| (Migration::MovePages, ns));
         let thread = self.thread.map(|(node, ns)| (Migration::MoveThread(node), ns));
@@ -231,8 +236,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Nodes at distance 10 and 20: 10 GB/s from the own memory, half of that from the other's,
-    /// ten times as much from caches that hold 1 MiB; 2 GB/s for moving, and 5 us for each call.
+    /// Nodes at distance 10 and 20: 10 GB/s from local memory, half of that from remote memory, ten
+    /// times as much from caches that hold 1 MiB; 2 GB/s for moving, and 5 us for each call.
     fn costs() -> NodeCosts {
         let at = |distance: u64| {
             let byte_ns = distance as f64 / 100.0;
@@ -266,16 +271,16 @@ mod tests {
     #[test]
     fn pages_move_for_many_uses_and_threads_for_fewer() {
         let far = [(1, 64 * MIB)];
-        // Each use of far memory costs 0.1 ns a byte more, moving it 0.5.
+        // Each use of remote memory costs 0.1 ns a byte more, moving it 0.5.
         assert_eq!(choice(1.0, &far, &[]), Migration::Stay);
         assert_eq!(choice(4.0, &far, &[]), Migration::Stay);
         assert_eq!(choice(10.0, &far, &[]), Migration::MovePages);
         assert_eq!(choice(1.0, &far, &[1]), Migration::MoveThread(1));
         assert_eq!(choice(1000.0, &[(0, 64 * MIB)], &[1]), Migration::Stay);
-        // Most is here: the rest comes, or the thread stays.
+        // Most of it is local: the rest moves, or the thread stays.
         assert_eq!(choice(20.0, &[(0, 60 * MIB), (1, 4 * MIB)], &[1]), Migration::Stay);
         assert_eq!(choice(20.0, &[(0, 32 * MIB), (1, 32 * MIB)], &[1]), Migration::MovePages);
-        // What caches hold is seldom read from memory.
+        // Data that caches hold is seldom read from memory.
         assert_eq!(choice(20.0, &[(1, MIB)], &[]), Migration::Stay);
         assert_eq!(choice(100.0, &[(1, MIB)], &[]), Migration::MovePages);
     }
@@ -286,7 +291,7 @@ mod tests {
             let places = UsePlaces { memory: vec![(node, 64 * MIB)], here: 0, others: vec![] };
             costs().forecast_copy(reads, &places, is_there, distance).unwrap().pays()
         };
-        // A copy costs a far read and a near write, 0.3 ns a byte; each read of it saves 0.1.
+        // A copy costs a remote read and a local write, 0.3 ns a byte; each read of it saves 0.1.
         assert!(!pays(3.0, 1, false) && pays(5.0, 1, false));
         assert!(pays(1.0, 1, true));
         assert!(!pays(1000.0, 0, true));
@@ -301,8 +306,8 @@ mod tests {
     }
 
     proptest! {
-        /// More uses never make moving less worth while, and what is chosen takes no longer than
-        /// to stay.
+        /// More uses never make moving less worthwhile, and the best action takes no longer than
+        /// staying.
         #[test]
         fn moving_pays_the_more_the_longer_memory_is_used(
             reads in 0.0_f64..50.0,

@@ -1,4 +1,4 @@
-//! From accesses to times.
+//! Predicts times from accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,11 @@ use crate::table::{
     AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met, SystemCopy, SystemCosts,
 };
 
-/// In which caches each block is.
+/// The caches that hold each block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BlockStates(BTreeMap<BlockNumber, Holders>);
 
-/// Who has a block.
+/// The threads whose caches hold a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Holders {
     threads: BTreeSet<ThreadNumber>,
@@ -19,7 +19,7 @@ struct Holders {
 }
 
 impl BlockStates {
-    /// What a thread meets that accesses a block.
+    /// Returns the state that a thread meets when it accesses a block.
     pub fn met(&self, block: BlockNumber, by: ThreadNumber) -> Met {
         let Some(holders) = self.0.get(&block) else { return Met::Memory };
         let state = match (holders.is_modified, holders.threads.len()) {
@@ -34,12 +34,12 @@ impl BlockStates {
         }
     }
 
-    /// A thread accesses a block.
+    /// Updates the state for a thread's access to a block.
     pub fn access(&mut self, block: BlockNumber, by: ThreadNumber, operation: MemoryOperation) {
         let holders = self.0.entry(block).or_default();
         match operation {
             MemoryOperation::Load => {
-                // What another has modified is clean when two have it.
+                // A block that another thread has modified becomes clean when two threads have it.
                 holders.is_modified &= holders.threads.contains(&by);
                 holders.threads.insert(by);
             }
@@ -51,9 +51,9 @@ impl BlockStates {
     }
 }
 
-/// How long a kernel takes in nanoseconds, where lines cross in about so many nanoseconds between
-/// any two of its threads; afterwards `blocks` are where it leaves them. None if the table lacks a
-/// figure that is needed.
+/// Returns how long a kernel takes in nanoseconds, if a line crosses in `crossing_ns` nanoseconds
+/// between any two of its threads. Updates `blocks` to the final state. `None` if the table lacks a
+/// required figure.
 pub fn predict(
     kernel: &Kernel,
     blocks: &mut BlockStates,
@@ -101,9 +101,10 @@ impl CostModel<'_> {
         }
     }
 
-    /// Accesses that do the same and meet the same go on as one stream of all their bytes, as the
-    /// processor reads ahead in all of them. Loads and stores overlap, as far as a copy shows it on
-    /// this machine; loads that meet something else do not, nor do such stores.
+    /// Returns the time of a loop. Accesses with equal operations and states count as one stream of
+    /// all their bytes, as the processor prefetches in all of them. Loads and stores overlap, to
+    /// the degree that a copy shows on this machine. Loads of different states do not overlap, nor
+    /// do such stores.
     fn of_loop(&self, one: &Loop, blocks: &BlockStates) -> Option<f64> {
         let mut streams: BTreeMap<(AccessCondition, u64), u64> = BTreeMap::new();
         for Access { operation, block, bytes, area_bytes } in one.accesses.iter().copied() {
@@ -112,7 +113,7 @@ impl CostModel<'_> {
         }
         let (mut loads, mut stores) = ((0.0, 0), (0.0, 0));
         for ((condition, area_bytes), bytes) in streams {
-            // A part of an area costs what such a part of all of it does.
+            // A part of an area costs its share of the whole area.
             let whole = bytes.max(area_bytes);
             let time = self.stream(condition, whole)? * bytes as f64 / whole.max(1) as f64;
             let sum =
@@ -123,8 +124,9 @@ impl CostModel<'_> {
         Some((loads.0 + stores.0 - hidden).max(one.computing_ns))
     }
 
-    /// As it was measured between such ends; else as the call, the pages and the accesses add up,
-    /// which is too much where the system writes without reading before.
+    /// Returns the time of a copy by system call: as measured between such ends, else the sum of
+    /// the call, the pages and the accesses. The sum is too much if the system writes without
+    /// reading the lines first.
     fn by_system(&self, copy: &CopyBySystem, blocks: &BlockStates) -> Option<f64> {
         let met = |block| blocks.met(block, copy.thread);
         let measured = || {
@@ -140,14 +142,14 @@ impl CostModel<'_> {
 
     fn stream(&self, condition: AccessCondition, bytes: u64) -> Option<f64> {
         let time = |met| self.distance.curves.get(&AccessCondition { met, ..condition })?.at(bytes);
-        // What was not measured costs as what is most like it.
+        // A condition that was not measured costs as much as the most similar one.
         time(condition.met).or_else(|| match condition.met {
             Met::Own(_) | Met::Memory => time(Met::Own(LineState::Modified)),
             Met::Other(_) => time(Met::Other(LineState::Exclusive)),
         })
     }
 
-    /// Which share of the shorter of a load and a store is hidden behind the longer one.
+    /// Returns the share of the shorter of a load and a store that is hidden behind the longer one.
     fn overlap(&self, bytes: u64) -> f64 {
         let own = |operation| {
             let condition = AccessCondition { operation, met: Met::Own(LineState::Modified) };
@@ -162,7 +164,7 @@ impl CostModel<'_> {
     }
 }
 
-/// Bytes of a page, each of which costs the system something when it copies.
+/// The size of a page in bytes; each page adds to the cost of a copy by the system.
 const PAGE_BYTES: u64 = 4096;
 
 fn apply(one: &Loop, blocks: &mut BlockStates) {
@@ -185,7 +187,7 @@ mod tests {
     const A: ThreadNumber = ThreadNumber(0);
     const B: ThreadNumber = ThreadNumber(1);
 
-    /// Every condition costs so many picoseconds per byte, in their order, from 100 on.
+    /// Each condition costs a number of picoseconds per byte, in their order, from 100 on.
     fn table() -> CostTable {
         let curve = |cost: f64| Curve::new([(1 << 10, 1.024 * cost), (1 << 20, 1048.576 * cost)]);
         let curves = CONDITIONS.into_iter().zip((100..).map(|cost| curve(f64::from(cost))));
@@ -239,7 +241,7 @@ mod tests {
         let load_x = cost(MemoryOperation::Load, Met::Other(LineState::Modified));
         let load_y = cost(MemoryOperation::Load, Met::Own(LineState::Modified));
         let store_y = cost(MemoryOperation::Store, Met::Own(LineState::Modified));
-        // The loads, as they are together dearer than the store.
+        // The loads together, as they take longer than the store.
         assert!(load_x + load_y > store_y);
         let expected = (load_x + load_y) * bytes as f64 / 1000.0;
         assert!((time - expected).abs() < 1.0, "{time} for {expected}");
@@ -259,7 +261,8 @@ mod tests {
     }
 
     proptest! {
-        /// A pipeline takes no longer than one loop after the other, and no less than the slower.
+        /// A pipeline takes no longer than the loops one after the other, and no less than the
+        /// slower one.
         #[test]
         fn pipelines_lie_between_their_bounds(bytes in 1_u64..1 << 24, pieces in 1_u32..64) {
             let first = Loop::new(A, [Access::load(X, bytes), Access::store(Y, bytes)]);

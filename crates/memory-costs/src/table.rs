@@ -1,4 +1,4 @@
-//! What was measured on a machine.
+//! The measurements of a machine.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,45 +8,46 @@ use serde::{Deserialize, Serialize};
 use crate::curve::Curve;
 use crate::nodes::NodeCosts;
 
-/// What an access does.
+/// The operation of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MemoryOperation {
-    /// Reads.
+    /// Read.
     Load,
-    /// Writes through the caches.
+    /// Write through the caches.
     Store,
-    /// Writes past the caches, by non-temporal stores.
+    /// Write past the caches, with non-temporal stores.
     StorePast,
 }
 
 /// The state of a line in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LineState {
-    /// Written there, and nowhere else.
+    /// Written by one core, and in no other cache.
     Modified,
-    /// Read there, and nowhere else.
+    /// Read by one core, and in no other cache.
     Exclusive,
     /// In several caches, all of which have read it.
     Shared,
 }
 
-/// What an access meets.
+/// The state that an access meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Met {
-    /// The accessing core has it, in this state; of one that is shared, another core has it, too.
+    /// The accessing core's cache has the line in this state; if it is shared, another core's cache
+    /// has it too.
     Own(LineState),
-    /// Only others have it, in this state.
+    /// Only other caches have the line, in this state.
     Other(LineState),
-    /// No cache has it.
+    /// No cache has the line.
     Memory,
 }
 
-/// A cost depends on what is done and what it meets.
+/// The condition that determines a cost: the operation, and the state that it meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AccessCondition {
-    /// What is done.
+    /// The operation.
     pub operation: MemoryOperation,
-    /// What it meets.
+    /// The state.
     pub met: Met,
 }
 
@@ -113,25 +114,26 @@ impl<'de> Deserialize<'de> for AccessCondition {
     }
 }
 
-/// A copy by the system from one process to another, by who has used both ends before.
+/// A copy by the system from one process to another, by the core that has last used each end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemCopy {
-    /// What the other has written goes to where the copying core has written.
+    /// From data that the other core has written, to memory that the copying core has written.
     Fetched,
-    /// What the other has written, and the copying core has read since, goes to where the copying
-    /// core has written.
+    /// From data that the other core has written and the copying core has read since, to memory
+    /// that the copying core has written.
     FetchedAgain,
-    /// What the copying core has written goes to where the other has.
+    /// From data that the copying core has written, to memory that the other core has written.
     Given,
 }
 
-/// All of them, in the order of reports.
+/// All kinds, in the order of reports.
 pub const SYSTEM_COPIES: [SystemCopy; 3] =
     [SystemCopy::Fetched, SystemCopy::FetchedAgain, SystemCopy::Given];
 
 impl SystemCopy {
-    /// The copy at whose ends the core meets what is most like this; none if there is none.
+    /// Returns the kind of copy whose ends are most similar to these states; `None` if there is
+    /// none.
     pub fn of(from: Met, into: Met) -> Option<Self> {
         match (from, into) {
             (Met::Other(_), Met::Own(_)) => Some(Self::Fetched),
@@ -152,13 +154,13 @@ impl fmt::Display for SystemCopy {
     }
 }
 
-/// What was measured between two cores while a cache line took about so long to cross.
+/// The measurements between two cores while a cache line took about this time to cross.
 ///
-/// In a virtual machine cores move, so that the same two are near in one minute and far in the
-/// next: figures belong to a time of crossing, not to the numbers of cores.
+/// In a virtual machine cores move, so that two cores may be near in one minute and far in the
+/// next. Therefore figures belong to a crossing time, not to the numbers of cores.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Distance {
-    /// From a store on one core until another has seen it, in nanoseconds.
+    /// The time from a store on one core until another has seen it, in nanoseconds.
     pub crossing_ns: f64,
     /// The time for a block, by condition.
     pub curves: BTreeMap<AccessCondition, Curve>,
@@ -167,38 +169,38 @@ pub struct Distance {
     pub copies: BTreeMap<SystemCopy, Curve>,
 }
 
-/// What the system does with memory.
+/// The costs of the system's memory operations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemCosts {
     /// The first access to a page that was never used, in nanoseconds.
     pub page_fault_ns: f64,
-    /// The call that copies between two processes' memories, besides the bytes, in nanoseconds:
-    /// where the copy itself was not measured ([`Distance::copies`]).
+    /// The system call that copies between two processes, without the bytes, in nanoseconds. It is
+    /// used if the copy itself was not measured ([`Distance::copies`]).
     pub copy_call_ns: f64,
-    /// What the call adds for each page that it copies from or to, in nanoseconds.
+    /// The additional cost of the call for each page that it copies from or to, in nanoseconds.
     pub copy_page_ns: f64,
 }
 
-/// All that was measured on a machine.
+/// All measurements of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CostTable {
-    /// By crossing, the nearest first.
+    /// The distances by crossing time, the nearest first.
     pub distances: Vec<Distance>,
-    /// By how much two accesses of one loop overlap: the time for a copy of a block of this size
+    /// The basis for the overlap of two accesses in one loop: the time to copy a block of this size
     /// that this core has modified to another such block.
     pub copy: Curve,
-    /// The system's part.
+    /// The costs of the system.
     pub system: SystemCosts,
-    /// Between NUMA nodes, where there are several.
+    /// The costs between NUMA nodes, if there are several.
     #[serde(default)]
     pub nodes: NodeCosts,
 }
 
-/// Crossings that differ by less than this factor are the same distance.
+/// Crossing times that differ by less than this factor count as one distance.
 const SAME_DISTANCE: f64 = 1.5;
 
 impl Distance {
-    /// Whether cores between which a line crosses in this time are at this distance.
+    /// Whether cores with this crossing time are at this distance.
     pub fn has(&self, crossing_ns: f64) -> bool {
         let (less, more) = (self.crossing_ns.min(crossing_ns), self.crossing_ns.max(crossing_ns));
         more < less * SAME_DISTANCE
@@ -206,20 +208,20 @@ impl Distance {
 }
 
 impl CostTable {
-    /// The distance whose crossing is nearest to this one, by their ratio.
+    /// Returns the distance whose crossing time is nearest to this one, by their ratio.
     pub fn distance(&self, crossing_ns: f64) -> Option<&Distance> {
         let apart = |distance: &&Distance| (distance.crossing_ns / crossing_ns).ln().abs();
         self.distances.iter().min_by(|a, b| apart(a).total_cmp(&apart(b)))
     }
 
-    /// Takes what was measured at a distance, instead of what was known of that one.
+    /// Adds the measurements at a distance, which replace earlier ones at that distance.
     pub fn learn(&mut self, distance: Distance) {
         self.distances.retain(|known| !known.has(distance.crossing_ns));
         self.distances.push(distance);
         self.distances.sort_by(|a, b| a.crossing_ns.total_cmp(&b.crossing_ns));
     }
 
-    /// Whether it can have been measured.
+    /// Whether the values are plausible measurements.
     pub fn is_plausible(&self) -> bool {
         let is_time = |ns: f64| ns.is_finite() && (0.0..1e12).contains(&ns);
         let SystemCosts { page_fault_ns, copy_call_ns, copy_page_ns } = self.system;

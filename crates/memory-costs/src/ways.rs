@@ -1,57 +1,57 @@
-//! The ways in which a message moves from one process of a machine to another, as kernels.
+//! The methods of transferring a message between two processes of a machine, as kernels.
 
 use crate::kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
 use crate::prediction::{BlockStates, predict};
 use crate::table::{CostTable, MemoryOperation};
 
-/// How the bytes of a message move.
+/// The method of transferring the bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MessageWay {
-    /// Twice: the sender copies them into memory that both share, piece by piece, and the receiver
+    /// Two copies: the sender copies the bytes into shared memory, piece by piece, and the receiver
     /// follows.
     Through(Passage),
-    /// Once, by the system, at the order of the receiver.
+    /// One copy, by a system call of the receiver.
     Once,
-    /// Once, by the system, a half at the order of each.
+    /// One copy, by system calls of both processes, which copy one half each.
     Jointly,
 }
 
-/// Memory that both share, through which messages go in turn.
+/// Shared memory through which messages pass, whose parts are used in turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passage {
-    /// How much of it there is, in bytes.
+    /// Its size, in bytes.
     pub bytes: u64,
-    /// The sender tells the receiver after so many bytes that they are there.
+    /// The sender signals the receiver after each so many bytes.
     pub piece_bytes: u64,
-    /// Through the caches or past them.
+    /// Stores through the caches or past them.
     pub store: MemoryOperation,
-    /// So many bytes the sender has taken for itself since the message before.
+    /// The number of bytes that the sender has taken into its cache since the previous message.
     pub taken_ahead_bytes: u64,
     /// Whether the receiver writes to the lines that it has read.
     pub is_cleared: bool,
 }
 
-/// What has happened to the bytes of a message before it is sent.
+/// The history of a message's bytes before it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SentBytes {
     /// The sender has written them.
     Fresh,
-    /// They were sent before, and nobody has used them since, at either end.
+    /// They were sent before, and no process has used them since, at either end.
     Again,
 }
 
 /// A message.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MessageMove {
-    /// How it goes.
+    /// The method of transfer.
     pub way: MessageWay,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
-    /// What has happened to it before.
+    /// The history of its bytes.
     pub sent: SentBytes,
-    /// How often one process tells the other something before the first byte is copied.
+    /// How often one process signals the other before the first byte is copied.
     pub told: u32,
-    /// What the library does for it besides, at both ends, in nanoseconds.
+    /// The time of the library's other work for it at both ends, in nanoseconds.
     pub library_ns: f64,
 }
 
@@ -60,23 +60,23 @@ const RECEIVER: ThreadNumber = ThreadNumber(1);
 
 const SOURCE: BlockNumber = BlockNumber(0);
 const TARGET: BlockNumber = BlockNumber(1);
-/// What of a passage the sender has taken for itself, and the rest of it.
+/// The part of a passage that the sender has taken into its cache, and the rest of the passage.
 const TAKEN: BlockNumber = BlockNumber(2);
 const PASSAGE: BlockNumber = BlockNumber(3);
-/// The halves that the sender copies, where both do.
+/// The halves that the sender copies, if both processes copy.
 const SENDERS_SOURCE: BlockNumber = BlockNumber(4);
 const SENDERS_TARGET: BlockNumber = BlockNumber(5);
 
 impl MessageMove {
-    /// How long it takes from the call of the sender until the bytes are where they belong, if the
-    /// receiver waits for them, in nanoseconds, where a line crosses in about so many. None if the
-    /// table lacks a figure that is needed.
+    /// Returns the time from the sender's call until the bytes are at their destination, in
+    /// nanoseconds, if the receiver waits for them and a line crosses in `crossing_ns` nanoseconds.
+    /// `None` if the table lacks a required figure.
     pub fn predict(&self, table: &CostTable, crossing_ns: f64) -> Option<f64> {
         predict(&self.kernel(), &mut self.states(), table, crossing_ns)
     }
 
-    /// The mean over all distances of the table: how far two processes are from each other is not
-    /// known before they have talked, and changes where processors are virtual.
+    /// Returns the mean over all distances of the table. The distance of two processes is not known
+    /// before they have communicated, and it changes on virtual processors.
     pub fn expect(&self, table: &CostTable) -> Option<f64> {
         let at = |crossing_ns| self.predict(table, crossing_ns);
         let all: Option<Vec<f64>> =
@@ -84,7 +84,7 @@ impl MessageMove {
         all.filter(|all| !all.is_empty()).map(|all| all.iter().sum::<f64>() / all.len() as f64)
     }
 
-    /// What is done for it.
+    /// Returns the message as a kernel.
     pub fn kernel(&self) -> Kernel {
         let mut phases = vec![KernelPhase::Elapsing(self.library_ns)];
         phases.extend((0..self.told).map(|_| KernelPhase::Told));
@@ -124,7 +124,7 @@ impl MessageMove {
         KernelPhase::Following(sending, receiving, u32::try_from(pieces).unwrap_or(u32::MAX))
     }
 
-    /// Where everything is before.
+    /// Returns the state of all blocks before the message.
     fn states(&self) -> BlockStates {
         let mut states = BlockStates::default();
         let mut note = |block, thread, operation| states.access(block, thread, operation);
@@ -135,7 +135,7 @@ impl MessageMove {
             note(SOURCE, RECEIVER, MemoryOperation::Load);
         }
         note(TARGET, RECEIVER, MemoryOperation::Store);
-        // As the message before has left it, unless its bytes were used.
+        // The state after the previous message, unless its bytes were used since.
         let user = if self.sent == SentBytes::Again { SENDER } else { RECEIVER };
         note(SENDERS_TARGET, user, MemoryOperation::Store);
         if let MessageWay::Through(passage) = self.way {
@@ -167,7 +167,7 @@ mod tests {
         is_cleared: true,
     };
 
-    /// Accesses to what this core has cost so many picoseconds for a byte, others `crossing`.
+    /// Accesses to lines of the own core cost `own` picoseconds per byte, others `crossing`.
     fn table(own: f64, crossing: f64, copy_call_ns: f64) -> CostTable {
         let cost = |condition: &AccessCondition| match condition.met {
             Met::Own(LineState::Shared) if condition.operation != MemoryOperation::Load => crossing,
