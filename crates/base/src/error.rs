@@ -12,7 +12,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// and of the argument, which it knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// The class that the MPI standard gives to this kind of fault.
+    /// The class of the MPI standard for this error.
     pub class: ErrorClass,
     /// The description of the error, as a sentence without the name of the call.
     pub detail: Cow<'static, str>,

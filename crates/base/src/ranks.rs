@@ -1,4 +1,4 @@
-//! Ranks in words.
+//! Formats ranks for display.
 
 /// Returns `rank 3`, or `ranks 0, 1 and 5`; of more than `named_max` ranks the first ones, and the
 /// number of others.

@@ -1,5 +1,5 @@
-//! Recursive halving: pairs exchange halves, quarters, … of the elements and combine what they
-//! keep, among the largest power of two of processes.
+//! Recursive halving among the largest power of two of processes: pairs exchange halves, quarters,
+//! … of the elements, and combine the elements that they keep.
 
 use crate::estimate::TimeEstimate;
 use crate::member::Member;

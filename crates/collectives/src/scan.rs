@@ -1,8 +1,8 @@
 //! Scan and exscan. A block is one element.
 //!
-//! Both work by distances 1, 2, 4, …: after the round of distance d a process holds the
-//! combination of its own operand with those of the 2 d - 1 ranks below (Hillis and Steele). The
-//! order of ranks is kept.
+//! Both use the distances 1, 2, 4, …: after the round of distance d, a process has the combination
+//! of its own operand with the operands of the 2 d - 1 ranks below (Hillis and Steele). The order
+//! of ranks is kept.
 
 use crate::member::{InputPlace, Member};
 use crate::operands::Operands;

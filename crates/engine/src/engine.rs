@@ -38,7 +38,7 @@ pub struct Send {
     pub peer: u32,
     /// The message space.
     pub context: ContextSlot,
-    /// The tag; any number but the lowest.
+    /// The tag: any number except the lowest.
     pub tag: i32,
     /// Whether the send completes only when the receiver has matched the message.
     pub synchronous: bool,

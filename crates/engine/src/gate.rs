@@ -75,7 +75,7 @@ impl WaitingChunk {
     }
 }
 
-/// A piece of work for a rail.
+/// A unit of work for a rail.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Chunk {
     /// A whole message; the request's place.

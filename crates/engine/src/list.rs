@@ -1,4 +1,4 @@
-//! Doubly linked lists through numbered places: no allocation, removal anywhere in O(1).
+//! Doubly linked lists of numbered places: no allocation, and removal at any position in O(1).
 
 use std::ops::IndexMut;
 

@@ -8,12 +8,12 @@
 //!                                 Announced ──data ahead────▶ Complete
 //!           AwaitingMatch, Announced ──withdrawn────────────▶ Complete
 //! receive:  Posted ──whole message──────────────────────────▶ Complete
-//!           Posted ──announced──▶ Filling ──fetched, all parts here──▶ Complete
+//!           Posted ──announced──▶ Filling ──fetched, all parts arrived──▶ Complete
 //!           Posted ──cancelled──────────────────────────────▶ Complete
-//!           Posted ──one of those it accepts failed──▶ Interrupted ──acknowledged──▶ Posted
-//!           Interrupted ──cancelled, given up───────────────▶ Complete
-//! both:     all but Free and Complete ──peer failed, space revoked──▶ Complete
-//! both:     Complete ──taken, or nobody will ask────────────▶ Free
+//!           Posted ──a possible sender failed──▶ Interrupted ──acknowledged──▶ Posted
+//!           Interrupted ──cancelled, taken, detached────────▶ Complete
+//! both:     all except Free and Complete ──peer failed, space revoked──▶ Complete
+//! both:     Complete ──taken, or detached───────────────────▶ Free
 //! ```
 //!
 //! Every arrow is a method of [`Request`] in this file; no other code changes a state. The whole

@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn a_short_message_is_written_told_and_read() {
-        // 2 KiB: the sender loads and stores what it has, which overlaps; a line crosses; the
-        // receiver loads what the sender has written, and stores meanwhile.
+        // 2 KiB: the sender loads and stores data of its own cache, which overlaps. A line crosses.
+        // The receiver loads the data that the sender has written, and stores it at the same time.
         let time = message(MessageWay::Through(LANE), 2048).expect(&table(10.0, 100.0, 500.0));
         let expected = 100.0 + 20.48 + 50.0 + 204.8;
         assert!((time.unwrap() - expected).abs() < 1.0, "{time:?} for {expected}");
@@ -206,7 +206,7 @@ mod tests {
         };
         assert!(!is_faster(16 << 10, 3000.0));
         assert!(is_faster(16 << 10, 100.0));
-        // What was read before comes from the receiver's own caches.
+        // Data that was read before comes from the receiver's private caches.
         let again = MessageMove { sent: SentBytes::Again, ..message(MessageWay::Once, 1 << 16) };
         let fresh = message(MessageWay::Once, 1 << 16);
         let table = table(10.0, 80.0, 500.0);
@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(time(MessageWay::Once, SentBytes::Fresh), 3100.0);
         assert_eq!(time(MessageWay::Once, SentBytes::Again), 2100.0);
-        // The slower of both, and a crossing.
+        // The slower of both halves, and a crossing.
         assert_eq!(time(MessageWay::Jointly, SentBytes::Fresh), 4150.0);
     }
 

@@ -182,11 +182,11 @@ impl RingProducer {
     }
 }
 
-/// The receiving end of a ring.
+/// The consumer of a ring, its receiving end.
 pub struct Consumer {
     place: Place,
     head: u64,
-    /// Below it, lines are cleared.
+    /// Lines below this number are cleared.
     cleared: u64,
     published: u64,
 }

@@ -1,4 +1,4 @@
-//! Shared libraries that are loaded while the program runs.
+//! Shared libraries, loaded at run time.
 
 use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::io;

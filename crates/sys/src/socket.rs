@@ -149,7 +149,7 @@ pub struct Health {
 /// Returns the state of a TCP connection.
 ///
 /// # Errors
-/// The descriptor is no TCP connection.
+/// If the descriptor is no TCP connection.
 pub fn health(connection: BorrowedFd<'_>) -> io::Result<Health> {
     // SAFETY: all fields of the structure are integers, for which zero is a valid value.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };

@@ -361,12 +361,12 @@ fn put_envelope(
     }
 }
 
-/// A packet that no Combray engine of this version wrote.
+/// A packet that no Combray engine of this version has written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The position in the packet, in bytes.
     pub offset: usize,
-    /// What is wrong there.
+    /// The error at that position.
     pub what: &'static str,
 }
 

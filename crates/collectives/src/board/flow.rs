@@ -50,7 +50,7 @@ impl BlockPieces {
     }
 }
 
-/// Some units of a block.
+/// A run of units of a block.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
     pub first: usize,

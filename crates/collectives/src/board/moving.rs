@@ -111,7 +111,7 @@ pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Option<Schedule>
     Some(schedule.for_handing(SlotSize::Medium, handed_bytes_max(member)))
 }
 
-/// `MPI_Scatter` (section 6.6): the root shows the blocks of all others.
+/// `MPI_Scatter` (section 6.6): the root shows the blocks for all others.
 pub fn scatter(
     member: Member,
     capacity: SlotCapacity,

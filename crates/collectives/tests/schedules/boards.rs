@@ -511,7 +511,7 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
     let mut of_leaders = leaders(1);
     of_leaders[4] = 0;
     assert_eq!(crossings(&machine, from_root), of_leaders);
-    // Over the parts of the level at which it is fastest.
+    // Uses the parts of the level at which it is fastest.
     let numbers = |each: u32| (0..32).map(|rank| rank / each).collect::<Vec<u32>>();
     let parts = [(Width::Package, numbers(16)), (Width::NumaNode, numbers(8))];
     let larger = Situation::plain(32).in_parts(&parts);
