@@ -14,8 +14,7 @@ pub(crate) struct Participant {
     pub participants: u32,
     /// The number of participants that represent a neighbour also: the first ones.
     doubled: u32,
-    /// The process of a pair of neighbours that takes part: this one if it is the upper of a pair,
-    /// else the lower.
+    /// The upper process of a pair that takes part in the place of the lower one, if there is one.
     upper: Option<u32>,
 }
 

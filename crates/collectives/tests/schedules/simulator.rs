@@ -1,6 +1,6 @@
 //! Executes the schedules of all processes on symbolic blocks, and checks the rules of schedules:
-//! every message is received, no process waits for ever, nothing undefined is read, the program's
-//! input is never written, and the transfers of a round do not disturb each other.
+//! every message is received, no process waits for ever, and nothing undefined is read. The
+//! program's input is never written, and the transfers of a round do not disturb each other.
 //!
 //! For slots on the board it checks that each read follows the write, and that each overwrite
 //! follows the reads of other members, as ordered by raised and awaited stages. This order is
