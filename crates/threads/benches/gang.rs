@@ -1,10 +1,10 @@
-//! Parallel jobs on two processors, one to five at once, each of two or four threads, under `gang`,
-//! under a shared queue (`null`), and as threads of the system: `cargo bench -p threads --bench
-//! gang`.
+//! Parallel jobs on two processors, one to five at a time, each of two or four threads. They run
+//! under `gang`, under a shared queue (`null`), and as kernel threads: `cargo bench -p threads
+//! --bench gang`.
 //!
-//! A job is no real factorization but a loop that stands for one: the steps of an LU factorization,
-//! each with less work than the one before, divided among the threads, and a barrier at which
-//! threads spin, and yield after 20 microseconds.
+//! A job is not a real factorization but a loop with its shape: the steps of an LU factorization,
+//! each with less work than the one before, divided among the threads. At the barrier after each
+//! step the threads spin, and yield after 20 microseconds.
 
 use std::hint::{black_box, spin_loop};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn main() {
     }
 }
 
-/// In milliseconds.
+/// Returns the duration in milliseconds.
 fn timed(action: impl FnOnce()) -> f64 {
     let begun = Instant::now();
     action();
@@ -48,7 +48,7 @@ fn middle(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// The jobs as bubbles.
+/// Runs the jobs as bubbles.
 fn run(machine: &MachineTree, scheduler: Box<dyn Scheduler>, jobs: usize, ways: usize) {
     let workers = Workers::builder().machine(machine.clone()).scheduler(scheduler);
     workers.start().expect("workers start").run(move || {
@@ -81,10 +81,10 @@ fn run_on_system(jobs: usize, ways: usize) {
     threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
 }
 
-/// What one thread does of a job.
+/// The part of a job that one thread runs.
 fn job(ways: usize, number: usize, barrier: &SpinBarrier, give_way: impl Fn()) {
     for step in 0..STEPS {
-        // The part of the matrix that is left: its rows are dealt out.
+        // The remaining part of the matrix: its rows are distributed among the threads.
         let left = STEPS - step;
         let rows = (number..left).step_by(ways).count();
         let mut value = 1.0;

@@ -1,8 +1,8 @@
-//! Programs of many small tasks that are not alike, by `fork_join` and by that of rayon.
+//! Programs of many small and unequal tasks, with this crate's `fork_join` and with rayon's `join`.
 
 use std::ops::Range;
 
-/// Who runs two functions, perhaps at the same time, and adds what they return.
+/// A way to run two functions, perhaps in parallel, and to add their results.
 pub trait Both: 'static {
     fn sum(one: impl FnOnce() -> u64 + Send, other: impl FnOnce() -> u64 + Send) -> u64;
 }
@@ -33,12 +33,12 @@ pub fn fibonacci<B: Both>(number: u64) -> u64 {
     B::sum(move || fibonacci::<B>(number - 1), move || fibonacci::<B>(number - 2))
 }
 
-/// In how many ways so many queens can stand on a board without meeting.
+/// The number of ways to place this many queens on a board so that none attacks another.
 pub fn queens<B: Both>(size: u32) -> u64 {
     Board { all: (1 << size) - 1, columns: 0, left: 0, right: 0 }.next_row::<B>()
 }
 
-/// Where queens stand, or would be met, in the next row.
+/// The columns and diagonals that are attacked in the next row.
 #[derive(Clone, Copy)]
 struct Board {
     all: u32,
@@ -55,7 +55,7 @@ impl Board {
         self.each_of::<B>(self.all & !(self.columns | self.left | self.right))
     }
 
-    /// With a queen in each of these columns of the row, one after the other.
+    /// The sum over the queen's possible columns in this row.
     fn each_of<B: Both>(self, free: u32) -> u64 {
         if free == 0 {
             return 0;
@@ -74,8 +74,8 @@ impl Board {
     }
 }
 
-/// Counts the nodes of a tree of which nobody knows beforehand where it is deep: below the root
-/// each node has four children or none, by chance.
+/// Counts the nodes of an unbalanced tree whose shape is not known beforehand: below the root each
+/// node has four children or none, at random.
 pub fn tree<B: Both>() -> u64 {
     1 + nodes::<B>(1, 0..ROOT_CHILDREN)
 }

@@ -1,5 +1,5 @@
-//! A switch of contexts in twenty instructions, to compare the one in use with: registers that a
-//! function keeps are pushed, the stack pointers are exchanged. x86-64 only.
+//! A context switch in twenty instructions, to compare with the one in use. It pushes the
+//! callee-saved registers and exchanges the stack pointers. x86-64 only.
 
 use std::arch::global_asm;
 
@@ -27,22 +27,22 @@ unsafe extern "C" {
     fn bench_switch(from: *mut *mut u8, to: *mut u8);
 }
 
-/// Where both sides are while the other runs.
+/// The saved stack pointer of each side while the other runs.
 static mut HERE: *mut u8 = std::ptr::null_mut();
 static mut THERE: *mut u8 = std::ptr::null_mut();
 
 extern "C" fn there() -> ! {
     loop {
-        // SAFETY: only called on the second stack, after `here` has left its place.
+        // SAFETY: only called on the second stack, after `here` has saved its stack pointer.
         unsafe { bench_switch(&raw mut THERE, HERE) };
     }
 }
 
-/// Switches to another stack and back so often.
+/// Switches to another stack and back `count` times.
 pub fn switch_there_and_back(count: u64) {
     let mut stack = vec![0_u64; 8192];
     let top = stack.len() - 16;
-    // What `bench_switch` pops: six registers and the address of `there`.
+    // The data that `bench_switch` pops: six registers and the address of `there`.
     stack[top + 6] = there as *const () as u64;
     // SAFETY: the stack is laid out as the switch expects, its top aligned as at a call; it lives
     // until this function ends, after the last switch back. One thread uses the two words.

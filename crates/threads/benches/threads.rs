@@ -1,6 +1,6 @@
-//! What threads cost, beside the threads of the system and rayon: `cargo bench -p threads`. The
-//! kinds alternate, and the least of all rounds is shown, in nanoseconds. A word after `--` chooses
-//! the lines that contain it.
+//! The costs of threads, compared with kernel threads and rayon: `cargo bench -p threads`. The
+//! kinds alternate, and the minimum of all rounds is printed, in nanoseconds. A word after `--`
+//! selects the lines that contain it.
 
 mod irregular;
 #[cfg(target_arch = "x86_64")]
@@ -82,7 +82,7 @@ fn main() {
     }
 }
 
-/// What measures one line, in nanoseconds.
+/// Measures one line, in nanoseconds.
 type Measure<'a> = Box<dyn Fn() -> f64 + 'a>;
 
 fn per(count: u64, work: impl FnOnce()) -> f64 {
@@ -102,7 +102,7 @@ fn switch_by_corosensei() -> f64 {
     let time = per(2 * count, || {
         (0..count).for_each(|_| assert!(coroutine.resume(()).as_yield().is_some()))
     });
-    // It never ends by itself.
+    // The coroutine never ends by itself.
     coroutine.force_unwind();
     time
 }
@@ -172,7 +172,7 @@ fn joins_of_rayon() -> f64 {
 }
 
 fn fibonacci_by<B: Both>() -> f64 {
-    // Each call that is no leaf makes one task.
+    // Each call that is not a leaf creates one task.
     per(28_656, || assert_eq!(black_box(irregular::fibonacci::<B>(22)), 17_711))
 }
 
@@ -231,7 +231,7 @@ fn barrier_of_system(threads: usize) -> f64 {
     })
 }
 
-/// Many threads that wait: memory of the process, and its mappings.
+/// The memory and the number of mappings of a process with many waiting threads.
 fn alive(workers: &Workers) {
     const COUNT: usize = 100_000;
     let before = resident();
@@ -261,7 +261,7 @@ fn alive(workers: &Workers) {
     );
 }
 
-/// Bytes in memory, and mappings.
+/// The resident memory in bytes, and the number of mappings.
 fn resident() -> (u64, usize) {
     let read = |path| std::fs::read_to_string(path).expect("/proc is there");
     let pages = read("/proc/self/statm").split(' ').nth(1).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Bubbles, as programs make them.
+//! Bubbles: groups of threads that a program creates.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use crate::thread::Thread;
 use crate::usage::{MemoryUse, UsedMemory};
 use crate::worker;
 
-/// Threads, and bubbles, that belong together.
+/// A group of threads and nested bubbles that belong together.
 ///
-/// Threads that are made in it wait until it is [submitted](Bubble::submit): then a scheduler sees
-/// all of them and decides where each runs.
+/// A thread that is created in a bubble does not run until the bubble is
+/// [submitted](Bubble::submit). At that point a scheduler sees all threads of the bubble and
+/// decides where each runs.
 #[derive(Clone)]
 pub struct Bubble {
     inner: Arc<BubbleInner>,
@@ -29,17 +30,18 @@ struct BubbleInner {
     submitted: AtomicBool,
     threads: Mutex<Vec<Arc<Thread>>>,
     bubbles: Mutex<Vec<Bubble>>,
-    /// Of which it is not known yet where it is, until the bubble is submitted.
+    /// The memory that the bubble uses. Its NUMA location is not known until the bubble is
+    /// submitted.
     memory: UsedMemory,
 }
 
 impl Bubble {
-    /// A bubble by itself.
+    /// Creates a bubble that is in no other bubble.
     pub fn new(relation: Relation) -> Self {
         Self::made(relation, None)
     }
 
-    /// A bubble in this one. It is submitted with it.
+    /// Creates a bubble inside this bubble. It is submitted together with this bubble.
     pub fn inside(&self, relation: Relation) -> Self {
         let bubble = Self::made(relation, Some(self.clone()));
         if self.is_submitted() {
@@ -66,8 +68,8 @@ impl Bubble {
         }
     }
 
-    /// Makes all its threads ready, where the scheduler puts them; threads that are made in it from
-    /// then on are ready at once.
+    /// Makes all threads of the bubble ready, where the scheduler puts them. Threads that are
+    /// created in the bubble after this call are ready at once.
     ///
     /// # Panics
     /// The caller is not a thread of [`Workers`](crate::Workers).
@@ -75,12 +77,13 @@ impl Bubble {
         worker::with(|local| local.shared.submit(self, local.slot()));
     }
 
-    /// Says that the threads of this bubble use memory together.
+    /// Declares that the threads of this bubble share the memory at these addresses.
     ///
-    /// The scheduler `memory` puts them on the NUMA node that has most of it; where load forces
-    /// them elsewhere, what is written follows (move_pages(2)). Where memory is, is looked up when
-    /// the bubble is submitted and when this is called; pages that nobody has touched until then
-    /// count for no node.
+    /// The scheduler `memory` puts the threads on the NUMA node that holds most of this memory. If
+    /// load forces the threads onto another node, the written memory is migrated there
+    /// (move_pages(2)). The location of the memory is looked up when the bubble is submitted and
+    /// when this function is called. A page that was never touched before the lookup counts for no
+    /// node.
     pub fn uses(&self, addresses: Range<usize>, access: MemoryUse) {
         let machine = worker::local().map(|local| local.shared.machine.clone());
         self.inner.memory.add(addresses, access, machine.as_deref());
@@ -94,7 +97,8 @@ impl Bubble {
         self.inner.submitted.load(Ordering::Acquire)
     }
 
-    /// Keeps a thread until the bubble is submitted. False: it was already.
+    /// Keeps a thread until the bubble is submitted. Returns false if the bubble is submitted
+    /// already.
     pub(crate) fn keep(&self, thread: &Arc<Thread>) -> bool {
         let mut threads = self.inner.threads.lock();
         let keeps = !self.is_submitted();
@@ -104,7 +108,7 @@ impl Bubble {
         keeps
     }
 
-    /// From now on it is submitted; what it kept.
+    /// Marks the bubble as submitted and returns the threads and bubbles that it kept.
     pub(crate) fn open(&self) -> (Vec<Arc<Thread>>, Vec<Bubble>) {
         let mut threads = self.inner.threads.lock();
         self.inner.submitted.store(true, Ordering::Release);
@@ -119,7 +123,7 @@ impl Bubble {
         self.inner.bubble.as_ref()
     }
 
-    /// Where it stands by itself, or [`ANYWHERE`].
+    /// The place of this bubble itself, or [`ANYWHERE`].
     pub(crate) fn own_home(&self) -> u32 {
         self.inner.home.load(Ordering::Relaxed)
     }
@@ -128,7 +132,7 @@ impl Bubble {
         self.inner.home.store(home, Ordering::Relaxed);
     }
 
-    /// Where it stands, by itself or in its bubble.
+    /// The place of this bubble, or else that of the bubble around it.
     pub(crate) fn home(&self) -> u32 {
         match (self.own_home(), self.bubble()) {
             (ANYWHERE, Some(bubble)) => bubble.home(),
@@ -136,7 +140,7 @@ impl Bubble {
         }
     }
 
-    /// What tells it from others; they are counted from 1.
+    /// The number that identifies the bubble; numbers begin at 1.
     pub(crate) fn number(&self) -> u64 {
         self.inner.number
     }

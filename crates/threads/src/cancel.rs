@@ -1,4 +1,5 @@
-//! A thread is asked to end: one of its waits that can be cancelled ends early and says so.
+//! Cancellation: after a cancel request, one of the thread's cancellable waits ends early and
+//! returns [`Cancelled`].
 
 use std::sync::Arc;
 
@@ -17,18 +18,20 @@ impl std::fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// Whether a thread is asked to end: marked if it is, and the wait of its that this would end.
+/// Whether the thread has a pending cancel request (the word is marked), and the wait that a
+/// request would end.
 #[derive(Debug, Default)]
 pub(crate) struct Cancellation(WaitWord);
 
 impl Cancellation {
-    /// Asks the thread to end, and ends its wait.
+    /// Requests that the thread end, and ends its current cancellable wait.
     pub fn ask(&self) {
-        // SAFETY: it is there as long as this is called.
+        // SAFETY: `self` stays valid for the whole call.
         unsafe { WaitWord::mark(&raw const self.0) };
     }
 
-    /// Waits until the wait is ended. True: the thread is asked to end, perhaps instead.
+    /// Blocks until the wait is ended. Returns true if a cancel request is pending; the wait itself
+    /// may have ended too.
     fn wait(&self, wait: &Arc<Wait>) -> bool {
         if !self.0.give(wait) {
             return true;
@@ -38,8 +41,9 @@ impl Cancellation {
     }
 }
 
-/// Waits until the wait is ended, or the caller is asked to end. `withdraw` takes the wait away
-/// from those who would end it; if it was not there any more, it counts as ended by them.
+/// Blocks until the wait is ended or the caller is cancelled. `withdraw` removes the wait from the
+/// queue of its wakers and returns false if a waker had already removed it. In that case the wait
+/// counts as ended by the waker.
 pub(crate) fn wait_or_cancel(
     wait: &Arc<Wait>,
     withdraw: impl FnOnce() -> bool,
@@ -49,11 +53,11 @@ pub(crate) fn wait_or_cancel(
         return Ok(());
     };
     if thread.cancellation.wait(wait) && withdraw() {
-        // One wait tells of it, and none after that.
+        // One wait reports the request; later waits do not.
         thread.cancellation.0.clear();
         return Err(Cancelled);
     }
-    // Who has taken it is about to end it.
+    // The thread that removed the wait is about to end it.
     wait.wait();
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! Which thread is where, told to whoever asks from another process.
+//! The census: which thread runs or waits where, reported to other processes.
 //!
-//! The watchdog listens at a Unix address that has no place in any folder and whose name tells the
-//! process. It answers the user of the process, and the administrator.
+//! The watchdog listens on an abstract Unix socket whose name contains the process number. It
+//! answers only the user that owns the process, and root.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -18,46 +18,46 @@ use crate::bubble::Bubble;
 use crate::shared::{Shared, Slot};
 use crate::thread::Ready;
 
-/// Where the threads of one set of workers are. It is no snapshot: what moves meanwhile may be
-/// missing, or told twice.
+/// Where the threads of one set of workers are. The census is no consistent snapshot: a thread that
+/// moves during the query may be missing or appear twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Census {
-    /// The scheduler that decides.
+    /// The name of the scheduler.
     pub scheduler: String,
     /// The processors, in the order of the machine.
     pub processors: Vec<ProcessorCensus>,
-    /// The queues in which threads stand.
+    /// The queues that hold threads.
     pub queues: Vec<QueueCensus>,
-    /// The bubbles of all these threads, and those that hold them.
+    /// The bubbles of all these threads, and the bubbles around them.
     pub bubbles: Vec<BubbleCensus>,
-    /// How many threads have begun, or may begin, and have not ended.
+    /// The number of threads that have begun, or may begin, and have not ended.
     pub alive: u64,
-    /// How many of them have lent their processor to others, as they have not come to a scheduling
-    /// point for long, as in a system call.
+    /// The number of live threads whose processor was lent to another kernel thread, because they
+    /// reached no scheduling point for a long time, as in a system call.
     pub lent: u64,
-    /// How many of them wait for something.
+    /// The number of live threads that wait for something.
     pub waiting: u64,
 }
 
 /// A processor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorCensus {
-    /// The system's number.
+    /// The kernel's number of the processor.
     pub number: u32,
-    /// What it runs.
+    /// The thread that the processor runs.
     pub running: Option<ThreadCensus>,
 }
 
 /// A queue: of a processor, or of a larger part of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueCensus {
-    /// The processors of the part, by the system's numbers.
+    /// The kernel's numbers of the processors of this part.
     pub processors: Vec<u32>,
-    /// Whether the scheduler has put these threads aside, so that nothing runs them.
+    /// Whether the scheduler has set these threads aside, so that no worker runs them.
     pub is_aside: bool,
-    /// How many threads stand there.
+    /// The number of threads in the queue.
     pub length: u64,
-    /// The first of them.
+    /// The first threads in the queue.
     pub first: Vec<ThreadCensus>,
 }
 
@@ -73,17 +73,18 @@ pub struct ThreadCensus {
 /// A bubble.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BubbleCensus {
-    /// Its number; they are counted from 1 as they are made.
+    /// The number of the bubble; bubbles are numbered from 1 in the order of creation.
     pub number: u64,
     /// The bubble that it is in.
     pub bubble: Option<u64>,
-    /// What its threads have to do with each other: "unrelated", "shares memory" or "waits
+    /// How the threads of the bubble relate to each other: "unrelated", "shares memory" or "waits
     /// together".
     pub relation: String,
 }
 
 impl Census {
-    /// What the workers of a process tell: nothing if it has none, or belongs to another user.
+    /// Returns the census of each set of workers of a process. The result is empty if the process
+    /// has no workers or belongs to another user.
     pub fn of_process(process: u32) -> Vec<Self> {
         let begin = format!("{NAME}/{process}/");
         let told = |rest: &String| ask(process, &format!("{begin}{rest}")).ok();
@@ -147,7 +148,7 @@ fn of_ready(ready: &Ready, bubbles: &mut Vec<BubbleCensus>) -> ThreadCensus {
     ThreadCensus { name, bubble: ready.bubble().map(Bubble::number) }
 }
 
-/// Notes a bubble, and those that hold it.
+/// Adds a bubble, and the bubbles around it, to the list.
 fn note(bubble: &Bubble, bubbles: &mut Vec<BubbleCensus>) {
     if bubbles.iter().any(|noted| noted.number == bubble.number()) {
         return;
@@ -173,18 +174,18 @@ fn running(slot: &Slot) -> Option<ThreadCensus> {
         return None;
     }
     let looks = (0..LOOKS).map(|_| slot.label.get());
-    // Two equal looks saw one name.
+    // Two equal reads in succession saw one complete name.
     let label = looks.clone().zip(looks.skip(1)).find(|(one, other)| one == other)?.0;
     let bubble = slot.running.load(Ordering::Relaxed);
     Some(ThreadCensus { name: label.text(), bubble: (bubble != 0).then_some(bubble) })
 }
 
-/// Where the workers of this process can be asked.
+/// The socket on which the watchdog accepts census queries for the workers of this process.
 pub(crate) struct CensusListener(UnixListener);
 
 impl CensusListener {
     /// # Errors
-    /// The system's.
+    /// The error of the system call.
     pub fn new() -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -194,8 +195,8 @@ impl CensusListener {
         Ok(Self(listener))
     }
 
-    /// Answers one of those who have asked; so many kernel threads are workers, or have been and
-    /// still run a thread.
+    /// Answers one pending query. `kernel_threads` is the number of kernel threads that are
+    /// workers, or that were workers and still run a thread.
     pub fn answer(&self, shared: &Shared, kernel_threads: u32) {
         let Ok((stream, _)) = self.0.accept() else { return };
         let is_known = |user| user == 0 || user == sys::process::user();
@@ -205,7 +206,8 @@ impl CensusListener {
         }
         let text = serde_json::to_vec(&Census::of(shared, kernel_threads)).unwrap_or_default();
         let (mut rest, begun) = (text.as_slice(), Instant::now());
-        // Whoever does not take all of the answer at once has none: timers wait meanwhile.
+        // A peer that does not read the answer quickly gets only a part of it: the timers wait
+        // meanwhile.
         while begun.elapsed() < SEND_TIME_MAX
             && let Ok(sent @ 1..) = sys::socket::send(stream.as_fd(), &[IoSlice::new(rest)])
         {
@@ -215,7 +217,7 @@ impl CensusListener {
 }
 
 fn ask(process: u32, name: &str) -> io::Result<Census> {
-    // Anybody may listen under any name.
+    // Any process may listen under any abstract name, so the owner of the process is checked.
     let user = foreign::owner_of(process)?;
     let deadline = Instant::now() + RECEIVE_TIME_MAX;
     let text =
@@ -223,21 +225,21 @@ fn ask(process: u32, name: &str) -> io::Result<Census> {
     Ok(foreign::from_json(&text)?)
 }
 
-/// How all addresses begin; the process follows, and a number.
+/// The prefix of all socket names; the process number and a counter follow.
 const NAME: &str = "combray-threads";
 
-/// So many sets of workers of a process are asked.
+/// The maximum number of worker sets that are queried in one process.
 const SETS_MAX: usize = 64;
 
-/// So many threads of each queue are told.
+/// The maximum number of threads that are listed for each queue.
 const SHOWN_MAX: usize = 64;
 
-/// No answer is longer.
+/// The maximum length of an answer in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// How often a name is looked at that changes meanwhile.
+/// How often a name is read that changes during the read.
 const LOOKS: usize = 100;
 
-/// How long whoever asks may take to read the answer, and how long he waits for it.
+/// How long the querying process may take to read the answer, and how long it waits for the answer.
 const SEND_TIME_MAX: Duration = Duration::from_millis(100);
 const RECEIVE_TIME_MAX: Duration = Duration::from_secs(2);

@@ -1,22 +1,24 @@
-//! The seeds of one worker: it adds and takes at the young end, without a lock; others take the
-//! oldest.
+//! The work-stealing deque of a worker's seeds. The owner adds and takes at the young end without a
+//! lock; other workers take the oldest seed.
 //!
-//! After Chase and Lev, with the orderings of Lê, Pop, Cohen and Zappa Nardelli ("Correct and
-//! efficient work-stealing for weak memory models"), in a ring that does not grow.
+//! The algorithm is that of Chase and Lev, with the memory orderings of Lê, Pop, Cohen and Zappa
+//! Nardelli ("Correct and efficient work-stealing for weak memory models"), in a ring that does not
+//! grow.
 
 use crate::primitive::{AtomicPtr, AtomicUsize, Ordering, fence};
 
 pub(crate) struct SeedDeque<T> {
-    /// The place of the oldest; only ever goes up, by whoever takes that one.
+    /// The index of the oldest entry. It only increases; the worker that takes the oldest entry
+    /// increments it.
     top: AtomicUsize,
-    /// The place behind the youngest. Written by the owner only, and always so that who reads it
-    /// sees the entries below.
+    /// The index behind the youngest entry. Only the owner writes it, after it has written the
+    /// entries below, so that a thread that reads the index sees these entries.
     bottom: AtomicUsize,
-    /// Written by the owner only. A place is used again when `top` has passed it.
+    /// Only the owner writes entries. A slot is reused once `top` has passed it.
     entries: Box<[AtomicPtr<T>]>,
 }
 
-/// How many a worker keeps.
+/// The maximum number of seeds in one deque.
 const CAPACITY: usize = if cfg!(loom) { 2 } else { 256 };
 
 impl<T> SeedDeque<T> {
@@ -29,13 +31,13 @@ impl<T> SeedDeque<T> {
         }
     }
 
-    /// Whether there is any, or was just now.
+    /// Whether the deque is empty. The answer may be out of date.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.top.load(Ordering::Relaxed) >= self.bottom.load(Ordering::Relaxed)
     }
 
-    /// Adds one; false: there is no room. By the owner only.
+    /// Adds an entry. Returns false if the ring is full. Only the owner may call this.
     #[inline]
     #[must_use]
     pub fn push(&self, entry: *mut T) -> bool {
@@ -48,7 +50,7 @@ impl<T> SeedDeque<T> {
         true
     }
 
-    /// Takes the youngest. By the owner only.
+    /// Takes the youngest entry. Only the owner may call this.
     #[inline]
     pub fn pop(&self) -> Option<*mut T> {
         let bottom = self.bottom.load(Ordering::Relaxed);
@@ -57,19 +59,20 @@ impl<T> SeedDeque<T> {
         }
         let youngest = bottom - 1;
         self.bottom.store(youngest, Ordering::Release);
-        // Either others see that it is taken, or `top` tells that they were faster.
+        // Either other threads see that the entry is taken, or `top` shows that they took it first.
         fence(Ordering::SeqCst);
         let top = self.top.load(Ordering::Relaxed);
         if top < youngest {
             return Some(self.entries[youngest % CAPACITY].load(Ordering::Relaxed));
         }
-        // It is the last one, of which others may be the takers at this moment.
+        // This is the last entry, which another worker may take at this moment.
         let taken = top == youngest && self.advance(top);
         self.bottom.store(bottom, Ordering::Release);
         taken.then(|| self.entries[youngest % CAPACITY].load(Ordering::Relaxed))
     }
 
-    /// Takes the youngest if it is this one; whether it was. By the owner only.
+    /// Takes the youngest entry if it is `entry`. Returns whether it was. Only the owner may call
+    /// this.
     #[inline]
     pub fn pop_this(&self, entry: *mut T) -> bool {
         let bottom = self.bottom.load(Ordering::Relaxed);
@@ -78,7 +81,7 @@ impl<T> SeedDeque<T> {
             && self.pop().is_some()
     }
 
-    /// Takes the oldest. None: there is none, or somebody else was faster.
+    /// Takes the oldest entry. Returns `None` if there is none, or if another thread took it first.
     pub fn steal(&self) -> Option<*mut T> {
         let top = self.top.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
@@ -111,13 +114,14 @@ mod tests {
             assert_eq!(deque.pop(), Some(at[CAPACITY - 1]));
             assert!(!deque.pop_this(at[0]) && deque.pop_this(at[CAPACITY - 2]));
             while deque.pop().is_some() {}
-            // What was the last one is still written there.
+            // The ring still contains the pointer to the last entry.
             assert!(!deque.pop_this(at[1]) && deque.is_empty());
         }
     }
 }
 
-/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release models`.
+/// Explores all interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release
+/// models`.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -133,8 +137,9 @@ mod models {
         1
     }
 
-    /// The owner adds three, of which two find room, and takes some while two others take the
-    /// oldest: each is taken once, by somebody who sees what was written before.
+    /// The owner adds three entries, of which two find room, and takes some, while two thieves take
+    /// the oldest. Each entry is taken once, by a thread that sees what was written before the
+    /// push.
     #[test]
     fn each_seed_is_taken_once() {
         let mut builder = loom::model::Builder::new();
@@ -152,7 +157,7 @@ mod models {
             let mut own = 0;
             let mut added = 0;
             for &entry in &entries {
-                // SAFETY: as above.
+                // SAFETY: entries live until all threads of the model have ended.
                 unsafe { &*entry }.store(1, Ordering::Relaxed);
                 added += usize::from(deque.push(entry));
                 if added == 2 {

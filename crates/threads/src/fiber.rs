@@ -1,5 +1,5 @@
-//! Which stack is whose, told to ThreadSanitizer where the library is compiled for it (`--cfg
-//! tsan`): it would take what a thread does for what its worker does.
+//! Reports stack switches to ThreadSanitizer when the library is compiled for it (`--cfg tsan`).
+//! Without these reports the tool would attribute a thread's accesses to its worker.
 
 /// A thread as ThreadSanitizer sees it.
 pub(crate) struct Fiber(#[cfg(tsan)] *mut std::ffi::c_void);
@@ -19,7 +19,7 @@ impl Fiber {
         Self()
     }
 
-    /// Resumes the thread until it comes back.
+    /// Resumes the thread until it switches back to the worker.
     #[inline]
     pub fn run<R>(&self, resume: impl FnOnce() -> R) -> R {
         resume()
@@ -29,15 +29,16 @@ impl Fiber {
 #[cfg(tsan)]
 impl Fiber {
     pub fn new() -> Self {
-        // SAFETY: it needs nothing.
+        // SAFETY: the function has no preconditions.
         Self(unsafe { __tsan_create_fiber(0) })
     }
 
-    /// Resumes the thread until it comes back. What `resume` enters on one side it leaves on the
-    /// other, so that the tool's stacks have the right height.
+    /// Resumes the thread until it switches back to the worker. `resume` enters and leaves the
+    /// functions that the tool counts in pairs on each side, so that the tool's shadow stacks keep
+    /// the right height.
     pub fn run<R>(&self, resume: impl FnOnce() -> R) -> R {
-        // SAFETY: `resume` goes to the stack of this fiber and comes back from there; the worker
-        // waits here meanwhile.
+        // SAFETY: `resume` switches to the stack of this fiber and back; the worker waits here
+        // meanwhile.
         unsafe {
             let worker = __tsan_get_current_fiber();
             __tsan_switch_to_fiber(self.0, 0);
@@ -51,7 +52,7 @@ impl Fiber {
 #[cfg(tsan)]
 impl Drop for Fiber {
     fn drop(&mut self) {
-        // SAFETY: it was made by `new`, and no longer runs.
+        // SAFETY: `new` created the fiber, and it no longer runs.
         unsafe { __tsan_destroy_fiber(self.0) };
     }
 }

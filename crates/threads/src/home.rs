@@ -1,16 +1,16 @@
-//! Where a thread or a bubble stands when it is ready, as a number.
+//! The place of a ready thread or bubble, encoded as a number.
 
 use std::sync::Arc;
 
 use bubbles::{Event, MachineTree, Place, Pool, Relation, Scheduler, VertexId};
 
-/// No vertex.
+/// The number that stands for no vertex.
 pub(crate) const ANYWHERE: u32 = u32::MAX;
 
-/// With the number of a vertex: aside there.
+/// The flag that, added to the number of a vertex, means "set aside at this vertex".
 pub(crate) const ASIDE: u32 = 1 << 31;
 
-/// The number of a place.
+/// Encodes a place as a number.
 pub(crate) fn number(place: Place) -> u32 {
     match place {
         Place::Inside => ANYWHERE,
@@ -19,7 +19,7 @@ pub(crate) fn number(place: Place) -> u32 {
     }
 }
 
-/// The place that has a number.
+/// Decodes the place from its number.
 pub(crate) fn place(number: u32) -> Place {
     match number {
         ANYWHERE => Place::Inside,
@@ -28,8 +28,8 @@ pub(crate) fn place(number: u32) -> Place {
     }
 }
 
-/// The vertex where a scheduler leaves a thread that stands by itself and is submitted by each
-/// processor, if that is not the processor's own.
+/// For each processor, the vertex in whose queue the scheduler leaves a thread without a bubble
+/// that this processor submits; `None` if that is the processor's own queue.
 pub(crate) fn homes_of_loose(
     machine: &Arc<MachineTree>,
     scheduler: &mut dyn Scheduler,
@@ -48,5 +48,5 @@ pub(crate) fn homes_of_loose(
     (0..machine.processor_count()).map(home).collect()
 }
 
-/// What a thread has to do is not known.
+/// The load of every thread: how much work a thread has is not known.
 pub(crate) const LOAD: u64 = 1;

@@ -1,4 +1,4 @@
-//! Values of which each thread has its own.
+//! Thread-local values of threads.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::worker;
 
-/// A key under which each thread of [`Workers`](crate::Workers) has a value of its own, wherever it
-/// runs. The variables of `thread_local!` belong to the worker instead.
+/// A key under which each thread of [`Workers`](crate::Workers) has a value of its own, on
+/// whichever worker it runs. Variables of `thread_local!` belong to the worker instead.
 pub struct Key<T> {
     number: AtomicUsize,
     make: fn() -> T,
@@ -15,7 +15,8 @@ pub struct Key<T> {
 }
 
 impl<T: 'static> Key<T> {
-    /// A key; the value of a thread is made when it first asks, and dropped when it ends.
+    /// Creates a key. The value of a thread is created at its first access, and dropped when the
+    /// thread ends.
     pub const fn new(make: fn() -> T) -> Self {
         Self { number: AtomicUsize::new(0), make, _value: PhantomData }
     }
@@ -32,26 +33,26 @@ impl<T: 'static> Key<T> {
         }
     }
 
-    /// Looks at the value of the thread that the caller is. While it looks, the thread has no other
-    /// access to this value, which is then made anew.
+    /// Calls `look` with the calling thread's value. While `look` runs, the value is taken out: a
+    /// nested access by the same thread creates a new value.
     ///
     /// # Panics
     /// The caller is not a thread of [`Workers`](crate::Workers).
     pub fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
         let number = self.number();
         let thread = worker::current_shared().expect("only threads of Workers have keys");
-        // SAFETY: the caller is this thread; the value is taken out while the program looks at it.
+        // SAFETY: the caller is this thread; the value is taken out while the program uses it.
         let value: Option<Box<dyn Any>> = unsafe { thread.key(number).take() };
         let mut value = match value.map(|value| value.downcast::<T>()) {
             Some(Ok(value)) => value,
             _ => Box::new((self.make)()),
         };
         let result = look(&mut value);
-        // SAFETY: as above.
+        // SAFETY: the caller is this thread, and `look` has returned.
         unsafe { *thread.key(number) = Some(value) };
         result
     }
 }
 
-/// 0 is the number of a key that has none yet.
+/// The next number. The number 0 means that a key has no number yet.
 static NUMBERS: AtomicUsize = AtomicUsize::new(1);

@@ -1,14 +1,14 @@
-//! Names of threads, as others may read them while they change.
+//! Names of threads in a form that other threads can read while the names change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const WORDS: usize = 3;
 
-/// The first bytes of a name; the rest are zeros.
+/// The first bytes of a thread's name, padded with zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Label([u64; WORDS]);
 
-/// The label of whatever runs.
+/// The label of the thread that a processor runs, readable by other threads.
 #[derive(Default)]
 pub(crate) struct SharedLabel([AtomicU64; WORDS]);
 
@@ -24,7 +24,7 @@ impl Label {
         }))
     }
 
-    /// Nothing if there is no name.
+    /// The name as text; empty if the thread has no name.
     pub fn text(self) -> String {
         let bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_ne_bytes()).collect();
         String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
@@ -39,7 +39,7 @@ impl SharedLabel {
         }
     }
 
-    /// It may be of two names, if it is changed meanwhile.
+    /// Returns the label. If it changes during the read, the result may mix two names.
     pub fn get(&self) -> Label {
         Label(std::array::from_fn(|word| self.0[word].load(Ordering::Relaxed)))
     }

@@ -1,4 +1,5 @@
-//! A lock that is held for a few instructions: one atomic step to take, none to give back.
+//! A spinlock that is held for a few instructions: one atomic operation to take it, a plain store
+//! to release it.
 
 use crate::primitive::{AtomicU8, Ordering, UnsafeCell, give_way};
 
@@ -7,7 +8,7 @@ pub(crate) struct ShortLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is used by one thread at a time, see `with`.
+// SAFETY: one thread at a time uses the value, see `with`.
 unsafe impl<T: Send> Sync for ShortLock<T> {}
 
 impl<T> ShortLock<T> {
@@ -15,13 +16,14 @@ impl<T> ShortLock<T> {
         Self { is_taken: AtomicU8::new(0), value: UnsafeCell::new(value) }
     }
 
-    /// Uses the value, alone. `action` neither waits nor panics.
+    /// Calls `action` with exclusive access to the value. `action` must neither wait nor panic.
     #[inline]
     pub fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> R {
         if !self.try_take() {
             self.take();
         }
-        // SAFETY: whoever has changed `is_taken` from 0 is alone until it is 0 again.
+        // SAFETY: the thread that changed `is_taken` from 0 has exclusive access until it is 0
+        // again.
         let result = self.value.with_mut(|value| action(unsafe { &mut *value }));
         self.is_taken.store(0, Ordering::Release);
         result
@@ -35,22 +37,23 @@ impl<T> ShortLock<T> {
     #[cold]
     fn take(&self) {
         for look in 1_u32.. {
-            // The look first: a failing exchange takes the line away from the holder. To the
-            // checker it may tell the same old thing forever.
+            // Read first: a failing exchange would take the cache line away from the holder. The
+            // model checker skips the read, because it may return the same old value forever.
             let seems_free = cfg!(loom) || self.is_taken.load(Ordering::Relaxed) == 0;
             if seems_free && self.try_take() {
                 return;
             }
-            // The holder may have lost its core.
+            // The holder may have been preempted.
             if look.is_multiple_of(LOOKS) { give_way() } else { std::hint::spin_loop() }
         }
     }
 }
 
-/// So often one looks before another kernel thread has the core.
+/// The number of polls before the thread yields its core to another kernel thread.
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
 
-/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release models`.
+/// Explores all interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release
+/// models`.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;

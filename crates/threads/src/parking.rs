@@ -1,4 +1,4 @@
-//! How a thread waits: on a worker by giving it back, elsewhere as kernel threads do.
+//! How a thread waits: a thread of a worker yields the worker; a plain kernel thread parks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use crate::thread::{Pause, Thread};
 use crate::usage::MemoryUse;
 use crate::worker;
 
-/// One wait of one thread, for those who will end it. Tokens alone do not tell which wait they were
-/// for.
+/// One wait of one thread, held by the threads that will end it. A token alone does not show which
+/// wait it was given for.
 pub(crate) struct Wait {
     is_over: AtomicBool,
     who: Who,
@@ -24,7 +24,7 @@ enum Who {
 }
 
 impl Wait {
-    /// A wait of the caller.
+    /// Creates a wait of the caller.
     pub fn new() -> Arc<Self> {
         let who = match worker::current_shared() {
             Some(thread) => Who::Thread(thread, worker::with(|local| local.shared.clone())),
@@ -33,14 +33,14 @@ impl Wait {
         Arc::new(Self { is_over: AtomicBool::new(false), who })
     }
 
-    /// Waits until somebody has ended it.
+    /// Blocks until another thread has ended the wait.
     pub fn wait(&self) {
         while !self.is_over.load(Ordering::Acquire) {
             park();
         }
     }
 
-    /// Ends it.
+    /// Ends the wait.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Release);
         match &self.who {
@@ -62,55 +62,57 @@ impl Wait {
     }
 }
 
-/// A word for one who waits and those who mark it, once or several times: null, the wait, which was
-/// given away with this, or [`MARK`].
+/// A word shared by one waiter and the threads that mark it, once or several times. It is null,
+/// [`MARK`], or a pointer to the wait; the pointer owns a reference to the wait.
 #[derive(Debug, Default)]
 pub(crate) struct WaitWord(AtomicPtr<Wait>);
 
-/// What no wait's address is.
+/// The marked state; no wait has this address.
 const MARK: *mut Wait = std::ptr::without_provenance_mut(1);
 
 impl WaitWord {
-    /// Marks the word, and ends the wait in it.
+    /// Marks the word, and ends the wait that it contains.
     ///
     /// # Safety
-    /// The word is there until somebody else can see the mark; it is not touched after that.
+    /// The word must stay valid until another thread can see the mark; it is not touched after
+    /// that.
     pub unsafe fn mark(word: *const Self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the word is valid.
         let wait = unsafe { (*word).0.swap(MARK, Ordering::AcqRel) };
         if !wait.is_null() && wait != MARK {
-            // SAFETY: it was given away in `give`, and taken out by the exchange.
+            // SAFETY: `give` stored this reference, and the exchange took it out.
             unsafe { Arc::from_raw(wait) }.end();
         }
     }
 
-    /// Whether it is marked; what was written before is visible then.
+    /// Whether the word is marked. If it is, everything written before the mark is visible.
     pub fn is_marked(&self) -> bool {
         self.0.load(Ordering::Acquire) == MARK
     }
 
-    /// No longer marked.
+    /// Clears the mark.
     pub fn clear(&self) {
         self.0.store(std::ptr::null_mut(), Ordering::Release);
     }
 
-    /// Whoever marks the word ends the wait. False: it is marked already.
+    /// Stores the wait in the word, so that the thread that marks the word ends the wait. Returns
+    /// false if the word is marked already.
     pub fn give(&self, wait: &Arc<Wait>) -> bool {
         let given = Arc::into_raw(wait.clone()).cast_mut();
         let is_given = self.exchange(std::ptr::null_mut(), given);
         if !is_given {
-            // SAFETY: it was not given away.
+            // SAFETY: the exchange failed, so the reference was not stored.
             drop(unsafe { Arc::from_raw(given) });
         }
         is_given
     }
 
-    /// Takes the wait back that was given. False: the word was marked meanwhile.
+    /// Takes the stored wait back. Returns false if the word was marked in the meantime.
     pub fn take_back(&self, wait: &Arc<Wait>) -> bool {
         let given = Arc::as_ptr(wait).cast_mut();
         let is_back = self.exchange(given, std::ptr::null_mut());
         if is_back {
-            // SAFETY: it was given away in `give`, and taken out by the exchange.
+            // SAFETY: `give` stored this reference, and the exchange took it out.
             drop(unsafe { Arc::from_raw(given) });
         }
         is_back
@@ -121,8 +123,7 @@ impl WaitWord {
     }
 }
 
-/// Waits for the token of the caller. It may return without one, so callers look at what they wait
-/// for again.
+/// Waits for the caller's token. It may return without one, so callers check their condition again.
 fn park() {
     let Some(thread) = worker::current() else { return std::thread::park() };
     if !thread.token.take() {
@@ -133,7 +134,7 @@ fn park() {
     }
 }
 
-/// Lets other threads run; on a kernel thread that is no worker, others of the system.
+/// Lets other threads run. On a kernel thread that is no worker, yields to other kernel threads.
 #[inline]
 pub fn yield_now() {
     let Some(local) = worker::local() else { return std::thread::yield_now() };
@@ -145,7 +146,7 @@ pub fn yield_now() {
     }
 }
 
-/// Waits for a time, at least. The worker runs others meanwhile.
+/// Sleeps for at least this time. The worker runs other threads meanwhile.
 pub fn sleep(time: Duration) {
     match timed_wait(time) {
         Some(wait) => wait.wait(),
@@ -153,13 +154,13 @@ pub fn sleep(time: Duration) {
     }
 }
 
-/// The same, but shorter if the caller is asked to end.
+/// Sleeps for at least this time, or until the caller is cancelled.
 ///
 /// # Errors
-/// It was ([`Join::cancel`](crate::Join::cancel)).
+/// The caller was cancelled ([`Join::cancel`](crate::Join::cancel)).
 pub fn sleep_or_cancel(time: Duration) -> Result<(), Cancelled> {
     match timed_wait(time) {
-        // The timer ends it once more, which does no harm.
+        // The timer will end the wait a second time, which is harmless.
         Some(wait) => wait_or_cancel(&wait, || true),
         None => {
             std::thread::sleep(time);
@@ -168,7 +169,7 @@ pub fn sleep_or_cancel(time: Duration) -> Result<(), Cancelled> {
     }
 }
 
-/// A wait that ends after a time; none on a kernel thread that is no worker.
+/// Creates a wait that ends after a time. Returns `None` on a kernel thread that is no worker.
 fn timed_wait(time: Duration) -> Option<Arc<Wait>> {
     let shared = worker::local().map(|local| local.shared.clone())?;
     let wait = Wait::new();
@@ -176,8 +177,9 @@ fn timed_wait(time: Duration) -> Option<Arc<Wait>> {
     Some(wait)
 }
 
-/// Says that the caller, a thread of [`Workers`](crate::Workers), uses this memory, as
-/// [`Bubble::uses`](crate::Bubble::uses) does of bubbles. False: the caller is a kernel thread.
+/// Declares that the calling thread of [`Workers`](crate::Workers) uses this memory, as
+/// [`Bubble::uses`](crate::Bubble::uses) does for bubbles. Returns false if the caller is a plain
+/// kernel thread.
 pub fn uses(addresses: Range<usize>, access: MemoryUse) -> bool {
     let Some(thread) = worker::current() else { return false };
     let machine = worker::with(|local| local.shared.machine.clone());
@@ -185,8 +187,7 @@ pub fn uses(addresses: Range<usize>, access: MemoryUse) -> bool {
     true
 }
 
-/// The name of the thread that the caller is, if it is one of [`Workers`](crate::Workers) and has
-/// one.
+/// The name of the calling thread, if it is a thread of [`Workers`](crate::Workers) and has a name.
 pub fn name() -> Option<String> {
     worker::current()?.name.as_deref().map(str::to_owned)
 }

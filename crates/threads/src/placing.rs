@@ -1,5 +1,5 @@
-//! Where the schedulers of `bubbles` decide: what they see is a snapshot of the queues, and their
-//! moves are carried out on these.
+//! Runs the schedulers of `bubbles`. A scheduler sees a snapshot of the queues; its moves are then
+//! carried out on the queues themselves.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::shared::Shared;
 use crate::thread::{Ready, Thread};
 use crate::usage::UsedMemory;
 
-/// What a scheduler sees, and what its entities are.
+/// The state that a scheduler sees, and the threads and bubbles that its entities stand for.
 struct Snapshot {
     pool: Pool,
     bubbles: HashMap<u64, (EntityId, Bubble)>,
-    /// Each ready thread: its entity, its address, and where it was found.
+    /// Each ready thread: its entity, its address, and its place in the queues.
     found: Vec<(EntityId, usize, Place)>,
-    /// What is submitted, and stands nowhere yet.
+    /// The threads that are being submitted and are in no queue yet.
     new: HashMap<EntityId, Arc<Thread>>,
-    /// Who uses memory of which the program has told.
+    /// The threads and bubbles for which the program declared memory.
     users: HashMap<EntityId, MemoryUser>,
 }
 
@@ -40,7 +40,7 @@ impl MemoryUser {
 }
 
 impl Shared {
-    /// What a worker runs next that has nothing in its own queue, if the scheduler finds anything.
+    /// Returns what a worker with an empty queue runs next, if the scheduler finds anything.
     pub fn find(&self, slot: usize) -> Option<Ready> {
         let mut scheduler = self.scheduler.lock();
         let mut snapshot = self.snapshot();
@@ -48,9 +48,10 @@ impl Shared {
         let chosen = snapshot.pool.next(slot as u32, &mut **scheduler)?;
         let moves = differences(&before, &snapshot.pool);
         let (_, address, place) = *snapshot.found.iter().find(|found| found.0 == chosen)?;
-        // It is taken first, from where it was; it may be gone meanwhile.
+        // Take it out of its old queue first; another worker may have taken it in the meantime.
         let taken = self.queue_at(place)?.take(|ready| ready.address() == address).pop();
-        // One that only stood here, as its bubble was moved when it came, goes with that.
+        // If only its bubble was moved, the thread keeps no place of its own and follows the
+        // bubble.
         let is_moved = moves.iter().any(|one| matches!(one, Move::Put(id, _) if *id == chosen));
         if let Some(Ready::Thread(thread)) = &taken
             && is_moved
@@ -63,7 +64,7 @@ impl Shared {
         taken
     }
 
-    /// A slice of time is over.
+    /// Reports the end of a time slice to the scheduler.
     pub fn end_slice(&self, now: u64) {
         let mut scheduler = self.scheduler.lock();
         let mut snapshot = self.snapshot();
@@ -132,15 +133,15 @@ impl Shared {
         snapshot
     }
 
-    /// Moves memory to which a scheduler has given another node. Nobody waits for that but the
-    /// caller.
+    /// Migrates the memory for which a scheduler chose another node. Only the caller waits for the
+    /// migration.
     fn bring_memory(&self, snapshot: &Snapshot, moves: &[Move]) {
         for user in moves.iter().filter_map(|one| snapshot.user(one)) {
             user.memory().bring(&self.machine);
         }
     }
 
-    /// Moves what a scheduler has moved.
+    /// Applies the moves of a scheduler to the queues.
     fn carry_out(&self, snapshot: &Snapshot, moves: &[Move]) {
         let pool = &snapshot.pool;
         for one in moves {
@@ -182,7 +183,8 @@ impl Snapshot {
         };
         let bubble = ready.bubble().map(|bubble| (self.bubble(bubble), bubble.home()));
         let id = self.pool.add_thread(bubble.map(|(id, _)| id), LOAD);
-        // Inside its bubble if that stands here and nobody has taken it out.
+        // The thread is inside its bubble if the bubble is in this queue and the thread was not
+        // taken out of it.
         let is_inside = own_home == ANYWHERE
             && bubble.is_some_and(|(_, home)| home == number(place) && home != ANYWHERE);
         if let Ready::Thread(thread) = ready {
@@ -195,7 +197,7 @@ impl Snapshot {
         self.found.push((id, ready.address(), place));
     }
 
-    /// Whose memory a move brings elsewhere.
+    /// The user of the memory that a move migrates.
     fn user(&self, one: &Move) -> Option<&MemoryUser> {
         let Move::Bring(id, _) = one else { return None };
         self.users.get(id)
@@ -209,7 +211,7 @@ impl Snapshot {
         }
     }
 
-    /// The entity of a bubble, which stands where it was put.
+    /// Returns the entity of a bubble, at the place where the bubble was put.
     fn bubble(&mut self, bubble: &Bubble) -> EntityId {
         if let Some((id, _)) = self.bubbles.get(&bubble.number()) {
             return *id;
@@ -223,7 +225,7 @@ impl Snapshot {
     }
 }
 
-/// What was moved between two states of a pool with the same entities.
+/// The moves between two states of a pool with the same entities.
 fn differences(before: &Pool, after: &Pool) -> Vec<Move> {
     let mut moves = Vec::new();
     for ((_, before), (id, after)) in before.entities().zip(after.entities()) {
@@ -239,12 +241,13 @@ fn differences(before: &Pool, after: &Pool) -> Vec<Move> {
     moves
 }
 
-/// A thread in no bubble is at home with whoever makes it ready.
+/// Sets the place of a thread. A thread in no bubble always belongs to the worker that makes it
+/// ready.
 fn set_home(thread: &Thread, place: Place) {
     if thread.bubble.is_some() {
         thread.home.store(number(place), Ordering::Relaxed);
     }
 }
 
-/// So many entries of each queue are shown to the scheduler.
+/// The maximum number of entries of each queue that a scheduler sees.
 const LOOK_MAX: usize = 32;

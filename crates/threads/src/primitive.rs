@@ -1,5 +1,5 @@
-//! Atomic words, cells, and giving the core away: the usual ones, or those of the checker of
-//! interleavings.
+//! Atomics, cells and yielding: those of the standard library, or those of loom (the model checker
+//! of interleavings).
 
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
@@ -12,7 +12,7 @@ pub(crate) use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, f
 #[cfg(not(loom))]
 pub(crate) use std::thread::yield_now as give_way;
 
-/// As the checker has it: whoever uses the value says so by a function.
+/// A cell with loom's interface, which accesses the value through closures.
 #[cfg(not(loom))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 

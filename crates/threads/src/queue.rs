@@ -1,7 +1,7 @@
-//! The queue of a processor, or of a part of the machine: what is ready there, the oldest first.
+//! The queue of ready threads of a processor, or of a part of the machine, oldest first.
 //!
-//! A lock around a ring, and its length beside it, written under the lock, which others read
-//! without: as a hint, or after the fences of `sleepers.rs`.
+//! It is a lock around a ring. The length is stored beside it, written under the lock. Other
+//! threads read the length without the lock: as a hint, or after the fences of `sleepers.rs`.
 
 use std::collections::VecDeque;
 
@@ -18,13 +18,13 @@ impl<T> ReadyQueue<T> {
         Self { entries: ShortLock::new(VecDeque::new()), length: AtomicUsize::new(0) }
     }
 
-    /// How many there are, or were just now.
+    /// The number of entries. The answer may be out of date.
     #[inline]
     pub fn len(&self) -> usize {
         self.length.load(Ordering::Relaxed)
     }
 
-    /// Adds one behind all others; returns how many there are then.
+    /// Adds an entry at the end. Returns the new length.
     #[inline]
     pub fn push(&self, entry: T) -> usize {
         self.entries.with(|entries| {
@@ -34,7 +34,7 @@ impl<T> ReadyQueue<T> {
         })
     }
 
-    /// Takes the oldest.
+    /// Takes the oldest entry.
     #[inline]
     pub fn pop(&self) -> Option<T> {
         if self.len() == 0 {
@@ -47,7 +47,7 @@ impl<T> ReadyQueue<T> {
         })
     }
 
-    /// Adds one behind all others, and takes the oldest.
+    /// Adds an entry at the end, and takes the oldest.
     #[inline]
     pub fn exchange(&self, entry: T) -> T {
         if self.length.load(Ordering::Relaxed) == 0 {
@@ -62,7 +62,7 @@ impl<T> ReadyQueue<T> {
         })
     }
 
-    /// Takes those that are meant out of the queue.
+    /// Takes the entries for which `is_meant` holds out of the queue.
     pub fn take(&self, is_meant: impl Fn(&T) -> bool) -> Vec<T> {
         self.entries.with(|entries| {
             let (taken, left) = entries.drain(..).partition::<Vec<T>, _>(is_meant);
@@ -72,7 +72,7 @@ impl<T> ReadyQueue<T> {
         })
     }
 
-    /// Looks at the oldest ones.
+    /// Calls `look` with each of the `count` oldest entries.
     pub fn look(&self, count: usize, mut look: impl FnMut(&T)) {
         self.entries.with(|entries| entries.iter().take(count).for_each(&mut look));
     }

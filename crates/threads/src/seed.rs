@@ -1,8 +1,9 @@
-//! Seeds: closures that their joiner runs itself, unless another worker comes to them before.
+//! Seeds: closures that their joiner runs itself, unless another worker takes them first.
 //!
-//! A seed has two owners: who joins it, and the deque of the worker that made it, or whoever took
-//! it from there. Mostly the joiner takes it back, is both, and no other processor has seen it.
-//! That of [`fork_join`] lies on the stack of its joiner, who goes on only when he is both.
+//! A seed has two owners: the thread that joins it, and either the deque of the worker that created
+//! it or the worker that took it from the deque. Mostly the joiner takes the seed back from the
+//! deque: then the joiner is both owners, and no other processor has seen the seed. The seed of
+//! [`fork_join`] lies on the stack of its joiner, which returns only when it is both owners.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,8 +15,8 @@ use crate::parking::{Wait, WaitWord};
 use crate::thread::{Body, Ready};
 use crate::worker;
 
-/// Makes a seed: a closure that another worker runs on a thread of its own if it comes to it before
-/// its joiner does, which runs it itself.
+/// Creates a seed: a closure that another worker runs on a thread of its own if it takes the seed
+/// before its joiner does. Otherwise the joiner runs the closure itself.
 ///
 /// # Panics
 /// The caller is not a thread of [`Workers`](crate::Workers).
@@ -31,13 +32,14 @@ where
     join
 }
 
-/// Runs both functions, the first one here, the second one afterwards unless another worker has
-/// come to it meanwhile. Returns when both have ended. They may use what the caller has borrowed.
+/// Runs both functions. The first runs here; the second runs here afterwards, unless another worker
+/// has taken it in the meantime. Returns when both have ended. Both may use data that the caller
+/// has borrowed.
 ///
-/// On a kernel thread that is no worker one runs after the other.
+/// On a kernel thread that is no worker, the functions run one after the other.
 ///
 /// # Panics
-/// One of them panicked (the first one, if both did).
+/// One of the functions panicked. If both did, the panic of the first is propagated.
 #[inline]
 pub fn fork_join<A, B>(first: impl FnOnce() -> A, second: impl FnOnce() -> B + Send) -> (A, B)
 where
@@ -49,31 +51,31 @@ where
     let mut cell = SeedCell::new(second, finish);
     let cell = NonNull::from(&mut cell);
     worker::with(|local| local.sow(cell.cast()));
-    // Nobody may leave the frame, or wait while the thread panics, before the seed is back.
+    // Do not unwind out of this frame, or wait during a panic, before the seed is back.
     let first = catch_unwind(AssertUnwindSafe(first));
     if worker::local().is_some_and(|local| local.take_back(cell.cast())) {
-        // SAFETY: it was in the deque still, so nobody else has it.
+        // SAFETY: the seed was still in the deque, so no other thread has it.
         let body = unsafe { (*cell.as_ref().body.get()).take() }.expect("nobody has begun it");
         let first = first.unwrap_or_else(|panic| resume_unwind(panic));
         return (first, body());
     }
-    // SAFETY: it lies in this frame.
+    // SAFETY: the seed lies in this frame.
     let cell = unsafe { cell.as_ref() };
     cell.header.wait();
-    // SAFETY: who took it has released it, and the one joiner is here.
+    // SAFETY: the worker that took the seed has released it, and this is its only joiner.
     let second = unsafe { (*cell.result.get()).take() }.expect("what is over has a result");
     let first = first.unwrap_or_else(|panic| resume_unwind(panic));
     (first, second.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// The result of a seed can be had with it.
+/// A handle to a seed, which yields its result.
 pub struct SeedJoin<F: FnOnce() -> T, T> {
     cell: NonNull<SeedCell<F, T>>,
 }
 
-// SAFETY: a seed may be joined by any thread: its closure and its result are Send.
+// SAFETY: any thread may join a seed: its closure and its result are Send.
 unsafe impl<F: FnOnce() -> T + Send, T: Send> Send for SeedJoin<F, T> {}
-// SAFETY: nothing can be done with a shared one.
+// SAFETY: a shared reference to a handle allows no operation.
 unsafe impl<F: FnOnce() -> T + Send, T: Send> Sync for SeedJoin<F, T> {}
 
 impl<F: FnOnce() -> T, T> SeedJoin<F, T> {
@@ -82,7 +84,8 @@ impl<F: FnOnce() -> T, T> SeedJoin<F, T> {
         self.cell.cast()
     }
 
-    /// The result: computed here and now if nobody has begun to, else awaited.
+    /// Returns the result of the seed. Runs the closure here if no worker has begun it, otherwise
+    /// waits for the result.
     ///
     /// # Panics
     /// The seed panicked.
@@ -92,20 +95,20 @@ impl<F: FnOnce() -> T, T> SeedJoin<F, T> {
         if worker::local().is_some_and(|local| local.take_back(header)) {
             let cell = self.cell.as_ptr();
             std::mem::forget(self);
-            // SAFETY: it was in the deque still, so this is both of its owners.
+            // SAFETY: the seed was still in the deque, so the caller is now both of its owners.
             let mut cell = unsafe { Box::from_raw(cell) };
             let body = cell.body.get_mut().take();
             drop(cell);
             return body.expect("nobody has begun it")();
         }
-        // SAFETY: this is one of its owners.
+        // SAFETY: the caller is one of the seed's owners.
         let cell = unsafe { self.cell.as_ref() };
         if let Some(body) = cell.claim() {
             drop(self);
             return body();
         }
         cell.header.wait();
-        // SAFETY: it is done, and the one joiner is here.
+        // SAFETY: the seed has completed, and this is its only joiner.
         let result = unsafe { (*cell.result.get()).take() };
         drop(self);
         let result = result.expect("what is done has a result");
@@ -115,25 +118,27 @@ impl<F: FnOnce() -> T, T> SeedJoin<F, T> {
 
 impl<F: FnOnce() -> T, T> Drop for SeedJoin<F, T> {
     fn drop(&mut self) {
-        // SAFETY: this was one of its owners.
+        // SAFETY: the handle was one of the seed's owners.
         unsafe { release::<F, T>(self.header()) };
     }
 }
 
-/// What all seeds have, whatever they compute.
+/// The part of a seed that does not depend on the type of its closure and result.
 pub(crate) struct SeedHeader {
-    /// Runs the seed, if nobody has begun to. The caller is one of its owners.
+    /// Runs the seed, if no thread has begun it. The caller must be one of its owners.
     run: unsafe fn(NonNull<SeedHeader>),
-    /// Who took it from a deque owns it no longer; what it computed, if it did, is there.
+    /// Ends the ownership of the worker that took the seed from a deque. If that worker ran the
+    /// seed, the result is stored.
     release: unsafe fn(NonNull<SeedHeader>),
     is_claimed: AtomicBool,
-    /// How many owners one has that lies on the heap.
+    /// The number of owners of a seed on the heap.
     owners: AtomicU8,
-    /// Marked when the joiner need not wait.
+    /// Marked when the joiner need not wait any more.
     end: WaitWord,
 }
 
-/// A closure, and what comes of it. The header is first, so that its address is that of the whole.
+/// The closure of a seed, and its result. The header is the first field, so that it has the address
+/// of the whole cell.
 #[repr(C)]
 struct SeedCell<F, T> {
     header: SeedHeader,
@@ -142,7 +147,7 @@ struct SeedCell<F, T> {
 }
 
 impl SeedHeader {
-    /// Until the one who took it lets the joiner go on.
+    /// Waits until the worker that took the seed has released it.
     #[cold]
     fn wait(&self) {
         if self.end.is_marked() {
@@ -168,66 +173,68 @@ impl<F: FnOnce() -> T, T> SeedCell<F, T> {
         Self { header, body: UnsafeCell::new(Some(body)), result: UnsafeCell::new(None) }
     }
 
-    /// The closure, for the one who comes first.
+    /// Returns the closure to the first caller, `None` to all others.
     fn claim(&self) -> Option<F> {
         if self.header.is_claimed.swap(true, Ordering::AcqRel) {
             return None;
         }
-        // SAFETY: only one finds it unclaimed.
+        // SAFETY: only one thread finds the seed unclaimed.
         unsafe { (*self.body.get()).take() }
     }
 }
 
 unsafe fn run<F: FnOnce() -> T, T>(seed: NonNull<SeedHeader>) {
-    // SAFETY: the header is that of such a cell, which the caller owns with its joiner.
+    // SAFETY: the header is that of a cell of these types, which the caller owns together with the
+    // joiner.
     let cell = unsafe { seed.cast::<SeedCell<F, T>>().as_ref() };
     let Some(body) = cell.claim() else { return };
     let result = catch_unwind(AssertUnwindSafe(body));
     worker::end_values();
-    // SAFETY: it was claimed by this caller, so nobody reads the result before it is released.
+    // SAFETY: this caller has claimed the seed, so no thread reads the result before the release.
     unsafe { *cell.result.get() = Some(result) };
 }
 
-/// Lets the joiner go on, with whom the memory may go.
+/// Lets the joiner continue. The joiner may then free the memory.
 unsafe fn finish(seed: NonNull<SeedHeader>) {
-    // SAFETY: the caller owns it with its joiner, who goes on only when the mark is seen.
+    // SAFETY: the caller owns the seed together with its joiner, which continues only after the
+    // mark.
     unsafe { WaitWord::mark(&raw const (*seed.as_ptr()).end) };
 }
 
-/// The same for one on the heap.
+/// Lets the joiner of a seed on the heap continue, and gives up the caller's ownership.
 unsafe fn finish_and_release<F, T>(seed: NonNull<SeedHeader>) {
-    // SAFETY: the caller is one of its owners until the second step.
+    // SAFETY: the caller is one of the owners until the second step.
     unsafe {
         finish(seed);
         release::<F, T>(seed);
     }
 }
 
-/// The last owner of one on the heap gives the memory back.
+/// Gives up one ownership of a seed on the heap. The last owner frees the memory.
 unsafe fn release<F, T>(seed: NonNull<SeedHeader>) {
-    // SAFETY: an owner keeps it alive.
+    // SAFETY: each owner keeps the seed alive.
     if unsafe { seed.as_ref() }.owners.fetch_sub(1, Ordering::AcqRel) == 1 {
-        // SAFETY: the header is that of such a box, whose last owner is the caller.
+        // SAFETY: the header is that of a box of these types, and the caller is its last owner.
         drop(unsafe { Box::from_raw(seed.cast::<SeedCell<F, T>>().as_ptr()) });
     }
 }
 
-/// One owner of a seed: who took it out of a deque.
+/// The ownership of a seed by the worker that took it out of a deque.
 pub(crate) struct TakenSeed(NonNull<SeedHeader>);
 
-// SAFETY: closure and result of a seed are Send, and its state says who uses them.
+// SAFETY: closure and result of a seed are Send, and its state says which thread uses them.
 unsafe impl Send for TakenSeed {}
-// SAFETY: as above.
+// SAFETY: closure and result of a seed are Send, and its state says which thread uses them.
 unsafe impl Sync for TakenSeed {}
 
 impl TakenSeed {
     /// # Safety
-    /// The caller took it out of a deque.
+    /// The caller took the seed out of a deque.
     pub unsafe fn new(seed: *mut SeedHeader) -> Option<Self> {
         NonNull::new(seed).map(Self)
     }
 
-    /// For a queue, or to be run on a thread; none if its joiner has run it.
+    /// Makes the seed an entry of a queue. Returns `None` if the joiner has already run the seed.
     pub fn into_ready(self) -> Option<Ready> {
         (!self.is_claimed()).then(|| Ready::Seed(Arc::new(self)))
     }
@@ -235,19 +242,21 @@ impl TakenSeed {
 
 impl Body for TakenSeed {
     fn run(&self) {
-        // SAFETY: this is one of its owners; the function is that of its type.
+        // SAFETY: this is one of the seed's owners; the function pointer matches the type of the
+        // seed.
         unsafe { (self.0.as_ref().run)(self.0) };
     }
 
     fn is_claimed(&self) -> bool {
-        // SAFETY: this is one of its owners.
+        // SAFETY: this is one of the seed's owners.
         unsafe { self.0.as_ref() }.is_claimed.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for TakenSeed {
     fn drop(&mut self) {
-        // SAFETY: this was one of its owners; the function is that of its kind.
+        // SAFETY: this was one of the seed's owners; the function pointer matches the type of the
+        // seed.
         unsafe { (self.0.as_ref().release)(self.0) };
     }
 }

@@ -1,4 +1,4 @@
-//! What all workers of a machine share.
+//! The state that all workers of a machine share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -19,55 +19,57 @@ use crate::timers::Timers;
 
 pub(crate) struct Shared {
     pub machine: Arc<MachineTree>,
-    /// The queue of each vertex; those of leaves are the queues of workers.
+    /// The queue of each vertex. The queues of leaves are the queues of the workers.
     queues: Vec<Arc<ReadyQueue<Ready>>>,
     asides: Vec<ReadyQueue<Ready>>,
     pub slots: Vec<Arc<Slot>>,
     pub scheduler: Mutex<Box<dyn Scheduler>>,
-    /// Where threads in no bubble stand, if not with the worker that makes them ready.
+    /// For each worker, the vertex in whose queue threads without a bubble stand; `None`: in the
+    /// queue of the worker that makes them ready.
     loose: Vec<Option<VertexId>>,
     pub sleepers: Sleepers,
-    /// What sleepers sleep on.
+    /// The futex word on which idle workers sleep.
     pub bell: AtomicU32,
     pub stacks: StackPool,
     pub timers: Timers,
     pub stop: AtomicBool,
-    /// How many threads others than workers have made.
+    /// The number of threads that were created outside of workers.
     pub begun: AtomicU64,
     pub timeline: Option<Timeline>,
 }
 
-/// A processor, and what its worker tells the others.
+/// A processor, and the state that its worker publishes for other threads.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Slot {
-    /// The number of the kernel thread that is its worker.
+    /// The number of the kernel thread that is the worker of this processor.
     pub owner: AtomicU32,
-    /// The number of the last kernel thread that has begun to be its worker.
+    /// The number of the last kernel thread that began to be the worker.
     pub arrived: AtomicU32,
-    /// Whether the process may not use it any more, so that it has no worker.
+    /// Whether the process may not use this processor any more, so that it has no worker.
     pub is_withdrawn: AtomicBool,
-    /// How often its worker has come to a scheduling point. Written by the worker only.
+    /// The number of scheduling points that the worker has reached. Only the worker writes it.
     pub steps: AtomicU64,
-    /// Whether it runs a thread.
+    /// Whether the worker runs a thread.
     pub is_busy: AtomicBool,
-    /// The number of the bubble whose thread it runs, or 0.
+    /// The number of the running thread's bubble, or 0.
     pub running: AtomicU64,
-    /// The name of the thread that it runs.
+    /// The name of the running thread.
     pub label: SharedLabel,
-    /// The seeds of the kernel threads that are its worker, or were and have not come by since.
+    /// The seed deques of the kernel threads that are the worker of this slot, or that were and
+    /// have not reached a scheduling point since.
     pub seeds: Mutex<Vec<Arc<SeedDeque<SeedHeader>>>>,
-    /// How often these have made one. Written by them only.
+    /// The number of seeds that were created on this slot. Only these kernel threads write it.
     pub sown: AtomicU64,
-    /// How many threads were made here, and how many ended here.
+    /// The numbers of threads that were created here, and that ended here.
     pub begun: AtomicU64,
     pub ended: AtomicU64,
 }
 
 impl Slot {
-    /// Whether the worker runs a thread that has not come to a scheduling point since the worker
-    /// had taken so many steps. A worker that has not even begun waits for the processor itself,
-    /// which another would not get earlier.
+    /// Whether the worker runs a thread that has not reached a scheduling point since the count of
+    /// scheduling points was `steps`. A worker that has not begun yet waits for the processor
+    /// itself; a replacement would not get the processor earlier.
     pub fn is_stuck(&self, steps: u64) -> bool {
         self.is_busy.load(Ordering::Relaxed)
             && self.steps.load(Ordering::Relaxed) == steps
@@ -106,8 +108,8 @@ impl Shared {
         &self.queues[self.machine.leaf(slot as u32).0 as usize]
     }
 
-    /// The slot of the processor on which the caller, a kernel thread that is no worker, runs now;
-    /// the first one elsewhere.
+    /// The slot of the processor on which the caller runs now, for kernel threads that are no
+    /// workers. Returns the first slot if that processor has none.
     pub fn slot_here(&self) -> usize {
         let here = sys::cores::current();
         let is_here =
@@ -115,17 +117,18 @@ impl Shared {
         (0..self.slots.len()).find(is_here).unwrap_or(0)
     }
 
-    /// The queue of a vertex, to keep.
+    /// The queue of a vertex, as a shared pointer.
     pub fn queue_of(&self, vertex: VertexId) -> Arc<ReadyQueue<Ready>> {
         self.queues[vertex.0 as usize].clone()
     }
 
-    /// The queue where threads in no bubble stand that a worker makes ready, if not its own.
+    /// The queue of threads without a bubble that this worker makes ready; `None`: the worker's
+    /// own.
     pub fn loose_queue(&self, slot: usize) -> Option<Arc<ReadyQueue<Ready>>> {
         self.loose[slot].map(|vertex| self.queue_of(vertex))
     }
 
-    /// The queue that a place is.
+    /// The queue that a place stands for.
     pub fn queue_at(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
         match place {
             Place::Inside => None,
@@ -134,7 +137,8 @@ impl Shared {
         }
     }
 
-    /// The queue where a thread stands that a worker makes ready, if it is not the worker's own.
+    /// The queue into which a worker puts this thread when it makes it ready; `None`: the worker's
+    /// own.
     #[inline]
     pub fn elsewhere(&self, thread: &Thread, slot: usize) -> Option<&ReadyQueue<Ready>> {
         let home = thread.home();
@@ -147,8 +151,8 @@ impl Shared {
         self.standing_queue(place(home))
     }
 
-    /// The queue that a place is, or the one of the whole machine instead of that of a processor
-    /// which was withdrawn.
+    /// The queue that a place stands for. For a withdrawn processor, the queue of the whole
+    /// machine.
     pub fn standing_queue(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
         let is_withdrawn =
             |slot: u32| self.slots[slot as usize].is_withdrawn.load(Ordering::Relaxed);
@@ -160,7 +164,7 @@ impl Shared {
         }
     }
 
-    /// Moves what stands in the queue of a processor to where all look.
+    /// Moves the entries of a processor's queue to the queue of the whole machine.
     pub fn clear(&self, slot: usize) {
         let left = self.queue(slot).take(|_| true);
         let Some(everybodys) = self.queue_at(Place::Queue(self.machine.root())) else { return };
@@ -171,7 +175,8 @@ impl Shared {
         }
     }
 
-    /// Makes a thread ready in the queue of a slot, or where it is at home.
+    /// Makes a thread ready in the queue of a slot, or in the queue that the scheduler assigned to
+    /// it.
     pub fn make_ready(&self, thread: Arc<Thread>, slot: usize) {
         match self.elsewhere(&thread, slot) {
             Some(queue) => self.add(queue, thread),
@@ -182,8 +187,9 @@ impl Shared {
         }
     }
 
-    /// The same, for the worker of the slot itself: it comes to a lone one soon, so that no other
-    /// is woken; if it does not, the watchdog wakes another.
+    /// Makes a thread ready, on the worker of the slot itself. If the thread is alone in the queue,
+    /// no other worker is woken, because this worker runs it soon; if it does not, the watchdog
+    /// wakes another.
     pub fn make_ready_here(&self, thread: Arc<Thread>, slot: usize) {
         match self.elsewhere(&thread, slot) {
             Some(queue) => self.add(queue, thread),
@@ -195,13 +201,13 @@ impl Shared {
         }
     }
 
-    /// Adds to a queue that perhaps not all workers may take from.
+    /// Adds a thread to a queue from which perhaps not all workers may take.
     pub fn add(&self, queue: &ReadyQueue<Ready>, thread: Arc<Thread>) {
         queue.push(Ready::Thread(thread));
         self.wake(usize::MAX);
     }
 
-    /// Wakes sleeping workers, at most so many.
+    /// Wakes at most `count` sleeping workers.
     #[inline]
     pub fn wake(&self, count: usize) {
         if self.sleepers.any() {
@@ -212,21 +218,21 @@ impl Shared {
     #[cold]
     pub fn ring(&self, count: usize) {
         self.bell.fetch_add(1, Ordering::SeqCst);
-        // Waking fails for no valid word.
+        // The wake call cannot fail for a valid word.
         let _ = sys::futex::wake(&self.bell, i32::try_from(count).unwrap_or(i32::MAX));
     }
 
-    /// Whether any worker has seeds that nobody has begun.
+    /// Whether any worker has seeds that no thread has begun.
     pub fn has_seeds(&self) -> bool {
         self.slots.iter().any(|slot| slot.seeds.lock().iter().any(|seeds| !seeds.is_empty()))
     }
 
-    /// Whether any thread is ready anywhere.
+    /// Whether any thread is ready in any queue.
     pub fn is_any_thread_ready(&self) -> bool {
         self.queues.iter().any(|queue| queue.len() > 0) || self.is_anything_aside()
     }
 
-    /// Whether a scheduler keeps anything aside.
+    /// Whether the scheduler has set any thread aside.
     pub fn is_anything_aside(&self) -> bool {
         self.asides.iter().any(|queue| queue.len() > 0)
     }
@@ -236,7 +242,8 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// Else each look of the watchdog would add a kernel thread while others keep the processor.
+    /// Otherwise each check of the watchdog would add a kernel thread while other processes keep
+    /// the processor busy.
     #[test]
     fn a_worker_that_waits_for_its_processor_is_not_replaced() {
         let slot = Slot::default();

@@ -1,8 +1,8 @@
-//! Workers that sleep because nothing is ready, and how none sleeps on while something is.
+//! Idle workers that sleep, and the protocol against lost wake-ups.
 //!
-//! A worker counts itself as a sleeper, then looks at all queues once more, then sleeps. Whoever
-//! adds to a queue does so first and looks at the count then. Between the two, each has a fence:
-//! one of them sees the other.
+//! A worker counts itself as a sleeper, then checks all queues once more, then sleeps. A thread
+//! that adds to a queue adds first and reads the count of sleepers afterwards. Each of them has a
+//! fence between its two steps, so at least one of them sees the other.
 
 use crate::primitive::{AtomicUsize, Ordering, fence};
 
@@ -16,20 +16,23 @@ impl Sleepers {
         Self { count: AtomicUsize::new(0) }
     }
 
-    /// Whether anybody sleeps, or is about to who may not have seen what the caller added before.
+    /// Whether any worker sleeps, or is about to sleep and may not have seen what the caller added
+    /// before.
     #[inline]
     pub fn any(&self) -> bool {
         fence(Ordering::SeqCst);
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether anybody sleeps, for whoever can bear that one who falls asleep now is missed.
+    /// Whether any worker sleeps, without a fence. It may miss a worker that falls asleep at this
+    /// moment.
     #[inline]
     pub fn were_any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts the caller, lets it sleep if `is_empty` still holds, and counts it no more.
+    /// Counts the caller as a sleeper, calls `sleep` if `is_empty` still holds, and removes it from
+    /// the count.
     pub fn sleep(&self, is_empty: impl Fn() -> bool, sleep: impl FnOnce()) {
         self.count.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -47,7 +50,8 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// One adds to a queue while the other goes to sleep: either it is woken, or it does not sleep.
+    /// One thread adds to a queue while the other goes to sleep: either it is woken, or it does not
+    /// sleep.
     #[test]
     fn nobody_sleeps_while_something_is_ready() {
         loom::model(|| {
@@ -76,7 +80,7 @@ mod models {
         });
     }
 
-    /// Two take from a queue while a third adds: each entry is taken once.
+    /// Two threads take from a queue while a third adds: each entry is taken once.
     #[test]
     fn each_entry_is_taken_once() {
         loom::model(|| {

@@ -1,4 +1,4 @@
-//! Threads are made, and their results awaited.
+//! Creating threads, and waiting for their results.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::thread::{Body, Thread};
 use crate::worker;
 
-/// Makes a thread.
+/// Creates a thread.
 ///
 /// # Panics
 /// The caller is not a thread of [`Workers`](crate::Workers).
@@ -26,7 +26,7 @@ where
     ThreadBuilder::new().spawn(body)
 }
 
-/// What a thread is given before it begins.
+/// The attributes of a thread that is to be created.
 #[derive(Default)]
 pub struct ThreadBuilder {
     name: Option<Box<str>>,
@@ -34,24 +34,24 @@ pub struct ThreadBuilder {
 }
 
 impl ThreadBuilder {
-    /// No name, no bubble.
+    /// A builder without name and bubble.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The name that messages call it by.
+    /// Sets the name that messages use for the thread.
     pub fn name(mut self, name: &str) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The bubble in which it is.
+    /// Sets the bubble of the thread.
     pub fn bubble(mut self, bubble: &Bubble) -> Self {
         self.bubble = Some(bubble.clone());
         self
     }
 
-    /// Makes the thread. In a bubble that was not submitted it waits until that is.
+    /// Creates the thread. In a bubble that is not submitted yet, it waits for the submission.
     ///
     /// # Panics
     /// The caller is not a thread of [`Workers`](crate::Workers).
@@ -68,7 +68,7 @@ impl ThreadBuilder {
         join
     }
 
-    /// The thread, which is not ready yet.
+    /// Creates the thread without making it ready.
     pub(crate) fn made<F, T>(self, body: F) -> (Arc<Thread>, Join<T>)
     where
         F: FnOnce() -> T + Send + 'static,
@@ -80,21 +80,21 @@ impl ThreadBuilder {
     }
 }
 
-/// A thread begins, unless its bubble keeps it.
+/// Makes a new thread ready, unless its bubble keeps it.
 pub(crate) fn make_ready(shared: &Shared, thread: Arc<Thread>, slot: usize) {
     if !thread.bubble.as_ref().is_some_and(|bubble| bubble.keep(&thread)) {
         shared.make_ready(thread, slot);
     }
 }
 
-/// The end of a thread can be awaited with it.
+/// A handle to a thread, with which its end can be awaited.
 pub struct Join<T> {
     cell: Arc<dyn SpawnOutcome<T>>,
     thread: Arc<Thread>,
 }
 
 impl<T> Join<T> {
-    /// Waits until the thread ends; its result, or what it panicked with.
+    /// Waits until the thread ends. Returns its result, or its panic.
     ///
     /// # Errors
     /// The thread panicked.
@@ -105,10 +105,11 @@ impl<T> Join<T> {
         self.cell.take()
     }
 
-    /// The same; shorter if the caller is asked to end.
+    /// Waits until the thread ends or the caller is cancelled.
     ///
     /// # Errors
-    /// It was (by [`cancel`](Self::cancel)); this can be used again.
+    /// The caller was cancelled (by [`cancel`](Self::cancel)). The returned handle can be joined
+    /// again.
     pub fn join_or_cancel(self) -> Result<std::thread::Result<T>, Self> {
         if let Some(wait) = self.cell.wait_for_end()
             && wait_or_cancel(&wait, || self.cell.wait_no_longer()).is_err()
@@ -118,16 +119,16 @@ impl<T> Join<T> {
         Ok(self.cell.take())
     }
 
-    /// Asks the thread to end: if it is in a wait whose name ends with `_or_cancel`, that returns
-    /// with [`Cancelled`](crate::Cancelled) instead of what it waits for, else the next one that
-    /// would wait does. It is for the thread to end then; one wait tells it for each time that it
-    /// is asked, or for several of them.
+    /// Requests that the thread end. If the thread is in a wait whose name ends with `_or_cancel`,
+    /// that wait returns [`Cancelled`](crate::Cancelled); otherwise the thread's next such wait
+    /// that would block returns it. The thread itself must then end. One wait reports each request;
+    /// requests that come together may be reported once.
     pub fn cancel(&self) {
         self.thread.cancellation.ask();
     }
 }
 
-/// A closure, and what comes of it.
+/// The closure of a thread, and its result.
 struct Cell<F, T> {
     state: AtomicU8,
     body: UnsafeCell<Option<F>>,
@@ -139,11 +140,10 @@ const WAITING: u8 = 0;
 const CLAIMED: u8 = 1;
 const DONE: u8 = 2;
 
-// SAFETY: `body` is taken by the one who changed the state from WAITING, `result` is written by
-// that one before the state is DONE and taken once afterwards by the joiner, of whom there is one.
-// Both are Send.
+// SAFETY: only the thread that changed the state from WAITING takes `body`. That thread writes
+// `result` before the state is DONE; the only joiner takes it once afterwards. Both are Send.
 unsafe impl<F: Send, T: Send> Sync for Cell<F, T> {}
-// SAFETY: as above.
+// SAFETY: as for `Sync`: each field is used by one thread at a time, and both are Send.
 unsafe impl<F: Send, T: Send> Send for Cell<F, T> {}
 
 impl<F, T> Cell<F, T> {
@@ -157,13 +157,13 @@ impl<F, T> Cell<F, T> {
         })
     }
 
-    /// The closure, for the one who comes first.
+    /// Returns the closure to the first caller, `None` to all others.
     #[inline]
     fn claim(&self) -> Option<F> {
         let claimed =
             self.state.compare_exchange(WAITING, CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
         claimed.ok()?;
-        // SAFETY: only one changes the state from WAITING.
+        // SAFETY: only one thread changes the state from WAITING.
         unsafe { (*self.body.get()).take() }
     }
 }
@@ -173,7 +173,7 @@ impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
         let Some(body) = self.claim() else { return };
         let result = catch_unwind(AssertUnwindSafe(body));
         worker::end_values();
-        // SAFETY: the state is CLAIMED by this caller, so nobody reads the result.
+        // SAFETY: this caller has set the state to CLAIMED, so no thread reads the result.
         unsafe { *self.result.get() = Some(result) };
         self.state.store(DONE, Ordering::Release);
         let waiter = self.waiter.lock().take();
@@ -188,11 +188,11 @@ impl<F: FnOnce() -> T + Send, T: Send> Body for Cell<F, T> {
 }
 
 trait SpawnOutcome<T>: Send + Sync {
-    /// The wait that the thread will end; none if it has ended.
+    /// Returns a wait that the thread will end, or `None` if the thread has ended.
     fn wait_for_end(&self) -> Option<Arc<Wait>>;
-    /// Takes that wait back; false: the thread has taken it.
+    /// Removes that wait. Returns false if the thread has taken it.
     fn wait_no_longer(&self) -> bool;
-    /// What the thread has returned, which has ended. Once.
+    /// Takes the result of a thread that has ended. It may be called once.
     fn take(&self) -> std::thread::Result<T>;
 }
 
@@ -203,7 +203,7 @@ impl<F: Send, T: Send> SpawnOutcome<T> for Cell<F, T> {
         }
         let wait = Wait::new();
         let mut waiter = self.waiter.lock();
-        // Whoever completes it locks this afterwards.
+        // The thread that completes the cell locks `waiter` after it has set the state.
         if self.state.load(Ordering::Acquire) == DONE {
             return None;
         }
@@ -216,7 +216,7 @@ impl<F: Send, T: Send> SpawnOutcome<T> for Cell<F, T> {
     }
 
     fn take(&self) -> std::thread::Result<T> {
-        // SAFETY: the state is DONE, and the one joiner is here.
+        // SAFETY: the state is DONE, and this is the only joiner.
         let result = unsafe { (*self.result.get()).take() };
         result.expect("what is done has a result")
     }

@@ -1,4 +1,4 @@
-//! Stacks: made in slabs, used again near the worker that used them last.
+//! Stacks: allocated in slabs, and reused near the worker that used them last.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ pub(crate) struct GuardedStack {
 }
 
 impl GuardedStack {
-    /// Its lowest address, where the guard begins, and the address above its highest byte.
+    /// The lowest address, where the guard page begins, and the address above the highest byte.
     pub fn bounds(&self) -> (usize, usize) {
         self.slab.bounds(self.index)
     }
 }
 
 // SAFETY:
-// - There is a guard page at the low end of each stack (`StackSlab::new`), which `limit` includes.
-// - The pool makes them of at least `STACK_BYTES_MIN`, more than corosensei's minimum; both ends
-//   are multiples of a page, so they are aligned.
-// - The memory stays mapped as long as this holds the slab, and no other has this index.
+// - A guard page lies at the low end of each stack (`StackSlab::new`); `limit` includes it.
+// - The pool allocates stacks of at least `STACK_BYTES_MIN`, more than corosensei's minimum. Both
+//   ends are multiples of a page, so they are aligned.
+// - The memory stays mapped as long as this holds the slab, and no other stack has this index.
 unsafe impl Stack for GuardedStack {
     #[inline]
     fn base(&self) -> StackPointer {
@@ -36,7 +36,7 @@ unsafe impl Stack for GuardedStack {
     }
 }
 
-/// The stacks that no worker has.
+/// The free stacks that no worker has cached.
 pub(crate) struct StackPool {
     free: Mutex<Vec<GuardedStack>>,
     bytes: usize,
@@ -48,7 +48,7 @@ impl StackPool {
         Self { free: Mutex::new(Vec::new()), bytes: pages * sys::stacks::PAGE }
     }
 
-    /// A stack, and more of them for `near`, whence the next ones come.
+    /// Returns a stack, and moves a batch of free stacks into the worker's cache `near`.
     #[cold]
     pub fn fill(&self, near: &mut Vec<GuardedStack>) -> GuardedStack {
         let mut free = self.free.lock();
@@ -76,7 +76,8 @@ impl StackPool {
         self.free.lock().push(stack);
     }
 
-    /// Takes a stack back: near the worker that used it, as long as that has not too many.
+    /// Puts a stack into the cache `near` of the worker that used it. A cache that is too large
+    /// returns a batch to the pool.
     #[inline]
     pub fn give_back(&self, stack: GuardedStack, near: &mut Vec<GuardedStack>) {
         near.push(stack);
@@ -86,8 +87,8 @@ impl StackPool {
     }
 }
 
-/// How many stacks are made or handed on together.
+/// The number of stacks that are allocated or moved together.
 const BATCH: usize = 64;
 
-/// No stack is smaller.
+/// The minimum size of a stack.
 pub(crate) const STACK_BYTES_MIN: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! What threads wait on. All of it also works on kernel threads that are no workers.
+//! Synchronisation of threads. All types also work on kernel threads that are no workers.
 
 mod barrier;
 mod condition;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use crate::parking::Wait;
 
-/// Those who wait, the first first.
+/// The waiting threads, in the order of their arrival.
 pub(crate) type Line = VecDeque<Arc<Wait>>;
 
-/// One leaves a line; false: it does not stand there any more.
+/// Removes a wait from a line. Returns false if the line does not contain it any more.
 fn leave(line: &mut Line, wait: &Arc<Wait>) -> bool {
     let place = line.iter().position(|other| Arc::ptr_eq(other, wait));
     place.and_then(|place| line.remove(place)).is_some()

@@ -1,4 +1,4 @@
-//! A thread, what it runs, and what stands in queues.
+//! Threads, their bodies, and the entries of queues.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -19,32 +19,32 @@ use crate::usage::UsedMemory;
 /// Why a thread gives its worker back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pause {
-    /// Others shall run; it is ready.
+    /// The thread is ready, but lets others run.
     Yield,
-    /// It waits for a token.
+    /// The thread waits for a token.
     Park,
 }
 
-/// What a thread runs.
+/// The code that a thread runs.
 pub(crate) trait Body: Send + Sync {
-    /// Runs it, if nobody has begun to.
+    /// Runs the body, if no thread has begun it.
     fn run(&self);
-    /// Whether somebody has begun to.
+    /// Whether a thread has begun the body.
     fn is_claimed(&self) -> bool;
 }
 
-/// One thread.
+/// A thread.
 pub(crate) struct Thread {
     pub name: Option<Box<str>>,
     pub label: Label,
     pub bubble: Option<Bubble>,
     pub token: Token,
     pub cancellation: Cancellation,
-    /// The vertex where it stands when it is ready, or [`ANYWHERE`]: with the worker that made it
-    /// so.
+    /// The vertex in whose queue the thread stands when it is ready. [`ANYWHERE`]: the queue of the
+    /// worker that made it ready.
     pub home: AtomicU32,
     pub memory: UsedMemory,
-    /// Whether it has waited for messages.
+    /// Whether the thread has waited for messages.
     pub communicates: AtomicBool,
     inner: UnsafeCell<ThreadInner>,
 }
@@ -57,13 +57,14 @@ struct ThreadInner {
     keys: Vec<Option<Box<dyn Any>>>,
 }
 
-// SAFETY: `inner` is used only by the worker that runs the thread and by the thread itself on that
-// worker; a thread passes from one worker to the next through a queue or its token, both of which
-// order what the one did before what the other does. What lies on its stack goes along: bodies are
-// `Send`, and what they make of types that are not stays on the one stack, as with kernel threads;
-// that a type looks at thread-local storage is told in the documentation.
+// SAFETY: only the worker that runs the thread and, on that worker, the thread itself use `inner`.
+// A thread passes from one worker to the next through a queue or its token, both of which order the
+// accesses. The contents of its stack move along. Bodies are `Send`; values of other types that
+// they create stay on this one stack, as with kernel threads. The documentation describes the case
+// of types that use thread-local storage.
 unsafe impl Send for Thread {}
-// SAFETY: as above; the other fields are Sync.
+// SAFETY: only one worker at a time uses `inner`, as described for `Send`; the other fields are
+// Sync.
 unsafe impl Sync for Thread {}
 
 impl Thread {
@@ -87,33 +88,34 @@ impl Thread {
         })
     }
 
-    /// Runs the thread until it pauses or ends; `stack` gives one if it has none yet. Returns why
-    /// it paused, or the stack of one that has ended.
+    /// Runs the thread until it pauses or ends. `stack` supplies a stack if the thread has none
+    /// yet. Returns why the thread paused, or the stack of a thread that has ended.
     ///
     /// # Safety
-    /// - The caller took the thread out of a queue, or has its wakening from the token, and nobody
-    ///   else has it.
-    /// - It is not on the stack of a thread itself.
+    /// - The caller took the thread out of a queue, or its token made the caller responsible for
+    ///   waking it, and no other worker has the thread.
+    /// - The caller does not run on the stack of a thread.
     #[inline]
     pub unsafe fn resume(
         &self,
         stack: impl FnOnce() -> GuardedStack,
     ) -> Result<Pause, GuardedStack> {
         let inner = self.inner.get();
-        // SAFETY: the caller has the thread for itself; while it runs, the thread's own functions
-        // use other fields of `inner` than the coroutine, and no reference to the whole is held.
+        // SAFETY: the caller has exclusive use of the thread. While it runs, the thread's own
+        // functions use other fields of `inner` than the coroutine, and no reference to the whole
+        // is held.
         let coroutine = unsafe { &mut (*inner).coroutine };
         let (fiber, coroutine) = coroutine.get_or_insert_with(|| {
-            // SAFETY: as above.
+            // SAFETY: the caller has exclusive use of the thread.
             let body = unsafe { (*inner).body.take() }.expect("a thread begins once");
             let stack = stack();
-            // SAFETY: as above.
+            // SAFETY: the caller has exclusive use of the thread.
             unsafe { (*inner).guard = stack.bounds().0 };
             let inner = SendPointer(inner);
             let body = move |yielder: &Yielder<(), Pause>, ()| {
                 let inner = inner;
-                // SAFETY: this runs inside `resume`, so the thread is there, and nobody else uses
-                // it.
+                // SAFETY: this runs inside `resume`, so the thread exists, and no other code uses
+                // `yielder`.
                 unsafe { (*inner.0).yielder = yielder };
                 body.run();
             };
@@ -122,27 +124,28 @@ impl Thread {
         match fiber.run(|| coroutine.resume(())) {
             CoroutineResult::Yield(pause) => Ok(pause),
             CoroutineResult::Return(()) => {
-                // SAFETY: as above; it has ended.
+                // SAFETY: the caller has exclusive use of the thread, which has ended.
                 let ended = unsafe { (*inner).coroutine.take() };
                 Err(ended.expect("it just ran").1.into_stack())
             }
         }
     }
 
-    /// Gives the worker back until somebody resumes the thread.
+    /// Gives the worker back until a worker resumes the thread.
     ///
     /// # Safety
     /// The caller is the thread itself.
     #[inline]
     pub unsafe fn pause(&self, why: Pause) {
-        // SAFETY: the thread runs, so it has begun and its yielder lives; only it reads this field.
+        // SAFETY: the thread runs, so it has begun and its yielder lives; only the thread reads
+        // this field.
         let yielder = unsafe { &*(*self.inner.get()).yielder };
         let errno = sys::errno::last();
         yielder.suspend(why);
         sys::errno::set_last(errno);
     }
 
-    /// The value of a key.
+    /// The value that this thread has for a key.
     ///
     /// # Safety
     /// The caller is the thread itself, and uses the reference only until it next calls this.
@@ -156,10 +159,10 @@ impl Thread {
         &mut keys[index]
     }
 
-    /// Ends the values of its keys, on its stack.
+    /// Drops the values of the thread's keys, on the thread's stack.
     ///
     /// # Safety
-    /// The caller is the thread itself, and uses none of them.
+    /// The caller is the thread itself, and holds no reference to a value.
     pub unsafe fn end_values(&self) {
         loop {
             // SAFETY: only the thread itself uses this field.
@@ -167,21 +170,22 @@ impl Thread {
             if values.is_empty() {
                 return;
             }
-            // What is made meanwhile ends as well.
+            // Values that destructors create are dropped in the next round.
             drop(values);
         }
     }
 
-    /// Where the guard below its stack begins.
+    /// The address where the guard page below the thread's stack begins.
     ///
     /// # Safety
     /// The caller is the thread itself, perhaps in a signal handler.
     pub unsafe fn guard(&self) -> usize {
-        // SAFETY: the thread runs, so nobody else uses its fields.
+        // SAFETY: the thread runs, so no other code uses its fields.
         unsafe { (*self.inner.get()).guard }
     }
 
-    /// Where it stands when it is ready: as the scheduler has said of it, or of its bubble.
+    /// The place where the thread is queued when it is ready, as the scheduler decided for it or
+    /// for its bubble.
     #[inline]
     pub fn home(&self) -> u32 {
         match (self.home.load(Ordering::Relaxed), &self.bubble) {
@@ -193,18 +197,18 @@ impl Thread {
 
 struct SendPointer(*mut ThreadInner);
 
-// SAFETY: the pointer goes into the thread's own coroutine, which uses it as `resume` says.
+// SAFETY: the pointer goes into the thread's own coroutine, which uses it as `resume` describes.
 unsafe impl Send for SendPointer {}
 
-/// What stands in a queue.
+/// An entry of a queue.
 pub(crate) enum Ready {
     Thread(Arc<Thread>),
-    /// A closure that gets a thread only when a worker comes to it.
+    /// A closure that gets a thread only when a worker takes it.
     Seed(Arc<dyn Body>),
 }
 
 impl Ready {
-    /// What tells it from others as long as it stands there.
+    /// A value that identifies the entry as long as it is in the queue.
     pub fn address(&self) -> usize {
         match self {
             Ready::Thread(thread) => Arc::as_ptr(thread).addr(),

@@ -1,5 +1,5 @@
-//! What each processor ran when, written when the workers end, in the format of trace events that
-//! Perfetto and the browsers' chrome://tracing show.
+//! The timeline: what each processor ran at what time. It is written when the workers end, in the
+//! trace event format that Perfetto and the browsers' chrome://tracing show.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,25 +16,26 @@ use crate::bubble::Bubble;
 use crate::label::Label;
 use crate::thread::Thread;
 
-/// What has run so far.
+/// The recorded timeline.
 pub(crate) struct Timeline {
     path: PathBuf,
     begun: Instant,
-    /// The same, in microseconds since 1970, so that several processes have one time.
+    /// The time of `begun` in microseconds since 1970, so that several processes share one time
+    /// base.
     begun_us: f64,
-    /// A list for each processor.
+    /// One list of spans for each processor.
     processors: Vec<Mutex<Ran>>,
 }
 
-/// What a processor ran.
+/// The spans of one processor.
 #[derive(Default)]
 struct Ran {
     spans: Vec<Span>,
-    /// The address of the last thread.
+    /// The address of the thread that ran last.
     last: usize,
 }
 
-/// What one thread ran at a time.
+/// An uninterrupted run of one thread.
 struct Span {
     label: Label,
     bubble: u64,
@@ -44,7 +45,7 @@ struct Span {
 }
 
 impl Timeline {
-    /// What the person asks for, for so many processors.
+    /// Returns a timeline for this many processors if the user configured one, otherwise `None`.
     pub fn wanted(processors: usize) -> Option<Self> {
         let wanted =
             environment::value(variables::THREADS_TIMELINE).filter(|path| !path.is_empty())?;
@@ -57,7 +58,7 @@ impl Timeline {
         })
     }
 
-    /// A thread ran on a processor until now.
+    /// Records that a thread ran on a processor from `begin` until now.
     pub fn note(&self, processor: usize, thread: &Thread, begin: Instant) {
         let since = |when: Instant| when.duration_since(self.begun).as_nanos() as u64;
         let bubble = thread.bubble.as_ref().map_or(0, Bubble::number);
@@ -68,14 +69,14 @@ impl Timeline {
         let is_same = std::mem::replace(&mut ran.last, address) == address;
         let has_room = ran.spans.len() < SPANS_MAX;
         match ran.spans.last_mut() {
-            // It would have let others run, and there were none.
+            // The thread yielded, but no other thread was ready.
             Some(last) if is_same && span.begin < last.end + GAP_NS => last.end = span.end,
             _ if has_room => ran.spans.push(span),
             _ => {}
         }
     }
 
-    /// Writes the file; says where it cannot be written.
+    /// Writes the file. Prints an error message if it cannot be written.
     pub fn write(&self, machine: &MachineTree) {
         if let Err(error) = self.write_to(machine) {
             eprintln!(
@@ -119,7 +120,8 @@ impl Timeline {
     }
 }
 
-/// Each process has a file of its own: its number stands before the ending.
+/// The path for one process: the process number is inserted before the extension, so that each
+/// process has its own file.
 fn path_of(wanted: &Path, process: u32) -> PathBuf {
     wanted.with_extension(match wanted.extension() {
         Some(extension) => format!("{process}.{}", extension.to_string_lossy()),
@@ -127,10 +129,10 @@ fn path_of(wanted: &Path, process: u32) -> PathBuf {
     })
 }
 
-/// What a thread runs is one span, in spite of shorter gaps.
+/// Shorter gaps between two runs of a thread do not end its span.
 const GAP_NS: u64 = 1000;
 
-/// What is kept for each processor: with 48 bytes each, 48 MiB.
+/// The maximum number of spans for each processor: with 48 bytes each, 48 MiB.
 const SPANS_MAX: usize = 1 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! When threads that sleep want to be woken; the watchdog does it.
+//! Timers of sleeping threads. The watchdog ends their waits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::parking::Wait;
 
-/// When sleeping threads want to be woken.
+/// The times at which sleeping threads must be woken.
 pub(crate) struct Timers {
     waiting: Mutex<Waiting>,
     earlier: Condvar,
@@ -27,7 +27,7 @@ impl Timers {
         Self { waiting: Mutex::new(waiting), earlier: Condvar::new() }
     }
 
-    /// The wait ends at this time.
+    /// Adds a timer that ends the wait at this time.
     pub fn add(&self, until: Instant, wait: Arc<Wait>) {
         let mut waiting = self.waiting.lock();
         let number = waiting.next;
@@ -44,7 +44,7 @@ impl Timers {
         self.earlier.notify_one();
     }
 
-    /// Waits for the next timer or the limit; those whose time has come.
+    /// Waits for the next timer or the limit. Returns the waits whose time has come.
     pub fn due(&self, limit: Instant) -> Vec<Arc<Wait>> {
         let mut waiting = self.waiting.lock();
         let next = waiting.timers.peek().map_or(limit, |Reverse((until, _))| limit.min(*until));

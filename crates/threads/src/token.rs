@@ -1,15 +1,16 @@
-//! Parking: a thread waits until it has a token, which others give it.
+//! Parking: a thread waits until it has a token, which another thread gives it.
 //!
-//! Two bits. TOKEN: somebody gave one since the thread took the last. PARKED: the thread has left
-//! its stack, and whoever gives the first token then makes it ready, once.
+//! The state has two bits. TOKEN: a token was given since the thread took the last. PARKED: the
+//! thread has left its stack. The thread that gives the first token to a parked thread makes it
+//! ready, once.
 
 use crate::primitive::{AtomicU8, Ordering};
 
 const TOKEN: u8 = 1;
 const PARKED: u8 = 2;
 
-/// The token of one thread. Written by the thread (`take`), by the worker that just ran it
-/// (`park`), and by anybody (`give`); each pairs with the others through the one word.
+/// The token of one thread. It is written by the thread (`take`), by the worker that just ran it
+/// (`park`), and by any thread (`give`). All synchronise through this one word.
 #[derive(Debug)]
 pub(crate) struct Token {
     state: AtomicU8,
@@ -20,25 +21,27 @@ impl Token {
         Self { state: AtomicU8::new(0) }
     }
 
-    /// Takes the token if there is one; what its giver wrote before is visible then. Also what a
-    /// thread does first when it runs again.
+    /// Takes the token if there is one, and returns whether there was. What the giver wrote before
+    /// is visible then. A thread calls this first when it runs again.
     pub fn take(&self) -> bool {
         self.state.swap(0, Ordering::AcqRel) & TOKEN != 0
     }
 
-    /// The thread has left its stack and waits. False: it has a token already, and must run.
+    /// Records that the thread has left its stack and waits. Returns false if the thread has a
+    /// token already and must run.
     pub fn park(&self) -> bool {
         self.state.compare_exchange(0, PARKED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Gives the token. True: the caller must make the thread ready.
+    /// Gives the token. Returns true if the caller must make the thread ready.
     #[must_use]
     pub fn give(&self) -> bool {
         self.state.fetch_or(TOKEN, Ordering::AcqRel) == PARKED
     }
 }
 
-/// All interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release models`.
+/// Explores all interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release
+/// models`.
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
@@ -46,7 +49,7 @@ mod models {
     use loom::sync::atomic::AtomicUsize;
     use loom::thread;
 
-    /// A thread waits for a flag that two others raise and give tokens for: it is made ready
+    /// A thread waits for a flag that two others raise and give tokens for. It is made ready
     /// exactly as often as it parked, and always sees the flag in the end.
     #[test]
     fn a_parked_thread_is_made_ready_once() {
@@ -74,7 +77,7 @@ mod models {
                 }
                 if token.park() {
                     parked += 1;
-                    // What a worker does: it runs the thread when it was made ready.
+                    // As a worker does: run the thread once it was made ready.
                     while ready.load(Ordering::Acquire) < parked {
                         thread::yield_now();
                     }

@@ -1,4 +1,4 @@
-//! What the program has said that threads and bubbles use of its memory.
+//! Which memory of the program threads and bubbles use, as the program declared it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,28 +10,29 @@ use sys::numa;
 /// How memory of the program is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryUse {
-    /// It is read only, perhaps by many: who uses it goes near it, and it stays where it is.
+    /// The memory is only read, perhaps by many. The user of the memory is placed near it, and the
+    /// memory is not migrated.
     Reads,
-    /// It is written, too: it may go where its user goes.
+    /// The memory is also written. It may be migrated to its user.
     Writes,
 }
 
-/// Memory that one thread or bubble uses.
+/// The memory that one thread or bubble uses.
 #[derive(Default)]
 pub(crate) struct UsedMemory(Mutex<Vec<UsedRange>>);
 
 struct UsedRange {
     addresses: Range<usize>,
     memory_use: MemoryUse,
-    /// How many bytes are on which NUMA node, by its place in the machine.
+    /// The number of bytes on each NUMA node, by the node's index in the machine.
     nodes: Vec<(u32, u64)>,
-    /// Whether it is to be brought there.
+    /// Whether the range must still be migrated to `nodes`.
     goes: bool,
 }
 
 impl UsedMemory {
-    /// Adds a range; one that begins where a known one does takes its place. Without a machine it
-    /// is not looked up yet where it is.
+    /// Adds a range. A range replaces a known range that begins at the same address. Without a
+    /// machine the location is not looked up yet.
     pub fn add(
         &self,
         addresses: Range<usize>,
@@ -44,14 +45,14 @@ impl UsedMemory {
         ranges.push(UsedRange { addresses, memory_use, nodes, goes: false });
     }
 
-    /// Looks again where all of it is.
+    /// Looks up the location of all ranges again.
     pub fn locate(&self, machine: &MachineTree) {
         for range in &mut *self.0.lock() {
             range.nodes = nodes_of(&range.addresses, machine);
         }
     }
 
-    /// How many bytes are on each NUMA node that has any, by its place in the machine.
+    /// The number of bytes on each NUMA node that has any, by the node's index in the machine.
     pub fn nodes(&self) -> Vec<(u32, u64)> {
         let mut all = BTreeMap::new();
         for (node, bytes) in self.0.lock().iter().flat_map(|range| &range.nodes) {
@@ -60,8 +61,8 @@ impl UsedMemory {
         all.into_iter().collect()
     }
 
-    /// Has what is written go to a NUMA node, where it counts from now on; [`UsedMemory::bring`]
-    /// does so.
+    /// Plans the migration of written ranges to a NUMA node, which counts as their location from
+    /// now on. [`UsedMemory::bring`] carries the plan out.
     pub fn plan(&self, node: u32) {
         for range in &mut *self.0.lock() {
             let is_elsewhere = range.nodes.iter().any(|(from, _)| *from != node);
@@ -72,13 +73,13 @@ impl UsedMemory {
         }
     }
 
-    /// Brings memory where it was planned. What the system does not move stays.
+    /// Migrates memory as planned. Memory that the kernel does not move stays where it is.
     pub fn bring(&self, machine: &MachineTree) {
         while let Some((addresses, node)) = self.next() {
             let system = machine.system_node(node);
             let moved = system.map(|node| numa::migrate(addresses.clone(), &[node]));
             self.find(&addresses, |range| match moved {
-                // Another plan may have been made and carried out meanwhile.
+                // Another plan may have been made and carried out in the meantime.
                 Some(Ok(_)) => range.goes |= range.nodes.iter().any(|(to, _)| *to != node),
                 _ if range.goes => {}
                 _ => range.nodes = nodes_of(&range.addresses, machine),
@@ -86,7 +87,7 @@ impl UsedMemory {
         }
     }
 
-    /// The next range that is to go somewhere.
+    /// The next range that must be migrated.
     fn next(&self) -> Option<(Range<usize>, u32)> {
         let mut ranges = self.0.lock();
         let range = ranges.iter_mut().find(|range| range.goes)?;
@@ -102,13 +103,13 @@ impl UsedMemory {
     }
 }
 
-/// How many bytes are on which node, told by some of the pages.
+/// Estimates the number of bytes on each node from a sample of the pages.
 fn nodes_of(addresses: &Range<usize>, machine: &MachineTree) -> Vec<(u32, u64)> {
-    // Of what the system does not tell, nothing is known.
+    // Where the kernel reports no locations, the result is empty.
     let all = numa::bytes_by_node(addresses, LOOKED_AT_MAX).unwrap_or_default();
     let placed = |(node, bytes)| Some((machine.node_of_system(node)?, bytes));
     all.into_iter().filter_map(placed).collect()
 }
 
-/// So many pages of a range are looked at.
+/// The number of pages of a range that are sampled.
 const LOOKED_AT_MAX: usize = 64;

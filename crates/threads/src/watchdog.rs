@@ -1,5 +1,5 @@
-//! A kernel thread that runs no threads: it keeps timers, ends slices of time, and notices workers
-//! that do not come by.
+//! The watchdog: a kernel thread that runs no threads. It serves timers, ends time slices, and
+//! detects workers that reach no scheduling point.
 
 use std::io;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::census::CensusListener;
 use crate::shared::Shared;
 use crate::worker;
 
-/// Watches until all stop.
+/// Runs the watchdog until all workers stop.
 pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>, followed: &FollowedProcessors) {
     let begun = Instant::now();
     let mut steps = vec![(0, 0); shared.slots.len()];
     let mut tick = begun;
-    // Where the system has no room for an address nobody can ask.
+    // If the socket cannot be created, the census is not available.
     let listener = CensusListener::new().ok();
     while !shared.stop.load(Ordering::SeqCst) {
         for wait in shared.timers.due(tick + WATCHDOG_PERIOD) {
@@ -42,13 +42,13 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>, followed: &F
             }
             let now = (slot.steps.load(Ordering::Relaxed), slot.sown.load(Ordering::Relaxed));
             let before = std::mem::replace(&mut steps[number], now);
-            // Who makes and joins seeds needs nobody's help with these.
+            // A worker that creates and joins seeds needs no help with them.
             let seeds_wait = || before.1 == now.1 && shared.has_seeds();
             if slot.is_stuck(before.0) && (shared.is_any_thread_ready() || seeds_wait()) {
                 if shared.sleepers.any() {
                     shared.ring(1);
                 } else {
-                    // If it cannot be made now, it is tried again at the next look.
+                    // If no kernel thread can be created now, the next check tries again.
                     let _ = spares.lend(shared, number);
                 }
             }
@@ -56,23 +56,24 @@ pub(crate) fn run(shared: &Arc<Shared>, spares: &Arc<SpareThreads>, followed: &F
     }
 }
 
-/// The processors of which the system says whether the process may use them: those that it might
-/// when the workers were started. The watchdog is bound to none, so what it may use is what the
-/// control group of the process, or whoever binds all of its threads, leaves.
+/// The processors that the watchdog checks: those that the process was allowed to use when the
+/// workers were started. The watchdog is bound to no processor. Its allowed set is therefore what
+/// the control group of the process, or a tool that binds all of its threads, permits.
 pub(crate) struct FollowedProcessors {
     slots: Vec<usize>,
 }
 
 impl FollowedProcessors {
-    /// By the thread that starts the watchdog: until that runs, much may be taken.
+    /// Called by the thread that starts the watchdog, because the allowed set may shrink before the
+    /// watchdog runs.
     pub fn new(shared: &Shared) -> Self {
         let allowed = sys::cores::allowed();
         let is_followed = |&slot: &usize| allowed.contains(&core_of(shared, slot));
         Self { slots: (0..shared.slots.len()).filter(is_followed).collect() }
     }
 
-    /// Takes the worker from a processor that the process may not use any more, unless it may use
-    /// none of them, and gives it one when it may again.
+    /// Withdraws the worker from each processor that the process may not use any more, unless it
+    /// may use none of them. Assigns a worker again once the processor is allowed again.
     fn follow(&self, shared: &Arc<Shared>, spares: &Arc<SpareThreads>) {
         let allowed = sys::cores::allowed();
         let may_use = |slot: usize| allowed.contains(&core_of(shared, slot));
@@ -85,25 +86,25 @@ impl FollowedProcessors {
             }
             if withdraws {
                 slot.is_withdrawn.store(true, Ordering::SeqCst);
-                // Its worker ends when its thread comes to a scheduling point.
+                // The worker ends when its thread reaches a scheduling point.
                 slot.owner.store(0, Ordering::SeqCst);
                 shared.ring(usize::MAX);
             } else if spares.lend(shared, number).is_ok() {
-                // Else it stays without, until the next look.
+                // Otherwise the processor stays without a worker until the next check.
                 slot.is_withdrawn.store(false, Ordering::SeqCst);
             }
         }
     }
 }
 
-/// The system's number of a processor.
+/// The kernel's number of a processor.
 fn core_of(shared: &Shared, slot: usize) -> usize {
     shared.machine.system_number(slot as u32) as usize
 }
 
 /// Kernel threads that may become workers.
 pub(crate) struct SpareThreads {
-    /// The number of the kernel thread that was made last.
+    /// The number of the kernel thread that was created last.
     numbers: AtomicU32,
     alive: AtomicU32,
     kernel_threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
@@ -118,11 +119,12 @@ impl SpareThreads {
         })
     }
 
-    /// Lets a new kernel thread be the worker of a slot. The one that was ends when its thread
-    /// comes to a scheduling point.
+    /// Makes a new kernel thread the worker of a slot. The previous worker ends when its thread
+    /// reaches a scheduling point.
     ///
     /// # Errors
-    /// There are too many, or the system makes none: the slot is as it was.
+    /// There are too many kernel threads, or the system cannot create one. The slot is unchanged
+    /// then.
     pub fn lend(self: &Arc<Self>, shared: &Arc<Shared>, slot: usize) -> io::Result<()> {
         let limit = KERNEL_THREADS_MAX.max(shared.slots.len() as u32);
         if self.alive.load(Ordering::Relaxed) >= limit {
@@ -134,7 +136,7 @@ impl SpareThreads {
         let core = core_of(shared, slot);
         let work = move || {
             spares.alive.fetch_add(1, Ordering::Relaxed);
-            // Where the system does not allow it, the worker runs wherever it may.
+            // If the kernel refuses the binding, the worker runs wherever it may.
             let _ = sys::cores::bind(core);
             let stack = sys::faults::AlternateStack::new();
             worker::run(&own, slot, number);
@@ -148,28 +150,29 @@ impl SpareThreads {
                 Ok(())
             }
             Err(error) => {
-                // The one that does not come by stays the worker.
+                // The worker that reaches no scheduling point keeps its slot.
                 shared.slots[slot].owner.store(owner, Ordering::Relaxed);
                 Err(error)
             }
         }
     }
 
-    /// Waits until all have ended.
+    /// Waits until all kernel threads have ended.
     pub fn join(&self) {
         for kernel_thread in std::mem::take(&mut *self.kernel_threads.lock()) {
-            // Workers catch the panics of threads; one of their own is told already.
+            // Workers catch the panics of threads; a panic of the worker itself was already
+            // printed.
             let _ = kernel_thread.join();
         }
     }
 }
 
-/// How often the watchdog looks, and how long a slice of time is. A worker that has not come by
-/// between two looks lends its core.
+/// The interval of the watchdog's checks, and the length of a time slice. A worker that reaches no
+/// scheduling point between two checks lends its core to another kernel thread.
 const WATCHDOG_PERIOD: Duration = Duration::from_millis(10);
 
-/// No more kernel threads are made for one set of workers at a time, but at least one for each
-/// processor.
+/// The maximum number of kernel threads for one set of workers at a time. There may always be one
+/// for each processor.
 const KERNEL_THREADS_MAX: u32 = 1024;
 
 #[cfg(test)]
@@ -177,8 +180,8 @@ mod tests {
     use super::*;
     use bubbles::{MachineTree, schedulers};
 
-    /// A processor comes back at a moment when no kernel thread can be made: its worker is made
-    /// later, and until then nothing is left in its queue.
+    /// A processor is allowed again at a moment when no kernel thread can be created. Its worker is
+    /// created later, and until then its queue stays empty.
     #[test]
     fn a_processor_stays_withdrawn_until_its_worker_can_be_made() {
         let allowed = sys::cores::allowed();

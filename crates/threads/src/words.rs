@@ -1,5 +1,5 @@
-//! Sleeping on words of memory, as on the system's futexes: locks that know nothing of threads here
-//! let these sleep by it, instead of their workers.
+//! Sleeping on words of memory, like the kernel's futexes. Locks that do not know the threads of
+//! this crate use it to put such a thread to sleep instead of its worker.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -11,16 +11,17 @@ use parking_lot::Mutex;
 use crate::parking::Wait;
 use crate::worker;
 
-/// Whether there ever were workers: asked first, so that programs without pay one look.
+/// Whether workers were ever started. It is checked first, so that programs without workers pay one
+/// load.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// How many threads sleep on words, or are about to.
+/// The number of threads that sleep on words, or are about to.
 static ASLEEP: AtomicUsize = AtomicUsize::new(0);
 
-/// Those who sleep, by their words' addresses.
+/// The sleeping threads, hashed by the addresses of their words.
 static SLEEPERS: [Mutex<Vec<Sleeper>>; SHARDS] = [const { Mutex::new(Vec::new()) }; SHARDS];
 
-/// The address of a word, and a wait there.
+/// The address of a word, and a wait for it.
 type Sleeper = (usize, Arc<Wait>);
 
 const SHARDS: usize = 64;
@@ -30,13 +31,13 @@ pub(crate) fn there_are_workers() {
 }
 
 /// Whether the caller is a thread of [`Workers`](crate::Workers), which shares its kernel thread
-/// with others.
+/// with other threads.
 #[inline]
 pub fn is_current() -> bool {
     ANY.load(Ordering::Relaxed) && worker::current().is_some()
 }
 
-/// How many workers there are on whom the caller may run, if it is a thread of
+/// The number of workers on which the caller may run; `None` if it is no thread of
 /// [`Workers`](crate::Workers).
 #[inline]
 pub fn workers() -> Option<u32> {
@@ -46,15 +47,16 @@ pub fn workers() -> Option<u32> {
     worker::local().map(|local| local.shared.machine.processor_count())
 }
 
-/// Whether a thread of [`Workers`](crate::Workers) other than the caller is ready to run on the
-/// caller's worker; false on kernel threads that are no workers.
+/// Whether another thread of [`Workers`](crate::Workers) is ready to run on the caller's worker.
+/// Returns false on kernel threads that are no workers.
 #[inline]
 pub fn has_others_ready() -> bool {
     ANY.load(Ordering::Relaxed) && worker::local().is_some_and(|local| !local.is_alone())
 }
 
-/// A number for the thread that the caller is, if it is one of [`Workers`](crate::Workers). No
-/// other thread has it until this one has ended. It is larger than any number of a kernel thread.
+/// A number that identifies the calling thread, if it is a thread of [`Workers`](crate::Workers).
+/// No other thread has this number until the caller has ended. It is larger than any kernel
+/// thread's number.
 #[inline]
 pub fn number() -> Option<NonZeroU64> {
     if !ANY.load(Ordering::Relaxed) {
@@ -63,22 +65,22 @@ pub fn number() -> Option<NonZeroU64> {
     NonZeroU64::new(std::ptr::from_ref(worker::current()?).addr() as u64)
 }
 
-/// Sleeps while the word is `expected`, for `limit` at most, or shorter; the worker runs others
-/// meanwhile.
+/// Sleeps while the word is `expected`, for `limit` at most. It may return earlier. The worker runs
+/// other threads meanwhile.
 ///
 /// # Panics
 /// The caller is not a thread of [`Workers`](crate::Workers).
 pub fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     let address = std::ptr::from_ref(word).addr();
     if let Some(thread) = worker::current() {
-        // Only communication waits so.
+        // Only waits for communication use this function.
         thread.communicates.store(true, Ordering::Relaxed);
     }
     let wait = Wait::new();
     {
         let mut sleepers = shard(address).lock();
         ASLEEP.fetch_add(1, Ordering::Relaxed);
-        // Either the word is seen as changed here, or who changed it sees that somebody sleeps.
+        // Either the changed word is seen here, or the thread that changed it sees the sleeper.
         fence(Ordering::SeqCst);
         if word.load(Ordering::Acquire) != expected {
             ASLEEP.fetch_sub(1, Ordering::Relaxed);
@@ -92,14 +94,14 @@ pub fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     }
     wait.wait();
     if limit.is_some() {
-        // It may be there still, if its time was over.
+        // The entry may still be in the list if the wait timed out.
         shard(address).lock().retain(|(_, other)| !Arc::ptr_eq(other, &wait));
     }
     ASLEEP.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Wakes threads that sleep on a word, at most so many, those first that have slept longest; how
-/// many. To be called after the word was changed.
+/// Wakes at most `count` threads that sleep on a word, longest sleepers first. Returns how many
+/// were woken. Call it after the word was changed.
 #[inline]
 pub fn wake_on(word: &AtomicU32, count: usize) -> usize {
     if !ANY.load(Ordering::Relaxed) {
@@ -127,6 +129,6 @@ fn wake_those_on(word: &AtomicU32, count: usize) -> usize {
 }
 
 fn shard(address: usize) -> &'static Mutex<Vec<(usize, Arc<Wait>)>> {
-    // Words are aligned to four bytes, and often lie in lines of their own.
+    // Words are aligned to four bytes, and often lie in cache lines of their own.
     &SLEEPERS[(address >> 2 ^ address >> 8) % SHARDS]
 }

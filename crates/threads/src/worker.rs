@@ -1,4 +1,4 @@
-//! A worker: a kernel thread that runs one thread after the other.
+//! A worker: a kernel thread that runs one thread after another.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -17,25 +17,26 @@ use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
 use crate::thread::{Pause, Ready, Thread};
 
-/// What a kernel thread has as a worker.
+/// The state of a worker that only its kernel thread uses.
 pub(crate) struct WorkerLocal {
     pub shared: Arc<Shared>,
     slot: usize,
-    /// Its number as a kernel thread of the workers.
+    /// The number of this kernel thread among the kernel threads of the workers.
     number: u32,
-    /// The thread that it runs.
+    /// The thread that the worker runs.
     current: Cell<*const Thread>,
-    /// The stacks near it.
+    /// The worker's cache of stacks.
     stacks: RefCell<Vec<GuardedStack>>,
-    /// The seeds that its threads have made.
+    /// The seeds that threads of this worker have created.
     seeds: Arc<SeedDeque<SeedHeader>>,
-    /// What it tells the others.
+    /// The slot in which the worker publishes its state.
     own: Arc<Slot>,
-    /// Its own queue, of this vertex; those above, from the inside to the outside.
+    /// The worker's own queue, at the vertex `leaf`, and the queues of the vertices above,
+    /// innermost first.
     queue: Arc<ReadyQueue<Ready>>,
     leaf: u32,
     above: Vec<(VertexId, Arc<ReadyQueue<Ready>>)>,
-    /// Where threads in no bubble stand, if not in its own queue.
+    /// The queue of threads without a bubble; `None`: the worker's own queue.
     loose: Option<Arc<ReadyQueue<Ready>>>,
 }
 
@@ -43,7 +44,7 @@ thread_local! {
     static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Lets `look` look at the worker on which the caller runs.
+/// Calls `look` with the worker on which the caller runs.
 ///
 /// # Panics
 /// The caller does not run on a worker.
@@ -52,35 +53,35 @@ pub(crate) fn with<R>(look: impl FnOnce(&WorkerLocal) -> R) -> R {
     look(local)
 }
 
-/// The worker on which the caller runs. A thread may find itself on another one after each
-/// scheduling point, so this is never inlined (the address of the variable must not be kept), and
-/// the reference is for the moment.
+/// The worker on which the caller runs. After each scheduling point a thread may run on another
+/// worker. Therefore this function is never inlined (the address of the thread-local variable must
+/// not be kept), and the reference must not be held across a scheduling point.
 #[inline(never)]
 pub(crate) fn local<'a>() -> Option<&'a WorkerLocal> {
     let local = LOCAL.get();
-    // SAFETY: set by `run` of this kernel thread to what lives as long as that runs, and a thread
-    // only runs inside of it.
+    // SAFETY: `run` of this kernel thread set the pointer to a value that lives as long as `run`,
+    // and a thread only runs inside of `run`.
     unsafe { local.as_ref() }
 }
 
-/// The thread that the caller is.
+/// The calling thread; `None` if the caller runs no thread of a worker.
 #[inline]
 pub(crate) fn current<'a>() -> Option<&'a Thread> {
     local().and_then(WorkerLocal::current)
 }
 
-/// The same, to keep.
+/// The calling thread, as a shared pointer.
 pub(crate) fn current_shared() -> Option<Arc<Thread>> {
     let thread = std::ptr::from_ref(current()?);
-    // SAFETY: threads live in an Arc only (`Thread::new`), and this one is held meanwhile.
+    // SAFETY: threads exist in an Arc only (`Thread::new`), and this one is alive meanwhile.
     unsafe {
         Arc::increment_strong_count(thread);
         Some(Arc::from_raw(thread))
     }
 }
 
-/// Ends what the calling thread, whose closure has ended, holds under keys: who joins it finds it
-/// gone.
+/// Drops the key values of the calling thread, whose closure has ended. They are gone when a joiner
+/// continues.
 pub(crate) fn end_values() {
     if let Some(thread) = current() {
         // SAFETY: the caller is this thread.
@@ -88,7 +89,7 @@ pub(crate) fn end_values() {
     }
 }
 
-/// Gives the worker to others.
+/// Pauses the calling thread, so that its worker runs others.
 #[inline]
 pub(crate) fn pause(why: Pause) {
     if let Some(thread) = current() {
@@ -97,7 +98,8 @@ pub(crate) fn pause(why: Pause) {
     }
 }
 
-/// Is the worker of a slot, until another kernel thread is, or all stop.
+/// Runs as the worker of a slot until another kernel thread takes the slot over, or all workers
+/// stop.
 pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
     let leaf = shared.machine.leaf(slot as u32);
     let above = shared.machine.way_up(leaf).skip(1);
@@ -114,7 +116,7 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
         above: above.map(|vertex| (vertex, shared.queue_of(vertex))).collect(),
         loose: shared.loose_queue(slot),
     };
-    // One that comes late may find a later one there.
+    // A kernel thread that starts late may find that a later one has arrived.
     local.own.arrived.fetch_max(number, Ordering::Relaxed);
     local.own.seeds.lock().push(local.seeds.clone());
     LOCAL.set(&raw const local);
@@ -129,24 +131,25 @@ pub(crate) fn run(shared: &Arc<Shared>, slot: usize, number: u32) {
 }
 
 impl WorkerLocal {
-    /// The processor whose worker it is.
+    /// The index of the processor whose worker this is.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// The thread that it runs.
+    /// The thread that the worker runs.
     #[inline]
     pub fn current<'a>(&self) -> Option<&'a Thread> {
-        // SAFETY: the worker holds the thread while it runs it, and only the thread asks.
+        // SAFETY: the worker holds the thread while it runs it, and only the running thread calls
+        // this.
         unsafe { self.current.get().as_ref() }
     }
 
-    /// Whether it is the worker of its slot still.
+    /// Whether this kernel thread is still the worker of its slot.
     pub fn is_owner(&self) -> bool {
         self.own.owner.load(Ordering::Relaxed) == self.number
     }
 
-    /// The queue where a thread stands that this worker makes ready, if it is not its own.
+    /// The queue into which this worker must put the thread; `None`: the worker's own queue.
     #[inline]
     fn elsewhere(&self, thread: &Thread) -> Option<&ReadyQueue<Ready>> {
         match thread.home() {
@@ -156,13 +159,13 @@ impl WorkerLocal {
         }
     }
 
-    /// Whether nothing else is ready that this worker would run next, if its thread yielded.
+    /// Whether the worker has nothing else to run if its thread yields.
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.queue.len() == 0 && self.seeds.is_empty() && self.above_with_ready().is_none()
     }
 
-    /// Keeps a seed that its thread has made.
+    /// Adds a seed that the running thread has created.
     #[inline]
     pub fn sow(&self, seed: NonNull<SeedHeader>) {
         while !self.seeds.push(seed.as_ptr()) {
@@ -170,20 +173,21 @@ impl WorkerLocal {
         }
         let sown = &self.own.sown;
         sown.store(sown.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        // One that falls asleep at this moment may miss it, and sees the next one, or is woken by
-        // the watchdog.
+        // A worker that falls asleep at this moment may miss this seed. It sees the next seed, or
+        // the watchdog wakes it.
         if self.shared.sleepers.were_any() {
             self.shared.ring(1);
         }
     }
 
-    /// Takes a seed back, if nobody has come to it; whether it was the youngest.
+    /// Takes a seed back if it is the youngest in the deque. Returns whether it was.
     #[inline]
     pub fn take_back(&self, seed: NonNull<SeedHeader>) -> bool {
         self.seeds.pop_this(seed.as_ptr())
     }
 
-    /// The seeds go into the queue of the processor, and those that were run end.
+    /// Moves the seeds from the deque into the queue of the processor. Seeds that were already run
+    /// are released.
     #[cold]
     fn hand_on_seeds(&self) {
         let mut left = Vec::new();
@@ -197,7 +201,7 @@ impl WorkerLocal {
         }
     }
 
-    /// The youngest of its seeds that nobody has run.
+    /// The youngest seed in the worker's own deque that was not run yet.
     #[inline]
     fn own_seed(&self) -> Option<Ready> {
         while let Some(seed) = self.seeds.pop() {
@@ -210,7 +214,7 @@ impl WorkerLocal {
         None
     }
 
-    /// The oldest seed of another worker, from the nearest that has any.
+    /// Steals the oldest seed of another worker, nearest worker first.
     fn steal_seed(&self) -> Option<Ready> {
         let machine = &self.shared.machine;
         let near = self.above.iter().flat_map(|(vertex, _)| machine[*vertex].processors.clone());
@@ -228,7 +232,7 @@ impl WorkerLocal {
         None
     }
 
-    /// Lets a thread that yields go on, if it would be the next to run anyway.
+    /// Whether a yielding thread may continue, because it would be the next to run anyway.
     #[inline]
     pub fn may_go_on(&self, thread: &Thread) -> bool {
         let goes_on = self.is_alone() && self.is_owner() && self.elsewhere(thread).is_none();
@@ -238,7 +242,7 @@ impl WorkerLocal {
         goes_on
     }
 
-    /// Tells the watchdog that the worker has come by; how often it has.
+    /// Counts a scheduling point, for the watchdog. Returns the new count.
     #[inline]
     fn count_step(&self) -> u64 {
         let steps = self.own.steps.load(Ordering::Relaxed) + 1;
@@ -251,7 +255,8 @@ impl WorkerLocal {
         loop {
             let steps = self.count_step();
             if !self.is_owner() {
-                // Another took over while the thread did not come by; that one has its queue.
+                // Another kernel thread has taken over the slot and its queue, because this one
+                // reached no scheduling point.
                 if let Some(thread) = again {
                     self.shared.make_ready(thread, self.slot);
                 }
@@ -275,7 +280,7 @@ impl WorkerLocal {
         }
     }
 
-    /// What runs next, when a thread lets others.
+    /// Returns what runs next when `thread` yields.
     #[inline]
     fn after(&self, thread: Arc<Thread>, steps: u64) -> Ready {
         if let Some(queue) = self.elsewhere(&thread) {
@@ -295,7 +300,8 @@ impl WorkerLocal {
         queue.exchange(Ready::Thread(thread))
     }
 
-    /// What runs next; none when all stop, or another has become the worker.
+    /// Returns what runs next; `None` when all workers stop, or another kernel thread has taken
+    /// over.
     fn next(&self, steps: u64) -> Option<Ready> {
         let own = &self.queue;
         if steps.is_multiple_of(LOOK_ABOVE)
@@ -307,7 +313,7 @@ impl WorkerLocal {
             if let Some(ready) = own.pop() {
                 match &ready {
                     Ready::Thread(thread) if thread.bubble.is_some() => {
-                        // It may have been moved since it was made ready.
+                        // The scheduler may have moved the thread since it was made ready.
                         if let Some(queue) = self.elsewhere(thread) {
                             queue.push(ready);
                             self.shared.wake(usize::MAX);
@@ -350,29 +356,29 @@ impl WorkerLocal {
         }
     }
 
-    /// What is neither in its own queue nor in one of others.
+    /// Takes from the shared queues above, or from the worker's own seeds.
     #[inline]
     fn look_aside(&self) -> Option<Ready> {
         self.look_above().or_else(|| self.own_seed())
     }
 
-    /// The next of the queues above, which others share.
+    /// Takes the next entry from the shared queues above.
     fn look_above(&self) -> Option<Ready> {
         let queue = self.above_with_ready()?;
         let mut in_bubble = false;
         queue.look(1, |ready| in_bubble = ready.bubble().is_some());
-        // A scheduler may have a say when a bubble is met.
+        // If the entry belongs to a bubble, the scheduler decides.
         if in_bubble { self.shared.find(self.slot) } else { queue.pop() }
     }
 
-    /// The first queue above that holds anything.
+    /// The innermost queue above that has entries.
     #[inline]
     fn above_with_ready(&self) -> Option<&ReadyQueue<Ready>> {
         self.above.iter().map(|(_, queue)| &**queue).find(|queue| queue.len() > 0)
     }
 
-    /// Sleeps until something is added to a queue. If the scheduler has nothing for this worker of
-    /// what is ready, it is asked again after a while.
+    /// Sleeps until an entry is added to a queue. If entries are ready but the scheduler has none
+    /// for this worker, the worker queries the scheduler again after a while.
     fn sleep(&self, in_vain: bool) {
         let shared = &self.shared;
         let bell = shared.bell.load(Ordering::SeqCst);
@@ -387,7 +393,7 @@ impl WorkerLocal {
         shared.sleepers.sleep(may_sleep, || sys::futex::wait(&shared.bell, bell, limit));
     }
 
-    /// Runs a thread until it pauses; returns it if it is ready still.
+    /// Runs a thread until it pauses. Returns the thread if it is still ready.
     #[inline]
     fn run_thread(&self, thread: Arc<Thread>) -> Option<Arc<Thread>> {
         let bubble = thread.bubble.as_ref().map_or(0, Bubble::number);
@@ -400,8 +406,8 @@ impl WorkerLocal {
             near.pop().unwrap_or_else(|| self.shared.stacks.fill(near))
         };
         let begin = self.shared.timeline.as_ref().map(|_| Instant::now());
-        // SAFETY: it was taken out of a queue, where each thread stands once at most; this is the
-        // loop of a worker, on the stack of a kernel thread.
+        // SAFETY: the thread was taken out of a queue, where each thread stands once at most; this
+        // is the loop of a worker, on the stack of a kernel thread.
         let paused = unsafe { thread.resume(stack) };
         self.current.set(std::ptr::null());
         if let (Some(timeline), Some(begin)) = (&self.shared.timeline, begin) {
@@ -419,7 +425,7 @@ impl WorkerLocal {
     }
 }
 
-/// What stands for no thread when a worker ends.
+/// A body that does nothing, for the placeholder thread of a worker that ends.
 struct Nothing;
 
 impl crate::thread::Body for Nothing {
@@ -430,13 +436,13 @@ impl crate::thread::Body for Nothing {
     }
 }
 
-/// Each so manyth time a worker looks into the queues that it shares first.
+/// How often, in scheduling points, a worker checks the shared queues before its own.
 const LOOK_ABOVE: u64 = 61;
 
-/// After this time a scheduler is asked again that had nothing for a worker.
+/// The time after which a worker queries the scheduler again that had nothing for it.
 const ASK_AGAIN: Duration = Duration::from_millis(1);
 
-/// How often an idle worker looks for something to run before it sleeps, and every how manyth time
-/// it asks the scheduler.
+/// The number of polls of an idle worker before it sleeps, and every how many polls it queries the
+/// scheduler.
 const LOOKS: u32 = 400;
 const LOOKS_EACH: u32 = 50;

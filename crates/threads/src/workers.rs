@@ -13,15 +13,15 @@ use crate::spawn::{Join, ThreadBuilder, make_ready};
 use crate::watchdog::{self, FollowedProcessors, SpareThreads};
 use crate::{words, worker};
 
-/// Kernel threads, one on each processor that the process may use, which run the threads of a
-/// program. They end when this is dropped.
+/// Kernel threads, one on each processor that the process may use, that run the threads of a
+/// program. Dropping this value ends them.
 pub struct Workers {
     shared: Arc<Shared>,
     spares: Arc<SpareThreads>,
     watchdog: Option<std::thread::JoinHandle<()>>,
 }
 
-/// How workers are started.
+/// The settings with which workers are started.
 pub struct WorkersBuilder {
     scheduler: Box<dyn Scheduler>,
     machine: Option<MachineTree>,
@@ -29,7 +29,7 @@ pub struct WorkersBuilder {
 }
 
 impl Workers {
-    /// On each processor that the process may use, with the scheduler `steal`.
+    /// Starts a worker on each processor that the process may use, with the scheduler `steal`.
     ///
     /// # Errors
     /// Kernel threads cannot be made.
@@ -37,7 +37,7 @@ impl Workers {
         Self::builder().start()
     }
 
-    /// What else can be chosen.
+    /// Returns a builder with the default settings.
     pub fn builder() -> WorkersBuilder {
         WorkersBuilder {
             scheduler: Box::new(schedulers::Steal),
@@ -59,7 +59,7 @@ impl Workers {
         main.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Submits a bubble, wherever the caller runs; see [`Bubble::submit`].
+    /// Submits a bubble. The caller may be any kernel thread; see [`Bubble::submit`].
     pub fn submit(&self, bubble: &Bubble) {
         self.shared.submit(bubble, self.shared.slot_here());
     }
@@ -68,14 +68,14 @@ impl Workers {
         &self.shared
     }
 
-    /// How many processors there are.
+    /// The number of processors.
     pub fn count(&self) -> usize {
         self.shared.slots.len()
     }
 }
 
 impl ThreadBuilder {
-    /// Makes the thread on these workers, wherever the caller runs.
+    /// Creates the thread on these workers. The caller may be any kernel thread.
     pub fn spawn_on<F, T>(self, workers: &Workers, body: F) -> Join<T>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -91,25 +91,25 @@ impl ThreadBuilder {
 }
 
 impl WorkersBuilder {
-    /// Who decides where threads run.
+    /// Sets the scheduler that decides where threads run.
     pub fn scheduler(mut self, scheduler: Box<dyn Scheduler>) -> Self {
         self.scheduler = scheduler;
         self
     }
 
-    /// The processors, instead of all that the process may use.
+    /// Sets the processors, instead of all that the process may use.
     pub fn machine(mut self, machine: MachineTree) -> Self {
         self.machine = Some(machine);
         self
     }
 
-    /// How large stacks are, of which memory is used only as far as they were touched.
+    /// Sets the size of stacks. Only touched pages of a stack use memory.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
         self
     }
 
-    /// Starts them.
+    /// Starts the workers.
     ///
     /// # Errors
     /// Kernel threads cannot be made.
@@ -121,7 +121,7 @@ impl WorkersBuilder {
         let spares = SpareThreads::new();
         let (own, own_spares) = (shared.clone(), spares.clone());
         let followed = FollowedProcessors::new(&shared);
-        // Dropped if anything below fails: it ends those that were made.
+        // If a later step fails, dropping this value ends the kernel threads that were created.
         let mut workers = Workers { shared, spares, watchdog: None };
         (0..workers.count()).try_for_each(|slot| own_spares.lend(&own, slot))?;
         let watchdog = sys::signals::without_signals(|| {
@@ -139,7 +139,7 @@ impl Drop for Workers {
         self.shared.ring(usize::MAX);
         self.shared.timers.notify();
         if let Some(watchdog) = self.watchdog.take() {
-            // It ends at once; if it has panicked, that was told.
+            // The watchdog ends at once; if it panicked, the panic was already printed.
             let _ = watchdog.join();
         }
         self.shared.ring(usize::MAX);
@@ -150,7 +150,7 @@ impl Drop for Workers {
     }
 }
 
-/// The processors that the process may use, as a tree if hwloc tells.
+/// The processors that the process may use: a tree from hwloc, or a flat list if hwloc fails.
 fn this_machine() -> MachineTree {
     let allowed: Vec<u32> = sys::cores::allowed().into_iter().map(|core| core as u32).collect();
     match Topology::this_machine(Scope::Cores) {
@@ -159,7 +159,7 @@ fn this_machine() -> MachineTree {
     }
 }
 
-/// Tells of a stack that has overflowed, from a signal handler.
+/// Explains a stack overflow to the user, from a signal handler.
 fn explain(address: usize) -> bool {
     let Some(thread) = worker::current() else { return false };
     // SAFETY: the caller interrupts the thread itself.

@@ -1,4 +1,4 @@
-//! Threads that are asked to end.
+//! Tests of the cancellation of threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use threads::{sleep, spawn, yield_now};
 mod common;
 use common::workers;
 
-/// Each wait that can be cancelled is, whether the thread was asked before it or in it; once.
+/// Each cancellable wait ends when the thread is cancelled, before the wait or in it; it reports
+/// one request once.
 #[test]
 fn a_thread_that_is_asked_to_end_is_told_in_one_wait() {
     let never = Arc::new(Semaphore::new(0));
@@ -40,7 +41,7 @@ fn a_thread_that_is_asked_to_end_is_told_in_one_wait() {
                     let permits = again.clone();
                     let thread = spawn(move || {
                         let told = wait(&never);
-                        // It is told no more.
+                        // The request is not reported a second time.
                         permits.acquire_or_cancel().is_ok() && told
                     });
                     if !early {
@@ -57,7 +58,7 @@ fn a_thread_that_is_asked_to_end_is_told_in_one_wait() {
     }
 }
 
-/// Whoever is told to end has taken no permit and no signal, however the two meet.
+/// A cancelled thread has taken no permit and no signal, whatever the interleaving.
 #[test]
 fn those_who_are_asked_to_end_take_nothing_with_them() {
     for count in [1, 2, 4] {
@@ -86,7 +87,7 @@ fn those_who_are_asked_to_end_take_nothing_with_them() {
                 for (number, thread) in waiting.iter().enumerate() {
                     if (number + round) % 2 == 0 { permits.release() } else { thread.cancel() }
                 }
-                // Of whom is told to end nobody waits for a signal.
+                // No thread still waits for the signal on behalf of a cancelled thread.
                 (0..THREADS).for_each(|_| permits.release());
                 *line.0.lock() += THREADS;
                 line.1.notify_all();

@@ -1,4 +1,4 @@
-//! Seeds and functions that fork: each is run once, by whoever comes first.
+//! Seeds and `fork_join`: each closure is run once, by the first worker or joiner that takes it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ fn seeds_compute_what_a_sequential_program_does() {
     }
 }
 
-/// More seeds than a worker keeps, joined the oldest first, while others take them; some are joined
-/// by a thread that runs elsewhere, some by nobody.
+/// Creates more seeds than a deque holds and joins the oldest first, while other workers take them.
+/// Some seeds are joined by a thread on another worker, some are never joined.
 #[test]
 fn each_of_many_seeds_is_run_once() {
     for count in [1, 2, 4] {
@@ -49,7 +49,7 @@ fn each_of_many_seeds_is_run_once() {
             yield_now();
             let here: usize = joins(seeds);
             let there: usize = elsewhere.join().unwrap();
-            // Nobody joins some: they have run when no worker finds any.
+            // Some seeds are never joined: they have run once no worker finds any.
             while runs.load(Ordering::Relaxed) < 2200 {
                 yield_now();
             }
@@ -65,7 +65,7 @@ fn each_of_many_seeds_is_run_once() {
 fn a_panic_of_a_seed_goes_to_the_joiner() {
     workers(2).run(|| {
         let seed = seed(|| panic!("of a seed"));
-        // It is run on a thread of its own.
+        // Another thread runs the seed.
         yield_now();
         seed.join()
     });
@@ -87,8 +87,8 @@ fn functions_that_fork_compute_what_a_sequential_program_does() {
     }
 }
 
-/// Both use what the caller has; they wait, yield, and leave seeds above the one that is offered,
-/// more than a worker keeps.
+/// Both functions use data of the caller. They wait, yield, and leave more seeds above the offered
+/// one than a deque holds.
 #[test]
 fn what_was_forked_is_over_when_the_call_returns() {
     fn sort(values: &mut [u32], left: &AtomicUsize) {
@@ -122,7 +122,7 @@ fn what_was_forked_is_over_when_the_call_returns() {
             assert!(values.is_sorted());
         });
     }
-    // Deeper than the deque of a worker has places.
+    // Deeper than the capacity of a worker's deque.
     fn down(depth: u32) -> u32 {
         if depth == 0 { 0 } else { fork_join(|| down(depth - 1), || 1).0 + 1 }
     }
@@ -141,7 +141,7 @@ fn a_panic_of_what_was_forked_comes_when_both_are_over() {
                 let caught = catch_unwind(AssertUnwindSafe(|| {
                     fork_join(
                         || {
-                            // The other one may be taken meanwhile.
+                            // Another worker may take the second function in the meantime.
                             threads::sleep(Duration::from_millis(1));
                             assert!(!panics[0], "the first");
                         },

@@ -1,4 +1,4 @@
-//! What threads, seeds and what they wait on must do, on real workers.
+//! Tests of threads, seeds and the synchronisation types on real workers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,11 +24,12 @@ fn threads_return_what_they_computed() {
     }
 }
 
-/// What the workers tell of the process, once it fits; else what they told last.
+/// Returns the census of this process once a set of workers satisfies `fits`; after a timeout, what
+/// satisfies it then.
 fn told_of_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
     let begun = Instant::now();
     loop {
-        // Other tests have workers, too.
+        // Other tests in this process have workers, too.
         let mut told = Census::of_process(std::process::id());
         if told.iter().any(&fits) || begun.elapsed() > Duration::from_secs(20) {
             told.retain(fits);
@@ -89,7 +90,7 @@ fn a_mutex_is_held_by_one_thread() {
                     for _ in 0..200 {
                         let mut value = value.lock();
                         value.0 += 1;
-                        // Others come meanwhile, and must wait.
+                        // Other threads run in the meantime, and must wait.
                         yield_now();
                         value.1 += 1;
                         assert_eq!(value.0, value.1);
@@ -112,7 +113,8 @@ fn who_tries_in_vain_leaves_a_mutex_locked() {
     assert!(mutex.try_lock().is_some());
 }
 
-/// As with futexes: whoever sleeps on a word is woken by who changes it, or when its time is over.
+/// As with futexes: a thread that sleeps on a word is woken by the thread that changes the word, or
+/// when its time limit is over.
 #[test]
 fn threads_sleep_on_words_and_leave_their_worker() {
     assert!(!words::is_current() && words::number().is_none());
@@ -133,10 +135,10 @@ fn threads_sleep_on_words_and_leave_their_worker() {
             let begun = Instant::now();
             words::sleep_on(&other, 0, Some(Duration::from_millis(20)));
             assert!(begun.elapsed() >= Duration::from_millis(20));
-            // It is not as expected, so nobody sleeps on it.
+            // The word does not have the expected value, so no thread sleeps on it.
             words::sleep_on(&other, 1, None);
             assert_eq!(words::wake_on(&other, 1), 0);
-            // On one worker all of the others sleep by now.
+            // On one worker all other threads sleep by now.
             let woken = words::wake_on(&word, 3);
             assert!(if count == 1 { woken == 3 } else { woken <= 3 }, "{woken}");
             assert_eq!(words::wake_on(&word, 0), 0);
@@ -265,7 +267,7 @@ fn each_thread_has_its_own_value_of_a_key_wherever_it_runs() {
     });
 }
 
-/// What a key held has ended when the thread is joined.
+/// The value of a key is dropped before the join of its thread returns.
 #[test]
 fn values_of_keys_end_before_the_join() {
     struct Counted;
@@ -302,14 +304,14 @@ fn ten_thousand_timers_end_after_their_time() {
     });
 }
 
-/// A thread that blocks its worker in a system call, or spins, lends the core to others.
+/// A thread that blocks its worker in a system call, or spins, lends its core to other threads.
 #[test]
 fn others_run_while_a_thread_does_not_come_by() {
     let workers = workers(1);
     workers.run(|| {
         let (sender, receiver) = std::sync::mpsc::channel();
         let other = spawn(move || sender.send(7).unwrap());
-        // Only the other thread can end this, and the one worker is blocked.
+        // Only the other thread can end this wait, and the only worker is blocked.
         assert_eq!(receiver.recv(), Ok(7));
         other.join().unwrap();
         let flag = Arc::new(AtomicUsize::new(0));
@@ -322,8 +324,9 @@ fn others_run_while_a_thread_does_not_come_by() {
     });
 }
 
-/// As when a control group is cut: all threads of the process may use one processor only. Workers
-/// of the others end, also one that sleeps, and what they had is run; later they are there again.
+/// All threads of the process are restricted to one processor, as when a control group is reduced.
+/// The workers of the other processors end, also one that sleeps, and their queued threads run
+/// elsewhere. Later the workers exist again.
 #[test]
 fn workers_leave_a_processor_that_was_taken_and_come_back() {
     const ASKED: &str = "THREADS_CUT";
@@ -340,14 +343,14 @@ fn workers_leave_a_processor_that_was_taken_and_come_back() {
         return;
     }
     if std::env::var_os(ASKED).is_none() {
-        // By itself, as it binds all threads of the process.
+        // Runs in a process of its own, as it binds all threads of the process.
         let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
         let found = alone.args(["--exact", NAME, "--nocapture"]).env(ASKED, "1").output().unwrap();
         assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
         return;
     }
-    // Those that have a worker. A worker that waits too long for its processor gets a second beside
-    // it, so how many kernel threads there are is not certain at any moment.
+    // The names of the slots that have a worker. A worker that waits too long for its processor
+    // gets a second kernel thread, so the number of kernel threads is not certain at any moment.
     let slots = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
@@ -358,7 +361,7 @@ fn workers_leave_a_processor_that_was_taken_and_come_back() {
         let begun = Instant::now();
         while slots().len() != count {
             assert!(begun.elapsed() < Duration::from_secs(120), "workers: {:?}", slots());
-            // Once may not do: it misses threads where one ends while it reads their list.
+            // One call may not suffice: it misses threads if a thread ends while it reads the list.
             taskset(cores);
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -396,8 +399,8 @@ fn workers_leave_a_processor_that_was_taken_and_come_back() {
     main.join().unwrap();
 }
 
-/// A thread whose core was lent goes on when it comes to a scheduling point, also when the worker
-/// that was made meanwhile sleeps.
+/// A thread whose core was lent continues when it reaches a scheduling point, also when the
+/// replacement worker sleeps.
 #[test]
 fn a_thread_goes_on_whose_core_was_lent() {
     workers(1).run(|| {
@@ -405,7 +408,7 @@ fn a_thread_goes_on_whose_core_was_lent() {
             let (sender, receiver) = std::sync::mpsc::channel();
             let other = spawn(move || sender.send(7).unwrap());
             assert_eq!(receiver.recv(), Ok(7));
-            // The other worker has nothing to do now and falls asleep.
+            // The replacement worker has nothing to do now and falls asleep.
             std::thread::sleep(Duration::from_millis(20));
             yield_now();
             other.join().unwrap();
@@ -413,8 +416,8 @@ fn a_thread_goes_on_whose_core_was_lent() {
     });
 }
 
-/// All schedulers run a program of nested bubbles to its end, also one that is submitted while
-/// others run.
+/// Every scheduler runs a program of nested bubbles to its end, also a bubble that is submitted
+/// while others run.
 #[test]
 fn every_scheduler_runs_bubbles() {
     for scheduler in schedulers::all() {
@@ -449,8 +452,8 @@ fn every_scheduler_runs_bubbles() {
     }
 }
 
-/// Jobs whose threads wait for each other without sleeping, each with more threads than there are
-/// processors: a slice ends while some come back to the queue, and all go on.
+/// Jobs whose threads wait for each other without sleeping, each with more threads than processors:
+/// a slice ends while some return to the queue, and all continue.
 #[test]
 fn gangs_that_are_larger_than_the_machine_go_on() {
     const WAYS: usize = 4;
@@ -487,7 +490,7 @@ fn gangs_that_are_larger_than_the_machine_go_on() {
     }
 }
 
-/// The number of the last error stays with the thread that made it.
+/// The value of errno belongs to the thread that set it.
 #[test]
 fn errno_belongs_to_the_thread() {
     workers(1).run(|| {
@@ -527,8 +530,8 @@ fn many_threads_are_alive_at_once() {
     });
 }
 
-/// The guard below its stack ends a program whose thread goes too deep, with a message that names
-/// it.
+/// The guard page below the stack ends a program whose thread recurses too deep, with a message
+/// that names the thread.
 #[test]
 fn a_stack_that_overflows_is_told_with_the_name_of_its_thread() {
     const ASKED: &str = "THREADS_OVERFLOW";
@@ -554,7 +557,8 @@ fn deeper(depth: u64) -> u64 {
     deeper(depth + 1) + here[7]
 }
 
-/// Workers end also while threads wait that nobody will ever wake, and others can be started then.
+/// Workers end even while threads wait that will never be woken. Workers can be started again
+/// afterwards.
 #[test]
 fn workers_end_while_threads_wait() {
     for _ in 0..10 {
@@ -566,7 +570,7 @@ fn workers_end_while_threads_wait() {
     }
 }
 
-/// A bubble that is submitted while threads of others run, again and again, from several threads.
+/// Bubbles are submitted repeatedly, from several threads, while threads of other bubbles run.
 #[test]
 fn bubbles_are_submitted_from_many_threads() {
     for name in ["cache", "steal", "gang"] {
@@ -585,7 +589,7 @@ fn bubbles_are_submitted_from_many_threads() {
                             let make = || ThreadBuilder::new().bubble(&bubble).spawn(yield_now);
                             let threads: Vec<_> = (0..3).map(|_| make()).collect();
                             bubble.submit();
-                            // One more, in a bubble that is submitted already.
+                            // One more thread, in a bubble that is submitted already.
                             let late = make();
                             for thread in threads.into_iter().chain([late]) {
                                 thread.join().unwrap();

@@ -1,11 +1,11 @@
-//! Threads wait until all of them are there.
+//! A barrier: threads wait until all of them have arrived.
 
 use parking_lot::Mutex as Lock;
 
 use super::Line;
 use crate::parking::Wait;
 
-/// A barrier for a number of threads, as often as they like.
+/// A reusable barrier for a fixed number of threads.
 pub struct Barrier {
     parties: usize,
     state: Lock<BarrierState>,
@@ -17,12 +17,12 @@ struct BarrierState {
 }
 
 impl Barrier {
-    /// For so many.
+    /// A barrier for `parties` threads.
     pub const fn new(parties: usize) -> Self {
         Self { parties, state: Lock::new(BarrierState { here: 0, line: Line::new() }) }
     }
 
-    /// Waits until all are here; whether the caller came last.
+    /// Waits until all threads have arrived. Returns whether the caller arrived last.
     pub fn wait(&self) -> bool {
         let mut state = self.state.lock();
         state.here += 1;

@@ -1,4 +1,4 @@
-//! Threads wait until others tell them that something has changed.
+//! Condition variables: threads wait until another thread notifies them of a change.
 
 use parking_lot::Mutex as Lock;
 
@@ -12,13 +12,13 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Nobody waits.
+    /// A condition variable without waiting threads.
     pub const fn new() -> Self {
         Self { line: Lock::new(Line::new()) }
     }
 
-    /// Gives the mutex back and waits; holds it again afterwards. Others may hold
-    /// the mutex in between, so the caller looks again.
+    /// Unlocks the mutex, waits, and locks it again. Other threads may lock the mutex in between,
+    /// so the caller must check its condition again.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = guard.mutex();
         let wait = Wait::new();
@@ -28,10 +28,11 @@ impl Condition {
         mutex.lock()
     }
 
-    /// The same; shorter if the caller is asked to end, who holds the mutex again then, too.
+    /// Waits like [`wait`](Self::wait), but returns early if the caller is cancelled. The caller
+    /// holds the mutex again in both cases.
     ///
     /// # Errors
-    /// It was ([`Join::cancel`](crate::Join::cancel)).
+    /// The caller was cancelled ([`Join::cancel`](crate::Join::cancel)).
     pub fn wait_or_cancel<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -44,7 +45,7 @@ impl Condition {
         (mutex.lock(), waited)
     }
 
-    /// Wakes the one that waits longest.
+    /// Wakes the thread that has waited longest.
     pub fn notify_one(&self) {
         let first = self.line.lock().pop_front();
         if let Some(first) = first {
@@ -52,7 +53,7 @@ impl Condition {
         }
     }
 
-    /// Wakes all that wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         let all = std::mem::take(&mut *self.line.lock());
         all.iter().for_each(|wait| wait.end());

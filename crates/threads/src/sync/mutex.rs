@@ -1,4 +1,4 @@
-//! A lock whose waiters give their workers to others.
+//! A mutex whose waiting threads let their workers run other threads.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -9,9 +9,9 @@ use parking_lot::Mutex as Lock;
 use super::Line;
 use crate::parking::Wait;
 
-/// A value that one thread at a time uses.
+/// A mutex around a value.
 pub struct Mutex<T> {
-    /// FREE, HELD, or CONTENDED: held, and somebody may stand in line.
+    /// FREE, HELD, or CONTENDED. CONTENDED means held, with threads possibly waiting in the line.
     state: AtomicU8,
     line: Lock<Line>,
     value: UnsafeCell<T>,
@@ -21,13 +21,13 @@ const FREE: u8 = 0;
 const HELD: u8 = 1;
 const CONTENDED: u8 = 2;
 
-// SAFETY: the value is reached through guards, of which there is one at a time.
+// SAFETY: the value is reached through guards, and one guard exists at a time.
 unsafe impl<T: Send> Sync for Mutex<T> {}
-// SAFETY: as above; it owns the value.
+// SAFETY: the mutex owns the value, which is Send.
 unsafe impl<T: Send> Send for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// Holds a value.
+    /// A free mutex around a value.
     pub const fn new(value: T) -> Self {
         Self {
             state: AtomicU8::new(FREE),
@@ -36,7 +36,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    /// Waits until nobody else uses the value.
+    /// Waits until no other thread holds the mutex, and locks it.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
         if !self.take(HELD) {
@@ -45,12 +45,13 @@ impl<T> Mutex<T> {
         MutexGuard { mutex: self }
     }
 
-    /// The value, if nobody else uses it.
+    /// Locks the mutex if it is free.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         self.take(HELD).then(|| MutexGuard { mutex: self })
     }
 
-    /// The guard of one who has forgotten it, for interfaces without guards.
+    /// Makes a guard again for a caller that has forgotten its guard, for interfaces without
+    /// guards.
     ///
     /// # Safety
     /// The caller holds the lock, and its guard was forgotten.
@@ -67,7 +68,8 @@ impl<T> Mutex<T> {
     fn wait(&self) {
         loop {
             let mut line = self.line.lock();
-            // Whoever was in line takes it as contended: there may be more.
+            // A thread that waited takes the mutex as CONTENDED, because more threads may be in the
+            // line.
             if self.state.swap(CONTENDED, Ordering::Acquire) == FREE {
                 return;
             }
@@ -89,7 +91,7 @@ impl<T> Mutex<T> {
     }
 }
 
-/// The use of a value, until it is dropped.
+/// Exclusive access to the value of a mutex. Dropping it unlocks the mutex.
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
 }
@@ -104,14 +106,14 @@ impl<T> Deref for MutexGuard<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: a guard exists only while nobody else has one.
+        // SAFETY: only one guard exists at a time.
         unsafe { &*self.mutex.value.get() }
     }
 }
 
 impl<T> DerefMut for MutexGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above.
+        // SAFETY: only one guard exists at a time.
         unsafe { &mut *self.mutex.value.get() }
     }
 }

@@ -1,22 +1,23 @@
-//! Something is done once.
+//! One-time initialisation.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Mutex;
 
-/// Done once, by whoever comes first.
+/// An action that is done once, by the first caller.
 pub struct Once {
     is_done: AtomicBool,
     doing: Mutex<()>,
 }
 
 impl Once {
-    /// Not done yet.
+    /// A `Once` whose action is not done yet.
     pub const fn new() -> Self {
         Self { is_done: AtomicBool::new(false), doing: Mutex::new(()) }
     }
 
-    /// Does it if nobody has; when this returns it is done. If it panics, the next one tries.
+    /// Runs the action if no caller has completed it. When this returns, the action is done. If the
+    /// action panics, the next caller tries again.
     pub fn call_once(&self, action: impl FnOnce()) {
         if self.is_done.load(Ordering::Acquire) {
             return;

@@ -1,4 +1,4 @@
-//! A counter that threads wait to take from.
+//! A counting semaphore.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ struct SemaphoreState {
 }
 
 impl Semaphore {
-    /// With so many permits.
+    /// A semaphore with this many permits.
     pub const fn new(permits: usize) -> Self {
         Self { state: Lock::new(SemaphoreState { permits, line: Line::new() }) }
     }
 
-    /// Takes a permit; waits until there is one.
+    /// Takes a permit; waits until a permit is free.
     pub fn acquire(&self) {
         while let Some(wait) = self.take_or_stand_in_line() {
             wait.wait();
         }
     }
 
-    /// The same; ends without a permit if the caller is asked to end while there is none.
+    /// Takes a permit. Returns without a permit if the caller is cancelled while it waits.
     ///
     /// # Errors
-    /// It was ([`Join::cancel`](crate::Join::cancel)).
+    /// The caller was cancelled ([`Join::cancel`](crate::Join::cancel)).
     pub fn acquire_or_cancel(&self) -> Result<(), Cancelled> {
         while let Some(wait) = self.take_or_stand_in_line() {
             wait_or_cancel(&wait, || leave(&mut self.state.lock().line, &wait))?;
@@ -42,7 +42,7 @@ impl Semaphore {
         Ok(())
     }
 
-    /// Takes a permit, or returns what to wait for before the next look.
+    /// Takes a permit, or returns a wait after which the caller must try again.
     fn take_or_stand_in_line(&self) -> Option<Arc<Wait>> {
         let mut state = self.state.lock();
         if state.permits > 0 {
@@ -54,7 +54,7 @@ impl Semaphore {
         Some(wait)
     }
 
-    /// Takes a permit if there is one; whether there was.
+    /// Takes a permit if one is free. Returns whether it did.
     pub fn try_acquire(&self) -> bool {
         let mut state = self.state.lock();
         let taken = state.permits > 0;
@@ -62,7 +62,7 @@ impl Semaphore {
         taken
     }
 
-    /// Gives a permit back, or a new one.
+    /// Adds a permit.
     pub fn release(&self) {
         let mut state = self.state.lock();
         state.permits += 1;

@@ -3,7 +3,7 @@
 use bubbles::MachineTree;
 use threads::Workers;
 
-/// Workers on two processors, or on one that carries several.
+/// Starts this many workers, each on its own processor as far as there are enough.
 pub fn workers(count: u32) -> Workers {
     Workers::builder().machine(machine(count)).start().unwrap()
 }
