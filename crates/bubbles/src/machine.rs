@@ -1,50 +1,50 @@
-//! The tree of the machine, as schedulers see it.
+//! The tree of the machine that schedulers see.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use topology::{Kind, ObjectId, Topology};
 
-/// A part of the machine: one of the whole, its packages, NUMA nodes, shared caches, cores and
-/// processors. Each has a run queue.
+/// A part of the machine: the whole machine, a package, a NUMA node, a shared cache, a core or a
+/// processor. Each has a run queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VertexId(pub u32);
 
-/// What a part consists of.
+/// The properties of a part of the machine.
 #[derive(Clone, Debug)]
 pub struct Vertex {
-    /// What holds it.
+    /// The part that contains it.
     pub parent: Option<VertexId>,
-    /// What it holds, from left to right; a processor holds nothing.
+    /// The parts that it contains, from left to right. A processor has no children.
     pub children: Vec<VertexId>,
-    /// The processors (hardware threads) inside it, by their places from left to right.
+    /// The indices of the processors (hardware threads) inside it, counted from left to right.
     pub processors: Range<u32>,
-    /// The NUMA node that it is or lies in, by its place from left to right.
+    /// The index of the NUMA node that it is or lies in, counted from left to right.
     pub node: Option<u32>,
     /// Whether it is a NUMA node.
     pub is_node: bool,
-    /// Whether a network interface hangs here, and not further below.
+    /// Whether a network interface is attached to this part, and not to a part below.
     pub has_interface: bool,
-    /// How many times what lies below it divides on the longest way to a processor.
+    /// The number of levels at which the tree below divides, on the longest path to a processor.
     pub height: u32,
 }
 
-/// A machine as a tree; each vertex stands after its parent, the root first.
+/// A machine as a tree. Each vertex stands after its parent; the root is first.
 #[derive(Clone, Debug)]
 pub struct MachineTree {
     vertices: Vec<Vertex>,
     /// The vertex of each processor.
     leaves: Vec<VertexId>,
-    /// The system's number of each processor.
+    /// The kernel's number of each processor.
     system: Vec<u32>,
     /// The vertex of each NUMA node.
     nodes: Vec<VertexId>,
-    /// The system's number of each NUMA node.
+    /// The kernel's number of each NUMA node.
     system_nodes: Vec<u32>,
 }
 
 impl MachineTree {
-    /// A machine as hwloc tells it.
+    /// Builds the tree from hwloc's description of a machine.
     pub fn of(topology: &Topology) -> Self {
         let mut tree = Self::empty();
         let mut vertex_of = HashMap::new();
@@ -59,8 +59,8 @@ impl MachineTree {
         tree
     }
 
-    /// The machine with these numbers of children, level by level from the root; the parts on level
-    /// `node_level` (the root is on level 0) are NUMA nodes.
+    /// Builds a regular tree with these numbers of children, level by level from the root. The
+    /// parts on level `node_level` (the root is on level 0) are NUMA nodes.
     pub fn regular(arities: &[u32], node_level: usize) -> Self {
         let mut tree = Self::empty();
         tree.add_regular(arities, node_level, 0, None);
@@ -68,7 +68,8 @@ impl MachineTree {
         tree
     }
 
-    /// Processors with these system's numbers, about which nothing else is known.
+    /// Builds a flat tree of processors with these kernel numbers, about which nothing else is
+    /// known.
     pub fn flat(system: &[u32]) -> Self {
         let mut tree = Self::regular(&[system.len() as u32], 0);
         tree.system = system.to_vec();
@@ -104,7 +105,7 @@ impl MachineTree {
         id
     }
 
-    /// What is pushed below belongs to the memory of this vertex.
+    /// Makes a vertex a NUMA node. Vertices that are pushed below it belong to this node.
     fn make_node(&mut self, id: VertexId, system: u32) {
         let node = Some(self.nodes.len() as u32);
         self.nodes.push(id);
@@ -133,7 +134,8 @@ impl MachineTree {
         vertex_of.insert(id, vertex);
         if object.children.is_empty() {
             for thread in object.threads.iter() {
-                // A core whose hardware threads are not told apart as objects holds them.
+                // A core that has several hardware threads but no objects for them gets a child for
+                // each.
                 let leaf = if object.threads.len() == 1 { vertex } else { self.push(Some(vertex)) };
                 self.push_processor(leaf, thread as u32);
             }
@@ -166,7 +168,7 @@ impl MachineTree {
         self.vertices[vertex.0 as usize].processors.end = self.leaves.len() as u32;
     }
 
-    /// Sets what is known only when all vertices are there.
+    /// Sets the properties that can only be computed when all vertices exist.
     fn finish(&mut self) {
         for (number, &leaf) in (0..).zip(&self.leaves) {
             self.vertices[leaf.0 as usize].processors = number..number + 1;
@@ -184,17 +186,17 @@ impl MachineTree {
         VertexId(0)
     }
 
-    /// All parts, each after what holds it.
+    /// All parts, each after its parent.
     pub fn vertices(&self) -> impl Iterator<Item = (VertexId, &Vertex)> {
         (0..).map(VertexId).zip(&self.vertices)
     }
 
-    /// How many processors there are.
+    /// The number of processors.
     pub fn processor_count(&self) -> u32 {
         self.leaves.len() as u32
     }
 
-    /// The system's number of a processor.
+    /// The kernel's number of a processor.
     pub fn system_number(&self, processor: u32) -> u32 {
         self.system[processor as usize]
     }
@@ -210,27 +212,27 @@ impl MachineTree {
         &self.nodes
     }
 
-    /// The system's number of a NUMA node, by its place from left to right.
+    /// The kernel's number of a NUMA node, given by its index.
     pub fn system_node(&self, node: u32) -> Option<u32> {
         self.system_nodes.get(node as usize).copied()
     }
 
-    /// The place of the NUMA node that has a system's number.
+    /// The index of the NUMA node with this kernel number.
     pub fn node_of_system(&self, system: u32) -> Option<u32> {
         self.system_nodes.iter().position(|&one| one == system).map(|place| place as u32)
     }
 
-    /// The vertex itself and what holds it, to the root.
+    /// The vertex itself and its ancestors, up to the root.
     pub fn way_up(&self, from: VertexId) -> impl Iterator<Item = VertexId> {
         std::iter::successors(Some(from), |&vertex| self[vertex].parent)
     }
 
-    /// Whether `inner` is `outer` or lies in it.
+    /// Whether `inner` is `outer` or lies inside it.
     pub fn is_within(&self, inner: VertexId, outer: VertexId) -> bool {
         self.way_up(inner).any(|vertex| vertex == outer)
     }
 
-    /// The vertices of a part: itself first, each before what it holds.
+    /// The vertices of a part: the part itself first, each vertex before its children.
     pub fn below(&self, top: VertexId) -> Vec<VertexId> {
         let mut found = vec![top];
         let mut next = 0;
@@ -241,13 +243,13 @@ impl MachineTree {
         found
     }
 
-    /// The smallest part that holds both.
+    /// The smallest part that contains both vertices.
     pub fn common(&self, one: VertexId, two: VertexId) -> VertexId {
         let holds = |&vertex: &VertexId| self.is_within(two, vertex);
         self.way_up(one).find(holds).unwrap_or(self.root())
     }
 
-    /// How far two processors are from each other: the height of the smallest part with both.
+    /// The distance of two processors: the height of the smallest part that contains both.
     pub fn distance(&self, one: u32, two: u32) -> u32 {
         self[self.common(self.leaf(one), self.leaf(two))].height
     }

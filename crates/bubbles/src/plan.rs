@@ -1,68 +1,71 @@
-//! What happens, what a scheduler sees of it, and what it answers.
+//! The interface between a pool and a scheduler: events, the plan that a scheduler sees, and moves.
 
 use crate::{EntityId, MachineTree, Pool, VertexId};
 
-/// Where an entity stands.
+/// The place of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In the bubble into which the program put it, wherever that stands; nowhere if it is in none.
+    /// Inside the bubble into which the program put it, wherever that bubble stands. An entity
+    /// without a bubble is nowhere then.
     Inside,
     /// In the queue of a part of the machine, whose processors may run it.
     Queue(VertexId),
-    /// Aside at a part of the machine: nothing runs it.
+    /// Set aside at a part of the machine: no processor runs it.
     Aside(VertexId),
 }
 
-/// What a scheduler is asked about.
+/// An event that a scheduler must answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// An entity is there to be placed; `by` is the processor whose thread submitted it.
+    /// An entity was submitted and must be placed.
     Submitted {
-        /// What it is.
+        /// The submitted entity.
         entity: EntityId,
-        /// Who did so.
+        /// The processor whose thread submitted it.
         by: u32,
     },
     /// A processor is about to run a thread out of a bubble that stands in a queue.
     Met {
         /// The bubble.
         bubble: EntityId,
-        /// Who is about to.
+        /// The processor.
         processor: u32,
     },
-    /// Nothing may run on a processor.
+    /// A processor finds nothing that it may run.
     Idle {
-        /// Which.
+        /// The processor.
         processor: u32,
     },
-    /// A slice of time is over; [`Pool::now`] tells the time.
+    /// A time slice is over; [`Pool::now`] is the current time.
     SliceEnded {
-        /// When the one before it was over.
+        /// When the previous slice ended.
         since: u64,
     },
-    /// The program asks for everything to be placed anew.
+    /// The program requests that everything be placed anew.
     Shake,
 }
 
-/// What is to be done.
+/// A decision of a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// An entity goes elsewhere. If it runs, it goes when it comes to its next scheduling point.
+    /// Moves an entity to a place. A running entity moves when it reaches its next scheduling
+    /// point.
     Put(EntityId, Place),
-    /// Memory attached to an entity goes to a NUMA node.
+    /// Migrates the memory attached to an entity to a NUMA node.
     Bring(EntityId, u32),
 }
 
-/// Decides who runs where.
+/// A scheduler, which decides where threads run.
 pub trait Scheduler: Send {
-    /// Its name, as programs and people choose it.
+    /// The name by which programs and users select it.
     fn name(&self) -> &'static str;
 
-    /// Answers an event by moves.
+    /// Answers an event with moves.
     fn decide(&mut self, event: Event, plan: &mut Plan<'_>);
 }
 
-/// What a scheduler sees, and its moves so far: it sees their effect at once.
+/// The state that a scheduler sees, and its moves so far. Each move takes effect in this state at
+/// once.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pool: &'a mut Pool,
@@ -80,12 +83,12 @@ impl<'a> Plan<'a> {
         self.moves
     }
 
-    /// How many moves there are.
+    /// The number of moves so far.
     pub fn move_count(&self) -> usize {
         self.moves.len()
     }
 
-    /// The moves from one on.
+    /// The moves from index `first` on.
     pub fn moves_since(&self, first: usize) -> &[Move] {
         &self.moves[first..]
     }
@@ -100,17 +103,17 @@ impl<'a> Plan<'a> {
         self.pool.machine()
     }
 
-    /// The part of the machine about which this scheduler decides.
+    /// The part of the machine for which this scheduler decides.
     pub fn scope(&self) -> VertexId {
         self.scope
     }
 
-    /// Whether this scheduler goes no further down than here.
+    /// Whether this scheduler must not place anything below this vertex.
     pub fn is_floor(&self, vertex: VertexId) -> bool {
         self.machine()[vertex].children.is_empty() || self.floor.contains(&vertex)
     }
 
-    /// Lets another scheduler decide about a part of the machine.
+    /// Runs another scheduler on a part of the machine.
     pub fn within(&mut self, scope: VertexId, floor: &[VertexId], decide: impl FnOnce(&mut Self)) {
         let outer = std::mem::replace(&mut self.scope, scope);
         let outer_floor = std::mem::replace(&mut self.floor, floor.to_vec());
@@ -118,8 +121,8 @@ impl<'a> Plan<'a> {
         (self.scope, self.floor) = (outer, outer_floor);
     }
 
-    /// Puts an entity, with all that it holds together, elsewhere. Of what has ended nothing stands
-    /// anywhere.
+    /// Moves an entity, with everything that it holds, to a place. An entity whose threads have all
+    /// ended is not moved.
     pub fn put(&mut self, id: EntityId, place: Place) {
         let entity = self.pool.entity(id);
         if entity.place() != place && entity.alive() > 0 {
@@ -128,7 +131,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Has the memory attached to an entity go to a NUMA node.
+    /// Migrates the memory attached to an entity to a NUMA node.
     pub fn bring(&mut self, id: EntityId, node: u32) {
         let entity = self.pool.entity(id);
         let bytes = entity.memory().iter().map(|(_, bytes)| bytes).sum();
@@ -139,7 +142,7 @@ impl<'a> Plan<'a> {
         self.moves.push(Move::Bring(id, node));
     }
 
-    /// What a bubble still holds together.
+    /// The members of a bubble that still stand inside it and have threads that have not ended.
     pub fn held(&self, bubble: EntityId) -> Vec<EntityId> {
         let pool = &self.pool;
         let is_held = |&id: &EntityId| {

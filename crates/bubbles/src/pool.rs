@@ -1,4 +1,4 @@
-//! All entities, where each is, and what runs next.
+//! The pool: all entities, the place of each, and the choice of what runs next.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use crate::{MachineTree, Move, VertexId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityId(pub u32);
 
-/// What the threads of a bubble have to do with each other.
+/// How the threads of a bubble relate to each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Relation {
-    /// Nothing is known.
+    /// No relation is known.
     #[default]
     Unrelated,
-    /// They use the same data, so they should be near each other.
+    /// The threads use common data, so they should run near each other.
     SharesMemory,
-    /// They wait for each other, so they should run at the same time.
+    /// The threads wait for each other, so they should run at the same time.
     WaitsTogether,
 }
 
@@ -38,14 +38,14 @@ impl CountChange {
     }
 }
 
-/// How far a thread is.
+/// The state of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Not submitted yet.
     Created,
-    /// It could run.
+    /// It can run.
     Ready,
-    /// A processor runs it.
+    /// This processor runs it.
     Running(u32),
     /// It waits for something.
     Blocked,
@@ -59,14 +59,14 @@ pub struct Entity {
     bubble: Option<EntityId>,
     place: Place,
     content: Content,
-    /// Of a thread, what it has to do; of a bubble, nothing of its own.
+    /// The amount of work of a thread; 0 for a bubble.
     load: u64,
     last: Option<u32>,
     memory: Vec<(u32, u64)>,
     communicates: bool,
-    /// Ready threads: the thread itself, or those that the bubble holds together.
+    /// The number of ready threads: the thread itself, or the threads inside the bubble.
     ready: u32,
-    /// Threads that have not ended, wherever they are.
+    /// The number of threads that have not ended, wherever they stand.
     alive: u32,
     submitted: bool,
 }
@@ -83,7 +83,7 @@ impl Entity {
         self.bubble
     }
 
-    /// Where a scheduler has put it.
+    /// The place where a scheduler has put it.
     pub fn place(&self) -> Place {
         self.place
     }
@@ -93,7 +93,7 @@ impl Entity {
         matches!(self.content, Content::Bubble { .. })
     }
 
-    /// What the threads of a bubble have to do with each other.
+    /// How the threads of a bubble relate to each other.
     pub fn relation(&self) -> Relation {
         match self.content {
             Content::Bubble { relation, .. } => relation,
@@ -101,7 +101,7 @@ impl Entity {
         }
     }
 
-    /// How far a thread is; a bubble has no state of its own.
+    /// The state of a thread; `None` for a bubble.
     pub fn state(&self) -> Option<State> {
         match self.content {
             Content::Thread(state) => Some(state),
@@ -109,7 +109,7 @@ impl Entity {
         }
     }
 
-    /// What the program put into a bubble.
+    /// The entities that the program put into a bubble.
     pub fn members(&self) -> &[EntityId] {
         match &self.content {
             Content::Bubble { members, .. } => members,
@@ -117,7 +117,7 @@ impl Entity {
         }
     }
 
-    /// The processor that ran it last; of a bubble, that ran one of its threads last.
+    /// The processor that last ran the thread, or a thread of the bubble.
     pub fn last(&self) -> Option<u32> {
         self.last
     }
@@ -127,24 +127,24 @@ impl Entity {
         &self.memory
     }
 
-    /// Whether it calls the network often.
+    /// Whether it often uses the network.
     pub fn communicates(&self) -> bool {
         self.communicates
     }
 
-    /// How many threads it holds together that could run.
+    /// The number of ready threads that it holds.
     pub fn ready(&self) -> u32 {
         self.ready
     }
 
-    /// How many of its threads have not ended.
+    /// The number of its threads that have not ended.
     pub fn alive(&self) -> u32 {
         self.alive
     }
 }
 
-/// All entities on a machine. It is told what happens to threads, asks a scheduler, and carries out
-/// its moves.
+/// All entities on a machine. The caller reports what happens to threads; the pool queries a
+/// scheduler and applies its moves.
 #[derive(Clone, Debug)]
 pub struct Pool {
     machine: Arc<MachineTree>,
@@ -157,7 +157,7 @@ pub struct Pool {
 struct EntityQueue {
     entries: VecDeque<EntityId>,
     aside: VecDeque<EntityId>,
-    /// Ready threads of the entries, without those aside.
+    /// The number of ready threads in `entries`; threads set aside do not count.
     ready: u32,
 }
 
@@ -183,39 +183,39 @@ impl Pool {
         (0..).map(EntityId).zip(&self.entities)
     }
 
-    /// The time that was told last, in whatever unit the caller counts.
+    /// The time of the last report, in the caller's unit.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// What stands in the queue of a part, in order.
+    /// The entities in the queue of a part, in order.
     pub fn queue(&self, vertex: VertexId) -> impl Iterator<Item = EntityId> {
         self.queues[vertex.0 as usize].entries.iter().copied()
     }
 
-    /// What a scheduler has put aside at a part, in order.
+    /// The entities that are set aside at a part, in order.
     pub fn aside(&self, vertex: VertexId) -> impl Iterator<Item = EntityId> {
         self.queues[vertex.0 as usize].aside.iter().copied()
     }
 
-    /// How many ready threads stand in the queue of a part.
+    /// The number of ready threads in the queue of a part.
     pub fn ready_at(&self, vertex: VertexId) -> u32 {
         self.queues[vertex.0 as usize].ready
     }
 
-    /// Makes a bubble, in another or by itself.
+    /// Creates a bubble, inside another bubble or on its own.
     pub fn add_bubble(&mut self, bubble: Option<EntityId>, relation: Relation) -> EntityId {
         self.add(bubble, Content::Bubble { relation, members: Vec::new(), turn: 0 }, 0)
     }
 
-    /// Makes a thread with this much to do. In a bubble that was submitted it is ready at once.
+    /// Creates a thread with this amount of work. In a submitted bubble it is ready at once.
     pub fn add_thread(&mut self, bubble: Option<EntityId>, load: u64) -> EntityId {
         let id = self.add(bubble, Content::Thread(State::Created), load);
         for above in self.way_out(id) {
             self.entities[above.0 as usize].alive += 1;
         }
         if bubble.is_some_and(|bubble| self.entity(bubble).submitted) {
-            // A bubble whose threads had all ended stands nowhere.
+            // A bubble whose threads had all ended is in no queue.
             let top = self.way_out(id).last().unwrap_or(id);
             if self.entity(top).place == Place::Inside {
                 self.place(top, Place::Queue(self.machine.root()));
@@ -249,7 +249,7 @@ impl Pool {
         id
     }
 
-    /// Says how many bytes on a NUMA node belong to an entity.
+    /// Sets the number of bytes on a NUMA node that belong to an entity.
     pub fn attach(&mut self, id: EntityId, node: u32, bytes: u64) {
         let memory = &mut self.entities[id.0 as usize].memory;
         memory.retain(|(other, _)| *other != node);
@@ -258,25 +258,25 @@ impl Pool {
         }
     }
 
-    /// Says that an entity calls the network often.
+    /// Marks an entity that often uses the network.
     pub fn mark_communicating(&mut self, id: EntityId) {
         self.entities[id.0 as usize].communicates = true;
     }
 
-    /// Says on which processor a thread has run, before the pool knew it.
+    /// Sets the processor on which a thread ran before the pool knew it.
     pub fn mark_last(&mut self, id: EntityId, processor: u32) {
         for above in self.way_out(id) {
             self.entities[above.0 as usize].last = Some(processor);
         }
     }
 
-    /// Tells the time and what follows from it: a slice of time is over.
+    /// Sets the time, and has the scheduler answer the end of a time slice.
     pub fn end_slice(&mut self, now: u64, scheduler: &mut dyn Scheduler) -> Vec<Move> {
         let since = std::mem::replace(&mut self.now, now);
         self.decide(Event::SliceEnded { since }, scheduler)
     }
 
-    /// Lets a scheduler answer an event.
+    /// Has a scheduler answer an event, and returns its moves.
     pub fn decide(&mut self, event: Event, scheduler: &mut dyn Scheduler) -> Vec<Move> {
         let scope = self.machine.root();
         let mut plan = Plan::new(self, scope);
@@ -284,8 +284,8 @@ impl Pool {
         plan.moves()
     }
 
-    /// Says where an entity stands already, to a pool that is told of what there is. Its thread, if
-    /// it is one, is ready.
+    /// Sets the place of an existing entity, for a pool that is filled from a running system. A
+    /// thread becomes ready.
     pub fn stand(&mut self, id: EntityId, place: Place) {
         self.entities[id.0 as usize].submitted = true;
         if self.entity(id).state() == Some(State::Created) {
@@ -294,7 +294,7 @@ impl Pool {
         self.place(id, place);
     }
 
-    /// Says that a thread runs already.
+    /// Marks a thread that is already running.
     pub fn mark_running(&mut self, id: EntityId, processor: u32) {
         if self.entity(id).state() == Some(State::Ready) {
             self.count_ready(id, CountChange::Less);
@@ -303,8 +303,8 @@ impl Pool {
         self.mark_last(id, processor);
     }
 
-    /// Makes the threads of an entity ready, which stands by itself, and has a scheduler place it;
-    /// `by` is the processor whose thread did so.
+    /// Makes the threads of an entity ready and has a scheduler place the entity, which must be in
+    /// no bubble. `by` is the processor whose thread submitted it.
     pub fn submit(&mut self, id: EntityId, by: u32, scheduler: &mut dyn Scheduler) -> Vec<Move> {
         if self.entity(id).bubble.is_none() && self.entity(id).alive > 0 {
             self.place(id, Place::Queue(self.machine.root()));
@@ -320,9 +320,11 @@ impl Pool {
         self.decide(Event::Submitted { entity: id, by }, scheduler)
     }
 
-    /// What a processor runs next; it is running from then on. None: nothing may run there.
+    /// Returns the thread that a processor runs next, and marks it as running. `None`: there is
+    /// nothing that it may run.
     pub fn next(&mut self, processor: u32, scheduler: &mut dyn Scheduler) -> Option<EntityId> {
-        // A scheduler may move a bubble each time that one is met, but only downwards or open.
+        // A scheduler may move a bubble each time that a processor meets it, but only downwards or
+        // to open it.
         for _ in 0..=2 * (self.entities.len() + 1) {
             let Some((thread, bubble)) = self.find(processor) else {
                 if self.decide(Event::Idle { processor }, scheduler).is_empty() {
@@ -344,8 +346,8 @@ impl Pool {
         Some(thread)
     }
 
-    /// The next thread for a processor, in the innermost queue that has one, and the bubble in
-    /// which it stands there.
+    /// The next thread for a processor, from the innermost queue that has one, and the bubble from
+    /// which the thread would be taken.
     fn find(&self, processor: u32) -> Option<(EntityId, Option<EntityId>)> {
         let mut way = self.machine.way_up(self.machine.leaf(processor));
         let vertex = way.find(|&vertex| self.ready_at(vertex) > 0)?;
@@ -366,7 +368,7 @@ impl Pool {
         self.count_ready(thread, CountChange::Less);
         self.set_state(thread, State::Running(processor));
         self.mark_last(thread, processor);
-        // Whoever stands behind it has its turn: in each bubble, and in the queue.
+        // The next entity behind it gets its turn: in each bubble, and in the queue.
         let mut id = thread;
         while self.entity(id).place == Place::Inside {
             let bubble = self.entity(id).bubble.expect("it stands in a queue or in a bubble");
@@ -388,25 +390,25 @@ impl Pool {
         }
     }
 
-    /// A running thread could run on, but lets others.
+    /// Reports that a running thread yields.
     pub fn put_back(&mut self, thread: EntityId) {
         assert!(matches!(self.entity(thread).state(), Some(State::Running(_))));
         self.make_ready(thread);
     }
 
-    /// A running thread waits for something.
+    /// Reports that a running thread waits for something.
     pub fn block(&mut self, thread: EntityId) {
         assert!(matches!(self.entity(thread).state(), Some(State::Running(_))));
         self.set_state(thread, State::Blocked);
     }
 
-    /// A thread has what it waited for.
+    /// Reports that the wait of a thread is over.
     pub fn wake(&mut self, thread: EntityId) {
         assert_eq!(self.entity(thread).state(), Some(State::Blocked));
         self.make_ready(thread);
     }
 
-    /// A running thread is over.
+    /// Reports that a running thread has ended.
     pub fn end(&mut self, thread: EntityId) {
         assert!(matches!(self.entity(thread).state(), Some(State::Running(_))));
         self.set_state(thread, State::Ended);
@@ -431,13 +433,14 @@ impl Pool {
         }
     }
 
-    /// Counts one ready thread more, or less, where it stands.
+    /// Adds one ready thread to the counts of the thread's place, or removes it.
     fn count_ready(&mut self, thread: EntityId, change: CountChange) {
         self.count(thread, 1, change);
         change.apply(&mut self.entities[thread.0 as usize].ready, 1);
     }
 
-    /// Counts ready threads of an entity in what holds it, the entity itself aside.
+    /// Changes the counts of ready threads in everything that holds the entity, but not in the
+    /// entity itself.
     fn count(&mut self, mut id: EntityId, ready: u32, change: CountChange) {
         loop {
             match self.entity(id).place {
@@ -456,7 +459,7 @@ impl Pool {
         }
     }
 
-    /// Puts an entity, with all that it holds together, elsewhere.
+    /// Moves an entity, with everything that it holds, to a place.
     pub(crate) fn place(&mut self, id: EntityId, place: Place) {
         let ready = self.entity(id).ready;
         self.count(id, ready, CountChange::Less);
@@ -474,7 +477,7 @@ impl Pool {
         self.count(id, ready, CountChange::More);
     }
 
-    /// The entity and the bubbles in which it is, to the outermost.
+    /// The entity and the bubbles around it, up to the outermost.
     pub fn way_out(&self, id: EntityId) -> impl Iterator<Item = EntityId> + use<> {
         let mut way = vec![id];
         while let Some(bubble) = self.entity(way[way.len() - 1]).bubble {
@@ -483,13 +486,13 @@ impl Pool {
         way.into_iter()
     }
 
-    /// Where an entity stands, by itself or in its bubbles.
+    /// The place of an entity, or of the innermost bubble around it that has one.
     pub fn whereabouts(&self, id: EntityId) -> Place {
         let mut way = self.way_out(id).map(|id| self.entity(id).place);
         way.find(|place| *place != Place::Inside).unwrap_or(Place::Inside)
     }
 
-    /// What the threads have to do that an entity holds together.
+    /// The work of the threads that an entity holds.
     pub fn load(&self, id: EntityId) -> u64 {
         match &self.entity(id).content {
             Content::Thread(State::Ended) => 0,
@@ -501,7 +504,7 @@ impl Pool {
         }
     }
 
-    /// What all those have to do that stand in the queues of a part and below it.
+    /// The work of all entities in the queues of a part and of the parts below it.
     pub fn load_in(&self, vertex: VertexId) -> u64 {
         let below = self.machine.below(vertex);
         below.into_iter().flat_map(|vertex| self.queue(vertex)).map(|id| self.load(id)).sum()

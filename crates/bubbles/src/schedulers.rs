@@ -1,4 +1,4 @@
-//! The schedulers, a file each, and how they are combined.
+//! The schedulers, each in a file of its own, and their combinations.
 
 mod burst;
 mod cache;
@@ -22,12 +22,12 @@ pub use steal::Steal;
 
 use crate::Scheduler;
 
-/// The scheduler of a name.
+/// The scheduler with this name.
 pub fn named(name: &str) -> Option<Box<dyn Scheduler>> {
     all().into_iter().find(|scheduler| scheduler.name() == name)
 }
 
-/// One of each.
+/// One scheduler of each kind.
 pub fn all() -> Vec<Box<dyn Scheduler>> {
     vec![
         Box::new(Null),

@@ -1,11 +1,12 @@
-//! Questions that schedulers share.
+//! Functions that several schedulers use.
 
 use crate::{Entity, EntityId, Place, Plan, State, VertexId};
 
-/// How a list of entities is divided among the children of a part: one list for each.
+/// A function that divides a list of entities among the children of a part: one list for each
+/// child.
 pub(crate) type Split = dyn Fn(&mut Plan<'_>, Vec<EntityId>, VertexId) -> Vec<Vec<EntityId>>;
 
-/// Puts entities on the queues of a part, as far down as the scheduler may.
+/// Puts entities into the queues below a part, as far down as the scheduler may.
 pub(crate) fn descend(plan: &mut Plan<'_>, entities: Vec<EntityId>, at: VertexId, split: &Split) {
     let children = plan.machine()[at].children.clone();
     match children[..] {
@@ -23,12 +24,12 @@ pub(crate) fn descend(plan: &mut Plan<'_>, entities: Vec<EntityId>, at: VertexId
     }
 }
 
-/// How many processors a part has.
+/// The number of processors of a part.
 pub(crate) fn size(plan: &Plan<'_>, vertex: VertexId) -> u64 {
     plan.machine()[vertex].processors.len() as u64
 }
 
-/// How many threads that have not ended an entity holds together.
+/// The number of threads inside an entity that have not ended.
 pub(crate) fn held_threads(plan: &Plan<'_>, id: EntityId) -> u32 {
     if !plan.pool().entity(id).is_bubble() {
         return plan.pool().entity(id).alive();
@@ -36,8 +37,8 @@ pub(crate) fn held_threads(plan: &Plan<'_>, id: EntityId) -> u32 {
     plan.held(id).into_iter().map(|id| held_threads(plan, id)).sum()
 }
 
-/// Replaces the heaviest bubble of a list by what it holds, where it stood; whether there was one
-/// that holds anything.
+/// Replaces the heaviest non-empty bubble of a list by its members, at its position. Returns
+/// whether there was such a bubble.
 pub(crate) fn open_heaviest(plan: &Plan<'_>, entities: &mut Vec<EntityId>) -> bool {
     let heavy = (0..entities.len())
         .filter(|&index| !plan.held(entities[index]).is_empty())
@@ -48,8 +49,8 @@ pub(crate) fn open_heaviest(plan: &Plan<'_>, entities: &mut Vec<EntityId>) -> bo
     true
 }
 
-/// The entities that a decision about `event` has to place, if it has to place any: what was
-/// submitted, or when all is placed anew, what stands in the scope, gathered again.
+/// The entities that a decision about `event` must place: the submitted entity, or when everything
+/// is placed anew, the entities in the scope, gathered into their bubbles. Other events place none.
 pub(crate) fn to_place(event: crate::Event, plan: &mut Plan<'_>) -> Option<Vec<EntityId>> {
     match event {
         crate::Event::Submitted { entity, .. } => Some(vec![entity]),
@@ -58,14 +59,14 @@ pub(crate) fn to_place(event: crate::Event, plan: &mut Plan<'_>) -> Option<Vec<E
     }
 }
 
-/// Puts what stands in the queues of the scope back into its bubbles, as far as these are there
-/// too; returns what then stands by itself.
+/// Puts entities in the queues of the scope back into their bubbles, as far as these stand in the
+/// scope too. Returns the entities that then stand on their own.
 fn gather(plan: &mut Plan<'_>) -> Vec<EntityId> {
     let below = plan.machine().below(plan.scope());
     let pool = plan.pool();
     let standing = below.iter().flat_map(|&vertex| pool.queue(vertex).chain(pool.aside(vertex)));
     let mut standing: Vec<EntityId> = standing.collect();
-    // In the order in which they were made, bubbles before what is in them.
+    // In the order of creation: bubbles before their members.
     standing.sort_unstable();
     let mut by_itself = Vec::new();
     for &id in &standing {
@@ -79,8 +80,8 @@ fn gather(plan: &mut Plan<'_>) -> Vec<EntityId> {
     by_itself
 }
 
-/// Brings work to an idle processor from the nearest part that has any to spare, in the scope: a
-/// whole bubble of which nothing runs if there is one, else a thread of one that is open.
+/// Brings work to an idle processor from the nearest part of the scope that has any to spare: a
+/// whole bubble of which nothing runs if there is one, else a thread of an open bubble.
 pub(crate) fn take_nearest(plan: &mut Plan<'_>, processor: u32) {
     let machine = plan.machine();
     let leaf = machine.leaf(processor);
@@ -95,7 +96,7 @@ pub(crate) fn take_nearest(plan: &mut Plan<'_>, processor: u32) {
         let spare = others.iter().filter(|&&vertex| plan.pool().ready_at(vertex) > 0);
         let tops = spare.flat_map(|&vertex| plan.pool().queue(vertex)).collect();
         if let Some(found) = most_worth(plan, tops) {
-            // As far down as there are processors for all of it.
+            // As far down as there are processors for all of its threads.
             let ready = u64::from(plan.pool().entity(found).ready());
             let room = |&&vertex: &&VertexId| size(plan, vertex) >= ready || vertex == seen;
             let target = *way.iter().find(room).unwrap_or(&leaf);
@@ -104,8 +105,8 @@ pub(crate) fn take_nearest(plan: &mut Plan<'_>, processor: u32) {
     }
 }
 
-/// Of entities and what they hold: the bubble of which nothing runs that has most to do, or else
-/// the thread.
+/// Chooses among entities and what they hold: the bubble with most work of which nothing runs, or
+/// else the thread with most work.
 fn most_worth(plan: &Plan<'_>, tops: Vec<EntityId>) -> Option<EntityId> {
     let mut rest = tops;
     let mut best: Option<((bool, u64), EntityId)> = None;
@@ -127,7 +128,7 @@ fn most_worth(plan: &Plan<'_>, tops: Vec<EntityId>) -> Option<EntityId> {
     best.map(|(_, id)| id)
 }
 
-/// Whether a thread runs that an entity holds.
+/// Whether any thread that the entity holds is running.
 fn runs_in(plan: &Plan<'_>, id: EntityId) -> bool {
     match plan.pool().entity(id).state() {
         Some(state) => matches!(state, State::Running(_)),
@@ -135,7 +136,7 @@ fn runs_in(plan: &Plan<'_>, id: EntityId) -> bool {
     }
 }
 
-/// The NUMA node on which most bytes of an entity are.
+/// The NUMA node that holds most bytes of an entity.
 pub(crate) fn favourite_node(entity: &Entity) -> Option<u32> {
     entity.memory().iter().max_by_key(|(node, bytes)| (*bytes, u32::MAX - node)).map(|most| most.0)
 }

@@ -1,5 +1,5 @@
-//! Balance and locality of each scheduler on described machines, as reviewed in figures.txt:
-//! `COMBRAY_UPDATE=1 cargo test -p bubbles --test figures` writes it anew.
+//! Balance and locality of each scheduler on described machines, as reviewed in figures.txt.
+//! `COMBRAY_UPDATE=1 cargo test -p bubbles --test figures` writes that file anew.
 
 mod common;
 
@@ -66,8 +66,9 @@ fn row(machine: &Arc<MachineTree>, program: &Program, found: &Figures) -> String
     format!("{time:>8.2}{local:>7}{:>11}", found.elsewhere * 100 / found.runs)
 }
 
-/// Stealing that knows neither bubbles nor the machine, to compare with: all lies in the queue of
-/// the processor that started the program, and an idle one takes the first that it finds.
+/// Work stealing that knows neither bubbles nor the machine, for comparison: everything lies in the
+/// queue of the processor that started the program, and an idle processor takes the first entry
+/// that it finds.
 struct Blind;
 
 impl Scheduler for Blind {

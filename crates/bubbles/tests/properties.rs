@@ -1,6 +1,6 @@
-//! Random programs on all described machines under all schedulers: no thread is lost or run twice,
-//! and none waits while a processor that may run it is idle. `BUBBLES_SEED=n` runs one of them,
-//! `BUBBLES_SEEDS=n` that many.
+//! Random programs on all described machines under all schedulers. No thread may be lost or run
+//! twice, and none may wait while a processor that may run it is idle. `BUBBLES_SEED=n` runs one
+//! program, `BUBBLES_SEEDS=n` that many.
 
 mod common;
 
@@ -15,14 +15,14 @@ use common::programs::Program;
 use common::world::{Idling, run};
 use fastrand::Rng;
 
-/// How many programs run: a sample.
+/// The number of programs in a normal run, as a sample.
 const SEEDS: u64 = 150;
 
 fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// A scheduler, alone or combined with others.
+/// A random scheduler, alone or combined with others.
 fn any_scheduler(machine: &MachineTree, rng: &mut Rng) -> (Box<dyn Scheduler>, Idling) {
     let mut one = || {
         let mut all = schedulers::all();
@@ -30,7 +30,7 @@ fn any_scheduler(machine: &MachineTree, rng: &mut Rng) -> (Box<dyn Scheduler>, I
     };
     let (first, second, third) = (one(), one(), one());
     match rng.u32(0..6) {
-        // Whoever is aside inside a part waits there, while other parts may be idle.
+        // A bubble that is aside inside a part waits there, while other parts may be idle.
         0 => {
             let below = second.name().to_owned();
             let below = || schedulers::named(&below).expect("it has a name");
@@ -117,7 +117,7 @@ fn threads_that_communicate_are_near_the_interface() {
         bubbles::Place::Queue(vertex) => machine[vertex].processors.start,
         other => panic!("{other:?}"),
     };
-    // The interface hangs on the first package, whose hardware threads are 0 to 15.
+    // The interface is attached to the first package, whose hardware threads are 0 to 15.
     assert!(talking.iter().all(|&thread| place(thread) < 16));
     assert!(threads.iter().filter(|&&thread| place(thread) >= 16).count() >= 14);
 }

@@ -1,10 +1,10 @@
-//! Opportunistic: nothing is placed before a processor comes for it.
+//! An opportunistic scheduler: it places a bubble only when a processor meets it.
 
 use crate::tactic::{held_threads, size, to_place};
 use crate::{Event, Place, Plan, Scheduler, VertexId};
 
-/// Pulls a bubble down towards the processor that meets it, as long as all of its threads have
-/// processors there, and bursts it where they no longer would.
+/// Pulls a bubble down towards the processor that meets it, as long as all threads of the bubble
+/// have processors there. Bursts the bubble at the level where they would no longer have.
 #[derive(Clone, Copy, Debug)]
 pub struct Burst;
 
@@ -34,7 +34,7 @@ impl Scheduler for Burst {
                     plan.put(id, Place::Queue(at));
                 }
             }
-            // What was pulled down to processors that are busy is pulled elsewhere.
+            // A bubble that was pulled down to busy processors is pulled to the idle one.
             Event::Idle { processor } => crate::tactic::take_nearest(plan, processor),
             _ => {}
         }

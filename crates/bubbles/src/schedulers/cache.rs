@@ -1,10 +1,10 @@
-//! What belongs together stays together, as long as every processor has work.
+//! Keeps bubbles together, as long as every processor has work.
 
 use crate::tactic::{descend, open_heaviest, size, take_nearest, to_place};
 use crate::{EntityId, Event, Plan, Scheduler, VertexId};
 
-/// Opens a bubble only when otherwise a part of the machine would have too little to do; puts
-/// entities back to where they ran last, and neighbours beside each other.
+/// Opens a bubble only if a part of the machine would otherwise have too little work. Puts entities
+/// back to where they ran last, and neighbours beside each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Cache;
 
@@ -23,8 +23,8 @@ impl Scheduler for Cache {
     }
 }
 
-/// Divides a list among the children of a part; [`Cache`] goes down with it, and so do those who
-/// care for something else first.
+/// Divides a list of entities among the children of a part. [`Cache`] descends with it, as do
+/// schedulers that first apply another criterion.
 pub(super) fn split(
     plan: &mut Plan<'_>,
     entities: Vec<EntityId>,
@@ -39,7 +39,7 @@ pub(super) fn split(
     }
 }
 
-/// The lists for the children, and whether they are even enough.
+/// The lists for the children, and whether their loads are even enough.
 fn neighbours_together(
     plan: &Plan<'_>,
     entities: &[EntityId],
@@ -73,7 +73,7 @@ fn neighbours_together(
     }
     let mut index = 0;
     for id in others {
-        // The next child begins when this one has its share, to the nearest entity.
+        // The next child begins when this child has its share, rounded to whole entities.
         while index + 1 < shares.len() && loads[index] + pool.load(id) / 2 >= shares[index] {
             index += 1;
         }
@@ -86,5 +86,5 @@ fn neighbours_together(
     (lists, is_even)
 }
 
-/// A part may have this part of its share more than its share.
+/// A part may exceed its share by the share divided by this number.
 const TOLERANCE: u64 = 4;

@@ -1,14 +1,15 @@
-//! Schedulers side by side, one above the other, and one after the other.
+//! Combinations of schedulers: side by side, one above the other, and one after the other.
 
 use crate::{EntityId, Event, MachineTree, Move, Place, Plan, Scheduler, VertexId};
 
-/// A scheduler for each of some parts of the machine, and one that divides among them.
+/// One scheduler for each of some parts of the machine, and one that divides entities among the
+/// parts.
 pub struct InSpace {
     above: Box<dyn Scheduler>,
     parts: Vec<(VertexId, Box<dyn Scheduler>)>,
 }
 
-/// One scheduler down to the NUMA nodes, and inside of each another.
+/// Combines a scheduler that decides down to the NUMA nodes with one inside each node.
 pub fn by_level(
     machine: &MachineTree,
     above: Box<dyn Scheduler>,
@@ -18,12 +19,14 @@ pub fn by_level(
 }
 
 impl InSpace {
-    /// `above` divides among all parts and goes no further down; no part lies in another.
+    /// `above` divides entities among all parts and goes no further down. No part may lie in
+    /// another.
     pub fn new(above: Box<dyn Scheduler>, parts: Vec<(VertexId, Box<dyn Scheduler>)>) -> Self {
         Self { above, parts }
     }
 
-    /// The scheduler above decides; what it puts to a part is submitted to the scheduler there.
+    /// The scheduler above decides. What it puts on a part is submitted to the scheduler of that
+    /// part.
     fn hand_down(&mut self, event: Event, by: u32, plan: &mut Plan<'_>) {
         let floor: Vec<VertexId> = self.parts.iter().map(|(part, _)| *part).collect();
         let first = plan.move_count();
@@ -82,13 +85,14 @@ impl Scheduler for InSpace {
     }
 }
 
-/// One scheduler after the other: each from its time on, when it places everything anew.
+/// One scheduler after the other. Each decides from its start time on, when it places everything
+/// anew.
 pub struct InTime {
     phases: Vec<(u64, Box<dyn Scheduler>)>,
 }
 
 impl InTime {
-    /// The phases with the times from which they hold, in order; the first holds at once.
+    /// The phases with their start times, in order. The first phase begins at once.
     pub fn new(phases: Vec<(u64, Box<dyn Scheduler>)>) -> Self {
         assert!(!phases.is_empty(), "one phase at least");
         Self { phases }

@@ -1,10 +1,11 @@
-//! Those who wait for each other run at the same time.
+//! Gang scheduling: threads that wait for each other run at the same time.
 
 use crate::tactic::to_place;
 use crate::{EntityId, Event, Place, Plan, Scheduler};
 
-/// Gives its part of the machine to one bubble after the other, a slice of time each; the others
-/// stand aside meanwhile. Processors that the bubble leaves idle take threads of the next one.
+/// Gives its part of the machine to one bubble after the other, for one time slice each. The other
+/// bubbles are set aside meanwhile. Processors that the bubble leaves idle take threads of the next
+/// bubble.
 #[derive(Clone, Copy, Debug)]
 pub struct Gang;
 
@@ -33,14 +34,15 @@ impl Scheduler for Gang {
                     admit(plan);
                 }
             }
-            // It came here because the gang has no thread to run: the next one fills the gap.
+            // The processor is idle because the gang has no thread to run: the next gang fills the
+            // gap.
             Event::Idle { .. } => admit(plan),
             _ => {}
         }
     }
 }
 
-/// The bubbles that are gangs: the outermost ones below what only gathers unrelated ones.
+/// The bubbles that are gangs: the outermost bubbles below those that only group unrelated bubbles.
 fn gangs(plan: &mut Plan<'_>, entities: Vec<EntityId>) -> Vec<EntityId> {
     let mut found = Vec::new();
     let mut rest: Vec<EntityId> = entities.into_iter().rev().collect();
@@ -57,7 +59,7 @@ fn gangs(plan: &mut Plan<'_>, entities: Vec<EntityId>) -> Vec<EntityId> {
     found
 }
 
-/// Lets the oldest of those aside run that has a ready thread.
+/// Admits the oldest bubble that is aside and has a ready thread.
 fn admit(plan: &mut Plan<'_>) {
     let scope = plan.scope();
     let ready = plan.pool().aside(scope).find(|&id| plan.pool().entity(id).ready() > 0);

@@ -1,10 +1,11 @@
-//! Threads that communicate go near the network interface; the others everywhere.
+//! Places communicating threads near the network interface, and the others everywhere.
 
 use crate::tactic::{descend, take_nearest, to_place};
 use crate::{EntityId, Event, Plan, Scheduler, VertexId};
 
-/// Puts what communicates into the part of the machine on which an interface hangs, first, and
-/// divides the rest as [`Cache`](super::Cache) does, which sees what is there already.
+/// First puts communicating entities into the part of the machine to which an interface is
+/// attached. Then divides the rest as [`Cache`](super::Cache) does, which takes the existing load
+/// into account.
 #[derive(Clone, Copy, Debug)]
 pub struct NearInterface;
 
@@ -31,7 +32,7 @@ impl Scheduler for NearInterface {
     }
 }
 
-/// The first and smallest part of the scope on which an interface hangs.
+/// The first and smallest part of the scope to which an interface is attached.
 fn near_interface(plan: &Plan<'_>) -> Option<VertexId> {
     let machine = plan.machine();
     let with_one = machine.below(plan.scope()).into_iter();

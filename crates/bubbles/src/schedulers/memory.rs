@@ -1,4 +1,5 @@
-//! Threads go where their memory is; memory follows only where load forces them apart.
+//! Places threads where their memory is. Memory is migrated only where load separates it from its
+//! threads.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,8 +7,8 @@ use std::collections::BTreeMap;
 use crate::tactic::{descend, favourite_node, take_nearest, to_place};
 use crate::{EntityId, Event, Place, Plan, Scheduler, State, VertexId};
 
-/// Puts each entity on the NUMA node that holds most of the bytes attached to it, and leaves the
-/// rest to what [`Cache`](super::Cache) does, inside of nodes too.
+/// Puts each entity on the NUMA node that holds most of the bytes attached to it. The rest, and the
+/// placement inside nodes, is that of [`Cache`](super::Cache).
 #[derive(Clone, Copy, Debug)]
 pub struct Memory;
 
@@ -65,7 +66,7 @@ fn place(plan: &mut Plan<'_>, entities: Vec<EntityId>) {
     others.into_iter().for_each(|id| follow_parts(plan, id));
 }
 
-/// The favourite nodes of the threads that an entity holds, and its own.
+/// The favourite nodes of the entity and of the entities that it holds.
 fn nodes_of(plan: &Plan<'_>, id: EntityId) -> Vec<u32> {
     let mut nodes: Vec<u32> = favourite_node(plan.pool().entity(id)).into_iter().collect();
     for held in plan.held(id) {
@@ -76,7 +77,8 @@ fn nodes_of(plan: &Plan<'_>, id: EntityId) -> Vec<u32> {
     nodes
 }
 
-/// From nodes that have more than twice their share, those with least memory go elsewhere.
+/// Moves the entities with least memory away from nodes that have more than twice their share of
+/// load.
 fn relieve(plan: &Plan<'_>, lists: &mut [Vec<EntityId>], others: &mut Vec<EntityId>) {
     let pool = plan.pool();
     let load = |list: &[EntityId]| list.iter().map(|&id| pool.load(id)).sum::<u64>();
@@ -91,7 +93,8 @@ fn relieve(plan: &Plan<'_>, lists: &mut [Vec<EntityId>], others: &mut Vec<Entity
     }
 }
 
-/// Has the memory of an entity, and of all that it holds, come to the node where it is put.
+/// Migrates the memory of an entity, and of everything that it holds, to the node where the entity
+/// is put.
 fn follow(plan: &mut Plan<'_>, id: EntityId, at: VertexId) {
     let Some(node) = plan.machine()[at].node else { return };
     if favourite_node(plan.pool().entity(id)).is_some_and(|favourite| favourite != node) {
@@ -102,8 +105,8 @@ fn follow(plan: &mut Plan<'_>, id: EntityId, at: VertexId) {
     }
 }
 
-/// Has the memory of a bubble that was opened come to the node that has most of its threads, if it
-/// is where none is.
+/// Migrates the memory of an opened bubble to the node that has most of its threads, if the memory
+/// is on a node that has none.
 fn follow_parts(plan: &mut Plan<'_>, bubble: EntityId) {
     let Some(favourite) = favourite_node(plan.pool().entity(bubble)) else { return };
     let mut counts = BTreeMap::new();
@@ -114,7 +117,8 @@ fn follow_parts(plan: &mut Plan<'_>, bubble: EntityId) {
     }
 }
 
-/// How many threads of an entity are on each node, if their queue is of one.
+/// Counts the threads of an entity on each node. A thread counts if its queue lies in a single
+/// node.
 fn count_threads(plan: &Plan<'_>, id: EntityId, counts: &mut BTreeMap<u32, u32>) {
     let pool = plan.pool();
     let vertex = match (pool.entity(id).state(), pool.whereabouts(id)) {

@@ -1,4 +1,4 @@
-//! One queue for the whole machine: what is submitted stays there.
+//! One queue for the whole machine: submitted entities stay there.
 
 use crate::{Event, Place, Plan, Scheduler};
 

@@ -1,9 +1,9 @@
-//! Load first: every processor gets its part, whatever belongs together.
+//! Balances load first: every processor gets its share, even if that separates bubbles.
 
 use crate::tactic::{descend, open_heaviest, size, take_nearest, to_place};
 use crate::{EntityId, Event, Plan, Scheduler, VertexId};
 
-/// Divides what there is evenly, level by level, and opens bubbles that are too heavy for that.
+/// Divides the load evenly, level by level, and opens bubbles that are too heavy for that.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread;
 
@@ -22,7 +22,7 @@ impl Scheduler for Spread {
     }
 }
 
-/// The heaviest first, each to the child that has least to do for its size.
+/// Assigns the heaviest entity first, each to the child that has least load for its size.
 fn split(plan: &mut Plan<'_>, entities: Vec<EntityId>, at: VertexId) -> Vec<Vec<EntityId>> {
     let children = plan.machine()[at].children.clone();
     let mut entities = entities;
@@ -51,8 +51,9 @@ fn split(plan: &mut Plan<'_>, entities: Vec<EntityId>, at: VertexId) -> Vec<Vec<
     lists
 }
 
-/// What is heavier than a share by this part of it is too heavy.
+/// An entity is too heavy if it exceeds a share by more than the share divided by this number.
 const TOLERANCE: u64 = 16;
 
-/// Loads are divided by numbers of processors; so that little is lost.
+/// Loads are scaled by this factor before they are divided by numbers of processors, so that little
+/// is lost to rounding.
 const SCALE: u64 = 1024;

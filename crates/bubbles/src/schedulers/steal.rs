@@ -1,10 +1,10 @@
-//! Everything stays where it was made until another processor is idle.
+//! Work stealing: entities stay where they were created until another processor is idle.
 
 use crate::tactic::{take_nearest, to_place};
 use crate::{Event, Place, Plan, Scheduler};
 
-/// Leaves entities with the processor that submits them; an idle one takes from the nearest part
-/// that has to spare, and a whole bubble rather than a thread out of one.
+/// Leaves entities with the processor that submits them. An idle processor takes from the nearest
+/// part that has work to spare, preferably a whole bubble rather than a thread out of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Steal;
 

@@ -1,22 +1,22 @@
-//! What programs consist of, and some of them.
+//! The elements of test programs, and some programs.
 
 use bubbles::Relation;
 use fastrand::Rng;
 
-/// A program: bubbles, and the threads in them, each with what it does.
+/// A program: its bubbles, and the threads in them, each with its script.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
-    /// In which bubble each bubble is: an earlier one, or none.
+    /// The parent of each bubble (an earlier bubble, or none), and its relation.
     pub bubbles: Vec<(Option<usize>, Relation)>,
     pub threads: Vec<Script>,
 }
 
-/// What a thread does, step by step; after each it comes to a scheduling point.
+/// The steps of a thread. After each step it reaches a scheduling point.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub bubble: usize,
     pub steps: Vec<Step>,
-    /// The NUMA node of its memory, and how many bytes it has there.
+    /// The NUMA node of the thread's memory, and its bytes there.
     pub memory: Option<(u32, u64)>,
     pub communicates: bool,
     /// Whether another thread starts it.
@@ -25,11 +25,11 @@ pub struct Script {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// Needs a processor for so long.
+    /// Computes for this long.
     Compute(u64),
-    /// Waits until all threads of its bubble have come to the same one of their barriers.
+    /// Waits until all threads of its bubble have reached this barrier.
     Barrier,
-    /// Waits for something from outside for so long.
+    /// Waits this long for an external event.
     Sleep(u64),
     /// Starts this thread.
     Start(usize),
@@ -46,14 +46,14 @@ impl Program {
         self.threads.len() - 1
     }
 
-    /// Zones of uneven size, each with a team that shares memory and has barriers, as solvers on
-    /// several grids does it: 16 × 8 is a column of the table of nested teams.
+    /// Zones of uneven size, each with a team that shares memory and uses barriers, like solvers on
+    /// several grids: 16 × 8 is a column of the table of nested teams.
     pub fn zones(outer: usize, inner: usize, nodes: u32) -> Self {
         let mut program = Self::default();
         let all = program.bubble(None, Relation::Unrelated);
         for zone in 0..outer {
             let team = program.bubble(Some(all), Relation::SharesMemory);
-            // From the largest to the smallest about twenty times, as in the original.
+            // The largest zone is about twenty times the smallest, as in the original.
             let size = 1_000_000.0 * 20f64.powf(zone as f64 / outer as f64) / inner as f64;
             for _ in 0..inner {
                 let step = [Step::Compute(size as u64), Step::Barrier];
@@ -78,7 +78,7 @@ impl Program {
         program
     }
 
-    /// Divide and conquer, uneven: each thread starts two in a bubble of their own.
+    /// Uneven divide and conquer: each thread starts two threads in a bubble of their own.
     pub fn divide(depth: usize, rng: &mut Rng) -> Self {
         let mut program = Self::default();
         let all = program.bubble(None, Relation::SharesMemory);
@@ -101,7 +101,7 @@ impl Program {
         }
     }
 
-    /// Any program.
+    /// A random program.
     pub fn random(nodes: u32, rng: &mut Rng) -> Self {
         let mut program = Self::default();
         program.bubble(None, Relation::Unrelated);
@@ -122,7 +122,7 @@ impl Program {
                 let script = &mut program.threads[thread];
                 script.memory = rng.bool().then(|| (rng.u32(0..nodes), 1 << rng.u32(10..30)));
                 script.communicates = rng.u32(0..8) == 0;
-                // Who takes part in barriers is there from the beginning.
+                // Threads that take part in barriers exist from the beginning.
                 if starter < thread && barriers.is_none() && rng.bool() {
                     script.is_started = true;
                     let steps = &mut program.threads[starter].steps;
@@ -133,12 +133,12 @@ impl Program {
         program
     }
 
-    /// How long all threads compute.
+    /// The total computing time of all threads.
     pub fn work(&self) -> u64 {
         (0..self.threads.len()).map(|thread| self.work_of(thread)).sum()
     }
 
-    /// How long a thread computes.
+    /// The computing time of a thread.
     pub fn work_of(&self, thread: usize) -> u64 {
         let time = |step: &Step| if let Step::Compute(time) = step { *time } else { 0 };
         self.threads[thread].steps.iter().map(time).sum()

@@ -1,5 +1,5 @@
-//! A machine whose processors run a program in virtual time, as a scheduler says. What must always
-//! hold is checked after each event.
+//! A machine whose processors run a program in virtual time under a scheduler. The invariants are
+//! checked after each event.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,25 +9,25 @@ use bubbles::{EntityId, MachineTree, Place, Pool, Scheduler, State};
 
 use super::programs::{Program, Step};
 
-/// What came of a run.
+/// The results of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
     /// When the last thread ended, in nanoseconds.
     pub time: u64,
-    /// How long threads with memory computed, and how much of it on the node of their memory.
+    /// How long threads with memory computed, and the part of it on the node of their memory.
     pub with_memory: u64,
     pub local: u64,
-    /// How often threads were run, and how often elsewhere than before.
+    /// How often threads were run, and how often on another processor than before.
     pub runs: u64,
     pub elsewhere: u64,
 }
 
-/// How a scheduler may let processors be idle.
+/// When a scheduler may leave processors idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
     /// Only when no thread at all is ready.
     Never,
-    /// While threads are ready that are aside, or in other parts.
+    /// Also while threads are ready that are set aside or stand in other parts.
     OfOthers,
 }
 
@@ -41,10 +41,10 @@ struct World<'a> {
     bubbles: Vec<EntityId>,
     /// The next step of each thread.
     next: Vec<usize>,
-    /// How many threads of each bubble wait at its barrier.
+    /// The threads of each bubble that wait at its barrier.
     waiting: Vec<Vec<EntityId>>,
     parties: Vec<usize>,
-    /// Where each thread ran last.
+    /// The processor that last ran each thread.
     last: Vec<Option<u32>>,
     running: Vec<Option<EntityId>>,
     events: BinaryHeap<Reverse<(u64, u64, Happening)>>,
@@ -156,7 +156,7 @@ impl<'a> World<'a> {
         self.events.push(Reverse((self.now + after, self.sequence, what)));
     }
 
-    /// A thread has computed: it goes on to where it computes again.
+    /// A thread has finished a computation: executes its next steps up to the next computation.
     fn go_on(&mut self, thread: EntityId) {
         let index = self.threads[&thread];
         loop {
@@ -167,7 +167,7 @@ impl<'a> World<'a> {
                 Some(Step::Start(other)) => {
                     self.next[index] += 1;
                     self.create(other);
-                    // What it works on is what its starter has worked on.
+                    // The new thread works on the data of its starter.
                     let last = self.pool.entity(thread).last().expect("the starter runs");
                     self.last[other] = Some(last);
                     self.pool.mark_last(self.entities[other], last);
@@ -192,13 +192,14 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Gives all idle processors what they may run, and checks that none stays idle in vain.
+    /// Gives every idle processor a thread that it may run, and checks that no processor stays idle
+    /// without reason.
     fn dispatch(&mut self, idling: Idling) {
         for processor in 0..self.machine.processor_count() {
             if self.running[processor as usize].is_some() {
                 continue;
             }
-            // What it takes may go on to a step that makes others ready, or nothing left to run.
+            // The thread may have no computation next: it may make others ready, or end.
             while let Some((thread, refill)) = self.ready_one(processor) {
                 let index = self.threads[&thread];
                 assert!(!self.running.contains(&Some(thread)), "{thread:?} runs twice");
@@ -216,7 +217,8 @@ impl<'a> World<'a> {
         self.check_idle(idling);
     }
 
-    /// What a processor runs next, and how long it fills its cache for that: the longer the way.
+    /// Returns what a processor runs next, and how long it fills its cache for that; the time grows
+    /// with the distance.
     fn ready_one(&mut self, processor: u32) -> Option<(EntityId, u64)> {
         let ready =
             |(_, entity): (EntityId, &bubbles::Entity)| entity.state() == Some(State::Ready);
@@ -232,7 +234,8 @@ impl<'a> World<'a> {
         Some((thread, refill * REFILL))
     }
 
-    /// How long a thread computes there, as its memory is near or far.
+    /// The time that a computation takes on a processor, depending on the distance to the thread's
+    /// memory.
     fn price(&mut self, thread: EntityId, processor: u32, time: u64) -> u64 {
         let Some(&(node, _)) = self.pool.entity(thread).memory().first() else {
             return time;
@@ -273,7 +276,7 @@ impl<'a> World<'a> {
             .all(|&id| id.0 != u32::MAX && self.pool.entity(id).state() == Some(State::Ended))
     }
 
-    /// All has been done, and once.
+    /// Checks that all threads have ended, and that each step was done once.
     fn check_end(&mut self) {
         self.figures.time = self.now;
         for (index, &id) in self.entities.iter().enumerate() {
@@ -290,6 +293,7 @@ impl<'a> World<'a> {
     }
 }
 
-/// A slice of time, and what one step of distance costs a thread that is run elsewhere.
+/// The length of a time slice, and the cost per step of distance when a thread runs on another
+/// processor.
 const SLICE: u64 = 2_000_000;
 const REFILL: u64 = 5_000;
