@@ -1,8 +1,10 @@
-//! What debuggers and tools read in the launcher of a job: which processes it has, and where.
+//! The MPIR interface, through which debuggers and tools find the processes of a job and their
+//! hosts.
 //!
-//! These are variables and a function with fixed names, which a tool finds in the symbols of the
-//! launcher, reads by the system's interface for debuggers, and stops at. The names, types and
-//! values are those of "The MPIR Process Acquisition Interface", version 1.0 (MPI Forum, 2010).
+//! It consists of variables and a function with fixed names. A tool finds them in the symbol table
+//! of the launcher, reads them through the kernel's debugging interface, and sets a breakpoint on
+//! the function. The names, types and values are those of "The MPIR Process Acquisition Interface",
+//! version 1.0 (MPI Forum, 2010).
 
 #![allow(non_upper_case_globals, non_snake_case)]
 
@@ -13,15 +15,15 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 /// A process of the job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobProcess {
-    /// Its machine.
+    /// The host on which it runs.
     pub host: String,
-    /// The file of its program.
+    /// The path of its executable.
     pub executable: String,
-    /// Its number on its machine.
+    /// Its process number on that host.
     pub process: i32,
 }
 
-/// A line of the table (MPIR_PROCDESC).
+/// An entry of the table (MPIR_PROCDESC).
 #[repr(C)]
 pub struct ProcessDescription {
     host_name: *const c_char,
@@ -29,44 +31,45 @@ pub struct ProcessDescription {
     process: c_int,
 }
 
-/// Tools learn the processes from a launcher that was started by them, or without them.
+/// The value of `MPIR_debug_state` that reports that the processes were spawned, whether or not a
+/// tool started the launcher.
 const SPAWNED: c_int = 1;
 
 // The names that tools look for. Each of them is one variable of the program.
 
-/// By rank: the processes of the job.
-// SAFETY: nothing else has this name, which only a launcher of MPI programs has.
+/// The processes of the job, indexed by rank.
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 pub static MPIR_proctable: AtomicPtr<ProcessDescription> = AtomicPtr::new(ptr::null_mut());
 
-/// How many there are; 0 before they are started.
-// SAFETY: as above.
+/// The number of processes; 0 before they are started.
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 pub static MPIR_proctable_size: AtomicI32 = AtomicI32::new(0);
 
-/// What a tool learns at [`MPIR_Breakpoint`].
-// SAFETY: as above.
+/// The state that a tool reads at [`MPIR_Breakpoint`].
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 pub static MPIR_debug_state: AtomicI32 = AtomicI32::new(0);
 
 /// Set by a tool that has started the launcher.
-// SAFETY: as above.
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 pub static MPIR_being_debugged: AtomicI32 = AtomicI32::new(0);
 
-/// That it is there tells that the launcher is no process of the job.
-// SAFETY: as above.
+/// The presence of this symbol means that the launcher is not itself a process of the job.
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 pub static MPIR_i_am_starter: AtomicI32 = AtomicI32::new(1);
 
-/// That it is there tells that a tool need not attach to all processes: the launcher lets all go
-/// on itself.
-// SAFETY: as above.
+/// The presence of this symbol means that a tool need not attach to all processes: the launcher
+/// itself lets all processes continue.
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 pub static MPIR_partial_attach_ok: AtomicI32 = AtomicI32::new(1);
 
-/// Where a tool stops the launcher. It does nothing.
-// SAFETY: as above.
+/// The function at which a tool stops the launcher. It does nothing.
+// SAFETY: no other symbol has this name, which only a launcher of MPI programs has.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn MPIR_Breakpoint() {
@@ -78,11 +81,13 @@ pub fn is_being_debugged() -> bool {
     MPIR_being_debugged.load(Ordering::Relaxed) != 0
 }
 
-/// Tells tools the processes, once all are started; comes back when a tool lets the launcher go on.
+/// Publishes the processes to tools, once all are started. If a tool stops the launcher here, this
+/// returns when the tool lets it continue.
 ///
-/// The table stays until the process ends.
+/// The table stays valid until the process ends.
 pub fn publish(processes: &[JobProcess]) {
-    // No name of a file or host has a zero byte; where one has, nothing is told.
+    // Names of files and hosts contain no zero byte. A name that does is published as an empty
+    // string.
     let text = |text: &str| CString::new(text).unwrap_or_default().into_raw().cast_const();
     let lines: Vec<ProcessDescription> = processes
         .iter()
