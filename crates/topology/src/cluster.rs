@@ -1,6 +1,6 @@
-//! The machines of a job below switches, as one tree.
+//! The hosts of a job below their switches, as one tree.
 //!
-//! A description has lines like these; what follows a `#` does not count:
+//! A description has lines like these; a `#` begins a comment:
 //!
 //! ```text
 //! switch top: left right
@@ -9,7 +9,7 @@
 //! machine node[1-8]: package:2 core:8 pu:2
 //! ```
 //!
-//! The lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are understood too.
+//! Lines of Slurm's `topology.conf` (`SwitchName=left Nodes=node[1-4]`) are accepted too.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,38 +19,38 @@ use sys::environment;
 use crate::tree::ParentRelation;
 use crate::{Kind, Object, ObjectId, Topology, TopologyError};
 
-/// What a description tells.
+/// A parsed description of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
-    /// The hosts in the order in which they are named.
+    /// The hosts in the order in which the description names them.
     hosts: Vec<String>,
-    /// For each switch or host the switch above it.
+    /// For each switch or host, the switch above it.
     above: HashMap<String, Arc<str>>,
-    /// For each host what it is like: a file or a line, as it is written.
+    /// For each host, its hardware: a file name or a synthetic description, as written.
     machines: HashMap<String, Arc<str>>,
 }
 
-/// One machine of a cluster.
+/// One host of a cluster.
 #[derive(Clone, Debug)]
 pub struct ClusterMember {
-    /// The switches above it, from the outermost on.
+    /// The switches above it, outermost first.
     pub switches: Vec<String>,
-    /// Its name.
+    /// The host name.
     pub host: String,
-    /// What it is like, if that is known.
+    /// The topology of the host, if it is known.
     pub machine: Option<Topology>,
 }
 
-/// No cluster has more machines, nor more switches one above another.
+/// The maximum number of hosts, and of switches one above another.
 const NAMES_MAX: usize = 100_000;
 const HEIGHT_MAX: usize = 16;
 
 impl Cluster {
-    /// Reads a description.
+    /// Parses a description.
     ///
     /// # Errors
-    /// A line is not understood, or what it says does not fit: a sentence with the number of the
-    /// line.
+    /// A line is malformed, or contradicts another line. The error is a sentence with the number of
+    /// the line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut cluster = Self::default();
         let mut switches = Vec::new();
@@ -127,17 +127,17 @@ impl Cluster {
         check_count(self.above.len())
     }
 
-    /// The machines that are named.
+    /// The names of the hosts.
     pub fn hosts(&self) -> &[String] {
         &self.hosts
     }
 
-    /// What a machine is like, as it is written: a file or a line.
+    /// The hardware of a host as the description gives it: a file name or a synthetic description.
     pub fn machine(&self, host: &str) -> Option<&str> {
         self.machines.get(host).map(|description| &**description)
     }
 
-    /// The switches above a machine, from the outermost on; none: they are above each other.
+    /// The switches above a host, outermost first. `None`: the switches form a cycle.
     pub fn switches_above(&self, host: &str) -> Option<Vec<String>> {
         let mut above: Vec<String> =
             std::iter::successors(self.above.get(host), |switch| self.above.get(&***switch))
@@ -149,7 +149,7 @@ impl Cluster {
     }
 }
 
-/// The switch, and what is below it, of a line of Slurm's `topology.conf`.
+/// The switch, and the list of names below it, from a line of Slurm's `topology.conf`.
 fn of_slurm(line: &str) -> Option<(&str, String)> {
     let pairs: Vec<(&str, &str)> =
         line.split_whitespace().map(|word| word.split_once('=')).collect::<Option<_>>()?;
@@ -160,7 +160,7 @@ fn of_slurm(line: &str) -> Option<(&str, String)> {
     Some((value("SwitchName")?, below))
 }
 
-/// Names with commas or spaces between, in which `[1-3,7]` stands for several numbers.
+/// Parses names separated by commas or spaces, in which `[1-3,7]` stands for several numbers.
 fn names_of(text: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let mut depth = 0;
@@ -174,7 +174,7 @@ fn names_of(text: &str) -> Result<Vec<String>, String> {
     if names.is_empty() { Err("it names nothing".to_owned()) } else { Ok(names) }
 }
 
-/// No name of a host or switch is longer, and none has more numbers in it that stand for several.
+/// The maximum length of a host's or switch's name, and the maximum number of brackets in it.
 const NAME_BYTES_MAX: usize = 255;
 const BRACKETS_MAX: usize = 8;
 
@@ -182,14 +182,14 @@ fn check_count(names: usize) -> Result<(), String> {
     if names <= NAMES_MAX { Ok(()) } else { Err("it names too many".to_owned()) }
 }
 
-/// Adds the names that a word such as `node[08-10]` stands for.
+/// Expands a word such as `node[08-10]` and adds the names to the list.
 fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
     let wrong = || format!("\"{word}\" is no name such as node7 or node[1-8]");
     if word.matches('[').count() > BRACKETS_MAX {
         return Err(wrong());
     }
     let Some((before, rest)) = word.split_once('[') else {
-        // Longer names, and thousands of them, would need more memory than there is.
+        // Without this limit, thousands of longer names would exhaust the memory.
         if word.len() > NAME_BYTES_MAX {
             return Err("a name in it is too long".to_owned());
         }
@@ -210,30 +210,30 @@ fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
     Ok(())
 }
 
-/// The switches above this machine, from the outermost on, as Slurm tells a process; none: it does
-/// not.
+/// The switches above this host, outermost first, from the environment that Slurm sets. Empty if
+/// Slurm does not set it.
 pub fn switches_by_slurm() -> Vec<String> {
     let address = environment::text("SLURM_TOPOLOGY_ADDR")
         .zip(environment::text("SLURM_TOPOLOGY_ADDR_PATTERN"));
     address.and_then(|(address, pattern)| in_address(&address, &pattern)).unwrap_or_default()
 }
 
-/// The switches in an address (`top.left.node3`) of such a pattern (`switch.switch.node`). None:
-/// they do not fit.
+/// The switches in an address (`top.left.node3`) with such a pattern (`switch.switch.node`).
+/// `None`: the address does not fit the pattern.
 pub(crate) fn in_address(address: &str, pattern: &str) -> Option<Vec<String>> {
     let kinds: Vec<&str> = pattern.split('.').collect();
-    // A name of a machine may have points itself.
+    // A host name may itself contain dots.
     let parts: Vec<&str> = address.splitn(kinds.len(), '.').collect();
     let (node, above) = parts.split_last()?;
     let fits = parts.len() == kinds.len() && *kinds.last()? == "node" && !node.is_empty();
-    // A level of which the system knows nothing has an empty name.
+    // A level that Slurm does not know has an empty name.
     let switches = above.iter().filter(|name| !name.is_empty()).map(|name| (*name).to_owned());
     fits.then(|| switches.collect())
 }
 
 impl Topology {
-    /// The tree of several machines below their switches, in the order in which they are given.
-    /// Their hardware threads keep the numbers that they have on each machine.
+    /// Builds the tree of several hosts below their switches, in the given order. Hardware threads
+    /// keep the numbers that they have on their host.
     pub fn cluster(members: &[ClusterMember]) -> Self {
         let mut cluster = Self::default();
         let root = cluster.add(Object::new(Kind::Cluster), None);
@@ -269,7 +269,7 @@ impl Topology {
         }
     }
 
-    /// Copies an object of another tree with all below it.
+    /// Copies an object of another tree with everything below it.
     fn take_over(
         &mut self,
         other: &Self,
@@ -292,10 +292,11 @@ impl Topology {
         copy
     }
 
-    /// The cluster that a text describes; `machine` finds out what a file or line describes.
+    /// Builds the cluster that a text describes. `machine` reads the file or the synthetic
+    /// description of a host.
     ///
     /// # Errors
-    /// The text is not understood, or a machine is not.
+    /// The text, or the description of a host, is malformed.
     pub(crate) fn cluster_from_text(
         text: &str,
         machine: impl Fn(&str) -> Result<Self, TopologyError>,
@@ -363,7 +364,7 @@ mod tests {
         }
     }
 
-    /// Neither time nor memory grow with the square of what is named.
+    /// Time and memory must not grow with the square of the number of names.
     #[test]
     fn as_many_machines_as_there_may_be_are_read_at_once() {
         let description = "package:2 ".repeat(1000);
@@ -405,7 +406,7 @@ mod tests {
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(tree.of_kind(Kind::Switch).len(), 3);
         assert_eq!(tree.of_kind(Kind::NumaNode).len(), 8);
-        // By the switch, or over the top.
+        // By the common switch, or by the root.
         let hops = |to: usize| tree.hops(machines[0], machines[to]);
         assert_eq!((hops(1), hops(2)), (2, 4));
         let network = tree.interface("enp33s0").unwrap();

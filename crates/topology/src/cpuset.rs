@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-/// A set of hardware threads, by the kernel's numbers; also of NUMA nodes. Shown as a list:
-/// `0-3,8`.
+/// A set of hardware threads by the kernel's numbers; it also serves for NUMA nodes. Displayed as a
+/// list: `0-3,8`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CpuSet {
-    /// The bits, least first; the last word is not 0.
+    /// The bits, least significant word first. The last word is not 0.
     words: Vec<u64>,
 }
 
-/// No number is larger: more than any kernel knows.
+/// Numbers are below this limit, which exceeds what any kernel supports.
 const NUMBER_MAX: usize = 1 << 16;
 
 impl CpuSet {
-    /// The set that hwloc writes so: words of 32 bits in hexadecimal, largest first, separated by
-    /// commas. None: it is not written so, or is infinite.
+    /// Parses hwloc's notation: hexadecimal words of 32 bits, most significant first, separated by
+    /// commas. Returns `None` if the text is malformed or the set is infinite.
     pub fn from_hexadecimal(text: &str) -> Option<Self> {
         let mut set = Self::default();
         for (position, word) in text.trim().rsplit(',').enumerate() {
@@ -31,7 +31,7 @@ impl CpuSet {
         Some(set)
     }
 
-    /// The set that is written as a list such as `0-3,8`. None: it is not written so.
+    /// Parses a list such as `0-3,8`. Returns `None` if the text is malformed.
     pub fn from_list(text: &str) -> Option<Self> {
         let mut set = Self::default();
         for range in text.trim().split(',').filter(|range| !range.is_empty()) {
@@ -45,7 +45,7 @@ impl CpuSet {
         Some(set)
     }
 
-    /// Adds a number; those above 65535 are left out.
+    /// Adds a number. Numbers above 65535 are ignored.
     pub fn insert(&mut self, number: usize) {
         if number >= NUMBER_MAX {
             return;
@@ -56,22 +56,22 @@ impl CpuSet {
         self.words[number / 64] |= 1 << (number % 64);
     }
 
-    /// Whether a number is in it.
+    /// Whether the set contains a number.
     pub fn contains(&self, number: usize) -> bool {
         self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
     }
 
-    /// How many there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// The numbers, in order.
+    /// The numbers, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let numbers = |(index, word): (usize, &u64)| {
             let word = *word;
@@ -85,29 +85,29 @@ impl CpuSet {
         self.iter().next()
     }
 
-    /// What is in both.
+    /// The numbers that are in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
         let words = self.words.iter().zip(&other.words).map(|(one, two)| one & two);
         Self::trimmed(words.collect())
     }
 
-    /// What is in one of both.
+    /// The numbers that are in at least one of the sets.
     pub fn union(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).collect()
     }
 
-    /// What is in this set and not in the other.
+    /// The numbers that are in this set but not in the other.
     pub fn without(&self, other: &Self) -> Self {
         self.iter().filter(|number| !other.contains(*number)).collect()
     }
 
-    /// Whether all of it is in the other.
+    /// Whether the other set contains all of this set.
     pub fn is_subset(&self, other: &Self) -> bool {
         let others = other.words.iter().chain(std::iter::repeat(&0));
         self.words.iter().zip(others).all(|(own, other)| own & !other == 0)
     }
 
-    /// Whether something is in both.
+    /// Whether the sets have a common number.
     pub fn intersects(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).any(|(one, two)| one & two != 0)
     }

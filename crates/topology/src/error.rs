@@ -1,28 +1,28 @@
-//! What can go wrong.
+//! The errors of this crate.
 
-/// Why there is no tree.
+/// Why a topology cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
-    /// The library cannot be loaded.
+    /// The hwloc library cannot be loaded.
     #[error(
         "hwloc is needed to see the machine, and its library {library} cannot be loaded ({cause}); \
          install it: the package libhwloc15 in Debian and Ubuntu, hwloc-libs in Fedora and RHEL"
     )]
     Missing {
-        /// Its name.
+        /// The name of the library.
         library: &'static str,
-        /// What the system says.
+        /// The error of the dynamic loader.
         cause: String,
     },
-    /// The library did not do what it was asked for.
+    /// A call to the library failed.
     #[error("hwloc cannot {task}: {cause}")]
     Refused {
-        /// What it was asked for.
+        /// What the call was meant to do.
         task: &'static str,
-        /// What it or the system says.
+        /// The error of the library or of the system.
         cause: String,
     },
-    /// hwloc does not understand a description.
+    /// hwloc rejects a synthetic description.
     #[error(
         "hwloc does not understand the description \"{text}\"; write numbers from the outside to the \
          inside, as in \"package:2 numa:2 core:4 pu:2\", or the path of a file that lstopo wrote"
@@ -31,7 +31,7 @@ pub enum TopologyError {
         /// The description.
         text: String,
     },
-    /// A described machine is larger than any.
+    /// A described machine is larger than any real one.
     #[error(
         "the description \"{text}\" has more than {limit} objects; no machine is that large: look \
          at its numbers"
@@ -39,7 +39,7 @@ pub enum TopologyError {
     TooLarge {
         /// The description.
         text: String,
-        /// How many objects a machine may have.
+        /// The maximum number of objects of a machine.
         limit: u64,
     },
     /// A file cannot be read.
@@ -47,38 +47,38 @@ pub enum TopologyError {
     Unreadable {
         /// Its path.
         path: String,
-        /// What the system says.
+        /// The error of the system call.
         cause: String,
     },
     /// A text is not in hwloc's XML format.
     #[error("this is no machine in hwloc's XML format: {reason}")]
     NotXml {
-        /// What is wrong with it.
+        /// What is malformed.
         reason: String,
     },
     /// A text does not describe a cluster.
     #[error("this is neither hwloc's XML format nor the description of a cluster: {reason}")]
     NotACluster {
-        /// What is wrong with it.
+        /// What is malformed.
         reason: String,
     },
-    /// A text is in the format of another main version.
+    /// A text is in the XML format of another major version of hwloc.
     #[error(
         "this is hwloc's XML format of another main version than 2; lstopo of hwloc 2 converts it"
     )]
     OtherVersion,
-    /// Nothing is left of a machine.
+    /// A restriction leaves nothing of a machine.
     #[error("none of the hardware threads {wanted} is in the machine, which has {present}")]
     Nothing {
-        /// Those it was restricted to.
+        /// The hardware threads to which the machine was restricted.
         wanted: String,
-        /// Those it has.
+        /// The hardware threads that the machine has.
         present: String,
     },
 }
 
 impl TopologyError {
-    /// A text that is no machine, for this reason.
+    /// An error for a text that is no machine, for this reason.
     pub(crate) fn not_xml(reason: impl Into<String>) -> Self {
         Self::NotXml { reason: reason.into() }
     }

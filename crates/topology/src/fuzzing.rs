@@ -1,4 +1,4 @@
-//! What the fuzz target of described machines does with any bytes.
+//! The entry points of the fuzz target for described machines.
 
 use crate::cluster::{Cluster, in_address};
 use crate::{CpuSet, Topology};
@@ -7,7 +7,8 @@ use crate::{CpuSet, Topology};
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A text in hwloc's format: a tree that can be shown, or an error that can be told.
+/// Parses a text in hwloc's format. It must yield a tree that can be displayed, or an error with a
+/// message.
 pub fn xml(bytes: &[u8]) {
     match Topology::from_xml(&String::from_utf8_lossy(bytes)) {
         Ok(topology) => assert!(!format!("{topology:?}").is_empty()),
@@ -15,8 +16,8 @@ pub fn xml(bytes: &[u8]) {
     }
 }
 
-/// A file that tells which hosts are below which switches, the address that Slurm gives a process,
-/// and a list of processors.
+/// Parses a description of a cluster, a topology address as Slurm sets it, and a list of
+/// processors.
 pub fn cluster_files(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match Cluster::parse(&text) {

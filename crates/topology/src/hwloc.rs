@@ -1,6 +1,6 @@
-//! The library hwloc, loaded at run time. All that is declared here is the same in its versions
-//! 2.x, which are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0,
-//! `hwloc.h` and `hwloc/export.h`).
+//! The library hwloc, loaded at run time. The declarations here hold for all versions 2.x, which
+//! are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0, `hwloc.h` and
+//! `hwloc/export.h`).
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
@@ -13,10 +13,10 @@ use sys::library::LoadedLibrary;
 
 use crate::TopologyError;
 
-/// The name of the library.
+/// The file name of the library.
 pub const LIBRARY: &str = "libhwloc.so.15";
 
-/// How much of a machine is looked at.
+/// How much of a machine hwloc discovers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Processors and memory.
@@ -52,23 +52,24 @@ const LEAVE_OUT: c_ulong = 1;
 const KEEP_NONE: c_int = 1;
 const KEEP_IMPORTANT: c_int = 3;
 
-/// What would load the libraries of vendors into this process, or ask an X server, only to look.
+/// Components that would load vendors' libraries into this process, or connect to an X server, only
+/// for the discovery.
 const LEFT_OUT: [&CStr; 6] = [c"opencl", c"gl", c"cuda", c"nvml", c"rsmi", c"levelzero"];
 
 impl Hwloc {
     /// Loads the library.
     ///
     /// # Errors
-    /// It is not there, or is none of the versions that are understood.
+    /// The library is not installed, or has an unsupported version.
     pub fn load() -> Result<Self, TopologyError> {
         let missing = |cause: String| TopologyError::Missing { library: LIBRARY, cause };
-        // SAFETY: the initializers of hwloc do nothing that a process has to allow.
+        // SAFETY: hwloc's initializers have no preconditions.
         let library = unsafe { LoadedLibrary::open(Path::new(LIBRARY)) };
         let library = library.map_err(|cause| missing(cause.to_string()))?;
         // SAFETY: the functions of this name and version have these types.
         let functions = unsafe { HwlocFunctions::of(&library) };
         let functions = functions.map_err(|name| missing(format!("it has no function {name}")))?;
-        // SAFETY: takes nothing.
+        // SAFETY: the function has no parameters.
         let version = unsafe { (functions.version)() };
         if version >> 16 != 2 {
             return Err(missing(format!("it is of version {}, not 2", version >> 16)));
@@ -76,14 +77,14 @@ impl Hwloc {
         Ok(Self { functions })
     }
 
-    /// This machine, as a text in hwloc's XML format, restricted to what the control groups of this
-    /// process allow.
+    /// Returns this machine as a text in hwloc's XML format, restricted to what the control groups
+    /// of this process allow.
     ///
     /// # Errors
-    /// The library's.
+    /// The error of the library.
     pub fn this_machine(&self, scope: Scope) -> Result<String, TopologyError> {
         let task = "look at this machine";
-        // Where the system does not tell, hwloc asks without end.
+        // If the kernel refuses this query, hwloc repeats it endlessly.
         if sys::cores::allowed().is_empty() {
             return Err(TopologyError::Refused {
                 task,
@@ -95,8 +96,8 @@ impl Hwloc {
         }
         let session = self.session(task)?;
         for name in LEFT_OUT {
-            // SAFETY: the handle is open and not yet loaded; the name ends with a zero byte. That
-            // there is no such component is well.
+            // SAFETY: the handle is open and not yet loaded; the name ends with a zero byte. An
+            // error that there is no such component is harmless.
             let _ = unsafe {
                 (self.functions.set_components)(session.handle, LEAVE_OUT, name.as_ptr())
             };
@@ -107,10 +108,11 @@ impl Hwloc {
         session.text(task)
     }
 
-    /// A machine from one line, such as `package:2 numa:2 core:4 pu:2`.
+    /// Returns a machine from a synthetic description such as `package:2 numa:2 core:4 pu:2`, as
+    /// XML.
     ///
     /// # Errors
-    /// The line is not understood.
+    /// The description is malformed or too large.
     pub fn synthetic(&self, text: &str) -> Result<String, TopologyError> {
         let task = "build a machine from a line";
         let wrong = || TopologyError::NotSynthetic { text: text.to_owned() };
@@ -126,10 +128,10 @@ impl Hwloc {
         session.text(task)
     }
 
-    /// A text in one of hwloc's XML formats as one in that of the library's version.
+    /// Converts a text in any of hwloc's XML formats to the format of the library's version.
     ///
     /// # Errors
-    /// The text is not understood.
+    /// The text is malformed.
     pub fn converted(&self, text: &str) -> Result<String, TopologyError> {
         let task = "understand this XML";
         let line =
@@ -138,10 +140,11 @@ impl Hwloc {
         let length =
             c_int::try_from(bytes.len()).map_err(|_| TopologyError::not_xml("it is too long"))?;
         let session = self.session(task)?;
-        // SAFETY: the handle is open and not yet loaded; so many bytes may be read, the last is 0.
+        // SAFETY: the handle is open and not yet loaded; `length` bytes may be read, and the last
+        // is 0.
         let set = unsafe { (self.functions.set_xml)(session.handle, line.as_ptr(), length) };
         check(task, set)?;
-        // SAFETY: as above.
+        // SAFETY: the handle is open and not yet loaded.
         check(task, unsafe { (self.functions.set_io_filter)(session.handle, KEEP_IMPORTANT) })?;
         session.text(task)
     }
@@ -161,7 +164,7 @@ struct LoadedTopology<'a> {
 }
 
 impl LoadedTopology<'_> {
-    /// Loads what was asked for and tells it.
+    /// Loads the topology and exports it as XML.
     fn text(self, task: &'static str) -> Result<String, TopologyError> {
         // SAFETY: the handle is open and not yet loaded.
         check(task, unsafe { (self.functions.load)(self.handle) })?;
@@ -173,9 +176,9 @@ impl LoadedTopology<'_> {
         if text.is_null() {
             return Err(TopologyError::Refused { task, cause: "it tells nothing".to_owned() });
         }
-        // SAFETY: on success the address is that of a text which ends with a zero byte.
+        // SAFETY: on success the address is that of a text that ends with a zero byte.
         let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-        // SAFETY: the text is the library's, and nobody uses it any more.
+        // SAFETY: the library allocated the text, and it is not used any more.
         unsafe { (self.functions.free_xml)(self.handle, text) };
         Ok(copy)
     }
@@ -183,18 +186,18 @@ impl LoadedTopology<'_> {
 
 impl Drop for LoadedTopology<'_> {
     fn drop(&mut self) {
-        // SAFETY: the handle was made by the library and is destroyed once.
+        // SAFETY: the library created the handle, and it is destroyed once.
         unsafe { (self.functions.destroy)(self.handle) };
     }
 }
 
-/// Turns the library's way to tell of an error into ours. Call it right after the function.
-/// How many objects a described machine may have: more than the largest machines, and not so many
-/// that the library is busy with them for long.
+/// The maximum number of objects of a described machine: more than the largest machines have, and
+/// few enough that the library handles them quickly.
 const OBJECTS_MAX: u64 = 100_000;
 
-/// How many objects a line such as `package:2 numa:2 core:4 pu:2` describes: on each level as many
-/// as on the one before times its number. What stands in parentheses says more of a level.
+/// The number of objects that a description such as `package:2 numa:2 core:4 pu:2` means. Each
+/// level has the objects of the level before, times its own number. Text in parentheses only adds
+/// attributes to a level.
 fn described_objects(line: &str) -> u64 {
     let mut depth = 0_u32;
     let levels: String = line
@@ -217,6 +220,8 @@ fn described_objects(line: &str) -> u64 {
     all
 }
 
+/// Turns the error of a library call into a [`TopologyError`]. Call it right after the library
+/// function.
 fn check(task: &'static str, result: c_int) -> Result<(), TopologyError> {
     if result == 0 {
         return Ok(());
@@ -225,20 +230,20 @@ fn check(task: &'static str, result: c_int) -> Result<(), TopologyError> {
 }
 
 impl HwlocFunctions {
-    /// Finds all of them; else the name of the first that is missing.
+    /// Looks up all functions. On failure returns the name of the first that is missing.
     ///
     /// # Safety
-    /// What the library calls by these names must have these types.
+    /// The library's functions with these names must have these types.
     unsafe fn of(library: &LoadedLibrary) -> Result<Self, &'static str> {
         /// # Safety
-        /// `F` is the type of the function.
+        /// `F` must be the type of the function.
         unsafe fn find<F>(library: &LoadedLibrary, name: &'static CStr) -> Result<F, &'static str> {
             const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };
             let address = library.symbol(name).ok_or(name.to_str().unwrap_or_default())?;
-            // SAFETY: both are pointers, neither is null, and the caller vouches for the type.
+            // SAFETY: both are pointers, neither is null, and the caller guarantees the type.
             Ok(unsafe { mem::transmute_copy(&address) })
         }
-        // SAFETY: the caller vouches for the types.
+        // SAFETY: the caller guarantees the types.
         unsafe {
             Ok(Self {
                 version: find(library, c"hwloc_get_api_version")?,
@@ -256,8 +261,8 @@ impl HwlocFunctions {
     }
 }
 
-/// A description down to the hardware threads, which hwloc wants to hear of: one for each core, if
-/// nothing is said of them.
+/// Completes a description down to the hardware threads, which hwloc requires: one for each core if
+/// the description ends with cores.
 fn completed(text: &str) -> Cow<'_, str> {
     match text.split_whitespace().next_back() {
         Some(last) if last.starts_with("core:") => Cow::Owned(format!("{text} pu:1")),

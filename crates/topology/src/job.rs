@@ -1,31 +1,32 @@
-//! Where the processes of a job run: one description, shared by all that depends on it.
+//! The job map: where the processes of a job run. All components share it.
 
 use crate::Parts;
 
-/// Where the processes of a job run, as one of them knows it. Processes are named by their ranks in
-/// the job, machines by the lowest rank of those that run on them.
+/// Where the processes of a job run, as seen by one of them. Processes are identified by their
+/// ranks in the job, machines by the lowest rank on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobMap {
     rank: u32,
-    /// By rank: the machine.
+    /// The machine of each rank.
     nodes: Vec<u32>,
     node_count: u32,
-    /// How many processes are on this machine, and how many cores these may use.
+    /// The number of processes on this machine, and the number of cores that they may use together.
     processes_here: u32,
     cores_here: u32,
-    /// How many cores the processes of a machine may use, where they are fewest.
+    /// The number of cores that the processes of a machine may use, on the machine with the fewest.
     cores_min: u32,
     is_crowded_anywhere: bool,
-    /// By rank; each empty where nothing is known, or it does not matter.
+    /// Properties of each rank. Each list is empty if the property is unknown or makes no
+    /// difference.
     parts: Vec<Parts>,
     distances: Vec<u32>,
     switches: Vec<Vec<u32>>,
 }
 
 impl JobMap {
-    /// The map of the process `rank`. `nodes` tells for each rank its machine, `cores` for each
-    /// machine how many cores its processes may use together; all processes of the job must be told
-    /// the same.
+    /// Creates the map of the process `rank`. `nodes` contains the machine of each rank. `cores`
+    /// returns for each machine the number of cores that its processes may use together. All
+    /// processes of the job must pass equal values.
     pub fn new(rank: u32, nodes: Vec<u32>, cores: impl Fn(u32) -> u32) -> Self {
         let mut processes = vec![0_u32; nodes.len()];
         nodes.iter().for_each(|&node| processes[node as usize] += 1);
@@ -46,23 +47,23 @@ impl JobMap {
         }
     }
 
-    /// The same where this process knows of its own machine that there are so many cores.
+    /// Returns the map with this number of cores on this machine, which only this process knows.
     pub fn with_cores_here(self, cores: u32) -> Self {
         Self { cores_here: cores, ..self }
     }
 
-    /// The same with the parts of its machine in which each process runs.
+    /// Returns the map with the parts of its machine in which each process runs.
     pub fn with_parts(self, parts: Vec<Parts>) -> Self {
         Self { parts, ..self }
     }
 
-    /// The same with the distance of each process from the network interface that is nearest to it.
+    /// Returns the map with the distance of each process from its nearest network interface.
     pub fn with_distances(self, distances: Vec<u32>) -> Self {
         Self { distances, ..self }
     }
 
-    /// The same with the numbers of the switches above the machine of each process, from the
-    /// outermost on.
+    /// Returns the map with the switches above the machine of each process, as numbers, outermost
+    /// first.
     pub fn with_switches(self, switches: Vec<Vec<u32>>) -> Self {
         Self { switches, ..self }
     }
@@ -72,17 +73,17 @@ impl JobMap {
         self.rank
     }
 
-    /// How many processes the job has.
+    /// The number of processes of the job.
     pub fn size(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// By rank: the machines.
+    /// The machine of each rank.
     pub fn nodes(&self) -> &[u32] {
         &self.nodes
     }
 
-    /// The machine of a process; what is not of the job is alone on its own.
+    /// The machine of a process. A process outside the job counts as alone on a machine of its own.
     pub fn node(&self, rank: u32) -> u32 {
         self.nodes.get(rank as usize).copied().unwrap_or(rank)
     }
@@ -97,47 +98,46 @@ impl JobMap {
         self.node_count == 1
     }
 
-    /// How many processes of the job are on this machine.
+    /// The number of processes of the job on this machine.
     pub fn processes_here(&self) -> u32 {
         self.processes_here
     }
 
-    /// How many cores the processes of a machine may use, on the machine with the fewest; the same
-    /// for all processes.
+    /// The number of cores that the processes of a machine may use, on the machine with the fewest.
+    /// It is equal on all processes.
     pub fn cores_min(&self) -> u32 {
         self.cores_min
     }
 
-    /// Whether processes outnumber the cores that they may use on this machine.
+    /// Whether this machine has more processes of the job than cores that they may use.
     pub fn is_crowded_here(&self) -> bool {
         self.processes_here > self.cores_here
     }
 
-    /// Whether they do on any machine: all processes say the same, so that what they have to agree
-    /// in may depend on it.
+    /// Whether any machine has more processes than cores that they may use. The answer is equal on
+    /// all processes, so decisions in which all processes must agree may depend on it.
     pub fn is_crowded_anywhere(&self) -> bool {
         self.is_crowded_anywhere
     }
 
-    /// The part of this machine's cores that have a process of the job.
+    /// The fraction of this machine's cores that have a process of the job.
     pub fn busy_share(&self) -> f64 {
         (f64::from(self.processes_here) / f64::from(self.cores_here.max(1))).min(1.0)
     }
 
-    /// In which parts of its machine a process runs. None: not known, or all of a machine are in
-    /// the same.
+    /// The parts of its machine in which a process runs. `None`: unknown, or all processes of each
+    /// machine run in the same parts.
     pub fn parts(&self, rank: u32) -> Option<Parts> {
         self.parts.get(rank as usize).copied()
     }
 
-    /// How far a process is from the network interface that is nearest to it. None: not known, or
-    /// all are alike.
+    /// The distance of a process from its nearest network interface. `None`: unknown, or equal for
+    /// all processes.
     pub fn distance(&self, rank: u32) -> Option<u32> {
         self.distances.get(rank as usize).copied()
     }
 
-    /// The numbers of the switches above the machine of a process, from the outermost on. Empty:
-    /// not known.
+    /// The switches above the machine of a process, as numbers, outermost first. Empty: unknown.
     pub fn switches(&self, rank: u32) -> &[u32] {
         self.switches.get(rank as usize).map(Vec::as_slice).unwrap_or_default()
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn what_all_must_agree_in_is_the_same_for_all() {
-        // Three processes on two cores, one on eight.
+        // Three processes on two cores, one process on eight.
         let cores = |node| if node == 1 { 8 } else { 2 };
         for rank in 0..4 {
             let map = JobMap::new(rank, vec![0, 1, 0, 0], cores);

@@ -24,21 +24,21 @@ pub use parts::{NoParts, Parts, parts_from_text, parts_to_text};
 pub use tree::{Distances, Topology};
 
 impl Topology {
-    /// This machine, restricted to the hardware threads that this process may use.
+    /// Discovers this machine, restricted to the hardware threads that this process may use.
     ///
     /// # Errors
-    /// hwloc is missing, or the machine cannot be looked at.
+    /// hwloc is missing, or the discovery failed.
     pub fn this_machine(scope: Scope) -> Result<Self, TopologyError> {
         let topology = Self::from_xml(&Hwloc::load()?.this_machine(scope)?)?;
         topology.restricted(&sys::cores::allowed().into_iter().collect())
     }
 
-    /// What is described: the path of a file in hwloc's XML format or of one that describes a
-    /// cluster ([`Cluster`]), or a synthetic description of hwloc such as `package:2 numa:2
-    /// core:4 pu:2`.
+    /// Builds a topology from a description: the path of a file in hwloc's XML format, the path of
+    /// a cluster description ([`Cluster`]), or a synthetic description of hwloc such as `package:2
+    /// numa:2 core:4 pu:2`.
     ///
     /// # Errors
-    /// The file cannot be read or understood, or the description cannot, or needs hwloc.
+    /// The file cannot be read, the description is malformed, or hwloc is needed and missing.
     pub fn described(what: &str) -> Result<Self, TopologyError> {
         let path = std::path::Path::new(what);
         let is_path = what.contains('/') || what.ends_with(".xml") || path.is_file();
@@ -50,7 +50,7 @@ impl Topology {
             cause: cause.to_string(),
         })?;
         if !text.trim_start().starts_with('<') {
-            // Files that it names lie beside it.
+            // Files that the description names are relative to its directory.
             let folder = path.parent().unwrap_or(path);
             return Self::cluster_from_text(&text, |words| match folder.join(words) {
                 file if file.is_file() => Self::described(&file.to_string_lossy()),
@@ -58,7 +58,7 @@ impl Topology {
             });
         }
         match Self::from_xml(&text) {
-            // The library knows the format of its first version too.
+            // The library can also read the format of its version 1.
             Err(TopologyError::OtherVersion) => Self::from_xml(&Hwloc::load()?.converted(&text)?),
             read => read,
         }

@@ -1,24 +1,25 @@
-//! Where devices are, and how far a process is from them.
+//! The locality of devices, and the distance of a process from them.
 
 use crate::{CpuSet, DeviceKind, Kind, ObjectId, Topology};
 
-/// The part of a machine that a device is near to, by the system's numbers.
+/// The part of a machine to which a device is near, by the kernel's numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locality {
-    /// The NUMA node that is near; none: several are equally near.
+    /// The NUMA node that is near; `None` if several are equally near.
     pub node: Option<u32>,
     /// The hardware threads that are near.
     pub threads: CpuSet,
 }
 
-/// The distance of what is near, as firmware counts it: twice as much takes twice as long.
+/// The distance of near memory, in the unit of firmware tables: twice the value means twice the
+/// latency.
 pub const NEAR: u32 = 10;
 
-/// What each edge of the tree adds where the machine does not tell distances.
+/// The distance that each edge of the tree adds if the machine reports no distances.
 const HOP: u32 = 5;
 
 impl Topology {
-    /// The network interface, or that for remote memory access, which the system calls so.
+    /// The network interface or RDMA interface with this name.
     pub fn interface(&self, name: &str) -> Option<ObjectId> {
         let devices = self.devices().into_iter();
         devices
@@ -26,21 +27,22 @@ impl Topology {
             .find(|id| self[*id].name.as_deref() == Some(name))
     }
 
-    /// Whether an object is a network interface, or one for remote memory access.
+    /// Whether an object is a network interface or an RDMA interface.
     pub fn is_interface(&self, id: ObjectId) -> bool {
         matches!(self[id].kind, Kind::Device(DeviceKind::Network | DeviceKind::Fabric))
     }
 
-    /// Where a device is. None: that is not known.
+    /// The locality of a device. `None`: unknown.
     pub fn locality(&self, device: ObjectId) -> Option<Locality> {
         let place = self.near(device)?;
         let node = self.numa_node(place).and_then(|node| self[node].system);
         Some(Locality { node, threads: self[place].threads.clone() })
     }
 
-    /// How far it is from any of some hardware threads to a device: [`NEAR`] where one of them is
-    /// near, else the least distance between their NUMA nodes and the device's, as the machine
-    /// tells it or as the tree lets expect. None: the place of the device is not known.
+    /// The distance from a set of hardware threads to a device. It is [`NEAR`] if one of the
+    /// threads is near the device. Otherwise it is the least distance between the NUMA nodes of the
+    /// threads and that of the device, as the machine reports it or as estimated from the tree.
+    /// `None`: the locality of the device is unknown.
     pub fn distance(&self, threads: &CpuSet, device: ObjectId) -> Option<u32> {
         let place = self.near(device)?;
         if self[place].threads.intersects(threads) {
@@ -52,8 +54,8 @@ impl Topology {
         from.map(|from| self.between(from, to)).min()
     }
 
-    /// The network interface that is nearest to any of some hardware threads; of several in one
-    /// place the first. None: several places are equally near, or none is known.
+    /// The network interface that is nearest to any of some hardware threads; the first of several
+    /// in one place. `None`: several places are equally near, or none is known.
     pub fn nearest_network(&self, threads: &CpuSet) -> Option<ObjectId> {
         let networks = self.of_kind(Kind::Device(DeviceKind::Network)).into_iter();
         let known: Vec<(u32, ObjectId)> =
@@ -65,7 +67,8 @@ impl Topology {
         nearest.all(|other| self.near(other) == self.near(first)).then_some(first)
     }
 
-    /// From one NUMA node to another, or to a part of the machine that is none.
+    /// The distance from one NUMA node to another, or to a part of the machine that is no NUMA
+    /// node.
     fn between(&self, from: ObjectId, to: ObjectId) -> u32 {
         let numbers =
             self[from].system.zip(self[to].system.filter(|_| self[to].kind == Kind::NumaNode));

@@ -4,21 +4,21 @@ use std::fmt;
 
 use crate::CpuSet;
 
-/// What an object is. From the outside to the inside, but machines differ: a NUMA node may hold
-/// packages, or a package NUMA nodes.
+/// The kind of an object. The kinds are listed from the outside to the inside, but machines differ:
+/// a NUMA node may contain packages, or a package NUMA nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// All machines of a job.
     Cluster,
-    /// Machines, or switches, that one switch joins.
+    /// A network switch: it connects hosts or other switches.
     Switch,
-    /// One machine, that is one kernel.
+    /// A machine, that is, a host with one kernel.
     Machine,
     /// A processor chip with its case.
     Package,
     /// One of several chips in a case.
     Die,
-    /// Something that has no better name.
+    /// A group of objects without a more specific kind.
     Group,
     /// Memory, and the cores that are nearest to it.
     NumaNode,
@@ -30,57 +30,59 @@ pub enum Kind {
     Thread,
     /// A device on a PCI bus.
     Pci,
-    /// A device as the operating system knows it.
+    /// A device as the operating system presents it.
     Device(DeviceKind),
 }
 
-/// What a device is good for.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// A network interface.
     Network,
-    /// An interface for remote memory access, such as InfiniBand.
+    /// An RDMA interface, such as InfiniBand.
     Fabric,
     /// A disk.
     Disk,
-    /// A processor for graphics or computing.
+    /// A processor for graphics or computing, such as a GPU.
     Gpu,
-    /// Something else.
+    /// Any other device.
     Other,
 }
 
-/// The place of an object in its topology.
+/// The index of an object in its topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub(crate) usize);
 
 /// One object of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// What it is.
+    /// The kind of the object.
     pub kind: Kind,
-    /// Its number among those of its kind in its machine, from left to right; for devices, among
-    /// those of theirs.
+    /// Its number among the objects of its kind in its machine, from left to right. Devices are
+    /// numbered among the devices of their kind.
     pub logical: usize,
-    /// The system's own number, if it has one. These may be in any order.
+    /// The kernel's number, if it has one. These numbers may be in any order.
     pub system: Option<u32>,
-    /// Its name: of a device the system's, of a machine the host's, of a package the processor's.
+    /// Its name: of a device the kernel's name, of a machine the host name, of a package the
+    /// processor model.
     pub name: Option<String>,
-    /// The hardware threads inside it; of a device, none.
+    /// The hardware threads inside it; empty for a device.
     pub threads: CpuSet,
-    /// How many bytes its memory or its cache has; else 0.
+    /// The size of its memory or cache in bytes; otherwise 0.
     pub bytes: u64,
-    /// What holds it.
+    /// The object that contains it.
     pub parent: Option<ObjectId>,
-    /// What it holds, devices and further memory aside.
+    /// The objects that it contains, except devices and additional memories.
     pub children: Vec<ObjectId>,
-    /// NUMA nodes as near as its own memory, or without any cores.
+    /// Additional NUMA nodes: as near as its own memory, or without any cores.
     pub memories: Vec<ObjectId>,
-    /// The devices near it; of a PCI device, what the system knows it as.
+    /// The devices near it. Below a PCI device: the devices that the operating system presents for
+    /// it.
     pub devices: Vec<ObjectId>,
 }
 
 impl Kind {
-    /// Its name, for people.
+    /// The name of the kind, for display.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Cluster => "cluster",
@@ -106,7 +108,7 @@ impl Kind {
         }
     }
 
-    /// Whether it is a device or what a device stands on.
+    /// Whether it is a device, or a PCI device through which a device is attached.
     pub fn is_device(self) -> bool {
         matches!(self, Kind::Pci | Kind::Device(_))
     }
@@ -119,7 +121,7 @@ impl fmt::Display for Kind {
 }
 
 impl ObjectId {
-    /// A number that is different for each object of a topology, from 0 (the root) on.
+    /// The index of the object in its topology; the root has 0.
     pub fn index(self) -> usize {
         self.0
     }
@@ -141,7 +143,7 @@ impl Object {
         }
     }
 
-    /// What it is and which, for people: `NUMA node 2`, `eth0`.
+    /// The kind and number, or the name, for display: `NUMA node 2`, `eth0`.
     pub fn label(&self) -> String {
         match (&self.name, self.kind) {
             (Some(name), kind) if kind.is_device() || kind == Kind::Machine => name.clone(),

@@ -1,35 +1,37 @@
-//! In which parts of a machine a process runs, as far as that matters for its way to others.
+//! The parts of a machine in which a process runs, as far as they affect its distance to other
+//! processes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{CpuSet, Kind, ObjectId, Topology};
 
-/// The parts that hold a process, by their logical numbers; where there is no part of a kind, 0.
+/// The parts that contain a process, by their logical numbers; 0 if the machine has no such part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Parts {
     /// The processor chip with its case.
     pub package: u32,
-    /// The memory that is near.
+    /// The NUMA node.
     pub numa_node: u32,
     /// The outermost cache that several cores share.
     pub cache: u32,
 }
 
 impl Parts {
-    /// The numbers from the outermost part to the innermost one.
+    /// The numbers, outermost part first.
     pub fn path(self) -> [u32; 3] {
         [self.package, self.numa_node, self.cache]
     }
 }
 
 impl Topology {
-    /// The parts of one machine in which most of these hardware threads are; of several, the first.
+    /// The parts of one machine in which most of these hardware threads are. On a tie, the first
+    /// part.
     pub fn parts(&self, machine: ObjectId, threads: &CpuSet) -> Parts {
         let holding = |kind: Kind| {
             let all = self.of_kind_in(machine, kind).into_iter();
             let count = |id: &ObjectId| self[*id].threads.intersection(threads).len();
-            // The first of those that hold most.
+            // `max_by_key` returns the last maximum; in reverse order that is the first part.
             let most = all.rev().max_by_key(count);
             most.map_or(0, |id| self[id].logical as u32)
         };
@@ -50,7 +52,7 @@ impl Topology {
     }
 }
 
-/// The parts of several processes in order as one text: `0.0.0*4,0.1.1*4`.
+/// Encodes the parts of several processes, in order, as text: `0.0.0*4,0.1.1*4`.
 pub fn parts_to_text(parts: &[Parts]) -> String {
     let alike = parts.chunk_by(|one, next| one == next);
     let words = alike.map(|run| match run.len() {
@@ -60,10 +62,10 @@ pub fn parts_to_text(parts: &[Parts]) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-/// What [`parts_to_text`] has written.
+/// Decodes a text of [`parts_to_text`].
 ///
 /// # Errors
-/// It was something else, or tells of more processes than any machine has.
+/// The text is malformed, or lists more processes than any machine has.
 pub fn parts_from_text(text: &str) -> Result<Vec<Parts>, NoParts> {
     let mut all = Vec::new();
     for word in text.split(',') {
@@ -77,10 +79,10 @@ pub fn parts_from_text(text: &str) -> Result<Vec<Parts>, NoParts> {
     Ok(all)
 }
 
-/// No machine has more processes of a job.
+/// The maximum number of processes of a job on one machine.
 const PROCESSES_MAX: usize = 1 << 16;
 
-/// No machine has caches of a higher level.
+/// The highest level of caches.
 const CACHE_LEVEL_MAX: u8 = 5;
 
 impl fmt::Display for Parts {
@@ -89,7 +91,7 @@ impl fmt::Display for Parts {
     }
 }
 
-/// What was read is no three numbers with points between them.
+/// The text does not consist of three numbers separated by dots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoParts;
 

@@ -1,4 +1,4 @@
-//! The tree and what can be asked of it.
+//! The tree, and queries on it.
 
 use std::collections::HashMap;
 use std::ops::Index;
@@ -6,32 +6,32 @@ use std::ops::Index;
 use crate::{CpuSet, Kind, Object, ObjectId, TopologyError};
 
 /// A machine, or all machines of a job, as one tree. Its objects are in logical order: from left to
-/// right, whatever numbers the system gives them.
+/// right, whatever numbers the kernel gives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     objects: Vec<Object>,
     distances: Option<Distances>,
 }
 
-/// How far the NUMA nodes of a machine are from each other, as its firmware tells: 10 is the way to
-/// the own memory, 20 takes twice as long.
+/// The distances between the NUMA nodes of a machine, as its firmware reports them: 10 for local
+/// memory, 20 for twice the latency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distances {
-    /// The system's numbers of the nodes, in the order of the values.
+    /// The kernel's numbers of the nodes, in the order of the values.
     pub nodes: Vec<u32>,
-    /// From each node to each, row by row.
+    /// The distance from each node to each node, row by row.
     pub values: Vec<u64>,
 }
 
 impl Distances {
-    /// From one node to another, by the system's numbers.
+    /// The distance from one node to another, by the kernel's numbers.
     pub fn between(&self, from: u32, to: u32) -> Option<u64> {
         let position = |node| self.nodes.iter().position(|known| *known == node);
         self.values.get(position(from)? * self.nodes.len() + position(to)?).copied()
     }
 }
 
-/// How an object belongs to its parent.
+/// How an object is attached to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParentRelation {
     Child,
@@ -53,18 +53,18 @@ impl Topology {
         ObjectId(0)
     }
 
-    /// All objects; each stands after its parent.
+    /// All objects, each after its parent.
     pub fn objects(&self) -> impl Iterator<Item = (ObjectId, &Object)> {
         self.objects.iter().enumerate().map(|(index, object)| (ObjectId(index), object))
     }
 
-    /// The hardware threads of the whole. In a cluster the machines' own numbers, one upon the
-    /// other.
+    /// The hardware threads of the whole tree. In a cluster this is the union of the hosts' own
+    /// numbers.
     pub fn threads(&self) -> &CpuSet {
         &self.objects[0].threads
     }
 
-    /// How far the NUMA nodes are from each other, if the machine tells.
+    /// The distances between the NUMA nodes, if the machine reports them.
     pub fn distances(&self) -> Option<&Distances> {
         self.distances.as_ref()
     }
@@ -74,7 +74,7 @@ impl Topology {
         self.of_kind_in(self.root(), kind)
     }
 
-    /// The objects of a kind that are in `within` or are it, in logical order.
+    /// The objects of a kind that are inside `within` or are `within` itself, in logical order.
     pub fn of_kind_in(&self, within: ObjectId, kind: Kind) -> Vec<ObjectId> {
         let mut found = Vec::new();
         self.visit(within, &mut |id| {
@@ -85,8 +85,8 @@ impl Topology {
         found
     }
 
-    /// The kinds that the tree is made of, devices aside, from the outside to the inside as they
-    /// are met first.
+    /// The kinds of objects in the tree without devices, in the order of first appearance from the
+    /// outside.
     pub fn kinds(&self) -> Vec<Kind> {
         let mut kinds = Vec::new();
         for object in self.objects.iter().filter(|object| !object.kind.is_device()) {
@@ -97,17 +97,17 @@ impl Topology {
         kinds
     }
 
-    /// What holds an object, from the inside to the outside.
+    /// The ancestors of an object, innermost first.
     pub fn ancestors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         std::iter::successors(self[id].parent, |id| self[*id].parent)
     }
 
-    /// The object itself or what holds it, of a kind.
+    /// The object itself or its innermost ancestor of this kind.
     pub fn holder(&self, id: ObjectId, kind: Kind) -> Option<ObjectId> {
         std::iter::once(id).chain(self.ancestors(id)).find(|id| self[*id].kind == kind)
     }
 
-    /// The smallest object of one machine that all these hardware threads are in.
+    /// The smallest object of one machine that contains all these hardware threads.
     pub fn smallest_holding(&self, machine: ObjectId, threads: &CpuSet) -> Option<ObjectId> {
         let holds = |id: &ObjectId| threads.is_subset(&self[*id].threads);
         let mut smallest = Some(machine).filter(holds).filter(|_| !threads.is_empty())?;
@@ -117,7 +117,7 @@ impl Topology {
         Some(smallest)
     }
 
-    /// How many edges of the tree lie between two objects.
+    /// The number of edges of the tree between two objects.
     pub fn hops(&self, one: ObjectId, two: ObjectId) -> usize {
         let way = |id| {
             let mut way: Vec<ObjectId> = std::iter::once(id).chain(self.ancestors(id)).collect();
@@ -129,14 +129,14 @@ impl Topology {
         one.len() + two.len() - 2 * common
     }
 
-    /// The devices as the system knows them, in logical order.
+    /// The devices that the operating system presents, in logical order.
     pub fn devices(&self) -> Vec<ObjectId> {
         let ids = self.objects().filter(|(_, object)| matches!(object.kind, Kind::Device(_)));
         ids.map(|(id, _)| id).collect()
     }
 
-    /// The part of the machine that a device is near to. None: its place is not known, as it hangs
-    /// on a machine with several NUMA nodes and on none of them.
+    /// The part of the machine to which a device is near. `None`: unknown, because the device is
+    /// attached to a machine with several NUMA nodes and to none of the nodes.
     pub fn near(&self, device: ObjectId) -> Option<ObjectId> {
         let place = self.ancestors(device).find(|id| !self[*id].kind.is_device())?;
         let is_vague =
@@ -144,7 +144,8 @@ impl Topology {
         (!is_vague).then_some(place)
     }
 
-    /// The NUMA node of an object: the one it is in or is, or the only one in it.
+    /// The NUMA node of an object: the object itself, the node that contains it, or the only node
+    /// inside it.
     pub fn numa_node(&self, id: ObjectId) -> Option<ObjectId> {
         self.holder(id, Kind::NumaNode).or_else(|| {
             let inside = self.of_kind_in(id, Kind::NumaNode);
@@ -153,11 +154,11 @@ impl Topology {
         })
     }
 
-    /// The same machine with these hardware threads only. What loses all of its own goes too, but
-    /// memory stays: it can be used from elsewhere.
+    /// Returns the machine with only these hardware threads. Objects that lose all their threads
+    /// are removed, but memory stays, because it can be used from elsewhere.
     ///
     /// # Errors
-    /// None of the hardware threads is in it.
+    /// The machine has none of these hardware threads.
     pub fn restricted(&self, wanted: &CpuSet) -> Result<Self, TopologyError> {
         if !self.threads().intersects(wanted) {
             return Err(TopologyError::Nothing {
@@ -171,7 +172,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Copies an object and what it holds, as far as it has hardware threads that are wanted.
+    /// Copies an object and its contents, as far as they have wanted hardware threads.
     fn copy(
         &self,
         id: ObjectId,
@@ -185,7 +186,7 @@ impl Topology {
         let threads = old.threads.intersection(wanted);
         if is_child && threads.is_empty() {
             match (old.kind, parent) {
-                // The nearest that is left takes the memory.
+                // The nearest remaining ancestor takes the memory.
                 (Kind::NumaNode, Some((above, _))) => {
                     parent = Some((above, ParentRelation::Memory))
                 }
@@ -217,7 +218,7 @@ impl Topology {
         }
     }
 
-    /// Adds an object to the tree; the first is the root.
+    /// Adds an object to the tree. The first object is the root.
     pub(crate) fn add(
         &mut self,
         object: Object,
@@ -244,7 +245,7 @@ impl Topology {
         self.distances = Some(distances);
     }
 
-    /// Gives all objects their logical numbers.
+    /// Assigns logical numbers to all objects.
     pub(crate) fn number(&mut self) {
         let mut order = Vec::with_capacity(self.objects.len());
         self.visit(self.root(), &mut |id| order.push(id));
@@ -252,7 +253,7 @@ impl Topology {
         for id in order {
             let object = &mut self.objects[id.0];
             if object.kind == Kind::Machine {
-                // Each machine of a cluster counts for itself.
+                // Numbering starts anew in each machine of a cluster.
                 counts
                     .retain(|kind, _| matches!(kind, Kind::Cluster | Kind::Switch | Kind::Machine));
             }
@@ -262,7 +263,8 @@ impl Topology {
         }
     }
 
-    /// Visits an object and all below it: first itself, then memory, what it holds, and devices.
+    /// Visits an object and everything below it: the object first, then its children, memories, and
+    /// devices.
     pub fn visit(&self, id: ObjectId, visitor: &mut dyn FnMut(ObjectId)) {
         visitor(id);
         let object = &self[id];

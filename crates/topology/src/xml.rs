@@ -1,8 +1,8 @@
 //! Reading hwloc's XML format of version 2 (hwloc 2.9.0, `hwloc2.dtd`).
 //!
-//! Two things are told otherwise than there. A NUMA node, which hwloc hangs beside the cores that
-//! are near to it, stands between them and what holds them both, so that it is a level like all
-//! others; and the bridges between a device and its place are left out.
+//! The tree differs from the XML in two ways. hwloc attaches a NUMA node beside the cores that are
+//! near to it; here the node stands between these cores and their parent, so that it is a level
+//! like all others. The bridges between a device and its locality are left out.
 
 use roxmltree::{Document, Node, ParsingOptions};
 
@@ -10,7 +10,7 @@ use crate::object::{DeviceKind, Object, ObjectId};
 use crate::tree::{Distances, ParentRelation, Topology};
 use crate::{CpuSet, Kind, TopologyError};
 
-/// No machine has more objects, nor more of them one in another.
+/// The maximum number of objects of a machine, and the maximum depth of their nesting.
 const NODES_MAX: u32 = 4_000_000;
 const DEPTH_MAX: usize = 64;
 
@@ -18,10 +18,10 @@ const DEPTH_MAX: usize = 64;
 const MEANS_LATENCY: u64 = 4;
 
 impl Topology {
-    /// The machine that a text in hwloc's XML format tells of.
+    /// Parses a machine in hwloc's XML format.
     ///
     /// # Errors
-    /// It is not in that format, or in that of another main version.
+    /// The text is not in that format, or is in the format of another major version.
     pub fn from_xml(text: &str) -> Result<Self, TopologyError> {
         let options =
             ParsingOptions { allow_dtd: true, nodes_limit: NODES_MAX, ..ParsingOptions::default() };
@@ -49,7 +49,7 @@ impl Topology {
         topology.restricted(&wanted)
     }
 
-    /// Reads an object and what is inside it.
+    /// Reads an object and its contents.
     fn read(
         &mut self,
         node: Node<'_, '_>,
@@ -61,17 +61,17 @@ impl Topology {
         }
         let inside: Vec<_> = elements(node, "object").collect();
         let Some(kind) = kind(node) else {
-            // Bridges, and what we have no use for, stand only between others.
+            // Bridges, and objects that are not used here, are replaced by their contents.
             return inside.into_iter().try_for_each(|child| self.read(child, parent, depth + 1));
         };
         let mut memories = Vec::new();
         inside.iter().for_each(|child| memories_of(*child, &mut memories));
-        // The first memory becomes a level of its own, if it is the memory of cores.
+        // The first memory becomes a level of its own if it has cores.
         let (level, further) = match memories.split_first() {
             Some((first, further)) if has_threads(*first) => (Some(*first), further),
             _ => (None, &memories[..]),
         };
-        // hwloc makes a group for memory whose cores have nothing else in common.
+        // hwloc creates a group for a memory whose cores have nothing else in common.
         let is_for_memory = kind == Kind::Group && node.attribute("kind") == Some(MEMORY_GROUP);
         let mut holder = match parent {
             Some((parent, _)) if is_for_memory && level.is_some() => parent,
@@ -92,8 +92,7 @@ impl Topology {
         Ok(())
     }
 
-    /// Tells each object which hardware threads are in it: those of what it holds, whatever the
-    /// text says of it.
+    /// Sets the hardware threads of each object to those of its contents, whatever the text states.
     fn gather_threads(&mut self) -> Result<(), TopologyError> {
         let found: Vec<(ObjectId, usize)> = self
             .objects()
@@ -132,7 +131,7 @@ fn elements<'a, 'input>(
     node.children().filter(move |child| child.has_tag_name(name))
 }
 
-/// What an element is to us; none: nothing, and what is inside it counts as inside its parent.
+/// The kind of an element. `None`: the element is ignored, and its contents belong to its parent.
 fn kind(node: Node<'_, '_>) -> Option<Kind> {
     Some(match node.attribute("type")? {
         "Machine" => Kind::Machine,
@@ -167,7 +166,7 @@ fn is_memory(node: Node<'_, '_>) -> bool {
     matches!(node.attribute("type"), Some("NUMANode" | "MemCache"))
 }
 
-/// The NUMA nodes that an element is or that stand behind a cache for memory.
+/// The NUMA nodes that an element is, or that are behind a memory-side cache.
 fn memories_of<'a, 'input>(node: Node<'a, 'input>, found: &mut Vec<Node<'a, 'input>>) {
     match node.attribute("type") {
         Some("NUMANode") => found.push(node),
@@ -178,7 +177,7 @@ fn memories_of<'a, 'input>(node: Node<'a, 'input>, found: &mut Vec<Node<'a, 'inp
     }
 }
 
-/// Whether there are cores near a memory.
+/// Whether a memory has cores near it.
 fn has_threads(node: Node<'_, '_>) -> bool {
     node.attribute("cpuset").and_then(CpuSet::from_hexadecimal).is_some_and(|set| !set.is_empty())
 }
@@ -203,7 +202,7 @@ fn object(node: Node<'_, '_>, kind: Kind) -> Result<Object, TopologyError> {
     Ok(Object { system, name, bytes, ..Object::new(kind) })
 }
 
-/// The distances between NUMA nodes, if that is what an element tells.
+/// The distances between NUMA nodes, if the element contains them.
 fn distances(node: Node<'_, '_>) -> Option<Distances> {
     let kind: u64 = node.attribute("kind")?.parse().ok()?;
     let means_latency = kind & MEANS_LATENCY != 0;
@@ -226,8 +225,8 @@ fn distances(node: Node<'_, '_>) -> Option<Distances> {
 mod tests {
     use super::*;
 
-    /// Two packages, the first with two NUMA nodes that are numbered backwards, the second with one
-    /// and with memory of another kind; an interface near the second.
+    /// Two packages: the first has two NUMA nodes that are numbered backwards, the second has one
+    /// node and a memory of another kind. An interface is near the second.
     const ODD: &str = include_str!("../tests/odd.xml");
 
     #[test]
@@ -257,7 +256,7 @@ mod tests {
         assert_eq!(names, ["eth0", "sda"]);
         let near = topology.near(devices[0]).unwrap();
         assert_eq!((topology[near].kind, topology[near].system), (Kind::NumaNode, Some(2)));
-        // It hangs on a machine with several nodes: nobody knows where.
+        // The device is attached to a machine with several nodes, so its locality is unknown.
         assert_eq!(topology.near(devices[1]), None);
     }
 

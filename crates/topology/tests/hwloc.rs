@@ -1,9 +1,9 @@
-//! With hwloc's library, where it is installed: what it builds is understood. Nothing here depends
-//! on the machine that runs it.
+//! Tests with hwloc's library, where it is installed: its output is understood. Nothing here
+//! depends on the machine that runs the tests.
 
 use topology::{Kind, Scope, Topology, TopologyError};
 
-/// The machine of a line, if hwloc is there.
+/// The machine of a synthetic description, if hwloc is installed.
 fn described(line: &str) -> Option<Result<Topology, TopologyError>> {
     match Topology::described(line) {
         Err(missing @ TopologyError::Missing { .. }) => {

@@ -1,5 +1,5 @@
-//! Where the network interfaces of the described machines of tests/machines are, and how far each
-//! NUMA node is from them, as reviewed.
+//! The localities of the network interfaces of the machines in tests/machines, and the distance of
+//! each NUMA node from them, as reviewed.
 
 use std::fmt::Write;
 use std::fs;
@@ -14,7 +14,7 @@ fn read(path: &Path) -> Topology {
     Topology::from_xml(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// All interfaces of a machine as a text.
+/// The localities of all interfaces of a machine as text.
 fn interfaces(topology: &Topology) -> String {
     let mut text = String::new();
     for device in topology.devices().into_iter().filter(|id| topology.is_interface(*id)) {
@@ -62,7 +62,7 @@ fn who_is_between_interfaces_has_no_nearest() {
 #[test]
 fn what_has_no_place_is_left_out() {
     let topology = read(&reviewed::machine("two-sockets.xml"));
-    // Not there, as interfaces without a PCI device are; and a disk.
+    // The topology has no interfaces without a PCI device, such as veth0; nvme0n1 is a disk.
     assert_eq!(topology.interface("veth0"), None);
     assert_eq!(topology.interface("nvme0n1"), None);
 }
