@@ -1,5 +1,5 @@
-//! Prints the table of docs/user/placement.md: hop-weighted bytes of our placements divided by
-//! those of others.
+//! Prints the table of docs/user/placement.md: the hop-weighted bytes of our placements divided by
+//! those of other placements.
 //!
 //! `cargo run --release -p placement --example quality [RANKS...]`
 

@@ -1,5 +1,5 @@
-//! Cutting a graph in two so that little weight is cut: on small images of it first, then on larger
-//! and larger ones.
+//! Multilevel bisection: cutting a graph in two so that little weight is cut. Coarse images of the
+//! graph are cut first, then the cut is refined on larger and larger images.
 
 use std::collections::BinaryHeap;
 
@@ -8,20 +8,19 @@ use fastrand::Rng;
 use crate::graph::{AffinityGraph, Half};
 use crate::refinement::{Bounds, refine};
 
-/// A graph that is not larger is cut without an image.
+/// A graph of at most this size is cut without coarsening.
 const SMALL: usize = 40;
 
-/// With how many first cuts of the smallest image it is tried.
+/// The number of initial cuts of the coarsest image.
 const FIRST_CUTS: u32 = 8;
 
-/// How much work one bisection is worth, in edges and vertices; and how many attempts at least and
-/// at most.
+/// The work of one bisection, in edges and vertices; the minimum and maximum number of attempts.
 const WORK: usize = 120_000;
 const ATTEMPTS_MIN: usize = 3;
 const ATTEMPTS_MAX: usize = 12;
 
-/// The best cut that was found with a load on the left within the bounds, as far as fixed vertices
-/// allow. All vertices stand for one rank.
+/// Returns the best cut found whose left load is within the bounds, as far as fixed vertices allow.
+/// Each vertex stands for one rank.
 pub(crate) fn bisect(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> {
     let judge = |sides: &[Half]| (bounds.violation(graph.load(sides)), graph.cut(sides));
     let mut best = in_order(graph, bounds);
@@ -41,7 +40,7 @@ pub(crate) fn bisect(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Ve
     best
 }
 
-/// The first ones to the left, the others to the right, as many as must.
+/// Puts the first vertices to the left and the others to the right, as many as the bounds require.
 fn in_order(graph: &AffinityGraph, bounds: Bounds) -> Vec<Half> {
     let on_left = graph.fixed.iter().filter(|fixed| **fixed == Some(Half::Left)).count() as u64;
     let mut room = bounds.most.saturating_sub(on_left);
@@ -56,7 +55,7 @@ fn in_order(graph: &AffinityGraph, bounds: Bounds) -> Vec<Half> {
     graph.fixed.iter().map(side).collect()
 }
 
-/// Cuts a small image first.
+/// Cuts a coarser image first, then refines the cut.
 fn by_images(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> {
     if graph.len() <= SMALL {
         return first_cut(graph, bounds, rng);
@@ -64,11 +63,11 @@ fn by_images(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> 
     let all: u64 = graph.sizes.iter().map(|size| u64::from(*size)).sum();
     let size_max = (all / (SMALL as u64 / 2)).max(2);
     let (smaller, images) = graph.coarsened(size_max, rng);
-    // What hardly shrinks, because few have to do with each other, is cut as it is.
+    // A graph that hardly shrinks, because few vertices are connected, is cut without coarsening.
     if smaller.len() * 20 > graph.len() * 19 {
         return first_cut(graph, bounds, rng);
     }
-    // Large vertices cannot be dealt out exactly, which the larger images put right.
+    // Large vertices cannot be distributed exactly; refinement on the finer images corrects that.
     let wide = bounds.widened(if smaller.size_max() > 1 { smaller.size_max() / 2 } else { 0 });
     let coarse = by_images(&smaller, wide, rng);
     let mut sides: Vec<Half> = images.iter().map(|image| coarse[*image as usize]).collect();
@@ -76,7 +75,7 @@ fn by_images(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> 
     sides
 }
 
-/// The best of several cuts that grow from somewhere.
+/// The best of several cuts that grow from random vertices.
 fn first_cut(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> {
     let cut = |round: u32, rng: &mut Rng| {
         let target = match round % 3 {
@@ -98,14 +97,15 @@ fn first_cut(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Vec<Half> 
     best.1
 }
 
-/// A left side that grows from one vertex, always by the one that has most to do with it.
+/// A left side that grows from one vertex, always by the vertex that is most strongly connected to
+/// it.
 fn grown(graph: &AffinityGraph, target: u64, rng: &mut Rng) -> Vec<Half> {
     let mut sides: Vec<Half> =
         graph.fixed.iter().map(|fixed| fixed.unwrap_or(Half::Right)).collect();
     let mut load = graph.load(&sides);
     let mut order: Vec<u32> = (0..graph.len() as u32).collect();
     rng.shuffle(&mut order);
-    // What the cut loses when a vertex comes over: its edges to the left less all others.
+    // The gain of moving a vertex to the left: its edge weight to the left minus that to the right.
     let mut gains: Vec<i64> = (0..graph.len() as u32)
         .map(|vertex| -graph.neighbors(vertex).iter().map(|edge| edge.1).sum::<i64>())
         .collect();

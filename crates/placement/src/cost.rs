@@ -1,4 +1,4 @@
-//! What a placement costs, and those to which it is compared.
+//! The cost of a placement, and the baseline placements for comparison.
 
 use fastrand::Rng;
 
@@ -6,14 +6,14 @@ use crate::mapping::FreeLeaves;
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
 
-/// Where each rank is.
+/// The leaf of each rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
     leaves: Vec<u32>,
 }
 
 impl Placement {
-    /// The placement with these leaves, by rank.
+    /// A placement with these leaves, indexed by rank.
     pub fn new(leaves: Vec<u32>) -> Self {
         Self { leaves }
     }
@@ -33,7 +33,8 @@ impl Placement {
     }
 }
 
-/// The bytes of all pairs, each times what a byte costs between their leaves: hop-weighted bytes.
+/// The hop-weighted bytes: the sum over all pairs of their bytes times the cost of a byte between
+/// their leaves.
 pub fn cost(affinity: &Affinity, tree: &BranchTree, placement: &Placement) -> u128 {
     let mut twice = 0;
     for rank in 0..affinity.ranks() {
@@ -46,21 +47,21 @@ pub fn cost(affinity: &Affinity, tree: &BranchTree, placement: &Placement) -> u1
     twice / 2
 }
 
-/// A placement that asks for nobody's communication.
+/// A placement that ignores communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlacementOrder {
-    /// Leaf by leaf from left to right: what launchers do by default.
+    /// Leaf by leaf from left to right, the default of launchers.
     Packed,
-    /// One rank to each branch in turn, on all levels.
+    /// One rank on each branch in turn, on all levels.
     Scattered,
-    /// Any that is drawn from this seed.
+    /// A random placement from this seed.
     Random(u64),
 }
 
-/// Places so many ranks in that order.
+/// Places this many ranks in the given order.
 ///
 /// # Errors
-/// A text for people: there are no slots.
+/// A message for the user: there are no slots.
 pub fn place_in_order(
     ranks: u32,
     tree: &BranchTree,
@@ -70,7 +71,7 @@ pub fn place_in_order(
     Ok(fill(ranks, tree, order, &[], &room))
 }
 
-/// The same with fixed ranks where they must be, and the others around them.
+/// Places ranks in the given order around the ranks that are fixed.
 pub(crate) fn fill(
     ranks: u32,
     tree: &BranchTree,
@@ -97,7 +98,7 @@ pub(crate) fn fill(
         if let Some(leaf) = fixed.get(rank as usize).copied().flatten() {
             return leaf;
         }
-        // Fixed ranks may have taken more than the share of their leaf, and so from another.
+        // Fixed ranks may exceed the share of their leaf, which leaves less to others.
         let leaf = order.find(|&leaf| loads[leaf as usize] < shares[leaf as usize]).or_else(|| {
             (0..tree.leaf_count())
                 .find(|&leaf| loads[leaf as usize] < room.leaf_most[leaf as usize])
@@ -109,7 +110,8 @@ pub(crate) fn fill(
     Placement::new((0..ranks).map(&mut place).collect())
 }
 
-/// How many ranks each leaf takes: all its slots, or its part of what is more.
+/// The number of ranks for each leaf: all its slots, or if there are more ranks than slots, its
+/// share of the ranks.
 fn shares(ranks: u32, tree: &BranchTree) -> Vec<u64> {
     let (ranks, slots) = (u64::from(ranks), tree.slots_in_all());
     let mut before = 0;
@@ -127,7 +129,7 @@ fn leaf_by_leaf(shares: &[u64]) -> Vec<u32> {
     leaves.flat_map(|(leaf, &share)| std::iter::repeat_n(leaf, share as usize)).collect()
 }
 
-/// The slots below a vertex, of its children in turn.
+/// The slots below a vertex, taking one from each child in turn.
 fn in_turn(tree: &BranchTree, vertex: u32, shares: &[u64]) -> Vec<u32> {
     let children = &tree.vertex(vertex).children;
     if children.is_empty() {

@@ -1,4 +1,4 @@
-//! What the fuzz target of recorded matrices does with any bytes.
+//! The entry point of the fuzz target for recorded matrices.
 
 use crate::{Matrix, Weighing};
 
@@ -6,7 +6,8 @@ use crate::{Matrix, Weighing};
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A matrix that can be written and weighed, or a sentence that says why it is none.
+/// Parses a matrix. The result must be a matrix that can be written and weighed, or an error
+/// message.
 pub fn matrices(bytes: &[u8]) {
     match Matrix::from_text(&String::from_utf8_lossy(bytes)) {
         Ok(matrix) => {

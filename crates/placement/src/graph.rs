@@ -1,4 +1,4 @@
-//! The graph that is cut in two, and its smaller images.
+//! The graph that is cut in two, and its coarser images.
 
 use fastrand::Rng;
 
@@ -21,13 +21,13 @@ impl Half {
 /// A graph whose vertices stand for one or more ranks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AffinityGraph {
-    /// Where the edges of each vertex begin, and where the last one's end.
+    /// The index of the first edge of each vertex, and the end of the last vertex's edges.
     pub starts: Vec<u32>,
-    /// Neighbours with weights, each edge twice.
+    /// Neighbours with weights; each edge is stored twice.
     pub edges: Vec<(u32, i64)>,
-    /// For how many ranks each vertex stands.
+    /// The number of ranks for which each vertex stands.
     pub sizes: Vec<u32>,
-    /// The side on which a vertex must be, where that is laid down.
+    /// The side on which a vertex must be, if it is fixed.
     pub fixed: Vec<Option<Half>>,
 }
 
@@ -45,7 +45,7 @@ impl AffinityGraph {
         u64::from(self.sizes.iter().copied().max().unwrap_or_default())
     }
 
-    /// How many ranks are on the left.
+    /// The number of ranks on the left.
     pub fn load(&self, sides: &[Half]) -> u64 {
         let left = self.sizes.iter().zip(sides).filter(|(_, side)| **side == Half::Left);
         left.map(|(size, _)| u64::from(*size)).sum()
@@ -63,8 +63,8 @@ impl AffinityGraph {
         (0..self.len() as u32).map(outer).sum::<i64>() / 2
     }
 
-    /// A smaller image, in which pairs that have much to do with each other are one vertex of at
-    /// most `size_max` ranks; and for each vertex its image.
+    /// Returns a coarser image, in which strongly connected pairs are merged into one vertex of at
+    /// most `size_max` ranks, and the image of each vertex.
     pub fn coarsened(&self, size_max: u64, rng: &mut Rng) -> (Self, Vec<u32>) {
         let mates = self.mates(size_max, rng);
         let mut images = vec![u32::MAX; self.len()];
@@ -80,7 +80,7 @@ impl AffinityGraph {
         (self.contracted(&pairs, &images), images)
     }
 
-    /// For each vertex the one with which it is put together, or itself.
+    /// For each vertex, the vertex with which it is merged, or itself.
     fn mates(&self, size_max: u64, rng: &mut Rng) -> Vec<u32> {
         let mut mates = vec![u32::MAX; self.len()];
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
@@ -102,7 +102,7 @@ impl AffinityGraph {
                 if !fits || rating < best_rating {
                     continue;
                 }
-                // Of equal ones any is taken, all with the same chance.
+                // Choose among equal neighbours at random, with equal probability.
                 equals = if rating > best_rating { 1 } else { equals + 1 };
                 if equals == 1 || rng.u32(0..equals) == 0 {
                     (best, best_rating) = (neighbor, rating);
@@ -116,7 +116,7 @@ impl AffinityGraph {
 
     fn contracted(&self, pairs: &[(u32, u32)], images: &[u32]) -> Self {
         let mut smaller = Self { starts: vec![0], ..Self::default() };
-        // For each image where its edge to the one that is being made stands, if it has one.
+        // For each image, the position of its edge to the image under construction, if it has one.
         let mut places = vec![u32::MAX; pairs.len()];
         for (image, &(one, mate)) in (0..).zip(pairs) {
             let begin = smaller.edges.len() as u32;

@@ -1,4 +1,4 @@
-//! Putting ranks on the leaves of a tree: groups within groups, from the root down.
+//! Mapping ranks to the leaves of a tree: groups within groups, from the root down.
 
 use fastrand::Rng;
 
@@ -10,7 +10,7 @@ use crate::refinement::{Bounds, refine};
 use crate::search::improve;
 use crate::tree::BranchTree;
 
-/// The same input gives the same placement.
+/// A fixed seed, so that equal input gives an equal placement.
 const SEED: u64 = 0x00c0_b4a7;
 
 /// How often all pairs of groups below one vertex are improved.
@@ -19,15 +19,16 @@ const ROUNDS_MAX: u32 = 3;
 /// How many pairs of groups are improved in one round, for each group.
 const PAIRS_PER_GROUP: usize = 8;
 
-/// Places each rank on a leaf so that bytes cross as little as possible: never worse than the ranks
-/// in order. `fixed` names for some ranks the leaf on which they must be; it may be empty.
+/// Places each rank on a leaf so that bytes travel as little as possible. The result is never worse
+/// than the ranks in order. `fixed` gives for some ranks the leaf on which they must be; it may be
+/// empty.
 ///
-/// No leaf gets more ranks than it has slots, except that where there are more ranks than slots in
-/// all, each leaf gets its share of them. Where there are fewer, the free ones are left where that
-/// is best.
+/// No leaf gets more ranks than it has slots, unless there are more ranks than slots in total; then
+/// each leaf gets its share of them. If there are fewer ranks than slots, the slots that remain
+/// free are chosen for the lowest cost.
 ///
 /// # Errors
-/// A text for people: no slots, or fixed ranks that do not fit.
+/// A message for the user: there are no slots, or the fixed ranks do not fit.
 pub fn place(
     affinity: &Affinity,
     tree: &BranchTree,
@@ -49,13 +50,13 @@ pub fn place(
     Ok(best)
 }
 
-/// How many ranks each leaf and each branch takes.
+/// The minimum and maximum number of ranks for each leaf and each branch.
 #[derive(Clone, Debug)]
 pub(crate) struct FreeLeaves {
     /// By vertex of the tree.
     least: Vec<u64>,
     most: Vec<u64>,
-    /// The same for leaves.
+    /// By leaf.
     pub leaf_least: Vec<u64>,
     pub leaf_most: Vec<u64>,
 }
@@ -123,9 +124,9 @@ struct BranchDivision<'a> {
     tree: &'a BranchTree,
     room: &'a FreeLeaves,
     fixed: &'a [Option<u32>],
-    /// Where each rank is.
+    /// The leaf of each rank.
     leaves: Vec<u32>,
-    /// For each rank its number in the graph that is being made.
+    /// The index of each rank in the graph under construction.
     numbers: Vec<u32>,
     rng: Rng,
 }
@@ -148,7 +149,7 @@ impl<'a> BranchDivision<'a> {
         Placement::new(self.leaves)
     }
 
-    /// Puts these ranks below a vertex.
+    /// Places these ranks below a vertex.
     fn divide(&mut self, vertex: u32, ranks: Vec<u32>) {
         let tree = self.tree;
         let children = &tree.vertex(vertex).children;
@@ -184,7 +185,7 @@ impl<'a> BranchDivision<'a> {
         self.group(right, on_right, groups);
     }
 
-    /// How many of the graph's ranks go to the left children.
+    /// The bounds for the number of the graph's ranks on the left children.
     fn bounds(&self, left: &[u32], right: &[u32], graph: &AffinityGraph) -> Bounds {
         let sum = |of: &[u64], children: &[u32]| -> u64 {
             children.iter().map(|&child| of[child as usize]).sum()
@@ -199,8 +200,8 @@ impl<'a> BranchDivision<'a> {
         Bounds { least, most: most.max(least) }
     }
 
-    /// The graph of these ranks; those that are fixed below one of the vertices `right` are on the
-    /// right.
+    /// Builds the graph of these ranks. Ranks that are fixed below one of the vertices `right` are
+    /// fixed on the right side.
     fn graph(&mut self, ranks: &[u32], right: &[u32]) -> AffinityGraph {
         for (number, &rank) in (0..).zip(ranks) {
             self.numbers[rank as usize] = number;
@@ -227,8 +228,7 @@ impl<'a> BranchDivision<'a> {
         graph
     }
 
-    /// Moves ranks between groups, two groups at a time, those first that have most to do with each
-    /// other.
+    /// Moves ranks between groups, two groups at a time, most strongly connected groups first.
     fn improve_groups(&mut self, children: &[u32], groups: &mut [Vec<u32>]) {
         if children.len() < 3 {
             return;
@@ -244,7 +244,7 @@ impl<'a> BranchDivision<'a> {
         }
     }
 
-    /// The pairs of groups that have to do with each other, the closest first, not too many.
+    /// The pairs of connected groups, strongest first, limited in number.
     fn pairs(&self, groups: &[Vec<u32>]) -> Vec<(usize, usize)> {
         let mut group_of = vec![usize::MAX; self.numbers.len()];
         for (number, group) in groups.iter().enumerate() {

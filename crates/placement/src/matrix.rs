@@ -1,4 +1,4 @@
-//! How much ranks say to each other.
+//! How much ranks send to each other.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,13 +6,13 @@ use std::fmt::Write;
 /// What one rank sent to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: u64,
-    /// In how many messages.
+    /// The number of messages.
     pub messages: u64,
 }
 
-/// What counts when ranks are placed.
+/// The quantity by which pairs of ranks are weighted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weighing {
     /// Bytes.
@@ -22,32 +22,32 @@ pub enum Weighing {
     Messages,
 }
 
-/// How much each rank sent to each other one; most say nothing to most.
+/// The amount that each rank sent to each other rank, as a sparse matrix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matrix {
     ranks: u32,
-    /// By sender and receiver.
+    /// The amounts by sender and receiver.
     amounts: BTreeMap<(u32, u32), Amount>,
 }
 
 /// The first line of a matrix as text.
 const HEAD: &str = "# Combray: communication matrix";
 
-/// More ranks than this are an error of typing.
+/// The maximum number of ranks; a larger number is a typing error.
 const RANKS_MAX: u32 = 1 << 20;
 
 impl Matrix {
-    /// The matrix of so many ranks that say nothing.
+    /// An empty matrix of this many ranks.
     pub fn new(ranks: u32) -> Self {
         Self { ranks, amounts: BTreeMap::new() }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn ranks(&self) -> u32 {
         self.ranks
     }
 
-    /// Adds to what `from` sent to `to`, both below the number of ranks.
+    /// Adds to the amount that `from` sent to `to`. Both must be below the number of ranks.
     pub fn add(&mut self, from: u32, to: u32, bytes: u64, messages: u64) {
         assert!(
             from < self.ranks && to < self.ranks,
@@ -59,13 +59,13 @@ impl Matrix {
         amount.messages = amount.messages.saturating_add(messages);
     }
 
-    /// All amounts with their sender and receiver, in order.
+    /// All amounts with their senders and receivers, in order.
     pub fn amounts(&self) -> impl Iterator<Item = (u32, u32, Amount)> + '_ {
         self.amounts.iter().map(|(&(from, to), &amount)| (from, to, amount))
     }
 
-    /// The matrix as text: after a first line the number of ranks, then one line for each pair that
-    /// spoke: sender, receiver, bytes, messages.
+    /// Formats the matrix as text: a header line, the number of ranks, then one line for each pair
+    /// that communicated with sender, receiver, bytes, and messages.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEAD}\nranks {}\n", self.ranks);
         for (from, to, amount) in self.amounts() {
@@ -75,10 +75,10 @@ impl Matrix {
         text
     }
 
-    /// Reads such a text; what follows a `#` does not count.
+    /// Parses such a text; a `#` begins a comment.
     ///
     /// # Errors
-    /// A text for people that names the line.
+    /// A message for the user that names the line.
     pub fn from_text(text: &str) -> Result<Self, String> {
         let mut matrix: Option<Self> = None;
         for (number, line) in (1..).zip(text.lines()) {
@@ -117,7 +117,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// What counts between pairs of ranks, in both directions together.
+    /// The weights between pairs of ranks, with both directions added up.
     pub fn affinity(&self, weighing: Weighing) -> Affinity {
         let weights = self.amounts().map(|(from, to, amount)| {
             let weight = match weighing {
@@ -130,18 +130,18 @@ impl Matrix {
     }
 }
 
-/// How much pairs of ranks have to do with each other; what a rank says to itself does not count.
+/// The weights between pairs of ranks. Messages of a rank to itself do not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affinity {
-    /// Where the partners of each rank begin, and where the last one's end.
+    /// The index of each rank's first partner, and the end of the last rank's partners.
     starts: Vec<u32>,
-    /// Partners with weights, rank by rank, each pair twice.
+    /// Partners with weights, rank by rank; each pair is stored twice.
     partners: Vec<(u32, u64)>,
 }
 
 impl Affinity {
-    /// The affinity of so many ranks with these weights between pairs, which are added up in
-    /// whatever order and direction they come. Ranks are below their number.
+    /// Creates the affinity of this many ranks with these weights between pairs. Weights of a pair
+    /// are added up, in any order and direction. Each rank must be below `ranks`.
     pub fn new(ranks: u32, weights: impl Iterator<Item = (u32, u32, u64)>) -> Self {
         let mut pairs: Vec<(u32, u32, u64)> = Vec::new();
         for (a, b, weight) in weights.filter(|&(a, b, weight)| a != b && weight > 0) {
@@ -162,19 +162,19 @@ impl Affinity {
         Self { starts, partners }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn ranks(&self) -> u32 {
         self.starts.len() as u32 - 1
     }
 
-    /// Those to whom a rank speaks, with weights, in order.
+    /// The partners of a rank with weights, in order.
     pub fn partners(&self, rank: u32) -> &[(u32, u64)] {
         let rank = rank as usize;
         &self.partners[self.starts[rank] as usize..self.starts[rank + 1] as usize]
     }
 
-    /// The same, with weights so small that a sum of all, each `factor` times, is far from the
-    /// limits of 63 bits. The smallest do not vanish.
+    /// Scales the weights down so that the sum of all, each `factor` times, is far below the limit
+    /// of 63 bits. The smallest weights do not become zero.
     pub(crate) fn bounded(&self, factor: u64) -> Self {
         let sum: u128 = self.partners.iter().map(|partner| u128::from(partner.1)).sum();
         let all = sum * u128::from(factor.max(1));

@@ -1,15 +1,15 @@
-//! Matrices of well-known patterns, for tests and comparisons.
+//! Matrices of well-known communication patterns, for tests and comparisons.
 
 use fastrand::Rng;
 
 use crate::matrix::Matrix;
 
-/// Whether the first and the last of each dimension of a grid are neighbours.
+/// Whether the first and the last rank of each dimension of a grid are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edges {
-    /// They are not.
+    /// They are not neighbours.
     Open,
-    /// They are.
+    /// They are neighbours.
     Periodic,
 }
 
@@ -34,7 +34,7 @@ pub fn stencil(extents: &[u32], edges: Edges, bytes: u64) -> Matrix {
     matrix
 }
 
-/// The partners of a fast Fourier transform: those whose numbers differ in one bit.
+/// The partners in a fast Fourier transform: ranks whose numbers differ in one bit.
 pub fn butterfly(ranks: u32, bytes: u64) -> Matrix {
     let mut matrix = Matrix::new(ranks);
     for rank in 0..ranks {
@@ -46,7 +46,7 @@ pub fn butterfly(ranks: u32, bytes: u64) -> Matrix {
     matrix
 }
 
-/// Each rank sends to `partners` others, drawn from the seed, 1 to 1000 bytes.
+/// Each rank sends 1 to 1000 bytes to `partners` other ranks, drawn from the seed.
 pub fn random(ranks: u32, partners: u32, seed: u64) -> Matrix {
     let mut rng = Rng::with_seed(seed);
     let mut matrix = Matrix::new(ranks);
@@ -61,13 +61,14 @@ pub fn random(ranks: u32, partners: u32, seed: u64) -> Matrix {
     matrix
 }
 
-/// Broadcasts of `bytes` from each rank in turn, `rounds` in all, along binomial trees.
+/// Broadcasts of `bytes` along binomial trees, `rounds` in all, with roots spread evenly over the
+/// ranks.
 pub fn broadcasts(ranks: u32, rounds: u32, bytes: u64) -> Matrix {
     let mut matrix = Matrix::new(ranks);
     for round in 0..rounds {
         let root = (u64::from(round) * u64::from(ranks) / u64::from(rounds)) as u32;
         for relative in 1..ranks {
-            // A rank hears from the one without its highest bit.
+            // A rank receives from the rank without its highest bit.
             let from = relative ^ (1 << relative.ilog2());
             matrix.add((root + from) % ranks, (root + relative) % ranks, bytes, 1);
         }

@@ -1,12 +1,11 @@
-//! Improving a cut by moving vertices over it, after Fiduccia and Mattheyses: always the best move
-//! that is possible, also if it is none for the better, and in the end back to the best cut that
-//! was met.
+//! Refinement of a cut after Fiduccia and Mattheyses. Each step makes the best possible move, even
+//! if it makes the cut worse. At the end the cut returns to the best state that was reached.
 
 use std::collections::BinaryHeap;
 
 use crate::graph::{AffinityGraph, Half};
 
-/// How many ranks may be on the left.
+/// The allowed number of ranks on the left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub least: u64,
@@ -14,7 +13,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// By how many ranks a load is out of bounds.
+    /// The number of ranks by which a load is out of bounds.
     pub fn violation(self, load: u64) -> u64 {
         self.least.saturating_sub(load).max(load.saturating_sub(self.most))
     }
@@ -24,10 +23,10 @@ impl Bounds {
     }
 }
 
-/// How often all vertices are gone through at most.
+/// The maximum number of passes over all vertices.
 const PASSES_MAX: u32 = 12;
 
-/// Improves the cut, first of all the balance, until nothing gets better.
+/// Improves the balance first and then the cut, until a pass brings no improvement.
 pub(crate) fn refine(graph: &AffinityGraph, sides: &mut [Half], bounds: Bounds) {
     for _ in 0..PASSES_MAX {
         if !Pass::new(graph, sides, bounds).run() {
@@ -36,19 +35,20 @@ pub(crate) fn refine(graph: &AffinityGraph, sides: &mut [Half], bounds: Bounds) 
     }
 }
 
-/// One time through the vertices, each of which moves at most once.
+/// A pass over the vertices. Each vertex moves at most once.
 struct Pass<'a> {
     graph: &'a AffinityGraph,
     sides: &'a mut [Half],
     bounds: Bounds,
     load: u64,
-    /// What the cut loses when a vertex moves.
+    /// By how much the cut decreases when a vertex moves.
     gains: Vec<i64>,
-    /// Whether it has moved, or cannot.
+    /// Whether a vertex has moved, or cannot move.
     locked: Vec<bool>,
-    /// For each side the moves away from it, the best on top; outdated ones among them.
+    /// For each side, the moves away from it, best on top. The heaps may contain outdated moves.
     moves: [BinaryHeap<(i64, u32, u32)>; 2],
-    /// Numbers entries, so that of equal moves the latest is taken: it is near the others.
+    /// The next number of an entry. Of equal moves the latest is taken, because it is near the
+    /// previous moves.
     stamp: u32,
 }
 
@@ -87,9 +87,9 @@ impl<'a> Pass<'a> {
         self.stamp += 1;
     }
 
-    /// Returns whether the cut is better than before.
+    /// Runs the pass. Returns whether it improved the cut.
     fn run(mut self) -> bool {
-        // Moves that lead nowhere end some time.
+        // Limits the number of moves without improvement.
         let patience = 50 + self.graph.len() / 8;
         let slack = self.graph.size_max();
         let mut moved: Vec<u32> = Vec::new();
@@ -112,7 +112,7 @@ impl<'a> Pass<'a> {
         best_length > 0
     }
 
-    /// The next vertex to move.
+    /// Returns the next vertex to move.
     fn next(&mut self, slack: u64) -> Option<u32> {
         loop {
             let left = self.top(Half::Left);
@@ -136,7 +136,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// The best move from a side; outdated ones before it are dropped.
+    /// The best move away from a side. Outdated moves before it are dropped.
     fn top(&mut self, side: Half) -> Option<(i64, u32, u32)> {
         let heap = &mut self.moves[side as usize];
         while let Some(&(gain, stamp, vertex)) = heap.peek() {
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
 
-    /// A graph of so many vertices, each one rank.
+    /// A graph of `count` vertices, each one rank.
     fn graph(count: u32, edges: &[(u32, u32, i64)]) -> AffinityGraph {
         let mut graph = AffinityGraph { starts: vec![0], ..AffinityGraph::default() };
         for vertex in 0..count {
@@ -199,7 +199,7 @@ mod tests {
         Bounds { least: u64::from(count / 2), most: u64::from(count.div_ceil(2)) }
     }
 
-    /// Every second vertex on the left: of what follows the worst cut.
+    /// Puts every second vertex on the left, the worst cut of the graphs below.
     fn alternating(count: u32) -> Vec<Half> {
         (0..count).map(|vertex| if vertex % 2 == 0 { Half::Left } else { Half::Right }).collect()
     }

@@ -1,21 +1,21 @@
-//! The last touch: two ranks change places, or one moves to a free slot, wherever that makes the
-//! whole cheaper.
+//! The final local search: two ranks are exchanged, or one rank moves to a free slot, wherever that
+//! lowers the total cost.
 
 use crate::cost::Placement;
 use crate::mapping::FreeLeaves;
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
 
-/// How often all ranks are gone through at most.
+/// The maximum number of passes over all ranks.
 const ROUNDS_MAX: u32 = 20;
 
-/// How many partners of a rank are looked at as neighbours to be.
+/// The maximum number of partners of a rank near which a new place is searched.
 const PARTNERS_MAX: usize = 12;
 
-/// How many edges are looked at in all, at most.
+/// The maximum number of edges that the search examines.
 const WORK_MAX: u64 = 60_000_000;
 
-/// Improves a placement by exchanges until there is none that helps. Fixed ranks stay.
+/// Improves a placement by exchanges until none helps. Fixed ranks stay.
 pub(crate) fn improve(
     affinity: &Affinity,
     tree: &BranchTree,
@@ -57,7 +57,7 @@ impl<'a> SwapSearch<'a> {
         Self { affinity, tree, room, fixed, placement, occupants, work: 0 }
     }
 
-    /// Lets each rank change its place once; returns whether any did.
+    /// Tries to move each rank once. Returns whether any rank moved.
     fn round(&mut self) -> bool {
         let mut better = false;
         for rank in 0..self.affinity.ranks() {
@@ -73,7 +73,8 @@ impl<'a> SwapSearch<'a> {
         self.fixed.get(rank as usize).copied().flatten().is_some()
     }
 
-    /// Moves a rank to the best place near one of its partners, if that is better than its own.
+    /// Moves a rank to the best place near one of its partners, if that is better than its current
+    /// place.
     fn settle(&mut self, rank: u32) -> bool {
         let here = self.placement.leaf(rank);
         let cost_here = self.cost_at(rank, here);
@@ -112,15 +113,15 @@ impl<'a> SwapSearch<'a> {
         gain > 0
     }
 
-    /// The branch around a leaf.
+    /// The innermost branch that contains a leaf, apart from the leaf itself.
     fn surroundings(&self, leaf: u32) -> u32 {
         let path = self.tree.path(leaf);
         let own = path[path.len() - 1];
         path.iter().rev().copied().find(|&vertex| vertex != own).unwrap_or(own)
     }
 
-    /// What is gained besides when `rank` leaves `here` for `leaf`: by nobody, if there is room, or
-    /// by the one with whom it best changes places.
+    /// The additional gain when `rank` moves from `here` to `leaf`, and the rank with which it is
+    /// best exchanged. `None`: the rank moves into free space, without an exchange.
     fn best_exchange(&mut self, rank: u32, here: u32, leaf: u32) -> (i64, Option<u32>) {
         let load = |leaf: u32| self.occupants[leaf as usize].len() as u64;
         let may_move = load(leaf) < self.room.leaf_most[leaf as usize]
@@ -135,7 +136,8 @@ impl<'a> SwapSearch<'a> {
                 continue;
             }
             let mut gain = self.cost_at(other, leaf) - self.cost_at(other, here);
-            // Each was counted as if the other stayed: they are as far from each other as before.
+            // Both moves were counted as if the other rank stayed. The two remain as far apart as
+            // before.
             let between = self.affinity.partners(rank);
             if let Ok(place) = between.binary_search_by_key(&other, |partner| partner.0) {
                 let weight = between[place].1 as i64;
@@ -148,7 +150,7 @@ impl<'a> SwapSearch<'a> {
         best
     }
 
-    /// What a rank would pay at a leaf, with all others where they are.
+    /// The cost of a rank at a leaf, with all other ranks where they are.
     fn cost_at(&mut self, rank: u32, leaf: u32) -> i64 {
         let partners = self.affinity.partners(rank);
         self.work += partners.len() as u64;

@@ -1,25 +1,26 @@
-//! The tree of places on which ranks are put.
+//! The tree of places to which ranks are mapped.
 
 use std::ops::Range;
 
-/// A part of a machine or of a cluster, as whoever knows it describes it: a tree of any shape.
+/// The caller's description of a part of a machine or cluster: a tree of any shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Branch {
-    /// What a byte costs between two leaves of different children; of a leaf: between two ranks on
-    /// it. Costs do not fall towards the root.
+    /// The cost of a byte between two leaves below different children; for a leaf, between two
+    /// ranks on it. Costs must not decrease towards the root.
     pub crossing: u64,
-    /// Of a leaf: for how many ranks it is meant; none may go where this is 0.
+    /// For a leaf: the number of ranks for which it is meant. If it is 0, no rank may be placed
+    /// there.
     pub slots: u32,
-    /// How many network interfaces hang here, and not further below.
+    /// The number of network interfaces that are attached here, and not further below.
     pub interfaces: u32,
-    /// Whether this is a machine: what leaves it goes through its interfaces.
+    /// Whether this is a machine: messages that leave it pass through its interfaces.
     pub is_machine: bool,
-    /// What it consists of; a leaf consists of nothing.
+    /// The parts of which it consists; empty for a leaf.
     pub children: Vec<Branch>,
 }
 
 impl Branch {
-    /// A leaf with so many slots, inside which bytes cost nothing.
+    /// A leaf with this many slots, inside which bytes cost nothing.
     pub fn leaf(slots: u32) -> Self {
         Self { slots, ..Self::default() }
     }
@@ -29,8 +30,8 @@ impl Branch {
         Self { crossing, children, ..Self::default() }
     }
 
-    /// The regular tree with these numbers of children, level by level from the root. A byte costs
-    /// the edges on its way: two for each level that it climbs.
+    /// A regular tree with these numbers of children, level by level from the root. The cost of a
+    /// byte is the number of edges on its path: two for each level.
     pub fn regular(arities: &[u32]) -> Self {
         match arities.split_first() {
             None => Self::leaf(1),
@@ -42,16 +43,16 @@ impl Branch {
     }
 }
 
-/// A tree of places, ready for questions. Its leaves are numbered from left to right.
+/// A tree of places, prepared for queries. Its leaves are numbered from left to right.
 #[derive(Clone, Debug)]
 pub struct BranchTree {
-    /// The root first, each vertex before those below it.
+    /// The vertices: the root first, each vertex before its children.
     vertices: Vec<TreeVertex>,
     /// The vertex of each leaf.
     leaves: Vec<u32>,
-    /// For each leaf the vertices from the root down to it, filled up with itself.
+    /// For each leaf, the vertices from the root down to it, padded with the leaf itself.
     paths: Vec<u32>,
-    /// How many vertices each of these has.
+    /// The length of each path.
     height: usize,
 }
 
@@ -62,14 +63,14 @@ pub(crate) struct TreeVertex {
     pub interfaces: u32,
     pub is_machine: bool,
     pub children: Vec<u32>,
-    /// The leaves below, or the leaf itself.
+    /// The leaves below the vertex, or the leaf itself.
     pub leaves: Range<u32>,
-    /// Of these together.
+    /// The slots of these leaves together.
     pub slots: u64,
 }
 
 impl BranchTree {
-    /// Makes a tree of a description.
+    /// Builds a tree from a description.
     pub fn new(root: &Branch) -> Self {
         let mut tree =
             Self { vertices: Vec::new(), leaves: Vec::new(), paths: Vec::new(), height: 0 };
@@ -112,29 +113,29 @@ impl BranchTree {
         number
     }
 
-    /// How many leaves there are; at least one.
+    /// The number of leaves; at least one.
     pub fn leaf_count(&self) -> u32 {
         self.leaves.len() as u32
     }
 
-    /// For how many ranks a leaf is meant.
+    /// The number of ranks for which a leaf is meant.
     pub fn slots(&self, leaf: u32) -> u32 {
         self.vertices[self.leaves[leaf as usize] as usize].slots as u32
     }
 
-    /// For how many ranks all are meant.
+    /// The number of slots of all leaves.
     pub fn slots_in_all(&self) -> u64 {
         self.vertices[0].slots
     }
 
-    /// What a byte costs between ranks on these two leaves.
+    /// The cost of a byte between ranks on these two leaves.
     pub fn crossing(&self, a: u32, b: u32) -> u64 {
         let (a, b) = (self.path(a), self.path(b));
         let common = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         self.vertices[a[common - 1] as usize].crossing
     }
 
-    /// The greatest cost of a byte.
+    /// The greatest cost of a byte between any two leaves.
     pub(crate) fn crossing_max(&self) -> u64 {
         self.vertices.iter().map(|vertex| vertex.crossing).max().unwrap_or_default()
     }
@@ -147,14 +148,13 @@ impl BranchTree {
         self.vertices.len() as u32
     }
 
-    /// The vertices from the root down to a leaf, all of one length: short ones end with the leaf
-    /// several times.
+    /// The vertices from the root down to a leaf. All paths have equal length: short ones repeat
+    /// the leaf at the end.
     pub(crate) fn path(&self, leaf: u32) -> &[u32] {
         &self.paths[leaf as usize * self.height..][..self.height]
     }
 
-    /// Whether two branches are alike, so that what stands on one may change places with what
-    /// stands on the other at no cost.
+    /// Whether two branches are alike, so that the ranks on them can be exchanged at no cost.
     pub(crate) fn are_alike(&self, a: u32, b: u32) -> bool {
         let (one, other) = (self.vertex(a), self.vertex(b));
         one.crossing == other.crossing

@@ -1,12 +1,13 @@
-//! Turning branches: those who talk most to other machines come nearest to the network interfaces.
+//! Turning branches: the ranks that send most to other machines are moved nearest to the network
+//! interfaces.
 
 use crate::cost::Placement;
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
 
-/// Lets groups of ranks on branches of one machine change places, where the branches are alike and
-/// one is nearer to a network interface than the other. The grouping stays, and with it the cost of
-/// the placement. A branch with a fixed rank stays where it is.
+/// Exchanges groups of ranks between branches of one machine, if the branches are alike and one is
+/// nearer to a network interface than the other. The grouping does not change, and neither does the
+/// cost of the placement. A branch with a fixed rank is not moved.
 pub fn turn(
     affinity: &Affinity,
     tree: &BranchTree,
@@ -37,8 +38,8 @@ pub fn turn(
     }
 }
 
-/// What ranks say to other machines, times the levels between each and the nearest network
-/// interface of its own machine; machines without any do not count.
+/// The sum over all ranks of the weight sent to other machines, times the levels to the nearest
+/// network interface of the rank's own machine. Machines without interfaces do not count.
 pub fn distance_to_interfaces(
     affinity: &Affinity,
     tree: &BranchTree,
@@ -49,7 +50,7 @@ pub fn distance_to_interfaces(
     ranks.map(|(&leaf, &weight)| levels_to_interface(tree, leaf) * u128::from(weight)).sum()
 }
 
-/// How many levels a leaf must climb until there is an interface below, inside its machine.
+/// The number of levels from a leaf up to a vertex that has an interface below, inside its machine.
 fn levels_to_interface(tree: &BranchTree, leaf: u32) -> u128 {
     let mut path = tree.path(leaf).to_vec();
     path.dedup();
@@ -63,7 +64,7 @@ fn has_interface(tree: &BranchTree, vertex: u32) -> bool {
     vertex.interfaces > 0 || vertex.children.iter().any(|&child| has_interface(tree, child))
 }
 
-/// How much each rank says to ranks on other machines.
+/// The weight that each rank sends to ranks on other machines.
 fn outward(affinity: &Affinity, tree: &BranchTree, placement: &Placement) -> Vec<u64> {
     let machine = |leaf: u32| {
         let path = tree.path(leaf).iter().rev();
@@ -97,8 +98,8 @@ struct Turner<'a> {
 }
 
 impl Turner<'_> {
-    /// Of the children that are alike, those with interfaces get the groups that say most to other
-    /// machines.
+    /// Among children that are alike, assigns the groups that send most to other machines to the
+    /// children with interfaces.
     fn turn_children(&mut self, vertex: u32) {
         let tree = self.tree;
         let mut waiting = tree.vertex(vertex).children.clone();
@@ -118,7 +119,7 @@ impl Turner<'_> {
         places.sort_by_key(|&child| !has_interface(self.tree, child));
         let mut groups: Vec<(std::cmp::Reverse<u64>, u32)> =
             alike.iter().map(|&child| (std::cmp::Reverse(self.talk(child)), child)).collect();
-        // Of those that say as much, those that are there stay.
+        // On a tie, groups that are already near an interface stay.
         groups.sort_by_key(|group| (group.0, !has_interface(self.tree, group.1)));
         let taken: Vec<Vec<Vec<u32>>> = groups
             .iter()
@@ -132,7 +133,7 @@ impl Turner<'_> {
         }
     }
 
-    /// What the ranks on a branch say to other machines.
+    /// The weight that the ranks on a branch send to other machines.
     fn talk(&self, branch: u32) -> u64 {
         let leaves = self.tree.vertex(branch).leaves.clone();
         let ranks = leaves.flat_map(|leaf| &self.occupants[leaf as usize]);

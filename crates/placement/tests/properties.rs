@@ -1,4 +1,4 @@
-//! What must hold for all trees and matrices.
+//! Properties that must hold for all trees and matrices.
 
 use placement::{
     Affinity, Branch, BranchTree, Matrix, Placement, PlacementOrder, Weighing, cost,
@@ -6,7 +6,8 @@ use placement::{
 };
 use proptest::prelude::*;
 
-/// Trees of any shape, costs not falling towards the root, some leaves without slots.
+/// Trees of any shape, with costs that do not decrease towards the root and some leaves without
+/// slots.
 fn branches() -> impl Strategy<Value = Branch> {
     let leaf = (0_u32..4).prop_map(Branch::leaf);
     leaf.prop_recursive(4, 40, 5, |inner| {
@@ -44,7 +45,8 @@ fn loads(tree: &BranchTree, placement: &Placement) -> Vec<u64> {
     loads
 }
 
-/// Each leaf has at most its slots, or where there are too few its share.
+/// Whether each leaf has at most as many ranks as slots or, if there are too few slots, at most its
+/// share.
 fn is_within_slots(tree: &BranchTree, placement: &Placement) -> bool {
     let (ranks, slots) = (placement.leaves().len() as u64, tree.slots_in_all());
     (0..).zip(loads(tree, placement)).all(|(leaf, load)| {
@@ -127,7 +129,7 @@ proptest! {
 
 #[test]
 fn pairs_that_talk_come_together() {
-    // Ranks 0 and 4, 1 and 5, and so on.
+    // The pairs are ranks 0 and 4, 1 and 5, and so on.
     let affinity = Affinity::new(8, (0..4).map(|rank| (rank, rank + 4, 100)));
     let tree = BranchTree::new(&Branch::regular(&[4, 2]));
     let placed = place(&affinity, &tree, &[]).unwrap();
@@ -154,7 +156,8 @@ fn those_who_talk_to_other_machines_come_near_the_interface() {
         )
     };
     let tree = BranchTree::new(&Branch::of(6, vec![machine.clone(), machine]));
-    // Ranks 0 and 1 are a pair that also talks to 4 and 5; 2 and 3, 6 and 7 stay among themselves.
+    // Ranks 0 and 1 are a pair that also communicates with 4 and 5. Ranks 2 and 3, 6 and 7
+    // communicate only within their group.
     let pairs = [(0, 1, 100), (2, 3, 100), (4, 5, 100), (6, 7, 100)];
     let others = [(0, 4, 50), (1, 5, 50), (0, 2, 60), (4, 6, 60)];
     let affinity = Affinity::new(8, pairs.into_iter().chain(others));
@@ -180,8 +183,8 @@ fn what_cannot_be_is_told() {
     assert!(fault(&four, &[Some(1)]).contains("1 ranks of 3"));
 }
 
-/// The matrices of the comparison in docs/user/placement.md, against bounds a little above what
-/// Scotch 7 reaches on the same trees.
+/// The matrices of the comparison in docs/user/placement.md, with bounds a little above the results
+/// of Scotch 7 on the same trees.
 #[test]
 fn known_patterns_are_placed_well() {
     let bounds = [

@@ -1,4 +1,4 @@
-//! How good placements are, next to Scotch's.
+//! The quality of our placements compared with Scotch's.
 
 mod comparison;
 

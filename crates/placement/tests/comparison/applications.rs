@@ -1,5 +1,5 @@
-//! The matrices of the programs in `examples/`, as the library's own schedules make them between
-//! machines.
+//! The communication matrices of the programs in `examples/`, computed from the library's own
+//! schedules between machines.
 
 use collectives::{InputPlace, Member, Operands, ProcessLayout, Schedule, Situation, Transfer};
 use placement::{Matrix, patterns};
@@ -15,8 +15,8 @@ pub fn asp(ranks: u32) -> Matrix {
     matrix
 }
 
-/// `poisson3d.c` with 32 points in each direction on each process: in each step the faces of
-/// doubles to the neighbours, and an allreduce of one.
+/// `poisson3d.c` with 32 points in each direction on each process. In each step it exchanges faces
+/// of doubles with the neighbours and calls an allreduce of one double.
 pub fn poisson3d(extents: &[u32]) -> Matrix {
     let mut matrix = patterns::stencil(extents, patterns::Edges::Open, 32 * 32 * 8);
     let ranks = matrix.ranks();
@@ -31,7 +31,7 @@ pub fn poisson3d(extents: &[u32]) -> Matrix {
     matrix
 }
 
-/// Adds what all members send in an operation with blocks of so many bytes.
+/// Adds the amounts that all members send in an operation with blocks of `block_bytes`.
 fn add(
     matrix: &mut Matrix,
     situation: &Situation,

@@ -1,5 +1,5 @@
-//! Our placements of several patterns of communication against packed, scattered and random ones,
-//! and against Scotch's mapping on the same tree, where its program `scotch_gmap` (Debian's package
+//! Compares our placements of several communication patterns with packed, scattered and random
+//! ones, and with Scotch's mapping on the same tree, if its program `scotch_gmap` (Debian's package
 //! scotch) is installed.
 
 mod applications;
@@ -15,7 +15,7 @@ use placement::{
     place, place_in_order,
 };
 
-/// Compares all patterns for so many ranks.
+/// Compares all patterns for this number of ranks.
 pub fn compare(ranks: u32) -> impl Iterator<Item = Row> {
     let arities = arities(ranks);
     matrices(ranks).into_iter().map(move |(name, matrix)| row(ranks, name, &matrix, &arities))
@@ -50,7 +50,7 @@ fn matrices(ranks: u32) -> Vec<(&'static str, Matrix)> {
     ]
 }
 
-/// Extents of a grid, about as equal as its prime factors allow, the largest first.
+/// The extents of a grid, as equal as its prime factors allow, largest first.
 fn extents(ranks: u32, dimensions: usize) -> Vec<u32> {
     let mut factors = Vec::new();
     let mut rest = ranks;
@@ -69,16 +69,17 @@ fn extents(ranks: u32, dimensions: usize) -> Vec<u32> {
     extents
 }
 
-/// What one comparison gave: the cost of our placement divided by that of others.
+/// The result of one comparison: the cost of our placement divided by the cost of each other
+/// placement.
 pub struct Row {
     pub ranks: u32,
     pub name: &'static str,
     pub to_packed: f64,
     pub to_scattered: f64,
     pub to_random: f64,
-    /// None where Scotch is not installed.
+    /// `None` if Scotch is not installed.
     pub to_scotch: Option<f64>,
-    /// How many ranks Scotch put on one leaf at most; each is meant for one.
+    /// The maximum number of ranks that Scotch put on one leaf; each leaf is meant for one.
     pub fullest_of_scotch: u32,
     pub seconds: f64,
 }
@@ -140,7 +141,7 @@ fn run_scotch(folder: &Path, affinity: &Affinity, arities: &[u32]) -> Option<Pla
     Some(Placement::new(leaves))
 }
 
-/// The graph as Scotch reads it.
+/// The graph in Scotch's input format.
 fn graph_text(affinity: &Affinity) -> String {
     let ranks = 0..affinity.ranks();
     let entries: usize = ranks.clone().map(|rank| affinity.partners(rank).len()).sum();
