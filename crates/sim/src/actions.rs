@@ -1,4 +1,4 @@
-//! What processes do: random operations at random moments.
+//! The actions of processes: random operations at random moments.
 
 use base::{GateId, RailId};
 use engine::{Engine, FragmentPacket, PostFragments, Receive, RequestId, Send, ShortPacket};
@@ -15,7 +15,7 @@ use crate::world::{
 const TAGS: i32 = 3;
 
 impl World {
-    /// One random operation of a process.
+    /// Performs one random operation of a process.
     pub(crate) fn act(&mut self, process: u32) -> WorldOutcome {
         let context = self.episode.0 + self.rng.usize(..self.setting.contexts);
         match self.rng.u8(..16) {
@@ -107,7 +107,7 @@ impl World {
         self.post_short(from, send, |engine, post| engine.send_short_synchronous(send, post))
     }
 
-    /// Posts the packet that a short cut hands to a rail.
+    /// Runs the engine's short cut, and posts the packet that it passes to a rail.
     fn post_short<T>(
         &mut self,
         from: u32,
@@ -133,7 +133,7 @@ impl World {
     }
 
     fn send_in_fragments(&mut self, from: u32, send: &Send) -> bool {
-        /// Packets that the network has promised room for.
+        /// Packets for which the network has reserved room.
         struct Fragments<'a> {
             network: &'a SimulatedNetwork,
             way: (GateId, GateId),
@@ -164,7 +164,7 @@ impl World {
         sent
     }
 
-    /// Mostly one that some message fits.
+    /// Returns a random selector and capacity, mostly ones that some waiting message matches.
     fn random_selector(&mut self, process: u32, context: usize) -> (Selector, usize) {
         let fitting = |message: &&WorldMessage| message.to == process && message.context == context;
         let live = self.messages[self.episode.1..].iter().filter(fitting);
@@ -188,7 +188,7 @@ impl World {
         ((source, tag), capacity)
     }
 
-    /// Posts a receive, at the reference and at the engine.
+    /// Posts a receive in the reference and in the engine.
     pub(crate) fn receive(
         &mut self,
         process: u32,
@@ -223,7 +223,8 @@ impl World {
         Ok(())
     }
 
-    /// Asks whether the receive just posted will get the next message with its tag from its source.
+    /// Queries whether the engine promises the next message with this tag from this source to the
+    /// receive just posted.
     fn note_promise(&mut self, receive: usize) {
         let ReceivedMessage { process, context, selector, request: Some(request), .. } =
             self.receives[receive]
@@ -244,7 +245,7 @@ impl World {
         }
     }
 
-    /// A probe finds what the reference says, and changes nothing.
+    /// Checks that a probe finds what the reference finds, and changes nothing.
     fn check_probe(&mut self, process: u32, context: usize, selector: Selector) -> WorldOutcome {
         let slot = self.slot(process, context);
         let expected = self.spaces[process as usize][context].find(selector);
@@ -259,7 +260,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes a message, to be received later.
+    /// Takes a message with a matched probe, to be received later.
     pub(crate) fn matched_probe(
         &mut self,
         process: u32,
@@ -281,7 +282,7 @@ impl World {
         }
     }
 
-    /// Receives what a matched probe took.
+    /// Receives a message that a matched probe took.
     pub(crate) fn receive_held(&mut self, held: HeldMessage) -> WorldOutcome {
         let HeldMessage { process, id, message } = held;
         let WorldMessage { context, from, tag, length, .. } = self.messages[message];
@@ -316,7 +317,7 @@ impl World {
         self.rng.choice(own).map_or(Ok(()), |index| self.withdraw_receive(index))
     }
 
-    /// Cancels a receive, which works unless a message has come for it.
+    /// Cancels a receive. This succeeds unless a message has matched it.
     pub(crate) fn withdraw_receive(&mut self, index: usize) -> WorldOutcome {
         let ReceivedMessage { process, context, request, message, .. } = self.receives[index];
         let Some(request) = request else { return Ok(()) };
@@ -338,7 +339,7 @@ impl World {
         }
     }
 
-    /// Asks for a message back.
+    /// Requests the cancellation of a send.
     pub(crate) fn withdraw_send(&mut self, index: usize) {
         let message = &mut self.messages[index];
         let Some(request) = message.request else { return };
@@ -356,7 +357,7 @@ impl World {
             message.request.take().into_iter().for_each(|request| engine.detach(request));
         } else {
             let receives = self.receives[self.episode.2..].iter_mut();
-            // Its memory is compared with the reference's at the end.
+            // Its memory is compared with that of the reference at the end.
             let mut own = receives.filter(|receive| receive.process == process && !receive.done);
             let Some(receive) = own.next() else { return };
             receive.request.take().into_iter().for_each(|request| engine.detach(request));

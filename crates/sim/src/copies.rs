@@ -1,11 +1,12 @@
-//! Two processes that copy large messages by the protocol of the driver of shared memory
+//! Two processes that copy large messages by the protocol of the shared-memory driver
 //! (`driver_shm::protocol`), in simulated time.
 //!
-//! The words that they share and the pool lie in ordinary memory, and each copy is a moment in
-//! which the other process may act. Reading or writing the other's memory may fail; programs
-//! compute for a while, or for ever; processes that have nothing to do sleep until they are rung.
-//! What must hold: all bytes are right, and stay so; memory is not read after its send is reported
-//! to be over, nor written after its region is revoked; nothing that is announced waits for ever,
+//! The shared words and the pool lie in ordinary memory. During each copy the other process may
+//! act. Reading or writing the other process's memory may fail. Programs compute for a while, or
+//! forever. Idle processes sleep until their doorbell rings.
+//!
+//! The invariants: all bytes are right, and stay right. Memory is not read after its send is
+//! reported complete, nor written after its region is revoked. No announced message waits forever,
 //! not even for a sender that only computes.
 
 mod receiving;
@@ -16,49 +17,49 @@ use fastrand::Rng;
 
 use world::CopyWorld;
 
-/// What happened in a run.
+/// The counters of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Messages whose data came whole.
+    /// Messages whose data arrived complete.
     pub whole: u32,
-    /// Of these, such that the sender wrote where they were offered.
+    /// Of these, messages that the sender wrote into the offered buffer.
     pub written: u32,
-    /// Of these, such that were sent ahead and read by the receiver.
+    /// Of these, messages that were sent ahead and read by the receiver.
     pub claimed: u32,
-    /// Messages that could not be copied so, and are left to packets.
+    /// Messages that could not be copied by this protocol, and are left to packets.
     pub failed: u32,
-    /// Messages that were copied jointly.
+    /// Messages that sender and receiver copied jointly.
     pub joint: u32,
-    /// How often a process that slept was rung.
+    /// How often a sleeping process was woken by its doorbell.
     pub rings: u32,
 }
 
-/// What is different from run to run.
+/// The parameters that differ from run to run.
 #[derive(Clone, Copy, Debug)]
 pub struct CopySetting {
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: usize,
-    /// In how many of eight cases the receiver cannot read.
+    /// In how many of eight cases the receiver cannot read the sender's memory.
     pub failing_reads: u8,
-    /// In how many of eight cases the sender cannot write.
+    /// In how many of eight cases the sender cannot write the receiver's memory.
     pub failing_writes: u8,
-    /// What becomes of the sender in the middle.
+    /// The fate of the sender in the middle of the run.
     pub sender: ProcessFate,
 }
 
-/// What becomes of a process.
+/// The fate of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessFate {
-    /// It goes on.
+    /// It continues.
     GoesOn,
-    /// Its program computes for ever, and its helper looks.
+    /// Its program computes forever, and its helper polls.
     Computes,
-    /// It does nothing any more.
+    /// It stops doing anything.
     Stops,
 }
 
 impl CopySetting {
-    /// A setting for a seed.
+    /// A random setting.
     pub fn of(rng: &mut Rng) -> Self {
         let fault = |rng: &mut Rng| *rng.choice(&[0, 0, 1, 4, 8]).expect("there are some");
         let sender = match rng.u8(..6) {
@@ -71,17 +72,17 @@ impl CopySetting {
     }
 }
 
-/// After so many rounds what is not done waits for ever.
+/// After this many rounds, a message that is not done counts as waiting forever.
 const ROUNDS_MAX: u32 = 100_000;
 
-/// Runs two processes until all messages have come that can.
+/// Runs two processes until all messages have arrived that can arrive.
 ///
 /// # Panics
-/// If something does not hold.
+/// An invariant is violated.
 pub fn run(seed: u64, setting: CopySetting) -> CopyReport {
     let mut rng = Rng::with_seed(seed);
     let world = CopyWorld::new(rng.fork(), setting);
-    // Short runs hardly meet the end of the sender.
+    // In short runs the fate of the sender would hardly matter.
     let fatal_round = rng.u32(..200);
     for round in 0..ROUNDS_MAX {
         if round == fatal_round {

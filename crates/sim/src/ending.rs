@@ -1,4 +1,4 @@
-//! The end of an episode: all that is left over is cancelled or received, and nothing may remain.
+//! The end of an episode: everything left over is cancelled or received, and nothing may remain.
 
 use base::limits::EAGER_CREDIT_BYTES;
 
@@ -36,7 +36,8 @@ impl World {
         receive.message.is_none() && !receive.withdrawn
     }
 
-    /// Receives that were given up cannot be cancelled any more: each gets a message.
+    /// Sends a message to each receive whose request was freed, because such a receive can no
+    /// longer be cancelled.
     fn satisfy_given_up(&mut self) -> WorldOutcome {
         while let Some(index) =
             (self.episode.2..self.receives.len()).find(|&index| self.is_undecided(index))
@@ -96,7 +97,8 @@ impl World {
         }
     }
 
-    /// Each receive got the message that it was promised, unless one of both was withdrawn.
+    /// Checks that each receive got the message that it was promised, unless receive or message was
+    /// withdrawn.
     fn check_promises(&mut self) -> WorldOutcome {
         for promise in &self.promises {
             let Promise { receive, from, tag, sequence } = *promise;
@@ -118,7 +120,7 @@ impl World {
         Ok(())
     }
 
-    /// All credit has come back, or will be reported.
+    /// Checks that all credit has returned, or will be reported.
     fn check_credit(&self) -> WorldOutcome {
         for (sender, receiver) in (0..self.setting.processes)
             .flat_map(|a| (0..self.setting.processes).map(move |b| (a, b)))

@@ -1,4 +1,4 @@
-//! Packets and fetches: from the engines to the network and back, observed by the reference.
+//! Packets and fetches between the engines and the network, observed by the reference.
 
 use base::{ContextId, GateId, RegionToken};
 use engine::{Planned, RequestId};
@@ -11,7 +11,7 @@ use crate::reference::{ArrivedLabel, Fact};
 use crate::world::{MessageFate, World, WorldMessage, WorldOutcome};
 
 impl World {
-    /// Hands out packets as long as rails have room.
+    /// Posts packets of a process as long as its rails have room.
     pub(crate) fn flush(&mut self, process: u32) {
         for _ in 0..self.engines[process as usize].gates_with_work() {
             let Some(gate) = self.engine(process).gate_with_work() else { return };
@@ -74,7 +74,7 @@ impl World {
         }
     }
 
-    /// Something arrives.
+    /// Processes an arrival from a rail.
     pub(crate) fn take(&mut self, way: Route, freight: RailCargo) -> WorldOutcome {
         let (from, to, rail) = way;
         match freight {
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// Puts a packet on its way, and learns from it what only the sender knows.
+    /// Puts a packet on its way, and records what only the sender knows of it.
     pub(crate) fn post(&mut self, way: Route, packet: Vec<u8>) {
         let (from, to) = (way.0.0, way.1.0);
         let mut records = 0;
@@ -124,7 +124,7 @@ impl World {
         self.network.post(&mut self.rng, way, RailCargo::Packet(packet));
     }
 
-    /// A packet arrives, at the reference and at the engine.
+    /// Processes an arriving packet in the reference and in the engine.
     pub(crate) fn take_packet(&mut self, from: GateId, to: GateId, packet: &[u8]) -> WorldOutcome {
         let (mut number, pair) = (None, (from.0, to.0));
         for record in Records::new(packet) {
@@ -138,7 +138,8 @@ impl World {
                 }
                 Record::Message { envelope, synchronous, .. } => {
                     let message = self.arrive(from.0, to.0, envelope)?;
-                    // Its send is complete.
+                    // The send of a message without synchronous mode is complete, so it cannot be
+                    // cancelled.
                     self.messages[message].cancellable = synchronous.is_some();
                 }
                 Record::FirstFragment { envelope, length, payload } => {
@@ -214,7 +215,7 @@ impl World {
         Ok(message)
     }
 
-    /// Carries out the wishes whose turn has come.
+    /// Processes the deferred cancellations whose turn has come.
     fn run_deferred(&mut self, pair: (u32, u32)) {
         while let Some(request) = self.arrivals.get_mut(&pair).and_then(Arrivals::next_deferred) {
             self.cancel_arrives(pair.0, pair.1, request);
@@ -242,8 +243,8 @@ impl World {
         }
     }
 
-    /// Plays the rail that lets peers read memory: declares what a message just submitted is to be
-    /// fetched from.
+    /// Plays the rail that lets peers read memory: declares the region from which a message that
+    /// was just submitted can be fetched.
     pub(crate) fn declare_region(&mut self, process: u32, message: usize, request: RequestId) {
         if self.engine(process).wants_region(request).is_none() {
             return;
@@ -273,7 +274,7 @@ impl World {
         }
     }
 
-    /// Plays the rail that reads a peer's memory: what lies there is known by its token.
+    /// Plays the rail that reads a peer's memory. The token of the region identifies the data.
     pub(crate) fn end_fetch(&mut self, process: u32, fetch: &Fetch) -> WorldOutcome {
         let arrives = self.rng.u8(..16) >= self.setting.failing_fetches;
         if arrives {

@@ -1,11 +1,11 @@
-//! Worlds in a box: several engines, a network that exists in memory only, a virtual clock, and
-//! faults that follow from a seed.
+//! Simulated worlds: several engines, a network in memory, a virtual clock, and faults that follow
+//! from a seed.
 //!
-//! [`run`] makes one to five processes do random things to each other over rails that delay
-//! packets, overtake each other, have little room and fail to fetch. A second, naive matching by
-//! the letter of the MPI standard sees the same arrivals, and says which receive must get which
-//! message; each outcome, each byte of each buffer, and what is left at the end is compared with
-//! it. A seed that fails says so, and fails again whenever it is run.
+//! [`run`] lets one to five processes perform random operations over rails that delay packets,
+//! overtake each other, have little room and fail to fetch. A second, naive matcher implements the
+//! text of the MPI standard. It sees the same arrivals and determines which receive must get which
+//! message. Each outcome, each byte of each buffer, and what is left at the end is compared with
+//! this reference. A failure reports its seed, and recurs whenever that seed is run.
 //!
 //! [`copies`] is another world: two processes of one machine that copy large messages.
 

@@ -1,4 +1,4 @@
-//! Rails that are lost, and work again, while the world goes on.
+//! Rails that fail, and work again, during a run.
 
 use std::collections::HashSet;
 
@@ -7,33 +7,33 @@ use base::{GateId, RailId};
 use crate::network::Route;
 use crate::world::World;
 
-/// The numbered packets and parts that have come from one process to another.
+/// The numbered packets and parts that have arrived from one process at another.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     numbers: HashSet<u32>,
-    /// Wishes to have messages back, by the number of the packet that brought them.
+    /// Cancellation requests, with the numbers of the packets that contained them.
     pub deferred: Vec<(u32, u64)>,
 }
 
 impl Arrivals {
-    /// Takes what has this number; false if it was here.
+    /// Records the arrival of this number. Returns false if it has arrived before.
     pub(crate) fn take(&mut self, number: u32) -> bool {
         self.numbers.insert(number)
     }
 
-    /// Whether something older is missing.
+    /// Whether any earlier number is missing.
     pub(crate) fn lacks_before(&self, number: u32) -> bool {
         (0..number).any(|older| !self.numbers.contains(&older))
     }
 
-    /// A wish before which everything has come.
+    /// Takes a cancellation request before which everything has arrived.
     pub(crate) fn next_deferred(&mut self) -> Option<u64> {
         let place = self.deferred.iter().position(|&(number, _)| !self.lacks_before(number))?;
         Some(self.deferred.remove(place).1)
     }
 }
 
-/// What becomes of a rail.
+/// A change of a rail's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RailChange {
     Lost,
@@ -41,8 +41,8 @@ pub(crate) enum RailChange {
 }
 
 impl World {
-    /// Now and then cuts a rail between two processes that have another one, or connects one again
-    /// that both have noticed is lost; and lets those notice that have not, each at its own time.
+    /// Occasionally cuts a rail between two processes that have another rail, or reconnects a rail
+    /// whose loss both have noticed. Also lets processes notice changes, each at its own time.
     pub(crate) fn change_rails(&mut self) {
         if self.setting.cuts && self.rng.u8(..32) == 0 {
             self.cut_one();
@@ -66,7 +66,7 @@ impl World {
         self.unaware = unaware;
     }
 
-    /// Drivers connect a rail again that both have given up.
+    /// Reconnects a rail that both drivers have given up.
     fn heal_one(&mut self) {
         let all: Vec<Route> = self.network.all_cut().collect();
         if all.is_empty() {

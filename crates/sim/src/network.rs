@@ -1,5 +1,5 @@
 //! The network: rails that keep their own order, delay packets, and have little room; and fetches,
-//! which take their time too.
+//! which also take time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -7,11 +7,11 @@ use base::{GateId, RailId};
 use fastrand::Rng;
 use memory::transfer::{Fetch, Label, Part, PartPlace};
 
-/// Everything on its way.
+/// Everything in transit.
 #[derive(Debug)]
 pub(crate) struct SimulatedNetwork {
     queues: BTreeMap<Route, VecDeque<InTransit>>,
-    /// Rails between two processes, the lower one first, that carry nothing any more.
+    /// Rails between two processes (the lower process first) that are cut.
     cut: BTreeSet<Route>,
     fetches: Vec<(u64, u32, Fetch)>,
     room: usize,
@@ -20,7 +20,7 @@ pub(crate) struct SimulatedNetwork {
     pub now: u64,
 }
 
-/// From whom, to whom, on which rail.
+/// The sender, the receiver, and the rail.
 pub(crate) type Route = (GateId, GateId, RailId);
 
 #[derive(Debug)]
@@ -29,15 +29,15 @@ struct InTransit {
     freight: RailCargo,
 }
 
-/// What rails carry.
+/// What a rail carries.
 #[derive(Debug)]
 pub(crate) enum RailCargo {
     Packet(Vec<u8>),
     /// A part whose memory has not been read yet.
     Part(Part),
-    /// A part whose memory has been read: its beginning arrives, with its label and length.
+    /// The beginning of a part whose memory has been read, with its label and length.
     Beginning(Label, Vec<u8>),
-    /// Its end arrives, and belongs there.
+    /// The end of a part, with the place where it belongs.
     End(Label, Vec<u8>, PartPlace),
 }
 
@@ -53,17 +53,17 @@ impl SimulatedNetwork {
         }
     }
 
-    /// Whether a rail takes a packet now.
+    /// Whether a rail accepts a packet now.
     pub(crate) fn has_room(&self, way: Route) -> bool {
         self.queues.get(&way).is_none_or(|queue| queue.len() < self.room)
     }
 
-    /// Whether it takes so many.
+    /// Whether a rail accepts this many packets.
     pub(crate) fn has_room_for(&self, way: Route, packets: usize) -> bool {
         self.queues.get(&way).map_or(0, VecDeque::len) + packets <= self.room
     }
 
-    /// Whether nothing is on its way.
+    /// Whether nothing is in transit.
     pub(crate) fn is_quiet(&self) -> bool {
         self.fetches.is_empty() && self.queues.values().all(VecDeque::is_empty)
     }
@@ -78,7 +78,7 @@ impl SimulatedNetwork {
         queue.push_back(InTransit { arrival, freight });
     }
 
-    /// What has begun to arrive goes on before all else on its rail.
+    /// Sends the rest of a part that has begun to arrive, before everything else on its rail.
     pub(crate) fn go_on(&mut self, rng: &mut Rng, way: Route, freight: RailCargo) {
         if !self.is_cut(way) {
             let arrival = self.now + rng.u64(0..=self.delay_max);
@@ -86,14 +86,14 @@ impl SimulatedNetwork {
         }
     }
 
-    /// The rail between two processes carries nothing any more; what is on its way is lost.
+    /// Cuts the rail between two processes. Everything in transit on it is lost.
     pub(crate) fn cut(&mut self, way: Route) {
         self.cut.insert((way.0.min(way.1), way.0.max(way.1), way.2));
         self.queues.remove(&way);
         self.queues.remove(&(way.1, way.0, way.2));
     }
 
-    /// The rail carries again what is posted from now on.
+    /// Reconnects a rail: packets posted from now on arrive.
     pub(crate) fn heal(&mut self, way: Route) {
         self.cut.remove(&(way.0.min(way.1), way.0.max(way.1), way.2));
     }
@@ -107,12 +107,12 @@ impl SimulatedNetwork {
         self.cut.contains(&(way.0.min(way.1), way.0.max(way.1), way.2))
     }
 
-    /// Process `process` reads the memory of another one.
+    /// Begins a fetch, in which `process` reads the memory of another process.
     pub(crate) fn begin_fetch(&mut self, rng: &mut Rng, process: u32, fetch: Fetch) {
         self.fetches.push((self.now + rng.u64(0..=self.delay_max), process, fetch));
     }
 
-    /// One step of time; what arrives in it, in random order of rails.
+    /// Advances the clock by one step. Returns what arrives in it, with the rails in random order.
     pub(crate) fn step(&mut self, rng: &mut Rng) -> Vec<(Route, RailCargo)> {
         self.now += 1;
         let mut ways: Vec<_> = self.queues.keys().copied().collect();
@@ -125,7 +125,7 @@ impl SimulatedNetwork {
                 let is_part = !matches!(underway.freight, RailCargo::Packet(_));
                 arrived.push((way, underway.freight));
                 if is_part {
-                    // What stands behind it must not overtake its end.
+                    // Packets behind the beginning of a part must not overtake its end.
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-//! Outcomes, compared with what the reference says.
+//! Comparison of outcomes with those of the reference.
 
 use engine::Problem;
 
@@ -6,7 +6,7 @@ use crate::region::pattern;
 use crate::world::{MessageFate, World, WorldMessage, WorldOutcome};
 
 impl World {
-    /// Takes the outcomes of some requests that are complete.
+    /// Takes and checks the outcomes of some complete requests.
     pub(crate) fn check_outcomes(&mut self) -> WorldOutcome {
         for index in self.episode.1..self.messages.len() {
             if !self.messages[index].done && self.rng.u8(..4) != 0 {
@@ -70,7 +70,7 @@ impl World {
         self.check_memory(index)
     }
 
-    /// Every byte of a receive's memory is as it should be.
+    /// Checks every byte of a receive's memory.
     fn check_memory(&self, index: usize) -> WorldOutcome {
         let receive = &self.receives[index];
         let message = receive.message.map(|id| (id, &self.messages[id]));
@@ -86,7 +86,8 @@ impl World {
         }
     }
 
-    /// When nothing is underway, whatever can be complete is, and nothing else.
+    /// Checks, when nothing is in transit, that exactly the requests are complete that can be
+    /// complete.
     pub(crate) fn check_settled(&mut self) -> WorldOutcome {
         for index in self.episode.1..self.messages.len() {
             self.check_sent(index)?;
@@ -114,8 +115,8 @@ impl World {
         }
     }
 
-    /// Whether the withdrawal of a message may be without effect: both wait for the receiver to
-    /// open the context.
+    /// Whether the cancellation of a message may have no effect yet: message and cancellation wait
+    /// until the receiver opens the context.
     fn may_wait(&self, message: &WorldMessage) -> bool {
         self.slots[message.to as usize][message.context].is_none()
     }

@@ -1,12 +1,12 @@
-//! The reference: matching by the letter of the standard, without any index.
+//! The reference matcher: it follows the text of the standard, without any index.
 //!
 //! MPI 5.0, section 3.5: messages of one process do not overtake each other, and a receive that was
-//! posted earlier comes first.
+//! posted earlier matches first.
 
-/// What a receive or probe asks for: the sender's rank, the tag; none: any.
+/// The sender's rank and the tag that a receive or probe selects; `None` is a wildcard.
 pub(crate) type Selector = (Option<u32>, Option<i32>);
 
-/// A message as it arrives.
+/// The label of a message that arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArrivedLabel {
     /// Its number in the world.
@@ -14,25 +14,25 @@ pub(crate) struct ArrivedLabel {
     /// The sender's rank in the context.
     pub source: u32,
     pub tag: i32,
-    /// Its number in the stream from its sender.
+    /// Its sequence number in the stream of its sender.
     pub sequence: u32,
 }
 
-/// What follows from an arrival.
+/// A consequence of an arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fact {
-    /// A posted receive got a message.
+    /// A posted receive matched a message.
     Matched { message: usize, receive: usize },
-    /// A message went back to its sender.
+    /// A message was withdrawn by its sender.
     Withdrawn { message: usize },
 }
 
-/// One context as one process sees it.
+/// One context of one process.
 #[derive(Debug)]
 pub(crate) struct Space {
     open: bool,
     first_sequence: u32,
-    /// Everything that came before the context was open.
+    /// Everything that arrived before the context was open.
     waiting: Vec<WaitingReceive>,
     posted: Vec<(usize, Selector)>,
     unexpected: Vec<ArrivedLabel>,
@@ -64,7 +64,7 @@ impl Space {
         }
     }
 
-    /// Opens the context; what waited for that arrives.
+    /// Opens the context. Messages that waited for that arrive now.
     pub(crate) fn open(&mut self) -> Vec<Fact> {
         self.open = true;
         let mut facts = Vec::new();
@@ -77,8 +77,8 @@ impl Space {
         facts
     }
 
-    /// Whether a posted receive for this source and tag comes after one with a wildcard that
-    /// accepts the same messages.
+    /// Whether a posted receive for this source and tag stands behind a wildcard receive that
+    /// accepts these messages too.
     pub(crate) fn is_behind_wildcard(&self, receive: usize, (source, tag): (u32, i32)) -> bool {
         let before = self.posted.iter().take_while(|(posted, _)| *posted != receive);
         before.clone().count() < self.posted.len()
@@ -89,7 +89,7 @@ impl Space {
             })
     }
 
-    /// A message arrives, perhaps too early.
+    /// Processes the arrival of a message, which may be out of order.
     pub(crate) fn arrive(&mut self, label: ArrivedLabel) -> Vec<Fact> {
         if !self.open {
             self.waiting.push(WaitingReceive::Arrival(label));
@@ -133,7 +133,7 @@ impl Space {
         self.posted.iter().any(|(_, selector)| accepts(*selector, &label))
     }
 
-    /// A sender wants a message back.
+    /// Processes a sender's request to cancel a message.
     pub(crate) fn cancel(&mut self, message: usize) -> Option<Fact> {
         let is_it = |label: &ArrivedLabel| label.message == message;
         let waits = |waiting: &WaitingReceive| matches!(waiting, WaitingReceive::Arrival(label) if is_it(label));
@@ -146,7 +146,7 @@ impl Space {
         Some(Fact::Withdrawn { message })
     }
 
-    /// A receive is posted; the message that it gets at once, if there is one.
+    /// Posts a receive. Returns the message that it matches at once, if there is one.
     pub(crate) fn post(&mut self, receive: usize, selector: Selector) -> Option<usize> {
         let found = self.take(selector);
         if found.is_none() {
@@ -155,24 +155,24 @@ impl Space {
         found.map(|label| label.message)
     }
 
-    /// What a probe tells of.
+    /// The message that a probe finds.
     pub(crate) fn find(&self, selector: Selector) -> Option<ArrivedLabel> {
         self.unexpected.iter().find(|label| accepts(selector, label)).copied()
     }
 
-    /// What a matched probe takes.
+    /// Takes the message that a matched probe finds.
     pub(crate) fn take(&mut self, selector: Selector) -> Option<ArrivedLabel> {
         let at = self.unexpected.iter().position(|label| accepts(selector, label))?;
         Some(self.unexpected.remove(at))
     }
 
-    /// Whether a receive could be taken back: no message had come for it.
+    /// Cancels a receive. Returns false if it had already matched a message.
     pub(crate) fn withdraw(&mut self, receive: usize) -> bool {
         let at = self.posted.iter().position(|(posted, _)| *posted == receive);
         at.map(|at| self.posted.remove(at)).is_some()
     }
 
-    /// How many messages wait for their turn or for the context.
+    /// The number of messages that wait for earlier messages or for the context.
     pub(crate) fn early(&self) -> usize {
         self.waiting.len() + self.streams.iter().map(|stream| stream.early.len()).sum::<usize>()
     }

@@ -1,11 +1,11 @@
-//! Memory of messages in which every byte is accounted for.
+//! Message buffers in which every byte is checked.
 
 use std::fmt;
 use std::sync::Arc;
 
 use memory::{Buffer, Layout, Segment};
 
-/// A message's memory, contiguous or with gaps, between margins that nobody may touch.
+/// The memory of a message, contiguous or with gaps, between margins that must not be touched.
 #[derive(Clone)]
 pub(crate) struct SimulatedRegion {
     /// The message's bytes.
@@ -15,9 +15,9 @@ pub(crate) struct SimulatedRegion {
     scattered: bool,
 }
 
-/// What stands in memory that nothing was received into.
+/// The content of memory into which nothing was received.
 const BLANK: u8 = 0xee;
-/// What stands in the memory of a send once it is complete.
+/// The content of a send buffer after its send is complete.
 const REUSED: u8 = 0x55;
 const MARGIN: usize = 8;
 
@@ -41,13 +41,13 @@ impl SimulatedRegion {
         Self { buffer, whole, scattered }
     }
 
-    /// Gives the memory to something else, as programs do once a send is complete.
+    /// Overwrites the memory, as programs do once a send is complete.
     pub(crate) fn reuse(&self) {
         self.whole.write(0, &vec![REUSED; self.whole.len()]);
     }
 
-    /// The first byte that is not as it should be when `data`, and nothing else, was received:
-    /// where it is, what it should be, what it is.
+    /// Compares the memory with its expected state after `data`, and nothing else, was received.
+    /// Returns the first difference: the position, the expected byte and the actual byte.
     pub(crate) fn difference(&self, data: &[u8]) -> Option<(usize, u8, u8)> {
         let mut is = vec![0; self.whole.len()];
         self.whole.read(0, &mut is);
@@ -72,7 +72,7 @@ pub(crate) fn pattern(id: usize, length: usize) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// Elements of one byte, in runs of 40 bytes with gaps of 24.
+/// A layout of one-byte elements, in runs of 40 bytes with gaps of 24.
 #[derive(Debug)]
 struct Gaps;
 

@@ -1,46 +1,46 @@
-//! What a seed chooses of a world before it begins.
+//! The random setting of a world, chosen from the seed.
 
 use base::{Fragmentation, GateId, RailId, RailProfile, limits};
 use engine::strategy::{NAMES, by_name};
 use engine::{Engine, Preferences, RailChoice};
 use fastrand::Rng;
 
-/// Processes, rails, and how faulty everything is.
+/// The processes, rails, and faults of a world.
 #[derive(Debug)]
 pub(crate) struct Setting {
     pub processes: u32,
     rails: Vec<RailProfile>,
-    /// By pair of processes.
+    /// The rails of each pair of processes.
     pairs: Vec<Vec<RailId>>,
     fetches: bool,
     /// Whether some contexts have preferences.
     prefers: bool,
     /// The name of the strategy.
     strategy: &'static str,
-    /// How many times messages and receives are made, and with how many contexts.
+    /// The number of rounds of messages and receives, and the number of contexts in each.
     pub episodes: usize,
     pub contexts: usize,
-    /// Messages of one episode.
+    /// The number of messages in one episode.
     pub messages: usize,
-    /// Each process acts once in so many steps on average: what arrives for a slow one waits.
+    /// Each process acts once in this many steps on average. Arrivals wait at a slow process.
     pub paces: Vec<u8>,
-    /// Of 16 fetches, how many fail, and how many are declined.
+    /// How many of 16 fetches fail, and how many are declined.
     pub failing_fetches: u8,
     pub declined_fetches: u8,
     /// Whether operations are cancelled at random moments.
     pub cancels: bool,
     /// Whether rails are cut.
     pub cuts: bool,
-    /// Of 16 operations of a process, how many post a receive; 6 send.
+    /// How many of 16 operations of a process post a receive; 6 operations send.
     pub receives: u8,
     pub first_sequence: u32,
-    /// Messages up to this length are eager everywhere, if there is credit.
+    /// Messages up to this length are always eager, if there is credit.
     pub eager_bytes_min: usize,
-    /// Lengths around which something changes.
+    /// Lengths around which the behaviour changes.
     thresholds: Vec<usize>,
-    /// How eager messages are cut where one rail leads.
+    /// How eager messages are fragmented where a single rail connects two processes.
     fragmentation: Option<Fragmentation>,
-    /// Packets on one rail, and how long they take, in steps.
+    /// The number of packets on one rail, and their maximum delay in steps.
     pub room: usize,
     pub delay_max: u64,
 }
@@ -116,7 +116,7 @@ impl Setting {
         engine
     }
 
-    /// How a process wants its messages of a context to travel.
+    /// Random preferences of a process for its messages in a context.
     pub(crate) fn preferences(&self, rng: &mut Rng) -> Preferences {
         if !self.prefers || rng.bool() {
             return Preferences::default();
@@ -134,7 +134,7 @@ impl Setting {
         &self.pairs[(one.min(other) * self.processes + one.max(other)) as usize]
     }
 
-    /// A length near some threshold, or a short one.
+    /// A random length: near some threshold, or short.
     pub(crate) fn length(&self, rng: &mut Rng) -> usize {
         let near = self.thresholds[rng.usize(..self.thresholds.len())];
         match rng.u8(..5) {
@@ -159,7 +159,7 @@ fn random_fragmentation(rng: &mut Rng, rails: &[RailProfile]) -> Fragmentation {
     }
 }
 
-/// One world in so many has large packets and messages.
+/// One world in this many has large packets and messages.
 const LARGE_WORLDS: u8 = 60;
 
 fn random_rail(rng: &mut Rng, large: bool) -> RailProfile {

@@ -1,9 +1,9 @@
-//! Worlds in which everything takes its time: how long a workload takes under a strategy.
+//! Timed worlds: how long a workload takes under a strategy.
 //!
-//! Engines run scripts over rails with a bandwidth and a latency; making a packet or taking one
-//! apart occupies a process. A rail takes one packet, or part, per peer between two polls, and no
-//! other before the last has begun to leave, as network interfaces do whose activity pulls. Time is
-//! virtual, so that figures are the same on every machine.
+//! Engines run scripts over rails with a bandwidth and a latency. Building or parsing a packet
+//! occupies a process. Between two polls a rail takes one packet, or part, per peer, and no other
+//! before the last has begun to leave, like network interfaces whose activity pulls packets. Time
+//! is virtual, so the figures are equal on every machine.
 
 mod process;
 mod wire;
@@ -17,40 +17,41 @@ use engine::strategy::Strategy;
 use process::TimedProcess;
 use wire::{WireCargo, Wires};
 
-/// A rail as it is.
+/// The properties of a rail.
 #[derive(Clone, Debug)]
 pub struct TimedRail {
-    /// What it carries, in bytes per microsecond.
+    /// Its bandwidth, in bytes per microsecond.
     pub bytes_per_us: u64,
-    /// What its driver declares instead.
+    /// The bandwidth that its driver declares.
     pub declared_bytes_per_us: u64,
-    /// From leaving to arriving, in nanoseconds.
+    /// Its latency, in nanoseconds.
     pub latency_ns: u64,
-    /// For how long a packet occupies each of the two processes, besides copying, in nanoseconds.
+    /// How long a packet occupies each of the two processes, in addition to copying, in
+    /// nanoseconds.
     pub packet_ns: u64,
-    /// When it becomes slower, in nanoseconds, and what it carries from then on.
+    /// When the rail becomes slower, in nanoseconds, and its bandwidth from then on.
     pub slower: Option<(u64, u64)>,
 }
 
-/// What a process does next.
+/// A step of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessStep {
     /// Begins to send.
     Send(TimedMessage),
     /// Begins to receive.
     Receive(TimedMessage),
-    /// Waits until all that it has begun is complete.
+    /// Waits until everything that it has begun is complete.
     Wait,
-    /// Computes for so many nanoseconds.
+    /// Computes for this many nanoseconds.
     Compute(u64),
 }
 
-/// A message as its sender and its receiver know it.
+/// A message, as described to its sender and to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedMessage {
     /// The other process.
     pub peer: u32,
-    /// Which of the contexts.
+    /// The index of the context.
     pub context: usize,
     /// The tag.
     pub tag: i32,
@@ -58,54 +59,55 @@ pub struct TimedMessage {
     pub bytes: usize,
 }
 
-/// What processes do, over which rails.
+/// The scripts of the processes, and the rails between them.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// A name for people.
+    /// A name for display.
     pub name: String,
     /// The rails between all processes.
     pub rails: Vec<TimedRail>,
-    /// The contexts, by their priorities.
+    /// The priorities of the contexts.
     pub priorities: Vec<i32>,
-    /// What each process does.
+    /// The script of each process.
     pub scripts: Vec<Vec<ProcessStep>>,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// When the last process was done, in nanoseconds.
+    /// When the last process ended, in nanoseconds.
     pub end_ns: u64,
-    /// How long messages of the context with the highest priority took on average, in nanoseconds.
+    /// The average time of messages in the context with the highest priority, in nanoseconds.
     pub urgent_ns: u64,
-    /// Packets and parts that were sent.
+    /// The number of packets and parts that were sent.
     pub packets: u64,
 }
 
 /// How fast processes copy into and out of packets, in bytes per microsecond.
 const COPIED_BYTES_PER_US: u64 = 8000;
 
-/// A workload that has not ended after so many events never will.
+/// A workload that has not ended after this many events counts as endless.
 const EVENTS_MAX: u64 = 20_000_000;
 
-/// Runs a workload in which each process has a strategy of its own made by `strategy`.
+/// Runs a workload. `strategy` creates the strategy of each process.
 ///
 /// # Panics
-/// If the workload does not end: a process waits for what nobody sends, or the engine is wrong.
+/// The workload does not end: a process waits for a message that is never sent, or the engine is
+/// wrong.
 pub fn run(workload: &Workload, strategy: &dyn Fn() -> Box<dyn Strategy>) -> Times {
     TimedWorld::new(workload, strategy).go()
 }
 
-/// Something that happens at a time to a process.
+/// An event of a process.
 #[derive(Debug)]
 enum TimedEvent {
-    /// It goes on.
+    /// It continues.
     Wake(usize),
-    /// Something from another process arrives by a rail.
+    /// It receives something from another process by a rail.
     Arrive(usize, GateId, usize, WireCargo),
 }
 
-/// What happens, by time, and in the order of its making at one time.
+/// The events, ordered by time, and events of equal time in the order of creation.
 #[derive(Debug, Default)]
 struct Agenda {
     events: BTreeMap<(u64, u64), TimedEvent>,
@@ -152,7 +154,7 @@ impl TimedWorld {
             };
             let process = &mut self.processes[index];
             if process.is_busy(now) {
-                // It will look again when it is not.
+                // It polls again when it is no longer busy.
                 continue;
             }
             match process.act(now, &mut self.wires, &mut self.agenda) {

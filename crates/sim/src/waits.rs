@@ -1,14 +1,18 @@
-//! Worlds in which processes wait: the library's own waiting, with its doorbells, its door and its
-//! locks, in virtual time.
+//! Worlds in which processes wait: the library's own waiting code, with its doorbells, its lock at
+//! the library entry (the door) and its other locks, in virtual time.
 //!
-//! Processes of one or several threads, some of which share kernel threads, with or without a
-//! helper that works while the program computes, send each other messages through engines of their
-//! own, and wait for them as the library does: the crate `progress` and `queues::bell` are the code
-//! that programs run. Under them is another system: a thread may lose its core at each step, for
-//! long, and a wake-up may come late. Sleeping that only ends because its limit is over does not
-//! end here, so that a wake-up which is lost leaves a process asleep for ever; and at each step it
-//! is asked whether a process sleeps though something waits for it.
-//! Between two calls programs compute for up to seconds: some thousand worlds are hours.
+//! A process has one or several threads, some of which share kernel threads. It may have a helper
+//! that makes progress while the program computes. Processes send each other messages through
+//! engines of their own, and wait for them as the library does: the crate `progress` and
+//! `queues::bell` are the code that real programs run. Only the system below them is simulated. A
+//! thread may lose its core at each step, for long, and a wake-up may come late.
+//!
+//! A sleep that would only end by its safety limit never ends here. A lost wake-up therefore leaves
+//! a process asleep forever. In addition, each step checks whether a process sleeps although work
+//! waits for it.
+//!
+//! Between two calls programs compute for up to seconds, so some thousand worlds are hours of
+//! virtual time.
 
 mod check;
 mod kernel;
@@ -22,7 +26,7 @@ use fastrand::Rng;
 use kernel::{KernelThread, Machine};
 use process::WaitingProcess;
 
-/// What worlds did.
+/// The counters of worlds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
     /// Messages that arrived.
@@ -40,7 +44,7 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Adds what another world did.
+    /// Adds the counters of another world.
     pub fn add(&mut self, other: &Self) {
         self.messages += other.messages;
         self.sleeps += other.sleeps;
@@ -54,7 +58,7 @@ impl Waits {
 /// Runs the world of a seed to its end.
 ///
 /// # Errors
-/// Who sleeps though something waits for it.
+/// A description of the process that sleeps although work waits for it.
 pub fn run(seed: u64) -> Result<Waits, String> {
     let mut rng = Rng::with_seed(seed);
     let processes = program::processes(&mut rng);

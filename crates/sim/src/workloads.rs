@@ -1,11 +1,11 @@
-//! Workloads for timed worlds: what programs do, over rails as machines have them. The same seed
-//! gives the same workload.
+//! Workloads for timed worlds: typical programs over rails as real machines have them. Equal seeds
+//! give equal workloads.
 
 use fastrand::Rng;
 
 use crate::timed::{ProcessStep, TimedMessage, TimedRail, Workload};
 
-/// All workloads, each over the rails that it is meant for.
+/// All workloads, each over the rails for which it is meant.
 pub fn all() -> Vec<Workload> {
     let mut all = Vec::new();
     for (name, rails) in [("1G", one_gigabit()), ("10G", ten_gigabit()), ("1.2+0.8G", unequal())] {
@@ -33,7 +33,7 @@ fn workload(name: String, rails: &[TimedRail], scripts: Vec<Vec<ProcessStep>>) -
     Workload { name, rails: rails.to_vec(), priorities: vec![0], scripts }
 }
 
-/// A rail that is as it is declared.
+/// A rail whose bandwidth is as declared.
 pub fn rail(bytes_per_us: u64, latency_ns: u64, packet_ns: u64) -> TimedRail {
     let declared_bytes_per_us = bytes_per_us;
     TimedRail { bytes_per_us, declared_bytes_per_us, latency_ns, packet_ns, slower: None }
@@ -60,7 +60,7 @@ pub fn large() -> Vec<Vec<ProcessStep>> {
     transfer(&[32 << 20])
 }
 
-/// A message there and one back, many times.
+/// Ping-pong: one message in each direction, many times.
 fn lone(bytes: usize) -> Vec<Vec<ProcessStep>> {
     rounds(20, &[bytes], &[bytes])
 }
@@ -80,7 +80,8 @@ fn indexed() -> Vec<Vec<ProcessStep>> {
     transfer(&[64, 256 << 10].repeat(8))
 }
 
-/// Sizes as programs have them, some at once. An odd seed gives traffic in one direction.
+/// Message sizes as in real programs, some of them sent at once. An odd seed gives traffic in one
+/// direction.
 fn mixed(seed: u64) -> Vec<Vec<ProcessStep>> {
     let mut rng = Rng::with_seed(seed);
     let mut scripts = vec![Vec::new(), Vec::new()];
@@ -106,7 +107,7 @@ fn size(rng: &mut Rng) -> usize {
     }
 }
 
-/// A ring of processes that exchange borders of several sizes, and compute between.
+/// A ring of processes that exchange borders of several sizes, and compute in between.
 fn halo() -> Vec<Vec<ProcessStep>> {
     let sizes = [64, 4096, 24_000, 64, 100_000];
     let script = |own: u32| {
@@ -125,7 +126,7 @@ fn halo() -> Vec<Vec<ProcessStep>> {
     (0..4).map(script).collect()
 }
 
-/// What collectives are made of: pairs at doubling distances exchange, then everybody with all.
+/// The patterns of collectives: exchanges of pairs at doubling distances, then of all with all.
 fn collectives() -> Vec<Vec<ProcessStep>> {
     let script = |own: u32| {
         let mut script = Vec::new();
@@ -150,7 +151,7 @@ fn collectives() -> Vec<Vec<ProcessStep>> {
     (0..8).map(script).collect()
 }
 
-/// Bulk data, and now and then a short message of another context, which is urgent.
+/// Bulk data, and occasional short urgent messages in another context.
 fn urgent() -> Vec<Vec<ProcessStep>> {
     let (mut sends, mut receives) = (Vec::new(), Vec::new());
     let bulk = [20_000, 1 << 20].repeat(6);
@@ -185,7 +186,7 @@ fn transfer(sizes: &[usize]) -> Vec<Vec<ProcessStep>> {
     rounds(1, sizes, &[])
 }
 
-/// Messages there, waited for, and messages back, so many times.
+/// Sends `there`, waits for it, sends `back`; repeated this many times.
 fn rounds(times: usize, there: &[usize], back: &[usize]) -> Vec<Vec<ProcessStep>> {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     for _ in 0..times {

@@ -1,4 +1,4 @@
-//! A world: the engines, what is known of every message and receive, and the loop that moves it on.
+//! A world: the engines, the state of every message and receive, and the loop that advances it.
 
 use std::collections::HashMap;
 
@@ -15,14 +15,15 @@ use crate::setting::Setting;
 
 macro_rules! report {
     ($($(#[$doc:meta])* $field:ident,)*) => {
-        /// What worlds did: shows that they reach what they are meant to reach.
+        /// The counters of worlds. They show that the worlds reach the cases for which they are
+        /// meant.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Report {
             $($(#[$doc])* pub $field: u64,)*
         }
 
         impl Report {
-            /// Adds what another world did.
+            /// Adds the counters of another world.
             pub fn add(&mut self, other: &Self) {
                 $(self.$field += other.$field;)*
             }
@@ -44,9 +45,9 @@ report! {
     shared_packets,
     /// Messages that took the short cut past the outbox.
     short_cuts,
-    /// Of those, such as wait for their match.
+    /// Short cuts of synchronous messages, which wait for their match.
     short_synchronous,
-    /// Packets of one chunk that the strategy was not asked for.
+    /// Packets of a single chunk that bypassed the strategy.
     lone_packets,
     /// Messages that took the short cut in fragments.
     fragmented,
@@ -56,7 +57,7 @@ report! {
     without_credit,
     /// Fetches that were carried out.
     fetches,
-    /// Those of data in several runs.
+    /// Fetches of data in several segments.
     scattered_fetches,
     /// Fetches that failed or were declined.
     refused_fetches,
@@ -64,23 +65,23 @@ report! {
     parts,
     /// Rails between two processes that were cut.
     cuts,
-    /// Of those, such as were connected again.
+    /// Cut rails that were connected again.
     healed,
     /// Packets that arrived twice.
     duplicates,
-    /// Wishes to have a message back that came before something older.
+    /// Cancellation requests that arrived before an older packet.
     deferred,
     /// Messages that waited for earlier ones or for their context.
     early,
     /// Messages that were withdrawn by their senders.
     withdrawn,
-    /// Messages whose senders wanted them back in vain.
+    /// Messages whose cancellation failed.
     kept,
     /// Receives that were promised the next message with their tag, and got it.
     promised,
-    /// Receives that were not, as one with a wildcard was to get it first.
+    /// Receives that got no such promise, because a wildcard receive stood before them.
     behind_wildcards,
-    /// Receives that got only a part of their message.
+    /// Receives that were truncated.
     truncated,
     /// Steps of the clock.
     steps,
@@ -89,7 +90,7 @@ report! {
 /// Runs the world of a seed to its end.
 ///
 /// # Errors
-/// What MPI promises and did not happen.
+/// A violation of what MPI guarantees.
 pub fn run(seed: u64) -> Result<Report, String> {
     let mut world = World::new(seed);
     world.go().map_err(|what| format!("seed {seed}, step {}: {what}", world.network.now))
@@ -103,35 +104,35 @@ pub(crate) struct World {
     pub setting: Setting,
     pub network: SimulatedNetwork,
     pub engines: Vec<Engine>,
-    /// By process and context: the reference, and the engine's name for it.
+    /// By process and context: the reference, and the engine's handle of the context.
     pub spaces: Vec<Vec<Space>>,
     pub slots: Vec<Vec<Option<ContextSlot>>>,
     pub messages: Vec<WorldMessage>,
     pub receives: Vec<ReceivedMessage>,
-    /// Messages that a matched probe took and that were not received yet.
+    /// Messages that a matched probe took and that are not received yet.
     pub held: Vec<HeldMessage>,
     /// The first context, message and receive of this episode.
     pub episode: (usize, usize, usize),
     /// By sender, receiver, context and sequence number.
     pub message_at: HashMap<(u32, u32, usize, u32), usize>,
-    /// How many messages each stream (sender, receiver, context) has had.
+    /// The number of messages of each stream (sender, receiver, context) so far.
     pub stream_lengths: HashMap<(u32, u32, usize), u32>,
-    /// By sender and the name of its request.
+    /// By sender and request number.
     pub message_of_request: HashMap<(u32, u64), usize>,
     /// The message whose data lies in a region of a process.
     pub exposed: HashMap<(u32, RegionToken), usize>,
-    /// The streams (context, sender) to which a receiver gave a number.
+    /// The streams (context, sender) to which a receiver assigned a number.
     pub numbers: HashMap<(u32, u32), (usize, u32)>,
     /// Receives that engines have promised a message.
     pub promises: Vec<Promise>,
-    /// What has arrived that is numbered, by sender and receiver.
+    /// The numbered packets and parts that have arrived, by sender and receiver.
     pub arrivals: HashMap<(u32, u32), Arrivals>,
-    /// Of the message that arrives in fragments, by sender and receiver: what it is, if no receive
-    /// was posted when it began, and how many bytes are missing.
+    /// The message that is arriving in fragments, by sender and receiver: its envelope, if no
+    /// receive was posted when it began, and the number of missing bytes.
     pub fragments: HashMap<(u32, u32), (Option<Envelope>, u64)>,
-    /// Who has not noticed yet that a rail to somebody was cut, or works again.
+    /// The processes that have not noticed yet that a rail to a peer was cut, or works again.
     pub unaware: Vec<(u32, GateId, RailId, RailChange)>,
-    /// When something last moved.
+    /// The time of the last progress.
     pub moved_at: u64,
     pub report: Report,
 }
@@ -145,20 +146,20 @@ pub(crate) struct WorldMessage {
     pub length: usize,
     pub synchronous: bool,
     pub region: SimulatedRegion,
-    /// None: it took the short cut, or its outcome is not asked for.
+    /// `None`: the message took the short cut, or its request was freed.
     pub request: Option<RequestId>,
     pub fate: MessageFate,
     pub done: bool,
     pub cancel_asked: bool,
-    /// Whether it can be withdrawn: it did not come from a send that is complete.
+    /// Whether it can be cancelled: its send was not complete when it was posted.
     pub cancellable: bool,
 }
 
-/// What the reference says of a message.
+/// The state of a message in the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageFate {
     Waiting,
-    /// Matched, by a receive or a matched probe.
+    /// Matched by a receive or a matched probe.
     Taken,
     Withdrawn,
 }
@@ -169,16 +170,16 @@ pub(crate) struct ReceivedMessage {
     pub context: usize,
     pub selector: Selector,
     pub region: SimulatedRegion,
-    /// None: its outcome is not asked for.
+    /// `None`: its request was freed.
     pub request: Option<RequestId>,
-    /// The message that the reference says it gets.
+    /// The message that it gets according to the reference.
     pub message: Option<usize>,
     pub withdrawn: bool,
     pub done: bool,
 }
 
-/// The engine says that a receive will get the message with this number in the stream from a
-/// process, if it has this tag.
+/// The engine's promise that a receive will get the message with this number in the stream from a
+/// process, if that message has this tag.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise {
     pub receive: usize,
@@ -194,9 +195,9 @@ pub(crate) struct HeldMessage {
     pub message: usize,
 }
 
-/// A world in which nothing has moved for so many steps never will move again.
+/// A world without progress for this many steps counts as stuck.
 const STILL_STEPS_MAX: u64 = 200;
-/// A world that has not ended after so many steps never will.
+/// A world that has not ended after this many steps counts as endless.
 const STEPS_MAX: u64 = 2_000_000;
 
 impl World {
@@ -267,7 +268,7 @@ impl World {
         Ok(())
     }
 
-    /// One step of time, and what follows from it.
+    /// Advances the clock by one step and processes what arrives.
     fn step(&mut self) -> WorldOutcome {
         for (way, freight) in self.network.step(&mut self.rng) {
             if self.network.is_cut(way) {
@@ -284,7 +285,7 @@ impl World {
         self.check_outcomes()
     }
 
-    /// Lets everything that is underway come to its end.
+    /// Runs until everything in transit has ended.
     pub(crate) fn settle(&mut self) -> WorldOutcome {
         self.moved_at = self.network.now;
         loop {
@@ -305,8 +306,8 @@ impl World {
         }
     }
 
-    /// The context as the process knows it, opened now if it was not before: others may have sent
-    /// messages already.
+    /// The process's handle of a context. Opens the context if it is not open yet; peers may have
+    /// sent messages before.
     pub(crate) fn slot(&mut self, process: u32, context: usize) -> ContextSlot {
         let own = process as usize;
         if let Some(slot) = self.slots[own][context] {
@@ -323,7 +324,7 @@ impl World {
         slot
     }
 
-    /// Ranks are not the numbers of gates.
+    /// The rank of a process in a context. Ranks differ from the numbers of gates.
     pub(crate) fn rank(&self, context: usize, process: u32) -> u32 {
         (process + context as u32) % self.setting.processes
     }

@@ -1,28 +1,28 @@
-//! Members agree while any of them fail, at any message: all that decide decide the same, it is
-//! what was contributed, and everybody that lives on decides.
+//! Members agree while any of them fail, at any message. All members that decide make one decision,
+//! which consists of what was contributed, and every surviving member decides.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use collectives::agreement::{Agreement, AgreementMessage, Contribution, Decision, MemberSet};
 use fastrand::Rng;
 
-/// Members that agree several times, one after the other.
+/// Members that agree several times in succession.
 struct World {
     members: Vec<Agreement>,
     alive: Vec<bool>,
-    /// Who knows whose failure.
+    /// Whether each member has noticed the failure of each other.
     noticed: Vec<Vec<bool>>,
-    /// What is underway, by sender and receiver.
+    /// The messages in transit, by sender and receiver.
     links: BTreeMap<(usize, usize), VecDeque<Vec<u8>>>,
-    /// How many agreements each member has begun, of how many, and whether its last one is decided.
+    /// How many agreements each member has begun, and how many there are.
     begun: Vec<u32>,
     agreements: u32,
-    /// What was contributed and decided, by agreement and member.
+    /// The contributions and decisions, by agreement and member.
     contributed: BTreeMap<(u32, usize), Contribution>,
     decided: BTreeMap<(u32, usize), Decision>,
 }
 
-/// What may happen next.
+/// A step that may happen next.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Begin(usize),
@@ -73,7 +73,8 @@ impl World {
             Step::Begin(member) => {
                 let number = self.begun[member] + 1;
                 let mut acknowledged = MemberSet::none(self.size() as u32);
-                // Everybody has acknowledged what it knew before the last agreement.
+                // Before the last agreement, every member acknowledges the failures that it has
+                // noticed.
                 if number == self.agreements {
                     acknowledged.unite(self.members[member].failed());
                 }
@@ -116,7 +117,7 @@ impl World {
         }
     }
 
-    /// A member fails: of what it sent to each other one, the last messages may be lost.
+    /// A member fails. Of its messages to each other member, the last ones may be lost.
     fn fail(&mut self, victim: usize, mut kept: impl FnMut(usize) -> usize) {
         self.alive[victim] = false;
         for to in 0..self.size() {
@@ -126,7 +127,7 @@ impl World {
         }
     }
 
-    /// Nothing more can happen.
+    /// Checks the decisions when nothing more can happen.
     fn check(&self, what: &str) {
         for number in 1..=self.agreements {
             let of_number = || self.decided.iter().filter(|((of, _), _)| *of == number);
@@ -164,7 +165,7 @@ fn whoever_fails_and_when_all_that_decide_decide_the_same() {
         let mut random = Rng::with_seed(seed);
         let size = random.usize(1..8);
         let mut world = World::new(size, random.u32(1..5));
-        // Some runs have their deaths close together, in all phases.
+        // In some runs the failures happen close together, in all phases.
         let rarity = [5, 20, 80][random.usize(0..3)];
         let mut left = random.usize(0..size);
         loop {
@@ -186,8 +187,8 @@ fn whoever_fails_and_when_all_that_decide_decide_the_same() {
     assert!(cfg!(miri) || deaths > 10_000, "only {deaths} members have failed");
 }
 
-/// Every pair of members fails at every pair of moments of an orderly run, with every part of its
-/// messages lost: the coordinator and the next one included.
+/// Every pair of members fails at every pair of moments of an ordered run, with every possible part
+/// of its messages lost. This includes the coordinator and its successor.
 #[test]
 fn every_pair_of_deaths_at_every_message() {
     const SIZE: usize = 4;

@@ -1,9 +1,9 @@
-//! The protocol of large messages inside a machine, on thousands of seeds.
+//! The protocol for large messages inside a machine, on thousands of seeds.
 
 use fastrand::Rng;
 use sim::copies::{self, CopyReport, CopySetting};
 
-/// So many worlds.
+/// The number of worlds.
 const SEEDS: u64 = 2500;
 
 #[test]

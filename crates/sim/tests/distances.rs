@@ -1,19 +1,19 @@
-//! Two interfaces of a machine, one near the process and one far from it: what a message gains when
-//! the engine knows that beforehand. What a far interface really carries is less; while all cores
-//! communicate, the interfaces are the bottleneck and carry the same.
+//! Two interfaces of a machine, one near the process and one far from it: how much faster a message
+//! is if the engine knows the distances. A lone process gets less bandwidth from a far interface.
+//! While all cores communicate, the interfaces are the bottleneck and have equal bandwidth.
 
 use base::RailProfile;
 use engine::model::RailFigures;
 use engine::strategy::{self, Strategy};
 use sim::timed::{ProcessStep, TimedMessage, TimedRail, Workload, run};
 
-/// What an interface carries of its own, in bytes per microsecond.
+/// The bandwidth of an interface itself, in bytes per microsecond.
 const SPEED: u64 = 1180;
-/// The far interface as seen over a distance, and what it carries then for a process that is alone.
+/// The firmware distance of the far interface, and its bandwidth for a lone process.
 const DISTANCE: u32 = 14;
 const FAR_SPEED: u64 = SPEED * 10 / 14;
 
-/// What the engine believes of an interface at a distance.
+/// The bandwidth that the engine assumes for an interface at a distance.
 fn believed(distance: u32, company: f64) -> u64 {
     let profile = RailProfile {
         name: "virtual".into(),
@@ -28,8 +28,8 @@ fn believed(distance: u32, company: f64) -> u64 {
     RailFigures::declared(&profile).seen_from(distance, company).bytes_per_us[4]
 }
 
-/// How long one message takes over a near and a far interface that carry `real`, of which this is
-/// believed; in nanoseconds.
+/// The time in nanoseconds of one message over a near and a far interface with the bandwidths
+/// `real`, if the engine assumes `believed`.
 fn taken(bytes: usize, real: [u64; 2], believed: [u64; 2]) -> u64 {
     let rail = |(bytes_per_us, declared_bytes_per_us)| TimedRail {
         bytes_per_us,
@@ -68,7 +68,7 @@ fn less_so_when_all_cores_communicate() {
     let half = believed(DISTANCE, 0.5);
     let all = believed(DISTANCE, 1.0);
     assert!(alone < half && half < all && all == SPEED, "{alone}, {half}, {all}");
-    // Then both carry the same, and a preference would cost time.
+    // Both interfaces now have equal bandwidth, and a preference would cost time.
     let bytes = 1 << 20;
     let knowing = taken(bytes, [SPEED / 2; 2], [believed(10, 1.0), believed(DISTANCE, 1.0)]);
     let partial = taken(bytes, [SPEED / 2; 2], [believed(10, 0.0), believed(DISTANCE, 0.0)]);

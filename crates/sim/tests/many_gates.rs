@@ -1,5 +1,5 @@
-//! One of very many processes in an exchange of all with all: what a message costs must not grow
-//! with the number of gates. Counted are looks at gates, not time.
+//! One of very many processes in an all-to-all exchange. The cost of a message must not grow with
+//! the number of gates. The test counts accesses to gates, not time.
 #![cfg(debug_assertions)]
 
 use base::{ContextId, GateId, RailId, RailProfile};
@@ -41,8 +41,8 @@ fn exchange(engine: &mut Engine, context: ContextSlot, peers: std::ops::Range<u3
     }
 }
 
-/// Hands out packets in turn, one for each gate with work in each round, as if each rail had room
-/// for one: to whom, and the bytes.
+/// Posts packets in turn, one for each gate with work in each round, as if each rail had room for
+/// one packet. Returns their destinations and bytes.
 fn packets(engine: &mut Engine) -> Vec<(GateId, Vec<u8>)> {
     let mut all = Vec::new();
     while engine.has_work() {
@@ -59,7 +59,7 @@ fn packets(engine: &mut Engine) -> Vec<(GateId, Vec<u8>)> {
     all
 }
 
-/// How often one of `count` processes looks at a gate, for all its messages in an exchange with all
+/// How often one of `count` processes accesses a gate, for all its messages in an exchange with all
 /// others.
 fn looks(count: u32) -> u64 {
     let (mut engine, context) = self::engine(0, 1..count);

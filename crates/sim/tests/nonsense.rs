@@ -1,5 +1,5 @@
-//! A peer that sends well-formed nonsense, or bytes: the engine refuses it, or takes it, but does
-//! not panic, and goes on to serve others.
+//! A peer sends well-formed nonsense, or random bytes. The engine refuses or accepts it, but does
+//! not panic, and continues to serve other peers.
 
 use base::{ContextId, GateId, RailId, RailProfile, RegionToken};
 use engine::strategy::Aggregate;
@@ -48,7 +48,7 @@ fn packets(engine: &mut Engine, gate: GateId) -> Vec<Vec<u8>> {
     all
 }
 
-/// Names that are often those of something: small places with small generations.
+/// A random name that is often valid: small indices with small generations.
 fn name(rng: &mut Rng) -> u64 {
     match rng.u8(..8) {
         0 => rng.u64(..),
@@ -89,7 +89,7 @@ fn record(rng: &mut Rng) -> Record<'static> {
     }
 }
 
-/// Sends and receives of all kinds that the liar may meddle with.
+/// Posts sends and receives of all kinds with which the lying peer may interfere.
 fn busy(rng: &mut Rng, engine: &mut Engine) {
     for id in 0..2 {
         let context = engine.open_context(ContextId(id), 0);
@@ -121,7 +121,7 @@ fn nonsense_does_not_reach_others() {
             if rng.u8(..8) == 0 {
                 packet[rng.usize(..16)] = rng.u8(..);
             }
-            // A Result is what is wanted here, whichever it is.
+            // Success and error are both acceptable here.
             let _ = engine.handle_packet(LIAR, &packet);
             while let Some(fetch) = engine.next_fetch() {
                 let _ = engine
@@ -135,7 +135,7 @@ fn nonsense_does_not_reach_others() {
     }
 }
 
-/// A packet that holds one short message and nothing else, in a flow whose number is known.
+/// A packet with one short message and nothing else, in a flow whose number is known.
 fn lone_message(flow: u32, tag: i32, sequence: u32) -> Vec<u8> {
     let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
     let payload = [sequence as u8];
@@ -146,8 +146,8 @@ fn lone_message(flow: u32, tag: i32, sequence: u32) -> Vec<u8> {
     packet
 }
 
-/// The number of the liar's flow in a new context, in which its message 0 has been received, and
-/// five posted receives of that context for its next ones.
+/// Returns the number of the lying peer's flow in a new context, in which its message 0 has been
+/// received, and five posted receives of that context for its next messages.
 fn flow_of_liar(engine: &mut Engine) -> (u32, Vec<RequestId>) {
     let context = engine.open_context(ContextId(50), 0);
     let mut receive = || {
@@ -169,7 +169,7 @@ fn flow_of_liar(engine: &mut Engine) -> (u32, Vec<RequestId>) {
     (number, receives)
 }
 
-/// How many of the receives are complete; the first ones are.
+/// The number of complete receives, which must be the first ones.
 fn complete(engine: &Engine, receives: &[RequestId]) -> usize {
     let count = receives.iter().take_while(|&&receive| engine.is_complete(receive)).count();
     assert!(receives[count..].iter().all(|&receive| !engine.is_complete(receive)));
@@ -208,7 +208,7 @@ fn a_lone_message_in_a_flow_that_is_not_the_senders_is_refused() {
     assert!(engine.handle_packet(HONEST, &lone_message(flow, 3, 1)).is_err(), "another's");
     assert!(engine.handle_packet(LIAR, &lone_message(flow + 1, 3, 1)).is_err(), "none");
     assert_eq!(complete(&engine, &receives), 0);
-    // One that was there before it: its context is closed, nobody waits for the message.
+    // An earlier flow of this number: its context is closed, and no receive waits for the message.
     engine.handle_packet(LIAR, &lone_message(flow.wrapping_sub(generation), 3, 1)).unwrap();
     assert_eq!(complete(&engine, &receives), 0);
     engine.handle_packet(LIAR, &lone_message(flow, 3, 1)).unwrap();
@@ -218,7 +218,7 @@ fn a_lone_message_in_a_flow_that_is_not_the_senders_is_refused() {
 /// Two long messages between the engine and an honest peer, one in each direction.
 struct Exchange {
     honest: Engine,
-    /// The engine's context for it.
+    /// The engine's context for the exchange.
     context: ContextSlot,
     requests: [RequestId; 4],
     received: [Buffer; 2],
@@ -227,7 +227,7 @@ struct Exchange {
 const LENGTH: usize = 3000;
 
 impl Exchange {
-    /// Begins them: both are granted, no data has come.
+    /// Begins both messages: both are granted, and no data has arrived.
     fn begin(engine: &mut Engine) -> Self {
         let mut honest = self::engine(HONEST.0);
         let id = ContextId(77);
@@ -250,7 +250,7 @@ impl Exchange {
         exchange
     }
 
-    /// Carries everything that waits in either of them to the other.
+    /// Delivers all waiting packets between the engine and the honest peer.
     fn carry(&mut self, engine: &mut Engine) {
         let (there, back) = (packets(engine, HONEST), packets(&mut self.honest, GateId(0)));
         there.iter().for_each(|packet| self.honest.handle_packet(GateId(0), packet).unwrap());

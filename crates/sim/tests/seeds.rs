@@ -1,4 +1,4 @@
-//! Thousands of worlds. `SIM_SEED=n` runs one, `SIM_SEEDS=n` that many.
+//! Thousands of worlds. `SIM_SEED=n` runs one world, `SIM_SEEDS=n` that many.
 
 mod common;
 

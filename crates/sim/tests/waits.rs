@@ -1,4 +1,4 @@
-//! Worlds in which processes wait. `SIM_SEED=n` runs one, `SIM_SEEDS=n` that many.
+//! Worlds in which processes wait. `SIM_SEED=n` runs one world, `SIM_SEEDS=n` that many.
 
 mod common;
 

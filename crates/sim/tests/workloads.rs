@@ -1,11 +1,11 @@
-//! Workloads in virtual time under each strategy: `auto` must be about as good as the best of the
-//! others. `--nocapture` prints the table, in microseconds.
+//! Workloads in virtual time under each strategy. `auto` must be about as good as the best other
+//! strategy. `--nocapture` prints the table, in microseconds.
 
 use engine::strategy::{self, NAMES};
 use sim::timed::{ProcessStep, TimedMessage, TimedRail, Times, Workload, run};
 use sim::workloads::{all, large, rail};
 
-/// How much worse than the best of the others `auto` may be.
+/// How much worse than the best other strategy `auto` may be.
 const MARGIN: f64 = 1.05;
 
 fn times(workload: &Workload, name: &str) -> Times {
@@ -13,7 +13,8 @@ fn times(workload: &Workload, name: &str) -> Times {
     run(workload, &|| Box::new(strategy))
 }
 
-/// What counts: the end, or where some messages are urgent, how long these take.
+/// The time by which a strategy is judged: the end or, if some messages are urgent, the time of
+/// urgent messages.
 fn judged(workload: &Workload, times: Times) -> f64 {
     let urgent = workload.priorities.len() > 1;
     (if urgent { times.urgent_ns } else { times.end_ns }) as f64 / 1000.0
@@ -37,8 +38,7 @@ fn auto_is_about_as_good_as_the_best_of_the_others() {
     assert!(worse.is_empty(), "auto is worse than another one: {worse:?}");
 }
 
-/// One large message over rails, under `auto`: how long it takes in relation to what the rails can
-/// carry.
+/// The time of one large message over rails under `auto`, relative to the ideal time.
 fn excess(rails: Vec<TimedRail>, ideal_us: f64) -> f64 {
     let (name, priorities, scripts) = ("large".into(), vec![0], large());
     let workload = Workload { name, rails, priorities, scripts };

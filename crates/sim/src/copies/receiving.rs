@@ -1,4 +1,4 @@
-//! The process that receives.
+//! The receiving process.
 
 use base::RegionToken;
 use driver::ProgramState;
@@ -12,16 +12,16 @@ use super::world::{CopyWorld, RECEIVER, SENDER};
 #[derive(Default)]
 pub(super) struct ReceiverSide {
     incoming: Vec<IncomingCopy>,
-    /// How many announcements were seen.
+    /// The number of announcements processed.
     seen: usize,
-    /// How many messages were thought of before they came.
+    /// The number of messages for which a receive was offered before the announcement.
     expected: usize,
     looks: u32,
 }
 
 struct IncomingCopy {
     message: usize,
-    /// The region here into which the sender writes.
+    /// The region of the receiver into which the sender writes.
     into: Option<RegionToken>,
     way: CopyWay,
 }
@@ -29,7 +29,7 @@ struct IncomingCopy {
 enum CopyWay {
     Piped(PipedReceive, SenderRegion),
     Jointly(JointReceive, SenderRegion),
-    /// And where the data is to be fetched, once it is announced.
+    /// The second field is the source of the data, once it is announced.
     Offered(OfferedReceive, Option<SenderRegion>),
 }
 
@@ -41,7 +41,7 @@ struct SenderRegion {
     is_readable: bool,
 }
 
-/// While the program waits, the clock is read once in so many looks.
+/// While the program waits, the clock is read once in this many polls.
 const LOOKS_PER_TIME: u32 = 4;
 
 impl ReceiverSide {
@@ -82,7 +82,7 @@ impl ReceiverSide {
         }
     }
 
-    /// Offers the place for a message that has not been announced.
+    /// Offers a buffer for a message that has not been announced yet.
     fn expect(&mut self, world: &CopyWorld) {
         let number = self.expected.max(self.seen);
         self.expected = number + 1;
@@ -103,7 +103,7 @@ impl ReceiverSide {
         self.incoming.push(IncomingCopy { message: number, into: Some(into), way });
     }
 
-    /// Sees what was announced; whether there was anything.
+    /// Processes new announcements. Returns whether there was any.
     fn take_announcements(&mut self, world: &CopyWorld) -> bool {
         let before = self.seen;
         while world.messages.get(self.seen).is_some_and(|next| next.is_announced.get()) {
@@ -111,7 +111,7 @@ impl ReceiverSide {
             self.seen += 1;
             let is_it = |region: Option<(u32, usize)>| region.is_some_and(|one| one.1 == number);
             let slot = world.regions.iter().position(|region| is_it(region.get()));
-            // A region that is gone already: its data was written to the offered place.
+            // If the region is gone already, the sender wrote the data into the offered buffer.
             let source = slot.map(|slot| {
                 let generation = world.regions[slot].get().map_or(0, |region| region.0);
                 let is_readable = world.messages[number].is_readable;
@@ -198,12 +198,12 @@ impl ReceiverSide {
         }
         assert!(message.end.replace(Some(is_whole)).is_none(), "message {number} ends once");
         if message.ahead.is_none() {
-            // The sender is told in a packet.
+            // A packet informs the sender.
             world.ring(SENDER);
         }
     }
 
-    /// Whether something waits for the help of the sender, which may not come.
+    /// Whether a copy waits for the help of the sender, which may not come.
     fn awaits_sender(&self, world: &CopyWorld) -> bool {
         self.incoming.iter().any(|incoming| match &incoming.way {
             CopyWay::Piped(..) => true,

@@ -1,4 +1,4 @@
-//! The process that sends.
+//! The sending process.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ pub(super) struct SenderSide {
     sender: Sender,
     next: usize,
     generation: u32,
-    /// By slot: whether its data is sent ahead.
+    /// By slot: whether the data of its message is sent ahead.
     is_ahead: [bool; SLOTS],
 }
 
 impl SenderSide {
-    /// Announces the next message, if there is one and a slot for it.
+    /// Announces the next message, if there is one and a slot is free.
     pub(super) fn send_next(&mut self, world: &CopyWorld) {
         self.free_slots(world);
         let Some(message) = world.messages.get(self.next) else { return };
@@ -84,7 +84,7 @@ impl SenderSide {
         })
     }
 
-    /// Revokes regions that nobody needs any more.
+    /// Revokes the regions that are not needed any more.
     fn free_slots(&mut self, world: &CopyWorld) {
         for (slot, region) in world.regions.iter().enumerate() {
             let Some((generation, number)) = region.get() else { continue };
@@ -94,7 +94,7 @@ impl SenderSide {
                     exchange.taken(generation) >= exchange.filled(generation)
                         && !self.sender.has(slot)
                 }
-                // The receiver says so.
+                // The receiver reports the end of this message.
                 false => world.messages[number].end.get().is_some(),
             };
             if is_free {

@@ -1,4 +1,4 @@
-//! The world of the two processes.
+//! The world in which the two processes run.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -16,13 +16,13 @@ use super::receiving::ReceiverSide;
 use super::sending::SenderSide;
 use super::{CopyReport, CopySetting, ProcessFate};
 
-/// The two.
+/// The two processes.
 pub(super) const SENDER: GateId = GateId(0);
 pub(super) const RECEIVER: GateId = GateId(1);
 
-/// So many regions can be declared at a time.
+/// The number of regions that can be declared at a time.
 pub(super) const SLOTS: usize = 6;
-/// So many flows the messages belong to, each with a place for an offer.
+/// The number of flows of the messages. Each flow has room for one offer.
 pub(super) const FLOWS: usize = 3;
 
 pub(super) struct CopyWorld {
@@ -31,14 +31,14 @@ pub(super) struct CopyWorld {
     begin: Instant,
     elapsed: Cell<Duration>,
     pub messages: Vec<CopiedMessage>,
-    /// What lies in memory that both use.
+    /// The state in shared memory.
     pub exchanges: [Exchange; SLOTS],
     pub offers: [Offer; FLOWS],
     pub pool: Vec<RefCell<Vec<u8>>>,
     pub calls: RefCell<VecDeque<usize>>,
-    /// Regions of the sender: which generation, and of which message.
+    /// The declared regions of the sender: generation and message.
     pub regions: [Cell<Option<(u32, usize)>>; SLOTS],
-    /// Regions of the receiver, by their places: of which message.
+    /// The declared regions of the receiver, by their addresses, and their messages.
     targets: RefCell<BTreeMap<u64, usize>>,
     /// A write that has begun and not ended.
     in_flight: Cell<Option<InFlight>>,
@@ -50,22 +50,22 @@ pub(super) struct CopyWorld {
     pub program: [Cell<ProgramState>; 2],
 }
 
-/// A message, known from the beginning.
+/// A message; all messages are created at the beginning.
 pub(super) struct CopiedMessage {
     pub data: Buffer,
     pub into: Buffer,
-    /// How it is sent: ahead, or announced only.
+    /// When it is sent ahead; `None`: it is only announced.
     pub ahead: Option<When>,
-    /// Whether its sender leaves it to the receiver for a moment.
+    /// Whether its sender leaves the copy to the receiver for a moment.
     pub is_left: bool,
-    /// Whether the receiver can read the data where it lies.
+    /// Whether the receiver can read the data in the sender's memory.
     pub is_readable: bool,
     pub label: MessageLabel,
-    /// The sender reports that it is over.
+    /// Whether the sender has reported the send complete.
     pub is_sent: Cell<bool>,
-    /// The announcement is on its way or there.
+    /// Whether the announcement was sent.
     pub is_announced: Cell<bool>,
-    /// Whether all data has come, as soon as that is known.
+    /// Whether all data has arrived; `None` until that is known.
     pub end: Cell<Option<bool>>,
 }
 
@@ -108,7 +108,7 @@ impl CopyWorld {
         self.begin + self.elapsed.get()
     }
 
-    /// True in so many of eight cases.
+    /// Returns true in this many of eight cases.
     pub(super) fn chance(&self, of_eight: u8) -> bool {
         self.rng.borrow_mut().u8(..8) < of_eight
     }
@@ -132,7 +132,7 @@ impl CopyWorld {
                 let computes = self.chance(2);
                 program.set(if computes { ProgramState::Computes } else { ProgramState::Waits });
             }
-            // A program that comes back looks.
+            // A program that returns to the library polls.
             self.is_asleep[gate].set(self.is_asleep[gate].get() && is_fixed);
         }
     }
@@ -152,7 +152,7 @@ impl CopyWorld {
         }
     }
 
-    /// The sender looks, unless it is busy just now.
+    /// Lets the sender poll, unless it is already inside a step.
     pub(super) fn step_sender(&self) {
         let acts =
             self.fate.get() != ProcessFate::Stops && !self.is_asleep[SENDER.0 as usize].get();
@@ -161,7 +161,7 @@ impl CopyWorld {
         }
     }
 
-    /// The same of the receiver.
+    /// Lets the receiver poll, unless it is already inside a step.
     pub(super) fn step_receiver(&self) {
         if !self.is_asleep[RECEIVER.0 as usize].get()
             && let Ok(mut receiver) = self.receiver.try_borrow_mut()
@@ -170,7 +170,7 @@ impl CopyWorld {
         }
     }
 
-    /// A process copies: meanwhile the other one may act.
+    /// Lets the other process act while this process copies.
     pub(super) fn meanwhile(&self, copies: GateId) {
         if self.chance(2) {
             match copies {
@@ -186,20 +186,20 @@ impl CopyWorld {
         }
     }
 
-    /// The receiver lets the sender write into the buffer of a message.
+    /// Declares the buffer of a message, into which the sender may write.
     pub(super) fn declare_target(&self, message: usize) -> RegionToken {
         let place = self.rng.borrow_mut().u64(1..);
         self.targets.borrow_mut().insert(place, message);
         RegionToken { place, secret: 1 }
     }
 
-    /// No more. Whoever writes is waited for.
+    /// Revokes such a region. A write in progress is completed first.
     pub(super) fn revoke_target(&self, region: RegionToken) {
         self.end_write(Some(region.place));
         self.targets.borrow_mut().remove(&region.place);
     }
 
-    /// The sender writes into the receiver's memory; whether that works.
+    /// The sender writes into the receiver's memory. Returns whether that succeeded.
     pub(super) fn write(
         &self,
         into: RegionToken,
@@ -219,7 +219,7 @@ impl CopyWorld {
         true
     }
 
-    /// What is being written is written now, if it is into this target or none is told.
+    /// Completes the write in progress if it goes into this target, or if no target is given.
     fn end_write(&self, only: Option<u64>) {
         let Some(write) = self.in_flight.get() else { return };
         if only.is_some_and(|target| target != write.target) {
@@ -232,7 +232,7 @@ impl CopyWorld {
         into.write(write.offset, &bytes);
     }
 
-    /// The receiver reads the sender's memory; whether that works.
+    /// The receiver reads the sender's memory. Returns whether that succeeded.
     pub(super) fn read(&self, slot: usize, generation: u32, offset: usize, length: usize) -> bool {
         let region = self.regions[slot].get();
         let Some((_, message)) = region.filter(|(now, _)| *now == generation) else { return false };
@@ -244,11 +244,11 @@ impl CopyWorld {
         let mut bytes = vec![0; length];
         data.read(offset, &mut bytes);
         into.write(offset, &bytes);
-        // What was revoked meanwhile is not believed.
+        // Data of a region that was revoked in the meantime is not valid.
         self.regions[slot].get() == region
     }
 
-    /// Whether all has come that can, and all that has gone is reported.
+    /// Whether all messages have arrived that can arrive, and all completed sends are reported.
     pub(super) fn is_over(&self) -> bool {
         let is_done = |message: &CopiedMessage| match self.setting.sender {
             ProcessFate::GoesOn => message.end.get().is_some_and(|whole| {
@@ -265,7 +265,7 @@ impl CopyWorld {
             && self.messages.iter().all(is_done)
     }
 
-    /// What was received is still what was sent.
+    /// Checks that received data still equals what was sent.
     pub(super) fn check(&self) -> CopyReport {
         for (number, message) in self.messages.iter().enumerate() {
             if message.end.get() == Some(true) {
@@ -315,7 +315,7 @@ impl CopiedMessage {
         }
     }
 
-    /// The sender's program uses the memory for something else.
+    /// Overwrites the memory, as a program does that reuses it.
     pub(super) fn overwrite(&self) {
         self.data.write(0, &vec![0xff; self.data.len()]);
     }

@@ -1,4 +1,4 @@
-//! One process of a timed world: its script, its engine, and what it is busy with.
+//! One process of a timed world: its script, its engine, and its current work.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,14 +17,15 @@ pub(super) struct TimedProcess {
     /// The context whose messages are timed.
     urgent_context: usize,
     script: VecDeque<ProcessStep>,
-    /// What was begun and is not known to be complete; when a receive of an urgent message began.
+    /// The requests that are not known to be complete, and for the receive of an urgent message its
+    /// start time.
     begun: Vec<(RequestId, Option<u64>)>,
     urgent: Vec<u64>,
     memory: Buffer,
     inbox: VecDeque<(GateId, usize, WireCargo)>,
-    /// What was posted and may not have left.
+    /// Posted packets that may not have left yet.
     underway: Vec<TimedRequest>,
-    /// The ways (peer and rail) by which something was posted since the last poll.
+    /// The peers and rails to which something was posted since the last poll.
     posted: HashMap<(GateId, usize), ()>,
     busy_until: u64,
     done: bool,
@@ -39,7 +40,7 @@ struct TimedRequest {
     part: Option<RequestId>,
 }
 
-/// What a call of the program costs besides packets, in nanoseconds.
+/// The cost of a call of the program without packets, in nanoseconds.
 const CALL_NS: u64 = 100;
 
 impl TimedProcess {
@@ -93,12 +94,12 @@ impl TimedProcess {
         self.done
     }
 
-    /// How long urgent messages took.
+    /// The times that urgent messages took.
     pub(super) fn urgent(&self) -> impl Iterator<Item = u64> {
         self.urgent.iter().copied()
     }
 
-    /// Does one thing; returns how long it takes, or none if there is nothing to do.
+    /// Does one thing. Returns how long it takes, or `None` if there is nothing to do.
     pub(super) fn act(&mut self, now: u64, wires: &mut Wires, agenda: &mut Agenda) -> Option<u64> {
         let waits = matches!(self.script.front(), None | Some(ProcessStep::Wait));
         if waits {
@@ -123,7 +124,7 @@ impl TimedProcess {
         }
     }
 
-    /// When to look again if nothing arrives.
+    /// When the process must poll again if nothing arrives.
     pub(super) fn next_look(&self, now: u64, wires: &Wires) -> Option<u64> {
         let left = self.underway.iter().map(|underway| underway.through);
         let rails = self.engine.rails().len();
@@ -132,7 +133,7 @@ impl TimedProcess {
         left.chain(room).filter(|time| *time > now).min()
     }
 
-    /// Takes one thing that has arrived, and notes what has left.
+    /// Processes one arrival, and notes which packets have left.
     fn poll(&mut self, now: u64, wires: &Wires) -> Option<u64> {
         self.posted.clear();
         for gone in self.underway.extract_if(.., |underway| underway.through <= now) {
@@ -161,7 +162,7 @@ impl TimedProcess {
         }
     }
 
-    /// Posts one packet or part, if a rail has room and the strategy something for it.
+    /// Posts one packet or part, if a rail has room and the strategy has a packet for it.
     fn flush(&mut self, now: u64, wires: &mut Wires, agenda: &mut Agenda) -> Option<u64> {
         for _ in 0..self.engine.gates_with_work() {
             let gate = self.engine.gate_with_work()?;

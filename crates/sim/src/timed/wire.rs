@@ -1,10 +1,10 @@
-//! What rails carry, and when.
+//! The traffic of rails, and its timing.
 
 use memory::transfer::Part;
 
 use super::TimedRail;
 
-/// Something on its way.
+/// A packet or part in transit.
 #[derive(Debug)]
 pub(super) enum WireCargo {
     /// A packet.
@@ -32,12 +32,12 @@ pub(super) struct Wires {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct WireEnd {
-    /// When the last that was posted begins, or began, to leave, and when it is through.
+    /// When the last posted packet begins, or began, to leave, and when it has left completely.
     begins: u64,
     through: u64,
 }
 
-/// When something begins to leave, is through, and is there.
+/// When a packet begins to leave, has left completely, and arrives.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PacketTimes {
     pub begins: u64,
@@ -55,18 +55,18 @@ impl Wires {
         &self.rails[rail]
     }
 
-    /// When the last that a process posted on a rail begins to leave.
+    /// When the last packet that a process posted on a rail begins to leave.
     pub(super) fn begins(&self, process: usize, rail: usize) -> u64 {
         self.ends[process * self.rails.len() + rail].begins
     }
 
-    /// Bytes that a process has posted on a rail and that have not left.
+    /// The bytes that a process has posted on a rail and that have not left yet.
     pub(super) fn backlog(&self, process: usize, rail: usize, now: u64) -> u64 {
         let end = self.ends[process * self.rails.len() + rail];
         end.through.saturating_sub(now) * self.speed(rail, now) / 1000
     }
 
-    /// A process posts something at a time.
+    /// Posts a packet of a process at a time.
     pub(super) fn post(
         &mut self,
         process: usize,

@@ -1,10 +1,10 @@
-//! What must never be.
+//! The invariant of waiting.
 
 use super::kernel::{self, ThreadActivity};
 use super::process::WaitingProcess;
 
-/// A process does not sleep until it is woken though something waits for it and none of its threads
-/// is there to wake it.
+/// Checks that a process does not sleep without a limit while work waits for it and none of its
+/// threads runs that could wake it.
 pub(super) fn sleeps_well(process: &WaitingProcess) -> Result<(), String> {
     let doings = kernel::doings(process.number());
     let is_away = |activity: &ThreadActivity| {

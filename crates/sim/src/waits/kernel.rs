@@ -1,4 +1,5 @@
-//! A system in virtual time: threads that take turns at each step, words to sleep on, a clock.
+//! A simulated kernel in virtual time: threads that are interleaved at each step, futex words, a
+//! clock.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -13,7 +14,7 @@ use progress::waiting::{SLEEP_MAX, WaitingSystem};
 
 use super::Waits;
 
-/// The system under all processes of this world, which is that of the calling thread of ours.
+/// The kernel of the world that runs on the calling thread of the test.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Virtual;
 
@@ -23,41 +24,42 @@ pub(super) struct Machine {
     threads: Vec<Generator<'static, (), ()>>,
 }
 
-/// What a thread does, as far as the system knows.
+/// The state of a thread in the simulated kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadActivity {
     /// It runs, or waits for a core.
     Runs,
     /// The program computes.
     Computes,
-    /// It sleeps on a word until it is woken.
+    /// It sleeps on this word until it is woken.
     SleepsOn(usize),
-    /// The same, but not for ever.
+    /// It sleeps on this word with a timeout.
     Naps(usize),
     /// It has ended.
     Ended,
 }
 
-/// What is known of all threads.
+/// The state of all threads.
 struct ThreadTable {
     rng: Rng,
     now: u64,
-    /// Who goes on when, in which of its turns: whoever was woken has another one by then.
+    /// When each thread continues, and in which turn. An entry is outdated if its thread was woken,
+    /// and so has another turn, in the meantime.
     agenda: BinaryHeap<Reverse<(u64, u64, usize, u64)>>,
     made: u64,
     threads: Vec<SimulatedThread>,
     current: usize,
-    /// A process for which something has come.
+    /// A process for which something has arrived, to be checked.
     suspect: Option<usize>,
     times: KernelTimes,
     done: Waits,
 }
 
-/// What a thread runs on.
+/// The kernel thread of a simulated thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KernelThread {
     Own,
-    /// Others of its process run on it, too.
+    /// Other threads of the process share the kernel thread.
     Shared,
 }
 
@@ -68,11 +70,11 @@ struct SimulatedThread {
     turn: u64,
 }
 
-/// How long things take in this world, in nanoseconds.
+/// The durations in this world, in nanoseconds.
 #[derive(Clone, Copy)]
 struct KernelTimes {
     step: u64,
-    /// One in so many steps loses the core, for at most so long.
+    /// One step in this many loses the core, for at most `loss_max`.
     loss: u32,
     loss_max: u64,
     wake_max: u64,
@@ -93,17 +95,17 @@ thread_local! {
     static PLAN: RefCell<Option<ThreadTable>> = const { RefCell::new(None) };
 }
 
-/// A world that has not ended after so many steps never will.
+/// A world that has not ended after this many steps counts as endless.
 const STEPS_MAX: u64 = 20_000_000;
 
-/// The stack of a thread, in words.
+/// The stack size of a thread, in words.
 const STACK_WORDS: usize = 16 << 10;
 
 fn plan<T>(use_it: impl FnOnce(&mut ThreadTable) -> T) -> T {
     PLAN.with_borrow_mut(|plan| use_it(plan.as_mut().expect("a world has begun")))
 }
 
-/// A world begins.
+/// Begins a world.
 pub(super) fn begin(mut rng: Rng) {
     let times = KernelTimes::random(&mut rng);
     let plan = ThreadTable {
@@ -120,12 +122,12 @@ pub(super) fn begin(mut rng: Rng) {
     PLAN.set(Some(plan));
 }
 
-/// What has happened in the world that ends.
+/// Ends the world, and returns its counters.
 pub(super) fn end() -> Waits {
     plan(|plan| Waits { nanoseconds: plan.now, ..plan.done })
 }
 
-/// What the threads of a process do.
+/// The states of the threads of a process.
 pub(super) fn doings(process: usize) -> Vec<ThreadActivity> {
     plan(|plan| {
         let own = plan.threads.iter().filter(|thread| thread.process == process);
@@ -133,12 +135,12 @@ pub(super) fn doings(process: usize) -> Vec<ThreadActivity> {
     })
 }
 
-/// Something has come for a process, which must not sleep now.
+/// Marks a process for which something has arrived, and which must not sleep now.
 pub(super) fn suspect(process: usize) {
     plan(|plan| plan.suspect = Some(process));
 }
 
-/// The program computes for so many nanoseconds.
+/// The program computes for this many nanoseconds.
 pub(super) fn compute(nanoseconds: u64) {
     plan(|plan| {
         let current = plan.current;
@@ -156,7 +158,7 @@ impl ThreadTable {
         self.agenda.push(Reverse((time, self.made, thread, turn)));
     }
 
-    /// How long a step takes, of which so much is its own.
+    /// The duration of a step, of which `own` is the thread's own work.
     fn step(&mut self, own: u64) -> u64 {
         let KernelTimes { loss, loss_max, .. } = self.times;
         let lost = if self.rng.u32(..loss) == 0 {
@@ -181,13 +183,13 @@ impl ThreadTable {
     }
 }
 
-/// A random length of time, long ones as often as short ones.
+/// A random duration. Each order of magnitude is equally likely.
 pub(super) fn within(rng: &mut Rng, longest: u64) -> u64 {
     let bits = rng.u32(0..=u64::BITS - longest.leading_zeros());
     rng.u64(..=longest.min((1 << bits) - 1))
 }
 
-/// The calling thread lets others go on until its time comes.
+/// Suspends the calling thread until its time comes.
 fn leave() {
     #[expect(
         deprecated,
@@ -200,8 +202,8 @@ fn leave() {
     });
 }
 
-/// A step of the calling thread that takes about so many nanoseconds, after which others may have
-/// come first.
+/// A step of the calling thread of about this many nanoseconds. Other threads may run before it
+/// ends.
 pub(super) fn pass(own: u64) {
     let stays = plan(|plan| {
         let time = plan.now + plan.step(own);
@@ -218,13 +220,13 @@ pub(super) fn pass(own: u64) {
     }
 }
 
-/// The time that a look takes.
+/// The time that a poll takes.
 pub(super) fn pass_look() {
     let step = plan(|plan| plan.times.step);
     pass(step);
 }
 
-/// What a system call takes, in nanoseconds.
+/// The duration of a system call, in nanoseconds.
 const CALL_NS: u64 = 500;
 
 fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
@@ -235,7 +237,7 @@ fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     plan(|plan| {
         let (current, address) = (plan.current, word.as_ptr().addr());
         match limit {
-            // A limit for the damage that a lost wake-up does is no way to wake up.
+            // The safety limit against lost wake-ups must not count as a wake-up here.
             None | Some(SLEEP_MAX) => {
                 plan.threads[current].activity = ThreadActivity::SleepsOn(address)
             }
@@ -249,7 +251,7 @@ fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
     leave();
 }
 
-/// Wakes so many of those who sleep on a word.
+/// Wakes this many threads that sleep on a word.
 fn wake(word: &AtomicU32, count: usize) {
     pass(CALL_NS);
     plan(|plan| plan.wake(word.as_ptr().addr(), count));
@@ -305,7 +307,7 @@ impl WaitingSystem for Virtual {
 }
 
 impl Machine {
-    /// A thread of a process begins with the world.
+    /// Adds a thread of a process, which begins with the world.
     pub(super) fn start(
         &mut self,
         process: usize,
@@ -321,8 +323,8 @@ impl Machine {
         });
     }
 
-    /// Lets all threads go on until they have ended; `check` is asked about each process of which a
-    /// thread begins to rest, and each of which [`suspect`] was told.
+    /// Runs all threads until they have ended. `check` is called for each process of which a thread
+    /// goes to sleep, and for each process passed to [`suspect`].
     pub(super) fn run(
         &mut self,
         check: &mut dyn FnMut(usize) -> Result<(), String>,
@@ -359,7 +361,7 @@ impl Machine {
 }
 
 impl ThreadTable {
-    /// Who goes on, and its process.
+    /// The thread that continues next, and its process.
     fn next(&mut self) -> Option<(usize, usize)> {
         while let Some(Reverse((time, _, thread, turn))) = self.agenda.pop() {
             if self.threads[thread].turn == turn {

@@ -1,4 +1,4 @@
-//! A process: an engine, an inbox with a doorbell, and the library's own way to wait.
+//! A process: an engine, an inbox with a doorbell, and the library's own way of waiting.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -37,42 +37,43 @@ struct Counts {
     received: Cell<u64>,
     sleeps: Cell<u64>,
     visits: Cell<u64>,
-    /// Threads whose programs have not ended.
+    /// The number of threads whose programs have not ended.
     at_work: Cell<u32>,
 }
 
-/// What a process is like.
+/// The properties of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProcessSetting {
     pub threads: u32,
-    /// Threads call all at once, also if there is one.
+    /// Whether threads call concurrently (as with `MPI_THREAD_MULTIPLE`), even if there is only
+    /// one.
     pub shared: bool,
-    /// What each of them runs on.
+    /// The kernel thread on which each thread runs.
     pub kernel_thread: KernelThread,
-    /// Where its helper works, if it has one.
+    /// The core on which the helper runs, if there is one.
     pub helper: Option<Core>,
     pub core_sharing: CoreSharing,
     pub sparing: bool,
 }
 
-/// What has arrived for a process.
+/// The packets that have arrived for a process.
 pub(super) struct Inbox {
     owner: usize,
     packets: RefCell<VecDeque<(GateId, Vec<u8>)>>,
-    /// How many have room.
+    /// The maximum number of packets.
     places: usize,
-    /// How many senders have not rung yet.
+    /// The number of senders that have published a packet and have not rung yet.
     publishing: Cell<u32>,
     bell: Arc<VirtualBell>,
 }
 
-/// The bell of the library, under which the system is virtual.
+/// The library's doorbell on the simulated kernel.
 #[derive(Debug, Default)]
 struct VirtualBell(bell::Bell);
 
 impl Doorbell for VirtualBell {
     fn arm(&self) -> u32 {
-        // Who wants to sleep may lose its core since its last look.
+        // A thread that is about to sleep may lose its core after its last poll.
         kernel::pass_look();
         self.0.arm(1, || Virtual.pass_barrier())
     }
@@ -94,7 +95,7 @@ impl Inbox {
         Self { owner, packets, places, publishing, bell }
     }
 
-    /// Publishes a packet and rings; false if there is no room.
+    /// Publishes a packet and rings. Returns false if there is no room.
     fn post(&self, from: GateId, length: usize, fill: impl FnOnce(&mut [u8])) -> bool {
         if self.packets.borrow().len() >= self.places {
             return false;
@@ -103,7 +104,7 @@ impl Inbox {
         fill(&mut packet);
         self.publishing.set(self.publishing.get() + 1);
         self.packets.borrow_mut().push_back((from, packet));
-        // The sender may lose its core between the two.
+        // The sender may lose its core between publishing and ringing.
         kernel::pass(1);
         self.bell.ring();
         self.publishing.set(self.publishing.get() - 1);
@@ -116,7 +117,7 @@ thread_local! {
     static PROCESSES: RefCell<Vec<Rc<WaitingProcess>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `body` with the processes of a world, which their threads find by number meanwhile.
+/// Runs `body` with the processes of a world. Their threads find the processes by number meanwhile.
 pub(super) fn with<T>(
     processes: Vec<Rc<WaitingProcess>>,
     body: impl FnOnce(&[Rc<WaitingProcess>]) -> T,
@@ -127,14 +128,14 @@ pub(super) fn with<T>(
     result
 }
 
-/// The process with a number.
+/// The process with this number.
 pub(super) fn find(number: usize) -> Rc<WaitingProcess> {
     PROCESSES.with_borrow(|processes| Rc::clone(&processes[number]))
 }
 
 const RAIL: RailId = RailId(0);
 
-/// Messages of so many bytes are worth calling the helper for.
+/// The minimum message length for which the helper is called.
 const HELPED_BYTES_MIN: usize = 300;
 
 fn rail() -> RailProfile {
@@ -168,7 +169,7 @@ impl WaitingProcess {
         self.own as usize
     }
 
-    /// The numbers of the others.
+    /// The numbers of the other processes.
     pub(super) fn peers(&self) -> Vec<usize> {
         (0..self.inboxes.len()).filter(|other| *other != self.number()).collect()
     }
@@ -189,7 +190,7 @@ impl WaitingProcess {
         &self.calls
     }
 
-    /// Something of so many bytes was begun, and the program perhaps goes away now.
+    /// Called after an operation of `bytes` bytes has begun; the program may leave the library now.
     fn call_helper(&self, need: Need, bytes: usize) {
         if self.setting.helper.is_none() || bytes < HELPED_BYTES_MIN {
             return;
@@ -221,7 +222,7 @@ impl WaitingProcess {
         self.counts.visits.set(self.visits() + 1);
     }
 
-    /// The program of a thread has ended.
+    /// Notes that the program of a thread has ended.
     pub(super) fn note_end(&self) {
         self.counts.at_work.set(self.counts.at_work.get() - 1);
         if self.counts.at_work.get() == 0 {
@@ -229,7 +230,7 @@ impl WaitingProcess {
         }
     }
 
-    /// A call of the program, as the library lets it in.
+    /// Runs a call of the program, with the library's entry and exit.
     pub(super) fn call<T>(&self, body: impl FnOnce(&Self) -> T) -> T {
         kernel::pass(1);
         if self.setting.shared {
@@ -275,19 +276,19 @@ impl WaitingProcess {
         request
     }
 
-    /// What found no room is looked after by those who sleep, as `Runtime` has it.
+    /// Rings the doorbell for sleeping threads if some packets found no room, as `Runtime` does.
     fn leave_to_others(&self) {
         if self.has_work() {
             self.bell.ring();
         }
     }
 
-    /// Whether a message from somebody is here that nobody has asked for.
+    /// Whether an unexpected message from this process has arrived.
     pub(super) fn probe(&self, from: u32, tag: i32) -> bool {
         self.engine.borrow().probe(self.context, Some(from), Some(tag)).is_some()
     }
 
-    /// Gives a complete request back.
+    /// Takes the outcome of a complete request.
     pub(super) fn take(&self, request: RequestId) {
         let outcome = self.engine.borrow_mut().take(request).expect("it is complete");
         assert!(outcome.problem.is_none(), "{outcome:?}");
@@ -305,17 +306,17 @@ impl WaitingProcess {
         self.engine.borrow().holdings().0 > 0
     }
 
-    /// Whether something has arrived.
+    /// Whether a packet has arrived.
     pub(super) fn has_mail(&self) -> bool {
         !self.inboxes[self.number()].packets.borrow().is_empty()
     }
 
-    /// Whether somebody has published something for it and has not rung yet.
+    /// Whether a sender has published a packet for this process and has not rung yet.
     pub(super) fn is_being_told(&self) -> bool {
         self.inboxes[self.number()].publishing.get() > 0
     }
 
-    /// The word on which it sleeps until the bell rings.
+    /// The address of the word on which the process sleeps until the doorbell rings.
     pub(super) fn word(&self) -> usize {
         self.inboxes[self.number()].bell.0.word().as_ptr().addr()
     }

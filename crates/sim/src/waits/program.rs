@@ -1,4 +1,4 @@
-//! What programs do: messages to each other, computing, and waiting in all ways.
+//! The programs: messages to each other, computing, and all kinds of waiting.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -33,13 +33,14 @@ pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<WaitingProcess>> {
     (0..count).map(process).collect()
 }
 
-/// How often each thread sends to each other process, and receives from it.
+/// How often each thread sends to and receives from each other process.
 const EPISODES: i32 = 4;
 
 /// The longest time that a program computes, in nanoseconds.
 const COMPUTING_MAX: u64 = 20_000_000_000;
 
-/// The program of a thread: in each episode it sends to and receives from its namesakes.
+/// The program of a thread: in each episode it exchanges messages with the threads of its number in
+/// the other processes.
 pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
     let process = process::find(process);
     let peers = process.peers();
@@ -48,7 +49,8 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
         let mut steps: Vec<_> =
             peers.iter().flat_map(|&peer| [(peer, true), (peer, false)]).collect();
         rng.shuffle(&mut steps);
-        // Who looks for a message before it receives it has sent its own by then.
+        // A thread that probes for a message before it receives it must have sent its own message
+        // by then.
         let (late, early): (Vec<_>, _) =
             steps.into_iter().partition(|(_, sends)| !sends && rng.u8(..3) == 0);
         let mut underway = Vec::new();
@@ -75,8 +77,8 @@ pub(super) fn run(process: usize, thread: u32, rng: &mut Rng) {
     process.note_end();
 }
 
-/// What ends the sleep of a wait. Without anything to wake it a thread looks ten thousand times in
-/// a second, which takes long to play: that is seldom.
+/// How a sleeping wait is woken. A thread without a wake-up polls ten thousand times per second,
+/// which takes long to simulate, so that case is rare.
 fn wake_up(rng: &mut Rng, request: Option<RequestId>) -> WakeUp {
     match rng.u8(..32) {
         0 => WakeUp::Nothing,
@@ -88,22 +90,22 @@ fn wake_up(rng: &mut Rng, request: Option<RequestId>) -> WakeUp {
 fn compute(rng: &mut Rng) {
     match rng.u8(..4) {
         0 => kernel::compute(kernel::within(rng, COMPUTING_MAX)),
-        // Others are about to sleep after that.
+        // After such a time, other threads are about to sleep.
         1 => kernel::compute(rng.u64(COMPUTING_SHORT)),
         _ => {}
     }
 }
 
-/// About as long as others wait before they sleep.
+/// About as long as other threads wait before they sleep.
 const COMPUTING_SHORT: Range<u64> = 1_900_000..2_700_000;
 
 struct PendingMessage {
     request: RequestId,
-    /// Into which a message is received, and the byte of which it is made.
+    /// The buffer into which a message is received, and the byte of which the message consists.
     received: Option<(Buffer, u8)>,
 }
 
-/// How long the message with a tag is from a process to another, which both know.
+/// The length of the message with this tag. Sender and receiver compute it alike.
 fn length(from: usize, to: usize, tag: i32) -> usize {
     let mut rng = Rng::with_seed((from * 64 + to) as u64 * 1024 + tag as u64);
     [0, 8, 100, 300, 2000][rng.usize(..5)]
@@ -128,7 +130,7 @@ impl PendingMessage {
     fn finish(self, process: &WaitingProcess, rng: &mut Rng) {
         let request = self.request;
         while rng.bool() {
-            // The program looks by itself now and then.
+            // The program itself polls from time to time.
             if process.call(|process| process.progress() || process.is_complete(request)) {
                 break;
             }

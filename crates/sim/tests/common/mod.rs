@@ -1,4 +1,4 @@
-//! Running worlds by their seeds.
+//! Runs worlds by their seeds.
 
 use std::fmt::Debug;
 use std::panic::catch_unwind;
@@ -10,7 +10,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs the world of `SIM_SEED`, if that is set, or those of the seeds below `SIM_SEEDS` or
-/// `usual`, and adds up what they report: the sum, if they were at least as many as usual.
+/// `usual`. Returns the sum of their reports if at least `usual` worlds ran.
 pub fn run_all<T: Debug + Default + Send>(
     usual: u64,
     run: fn(u64) -> Result<T, String>,
