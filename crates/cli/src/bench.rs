@@ -9,12 +9,12 @@ use base::variables;
 
 use crate::{prefix, run};
 
-/// Options of the launcher that take one value each and may stand before the benchmark's own words.
+/// Options of the launcher that take one value each and may precede the benchmark's own words.
 const OF_THE_LAUNCHER: [&str; 7] =
     ["-n", "-np", "-N", "--hosts", "--hostfile", "--launch-agent", "-x"];
 
-/// Runs the installed benchmark program on two processes, or on as many as `-n` says, here or on
-/// the hosts that are named.
+/// Runs the installed benchmark program on two processes, or on as many as `-n` requests, on this
+/// machine or on the named hosts.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     match words {
         [word] if word == "memory" => return crate::memory::validate(),
@@ -33,7 +33,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
         let words = ["-n".into(), "1".into(), "--".into(), program.into(), "--list".into()];
         return run::run(&words);
     }
-    // A process of a job is one of those that measure, and starts no others.
+    // A process of a job is one of the measuring processes, and starts no others.
     if env::var(variables::SIZE).is_ok_and(|size| size != "1") {
         let cause = Command::new(&program).args(words).exec();
         return Err(format!("{} cannot be run: {cause}", program.display()));
@@ -46,7 +46,7 @@ fn launched(program: OsString, words: &[OsString]) -> Vec<OsString> {
     let is_launchers = |pair: &&[OsString]| OF_THE_LAUNCHER.iter().any(|name| pair[0] == *name);
     let own = 2 * words.chunks(2).take_while(is_launchers).count();
     let (launchers, arguments) = words.split_at(own.min(words.len()));
-    // A count that is given again replaces this one.
+    // A later `-n` replaces this one.
     let mut all: Vec<OsString> = vec!["-n".into(), "2".into()];
     all.extend_from_slice(launchers);
     all.extend(["--".into(), program]);

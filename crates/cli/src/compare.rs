@@ -1,5 +1,5 @@
-//! `combray compare`: the same program with Combray and with another MPI library of the same binary
-//! interface, in alternation.
+//! `combray compare`: runs a program alternately with Combray and with another MPI library of the
+//! program's binary interface.
 
 mod other;
 mod table;
@@ -21,7 +21,7 @@ use crate::{doctor, prefix};
 use other::Installation;
 use tally::MeasuredRun;
 
-/// What a person may say.
+/// The options of `combray compare`.
 #[derive(Args)]
 pub struct CompareOptions {
     /// How many processes; without it, as many as there are usable cores
@@ -30,34 +30,34 @@ pub struct CompareOptions {
     /// How often the program runs with each
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Where the other library is installed: the folder that holds bin/mpiexec and lib; without it,
-    /// the first that PATH leads to
+    /// Where the other library is installed: the folder that contains bin/mpiexec and lib; without
+    /// it, the first such folder that PATH leads to
     #[arg(long, value_name = "FOLDER")]
     with: Option<PathBuf>,
     /// Seconds after which a run is ended
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     timeout: u32,
-    /// The program and its arguments; calls are counted of one that has MPI's standard ABI, as
-    /// mpicc makes it, and one that was compiled for another MPI is compared with that
+    /// The program and its arguments. Calls are counted if the program has MPI's standard ABI, as
+    /// mpicc makes it; a program that was compiled for another MPI is compared with that MPI
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     program: Vec<OsString>,
 }
 
-/// One of the two, with what its runs brought.
+/// One of the two libraries, with the results of its runs.
 struct Side {
     installation: Installation,
     runs: Vec<MeasuredRun>,
 }
 
-/// Runs the program with both, and prints times and communication.
+/// Runs the program with both libraries, and prints times and communication.
 ///
 /// # Errors
-/// The program is not one of MPI, there is no other library that it can use, or a run failed.
+/// The program is no MPI program, there is no other library that it can use, or a run failed.
 pub fn run(options: &CompareOptions) -> Result<i32, String> {
     let prefix = prefix::find()?;
     let program = other::find_program(&options.program[0])?;
     let wanted = other::library_of(&program)?;
-    // It counts the calls of the standard ABI.
+    // The counter intercepts the calls of the standard ABI.
     let counter =
         other::is_standard(wanted).then(|| prefix.join("lib/combray/libcombray-tally.so"));
     if let Some(counter) = counter.as_ref().filter(|counter| !counter.exists()) {
@@ -87,7 +87,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
     // Before the runs, which fill the cores themselves.
     let crowding = doctor::crowding();
     for turn in 0..options.runs {
-        // Each begins every second time, as what runs first may be at a disadvantage.
+        // Each library begins every second time, because the first run may be at a disadvantage.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for index in order {
             let side = &mut sides[index];
@@ -123,27 +123,27 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
     Ok(0)
 }
 
-/// How far it is, in a line of the terminal that the next one replaces.
+/// Shows the progress in a line of the terminal that the next message replaces.
 fn tell(what: &str) {
     if io::stderr().is_terminal() {
         eprint!("\r{what:<30}{}", if what.is_empty() { "\r" } else { "" });
     }
 }
 
-/// What is run, and how.
+/// The program to compare, and the settings of its runs.
 struct ComparedProgram<'a> {
     options: &'a CompareOptions,
     program: &'a Path,
     processes: u32,
     wanted: &'a KnownLibrary,
-    /// Where what is counted is written, and nobody else comes.
+    /// A private folder for the counts.
     folder: &'a Path,
-    /// What counts the calls; none if they cannot be counted.
+    /// The library that counts the calls; none if they cannot be counted.
     counter: Option<&'a Path>,
 }
 
 impl ComparedProgram<'_> {
-    /// One job.
+    /// Runs one job.
     fn run(&self, side: &Installation, record: Option<&Path>) -> Result<MeasuredRun, String> {
         let file = self.folder.join("tally");
         let mut command = Command::new(&side.launcher);

@@ -1,5 +1,5 @@
-//! `combray doctor`: whether this machine, this allocation and the network between hosts are fit
-//! for jobs, and what to do where they are not.
+//! `combray doctor`: checks whether this machine, this allocation and the network between hosts are
+//! fit for jobs, and gives remedies.
 
 mod finding;
 mod hosts;
@@ -23,7 +23,7 @@ use crate::prefix;
 use finding::{Finding, Verdict};
 pub use machine::crowding;
 
-/// What a person may say.
+/// The options of `combray doctor`.
 #[derive(Args)]
 pub struct DoctorOptions {
     /// Hosts to look at, too, and the network between them, as in combray run; without it, those of
@@ -44,21 +44,21 @@ pub struct DoctorOptions {
     probe: Option<Vec<String>>,
 }
 
-/// What was found of one host.
+/// The findings of one host.
 #[derive(Debug, Serialize, Deserialize)]
 struct HostReport {
     host: String,
     version: String,
     prefix: PathBuf,
     findings: Vec<Finding>,
-    /// Interfaces that jobs would use: name, address, and how many bits of it name the network.
+    /// The interfaces that jobs would use: name, address, and prefix length of the network.
     interfaces: Vec<(String, IpAddr, u8)>,
 }
 
-/// Looks, and prints one page. The exit code is 1 where something is at fault.
+/// Runs all checks and prints one page. The exit code is 1 if there is a fault.
 ///
 /// # Errors
-/// The hosts that are named make no sense.
+/// The named hosts are malformed.
 pub fn run(options: &DoctorOptions) -> Result<i32, String> {
     if let Some(words) = &options.probe {
         return sharing::serve_probe(words).map(|()| 0);
@@ -98,7 +98,7 @@ pub fn run(options: &DoctorOptions) -> Result<i32, String> {
     Ok(i32::from(all.iter().any(|finding| finding.verdict == Verdict::Fault)))
 }
 
-/// Everything about this machine.
+/// Runs all checks of this machine.
 fn report_here() -> Result<HostReport, String> {
     let prefix = prefix::find()?;
     let mut findings = machine::findings();
@@ -127,7 +127,7 @@ impl HostReport {
         format!("{}\n", self.host) + &lines.collect::<String>()
     }
 
-    /// Only what is not as it should be.
+    /// Only the findings that are not fit.
     fn short_page(&self) -> String {
         let (fit, others): (Vec<_>, Vec<_>) =
             self.findings.iter().partition(|finding| finding.verdict == Verdict::Fit);
@@ -137,7 +137,7 @@ impl HostReport {
     }
 }
 
-/// The last line.
+/// The last line of the page.
 fn conclusion(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
     match (count(Verdict::Fault), count(Verdict::Slow)) {
@@ -150,7 +150,7 @@ fn conclusion(findings: &[Finding]) -> String {
     }
 }
 
-/// This program with words, without input; it speaks to nobody.
+/// A command that runs this program with these words, without input.
 fn own_command(words: &[&str]) -> Result<Command, String> {
     let own = env::current_exe();
     let own = own.map_err(|cause| format!("the place of this program is not known: {cause}"))?;
@@ -159,7 +159,7 @@ fn own_command(words: &[&str]) -> Result<Command, String> {
     Ok(command)
 }
 
-/// What a command printed, or why it failed: its own words.
+/// The output of a command, or its error output if it failed.
 fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|cause| format!("it does not start: {cause}"))?;
     if output.status.success() {

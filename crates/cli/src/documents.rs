@@ -1,4 +1,4 @@
-//! What the pages for users type exists: subcommands, and their options.
+//! Tests that the commands and options on the pages for users exist.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The pieces of code on a page: lines of blocks, and what stands between backquotes.
+/// The pieces of code on a page: lines of code blocks, and text between backquotes.
 fn code(text: &str) -> Vec<String> {
     let mut pieces = Vec::new();
     let mut is_block = false;
@@ -32,7 +32,7 @@ fn code(text: &str) -> Vec<String> {
     pieces
 }
 
-/// The words of each command of ours in a piece of code, up to what the shell does with it.
+/// The words of each Combray command in a piece of code, up to shell operators.
 fn commands(piece: &str) -> Vec<Vec<&str>> {
     let words: Vec<&str> = piece.split_whitespace().collect();
     let is_ours = |word: &&str| ["combray", "mpirun", "mpiexec"].contains(word);
@@ -48,12 +48,12 @@ fn commands(piece: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// The options of the launcher in front of a program that it does not know.
+/// The first option before the program that the launcher does not know.
 fn unknown_to_the_launcher<'a>(words: &[&'a str]) -> Option<&'a str> {
     let mut words = words.iter().copied();
     while let Some(word) = words.next().filter(|word| word.starts_with('-')) {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
-        // The value may be left out where a page speaks of the option.
+        // A page that only mentions an option may omit its value.
         match options::find(name).map(|option| option.takes) {
             None => return Some(word),
             Some(ValueCount::One) if name == word => _ = words.next(),
@@ -64,7 +64,7 @@ fn unknown_to_the_launcher<'a>(words: &[&'a str]) -> Option<&'a str> {
     None
 }
 
-/// What is wrong with a command.
+/// Why a command is wrong; `None` if it is right.
 fn fault(command: &Command, words: &[&str]) -> Option<String> {
     let [name, rest @ ..] = words else { return None };
     if *name != "combray" {

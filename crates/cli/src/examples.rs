@@ -1,6 +1,6 @@
 //! Examples of each subcommand, for `--help` and the man pages.
 
-/// By subcommand: command lines, each with what it does.
+/// By subcommand: command lines with their descriptions.
 pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "run",
@@ -103,7 +103,7 @@ pub fn of(subcommand: &str) -> &'static [(&'static str, &'static str)] {
     EXAMPLES.iter().find(|(name, _)| *name == subcommand).map_or(&[], |(_, examples)| examples)
 }
 
-/// They, for `--help`; empty if there are none.
+/// The examples formatted for `--help`; empty if there are none.
 pub fn text(subcommand: &str) -> String {
     let examples = of(subcommand);
     let width = examples.iter().map(|(command, _)| command.len()).max().unwrap_or_default();

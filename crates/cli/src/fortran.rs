@@ -1,5 +1,6 @@
-//! `combray fortran`: makes the Fortran interfaces for a compiler, whose modules no other can read,
-//! from the sources that are installed with the library.
+//! `combray fortran`: builds the Fortran interfaces for a compiler, from the sources that are
+//! installed with the library. Each compiler needs its own, because it cannot read the modules of
+//! another.
 
 use std::env;
 use std::fs;
@@ -10,7 +11,7 @@ use clap::Args;
 
 use crate::prefix;
 
-/// Makes the Fortran interfaces (mpif.h, modules mpi and mpi_f08) for a Fortran compiler.
+/// Builds the Fortran interfaces (mpif.h, modules mpi and mpi_f08) for a Fortran compiler.
 #[derive(Args)]
 pub struct FortranOptions {
     /// The compiler, perhaps with options of its own
@@ -18,22 +19,22 @@ pub struct FortranOptions {
     compiler: String,
 }
 
-/// What `mpifort` calls if no other is named.
+/// The compiler of `mpifort` if no other is named.
 pub const DEFAULT_COMPILER: &str = "gfortran";
 
-/// The first gfortran that hands over texts as descriptors.
+/// The first version of gfortran that passes character strings as descriptors.
 const GFORTRAN_MIN: u32 = 12;
 
-/// The name of the library that is made.
+/// The name of the resulting library.
 pub const LIBRARY: &str = "combray_fortran";
 
-/// The modules, each after those that it uses.
+/// The modules, each after the modules that it uses.
 const MODULES: [&str; 5] = ["facts.f90", "types.f90", "interfaces.f90", "mpi.f90", "mpi_f08.f90"];
 
-/// The entries that are compiled a second time for the names with `PMPI_`.
+/// The sources that are compiled a second time for the names with `PMPI_`.
 const TWICE: [&str; 6] = ["special", "former", "descriptors", "entries", "entries_f08", "statuses"];
 
-/// All sources in C.
+/// All C sources.
 const SOURCES: [&str; 11] = [
     "entries",
     "entries_f08",
@@ -48,7 +49,7 @@ const SOURCES: [&str; 11] = [
     "variables",
 ];
 
-/// Makes the interfaces for a compiler.
+/// Builds the interfaces for a compiler.
 pub fn run(options: &FortranOptions) -> Result<i32, String> {
     let prefix = prefix::find()?;
     let words: Vec<String> = options.compiler.split_whitespace().map(str::to_owned).collect();
@@ -60,7 +61,7 @@ pub fn run(options: &FortranOptions) -> Result<i32, String> {
     let made = Build { compiler: &compiler, prefix: &prefix, folder: &fresh }.all();
     let kept = made.and_then(|()| compiler.keep(&prefix, &fresh));
     if kept.is_err() {
-        // What is there already stays as it was.
+        // An existing installation stays as it was.
         let _ = fs::remove_dir_all(&fresh);
     }
     kept?;
@@ -68,13 +69,13 @@ pub fn run(options: &FortranOptions) -> Result<i32, String> {
     Ok(0)
 }
 
-/// A Fortran compiler of a kind that is known.
+/// A supported Fortran compiler.
 #[derive(Debug)]
 pub struct FortranCompiler {
     /// The command, with options.
     words: Vec<String>,
     kind: CompilerKind,
-    /// Compilers of the same name can read each other's modules.
+    /// A name such as `gfortran-12`. Compilers of equal name can read each other's modules.
     name: String,
 }
 
@@ -85,7 +86,7 @@ enum CompilerKind {
 }
 
 impl FortranCompiler {
-    /// The compiler behind a command, by what it says of its version.
+    /// Identifies the compiler of a command by its output for `--version`.
     pub fn of(words: &[String]) -> Result<Self, String> {
         let (command, own) = words.split_first().ok_or("no compiler is named")?;
         let output = Command::new(command).args(own).arg("--version").stdin(Stdio::null()).output();
@@ -121,7 +122,7 @@ impl FortranCompiler {
     /// The folder with the interfaces for this compiler.
     ///
     /// # Errors
-    /// If there is none; the message says how to make it.
+    /// The folder does not exist; the message explains how to create it.
     pub fn installed(&self, prefix: &Path) -> Result<PathBuf, String> {
         let folder = self.folder(prefix);
         if folder.join(format!("lib{LIBRARY}.so")).exists() {
@@ -136,7 +137,7 @@ impl FortranCompiler {
         ))
     }
 
-    /// Puts what was made in its place, and tells pkg-config of it.
+    /// Moves the result into place, and registers it with pkg-config.
     fn keep(&self, prefix: &Path, fresh: &Path) -> Result<(), String> {
         let folder = self.folder(prefix);
         let failed = |cause: std::io::Error| format!("cannot write {}: {cause}", folder.display());
@@ -157,7 +158,7 @@ impl FortranCompiler {
     }
 }
 
-/// Kind and name of a compiler, from what it answers to `--version`.
+/// The kind and name of a compiler, from its output for `--version`.
 fn identify(text: &str) -> Option<(CompilerKind, String)> {
     let line = text.lines().next()?;
     let major = |version: &str| version.split('.').next().map(str::to_owned);
@@ -173,7 +174,7 @@ fn identify(text: &str) -> Option<(CompilerKind, String)> {
     None
 }
 
-/// The making of the interfaces in a new folder.
+/// A build of the interfaces in a new folder.
 struct Build<'a> {
     compiler: &'a FortranCompiler,
     prefix: &'a Path,
@@ -181,7 +182,8 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// Modules one after another, while the sources in C are compiled; then the library.
+    /// Compiles the modules one after another, in parallel with the C sources; then links the
+    /// library.
     fn all(&self) -> Result<(), String> {
         std::thread::scope(|scope| {
             let plain = SOURCES.iter().map(|name| (*name, false));
@@ -208,10 +210,10 @@ impl Build<'_> {
         run_quietly(command)
     }
 
-    /// Compiles a source for the names with `MPI_` or, for profiling, with `PMPI_`.
+    /// Compiles a source for the names with `MPI_` or, for the profiling interface, with `PMPI_`.
     fn source(&self, name: &str, is_profiling: bool) -> Result<(), String> {
         let mut command = self.c();
-        // The many entries gain nothing by a level that takes twice as long.
+        // The many entry points gain nothing from a level that takes twice as long.
         let level = if name.starts_with("entries") { "-O1" } else { "-O2" };
         command.args([level, "-fPIC", "-c", "-I"]).arg(self.prefix.join("include"));
         command.args(is_profiling.then_some("-DCOMBRAY_PROFILING"));
@@ -224,7 +226,7 @@ impl Build<'_> {
         let mut command = self.fortran();
         let library = format!("lib{LIBRARY}.so");
         command.args(["-shared", "-o", &library]).args(self.objects()?);
-        // Functions that are found at the first call only could be the program's
+        // With lazy binding, a function found at its first call could be the program's own
         // (`combray_skip_own_functions`).
         command.arg(format!("-Wl,-soname,{library},-z,defs,-z,now,-rpath,$ORIGIN/../../.."));
         command.arg("-L").arg(self.prefix.join("lib")).arg("-lmpi_abi");
@@ -237,17 +239,17 @@ impl Build<'_> {
         Ok(paths.filter(|path| path.extension().is_some_and(|end| end == "o")).collect())
     }
 
-    /// The Fortran compiler, in the new folder, where it writes modules.
+    /// A command of the Fortran compiler in the new folder, where it writes modules.
     fn fortran(&self) -> Command {
         let mut command = Command::new(&self.compiler.words[0]);
         command.args(&self.compiler.words[1..]).current_dir(self.folder);
         command
     }
 
-    /// A compiler of C that finds the header of the Fortran compiler's descriptors.
+    /// A command of a C compiler that finds the Fortran compiler's descriptor header.
     fn c(&self) -> Command {
         let mut command = match self.compiler.kind {
-            // It compiles C, too, with the header of its own version.
+            // gfortran also compiles C, with the header of its own version.
             CompilerKind::Gfortran => Command::new(&self.compiler.words[0]),
             CompilerKind::Flang => {
                 let mut command = Command::new("cc");
@@ -271,7 +273,7 @@ impl Build<'_> {
     }
 }
 
-/// Runs a command of the build; what it says is shown if it fails.
+/// Runs a command of the build. Its output is shown only if it fails.
 fn run_quietly(mut command: Command) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output();
     let program = command.get_program().to_string_lossy().into_owned();

@@ -21,29 +21,29 @@ use crate::output::print;
 use crate::prefix;
 use choices::ShownCommunicator;
 
-/// The functions that the library does not have yet, one a line; generated.
+/// The functions that the library does not implement yet, one per line; generated.
 const UNSUPPORTED: &str = include_str!("../../mpi-abi/generated/unsupported.txt");
 
-/// What to tell.
+/// What `combray info` prints.
 pub enum Topic<'a> {
-    /// Version, folders, what can be set.
+    /// Version, folders, and settings.
     Summary,
-    /// The same for programs.
+    /// Version, folders, and settings as JSON.
     Json,
-    /// The functions that are not there.
+    /// The functions that are not implemented.
     Unsupported,
-    /// What tools see.
+    /// The variables and events of the tool interface.
     Variables,
-    /// What a program was built for.
+    /// The MPI library for which a program was built.
     Program(&'a Path),
-    /// Which collective algorithm is taken when.
+    /// Which collective algorithm is chosen when.
     Collectives(&'a ShownCommunicator),
 }
 
-/// Prints what a person may want to know of this installation.
+/// Prints information about this installation.
 ///
 /// # Errors
-/// The place of this program is not known, or the output cannot be written.
+/// The path of this program is unknown, or the output cannot be written.
 pub fn run(topic: Topic) -> Result<i32, String> {
     let text = match topic {
         Topic::Summary => summary(&prefix::find()?),
@@ -80,13 +80,13 @@ Variables (combray info --variables lists all that tools can see):
     text + &settings()
 }
 
-/// Which library of MPI a program was built for, and which one it would get.
+/// Reports which MPI library a program was built for, and which one it would load.
 fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     let shown = path.display();
     let given = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let provision = libraries::provide_for(path, prefix, &given, BroughtLibraries::Kept)
         .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
-    // Names and folders are those that whoever made the program has written into it.
+    // Names and folders come from the program's file, so they are untrusted text.
     let told = provision.wants.iter().map(|want| format!("{shown} wants {want}"));
     let told = told.chain(provision.notes.iter().map(ToString::to_string));
     let mut text: String = told.map(|line| foreign::one_line(&line) + "\n").collect();
@@ -97,7 +97,7 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// What the summary tells, in one line.
+/// The summary as one line of JSON.
 fn json(prefix: &Path) -> String {
     let rails = runtime::found_rails(&configuration::networks()).unwrap_or_default();
     let rail = |rail: FoundRail| json!({"name": rail.name, "obstacle": rail.obstacle});
@@ -117,8 +117,8 @@ fn json(prefix: &Path) -> String {
     format!("{all}\n")
 }
 
-/// The rails that jobs on several machines use here, with their places, and those that they do not
-/// use, with the reason.
+/// The rails that jobs on several machines use here, with their locality, and the rails that they
+/// do not use, with the reason.
 fn rails_between_machines() -> String {
     let rails = match runtime::found_rails(&configuration::networks()) {
         Ok(rails) => rails,
@@ -143,7 +143,7 @@ fn rails_between_machines() -> String {
     rails.into_iter().map(line).collect()
 }
 
-/// What a person may set.
+/// The settings of the user, with their values.
 fn settings() -> String {
     let mut text = String::new();
     for variable in VARIABLES {
@@ -160,7 +160,7 @@ fn settings() -> String {
     text
 }
 
-/// What the launcher and the compiler wrappers read.
+/// The variables that the launcher and the compiler wrappers read.
 const OF_COMMANDS: [&str; 5] = [
     variables::LAUNCH_AGENT,
     variables::PMIX_LIBRARY,
@@ -169,7 +169,7 @@ const OF_COMMANDS: [&str; 5] = [
     variables::FC,
 ];
 
-/// What tools see of a process through the functions MPI_T_*.
+/// The variables and events of a process that tools see through the functions MPI_T_*.
 fn variables() -> String {
     let mut text = format!("Control variables, which the environment sets:\n{}", settings());
     text += "\nPerformance variables:\n";
@@ -203,7 +203,7 @@ mod tests {
             (None, Some((_, help))) => (*help).to_owned(),
             (None, None) => sentence.trim().trim_end_matches('.').to_owned(),
         };
-        // Sentences of the tables begin small.
+        // Effects in the tables begin in lower case.
         let effect = match effect.char_indices().nth(1) {
             Some((end, _)) => effect[..end].to_lowercase() + &effect[end..],
             None => effect,

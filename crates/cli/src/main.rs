@@ -1,6 +1,6 @@
 //! The `combray` command. Under the names `mpirun` and `mpiexec` it is `combray run`; under
 //! `mpicc`, `mpicxx` and `mpifort` it is a compiler wrapper. Such a name may also be its first
-//! word, as scripts say it where there are no symbolic links: `combray mpicc hello.c`.
+//! word, for scripts on systems without symbolic links: `combray mpicc hello.c`.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +51,7 @@ enum CombrayCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
-    /// Tells version, folders, variables, and what is not implemented yet
+    /// Shows version, folders, variables, and what is not implemented yet
     Info {
         /// Lists the functions that are not implemented yet
         #[arg(long)]
@@ -62,20 +62,20 @@ enum CombrayCommand {
         /// Lists what tools see of a running process: variables and events
         #[arg(long, conflicts_with = "unsupported")]
         variables: bool,
-        /// Tells which algorithms collective operations take, from which size on, and how long
-        /// that is predicted to take
+        /// Shows which algorithms collective operations use, from which size on, and how long they
+        /// are predicted to take
         #[arg(long, conflicts_with_all = ["unsupported", "variables"])]
         collectives: bool,
-        /// Tells which library of MPI a program was built for, and which one it would get
+        /// Shows which MPI library a program was built for, and which one it would load
         #[arg(value_name = "PROGRAM", conflicts_with_all = ["unsupported", "variables", "collectives"])]
         program: Option<std::path::PathBuf>,
         #[command(flatten)]
         communicator: info::choices::ShownCommunicator,
     },
-    /// Tells whether this machine, its allocation and its network are fit for jobs, and what to do
-    /// where they are not
+    /// Checks whether this machine, its allocation and its network are fit for jobs, and shows what
+    /// to do where they are not
     Doctor(doctor::DoctorOptions),
-    /// Runs a program with Combray and with another MPI library in alternation, and tells times and
+    /// Runs a program with Combray and with another MPI library in alternation, and shows times and
     /// calls of both: combray compare ./program
     Compare(compare::CompareOptions),
     /// Makes the Fortran interfaces for a compiler: combray fortran --compiler gfortran
@@ -87,12 +87,12 @@ enum CombrayCommand {
         #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
     },
-    /// Tells what the ranks of a job do, and why it stands still: combray ps, while it runs
+    /// Shows what the ranks of a job do, and why it stands still: combray ps, while it runs
     Ps(ps::PsOptions),
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
     /// later jobs
     Sample(sample::SampleOptions),
-    /// Works out which rank shall run where, from the matrix of a recorded run
+    /// Computes which rank should run where, from the matrix of a recorded run
     Place(place::PlaceOptions),
     /// Shows this machine or a described one: packages, memory, caches, cores, devices, distances,
     /// and where the processes of a job are bound
@@ -112,7 +112,7 @@ enum CombrayCommand {
     },
 }
 
-/// The command line with the examples of each subcommand.
+/// The command line parser, with the examples of each subcommand.
 fn command_line() -> clap::Command {
     let names: Vec<String> =
         Command::command().get_subcommands().map(|one| one.get_name().to_owned()).collect();
@@ -122,25 +122,26 @@ fn command_line() -> clap::Command {
     })
 }
 
-/// What a person asks for; where that is not understood, the process ends with a message.
+/// Parses the command line. On an error, prints a message and ends the process.
 fn parse() -> Command {
     Command::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit())
 }
 
-/// The name, without its folder, under which this program is another command, if the word is one.
-/// Debian's is followed by that of the package, as there may be several MPIs.
+/// The command as which this program runs under this name, if it is one of the other names. The
+/// folder is ignored, as is the suffix `.combray`, which Debian appends because several MPIs may be
+/// installed.
 fn other_name(word: &OsString) -> Option<&'static str> {
     let name = Path::new(word).file_name()?.to_str()?;
     let name = name.strip_suffix(".combray").unwrap_or(name);
     OTHER_NAMES.into_iter().find(|other| *other == name)
 }
 
-/// The names beside `combray` under which this program is installed.
+/// The names besides `combray` under which this program is installed.
 const OTHER_NAMES: [&str; 9] =
     ["mpirun", "mpiexec", "mpicc", "mpicxx", "mpic++", "mpiCC", "mpifort", "mpif77", "mpif90"];
 
-/// Why this program does nothing where it has more rights than its user: it starts programs and
-/// loads libraries as that user says.
+/// Why this program refuses to run with more rights than its user: it starts programs and loads
+/// libraries that the user names.
 const REFUSED: &str = "this program has more rights than the user who starts it (set-user-ID, \
     set-group-ID or file capabilities), and is not made for that: it starts programs and loads \
     libraries that the user names. An administrator takes them away: chmod ug-s FILE; setcap -r \

@@ -1,4 +1,4 @@
-//! Man pages and completions, from the tables of which `--help` is made.
+//! Man pages and shell completions, generated from the tables of `--help`.
 
 mod completions;
 mod pages;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use clap::Command;
 
-/// Writes all of them into the folders that they have below `share`.
+/// Writes all pages and completions into their folders below `share`.
 ///
 /// # Errors
 /// A folder or a file cannot be written.

@@ -1,5 +1,5 @@
-//! What accesses to this machine's memory cost: measured, shown, and used for predictions that are
-//! compared with what is measured.
+//! The costs of accesses to this machine's memory: measured, displayed, and used for predictions
+//! that are compared with measurements.
 
 mod migrations;
 mod pair;

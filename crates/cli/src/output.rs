@@ -1,22 +1,23 @@
-//! What commands print.
+//! Output of commands.
 
 use std::io::{self, Write};
 use std::process;
 
-/// In place of the standard library's macro of this name, which panics where a reader has left.
+/// Replaces the standard library's macro of this name, which panics if the reader has closed the
+/// pipe.
 macro_rules! print {
     ($($text:tt)*) => { $crate::output::print_or_end(&format!($($text)*)) };
 }
 
-/// Likewise, with the end of a line.
+/// Replaces the standard library's macro of this name, as `print!` does.
 macro_rules! println {
     ($($text:tt)*) => { $crate::output::print_or_end(&(format!($($text)*) + "\n")) };
 }
 
-/// Writes to the output.
+/// Writes to standard output.
 ///
 /// # Errors
-/// It cannot be written. A reader that has seen enough and left, as `head` does, is no error.
+/// The output cannot be written. A reader that closes the pipe early, as `head` does, is no error.
 pub fn print(text: &str) -> Result<(), String> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
@@ -27,7 +28,7 @@ pub fn print(text: &str) -> Result<(), String> {
     }
 }
 
-/// The same; where it cannot be written the process ends with a message.
+/// Writes to standard output. If that fails, ends the process with a message.
 pub fn print_or_end(text: &str) {
     if let Err(cause) = print(text) {
         eprintln!("combray: {cause}");

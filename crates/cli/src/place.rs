@@ -1,4 +1,4 @@
-//! `combray place`: which rank runs where, worked out of a matrix of communication.
+//! `combray place`: computes which rank runs where, from a communication matrix.
 
 mod cluster;
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::run::hosts;
 use cluster::{TargetMachines, Unit};
 
-/// What a person may say.
+/// The options of `combray place`.
 #[derive(Args)]
 pub struct PlaceOptions {
     /// The matrix of communication, as combray run --record writes it
@@ -53,14 +53,14 @@ pub struct PlaceOptions {
     json: bool,
 }
 
-/// What counts.
+/// The quantity by which communication is weighted.
 #[derive(Clone, Copy, ValueEnum)]
 enum Weighed {
     Bytes,
     Messages,
 }
 
-/// Places the ranks, and prints what that costs and where they are.
+/// Places the ranks, and prints the costs and the places.
 pub fn run(options: &PlaceOptions) -> Result<i32, String> {
     let matrix = read(&options.matrix)?;
     let hosts = match (&options.hosts, &options.hostfile) {
@@ -111,7 +111,7 @@ fn read(file: &Path) -> Result<Matrix, String> {
     Matrix::from_text(&text).map_err(|fault| format!("{}: {fault}", file.display()))
 }
 
-/// For each rank the leaf that the person wants for it; empty if for none.
+/// For each rank the leaf that the user fixed for it; empty if no rank is fixed.
 fn fixed(wishes: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
     if wishes.is_empty() {
         return Ok(Vec::new());
@@ -130,28 +130,28 @@ fn fixed(wishes: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
     Ok(fixed)
 }
 
-/// What is told of a placement beside the places themselves.
+/// The report on a placement, apart from the places themselves.
 struct PlacementReport {
     ranks: u32,
     leaves: u32,
     slots: u64,
-    /// What counts.
+    /// The weighted quantity: bytes or messages.
     weighed: &'static str,
-    /// Names and costs, ours first.
+    /// Names and costs of the placements, ours first.
     costs: Vec<(&'static str, u128)>,
     to_interfaces: u128,
-    /// Before branches were turned.
+    /// The value before branches were turned.
     to_interfaces_before: u128,
 }
 
 impl PlacementReport {
-    /// How much our cost is of another.
+    /// Our cost divided by another cost.
     fn ratio(&self, cost: u128) -> f64 {
         let ours = self.costs.first().map_or(0, |(_, cost)| *cost);
         if cost == 0 { 1.0 } else { ours as f64 / cost as f64 }
     }
 
-    /// As comments of a rankfile.
+    /// The report as comments of a rankfile.
     fn text(&self) -> String {
         let Self { ranks, leaves, slots, weighed, .. } = self;
         let mut text = format!(
@@ -172,7 +172,7 @@ impl PlacementReport {
         text
     }
 
-    /// For programs. Costs that no number of JSON holds are rounded.
+    /// The report as JSON. Costs beyond JSON's integers are rounded.
     fn json(&self, places: Value) -> Value {
         let number =
             |cost: u128| u64::try_from(cost).map_or(json!(cost as f64), |cost| json!(cost));
@@ -192,7 +192,7 @@ impl PlacementReport {
     }
 }
 
-/// What the placement costs next to others, ours first.
+/// The costs of the placement and of others, ours first.
 fn costs(
     affinity: &Affinity,
     tree: &BranchTree,

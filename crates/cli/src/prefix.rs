@@ -1,10 +1,10 @@
-//! Where Combray is installed, found from the place of this program, so that an installation can
-//! be moved.
+//! The installation prefix of Combray, found from the path of this program, so that an installation
+//! can be moved.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The folder that holds `bin`, `lib` and `include`.
+/// The folder that contains `bin`, `lib` and `include`.
 pub fn find() -> Result<PathBuf, String> {
     let own = env::current_exe().and_then(|path| path.canonicalize());
     let own = own.map_err(|cause| format!("the folder of this program is not known: {cause}"))?;
@@ -12,8 +12,8 @@ pub fn find() -> Result<PathBuf, String> {
     Ok(bin.parent().unwrap_or(bin).to_path_buf())
 }
 
-/// Where a page of the documentation lies, such as `user/launching.md`: in the prefix, if this
-/// program is installed in one.
+/// The path of a documentation page such as `user/launching.md`: inside the prefix, if this program
+/// is installed.
 pub fn page(name: &str) -> String {
     let installed = find().map(|prefix| prefix.join("share/doc/combray/docs").join(name));
     match installed {

@@ -1,4 +1,4 @@
-//! `combray ps`: the jobs of this machine, and what the ranks of one do.
+//! `combray ps`: the jobs of this machine, and the state of the ranks of one job.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use launcher::jobs;
 use crate::output::print;
 use crate::raster;
 
-/// What is asked for.
+/// The options of `combray ps`.
 #[derive(clap::Args)]
 pub struct PsOptions {
     /// The job, by the process of its launcher; the only one that runs, if there is one only
@@ -19,15 +19,15 @@ pub struct PsOptions {
     /// Joins what combray ps --json printed on several machines, read from standard input
     #[arg(long, conflicts_with = "job")]
     join: bool,
-    /// Also draws who waits for whom: .svg, or .png
+    /// Also draws which rank waits for which: .svg, or .png
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
 }
 
-/// Tells; returns the exit code, 1 where there is no job.
+/// Prints the state of a job. Returns the exit code, which is 1 if there is no job.
 ///
 /// # Errors
-/// A text for people: there is no such job, or it does not answer.
+/// A message for the user: there is no such job, or it does not answer.
 pub fn run(options: &PsOptions) -> Result<i32, String> {
     if options.join {
         return show(&joined()?, options).map(|()| 0);
@@ -57,7 +57,8 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
     show(&jobs::ask(job)?, options).map(|()| 0)
 }
 
-/// What was told on several machines, a line each; other lines may stand between.
+/// Joins the reports of several machines from standard input, one per line. Other lines are
+/// ignored.
 fn joined() -> Result<jobs::JobReport, String> {
     let told = io::stdin().lines().map_while(Result::ok);
     jobs::join(told.filter_map(|line| jobs::read_report(line.as_bytes()).ok()).collect())

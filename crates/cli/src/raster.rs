@@ -1,4 +1,4 @@
-//! Pictures as PNG: rendered from their SVG, with fonts that the command brings.
+//! Pictures as PNG, rendered from SVG with fonts that are part of the command.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{Options, Tree};
 
-/// How many pixels of the PNG one of the SVG has, so that small letters can be read.
+/// The scale from SVG to PNG pixels, so that small letters are readable.
 const SCALE: f32 = 2.0;
 
-/// The fonts, whose licence lies beside them.
+/// The fonts. Their licence is stored beside them.
 const FONTS: [&[u8]; 2] =
     [include_bytes!("../fonts/DejaVuSans.ttf"), include_bytes!("../fonts/DejaVuSansMono.ttf")];
 
-/// The picture as PNG.
+/// Renders an SVG picture as PNG.
 ///
 /// # Errors
-/// It is no SVG, or too large for the format.
+/// The text is no SVG, or too large for the format.
 pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     let mut options = Options::default();
     let fonts = options.fontdb_mut();
@@ -32,10 +32,10 @@ pub fn png(svg: &str) -> Result<Vec<u8>, String> {
     pixmap.encode_png().map_err(|cause| fault(&cause))
 }
 
-/// Writes a picture to a file, in the format that its name says.
+/// Writes a picture to a file, in the format of the file's extension.
 ///
 /// # Errors
-/// The name says none of the two formats, or the file cannot be written.
+/// The extension is neither of the two formats, or the file cannot be written.
 pub fn write(file: &Path, svg: String) -> Result<(), String> {
     let bytes = match file.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => svg.into_bytes(),
@@ -48,7 +48,7 @@ pub fn write(file: &Path, svg: String) -> Result<(), String> {
     fs::write(file, bytes).map_err(|cause| format!("{} cannot be written: {cause}", file.display()))
 }
 
-/// Text as it stands in an SVG.
+/// Escapes text for an SVG.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -57,7 +57,7 @@ pub fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// How many pixels of a picture are darker than a middle gray.
+    /// The number of pixels of a picture that are darker than a middle gray.
     fn dark(svg: &str) -> usize {
         let pixmap = Pixmap::decode_png(&png(svg).unwrap()).unwrap();
         pixmap.pixels().iter().filter(|pixel| pixel.red() < 128).count()

@@ -1,4 +1,4 @@
-//! `combray run`: from words to a plan.
+//! `combray run`: from the command line to a job plan.
 
 pub mod allocation;
 mod counts;
@@ -25,7 +25,7 @@ use options::{Meaning, ValueCount};
 use runtime::configuration::VARIABLES;
 use sys::cores;
 
-/// Runs what `words` ask for and returns the exit code.
+/// Runs the job that `words` describe and returns the exit code.
 pub fn run(words: &[OsString]) -> Result<i32, String> {
     match parse(words)? {
         RunRequest::Help => {
@@ -58,7 +58,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
     }
 }
 
-/// What a person asked for.
+/// The request on the command line.
 #[derive(Debug)]
 enum RunRequest {
     Help,
@@ -66,25 +66,25 @@ enum RunRequest {
     Job {
         plan: Box<JobPlan>,
         ignored: Vec<String>,
-        /// What is said of hosts and slots, if asked for.
+        /// The line about hosts and slots, if requested.
         shown: Option<String>,
         purpose: RunMode,
     },
 }
 
-/// What a plan is for.
+/// The use of a plan.
 #[derive(Debug)]
 enum RunMode {
-    /// It is carried out.
+    /// The job is started.
     Start,
-    /// It is shown, as for this machine or for a described one.
+    /// The plan is shown, for this machine or for a described one.
     Show { machine: Option<String> },
 }
 
-/// Whether the words are understood.
+/// Whether the words are valid.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The message about the invalid word.
 #[cfg(test)]
 pub fn check(words: &[OsString]) -> Result<(), String> {
     parse(words).map(|_| ())
@@ -110,7 +110,7 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
             Some(asked) => return Ok(asked),
             None => {
                 let mut application = reader.application;
-                // Programs that name no hosts share those of the first that does.
+                // Programs that name no hosts use those of the first program that does.
                 if application.hosts.is_empty() {
                     application.hosts.clone_from(&hosts);
                 } else if hosts.is_empty() {
@@ -123,7 +123,7 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
     if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
     }
-    // Whoever lets processes share slots lets them share what they are bound to.
+    // With oversubscription, processes may also share the cores to which they are bound.
     plan.policy.overload.by_mapping |= plan.oversubscribe;
     let allocation = use_allocation(&mut plan)?;
     for index in 0..plan.applications.len() {
@@ -147,8 +147,8 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
     Ok(RunRequest::Job { plan: Box::new(plan), ignored, shown, purpose })
 }
 
-/// Takes from the environment what no option has said, and sets what the processes shall find
-/// there.
+/// Takes settings from the environment that no option has set, and sets the variables for the
+/// processes.
 fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     if plan.timeout.is_none() {
         let limit = env::var(TIMEOUT_VARIABLE).ok().filter(|text| !text.trim().is_empty());
@@ -165,8 +165,8 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     Ok(())
 }
 
-/// Takes hosts from the allocation of a batch system where no option names any, and its way to
-/// start processes for hosts that are in it.
+/// If no option names hosts, takes the hosts of the batch system's allocation. Hosts inside the
+/// allocation are reached by the batch system's own command.
 fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
     if let Some(command) =
         env::var_os(variables::LAUNCH_AGENT).filter(|_| plan.access == HostAccess::Ssh)
@@ -205,7 +205,7 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
     Ok(Some(allocation))
 }
 
-/// One line about the hosts of a job: where they come from, their slots, how they are reached.
+/// One line about the hosts of a job: their source, their slots, and how they are reached.
 fn allocation_line(plan: &JobPlan, allocation: Option<&Allocation>) -> String {
     let source = allocation.map_or("no allocation", |allocation| &allocation.name);
     let Some(hosts) = plan.applications.iter().map(|app| &app.hosts).find(|all| !all.is_empty())
@@ -223,7 +223,7 @@ fn allocation_line(plan: &JobPlan, allocation: Option<&Allocation>) -> String {
     format!("{source}: {} (other hosts are reached by {access})", names.join(","))
 }
 
-/// The words of a command.
+/// Splits a command into words.
 fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String> {
     let words = command.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let words: Vec<OsString> = words.map(|word| OsStr::from_bytes(word).to_owned()).collect();
@@ -233,18 +233,18 @@ fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String>
     Ok(words)
 }
 
-/// More processes than this are an error of typing.
+/// The maximum number of processes; a larger number is a typing error.
 const PROCESSES_MAX: u32 = 4096;
 
-/// Reads the part of one program.
+/// Parses the part of the command line for one program.
 struct ProgramReader<'a> {
     plan: &'a mut JobPlan,
     ignored: &'a mut Vec<String>,
     global: &'a mut HashMap<OsString, OsString>,
     is_dry_run: &'a mut bool,
-    /// Whether hosts and slots are told.
+    /// Whether hosts and slots are displayed.
     shows_allocation: &'a mut bool,
-    /// The machine that a dry run is for.
+    /// The machine for which a dry run is made.
     machine: &'a mut Option<String>,
     application: Application,
 }
@@ -358,7 +358,7 @@ impl ProgramReader<'_> {
         Ok(())
     }
 
-    /// What becomes of output; false if the option is about something else.
+    /// Applies an option for the output of processes. Returns false for other options.
     fn apply_output(&mut self, meaning: Meaning, name: &str, value: &str) -> Result<bool, String> {
         let form = &mut self.plan.output;
         match meaning {
@@ -377,7 +377,7 @@ impl ProgramReader<'_> {
         Ok(true)
     }
 
-    /// What other launchers' options say in their own way.
+    /// Applies options that have their own syntax in other launchers.
     fn apply_foreign(
         &mut self,
         meaning: Meaning,
@@ -427,7 +427,7 @@ impl ProgramReader<'_> {
         }
     }
 
-    /// What is told before the job begins.
+    /// Applies an option about information to display before the job begins.
     fn display(&mut self, name: &str, words: &str) -> Result<(), String> {
         for word in words.split(',').filter(|word| !word.is_empty()) {
             match word {
@@ -444,7 +444,8 @@ impl ProgramReader<'_> {
         Ok(())
     }
 
-    /// A parameter of Open MPI's: the few that have an equivalent are obeyed, others are told.
+    /// Applies a parameter of Open MPI. The few that have an equivalent are applied; the others are
+    /// reported as ignored.
     fn parameter(&mut self, name: &str, values: &[OsString]) {
         let words = values.join(OsStr::new("=")).to_string_lossy().into_owned();
         let (key, value) = words.split_once('=').unwrap_or((&words, ""));
@@ -466,7 +467,7 @@ impl ProgramReader<'_> {
     }
 }
 
-/// The command of a launcher that MPICH's option names.
+/// The start command of a launcher that MPICH's option names.
 fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
     let shell = |words: &[&str]| HostAccess::Shell(words.iter().map(OsString::from).collect());
     match name {
@@ -482,7 +483,7 @@ fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
 }
 
 impl ProgramReader<'_> {
-    /// Notes how processes shall be mapped, bound or ranked; the last word holds.
+    /// Sets how processes are mapped, bound or ranked. The last option wins.
     fn set_policy(&mut self, option: PolicyOption, words: &str) -> Result<(), String> {
         let hosts = self.plan.policy.set(option, words)?;
         let HostOrder { in_turn, per_host, oversubscribe } = hosts;
@@ -503,7 +504,7 @@ impl ProgramReader<'_> {
     }
 }
 
-/// `NAME=value` in its two parts, if it has that form.
+/// Splits `NAME=value`, if the word has that form.
 fn split(word: &OsStr) -> Option<(&OsStr, OsString)> {
     let bytes = word.as_bytes();
     let middle = bytes.iter().position(|byte| *byte == b'=')?;
@@ -511,7 +512,7 @@ fn split(word: &OsStr) -> Option<(&OsStr, OsString)> {
     Some((OsStr::from_bytes(name), OsString::from_vec(value)))
 }
 
-/// A time limit.
+/// Parses a time limit in seconds.
 fn seconds(name: &str, value: &str) -> Result<Duration, String> {
     let seconds = value.parse().ok().filter(|seconds: &f64| *seconds > 0.0 && *seconds < 1e9);
     seconds
@@ -519,7 +520,7 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("{name} wants a number of seconds above 0, and got \"{value}\""))
 }
 
-/// What `COMBRAY_HOST_TIMEOUT` says; for processes it is the same.
+/// Parses the value of `COMBRAY_HOST_TIMEOUT`; processes use the same parser.
 fn host_timeout(text: &str) -> Result<Duration, String> {
     variables::host_timeout(text).ok_or_else(|| {
         let (name, range) = (variables::HOST_TIMEOUT, variables::HOST_TIMEOUT_RANGE_S);
@@ -528,7 +529,8 @@ fn host_timeout(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Where the processes tell something at the end of the job, and the variable that tells them.
+/// The variable, and its value, that makes the processes write a report to a file at the end of the
+/// job.
 fn told_at_end(
     meaning: Meaning,
     option: &str,
@@ -554,11 +556,11 @@ fn told_at_end(
     Ok((variables::PROFILE, absolute()?.into()))
 }
 
-/// The variable by which other launchers take a time limit, too.
+/// The variable with a time limit that other launchers read, too.
 const TIMEOUT_VARIABLE: &str = "MPIEXEC_TIMEOUT";
 
-/// How many values an option has, after the first are known: some write `-genv NAME=value` in one
-/// word.
+/// The number of values of an option, after the first word is known. Some users write `-genv
+/// NAME=value` as one word.
 fn wanted(takes: ValueCount, values: &[OsString], rest: &[OsString]) -> usize {
     let is_file = |word: &OsString, endings: &[&str]| {
         endings.iter().any(|ending| word.as_bytes().ends_with(ending.as_bytes()))
@@ -582,7 +584,7 @@ fn count(name: &str, value: &str) -> Result<u32, String> {
     })
 }
 
-/// A description of needs: the words themselves, or those of a file.
+/// A description of needs: the words themselves, or the content of a file.
 fn needs(option: &str, words: &OsStr) -> Result<String, String> {
     let text = words.to_string_lossy();
     if text.contains(':') {
@@ -592,8 +594,8 @@ fn needs(option: &str, words: &OsStr) -> Result<String, String> {
     file.map_err(|error| format!("{option}: the file {text} cannot be read: {error}"))
 }
 
-/// The variable that an option sets. Without a value it is the launcher's own, which all inherit
-/// anyway.
+/// The variable that an option sets. Without a value the launcher's own value is used, which all
+/// processes inherit anyway.
 fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsString)>, String> {
     let pair = match values {
         [name, value] => Some((name.clone(), value.clone())),
@@ -610,8 +612,8 @@ fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsStr
     Ok(pair)
 }
 
-/// The name of an initial error handler, as the standard's info key `mpi_initial_errhandler` has
-/// it; also without the beginning that all share, and in capitals.
+/// The name of an initial error handler, as in the standard's info key `mpi_initial_errhandler`.
+/// The common prefix may be missing, and capitals are accepted.
 fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
     let known = VARIABLES.iter().find(|variable| variable.name == variables::INITIAL_ERRHANDLER);
     let names = known.map_or(&[][..], |variable| variable.values);

@@ -1,8 +1,8 @@
 //! `combray sample`: measures the rails between two processes, and keeps the figures.
 //!
-//! It starts itself three times as a job of two processes where the person says: to learn which
-//! hosts and interfaces there are (`--describe`), for each rail with the benchmark program, and to
-//! keep what was found on each host (`--keep`).
+//! The command starts itself as a job of two processes in three ways: to learn the hosts and
+//! interfaces (`--describe`), to run the benchmark program on each rail, and to store the figures
+//! on each host (`--keep`).
 
 mod costs;
 mod figures;
@@ -30,7 +30,7 @@ use sys::cores;
 use crate::prefix;
 use figures::Results;
 
-/// What a person may say.
+/// The options of `combray sample`.
 #[derive(Args)]
 pub struct SampleOptions {
     /// The two hosts, as in combray run; without them the processes run on this machine
@@ -62,45 +62,45 @@ pub struct SampleOptions {
     keep: Option<String>,
 }
 
-/// What a process tells of its host.
+/// The description of a host by one of its processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Description {
     host: String,
-    /// Where the same memory is seen: processes of one place use shared memory.
+    /// An identifier of the shared memory: processes with equal identifiers can use shared memory.
     place: Option<String>,
-    /// Interfaces: name, address, and how many bits of it name the network.
+    /// The interfaces: name, address, and prefix length of the network.
     interfaces: Vec<(String, IpAddr, u8)>,
     copied_bytes_per_us: u64,
 }
 
-/// A rail that joins the two hosts: its name on each of them, and the value of `COMBRAY_NET` that
-/// leaves only it.
+/// A rail between the two hosts: its name on each of them, and the value of `COMBRAY_NET` that
+/// selects only this rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SampledRail {
     names: [String; 2],
     net: Option<String>,
 }
 
-/// By host: what was measured.
+/// The measurements of each host.
 type Findings = BTreeMap<String, HostMeasurement>;
 
-/// What was measured of one host.
+/// The measurements of one host.
 #[derive(Default, Serialize, Deserialize)]
 struct HostMeasurement {
-    /// By the names of the rails.
+    /// The figures of each rail, by its name.
     rails: BTreeMap<String, RailFigures>,
-    /// Inside the host, and between it and the other one.
+    /// The costs inside the host, and between it and the other host.
     near: Option<Costs>,
     far: Option<Costs>,
 }
 
-/// The rail between processes of one machine.
+/// The name of the rail between processes of one machine.
 const NEAR: &str = "shm";
 
-/// What stands before a description in the output of the job.
+/// The prefix of a description in the output of the job.
 const MARK: &str = "combray-sample ";
 
-/// Does what the person, or the process of another host, asks for.
+/// Runs what the user, or the process on another host, requests.
 pub fn run(options: &SampleOptions) -> Result<i32, String> {
     if options.describe {
         let description = serde_json::to_string(&describe()).map_err(|cause| cause.to_string())?;
@@ -155,11 +155,11 @@ fn measure_all(options: &SampleOptions) -> Result<i32, String> {
     Ok(0)
 }
 
-/// What steps of collective operations cost on this machine.
+/// The costs of the steps of collective operations on this machine.
 fn near_costs(options: &SampleOptions, figures: &RailFigures) -> Result<Costs, String> {
     let rail = SampledRail { names: [NEAR.into(), NEAR.into()], net: None };
     let results = measure(options, &rail, &[costs::NEAR_BENCHMARK])?;
-    // What a thread starts runs where it may run itself.
+    // Child processes inherit the thread's binding.
     let on_one_core = thread::scope(|scope| {
         let bound = scope.spawn(|| {
             let core = cores::allowed().first().copied().unwrap_or(0);
@@ -171,7 +171,7 @@ fn near_costs(options: &SampleOptions, figures: &RailFigures) -> Result<Costs, S
     costs::near(figures, &Results::of(&results), &Results::of(&on_one_core))
 }
 
-/// Asks both processes where they are.
+/// Starts a process on each host that describes its host.
 fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
     let words = [own_program()?, "sample".into(), "--describe".into()];
     let output = output_of(options, &[], &words)?;
@@ -180,7 +180,8 @@ fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
     told.try_into().map_err(|_| format!("the two processes do not tell where they are:\n{output}"))
 }
 
-/// The rails that join two hosts: shared memory on one, otherwise interfaces in the same networks.
+/// The rails between two hosts: shared memory inside one host, otherwise interfaces in common
+/// networks.
 fn rails_between(hosts: &[Description; 2]) -> Result<Vec<SampledRail>, String> {
     let [one, other] = hosts;
     if one.host == other.host && one.place == other.place {
@@ -208,7 +209,7 @@ fn rails_between(hosts: &[Description; 2]) -> Result<Vec<SampledRail>, String> {
     Ok(rails)
 }
 
-/// Runs the benchmarks over one rail; the lines of their results.
+/// Runs the benchmarks over one rail. Returns the lines of their results.
 fn measure(
     options: &SampleOptions,
     rail: &SampledRail,
@@ -221,7 +222,7 @@ fn measure(
             "the benchmark program is not installed ({program}): run make install"
         ));
     }
-    // Packets shall not share costs.
+    // Messages must not share packets, and so their costs.
     let mut variables = vec![format!("{}=direct", variables::STRATEGY)];
     variables.extend(rail.net.as_ref().map(|net| format!("{}={net}", variables::NET)));
     let mut results = String::new();
@@ -234,7 +235,7 @@ fn measure(
     Ok(results)
 }
 
-/// Runs two processes of a program, and returns what they print.
+/// Runs two processes of a program, and returns their output.
 fn output_of(
     options: &SampleOptions,
     variables: &[String],
@@ -280,7 +281,7 @@ fn describe() -> Description {
     }
 }
 
-/// How fast this machine copies what lies outside of its inner caches, in bytes per microsecond.
+/// How fast this machine copies data outside of its inner caches, in bytes per microsecond.
 fn copied_bytes_per_us() -> u64 {
     const BLOCK: usize = 64 << 10;
     const BLOCKS: usize = 256;
@@ -295,7 +296,7 @@ fn copied_bytes_per_us() -> u64 {
     (((BLOCK * BLOCKS) as u128 * 1000 / least) as u64).max(1)
 }
 
-/// Keeps what concerns this host, beside what was known of its other rails.
+/// Stores the figures of this host, beside what is known of its other rails.
 fn keep(findings: &str) -> Result<(), String> {
     let findings: Findings = serde_json::from_str(findings).map_err(|cause| cause.to_string())?;
     let host = samples::host();
@@ -311,7 +312,8 @@ fn keep(findings: &str) -> Result<(), String> {
     let costs = finding.far.map_or(near, |far| near.with_far_of(far));
     samples.costs = measured.then_some(costs).or(samples.costs);
     let path = samples.write(&folder)?;
-    // Of two processes of one machine both write the same; one says so.
+    // If both processes run on this machine, both write equal figures, and one of them prints the
+    // message.
     if env::var(variables::LOCAL_RANK).is_ok_and(|rank| rank == "0") {
         println!("Kept for {host} in {}", path.display());
     }

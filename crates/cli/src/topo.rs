@@ -1,4 +1,4 @@
-//! `combray topo`: the machine as a text, a picture or JSON, with the processes of a job on it.
+//! `combray topo`: shows a machine as text, picture or JSON, with the processes of a job on it.
 
 mod cluster;
 mod json;
@@ -19,7 +19,7 @@ use topology::{Hwloc, Kind, Scope, Topology};
 use crate::raster;
 use processes::ShownProcess;
 
-/// What is shown, and how.
+/// The options of `combray topo`.
 #[derive(Args)]
 pub struct TopoOptions {
     /// Another machine: a file in hwloc's XML format, or a line such as "package:2 numa:2 core:4
@@ -42,7 +42,7 @@ pub struct TopoOptions {
     /// Shows the machines of these hosts as one tree: names with commas between, as in combray run
     #[arg(long, value_name = "LIST", conflicts_with_all = ["input", "hostfile"])]
     hosts: Option<String>,
-    /// The same, with a file that names the hosts
+    /// Shows the machines of the hosts that a file names
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     hostfile: Option<OsString>,
     /// Below which switches the hosts are: a file that describes a cluster, or Slurm's
@@ -102,7 +102,7 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
     Ok(0)
 }
 
-/// The machine or machines that are asked for, and the processes on them.
+/// The requested machine or machines, and the processes on them.
 fn what(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> {
     if options.hosts.is_some() || options.hostfile.is_some() {
         return cluster::look(options);
@@ -125,7 +125,7 @@ fn what(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> 
     Ok((topology, processes))
 }
 
-/// What kind of file a name asks for.
+/// The format of a file, by its extension.
 fn extension(path: &Path) -> Result<&str, String> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.filter(|found| ["svg", "png", "json", "xml", "txt"].contains(found)).ok_or_else(
@@ -151,11 +151,11 @@ fn as_text(topology: &Topology, processes: &[ShownProcess]) -> String {
 
 fn as_json(topology: &Topology, processes: &[ShownProcess]) -> String {
     let value = json::value(topology, processes);
-    // Maps have texts as keys, so that it does not fail.
+    // This cannot fail, because the keys of all maps are strings.
     serde_json::to_string_pretty(&value).unwrap_or_default() + "\n"
 }
 
-/// The machine as hwloc writes it.
+/// The machine in hwloc's XML format.
 fn as_xml(described: Option<&str>) -> Result<String, String> {
     let text = match described {
         Some(described) if Path::new(described).is_file() => {

@@ -1,4 +1,5 @@
-//! `mpicc`, `mpicxx` and `mpifort`: the real compiler with what Combray needs.
+//! `mpicc`, `mpicxx` and `mpifort`: they call the real compiler with the options that Combray
+//! needs.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,7 +14,7 @@ use base::variables;
 use crate::fortran::{self, FortranCompiler};
 use crate::prefix;
 
-/// Which compiler is wrapped.
+/// The language of a wrapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
     /// C.
@@ -25,7 +26,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// The language of a wrapper, by the name of the command.
+    /// The language of the wrapper with this command name.
     pub fn of_wrapper(name: &str) -> Option<Self> {
         match name {
             "mpicc" => Some(Self::C),
@@ -35,7 +36,7 @@ impl Language {
         }
     }
 
-    /// Its name.
+    /// The name of the language.
     pub fn name(self) -> &'static str {
         match self {
             Self::C => "C",
@@ -53,8 +54,7 @@ impl Language {
         }
     }
 
-    /// Variables that name the real compiler: ours first, then those that users of MPICH and Open
-    /// MPI know.
+    /// Variables that name the real compiler: ours first, then those of MPICH and Open MPI.
     pub fn variables(self) -> [&'static str; 3] {
         match self {
             Self::C => [variables::CC, "MPICH_CC", "OMPI_CC"],
@@ -63,7 +63,7 @@ impl Language {
         }
     }
 
-    /// Options that name it.
+    /// Options that name the real compiler.
     fn options(self) -> &'static [&'static str] {
         match self {
             Self::C => &["-cc="],
@@ -72,7 +72,7 @@ impl Language {
         }
     }
 
-    /// The compiler if none is named.
+    /// The default compiler.
     pub fn default_compiler(self) -> &'static str {
         match self {
             Self::C => "cc",
@@ -82,14 +82,14 @@ impl Language {
     }
 }
 
-/// The option with which a program tells of its loads and stores.
+/// The option that makes a program report its loads and stores.
 const CHECK_ACCESSES: &str = "--check-accesses";
 
-/// Below the folder of libraries: files with the names of the run-time library that GCC would link
-/// for that, by which an object file is linked whose functions call ours.
+/// A folder below the library folder. It contains files with the names of GCC's sanitizer run-time
+/// libraries. They link an object file whose functions call ours.
 const ACCESSES: &str = "combray/accesses";
 
-/// What the wrappers themselves understand, with what it does.
+/// The wrappers' own options, with their descriptions.
 pub const OWN_OPTIONS: &[(&str, &str)] = &[
     ("-show, -showme", "show the compiler's command line, and compile nothing"),
     ("-showme:compile, -showme:link", "show only what is added to compile, or to link"),
@@ -108,7 +108,7 @@ pub const OWN_OPTIONS: &[(&str, &str)] = &[
     ("--help", "this text, then the compiler's"),
 ];
 
-/// What `--help` says before the compiler speaks.
+/// The text that `--help` prints before the compiler's own help.
 fn help(language: Language) -> String {
     let mut text = format!(
         "Calls the compiler with what Combray needs; {} names another one.\n\n",
@@ -120,7 +120,7 @@ fn help(language: Language) -> String {
     text + "\nAll other words are for the compiler, which says:\n"
 }
 
-/// Compiles, or tells how it would.
+/// Calls the compiler, or shows its command line.
 pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     let prefix = prefix::find()?;
     let (chosen, words) = choose_compiler(language, words, |name| env::var(name).ok());
@@ -147,7 +147,7 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
             language.variables()[0]
         ));
     }
-    // Comes back only when it fails.
+    // `exec` returns only on failure.
     let cause = Command::new(compiler).args(own).args(flags.arguments(&words)).exec();
     let install = match cause.kind() {
         io::ErrorKind::NotFound => format!(" (in Debian: {})", language.packages()),
@@ -160,8 +160,8 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     ))
 }
 
-/// Whether a compiler is one of GCC's, as it says of its version. One that cannot be run is dealt
-/// with when it is.
+/// Whether a compiler is GCC, by its version text. A compiler that cannot be run counts as GCC
+/// here; the error is reported when it is called.
 fn is_gcc(compiler: &str, own: &[String]) -> bool {
     let answer = Command::new(compiler).args(own).arg("--version").output();
     answer.map_or(true, |answer| {
@@ -169,7 +169,8 @@ fn is_gcc(compiler: &str, own: &[String]) -> bool {
     })
 }
 
-/// The compiler, perhaps with options of its own ("ccache gcc"), and the words that are left.
+/// Chooses the compiler, perhaps with options of its own ("ccache gcc"). Returns it and the
+/// remaining words.
 fn choose_compiler(
     language: Language,
     words: &[OsString],
@@ -189,8 +190,7 @@ fn choose_compiler(
     (compiler, words.iter().filter(|word| option(word).is_none()).cloned().collect())
 }
 
-/// Whether a word asks about the wrapper itself, in the words that users and build systems know
-/// from MPICH and Open MPI.
+/// Whether a word queries the wrapper itself, in the spellings of MPICH and Open MPI.
 fn is_question(word: &OsStr) -> bool {
     let word = word.to_string_lossy();
     let word = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or_default();
@@ -198,22 +198,22 @@ fn is_question(word: &OsStr) -> bool {
     names.contains(&word) || word.starts_with("showme:")
 }
 
-/// Words with which nothing is linked.
+/// Options with which nothing is linked.
 const WITHOUT_LINKING: [&str; 6] = ["-c", "-E", "-S", "-M", "-MM", "-fsyntax-only"];
 
-/// Questions to the compiler.
+/// Options that query the compiler.
 const QUESTIONS: [&str; 7] =
     ["-v", "-V", "--help", "--version", "-dumpversion", "-dumpfullversion", "-dumpmachine"];
 
-/// What is added to the compiler's arguments.
+/// The additions to the compiler's arguments.
 struct Flags {
     include: String,
     library: String,
-    /// The folder of the Fortran interfaces for the compiler at hand.
+    /// The folder of the Fortran interfaces for this compiler.
     fortran: Option<PathBuf>,
-    /// Whether the program tells of its loads and stores.
+    /// Whether the program reports its loads and stores.
     tells_accesses: bool,
-    /// Whether compilers look in the first two anyway; naming them would change the order.
+    /// Whether compilers search `include` and `library` anyway; naming them would change the order.
     is_standard: bool,
 }
 
@@ -225,7 +225,7 @@ impl Flags {
         Self { include, library, fortran: None, tells_accesses: false, is_standard }
     }
 
-    /// The folders of headers and modules.
+    /// The folders of headers and modules, as options.
     fn includes(&self) -> Vec<String> {
         let fortran = self.fortran.iter().map(|folder| folder.to_string_lossy().into_owned());
         [self.include.clone()].into_iter().chain(fortran).collect()
@@ -245,7 +245,7 @@ impl Flags {
         includes.map(|folder| format!("-I{folder}")).chain(accesses).collect()
     }
 
-    /// What lets the compiler add a call before each load and store.
+    /// The options with which the compiler adds a call before each load and store.
     fn accesses(&self) -> [String; 3] {
         let folder = format!("{}/{ACCESSES}", self.library);
         ["-fsanitize=thread".to_owned(), format!("-B{folder}"), format!("-L{folder}")]
@@ -262,7 +262,7 @@ impl Flags {
         folders.chain(names.into_iter().map(|name| format!("-l{name}"))).collect()
     }
 
-    /// The arguments for the compiler: the library only where something is linked.
+    /// The arguments for the compiler. The library is added only if the compiler links.
     fn arguments(&self, words: &[OsString]) -> Vec<OsString> {
         let is_any_of = |word: &OsString, list: &[&str]| list.iter().any(|known| word == known);
         let links = !words.iter().any(|word| is_any_of(word, &WITHOUT_LINKING));
@@ -277,7 +277,7 @@ impl Flags {
         all
     }
 
-    /// The answer to a question; `rest` are the other words of the command.
+    /// The answer to a query; `rest` are the other words of the command.
     fn answer(&self, question: &str, compiler: &[String], rest: &[OsString]) -> String {
         let line = |parts: Vec<String>| {
             let words = compiler.iter().chain(&parts);
@@ -305,7 +305,7 @@ impl Flags {
     }
 }
 
-/// A word as a shell would read it.
+/// Quotes a word for a shell.
 fn quoted(word: &OsStr) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./=,+:@%".contains(byte);
     if !word.is_empty() && word.as_bytes().iter().all(is_plain) {

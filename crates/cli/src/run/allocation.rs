@@ -1,5 +1,5 @@
-//! Allocations of batch systems: which hosts a job was given, how many processes are meant for
-//! each, and how they are started there.
+//! Allocations of batch systems: the hosts of a job, the number of processes for each host, and how
+//! processes are started there.
 
 mod slurm;
 
@@ -8,13 +8,13 @@ use std::fs;
 
 use launcher::{Host, HostAccess, is_this_machine};
 
-/// What a batch system gave a job.
+/// An allocation of a batch system.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// The batch system and the job, for people.
+    /// The batch system and the job, for display.
     pub name: String,
     hosts: Vec<AllocatedHost>,
-    /// How processes are started on its hosts.
+    /// How processes are started on the hosts.
     pub access: HostAccess,
 }
 
@@ -22,16 +22,16 @@ pub struct Allocation {
 #[derive(Debug, PartialEq, Eq)]
 struct AllocatedHost {
     name: String,
-    /// How many processes the person asked for there.
+    /// The number of processes that the user requested there.
     tasks: u32,
-    /// How many hardware threads were given; at least the number of tasks.
+    /// The number of allocated hardware threads; at least the number of tasks.
     cores: u32,
 }
 
 /// The allocation in which this process runs.
 ///
 /// # Errors
-/// A text for people: there is an allocation, but what it has cannot be told or used.
+/// A message for the user: there is an allocation, but its hosts cannot be determined or used.
 pub fn here() -> Result<Option<Allocation>, String> {
     find(|name| env::var(name).ok().filter(|value| !value.is_empty()), is_command)
 }
@@ -42,11 +42,11 @@ fn is_command(name: &str) -> bool {
     env::split_paths(&path).any(|folder| folder.join(name).is_file())
 }
 
-/// Finds the allocation in which this process runs; `variable` reads the environment, `is_there`
-/// tells whether a command is on the search path.
+/// Finds the allocation in which this process runs. `variable` reads the environment; `is_there`
+/// returns whether a command is on the search path.
 ///
 /// # Errors
-/// A text for people: there is an allocation, but what it has cannot be told or used.
+/// A message for the user: there is an allocation, but its hosts cannot be determined or used.
 fn find(
     variable: impl Fn(&str) -> Option<String>,
     is_there: impl Fn(&str) -> bool,
@@ -56,7 +56,7 @@ fn find(
     }
     if let Some(hosts) = lsf_hosts(&variable)? {
         let name = format!("LSF job {}", variable("LSB_JOBID").unwrap_or_default());
-        // LSF's own way, which takes its words as ssh does.
+        // LSF's own command, which accepts the arguments of ssh.
         let access = match is_there("blaunch") {
             true => HostAccess::Shell(vec!["blaunch".into()]),
             false => HostAccess::Ssh,
@@ -77,8 +77,8 @@ fn find(
 }
 
 impl Allocation {
-    /// The hosts with as many slots as processes were asked for there, or as many as there are
-    /// cores where more processes than that are wanted, of all or on one host.
+    /// The hosts with their slots. A host has as many slots as tasks were requested there. If more
+    /// processes are requested, in total or per host, it has as many slots as cores.
     pub fn hosts(&self, processes: u32, per_host: Option<u32>) -> Vec<Host> {
         let tasks: u32 = self.hosts.iter().map(|host| host.tasks).sum();
         let is_more = processes > tasks
@@ -91,7 +91,7 @@ impl Allocation {
         self.hosts.iter().map(host).collect()
     }
 
-    /// Whether all these hosts belong to it.
+    /// Whether all these hosts belong to the allocation.
     pub fn has(&self, names: &[&str]) -> bool {
         let is_known = |name: &&str| {
             self.hosts.iter().any(|host| host.name == *name)
@@ -101,7 +101,7 @@ impl Allocation {
     }
 }
 
-/// The hosts of LSF, in the order of what tells most.
+/// The hosts of LSF, from the most informative variable that is set.
 fn lsf_hosts(
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Result<Option<Vec<AllocatedHost>>, String> {
@@ -109,7 +109,7 @@ fn lsf_hosts(
         return listed("LSB_DJOB_HOSTFILE", &path).map(Some);
     }
     if let Some(text) = variable("LSB_MCPU_HOSTS") {
-        // Names and numbers of processors in turn.
+        // Alternating names and numbers of processors.
         let words: Vec<&str> = text.split_whitespace().collect();
         let pairs = words.chunks(2).map(|pair| match pair {
             [name, number] => Some((*name, number.parse().ok()?)),
@@ -127,7 +127,7 @@ fn lsf_hosts(
         .transpose()
 }
 
-/// The hosts of a file that has a line for each process, or `name:number`.
+/// The hosts of a file that has a line for each process, or lines `name:number`.
 fn listed(variable: &str, path: &str) -> Result<Vec<AllocatedHost>, String> {
     let text = fs::read_to_string(path)
         .map_err(|cause| unusable(variable, &format!("{path} cannot be read: {cause}")))?;
@@ -141,7 +141,7 @@ fn listed(variable: &str, path: &str) -> Result<Vec<AllocatedHost>, String> {
     counted(pairs.into_iter(), variable)
 }
 
-/// Each host once, in the order in which they are first named, with how much it has.
+/// Each host once, in the order of first appearance, with the sum of its numbers.
 fn counted<'a>(
     pairs: impl Iterator<Item = (&'a str, u32)>,
     variable: &str,
@@ -155,14 +155,14 @@ fn counted<'a>(
         hosts[known].tasks = hosts[known].tasks.saturating_add(number);
         hosts[known].cores = hosts[known].tasks;
     }
-    // A name that begins so would be an option of ssh.
+    // ssh would take such a name as an option.
     if hosts.is_empty() || hosts.iter().any(|host| host.name.starts_with('-')) {
         return Err(unusable(variable, "it names no host"));
     }
     Ok(hosts)
 }
 
-/// The message about an allocation of which a variable tells, but not enough.
+/// The message about an allocation whose variable does not suffice.
 fn unusable(variable: &str, why: &str) -> String {
     format!(
         "this is an allocation of a batch system, as {variable} is set, but its hosts cannot be \
@@ -177,7 +177,7 @@ mod tests {
 
     use launcher::OwnHost;
 
-    /// The allocation that these variables tell of, where these commands are installed.
+    /// The allocation with these variables, if these commands are installed.
     pub(super) fn found(
         variables: &[(&str, &str)],
         commands: &[&str],

@@ -1,4 +1,4 @@
-//! How many processes are started where nobody has said it.
+//! The number of processes where the user has not set it.
 
 use launcher::binding::ProcessMapping;
 use launcher::{Application, JobPlan};
@@ -7,11 +7,12 @@ use topology::Kind;
 
 use super::{PROCESSES_MAX, dry_run};
 
-/// How many processes a program has that does not say: one of several programs has one; a single
-/// one has what its mapping says, or as many as there is room for.
+/// The number of processes of a program without an explicit number. One of several programs gets
+/// one process. A single program gets the number that its mapping implies, or as many as there is
+/// room for.
 ///
 /// # Errors
-/// The hosts have no room, or the machine cannot be looked at.
+/// The hosts have no room, or the machine cannot be discovered.
 pub fn unsaid(
     plan: &JobPlan,
     application: &Application,
@@ -39,7 +40,7 @@ pub fn unsaid(
     })
 }
 
-/// As many as there is room for.
+/// As many processes as there is room for.
 fn usual(application: &Application) -> Result<u32, String> {
     let count = match (&application.hosts[..], application.per_host) {
         ([], None) => cores::usable() as u32,

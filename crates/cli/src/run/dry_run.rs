@@ -1,4 +1,4 @@
-//! `combray run --dry-run`: what would run where.
+//! `combray run --dry-run`: shows what would run where.
 
 use launcher::{JobPlan, binding};
 use topology::{Kind, Scope, Topology};
@@ -19,7 +19,7 @@ pub fn machine(described: Option<&str>) -> Result<Topology, String> {
     Ok(topology)
 }
 
-/// Prints the places of all processes of a plan, on this machine or on the described one; returns
+/// Prints the places of all processes of a plan, on this machine or on the described one. Returns
 /// the exit code.
 pub fn run(plan: &JobPlan, described: Option<&str>) -> Result<i32, String> {
     let topology = machine(described)?;

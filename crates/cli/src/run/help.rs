@@ -1,9 +1,9 @@
-//! What `combray run --help` says: the options in the order in which people look for them.
+//! The text of `combray run --help`: the options in the order in which users look for them.
 
 use super::options::{Meaning, OPTIONS, RunOption};
 use crate::{examples, prefix};
 
-/// What options are about.
+/// The topic of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     Processes,
@@ -16,7 +16,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// All, in the order in which they are shown.
+    /// All sections, in the order in which they are shown.
     pub const ALL: [Self; 7] = [
         Self::Processes,
         Self::Hosts,
@@ -40,18 +40,18 @@ impl Section {
         }
     }
 
-    /// Its options that have a text, in the order of the table.
+    /// The options of the section that have a text, in the order of the table.
     pub fn options(self) -> impl Iterator<Item = ShownOption> {
         let own = OPTIONS.iter().filter(move |option| section(option.meaning) == self);
         own.filter(|option| !option.help.is_empty()).map(ShownOption::of)
     }
 }
 
-/// An option as it is shown.
+/// An option as the help shows it.
 pub struct ShownOption {
     /// One or two of its spellings.
     pub names: &'static [&'static str],
-    /// What follows them.
+    /// The names of its values.
     pub values: &'static str,
     /// What it does.
     pub effect: &'static str,
@@ -60,7 +60,7 @@ pub struct ShownOption {
 impl ShownOption {
     fn of(option: &'static RunOption) -> Self {
         let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
-        // The second only where it is another word, and not the same with other dashes.
+        // The second spelling, only if it is another word rather than a variant with other dashes.
         let bare = |name: &&'static str| name.trim_start_matches('-');
         let differs =
             option.names.get(1).is_some_and(|other| bare(other) != bare(&option.names[0]));
@@ -148,7 +148,7 @@ pub fn text() -> String {
     )
 }
 
-/// What the exit code says.
+/// The explanation of the exit code.
 pub const EXIT_CODE: &str = "A process that fails ends the job; the exit code is its own, or 128 and the number of the \
                              signal\nthat killed it; 124 when the time limit has passed.";
 

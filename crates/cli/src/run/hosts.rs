@@ -1,4 +1,4 @@
-//! Hosts that a person names, in the spellings of all launchers.
+//! Hosts that the user names, in the spellings of all launchers.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -7,10 +7,10 @@ use std::io::Read;
 use launcher::Host;
 use launcher::rankfile::{self, RankPlace};
 
-/// Reads `name,name:slots,...`.
+/// Parses `name,name:slots,...`.
 ///
 /// # Errors
-/// A text for people.
+/// A message for the user.
 pub fn read_list(option: &str, list: &str) -> Result<Vec<Host>, String> {
     let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
     let hosts: Vec<Host> = words.map(|word| host(option, word)).collect::<Result<_, _>>()?;
@@ -20,10 +20,10 @@ pub fn read_list(option: &str, list: &str) -> Result<Vec<Host>, String> {
     Ok(hosts)
 }
 
-/// Reads a file with one host a line, as `name`, `name:slots` or `name slots=N max_slots=M`.
+/// Reads a file with one host per line, as `name`, `name:slots` or `name slots=N max_slots=M`.
 ///
 /// # Errors
-/// A text for people.
+/// A message for the user.
 pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
     let text = read_text(option, file)?;
     let mut hosts = Vec::new();
@@ -43,16 +43,16 @@ pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
     Ok(hosts)
 }
 
-/// Reads a file that gives each rank its place.
+/// Reads a rankfile, which gives each rank its place.
 ///
 /// # Errors
-/// A text for people.
+/// A message for the user.
 pub fn read_rankfile(option: &str, file: &OsStr) -> Result<Vec<RankPlace>, String> {
     let text = read_text(option, file)?;
     rankfile::read(&text).map_err(|fault| format!("{}: {fault}", file.display()))
 }
 
-/// No list of hosts or places is longer: what is, is another file.
+/// The maximum size of a list of hosts or places; a larger file is something else.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 fn read_text(option: &str, file: &OsStr) -> Result<String, String> {
@@ -67,12 +67,12 @@ fn read_text(option: &str, file: &OsStr) -> Result<String, String> {
     }
 }
 
-/// Reads `name` or `name:slots`; the name may be an address of IPv6 in brackets.
+/// Parses `name` or `name:slots`. The name may be an IPv6 address in brackets.
 fn host(place: &str, word: &str) -> Result<Host, String> {
     let bracketed = word.strip_prefix('[').and_then(|rest| rest.split_once(']'));
     let (name, slots) = match bracketed {
         Some((name, rest)) => (name, rest.strip_prefix(':')),
-        // More colons are an address without a number.
+        // Several colons are an IPv6 address without a number of slots.
         None if word.matches(':').count() > 1 => (word, None),
         None => word.split_once(':').map_or((word, None), |(name, slots)| (name, Some(slots))),
     };

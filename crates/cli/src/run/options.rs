@@ -6,11 +6,11 @@ use launcher::binding::PolicyOption;
 pub struct RunOption {
     /// Its spellings.
     pub names: &'static [&'static str],
-    /// The words that follow it.
+    /// The number of words that follow it.
     pub takes: ValueCount,
-    /// What it does.
+    /// The effect of the option.
     pub meaning: Meaning,
-    /// What `--help` says; empty for those that are accepted for others' sake only.
+    /// The text in `--help`; empty for options that are accepted only for compatibility.
     pub help: &'static str,
 }
 
@@ -20,15 +20,15 @@ pub enum ValueCount {
     Nothing,
     One,
     Two,
-    /// The next word, if it is the name of a file that ends so.
+    /// One word, if the next word is the name of a file with one of these extensions.
     FileEndingIn(&'static [&'static str]),
 }
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
     Processes,
-    /// As many, unless the number of all is given.
+    /// The number of processes per machine, unless the total number is given.
     ProcessesPerMachine,
     TagOutput,
     Timeout,
@@ -46,59 +46,59 @@ pub enum Meaning {
     Oversubscribe,
     /// Never more processes than hardware threads.
     NoOversubscribe,
-    /// The job goes on when a process has failed.
+    /// The job continues when a process has failed.
     KeepGoing,
-    /// Programs get Combray's library also where they bring their own.
+    /// Programs get Combray's library even if they contain a library of their own.
     ForceLibrary,
-    /// Where processes run on their machine.
+    /// Where processes run on their machine: mapping, binding or ranking.
     Seating(PolicyOption),
-    /// The same with words that the spelling says itself.
+    /// Where processes run, with the words that the spelling implies.
     SeatingAs(PolicyOption, &'static str),
-    /// What groups of processes need, or a file that tells.
+    /// The needs of groups of processes, or a file that contains them.
     Needs,
-    /// Each process tells where it is bound.
+    /// Each process reports where it is bound.
     ReportBindings,
     /// Nothing is started.
     DryRun,
-    /// Hosts and slots are told in one line.
+    /// Hosts and slots are displayed in one line.
     ShowAllocation,
-    /// The machine of a dry run.
+    /// The machine for which a dry run is made.
     Machine,
-    /// Each host in turn.
+    /// Ranks are assigned to the hosts in turn.
     InTurn,
-    /// All variables go to other hosts.
+    /// All environment variables are passed to other hosts.
     AllVariables,
     /// A file that gives each rank its place.
     Rankfile,
-    /// Where the matrix of communication is written.
+    /// The file for the communication matrix.
     Record,
-    /// Calls are looked at for mistakes of the program.
+    /// Calls are checked for mistakes of the program.
     Check,
-    /// Where the time of the job went.
+    /// A report on where the time of the job went.
     Profile,
-    /// What errors do until the program sets an error handler.
+    /// The initial error handler.
     InitialErrhandler,
     Help,
     Version,
-    /// What it asks for is so anyway.
+    /// Accepted without effect: the requested behaviour is always on.
     Accepted,
-    /// The rank before each line, without the stream.
+    /// The rank is printed before each line, without the stream.
     TagRank,
-    /// The time before each line.
+    /// The time is printed before each line.
     TimeOutput,
-    /// Errors where the output goes.
+    /// Standard error goes to standard output.
     MergeOutput,
-    /// Files for each rank below a folder.
+    /// The output goes to files for each rank below a folder.
     OutputFolder,
-    /// A file for each rank, by a pattern.
+    /// The output goes to a file for each rank, named by a pattern.
     FilePattern(OutputKind),
-    /// Several of these in one word.
+    /// Several output settings in one word.
     Output,
-    /// What is told, in one word.
+    /// Information to display, in one word.
     Display,
-    /// So many cores for each process.
+    /// This many cores for each process.
     CoresEach,
-    /// So many processes on each package.
+    /// This many processes on each package.
     EachPackage,
     /// One process on each host.
     OnePerMachine,
@@ -106,15 +106,15 @@ pub enum Meaning {
     Launcher,
     /// The network interface to use.
     Interface,
-    /// Whether the job goes on when a process has failed.
+    /// Whether the job continues when a process has failed.
     FaultTolerance,
-    /// Who reads standard input.
+    /// Which process reads standard input.
     StandardInput,
-    /// A parameter of Open MPI's, of which few have an equivalent.
+    /// A parameter of Open MPI. Few of them have an equivalent.
     Parameter,
 }
 
-/// One of the two outputs of a process.
+/// One of the two output streams of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
     Output,
@@ -476,7 +476,7 @@ pub const OPTIONS: &[RunOption] = &[
     ),
 ];
 
-/// The option with a spelling.
+/// The option with this spelling.
 pub fn find(name: &str) -> Option<&'static RunOption> {
     OPTIONS.iter().find(|option| option.names.contains(&name))
 }

@@ -1,10 +1,10 @@
-//! The options of Open MPI's and MPICH's launchers, each with what it does here. The pages for
-//! people who come from there have these tables.
+//! The options of Open MPI's and MPICH's launchers, with their effects here. The pages for users of
+//! these launchers contain the tables.
 
 use super::options::{self, Meaning};
 use super::refused;
 
-/// What Open MPI's `mpirun` understands (versions 4 and 5).
+/// The options of Open MPI's `mpirun` (versions 4 and 5).
 pub const OPEN_MPI: &[&str] = &[
     "-n",
     "-np",
@@ -144,7 +144,7 @@ pub const OPEN_MPI: &[&str] = &[
     "-h",
 ];
 
-/// What MPICH's `mpiexec`, Hydra, understands, and Intel MPI's.
+/// The options of Hydra, MPICH's `mpiexec`, and of Intel MPI's.
 pub const MPICH: &[&str] = &[
     "-n",
     "-np",
@@ -241,7 +241,7 @@ pub const MPICH: &[&str] = &[
     "-help",
 ];
 
-/// A table of Markdown: each option, and what it does here.
+/// A Markdown table of options and their effects here.
 pub fn table(names: &[&str]) -> String {
     let mut text = String::from("| option | here |\n|---|---|\n");
     for name in names {
@@ -250,7 +250,7 @@ pub fn table(names: &[&str]) -> String {
     text
 }
 
-/// What a spelling does here; none: it is not known at all.
+/// The effect of a spelling here; `None` if it is unknown.
 fn effect(name: &str) -> Option<String> {
     if let Some(instead) = refused::instead_of(name) {
         return Some(format!("an error: {instead}"));
@@ -319,7 +319,7 @@ mod tests {
         }
     }
 
-    /// With the variable BLESS the pages are written instead.
+    /// If the variable BLESS is set, the pages are rewritten instead.
     #[test]
     fn the_pages_have_these_tables() {
         for (name, names) in PAGES {

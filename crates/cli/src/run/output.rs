@@ -1,24 +1,23 @@
-//! What options say of the output of processes.
+//! Parses the options for the output of processes.
 
 use launcher::{LineTag, OutputForm};
 
-/// Sets where what goes to standard output and standard error of each rank is kept, in the folders
-/// that Open MPI makes: below `folder`, `1/rank.0/stdout` and `1/rank.0/stderr`. After `folder` may
-/// follow `:nocopy`.
+/// Sets the files for standard output and standard error of each rank, in the folder layout of Open
+/// MPI: below `folder`, `1/rank.0/stdout` and `1/rank.0/stderr`. `folder` may end with `:nocopy`.
 ///
 /// # Errors
-/// A text for people.
+/// A message for the user.
 pub fn set_folder(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String> {
     let folder = copied(form, option, text)?.replace('%', "%%");
     form.files = ["stdout", "stderr"].map(|name| Some(format!("{folder}/1/rank.%0r/{name}")));
     Ok(())
 }
 
-/// Sets what `--output` says: `tag`, `timestamp`, `merge`, `dir=FOLDER` and `file=NAME`, with
-/// commas between them.
+/// Applies the words of `--output`: `tag`, `timestamp`, `merge`, `dir=FOLDER` and `file=NAME`,
+/// separated by commas.
 ///
 /// # Errors
-/// A text for people.
+/// A message for the user.
 pub fn set(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String> {
     for word in text.split(',').filter(|word| !word.is_empty()) {
         match word.split_once('=').unwrap_or((word, "")) {
@@ -43,7 +42,7 @@ pub fn set(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String
     Ok(())
 }
 
-/// The name of a folder or file without `:nocopy`, which is noted.
+/// Strips `:nocopy` from the name of a folder or file, and records whether it was present.
 fn copied<'a>(form: &mut OutputForm, option: &str, text: &'a str) -> Result<&'a str, String> {
     let (name, is_copied) = match text.strip_suffix(":nocopy") {
         Some(name) => (name, false),

@@ -1,14 +1,14 @@
-//! Options of Open MPI's and MPICH's launchers that mean nothing here, and what to write instead.
+//! Options of Open MPI's and MPICH's launchers that have no meaning here, and their replacements.
 
 use runtime::configuration::distance;
 
 use super::options::{self, OPTIONS};
 
-/// Spellings that are refused, with what to write instead.
+/// Spellings that are refused, with a replacement.
 pub struct RefusedOption {
     /// Its spellings.
     pub names: &'static [&'static str],
-    /// What to do instead, as a sentence without its end.
+    /// What to write instead, as a sentence without its end.
     pub instead: &'static str,
 }
 
@@ -214,12 +214,12 @@ pub const REFUSED: &[RefusedOption] = &[
     ),
 ];
 
-/// What to write instead of a spelling that is refused.
+/// The replacement for a spelling that is refused.
 pub fn instead_of(name: &str) -> Option<&'static str> {
     REFUSED.iter().find(|option| option.names.contains(&name)).map(|option| option.instead)
 }
 
-/// What is said of a spelling that is no option: what to write instead, if that is known.
+/// The message for an unknown option, with a replacement if one is known.
 pub fn unknown(name: &str) -> String {
     if let Some(instead) = instead_of(name) {
         return format!("combray run has no {name}: {instead}");
@@ -236,5 +236,5 @@ pub fn unknown(name: &str) -> String {
     format!("combray run has no option {name}{hint} (combray run --help lists all)")
 }
 
-/// What differs by more letters, or by more than a third of them, is another word.
+/// A word that differs by more letters, or by more than a third of them, counts as another word.
 const TYPING_ERRORS_MAX: usize = 2;

@@ -1,25 +1,25 @@
-//! What Slurm tells of an allocation.
+//! Allocations of Slurm.
 
 use launcher::{HostAccess, OwnHost};
 
 use super::{AllocatedHost, Allocation, unusable};
 
-/// Steps from this number on are Slurm's own: the batch script, the shell of salloc. They have all
-/// cores of their host that the job has.
+/// Step numbers from here on are Slurm's own steps: the batch script, the shell of salloc. Such a
+/// step has all cores of the job on its host.
 const OWN_STEPS_MIN: u64 = 0xffff_fff0;
 
-/// More hosts than this are an error of reading.
+/// The maximum number of hosts; a larger number is a parsing error.
 const HOSTS_MAX: usize = 1 << 16;
 
-/// The allocation of Slurm in which this process runs.
+/// The Slurm allocation in which this process runs.
 ///
 /// # Errors
-/// A text for people: there is one, but what it has cannot be told or used.
+/// A message for the user: there is an allocation, but its hosts cannot be determined or used.
 pub fn find(
     variable: &impl Fn(&str) -> Option<String>,
     is_there: &impl Fn(&str) -> bool,
 ) -> Result<Option<Allocation>, String> {
-    // The names without "JOB" are older, and those of the step in a step.
+    // The names without "JOB" are older; inside a step they describe the step.
     let job = |name: &str| {
         let own = variable(&format!("SLURM_JOB_{name}"));
         own.or_else(|| variable(&format!("SLURM_{name}")))
@@ -49,7 +49,7 @@ pub fn find(
     let each = variable("SLURM_CPUS_PER_TASK").and_then(|text| text.parse().ok()).unwrap_or(1);
     let cores = numbers("SLURM_JOB_CPUS_PER_NODE");
     let tasks = numbers("SLURM_TASKS_PER_NODE");
-    // Where nobody asked for tasks, Slurm says one a node, and the cores are what was asked for.
+    // If no tasks were requested, Slurm reports one per node; then the user requested cores.
     let is_asked = variable("SLURM_NTASKS").is_some() && variable("SLURM_STEP_ID").is_none();
     let room = cores.as_ref().map(|cores| cores.iter().map(|n| (n / each).max(1)).collect());
     let meant = match is_asked {
@@ -72,8 +72,8 @@ pub fn find(
     }))
 }
 
-/// Whether this process has what its host gives to the job: not if it only submitted it, nor in a
-/// step, which has what the step was given.
+/// Whether this process has all resources of the job on its host. A process that only submitted the
+/// job has none of them, and a process in a step has those of the step.
 fn own_host(variable: &impl Fn(&str) -> Option<String>) -> OwnHost {
     let is_inside = variable("SLURMD_NODENAME").is_some();
     let step = variable("SLURM_STEP_ID").and_then(|text| text.parse::<u64>().ok());
@@ -83,7 +83,7 @@ fn own_host(variable: &impl Fn(&str) -> Option<String>) -> OwnHost {
     }
 }
 
-/// The numbers of a list such as `4(x2),3`, if there are so many.
+/// Parses a list such as `4(x2),3`. Returns `None` if it does not have `count` numbers.
 fn repeated(text: &str, count: usize) -> Option<Vec<u32>> {
     let mut numbers: Vec<u32> = Vec::new();
     for word in text.split(',') {
@@ -100,12 +100,12 @@ fn repeated(text: &str, count: usize) -> Option<Vec<u32>> {
     (numbers.len() == count).then_some(numbers)
 }
 
-/// The names of a list such as `login,node[1-3,07]x[1-2]`.
+/// Expands a list such as `login,node[1-3,07]x[1-2]` into names.
 fn expanded(list: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut rest = list.trim();
     while !rest.is_empty() {
-        // The comma that ends a name is not inside brackets.
+        // The comma that ends a name is outside of brackets.
         let mut depth = 0_i32;
         let end = rest.find(|letter| {
             depth += i32::from(letter == '[') - i32::from(letter == ']');
@@ -122,7 +122,7 @@ fn expanded(list: &str) -> Option<Vec<String>> {
     (!names.is_empty() && names.iter().all(is_name)).then_some(names)
 }
 
-/// The names of one word of a list, which may have several brackets.
+/// Expands one word of a list, which may have several brackets.
 fn expanded_name(word: &str) -> Option<Vec<String>> {
     let Some((head, rest)) = word.split_once('[') else {
         return (!word.contains(']')).then(|| vec![word.to_owned()]);
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// As Slurm 22.05 sets them.
+    /// The variables are those that Slurm 22.05 sets.
     #[test]
     fn slots_are_the_tasks_that_were_asked_for() {
         let slots = |variables: &[(&str, &str)], processes| {
@@ -191,11 +191,11 @@ mod tests {
         // -n6
         let six = [(cores, "4,2"), (tasks, "4,2"), ("SLURM_NTASKS", "6")];
         assert_eq!(slots(&six, 0), "box1:4 box2:2");
-        // -N2 --ntasks-per-node=1 --exclusive: more only for those who say so
+        // -N2 --ntasks-per-node=1 --exclusive: more than one only if more are requested
         let two = [(cores, "4(x2)"), (tasks, "1(x2)"), ("SLURM_NTASKS", "2")];
         assert_eq!(slots(&two, 2), "box1:1 box2:1");
         assert_eq!(slots(&two, 3), "box1:4 box2:4");
-        // In a step of one task: what it tells of tasks is about itself.
+        // In a step of one task, the variables about tasks describe the step.
         let step = [(cores, "4(x2)"), (tasks, "1"), ("SLURM_NTASKS", "1"), ("SLURM_STEP_ID", "0")];
         assert_eq!(slots(&step, 0), "box1:4 box2:4");
     }
