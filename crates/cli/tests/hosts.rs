@@ -1,4 +1,4 @@
-//! Jobs on several hosts, which a script in ssh's place emulates on this machine.
+//! Jobs on several hosts, which a script in place of ssh emulates on this machine.
 
 mod common;
 
@@ -46,7 +46,8 @@ fn too_few_slots_are_told() {
     assert_eq!(sorted(&run_on("a:2,b:1", &words).1), ["a", "a", "a", "b"]);
 }
 
-/// Runs in an allocation that these variables tell of, whose hosts are reached in ssh's place.
+/// Runs in an allocation with these variables, whose hosts are reached by the script in place of
+/// ssh.
 fn in_allocation(variables: &[(&str, &str)], words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = combray(&["--launch-agent", RSH, "--timeout", "60"]);
     command.args(words).envs(variables.iter().copied());
@@ -84,7 +85,7 @@ fn an_allocation_that_cannot_be_used_is_an_error() {
     assert_eq!(in_allocation(&[("SLURM_JOB_NUM_NODES", "1")], &["-n", "2", "true"]).0, Some(0));
 }
 
-/// LSF's own command is taken where it is there.
+/// LSF's own command is used if it is installed.
 #[test]
 fn blaunch_starts_agents() {
     let private = tempfile::tempdir().unwrap();
@@ -143,7 +144,7 @@ fn an_abort_elsewhere_ends_all_with_its_code() {
     assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 ended the job with exit code 9\n"));
 }
 
-/// Each puts a value of 64 KiB and gets that of the next; four ranks on each of ten hosts.
+/// Four ranks on each of ten hosts: each puts a value of 64 KiB and gets that of the next rank.
 #[test]
 fn many_processes_find_each_other() {
     let script = "say() { printf 'cmd=%s\\n' \"$*\" >&$PMI_FD; }
@@ -189,7 +190,7 @@ fn input_goes_to_rank_0() {
     let (code, out, _) = told(child.wait_with_output().unwrap());
     writer.join().unwrap();
     assert_eq!((code, sorted(&out)), (Some(0), vec!["0", "3145728", "first"]));
-    // Who does not read is not waited for.
+    // The launcher does not wait for a process that does not read its input.
     let mut command = on("a", &["true"]);
     let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -238,8 +239,8 @@ fn who_waits_for_a_host_can_interrupt() {
     assert!(err.contains("time limit"), "{err}");
 }
 
-/// A job on three hosts, one of them this machine, whose processes and what they leave behind carry
-/// the mark in their command lines.
+/// A job on three hosts, one of them this machine. Its processes and their children have the mark
+/// in their command lines.
 fn marked(mark: &str) -> Child {
     let script = format!("setsid sleep {mark} & sleep {mark}");
     let mut command = on("a,b,localhost", &["sh", "-c", &script]);
@@ -269,7 +270,7 @@ fn nothing_survives_the_supervisor() {
     assert!(eventually(|| !is_running(&mark)));
 }
 
-/// The three processes of an agent that has `mark` below it, the inner ones first.
+/// The three processes of the agent above the process with `mark`, innermost first.
 fn agent_above(mark: &str) -> Vec<u32> {
     let mut found = None;
     assert!(eventually(|| {
@@ -293,7 +294,7 @@ fn find_agent_above(mark: &str) -> Option<Vec<u32>> {
     let above = |process: &(u32, u32, String)| find(process.1);
     for leaf in all.iter().filter(|process| process.2.contains(mark)) {
         let chain: Vec<_> = std::iter::successors(above(leaf), |process| above(process)).collect();
-        // The leaf may have been started by another one.
+        // Another agent may have started the leaf.
         let first = chain.iter().position(|process| process.2 == "job-supervisor");
         let Some(first) = first else { continue };
         if chain.get(first + 2).is_some_and(|process| process.2.contains("combray agent")) {
@@ -305,7 +306,7 @@ fn find_agent_above(mark: &str) -> Option<Vec<u32>> {
 
 #[test]
 fn an_agent_that_is_killed_ends_the_job() {
-    // Each agent is three processes, which watch over each other.
+    // Each agent consists of three processes, which watch each other.
     for which in 0..3 {
         let mark = mark();
         let child = marked(&mark);
@@ -320,14 +321,15 @@ fn an_agent_that_is_killed_ends_the_job() {
 
 #[test]
 fn an_agent_that_is_stopped_is_noticed() {
-    // Its supervisor, whose processes the others of the agent then end; and all three.
+    // Stops the supervisor only, whose processes the rest of the agent then ends; and stops all
+    // three.
     for count in [1, 3] {
         let mark = mark();
         let script = format!("echo started; setsid sleep {mark} & sleep {mark}");
         let mut command = on("a,localhost", &["sh", "-c", &script]);
         command.env("COMBRAY_HOST_TIMEOUT", "4").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // The launcher knows that both have started before it hears what they print.
+        // The launcher learns that both have started before it receives their output.
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let both = [lines.next(), lines.next()].map(|line| line.unwrap().unwrap());
         assert_eq!(both, ["started"; 2]);
@@ -375,12 +377,12 @@ fn a_reader_that_leaves_ends_the_job() {
     expect_end_without_reader(on("a,b", &["yes"]));
 }
 
-/// An agent that hears this, and then nothing.
+/// Runs an agent that receives this input, and then nothing.
 fn agent(input: &[u8]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
     command.arg("agent").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may leave before it has heard all.
+    // The agent may exit before it has read everything.
     let _ = child.stdin.take().unwrap().write_all(input);
     told(child.wait_with_output().unwrap())
 }

@@ -1,4 +1,4 @@
-//! What the command tells of itself.
+//! The information that the command gives about itself.
 
 use std::process::{Command, Stdio};
 

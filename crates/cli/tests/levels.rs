@@ -1,5 +1,5 @@
-//! The levels of hierarchical collectives on the described machines of tests/machines, with their
-//! leaders, are those that were reviewed.
+//! The levels of hierarchical collectives and their leaders on the machines of tests/machines must
+//! be those that were reviewed.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -7,13 +7,13 @@ use std::process::Command;
 #[path = "../../../tests/machines/reviewed.rs"]
 mod reviewed;
 
-/// How many processes run, and on how many machines of that kind.
+/// The number of processes, and the number of machines.
 const CASES: [(u32, u32); 6] = [(2, 1), (4, 1), (7, 1), (16, 1), (64, 1), (32, 2)];
 
-/// What `combray info --collectives` says, or its error.
+/// The output of `combray info --collectives`, or its error.
 fn explained(words: &[&str]) -> Result<String, String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
-    // What was measured here says nothing of described machines.
+    // Measurements of this machine say nothing about described machines.
     command.env("XDG_CACHE_HOME", "/nowhere");
     let output =
         command.args(["info", "--collectives", "--sizes", "8"]).args(words).output().unwrap();

@@ -1,9 +1,9 @@
-//! `combray place` as a person sees it.
+//! `combray place` from the user's point of view.
 
 use std::fmt::Write;
 use std::process::{Command, Output};
 
-/// A machine with two packages of eight cores each, the first of which has the network interface.
+/// A machine with two packages of eight cores each. The network interface is at the first package.
 const MACHINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/machines/two-sockets.xml");
 
 fn place(matrix: &str, words: &[&str]) -> Output {
@@ -13,8 +13,8 @@ fn place(matrix: &str, words: &[&str]) -> Output {
     command.arg("place").arg("--matrix").arg(file.path()).args(words).output().unwrap()
 }
 
-/// Two machines of sixteen ranks; eight of each are close, and the last eight of one talk to those
-/// of the other.
+/// Two machines of sixteen ranks. The ranks form groups of eight; the second groups of both
+/// machines communicate with each other.
 fn matrix() -> String {
     let mut text = "ranks 32\n".to_owned();
     for rank in 0..32 {
@@ -40,7 +40,7 @@ fn those_who_talk_to_other_machines_are_near_the_interface() {
         assert!(text.contains(&format!("#   {word}")), "{text}");
     }
     assert!(text.contains("3200, before branches were turned 6400"), "{text}");
-    // The ranks 8 to 15 and 24 to 31 are on the packages with the hardware threads 0 to 15.
+    // Ranks 8 to 15 and 24 to 31 are on the packages with the hardware threads 0 to 15.
     for rank in (0..16).map(|rank| rank + if rank < 8 { 8 } else { 16 }) {
         let line = text.lines().find(|line| line.starts_with(&format!("rank {rank}="))).unwrap();
         let thread = line.split("slot=").nth(1).unwrap().split('-').next().unwrap();
@@ -48,8 +48,7 @@ fn those_who_talk_to_other_machines_are_near_the_interface() {
     }
 }
 
-/// Four machines below two switches, named so that the order of their names is not that of the
-/// switches.
+/// Four machines below two switches. The order of the machines' names is not that of the switches.
 #[test]
 fn a_cluster_is_described_in_a_file() {
     let private = tempfile::tempdir().unwrap();
@@ -59,7 +58,7 @@ fn a_cluster_is_described_in_a_file() {
     let cluster = file.to_str().unwrap();
     let mut matrix = "ranks 64\n".to_owned();
     for rank in 0..64 {
-        // Neighbours on a machine, and far less between halves of 32.
+        // Much traffic between ranks of one machine, and less between machines of one half.
         for peer in (0..64).filter(|peer| *peer != rank && peer / 32 == rank / 32) {
             let bytes = if peer / 16 == rank / 16 { 1000 } else { 100 };
             let _ = writeln!(matrix, "{rank} {peer} {bytes} 1");

@@ -1,4 +1,4 @@
-//! The real command on shell commands.
+//! The real command with shell commands as programs.
 
 mod common;
 #[path = "run/others.rs"]
@@ -92,7 +92,7 @@ fn the_job_goes_on_where_that_is_asked_for() {
         let name = file.to_str().unwrap();
         let mut command = combray(&["-n", "4", option, "sh", "-c", script, name]);
         let job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Both that fail have ended by then; the others wait for the file.
+        // Both processes that fail have ended by then; the others wait for the file.
         std::thread::sleep(Duration::from_millis(1500));
         std::fs::write(&file, "").unwrap();
         let (code, out, err) = told(job.wait_with_output().unwrap());
@@ -115,7 +115,7 @@ fn a_barrier_without_a_process_fails_where_the_job_goes_on() {
     let (code, out, err) =
         run(&["-n", "3", "--keep-going", "--timeout", "60", "bash", "-c", &script]);
     assert_eq!(code, Some(128 + 9), "{err}");
-    // One of the two may have ended, too, before the other comes to the barrier.
+    // One of the two may have ended before the other reaches the barrier.
     let lines = sorted(&out);
     let failed = "cmd=barrier_out rc=-1 msg=missing_process_";
     assert!(lines.len() == 2 && lines.iter().all(|line| line.starts_with(failed)), "{lines:?}");
@@ -216,7 +216,7 @@ fn a_nested_launch_sets_its_own_variables() {
     assert_eq!(sorted(&out), ["0 of 2", "1 of 2"]);
 }
 
-/// Runs a script whose processes speak PMI: `say WORDS` and `hear` (into `$line`).
+/// Runs a script whose processes use PMI: `say WORDS` sends, and `hear` receives into `$line`.
 fn run_speakers(count: &str, script: &str) -> (Option<i32>, String, String) {
     let words = "say() { echo \"cmd=$*\" >&$PMI_FD; }; hear() { read -r line <&$PMI_FD; }; ";
     run(&["-n", count, "--timeout", "60", "bash", "-c", &format!("{words}{script}")])
@@ -250,7 +250,7 @@ fn a_rank_is_one_process_of_mpi_at_a_time() {
     let told =
         err.contains("has called MPI_Init while process") && err.contains("of the same rank");
     assert!(code == Some(1) && told, "{code:?} {err}");
-    // One after the other, also where one has failed, or goes on after MPI_Finalize.
+    // Several processes in succession, also if one has failed, or continues after MPI_Finalize.
     for script in [
         format!("({join}; {leave}); ({join}; {leave})"),
         format!("({join}); {join}; {leave}"),
@@ -269,7 +269,7 @@ fn an_abort_ends_all_with_its_code() {
     assert_eq!((code, err.as_str()), (Some(9), "combray: rank 1 ended the job with exit code 9\n"));
 }
 
-/// Asked to end by SIGTERM it says so, which it cannot when it is killed.
+/// The process prints a message when SIGTERM ends it; it could not if it were killed.
 #[test]
 fn a_stopped_process_is_continued_so_that_it_can_end() {
     let private = tempfile::tempdir().unwrap();
@@ -326,7 +326,8 @@ fn output_of_one_process_is_not_changed() {
     assert_eq!((code, out.as_str()), (Some(0), "a\n\nb"));
 }
 
-/// Runs a job at a terminal of its own and types `words` there once it has asked.
+/// Runs a job at a terminal of its own and types `words` there once the job has printed the
+/// question.
 fn typed(script: &str, question: &str, words: &str) -> String {
     let command = format!("{} run -n 2 sh -c '{script}'", env!("CARGO_BIN_EXE_combray"));
     let mut terminal = Command::new("script");
@@ -359,7 +360,7 @@ fn an_interrupt_typed_once_counts_once() {
     assert_eq!(out.matches("saved").count(), 2, "{out}");
 }
 
-/// As a shell that shall be interactive, which is stopped when it reads from the terminal.
+/// Like a shell that should be interactive, which is stopped when it reads from the terminal.
 #[test]
 fn who_was_stopped_is_told_how_to_get_a_terminal() {
     let out = typed("(sleep 0.3; echo ready) & kill -TTIN $$; wait", "ready", "\u{3}");
@@ -416,7 +417,7 @@ fn nothing_survives_the_supervisor() {
 
 #[test]
 fn nothing_survives_any_two_that_watch_over_the_job() {
-    // A shell stands between, and what it starts has a session of its own.
+    // A shell is in between, and its child has a session of its own.
     for pair in [[0, 1], [0, 2], [1, 2]] {
         let mark = mark();
         let script = format!("setsid sleep {mark} & sleep {mark}; true");
@@ -426,7 +427,7 @@ fn nothing_survives_any_two_that_watch_over_the_job() {
         let all = [child.id(), guard, supervisor];
         assert!(eventually(|| is_running(&mark)));
         let [first, second] = pair.map(|index| all[index].to_string());
-        // At once: none of them sees the other's end.
+        // Both at once: neither sees the other's end.
         let stop = Command::new("kill").args(["-s", "STOP", &first, &second]).status();
         let kill = Command::new("kill").args(["-s", "KILL", &first, &second]).status();
         assert!(stop.unwrap().success() && kill.unwrap().success());
@@ -448,7 +449,7 @@ fn who_is_killed_while_it_ends_the_job_leaves_that_to_the_others() {
         let pair = if step % 2 == 0 { [child.id(), guard] } else { [guard, child.id()] };
         signal(pair[0], "KILL");
         std::thread::sleep(Duration::from_micros(step * 150));
-        // It may have ended meanwhile.
+        // The process may have ended in the meantime.
         let [_, second] = pair.map(|process| process.to_string());
         Command::new("kill").args(["-s", "KILL", &second]).stderr(Stdio::null()).status().unwrap();
         child.wait().unwrap();
@@ -489,7 +490,7 @@ fn an_idle_launcher_uses_no_time() {
     let mut child = combray(&["-n", "2", "sh", "-c", "echo; exec sleep 600"]).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(500));
     let ticks = || -> u64 {
-        // User and system time of the launcher, the guard and the supervisor.
+        // The user and system time of the launcher, the guard and the supervisor.
         let (guard, supervisor) = guard_and_supervisor_of(child.id());
         let all = [child.id(), guard, supervisor].into_iter().map(|process| {
             let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();

@@ -37,7 +37,7 @@ fn trees_are_as_reviewed() {
     }
 }
 
-/// Each host is asked; here all are this machine, whatever that is like.
+/// Each host reports its topology. Here all hosts are this machine.
 #[test]
 fn hosts_are_one_tree() {
     let rsh = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
@@ -121,10 +121,10 @@ fn what_would_run_where_is_told() {
         out.contains(": package 1, NUMA node 2, cores 20-29 (hardware threads 40-59)"),
         "{out}"
     );
-    // Without -n there are as many processes as that machine has hardware threads.
+    // Without -n there are as many processes as the machine has hardware threads.
     let (_, out, _) = plan(&["--map-by", ":HWTCPUS"]);
     assert_eq!(out.iter().filter(|byte| **byte == b'\n').count(), 80);
-    // Where each process gets cores of its own, as many as there are cores for.
+    // If each process gets cores of its own, there are as many processes as fit.
     let (code, out, errors) = plan(&["--map-by", "slot:PE=10"]);
     assert_eq!((code, out.iter().filter(|byte| **byte == b'\n').count()), (0, 4), "{errors}");
     let (code, _, errors) = plan(&["--map-by", "die"]);

@@ -1,16 +1,16 @@
-//! Jobs whose output nobody reads: whoever wants them to end gets that all the same.
+//! Jobs whose output is not read: a request to end them must still work.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A job of one process whose output goes to a pipe that is open and is not read.
+/// A job of one process whose output goes to an open pipe that is not read.
 fn unread(words: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_combray"));
     command.args(["run", "-n", "1"]).args(words).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// The exit code and the messages of a job that has to end soon; it is killed if it does not.
+/// The exit code and the messages of a job that must end soon; otherwise it is killed.
 fn end(mut child: Child) -> (Option<i32>, String) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {
@@ -34,7 +34,7 @@ fn a_time_limit_ends_a_flood() {
 
 #[test]
 fn a_time_limit_ends_the_wait_for_a_reader() {
-    // More than the pipe takes, so that some is left when the process itself has ended well.
+    // More than the pipe holds, so that some output is left when the process itself has ended.
     let (code, messages) = end(unread(&["--timeout", "1", "seq", "40000"]));
     assert_eq!(code, Some(124));
     assert!(messages.contains("dropped"), "{messages}");

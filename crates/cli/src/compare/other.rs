@@ -15,15 +15,15 @@ pub struct Installation {
     pub launcher: PathBuf,
     /// The folder of the library.
     pub libraries: PathBuf,
-    /// Whether it is this one.
+    /// Whether it is the installation of this program.
     pub is_own: bool,
 }
 
 impl Installation {
-    /// This one, with its library for programs that want that one.
+    /// The installation of this program, with the library of Combray that replaces `wanted`.
     ///
     /// # Errors
-    /// It was installed without it.
+    /// It was installed without that library.
     pub fn own(prefix: &Path, wanted: &KnownLibrary) -> Result<Self, String> {
         let launcher = env::current_exe().map_err(|cause| cause.to_string())?;
         let file = wanted.file(wanted.names[0], prefix);
@@ -35,7 +35,7 @@ impl Installation {
         }
     }
 
-    /// The one in a folder.
+    /// The installation in a folder.
     ///
     /// # Errors
     /// It has no launcher, or not that library.
@@ -62,7 +62,7 @@ impl Installation {
         }
     }
 
-    /// The first in PATH that is another one and has that library.
+    /// The first other installation in PATH that has that library.
     ///
     /// # Errors
     /// There is none.
@@ -85,17 +85,17 @@ impl Installation {
         })
     }
 
-    /// What it is called where its library does not say so itself.
+    /// The name to show if its library does not report one.
     pub fn name(&self, wanted: &KnownLibrary) -> &'static str {
         match wanted.of {
             _ if self.is_own => concat!("Combray ", env!("CARGO_PKG_VERSION")),
-            // One of several.
+            // A binary interface that several MPIs share.
             many if many.contains(',') => "the other library",
             one => one,
         }
     }
 
-    /// Where programs shall look for libraries first.
+    /// The value of `LD_LIBRARY_PATH` for programs: the folder of this library first.
     pub fn library_path(&self) -> OsString {
         let mut path = self.libraries.clone().into_os_string();
         if let Some(others) = env::var_os("LD_LIBRARY_PATH").filter(|others| !others.is_empty()) {
@@ -106,10 +106,10 @@ impl Installation {
     }
 }
 
-/// The program, looked for in PATH if it is a bare name.
+/// The path of the program. A bare name is searched for in PATH.
 ///
 /// # Errors
-/// There is none.
+/// The program does not exist.
 pub fn find_program(name: &OsStr) -> Result<PathBuf, String> {
     let path = Path::new(name);
     let found = if path.components().count() > 1 {
@@ -121,15 +121,15 @@ pub fn find_program(name: &OsStr) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("there is no {} in PATH; write ./{0} for one here", name.display()))
 }
 
-/// Whether a library is the one of the standard ABI.
+/// Whether a library is that of the standard ABI.
 pub fn is_standard(library: &KnownLibrary) -> bool {
     library.names == LIBRARIES[0].names
 }
 
-/// The library that a program was compiled for.
+/// The MPI library for which a program was compiled.
 ///
 /// # Errors
-/// It is none, or none that Combray has, too.
+/// The program uses no MPI library, or one that Combray does not replace.
 pub fn library_of(program: &Path) -> Result<&'static KnownLibrary, String> {
     let bytes = fs::read(program)
         .map_err(|cause| format!("{} cannot be read: {cause}", program.display()))?;
@@ -151,16 +151,16 @@ pub fn library_of(program: &Path) -> Result<&'static KnownLibrary, String> {
     })
 }
 
-/// Looks whether the program would load the library of this installation.
+/// Checks that the program would load the library of this installation.
 ///
 /// # Errors
-/// It would load another one.
+/// It would load another library.
 pub fn check_loads(
     program: &Path,
     installation: &Installation,
     wanted: &KnownLibrary,
 ) -> Result<(), String> {
-    // The loader then only tells what it would load.
+    // The dynamic loader then only lists the libraries that it would load.
     let output = Command::new(program)
         .env("LD_TRACE_LOADED_OBJECTS", "1")
         .env("LD_LIBRARY_PATH", installation.library_path())

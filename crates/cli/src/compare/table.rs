@@ -1,16 +1,16 @@
-//! Times and calls of both, side by side.
+//! Times and calls of both libraries, side by side.
 
 use std::fmt::Write;
 
 use super::tally::MeasuredRun;
 
-/// So many calls are shown: those that take longest.
+/// The number of calls to show: those that take longest.
 const CALLS_MAX: usize = 12;
 
-/// Seconds below which the start of a job is much of it.
+/// A job shorter than this many seconds consists largely of its start.
 const SHORT: f64 = 10.0;
 
-/// The table of all runs; the runs of each are not empty.
+/// The table of all runs. Neither list of runs may be empty.
 pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> String {
     let mut text = head(one, other);
     let compared = times(&mut text, "MPI_Init to MPI_Finalize", [one, other], |run| run.seconds);
@@ -36,7 +36,7 @@ pub fn table(one: &[MeasuredRun], other: &[MeasuredRun], processes: u32) -> Stri
     text
 }
 
-/// The table of runs of which nothing is known but how long they took.
+/// The table of runs of which only the duration is known.
 pub fn table_of_jobs(one: &[MeasuredRun], other: &[MeasuredRun]) -> String {
     let mut text = head(one, other);
     let compared = times(&mut text, "whole job, with its start", [one, other], |run| run.whole);
@@ -57,7 +57,7 @@ fn head(one: &[MeasuredRun], other: &[MeasuredRun]) -> String {
     format!("{:<28}{:>20}{:>20}\n", "", name(one), name(other))
 }
 
-/// Both sides' figure in a row; gives the two figures.
+/// Adds a row with the figure of both sides. Returns the two figures.
 fn row(
     text: &mut String,
     label: &str,
@@ -71,7 +71,8 @@ fn row(
     values
 }
 
-/// A row of the medians of a time, and rows of its extremes; gives what the medians say.
+/// Adds a row of the medians of a time, and rows of its extremes. Returns the verdict on the
+/// medians.
 fn times(
     text: &mut String,
     label: &str,
@@ -85,7 +86,8 @@ fn times(
     verdict(a, b, one.max(other))
 }
 
-/// What the medians say, unless the runs of one differ more than that.
+/// Compares the medians. If the runs of one side differ by more than the medians do, the verdict is
+/// that there is no clear difference.
 fn verdict(one: f64, other: f64, spread: f64) -> String {
     let (least, most) = if one <= other { (one, other) } else { (other, one) };
     let ratio = most / least.max(f64::MIN_POSITIVE);
@@ -101,7 +103,7 @@ fn verdict(one: f64, other: f64, spread: f64) -> String {
     format!("Combray takes {ratio:.2} times as long as the other library.")
 }
 
-/// How far the quartiles of the runs lie apart, as a part of their median.
+/// The distance between the quartiles of the runs, relative to their median.
 fn spread(runs: &[MeasuredRun], of: fn(&MeasuredRun) -> f64) -> f64 {
     let all = sorted(runs, of);
     let quarter = all.len() / 4;
@@ -118,7 +120,7 @@ fn median(all: &[f64]) -> f64 {
     (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0
 }
 
-/// Calls by the time that they take with either, with how often they are made.
+/// The calls that take longest with either library, and how often they are made.
 fn longest(one: &[MeasuredRun], other: &[MeasuredRun]) -> Vec<(String, u64)> {
     let mut calls: Vec<(String, u64, f64)> = Vec::new();
     for (name, count, seconds) in one[0].calls.iter().chain(&other[0].calls) {
@@ -132,7 +134,7 @@ fn longest(one: &[MeasuredRun], other: &[MeasuredRun]) -> Vec<(String, u64)> {
     calls.into_iter().map(|(name, count, _)| (name, count)).collect()
 }
 
-/// The first words of what the library calls itself.
+/// The first words of the library's version text.
 fn name(runs: &[MeasuredRun]) -> String {
     let text = runs[0].library.split(',').next().unwrap_or_default().replace("Version:", "");
     let words: Vec<&str> = text.split_whitespace().take(3).collect();

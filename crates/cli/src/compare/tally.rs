@@ -1,9 +1,10 @@
-//! What a run tells: the file of `bench/tally/tally.c`, and the matrix of a recorded run.
+//! Parses the results of a run: the file of `bench/tally/tally.c`, and the matrix of a recorded
+//! run.
 
-/// What one run brought.
+/// The results of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredRun {
-    /// What the library calls itself.
+    /// The library's version text.
     pub library: String,
     /// Seconds from `MPI_Init` to `MPI_Finalize`.
     pub seconds: f64,
@@ -14,7 +15,7 @@ pub struct MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// Reads the file; none if it is not whole.
+    /// Parses the file. Returns `None` if it is incomplete.
     pub fn read(text: &str, whole: f64) -> Option<Self> {
         let mut tally =
             Self { library: String::new(), seconds: f64::NAN, whole, calls: Vec::new() };
@@ -36,18 +37,19 @@ impl MeasuredRun {
         tally.seconds.is_finite().then_some(tally)
     }
 
-    /// A run of which nothing else is known.
+    /// A run of which only the duration is known.
     pub fn of_job(library: &str, whole: f64) -> Self {
         Self { library: library.to_owned(), seconds: whole, whole, calls: Vec::new() }
     }
 
-    /// Seconds in calls, of all processes.
+    /// The seconds that all processes spent in calls.
     pub fn inside(&self) -> f64 {
         self.calls.iter().map(|(_, _, seconds)| seconds).sum()
     }
 }
 
-/// Messages and bytes of a matrix: lines of sender, receiver, bytes, messages.
+/// The numbers of messages and bytes of a matrix, whose lines contain sender, receiver, bytes, and
+/// messages.
 pub fn sent(matrix: &str) -> (u64, u64) {
     let mut total = (0, 0);
     for line in matrix.lines() {

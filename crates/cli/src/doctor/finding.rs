@@ -1,32 +1,32 @@
-//! What was found of one subject, and how it is shown.
+//! A finding about one subject, and its display.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How grave something is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// As it should be.
     Fit,
-    /// Worth knowing; it may be meant so.
+    /// Worth knowing, but possibly intended.
     Note,
     /// Jobs work, but slower than they could.
     Slow,
-    /// Jobs do not work, or not as they are meant to.
+    /// Jobs do not work, or not as intended.
     Fault,
 }
 
-/// What was found of one subject.
+/// A finding about one subject.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Of what.
+    /// The subject.
     pub subject: String,
-    /// How grave it is.
+    /// The severity.
     pub verdict: Verdict,
-    /// What was found.
+    /// The facts.
     pub found: String,
-    /// What to do; empty where nothing is to be done.
+    /// The remedy; empty if none is needed.
     pub remedy: String,
 }
 
@@ -56,7 +56,7 @@ impl Finding {
         Self { subject: subject.to_owned(), verdict, found: found.into(), remedy: remedy.into() }
     }
 
-    /// The page of a host of which nothing else is known.
+    /// The page of a host whose only finding is this one.
     pub fn page_of(&self, host: &str) -> String {
         format!("{host}\n{self}")
     }
@@ -85,12 +85,12 @@ impl fmt::Display for Finding {
 }
 
 const SUBJECT_WIDTH: usize = 14;
-/// Where what was found begins.
+/// The column at which the text begins.
 const INDENT: usize = 2 + 5 + 2 + SUBJECT_WIDTH + 2;
-/// How wide it is.
+/// The width of the text.
 const TEXT_WIDTH: usize = 100 - INDENT - 3;
 
-/// A line in lines that are not too long.
+/// Breaks a line into lines of limited width.
 fn wrapped(line: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in line.split_whitespace() {

@@ -1,4 +1,4 @@
-//! Several hosts: each looks at itself, and a job runs across all of them.
+//! Several hosts: each checks itself, and a job runs across all of them.
 
 use std::ffi::OsString;
 use std::thread;
@@ -10,14 +10,14 @@ use super::finding::Finding;
 use super::{DoctorOptions, HostReport, installation, output_of, own_command};
 use crate::run::{allocation, hosts};
 
-/// What a host told, or why it could not be asked.
+/// The name of a host with its report, or the reason why there is none.
 pub type Answer = (String, Result<HostReport, String>);
 
-/// The hosts to look at: those that are named, or those of the allocation with what there is to say
-/// about it. None: this machine alone.
+/// The hosts to check: the named hosts, or those of the allocation with a finding about it. `None`:
+/// only this machine.
 ///
 /// # Errors
-/// They are named in a way that makes no sense.
+/// The named hosts are malformed.
 pub fn asked_for(options: &DoctorOptions) -> Result<(Option<Finding>, Vec<String>), String> {
     let named = match (&options.hosts, &options.hostfile) {
         (Some(list), _) => Some(hosts::read_list("--hosts", list)?),
@@ -60,7 +60,7 @@ pub fn asked_for(options: &DoctorOptions) -> Result<(Option<Finding>, Vec<String
     })
 }
 
-/// Asks all hosts but this one, at the same time.
+/// Collects the reports of all hosts but this one, in parallel.
 pub fn reports(options: &DoctorOptions, hosts: &[String]) -> Vec<Answer> {
     let others: Vec<&String> = hosts.iter().filter(|host| !is_this_machine(host)).collect();
     thread::scope(|scope| {
@@ -78,14 +78,14 @@ fn report_of(options: &DoctorOptions, host: &str) -> Result<HostReport, String> 
     let own = own.to_string_lossy();
     let mut command = own_command(&["run", "-n", "1", "--bind-to", "none", "--timeout", SECONDS])?;
     command.args(["--hosts", &format!("{host}:1")]).args(way(options));
-    // A host that is not fit says so by its exit code; what it tells is wanted all the same.
+    // A host that is not fit exits with an error code, but its report is still wanted.
     command.args(["--", "sh", "-c", "\"$0\" doctor --json || true", &own]);
     let text = output_of(&mut command)?;
     let report = text.lines().find_map(|line| serde_json::from_str(line).ok());
     report.ok_or_else(|| format!("it answers \"{}\"", text.trim()))
 }
 
-/// How long a host may take.
+/// The time limit for a host, in seconds.
 const SECONDS: &str = "120";
 
 fn way(options: &DoctorOptions) -> Vec<OsString> {
@@ -93,7 +93,7 @@ fn way(options: &DoctorOptions) -> Vec<OsString> {
     agent.flat_map(|command| ["--launch-agent".into(), command.clone()]).collect()
 }
 
-/// A host that did not answer.
+/// The finding about a host that did not answer.
 pub fn unreachable(host: &str, cause: &str) -> Finding {
     let remedy = format!(
         "ssh {host} true must work without a question, and Combray must be installed there at the \
@@ -102,7 +102,7 @@ pub fn unreachable(host: &str, cause: &str) -> Finding {
     Finding::fault("reach", cause, remedy)
 }
 
-/// Whether the hosts that can be reached fit together.
+/// The findings about the reachable hosts together.
 pub fn between(
     options: &DoctorOptions,
     own: &HostReport,
@@ -125,7 +125,7 @@ pub fn between(
     findings
 }
 
-/// A job with a process on each.
+/// Runs a job with a process on each host.
 fn trial(options: &DoctorOptions, own: &HostReport, names: &[String]) -> Finding {
     let (list, count) = (names.join(","), names.len().to_string());
     let way: Vec<String> =
@@ -136,7 +136,7 @@ fn trial(options: &DoctorOptions, own: &HostReport, names: &[String]) -> Finding
     installation::tried(&launcher, &program, &["--sizes", "8", "barrier", "alltoall"])
 }
 
-/// Whether all have the same Combray.
+/// Checks that all hosts have one version of Combray.
 fn versions(own: &HostReport, reached: &[&HostReport]) -> Finding {
     match reached.iter().find(|other| other.version != own.version) {
         Some(other) => Finding::fault(
@@ -148,7 +148,7 @@ fn versions(own: &HostReport, reached: &[&HostReport]) -> Finding {
     }
 }
 
-/// Whether each two have a network in common.
+/// Checks that each two hosts have a network in common.
 fn networks(reached: &[&HostReport]) -> Vec<Finding> {
     let subject = "networks";
     let shown = |report: &HostReport| {

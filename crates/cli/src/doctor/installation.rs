@@ -1,5 +1,5 @@
-//! This installation: what the commands and libraries of that name are that a shell would take,
-//! the variables that are set, and whether a job of two processes works.
+//! Checks of this installation: which commands and libraries a shell and a program would find,
+//! which variables are set, and whether a job of two processes works.
 
 use std::env;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ pub fn findings(prefix: &Path) -> Vec<Finding> {
     findings
 }
 
-/// The commands that a shell finds by the names that all MPI libraries have.
+/// Checks the commands that a shell finds under the names that all MPI libraries use.
 fn commands(prefix: &Path, path: &[PathBuf]) -> Finding {
     let subject = "commands";
     let remedy = format!("export PATH={}:$PATH", prefix.join("bin").display());
@@ -50,8 +50,8 @@ fn commands(prefix: &Path, path: &[PathBuf]) -> Finding {
     }
 }
 
-/// Whether a file is the command `own`, under another name, or a script beside it that calls it: a
-/// Python environment has scripts, as wheels hold no links.
+/// Whether a file is the command `own` under another name, or a script beside it that calls it.
+/// Python environments contain such scripts, because wheels hold no links.
 fn is_own(file: &Path, own: Option<&Path>) -> bool {
     let Some((file, own)) = file.canonicalize().ok().zip(own) else { return false };
     let calls = |text: String| text.starts_with("#!") && text.contains("/combray\"");
@@ -60,10 +60,10 @@ fn is_own(file: &Path, own: Option<&Path>) -> bool {
 
 const NAMES: [&str; 3] = ["mpirun", "mpiexec", "mpicc"];
 
-/// Whether programs would load another library of our name.
+/// Checks whether programs would load another library of this name.
 fn libraries(prefix: &Path, folders: &[PathBuf]) -> Option<Finding> {
     let own = prefix.join("lib/libmpi_abi.so.1").canonicalize().ok();
-    // An empty entry is the folder of the moment.
+    // An empty entry means the current folder.
     let files = folders.iter().filter(|folder| !folder.as_os_str().is_empty());
     let file = files.map(|folder| folder.join("libmpi_abi.so.1")).find(|file| file.is_file())?;
     (file.canonicalize().ok() != own).then(|| {
@@ -75,7 +75,7 @@ fn libraries(prefix: &Path, folders: &[PathBuf]) -> Option<Finding> {
     })
 }
 
-/// Whether all programs load an MPI library first.
+/// Checks whether all programs preload another MPI library.
 fn preloaded(list: &OsStr) -> Option<Finding> {
     let list = list.to_string_lossy();
     let is_mpi = |word: &&str| {
@@ -90,7 +90,7 @@ fn preloaded(list: &OsStr) -> Option<Finding> {
     ))
 }
 
-/// A job of two processes of this machine.
+/// Runs a job of two processes on this machine.
 pub fn trial(prefix: &Path) -> Finding {
     let program = prefix.join("lib/combray/combray-bench");
     if !program.exists() {
@@ -105,7 +105,7 @@ pub fn trial(prefix: &Path) -> Finding {
 
 const TRIAL: &str = "trial job";
 
-/// What becomes of a job of the benchmark program.
+/// The finding about a job of the benchmark program.
 pub fn tried(launcher: &[&str], program: &Path, benchmark: &[&str]) -> Finding {
     let program = program.to_string_lossy();
     let brief = ["--batches", "3", "--limit", "500", "--json"];
@@ -122,7 +122,7 @@ pub fn tried(launcher: &[&str], program: &Path, benchmark: &[&str]) -> Finding {
     }
 }
 
-/// For a job that takes a second.
+/// The time limit for a job that takes about a second.
 const TRIAL_SECONDS: &str = "60";
 
 #[cfg(test)]

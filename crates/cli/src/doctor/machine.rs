@@ -27,8 +27,8 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-/// How many processes can run at once: of all that the machine has, those that the mask allows,
-/// and those for which there is processor time.
+/// How many processes can run at once: the cores of the machine, those that the affinity mask
+/// allows, and those for which there is processor time.
 fn cores(configured: usize, allowed: &[usize], usable: usize) -> Finding {
     let subject = "cores";
     if allowed.is_empty() {
@@ -59,7 +59,7 @@ fn cores(configured: usize, allowed: &[usize], usable: usize) -> Finding {
     Finding::fit(subject, format!("all {count} hardware threads, without a quota"))
 }
 
-/// Whether processes can be bound.
+/// Checks whether processes can be bound.
 fn binding() -> Finding {
     if let Err(cause) = cores::check_binding() {
         let found = format!("processes are not bound: {cause}");
@@ -73,20 +73,19 @@ fn binding() -> Finding {
     }
 }
 
-/// How many processes ran at once in the last minute.
+/// The average number of processes that ran at once in the last minute.
 fn average_load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
-/// What others of the machine did in the last minute, if that was so much that times which are
-/// measured now tell little.
+/// The load of the last minute, if it is so high that times measured now mean little.
 pub fn crowding() -> Option<String> {
     let (load, usable) = (average_load()?, cores::usable());
     (load > 0.5 * usable as f64)
         .then(|| format!("{load} processes ran at once in the last minute, on {usable} cores"))
 }
 
-/// Whether others use the cores.
+/// Checks whether other processes use the cores.
 fn load() -> Option<Finding> {
     let (subject, load) = ("load", average_load()?);
     Some(if let Some(found) = crowding() {
@@ -100,7 +99,7 @@ fn load() -> Option<Finding> {
     })
 }
 
-/// What is free, and what the control group allows.
+/// Checks the free memory, and the limit of the control group.
 fn memory(groups: &str) -> Finding {
     let subject = "memory";
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -128,7 +127,8 @@ fn gib(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64)
 }
 
-/// The least that the control group of this process, or one around it, may use; of either version.
+/// The lowest memory limit of this process's control group and the groups around it, for both
+/// versions of control groups.
 fn group_limit(root: &Path, groups: &str) -> Option<u64> {
     let mut least = None;
     for line in groups.lines() {
@@ -148,7 +148,7 @@ fn group_limit(root: &Path, groups: &str) -> Option<u64> {
     least
 }
 
-/// How many processes the limit of open files allows.
+/// Checks how many processes the limit of open files allows.
 fn descriptors() -> Finding {
     let subject = "open files";
     let Ok(DescriptorLimit { hard, .. }) = DescriptorLimit::read() else {
@@ -167,7 +167,7 @@ fn descriptors() -> Finding {
     }
 }
 
-/// Limits of the shell that are seldom set on purpose.
+/// Checks limits of the shell that are seldom set on purpose.
 fn other_limits(limits: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (row, subject, option, why) in [
@@ -191,13 +191,13 @@ fn other_limits(limits: &str) -> Vec<Finding> {
     findings
 }
 
-/// The limit that holds now, if it is one.
+/// The soft limit in this row, if there is one.
 fn limit_of(limits: &str, row: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(row))?;
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Whether programs get large pages.
+/// Checks whether programs get huge pages.
 fn huge_pages() -> Option<Finding> {
     let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok()?;
     let chosen = text.split('[').nth(1)?.split(']').next()?;
@@ -213,7 +213,7 @@ fn huge_pages() -> Option<Finding> {
     })
 }
 
-/// What it costs to read the clock: where that is a system call, all that measures time is slow.
+/// Checks the cost of reading the clock. If that needs a system call, all time measurement is slow.
 fn clock() -> Finding {
     let name = fs::read_to_string(CLOCK_SOURCE).unwrap_or_default();
     judged_clock(name.trim(), clock_ns())
@@ -236,13 +236,13 @@ fn judged_clock(name: &str, ns: u64) -> Finding {
     )
 }
 
-/// Without a system call a reading takes some 20 to 60 ns.
+/// Without a system call, a reading takes some 20 to 60 ns.
 const CLOCK_NS_MAX: u64 = 200;
 
-/// Clocks that are devices.
+/// Clock sources that are devices.
 const SLOW_CLOCKS: &[&str] = &["hpet", "acpi_pm", "jiffies"];
 
-/// The least of several batches, as others use the core, too.
+/// The minimum of several batches, because other processes use the core, too.
 fn clock_ns() -> u64 {
     const READINGS: u32 = 2000;
     let batch = |_| {
@@ -253,7 +253,7 @@ fn clock_ns() -> u64 {
     (0..9).map(batch).min().unwrap_or_default().as_nanos() as u64
 }
 
-/// Whether the time after which machines are lost makes sense.
+/// Checks the timeout after which hosts count as lost.
 fn host_timeout() -> Option<Finding> {
     let wrong = configuration::host_timeout().err()?;
     Some(Finding::fault("host timeout", wrong, "unset COMBRAY_HOST_TIMEOUT, or correct it"))

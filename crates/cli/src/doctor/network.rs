@@ -1,4 +1,4 @@
-//! The ways to other machines: which interfaces are used, and why others are not.
+//! The networks to other machines: which interfaces are used, and why others are not.
 
 use runtime::{FoundRail, configuration};
 
@@ -23,7 +23,7 @@ pub fn findings() -> Vec<Finding> {
     findings
 }
 
-/// Which are used.
+/// The finding about the interfaces in use.
 fn summary(rails: &[FoundRail]) -> Finding {
     let used: Vec<&str> = rails
         .iter()

@@ -1,5 +1,5 @@
-//! Whether processes of this machine can share memory, and read each other's: a second process
-//! tries both, by the same calls as those of a job.
+//! Checks whether processes of this machine can share memory, and read each other's memory. A
+//! second process tries both, with the system calls that jobs use.
 
 use std::sync::atomic::Ordering;
 use std::{fs, io, process};
@@ -11,22 +11,23 @@ use sys::cross_memory;
 use super::finding::Finding;
 use super::{output_of, own_command};
 
-/// What the second process found.
+/// The results of the second process.
 #[derive(Serialize, Deserialize)]
 struct Probe {
-    /// Why it could not open what is shared.
+    /// Why it could not open the shared memory.
     shared: Option<String>,
-    /// Why it could not do so through /proc, and over a Unix socket.
+    /// Why it could not open it through /proc, and over a Unix socket.
     by_proc: Option<String>,
     by_socket: Option<String>,
-    /// Why it could not read the memory of the first.
+    /// Why it could not read the memory of the first process.
     read: Option<String>,
 }
 
-/// About as much as a process of a job shares, in bytes; the system gives pages when they are used.
+/// About as much as a process of a job shares, in bytes. The kernel allocates pages only when they
+/// are used.
 const SHARED_BYTES: usize = 64 << 20;
 
-/// What the second process writes into the shared word, and reads from the first.
+/// The value that the second process writes into the shared word, and reads from the first process.
 const MARK: u32 = 0x0c0b_7a11;
 
 static READ_BY_THE_OTHER: u32 = MARK;
@@ -67,7 +68,7 @@ pub fn findings() -> Vec<Finding> {
     vec![shared, single_copy(probe.read)]
 }
 
-/// By which ways the second process came to the memory, if by any.
+/// The finding about the ways by which the second process opened the memory, if by any.
 fn way_of_sharing(by_proc: Option<String>, by_socket: Option<String>) -> Finding {
     match (by_proc, by_socket) {
         (None, None) => Finding::fit(
@@ -97,7 +98,7 @@ fn way_of_sharing(by_proc: Option<String>, by_socket: Option<String>) -> Finding
     }
 }
 
-/// How large messages are copied.
+/// The finding about single-copy transfers of large messages.
 fn single_copy(refusal: Option<String>) -> Finding {
     match refusal {
         None if !Configuration::read().0.single_copy() => Finding::note(
@@ -116,7 +117,7 @@ fn single_copy(refusal: Option<String>) -> Finding {
 
 const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
-/// Who has to allow reading; the scope is empty where the system has none.
+/// Which setting must allow reading. `scope` is empty if the system has no such setting.
 fn remedy(scope: &str) -> String {
     match scope.trim() {
         "" | "0" => "in a container: --cap-add=SYS_PTRACE for docker and podman, or a filter of \
@@ -133,10 +134,11 @@ const REMEDY: &str = "processes of one machine need it. ulimit -f and ulimit -v 
                       container (its filter of system calls) must allow memfd_create, and /proc must \
                       be mounted, or Unix sockets be allowed";
 
-/// The second process: opens what the card names, writes there, and reads the other's memory.
+/// Runs as the second process: opens the shared memory that the card names, writes there, and reads
+/// the first process's memory.
 ///
 /// # Errors
-/// The words make no sense.
+/// The arguments are malformed.
 pub fn serve_probe(words: &[String]) -> Result<(), String> {
     let [card, process, address] = words else { return Err("--probe wants three words".into()) };
     let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is no number"));

@@ -1,4 +1,4 @@
-//! `combray info --collectives`: which algorithm is taken from which size on, and how long it is
+//! `combray info --collectives`: which algorithm is chosen from which size on, and how long it is
 //! predicted to take.
 
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use topology::{Scope, Topology};
 use super::machine;
 use crate::prefix;
 
-/// Of which communicator a person wants to know.
+/// The communicator for which the choices are shown.
 #[derive(Args)]
 pub struct ShownCommunicator {
     /// How many processes the communicator has; without it, as many as there are cores, but at
@@ -40,21 +40,21 @@ pub struct ShownCommunicator {
     sizes: Vec<usize>,
 }
 
-/// Larger communicators are as this one.
+/// Larger communicators make the choices of this size.
 const PROCESSES_MAX: i64 = 1 << 20;
 
-/// The largest size at which changes are looked for, as a power of two.
+/// The largest size at which changes are searched for, as a power of two.
 const LARGEST_BIT: u32 = 26;
 
-/// What a person may want to know of the choice between algorithms.
+/// Describes the choices between algorithms.
 ///
 /// # Errors
-/// There are fewer processes than machines, or the machine that is described is not understood.
+/// There are fewer processes than machines, or the machine description is malformed.
 pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     let topology = match &communicator.input {
         Some(described) => Some(Topology::described(described).map_err(|error| error.to_string())?),
         None if communicator.cores.is_some() => None,
-        // Without hwloc processes are not bound, and know of no levels.
+        // Without hwloc processes are not bound, and their machine has no known levels.
         None => Topology::this_machine(Scope::Cores).ok(),
     };
     let described = topology.as_ref().filter(|_| communicator.input.is_some());
@@ -104,7 +104,7 @@ fn lines(
     sizes: &[usize],
 ) -> String {
     let member = Member { rank: 0, size, situation };
-    // Boards are for communicators of one machine that are not too large.
+    // Boards are for communicators inside one machine that are not too large.
     let has_board = situation.layout.nodes() == 1 && size <= board::SIZE_MAX;
     let rooms = has_board.then_some(SlotCapacities::new(RegionSupport::Possible));
     let powers: Vec<usize> = (0..=LARGEST_BIT).map(|bit| 1 << bit).collect();
@@ -164,7 +164,7 @@ fn shown(bytes: usize) -> String {
     }
 }
 
-/// A number of bytes, with K, M or G behind it or not.
+/// Parses a number of bytes with an optional suffix K, M or G.
 fn bytes(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
     let unit: usize = match text[digits.len()..].to_ascii_uppercase().as_str() {

@@ -1,4 +1,4 @@
-//! The machines on which the processes of a communicator run, and what they are like inside.
+//! The machines on which the processes of a communicator run, and their inner structure.
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use launcher::binding::{self, Policy};
 use runtime::parts::by_width;
 use topology::{Parts, Topology};
 
-/// So many processes on machines that are all alike, as `combray run` binds them if nothing is
-/// said.
+/// The situation of this many processes on machines that are all alike, bound as `combray run`
+/// binds them by default.
 pub fn situation(
     topology: Option<&Topology>,
     size: u32,
@@ -26,15 +26,15 @@ pub fn situation(
     Ok(all.in_parts(&by_width(&parts)))
 }
 
-/// Where so many processes of one machine run.
+/// The parts in which this many processes of one machine run.
 fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
     let ranks: Vec<u32> = (0..processes).collect();
     let seats = binding::plan(topology, topology.root(), &ranks, &Policy::default())?;
     Ok(binding::parts(topology, &seats))
 }
 
-/// The levels of hierarchical forms inside machines, each with its leaders and what it costs to
-/// cross.
+/// The levels of hierarchical algorithms inside machines, each with its leaders and crossing cost,
+/// as text.
 pub fn told_levels(situation: &Situation) -> String {
     let mut text = String::new();
     let leaders = leaders(situation);
@@ -54,5 +54,5 @@ pub fn told_levels(situation: &Situation) -> String {
     text
 }
 
-/// No more leaders of a level are shown.
+/// The maximum number of leaders of a level to show.
 const SHOWN_MAX: usize = 16;

@@ -5,10 +5,10 @@ use clap_complete::{Shell, generate};
 
 use crate::run::options::{OPTIONS, RunOption, ValueCount};
 
-/// The launcher under its other names.
+/// The other names of the launcher.
 const LAUNCHERS: [&str; 2] = ["mpirun", "mpiexec"];
 
-/// By path below `share`: the text.
+/// The completion files: path below `share`, and text.
 pub fn all(command: Command) -> Vec<(String, Vec<u8>)> {
     let combray = command.mut_subcommand("run", |_| with_options(Command::new("run")));
     let launchers = LAUNCHERS.map(|name| (name, with_options(Command::new(name))));
@@ -38,10 +38,10 @@ pub fn all(command: Command) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// What bash offers where a function offers nothing.
+/// What bash offers if a function offers nothing.
 const BASH_ELSE: &str = "-o bashdefault -o default";
 
-/// `combray run` has the words of the launcher, the other subcommands those that clap knows.
+/// `combray run` completes the words of the launcher; the other subcommands use clap's completion.
 const COMBRAY_FOR_BASH: &str = "
 _combray_or_run() {
     if [[ ${COMP_WORDS[1]} == run && $COMP_CWORD -gt 1 ]]; then _combray_run \"$@\"; else _combray \"$@\"; fi
@@ -49,8 +49,8 @@ _combray_or_run() {
 complete -o bashdefault -o default -F _combray_or_run combray
 ";
 
-/// The function for the words of the launcher, in all spellings: what clap makes knows neither
-/// those with one dash, nor hosts and programs.
+/// The completion function for the launcher, in all spellings. clap's own function knows neither
+/// options with one dash, nor hosts and programs.
 fn launcher_for_bash() -> Vec<u8> {
     let shown: Vec<&str> = OPTIONS
         .iter()
@@ -80,13 +80,13 @@ fn launcher_for_bash() -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The name of what follows an option, in its help.
+/// The name of an option's value, from its help text.
 fn value_of(option: &RunOption) -> &'static str {
     option.help.split_once("    ").map_or("", |(value, _)| value.trim())
 }
 
-/// The launcher's command line, as far as shells can complete it: options with two dashes, or with
-/// one letter, that have a text; then a program.
+/// The launcher's command line, as far as clap's completions can express it: documented options
+/// with two dashes or one letter, then a program.
 fn with_options(command: Command) -> Command {
     let shown = |option: &&'static RunOption| !option.help.is_empty();
     let command = OPTIONS.iter().filter(shown).filter_map(argument).fold(command, Command::arg);
@@ -124,7 +124,7 @@ fn argument(option: &'static RunOption) -> Option<Arg> {
     }
 }
 
-/// What a value is, by its name in the help.
+/// The kind of a value, from its name in the help text.
 fn hint(value: &str) -> ValueHint {
     match value {
         "FILE" | "NAME" | "MACHINE" => ValueHint::FilePath,

@@ -1,9 +1,9 @@
-# Completes the words of combray run, which is mpirun and mpiexec, too: options and what follows
-# them, then a program, then files for it.
+# Completes the words of combray run, mpirun and mpiexec: options and their values, then a program,
+# then files for it.
 _combray_run() {
     local options="@OPTIONS@"
     local levels="none core hwthread l1cache l2cache l3cache numa die package"
-    # By blanks alone: the shell also cuts words at the colon of "a:2".
+    # Split at blanks only: the shell would also split at the colon of "a:2".
     local line=${COMP_LINE:0:COMP_POINT} words current=$2 previous word place program=
     read -ra words <<<"$line"
     [[ $line == *[[:space:]] || ${#words[@]} -eq 0 ]] || unset "words[-1]"
@@ -24,7 +24,7 @@ _combray_run() {
         --map-by | -map-by | --rank-by | -rank-by)
             COMPREPLY=($(compgen -W "slot node ${levels#none }" -- "$current"))
             return ;;
-        # Files, which the shell offers where nothing else is.
+        # Files, which the shell offers if nothing else is offered.
         @VALUES@) return ;;
     esac
     for ((place = 1; place < ${#words[@]}; place++)); do

@@ -8,7 +8,7 @@ use crate::examples;
 use crate::run::help::{EXIT_CODE, Section, USAGE};
 use crate::wrapper::{Language, OWN_OPTIONS};
 
-/// By path below `share`: the text.
+/// The man pages: path below `share`, and text.
 pub fn all(command: &Command) -> Vec<(String, Vec<u8>)> {
     let mut command = command.clone().disable_help_subcommand(true);
     command.build();
@@ -22,8 +22,8 @@ pub fn all(command: &Command) -> Vec<(String, Vec<u8>)> {
         };
         pages.push(page(&name, &text));
     }
-    // Whole pages under each name: a page that only names another is found by `man`, and by
-    // nothing that gets the file.
+    // Each name gets a complete page. `man` would follow a page that only refers to another, but
+    // other tools that read the file would not.
     for name in ["mpirun", "mpiexec"] {
         pages.push(page(name, &launcher(name)));
     }
@@ -37,18 +37,18 @@ fn page(name: &str, text: &str) -> (String, Vec<u8>) {
     (format!("man/man1/{name}.1"), text.into())
 }
 
-/// The head of a page: what it is about, in a line.
+/// The head of a page, with a one-line description.
 fn head(name: &str, about: &str) -> Roff {
     let mut roff = Roff::new();
     let version = format!("Combray {}", env!("CARGO_PKG_VERSION"));
-    // Without a date, as the same sources give the same bytes; quotes hold its place.
+    // There is no date, so that equal sources give equal bytes; the quotes keep its position.
     roff.control("TH", [name, "1", "\"\"", version.as_str(), "Combray"]);
     roff.control("SH", ["NAME"]);
     roff.text([roman(format!("{name} - {about}"))]);
     roff
 }
 
-/// An option or a variable, and what it does.
+/// An option or a variable, with its effect.
 fn item(roff: &mut Roff, words: &str, value: &str, effect: &str) {
     roff.control("TP", []);
     let value = if value.is_empty() { Vec::new() } else { vec![roman(" "), italic(value)] };
@@ -56,7 +56,7 @@ fn item(roff: &mut Roff, words: &str, value: &str, effect: &str) {
     roff.text([roman(effect)]);
 }
 
-/// What was written by others of the same page.
+/// Captures output as text.
 fn rendered(render: impl Fn(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     let mut bytes = Vec::new();
     render(&mut bytes).expect("memory can be written");
@@ -84,7 +84,7 @@ fn overview(command: &Command) -> String {
     roff.render()
 }
 
-/// A page of what clap knows, with examples.
+/// The page of a subcommand that clap describes, with examples.
 fn subcommand(command: &Command, name: &str) -> String {
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let command = command.clone().display_name(name).after_help("");
@@ -109,7 +109,7 @@ fn shown_examples(roff: &mut Roff, subcommand: &str) {
     }
 }
 
-/// The page of `combray run` under one of its names, of its own table.
+/// The page of `combray run` under one of its names, from its own table of options.
 fn launcher(name: &str) -> String {
     let about = "starts the processes of a program, on this machine or on several";
     let mut roff = head(name, about);
@@ -202,7 +202,7 @@ mod tests {
         }
         assert!(text("mpicc").contains("COMBRAY_CC") && text("mpif90").contains("COMBRAY_FC"));
         assert!(text("mpiexec").contains("mpiexec [OPTIONS] PROGRAM"), "{}", text("mpiexec"));
-        // Name, section, date, version, title.
+        // The fields are name, section, date, version, title.
         for (path, page) in &pages {
             let name = path.trim_start_matches("man/man1/").trim_end_matches(".1");
             let head =

@@ -1,5 +1,5 @@
-//! `combray bench migration`: what is decided for uses of memory on another NUMA node, beside what
-//! each possibility takes.
+//! `combray bench migration`: compares what is decided for uses of memory on another NUMA node with
+//! the measured time of each alternative.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -16,16 +16,16 @@ use super::report::size;
 /// The sizes of memory, in bytes.
 const SIZES: [usize; 3] = [1 << 20, 8 << 20, 32 << 20];
 
-/// How often all of it is read and written.
+/// How often the memory is read and written.
 const USES: [(u32, u32); 5] = [(1, 0), (8, 0), (32, 0), (0, 8), (8, 8)];
 
-/// Each possibility is run so often; the shortest time counts.
+/// How often each alternative is run; the shortest time counts.
 const RUNS: usize = 2;
 
-/// A decision is right if what it chose takes no longer than so many times the shortest.
+/// A decision counts as right if its choice takes at most this many times the shortest time.
 const AS_GOOD: f64 = 1.1;
 
-/// Where thread and memory are at first.
+/// The initial nodes of thread and memory.
 #[derive(Clone, Copy)]
 struct DistantPair {
     thread: u32,
@@ -33,10 +33,10 @@ struct DistantPair {
     distance: u64,
 }
 
-/// Runs and predicts all of them.
+/// Runs and predicts all cases.
 ///
 /// # Errors
-/// There is one NUMA node only, or it cannot be measured what others cost.
+/// There is only one NUMA node, or the costs of other nodes cannot be measured.
 pub fn compare() -> Result<i32, String> {
     let nodes = Nodes::here().ok_or(
         "there is one NUMA node, or the system does not tell how far nodes are from each other: \
@@ -86,7 +86,7 @@ fn milliseconds(times: [f64; 3]) -> String {
     times.map(|ns| format!("{:<8.2}", ns / 1e6)).concat()
 }
 
-/// A pair of nodes for each distance but the least.
+/// A pair of nodes for each distance except the least.
 fn pairs(nodes: &Nodes) -> Vec<DistantPair> {
     let mut by_distance = BTreeMap::new();
     for (thread, memory) in nodes.usable().flat_map(|from| nodes.usable().map(move |to| (from, to)))
@@ -113,8 +113,8 @@ fn forecast(
     forecast.ok_or_else(|| "what other nodes cost could not be measured".to_owned())
 }
 
-/// The shortest times to stay, to move the pages and to move the thread, with the use, in
-/// nanoseconds.
+/// The shortest times in nanoseconds to stay, to move the pages, and to move the thread, including
+/// the use of the memory.
 fn measured(
     nodes: &Nodes,
     apart: DistantPair,

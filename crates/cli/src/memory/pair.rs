@@ -1,4 +1,4 @@
-//! Two threads on cores of their own, one of which measures while the other prepares.
+//! Two threads on two cores: one measures while the other prepares.
 
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,31 +9,31 @@ use std::time::{Duration, Instant};
 use memory::accesses::{self, Line};
 use sys::cores;
 
-/// PairBlocks that both threads use, in turn.
+/// The blocks of memory that both threads use, in turn.
 pub type PairBlocks = Vec<Vec<Line>>;
 
-/// What the measuring thread has at hand.
+/// The measuring thread's handle on the pair.
 pub struct ThreadPair<'a> {
     shared: &'a PairState,
-    /// What it takes to look at the clock twice and to wait for one's own stores.
+    /// The cost of reading the clock twice and waiting for one's own stores.
     overhead_ns: f64,
 }
 
 #[derive(Default)]
 struct PairState {
     blocks: Mutex<PairBlocks>,
-    /// What the other thread shall do, and with which block; [`IDLE`] when it has done it.
+    /// The task of the other thread and its block; [`IDLE`] when the task is done.
     task: OwnLine,
     call: OwnLine,
     answer: OwnLine,
 }
 
-/// A word in a line of its own.
+/// A word in a cache line of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct OwnLine(AtomicU32);
 
-/// What is written first: as a number of floating point nothing that takes longer than others.
+/// The initial value: as a floating-point number it is not slower than others.
 pub const ONE: u64 = 1.0_f64.to_bits();
 
 const IDLE: u32 = 0;
@@ -42,16 +42,16 @@ const STORE: u32 = 2;
 const CROSS: u32 = 3;
 const END: u32 = 4;
 
-/// So many times a line goes there and back when a crossing is measured.
+/// How many round trips of a line are made to measure a crossing.
 const CROSSINGS: u32 = 24;
 
-/// The other thread may be kept from its core for so long before that is an error.
+/// If the other thread does not get its core for this long, that is an error.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures with two threads on these cores.
 ///
 /// # Errors
-/// A core cannot be used; or what `measure` returns.
+/// A core cannot be used, or `measure` failed.
 pub fn with_pair<T: Send>(
     [own, other]: [usize; 2],
     measure: impl FnOnce(&ThreadPair<'_>) -> Result<T, String> + Send,
@@ -77,7 +77,7 @@ pub fn with_pair<T: Send>(
     })
 }
 
-/// Ends the other thread, whatever happens to the one that measures.
+/// Ends the other thread, even if the measuring thread panics.
 struct EndOnDrop<'a>(&'a PairState);
 
 impl Drop for EndOnDrop<'_> {
@@ -110,7 +110,7 @@ impl PairState {
                 }
                 _ => return,
             }
-            // Nothing else was told meanwhile but the end.
+            // In the meantime the task can only have changed to the end.
             _ = self.task.0.compare_exchange(task, IDLE, Ordering::Release, Ordering::Relaxed);
         }
     }
@@ -122,12 +122,12 @@ impl ThreadPair<'_> {
         self.shared.blocks()
     }
 
-    /// The other thread reads a block.
+    /// Has the other thread read a block.
     pub fn other_loads(&self, block: usize) -> Result<(), String> {
         self.order(LOAD | (block as u32) << 8)
     }
 
-    /// The other thread writes a block.
+    /// Has the other thread write a block.
     pub fn other_stores(&self, block: usize) -> Result<(), String> {
         self.order(STORE | (block as u32) << 8)
     }
@@ -150,7 +150,7 @@ impl ThreadPair<'_> {
         Ok(())
     }
 
-    /// How long a line takes from one core to the other just now, in nanoseconds.
+    /// Measures how long a cache line currently takes from one core to the other, in nanoseconds.
     pub fn crossing_ns(&self) -> Result<f64, String> {
         let PairState { task, call, answer, .. } = self.shared;
         for word in [call, answer] {
@@ -161,7 +161,7 @@ impl ThreadPair<'_> {
             call.0.store(round, Ordering::Release);
             await_word(&answer.0, round);
         };
-        // The first ones wake the other.
+        // The first round trips wake the other thread.
         let waking = CROSSINGS / 3;
         (1..=waking).for_each(turn);
         let begin = Instant::now();
@@ -171,7 +171,8 @@ impl ThreadPair<'_> {
         Ok(time.as_nanos() as f64 / f64::from(2 * (CROSSINGS - waking)))
     }
 
-    /// How long something takes with the blocks, in nanoseconds, until others could see it.
+    /// Measures how long an operation on the blocks takes until its stores are visible, in
+    /// nanoseconds.
     pub fn time(&self, what: &mut dyn FnMut(&mut PairBlocks)) -> f64 {
         let mut blocks = self.blocks();
         let begin = Instant::now();

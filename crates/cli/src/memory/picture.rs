@@ -1,4 +1,4 @@
-//! A picture of a table: bandwidth by size of block, a line for each condition.
+//! A picture of a table: bandwidth by block size, with one line for each condition.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use memory_costs::{AccessCondition, CostTable, Distance, LineState, MemoryOperat
 use super::report::size;
 use crate::raster::escaped;
 
-/// The area of one distance, and of what is written beside it, in points.
+/// The area of the diagram of one distance, and of its legend, in points.
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 380.0;
 const MARGIN: f64 = 60.0;
@@ -17,7 +17,7 @@ const LEGEND: f64 = 230.0;
 const SIZES: (u32, u32) = (10, 24);
 const RATES: (u32, u32) = (1, 8);
 
-/// The table, a field for each distance.
+/// Draws the table, with one diagram for each distance.
 pub fn svg(title: &str, table: &CostTable) -> String {
     let field_height = HEIGHT + 2.0 * MARGIN;
     let (width, height) =
@@ -92,7 +92,7 @@ fn field(distance: &Distance, top: f64) -> String {
     text
 }
 
-/// The color tells what is met, and the dashes what is done.
+/// The color shows the state that an access finds, and the dashes show the operation.
 fn style(condition: &AccessCondition) -> String {
     let color = match condition.met {
         Met::Own(LineState::Modified) => "#1b7837",
@@ -126,7 +126,7 @@ mod tests {
         assert!(drawn.contains("one &amp; &lt;two&gt;: a line crosses in 50 ns"), "{drawn}");
         assert_eq!(drawn.matches("<polyline").count(), CONDITIONS.len());
         assert!(CONDITIONS.iter().all(|one| drawn.contains(&format!(">{one}</text>"))));
-        // 1 KiB in 10 ns is 102 GB/s; 1 GiB lies at the right edge.
+        // 1 KiB in 10 ns is 102 GB/s; 1 GiB is at the right edge.
         assert!(drawn.contains("points=\"60.0,"), "{drawn}");
         assert!(drawn.contains(" 620.0,60.0\""), "{drawn}");
     }

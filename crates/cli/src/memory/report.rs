@@ -16,11 +16,11 @@ use super::validation::{self, Before, Case};
 use super::ways::{self, WayCase};
 use super::{pair::ThreadPair, picture, sampling};
 
-/// Measures what accesses to this machine's memory cost, shows it and, if asked to, draws and keeps
-/// it.
+/// Measures the costs of accesses to this machine's memory and shows them. Draws and stores them if
+/// requested.
 ///
 /// # Errors
-/// There are no two cores, or they are too busy; or the figures cannot be kept.
+/// Two cores are not available or too busy, or the figures cannot be stored.
 pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, String> {
     let mut table = on_two_cores(sampling::table)?;
     table.nodes =
@@ -52,10 +52,11 @@ pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, 
     Ok(0)
 }
 
-/// Measures kernels, and compares with what the kept table, or one that is measured now, predicts.
+/// Measures kernels, and compares them with the predictions of the stored table, or of one that is
+/// measured now.
 ///
 /// # Errors
-/// As of [`sample`].
+/// The errors of [`sample`].
 pub fn validate() -> Result<i32, String> {
     let host = samples::host();
     let kept = samples::folder().and_then(|folder| Samples::read(&folder, &host).ok().flatten());
@@ -85,7 +86,7 @@ fn on_two_cores<T: Send>(
     with_pair(two_cores()?, measure)
 }
 
-/// The table, for people: bandwidths in GB/s, by condition and size.
+/// The table for display: bandwidths in GB/s, by condition and size.
 fn shown(host: &str, table: &CostTable) -> String {
     let mut text = String::new();
     for Distance { crossing_ns, curves, copies } in &table.distances {
@@ -118,7 +119,7 @@ fn shown(host: &str, table: &CostTable) -> String {
     text + &shown_nodes(&table.nodes)
 }
 
-/// What was measured between NUMA nodes, for people; nothing where there is one.
+/// The measurements between NUMA nodes for display; empty if there is only one node.
 fn shown_nodes(nodes: &NodeCosts) -> String {
     let mut text = String::new();
     for NodeDistance { distance, curves } in &nodes.distances {
@@ -144,7 +145,7 @@ fn shown_nodes(nodes: &NodeCosts) -> String {
     text
 }
 
-/// Predictions beside what was measured.
+/// A table of predictions and measurements.
 fn compared(cases: &[Case]) -> String {
     let mut text = format!(
         "{:16}{:>8}{:>10}{:>14}{:>14}{:>8}\n",
@@ -175,7 +176,7 @@ fn compared(cases: &[Case]) -> String {
     text
 }
 
-/// Messages by each way, predictions beside what was measured.
+/// A table of messages by each way, with predictions and measurements.
 fn compared_ways(cases: &[WayCase]) -> String {
     let mut text = String::from("messages between two processes, one way\n");
     for case in cases {
@@ -201,7 +202,7 @@ fn compared_ways(cases: &[WayCase]) -> String {
     text
 }
 
-/// A size, for people.
+/// A size for display.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),

@@ -1,4 +1,4 @@
-//! Measuring a table of costs.
+//! Measures a table of costs.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -13,48 +13,48 @@ use memory_costs::{
 
 use super::pair::{ONE, PairBlocks, ThreadPair};
 
-/// The sizes of blocks, in bytes, as powers of two: from what an inner cache holds many times to
-/// what hardly any cache holds.
+/// The block sizes in bytes, as powers of two: from a small part of an inner cache to more than
+/// most caches hold.
 const SIZES: std::ops::RangeInclusive<u32> = 10..=24;
 
-/// All is measured again until this time has passed.
+/// Measurement rounds continue until this time has passed.
 const TIME: Duration = Duration::from_secs(3);
 
-/// And, until there is a distance at which all was measured, at most for so long.
+/// The time limit if no distance is completely measured before.
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// And so often at least.
+/// The minimum number of rounds.
 const ROUNDS_MIN: usize = 3;
 
-/// Times of one condition and one size that were taken at one distance: so many at least.
+/// The minimum number of times of one condition and one size at one distance.
 const TIMES_MIN: usize = 3;
 
-/// What takes little time is measured so often in a round that it comes to so many bytes, but not
-/// more often than so.
+/// Small blocks are measured several times in a round, up to this many bytes in total, but not more
+/// often than the maximum.
 const SMALL_BYTES: u64 = 256 << 10;
 const TIMES_EACH_MAX: u64 = 8;
 
-/// Copies that are timed in a round: so many at least.
+/// The minimum number of copies that are timed in a round.
 const COPIES_MIN: u64 = 3;
 
-/// What is measured.
+/// A measured operation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Timed {
     Access(AccessCondition),
     Copy(SystemCopy),
 }
 
-/// What was measured once: the crossing, and the time.
+/// The single measurements: the crossing time and the duration.
 type Times = BTreeMap<(Timed, u64), Vec<(f64, f64)>>;
 
-/// Bytes of a page, of which a system call handles one at a time.
+/// The size of a page, the unit in which a system call copies.
 const PAGE_BYTES: usize = 4096;
 
-/// What accesses cost between the two threads of a pair, at each distance at which their cores were
-/// while it was measured.
+/// Measures what accesses cost between the two threads of a pair, at each distance that their cores
+/// had during the measurement.
 ///
 /// # Errors
-/// The cores are too busy, or moved all the time.
+/// The cores are too busy, or the distance changed all the time.
 pub fn table(pair: &ThreadPair<'_>) -> Result<CostTable, String> {
     let begin = Instant::now();
     let (mut times, mut copies) = (Times::new(), BTreeMap::<u64, Vec<f64>>::new());
@@ -112,8 +112,8 @@ fn round(
     Ok(())
 }
 
-/// Brings the blocks into the states that are wanted, and takes the time; none where that is not
-/// possible here.
+/// Brings the blocks into the required states, and measures the time. Returns `None` if a state is
+/// not possible here.
 fn once(pair: &ThreadPair<'_>, timed: Timed) -> Result<Option<f64>, String> {
     match timed {
         Timed::Access(condition) => {
@@ -130,7 +130,7 @@ fn once(pair: &ThreadPair<'_>, timed: Timed) -> Result<Option<f64>, String> {
             };
             prepare(pair, from, 0)?;
             if kind == SystemCopy::FetchedAgain {
-                // Not by way of memory: what was evicted before is copied half as fast.
+                // Not through memory: a block that was evicted before is copied half as fast.
                 accesses::load(&pair.blocks()[0]);
             }
             prepare(pair, into, 1)?;
@@ -151,7 +151,7 @@ fn copy(blocks: &mut PairBlocks) {
     accesses::store(&mut [], 0);
 }
 
-/// Brings a block into a state; whether that is possible here.
+/// Brings a block into a state. Returns whether that is possible here.
 pub fn prepare(pair: &ThreadPair<'_>, met: Met, block: usize) -> Result<bool, String> {
     let evict = || accesses::evict(&pair.blocks()[block]);
     match met {
@@ -179,7 +179,7 @@ fn access(operation: MemoryOperation, block: &mut [Line]) {
     }
 }
 
-/// The distances at which all was measured that could be, with the medians of their times.
+/// The distances at which everything possible was measured, with the medians of the times.
 fn distances(times: &Times) -> Vec<Distance> {
     let mut crossings: Vec<f64> = times.values().flatten().map(|time| time.0).collect();
     crossings.sort_by(f64::total_cmp);
@@ -213,7 +213,7 @@ fn distances(times: &Times) -> Vec<Distance> {
     groups.into_iter().filter_map(complete).collect()
 }
 
-/// What the system's part costs; what is not allowed here costs nothing.
+/// The costs of system calls. A call that is not permitted here costs nothing.
 fn system(pair: &ThreadPair<'_>, table: &CostTable) -> SystemCosts {
     let by_call = |bytes: usize| {
         let lines = bytes / size_of::<Line>();
@@ -236,10 +236,10 @@ fn system(pair: &ThreadPair<'_>, table: &CostTable) -> SystemCosts {
     }
 }
 
-/// The first access to a page, for the median of several areas.
+/// The time of the first access to a page: the median over several areas.
 fn page_fault_ns() -> f64 {
     const PAGES: usize = 256;
-    // So large that every allocator has it from the system each time, and returns it.
+    // So large that every allocator maps it anew each time, and unmaps it.
     const AREA_BYTES: usize = 256 << 20;
     let area = |_| {
         let mut fresh = vec![0_u8; AREA_BYTES];
@@ -252,7 +252,7 @@ fn page_fault_ns() -> f64 {
     median((0..9).map(area).collect())
 }
 
-/// The median, which disturbances of some times do not move.
+/// The median, which outliers do not change.
 pub fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied().unwrap_or(0.0)
@@ -269,7 +269,7 @@ mod tests {
         let mut times = Times::new();
         let taken = [(25.0, 10.0), (160.0, 70.0), (26.0, 11.0), (170.0, 60.0), (27.0, 99.0)];
         times.insert((timed, 1024), taken.to_vec());
-        // Three at the nearer distance, two only at the farther one.
+        // Three times at the nearer distance, only two at the farther one.
         let found = distances(&times);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].crossing_ns, 26.0);

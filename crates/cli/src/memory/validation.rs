@@ -1,4 +1,4 @@
-//! Code whose time is predicted from its accesses, and measured.
+//! Kernels whose time is predicted from their memory accesses, and measured.
 
 use memory::accesses::{self, Line};
 use memory_costs::{
@@ -9,51 +9,51 @@ use memory_costs::{
 use super::pair::{ONE, PairBlocks, ThreadPair};
 use super::sampling::{median, prepare};
 
-/// One that was predicted and measured.
+/// A kernel that was predicted and measured.
 pub struct Case {
-    /// What was run.
+    /// The name of the kernel.
     pub name: &'static str,
-    /// Who has written the blocks before.
+    /// Which thread wrote the blocks before.
     pub before: Before,
-    /// Of all blocks together.
+    /// The size of all blocks together.
     pub bytes: u64,
-    /// How long it should take and how long it took, in nanoseconds.
+    /// The predicted time, in nanoseconds.
     pub predicted_ns: f64,
-    /// The median of several runs.
+    /// The measured time in nanoseconds, the median of several runs.
     pub measured_ns: f64,
-    /// What of it is computing, if nothing is waited for.
+    /// The part of the time that is computation, without waiting for memory.
     pub computing_ns: f64,
 }
 
-/// Who has written the blocks before a kernel runs.
+/// Which thread wrote the blocks before a kernel runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// The thread that runs it.
+    /// The thread that runs the kernel.
     Own,
-    /// The other one.
+    /// The other thread.
     Other,
 }
 
 impl Case {
-    /// By which part of the measured time the prediction is off.
+    /// The relative error of the prediction.
     pub fn error(&self) -> f64 {
         (self.predicted_ns / self.measured_ns - 1.0).abs()
     }
 
-    /// Whether accesses take longer than computing, by the prediction.
+    /// Whether the prediction is bound by accesses rather than computation.
     pub fn depends_on_memory(&self) -> bool {
         self.predicted_ns > self.computing_ns * 1.001
     }
 }
 
-/// Code with its description.
+/// A kernel with its description.
 struct Subject {
     name: &'static str,
-    /// How long each block is, as a multiple of the size.
+    /// The length of each block, as a multiple of the size.
     blocks: &'static [u64],
-    /// Whether the blocks are read, and whether they are written.
+    /// Whether each block is read, and whether it is written.
     uses: &'static [(bool, bool)],
-    /// How often it walks through all of them, for a size in bytes.
+    /// The number of passes over all blocks, for a size in bytes.
     walks: fn(u64) -> u64,
     run: fn(&mut PairBlocks),
 }
@@ -103,22 +103,22 @@ const SUBJECTS: [Subject; 6] = [
     },
 ];
 
-/// The entries of a row of the sparse matrix.
+/// The number of entries in a row of the sparse matrix.
 const ROW_ENTRIES: u64 = 5;
 
-/// The sizes of blocks, in bytes, as powers of two.
+/// The block sizes in bytes, as powers of two.
 const SIZES: [u32; 6] = [12, 14, 16, 18, 20, 22];
 
-/// The size at which it is measured how long computing takes: all is in the nearest cache then.
+/// The size at which the computing time is measured: all blocks are in the nearest cache then.
 const COMPUTING_BYTES: u64 = 2 << 10;
 
-/// So many runs in a row, as one is short for the clock.
+/// The number of runs in a row, because one run is short for the clock.
 const COMPUTING_RUNS: u32 = 100;
 
-/// So many runs are timed.
+/// The number of timed runs.
 const RUNS: usize = 9;
 
-/// Runs and predicts all of them.
+/// Runs and predicts all kernels.
 ///
 /// # Errors
 /// The cores are too busy.
@@ -143,8 +143,8 @@ pub fn cases(pair: &ThreadPair<'_>, table: &CostTable) -> Result<Vec<Case>, Stri
     Ok(cases)
 }
 
-/// How long a subject computes whose blocks of [`COMPUTING_BYTES`] are all in the nearest cache, in
-/// nanoseconds.
+/// The computing time in nanoseconds of a kernel whose blocks of [`COMPUTING_BYTES`] are all in the
+/// nearest cache.
 fn computing_ns(pair: &ThreadPair<'_>, subject: &Subject) -> f64 {
     give_blocks(pair, subject, COMPUTING_BYTES);
     let all_runs = |blocks: &mut PairBlocks| {
@@ -169,7 +169,7 @@ fn give_blocks(pair: &ThreadPair<'_>, subject: &Subject, bytes: u64) {
     *pair.blocks() = subject.blocks.iter().map(lines).collect();
 }
 
-/// How long a subject takes, and how far the cores were, both in nanoseconds.
+/// The time of a kernel, and the crossing time of the cores, both in nanoseconds.
 fn measure(
     pair: &ThreadPair<'_>,
     subject: &Subject,
@@ -191,7 +191,7 @@ fn measure(
             (subject.run)(blocks);
             accesses::store(&mut [], 0);
         });
-        // The first one finds cold code.
+        // The first run is excluded, because its code is not cached.
         if run > 0 {
             times.push(time);
         }
@@ -254,7 +254,7 @@ fn daxpy(blocks: &mut PairBlocks) {
     }
 }
 
-/// Each number becomes the sum of three neighbours.
+/// Stencil: each number becomes the sum of three neighbours.
 fn stencil(blocks: &mut PairBlocks) {
     let (x, y) = blocks.split_at_mut(1);
     for (x, y) in x[0].windows(3).zip(&mut y[0]) {
@@ -267,8 +267,8 @@ fn stencil(blocks: &mut PairBlocks) {
     }
 }
 
-/// A matrix in compressed rows, times a vector: entries, columns, vector, result. The columns are
-/// near the diagonal, which gives them from the row and what the block holds.
+/// A sparse matrix in compressed rows, times a vector: entries, columns, vector, result. The
+/// columns are near the diagonal; they follow from the row and the content of the block.
 fn sparse(blocks: &mut PairBlocks) {
     let (given, result) = blocks.split_at_mut(3);
     let [entries, columns, vector] = given else { return };
@@ -287,14 +287,15 @@ fn sparse(blocks: &mut PairBlocks) {
     }
 }
 
-/// A transform in as many walks as there are powers of two: real parts and imaginary parts.
+/// A transform with as many passes as there are powers of two, on real parts and imaginary parts.
 fn transform(blocks: &mut PairBlocks) {
     let (real, imaginary) = blocks.split_at_mut(1);
     let (real, imaginary) = (&mut real[0], &mut imaginary[0]);
     let walks = (real.len() * 8).ilog2();
     for walk in 0..walks {
         let factor = 1.0 / f64::from(walk + 1);
-        // The walk whose partners are in one line, and those whose partners lie farther apart.
+        // In the first passes the partners are in one cache line; in later passes they are farther
+        // apart.
         let apart = 1_usize << walk.saturating_sub(3);
         let mut first = 0;
         while first + apart < real.len() {

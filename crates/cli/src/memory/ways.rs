@@ -1,4 +1,4 @@
-//! Messages inside this machine by each way that they can go: predicted, and measured by the
+//! Messages inside this machine by each way of the transport: predicted, and measured with the
 //! installed benchmark program.
 
 use std::env;
@@ -17,12 +17,12 @@ use super::sampling::median;
 pub struct WayCase {
     pub way: LocalWay,
     pub bytes: u64,
-    /// One way, in nanoseconds.
+    /// The one-way time, in nanoseconds.
     pub predicted_ns: f64,
     pub measured_ns: f64,
 }
 
-/// The lengths, in bytes.
+/// The message lengths, in bytes.
 const SIZES: [u64; 14] = [
     64,
     256,
@@ -43,7 +43,7 @@ const SIZES: [u64; 14] = [
 /// Sends messages of all lengths by all ways between these two cores.
 ///
 /// # Errors
-/// The benchmark program is not installed, or fails; or the table lacks figures.
+/// The benchmark program is not installed or fails, or the table lacks figures.
 pub fn cases(cores: [usize; 2], table: &CostTable) -> Result<Vec<WayCase>, String> {
     let mut ways: Vec<LocalWay> = Vec::new();
     for way in SIZES.iter().flat_map(|bytes| LocalWay::all_of(*bytes)) {
@@ -59,7 +59,7 @@ pub fn cases(cores: [usize; 2], table: &CostTable) -> Result<Vec<WayCase>, Strin
         let measured = measure(way, &sizes)?;
         let crossing_ns = (before * crossing_ns(cores)?).sqrt();
         for (bytes, measured_ns) in sizes.into_iter().zip(measured) {
-            // The benchmark sends the same bytes again and again.
+            // The benchmark sends one buffer again and again.
             let message = way.message(bytes, SentBytes::Again);
             let predicted = message.predict(table, crossing_ns);
             let predicted_ns = predicted.ok_or("the table has no figures: sample again")?;
@@ -77,7 +77,7 @@ fn crossing_ns(cores: [usize; 2]) -> Result<f64, String> {
     })
 }
 
-/// How long messages take one way, in nanoseconds, at the median.
+/// The median one-way times of messages, in nanoseconds.
 fn measure(way: LocalWay, sizes: &[u64]) -> Result<Vec<f64>, String> {
     let own = env::current_exe().map_err(|cause| format!("this program is not known: {cause}"))?;
     let program = prefix::find()?.join("lib/combray/combray-bench");
@@ -98,7 +98,7 @@ fn measure(way: LocalWay, sizes: &[u64]) -> Result<Vec<f64>, String> {
     }
 }
 
-/// The median of a line of figures.
+/// The median in a line of results.
 fn median_ns(line: &str) -> Option<f64> {
     let fields: Vec<&str> = line.split(',').collect();
     let median_us: f64 = fields.get(9)?.parse().ok()?;
@@ -106,14 +106,14 @@ fn median_ns(line: &str) -> Option<f64> {
 }
 
 impl WayCase {
-    /// By which part of the measured time the prediction is off.
+    /// The relative error of the prediction.
     pub fn error(&self) -> f64 {
         (self.predicted_ns / self.measured_ns - 1.0).abs()
     }
 }
 
-/// Of how many pairs of ways for messages of the same length one was faster by more than a tenth,
-/// and of how many of these it was predicted to be.
+/// The number of pairs of ways, for messages of equal length, whose measured times differ by more
+/// than a tenth, and the number of these pairs whose order was predicted correctly.
 pub fn ranked(cases: &[WayCase]) -> (usize, usize) {
     let (mut apart, mut right) = (0, 0);
     for (place, one) in cases.iter().enumerate() {
@@ -150,7 +150,8 @@ mod tests {
             WayCase { way, bytes, predicted_ns, measured_ns }
         };
         let cases = [case(0, 100.0, 100.0), case(1, 90.0, 105.0), case(2, 95.0, 200.0)];
-        // The first two are alike; the third is slower than both, and than one of them expected.
+        // The first two are alike. The third is slower than both; one of these differences was
+        // predicted.
         assert_eq!(ranked(&cases), (2, 1));
         assert!((cases[2].error() - 0.525).abs() < 1e-9);
     }

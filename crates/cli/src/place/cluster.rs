@@ -1,5 +1,5 @@
-//! The tree of places that a person describes: machines, each like the other or only known by its
-//! slots.
+//! The tree of places that the user describes: machines that are all alike, or hosts of which only
+//! the slots are known.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use placement::Branch;
 use serde_json::{Value, json};
 use topology::{CpuSet, Kind, ObjectId, Scope, Topology};
 
-/// What takes one rank.
+/// The unit that takes one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unit {
     /// A core with all its hardware threads.
@@ -18,23 +18,23 @@ pub enum Unit {
     Thread,
 }
 
-/// The machines, and what each leaf of the tree is.
+/// The machines, and the hardware threads of each leaf of the tree.
 pub struct TargetMachines {
     /// The tree.
     pub root: Branch,
-    /// By leaf: the name of the host, and the hardware threads; none: all of the host.
+    /// By leaf: the name of the host, and its hardware threads; `None` means the whole host.
     leaves: Vec<(String, Option<CpuSet>)>,
 }
 
-/// More machines than these are an error of typing.
+/// The maximum number of machines; a larger number is a typing error.
 const MACHINES_MAX: usize = 65_536;
 
 impl TargetMachines {
-    /// Makes the tree. Without hosts the machines are called node0 and so on, a single one
-    /// localhost.
+    /// Builds the tree. Without hosts the machines are called node0 and so on; a single machine is
+    /// called localhost.
     ///
     /// # Errors
-    /// A text for people: what is described cannot be understood, or does not fit.
+    /// A message for the user: the description is malformed, or does not fit the hosts.
     pub fn new(topology: Option<&str>, hosts: &[Host], per: Unit) -> Result<Self, String> {
         let Some(topology) = topology else {
             if !hosts.is_empty() {
@@ -64,7 +64,7 @@ impl TargetMachines {
         Ok(Self::of_machines(&machine, per, &counts, &names, hosts))
     }
 
-    /// A cluster that is described whole; of machines that are no hosts nothing is used.
+    /// Builds the tree of a described cluster. Machines that are not among the hosts get no ranks.
     fn of_cluster(
         cluster: &Topology,
         per: Unit,
@@ -87,7 +87,7 @@ impl TargetMachines {
         Ok(Self { root, leaves })
     }
 
-    /// Hosts with nothing but slots.
+    /// Builds a tree of hosts with nothing but slots.
     fn of_slots(hosts: &[Host]) -> Self {
         let leaves = hosts.iter().map(|host| (host.name.clone(), None)).collect();
         let machine =
@@ -95,7 +95,8 @@ impl TargetMachines {
         Self { root: Branch::of(2, hosts.iter().map(machine).collect()), leaves }
     }
 
-    /// Machines with these names that are all alike, below switches with so many each.
+    /// Builds a tree of machines with these names that are all alike, below switches with `counts`
+    /// children each.
     fn of_machines(
         machine: &Topology,
         per: Unit,
@@ -116,7 +117,7 @@ impl TargetMachines {
             level.push(one);
             leaves.extend(sets.iter().map(|set| (name.clone(), Some(set.clone()))));
         }
-        // From the machines up, those of one switch are put together.
+        // From the machines upwards, joins those below one switch.
         for &count in counts.iter().rev() {
             level = level.chunks(count.max(1)).map(together).collect();
         }
@@ -125,7 +126,7 @@ impl TargetMachines {
         Self { root, leaves }
     }
 
-    /// The places of ranks as combray run --rankfile reads them.
+    /// The places of ranks in the format of `combray run --rankfile`.
     pub fn rankfile(&self, leaves: &[u32]) -> String {
         let mut text = String::new();
         for (rank, &leaf) in leaves.iter().enumerate() {
@@ -140,7 +141,7 @@ impl TargetMachines {
         text
     }
 
-    /// The same as JSON.
+    /// The places of ranks as JSON.
     pub fn places(&self, leaves: &[u32]) -> Value {
         let place = |(rank, &leaf): (usize, &u32)| {
             let (host, threads) = &self.leaves[leaf as usize];
@@ -151,7 +152,8 @@ impl TargetMachines {
     }
 }
 
-/// A switch with all below it, or a machine, whose slots are those of the host of its name.
+/// The branch of a switch with everything below it, or of a machine with the slots of the host of
+/// this name.
 fn below_switches(
     cluster: &Topology,
     id: ObjectId,
@@ -187,7 +189,7 @@ fn below_switches(
     machine
 }
 
-/// One branch of several; a single one stays as it is.
+/// Joins several branches into one; a single branch stays as it is.
 fn together(branches: &[Branch]) -> Branch {
     match branches {
         [only] => only.clone(),
@@ -195,7 +197,7 @@ fn together(branches: &[Branch]) -> Branch {
     }
 }
 
-/// Takes the number of switches and nodes off a description.
+/// Splits the numbers of switches and nodes off a description.
 fn split(what: &str) -> Result<(Vec<usize>, &str), String> {
     let mut counts = Vec::new();
     let mut rest = what.trim();
@@ -226,7 +228,7 @@ fn split(what: &str) -> Result<(Vec<usize>, &str), String> {
     Ok((counts, rest))
 }
 
-/// An object with all that ranks may be put on; levels that divide nothing are left out.
+/// The branch of an object with all units below it. Levels with a single child are omitted.
 fn branch(machine: &Topology, id: ObjectId, per: Unit, sets: &mut Vec<CpuSet>) -> Branch {
     let object = &machine[id];
     let is_unit = match per {
@@ -248,13 +250,14 @@ fn branch(machine: &Topology, id: ObjectId, per: Unit, sets: &mut Vec<CpuSet>) -
     Branch { interfaces, ..Branch::of(0, children) }
 }
 
-/// How many network interfaces an object is the nearest to.
+/// The number of network interfaces whose nearest object is this one.
 fn interfaces_near(machine: &Topology, id: ObjectId) -> u32 {
     let devices = machine.devices().into_iter().filter(|device| machine.is_interface(*device));
     devices.filter(|device| machine.near(*device) == Some(id)).count() as u32
 }
 
-/// Leaves so many slots of a machine, from the left; more than it has leaves are shared by all.
+/// Limits a machine to this many slots, from the left. If it has more slots than leaves, all leaves
+/// share them.
 fn limit(branch: &mut Branch, slots: usize, leaves: usize) {
     let each = slots.div_ceil(leaves.max(1)).max(1);
     let mut left = slots;
@@ -273,7 +276,7 @@ fn for_leaves(branch: &mut Branch, act: &mut dyn FnMut(&mut Branch)) {
     branch.children.iter_mut().for_each(|child| for_leaves(child, act));
 }
 
-/// Lets a byte cost two hops for each level that it climbs; returns the number of levels.
+/// Sets the cost of a byte to two hops for each level. Returns the number of levels.
 fn number(branch: &mut Branch) -> u64 {
     let levels = branch.children.iter_mut().map(number).max();
     levels.map_or(0, |below| {

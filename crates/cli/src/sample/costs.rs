@@ -1,4 +1,4 @@
-//! What the steps of collective operations cost, measured.
+//! Measures the costs of the steps of collective operations.
 
 use std::collections::BTreeMap;
 use std::hint::{black_box, spin_loop};
@@ -13,27 +13,27 @@ use topology::{Kind, ObjectId, Parts, Scope, Topology};
 
 use super::figures::{Results, nanoseconds};
 
-/// What is run between two processes of a machine besides the benchmarks for the rail: name, sizes,
-/// window.
+/// The benchmark between two processes of a machine, in addition to those for the rail: name,
+/// sizes, window.
 pub const NEAR_BENCHMARK: [&str; 3] = ["pingpong", "32K,1M", "1"];
 
-/// What is run between two processes that share a core.
+/// The benchmark between two processes that share a core.
 pub const TURN_BENCHMARK: [&str; 3] = ["pingpong", "8", "1"];
 
-/// Copied and combined at once, in bytes: what inner caches hold twice.
+/// The number of bytes copied and combined at once; inner caches hold twice as many.
 const BLOCK: usize = 64 << 10;
 
-/// How often something short is done to be measured.
+/// How often a short operation is repeated for a measurement.
 const TIMES: u32 = 200;
 
-/// A spinning thread gives up after this time, which a machine without a free core may take.
+/// The time limit of a spinning thread; a machine without a free core may need that long.
 const FLAG_LIMIT: Duration = Duration::from_secs(2);
 
 /// The costs inside this machine, from the figures of its rail and from the results of
-/// [`NEAR_BENCHMARK`] and [`TURN_BENCHMARK`]; what cannot be measured is assumed.
+/// [`NEAR_BENCHMARK`] and [`TURN_BENCHMARK`]. Costs that cannot be measured get default values.
 ///
 /// # Errors
-/// A result is missing, or the machine is too busy for results that mean anything: says so.
+/// A result is missing, or the machine is too busy for meaningful results.
 pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Result<Costs, String> {
     let [short, long] = [32_u64 << 10, 1 << 20];
     let one_way = 2 * rail.packet_ns + rail.latency_ns;
@@ -62,7 +62,7 @@ pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Res
     })
 }
 
-/// The costs between machines, where data goes over all rails at once.
+/// The costs between machines, where data uses all rails at once.
 pub fn far(rails: &BTreeMap<String, RailFigures>) -> Option<Costs> {
     let fastest = rails.values().min_by_key(|rail| rail.latency_ns)?;
     let all: u64 = rails.values().map(|rail| rail.bytes_per_us[3]).sum();
@@ -89,7 +89,7 @@ fn reduce_ps() -> u64 {
     })
 }
 
-/// The least time of something that is done to a block, in picoseconds per byte.
+/// The least time of an operation on a block, in picoseconds per byte.
 fn least(mut once: impl FnMut()) -> u64 {
     let time = |_| {
         let begin = Instant::now();
@@ -100,8 +100,8 @@ fn least(mut once: impl FnMut()) -> u64 {
     picoseconds(least.as_nanos() as f64 / 1000.0, BLOCK as u64)
 }
 
-/// The same costs with the times that cache lines take longer from one part of this machine to
-/// another, as far as it has such parts.
+/// Adds the times that cache lines take from one part of this machine to another, as far as it has
+/// such parts.
 fn with_lines(mut costs: Costs) -> Costs {
     let Ok(topology) = Topology::this_machine(Scope::Cores) else { return costs };
     let cores = topology.of_kind(Kind::Core);
@@ -134,7 +134,7 @@ fn with_lines(mut costs: Costs) -> Costs {
     costs
 }
 
-/// From one core to another and back, half of it; none where there are not two.
+/// Half of a round trip from one core to another; `None` if there are not two.
 fn flag_ns((here, there): (Option<usize>, Option<usize>)) -> Option<u64> {
     let (here, there) = (here?, there?);
     let (call, answer) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -184,7 +184,7 @@ fn picoseconds(microseconds: f64, bytes: u64) -> u64 {
     ((microseconds * 1e6 / bytes as f64).round() as u64).max(1)
 }
 
-/// The costs, for people.
+/// The costs for display.
 pub fn table(costs: &Costs) -> String {
     format!(
         "steps of collective operations: flag {} ns, turn on a core {} ns, copying {} ps/B, announced {} ns, \
@@ -209,7 +209,7 @@ mod tests {
         let line = |bytes: u64, us: f64| {
             format!("{{\"benchmark\":\"pingpong\",\"bytes\":{bytes},\"min_us\":{us}}}\n")
         };
-        // 0.2 us for a message, 1 us to announce, 40 ps for a byte.
+        // 0.2 us for a message, 1 us for the announcement, 40 ps for a byte.
         let time = |bytes: u64| 1.2 + bytes as f64 * 40e-6;
         let text = line(32 << 10, time(32 << 10)) + &line(1 << 20, time(1 << 20));
         let shared = Results::of(&line(8, 0.9));

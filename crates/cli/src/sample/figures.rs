@@ -1,16 +1,16 @@
-//! From the results of benchmarks to the figures of a rail.
+//! Computes the figures of a rail from the results of benchmarks.
 
 use engine::model::RailFigures;
 use serde::Deserialize;
 
-/// Which benchmarks are run: name, sizes, window. All sizes of the model's classes are among them.
+/// The benchmarks: name, sizes, window. They cover the sizes of all classes of the model.
 pub const BENCHMARKS: [[&str; 3]; 3] =
     [["pingpong", "8", "1"], ["rate", "8,1K,8K", "64"], ["rate", "64K,512K,4M", "8"]];
 
 /// A size of each of the model's classes, in bytes.
 const SIZES: [u64; 5] = [1 << 10, 1 << 13, 1 << 16, 1 << 19, 1 << 22];
 
-/// Messages up to this many bytes, with what a packet costs besides, are no measure of the rail.
+/// For messages up to this many bytes, the packet overhead hides the bandwidth of the rail.
 const SHORT_BYTES_MAX: u64 = 1 << 13;
 
 /// A line of results.
@@ -18,29 +18,29 @@ const SHORT_BYTES_MAX: u64 = 1 << 13;
 pub struct ResultLine {
     benchmark: String,
     bytes: u64,
-    /// How many messages are underway at once.
+    /// The number of messages in flight at once.
     value: Option<u64>,
-    /// The best batch: what the rail can do, whatever else the machine did.
+    /// The best batch: what the rail can do without the load of other processes.
     pub min_us: f64,
 }
 
-/// What benchmarks have printed.
+/// The output of benchmarks.
 #[derive(Debug)]
 pub struct Results {
     lines: Vec<ResultLine>,
 }
 
 impl Results {
-    /// The results among these lines, each one object of JSON.
+    /// Parses the results among these lines, each one JSON object.
     pub fn of(text: &str) -> Self {
         let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
         Self { lines: lines.filter(|line: &ResultLine| line.min_us > 0.0).collect() }
     }
 
-    /// The result of a benchmark with messages of so many bytes.
+    /// The result of a benchmark with messages of this many bytes.
     ///
     /// # Errors
-    /// It is missing: says so.
+    /// The result is missing.
     pub fn line(&self, benchmark: &str, bytes: u64) -> Result<&ResultLine, String> {
         let mut lines = self.lines.iter();
         let found = lines.find(|line| line.benchmark == benchmark && line.bytes == bytes);
@@ -48,19 +48,19 @@ impl Results {
     }
 }
 
-/// The figures of a rail of which these are the results.
+/// Computes the figures of the rail with these results.
 ///
 /// # Errors
-/// A result is missing, or no time: says which.
+/// The result is missing, or is no valid time; the message names it.
 pub fn from_results(results: &Results, copied_bytes_per_us: u64) -> Result<RailFigures, String> {
     let one_way_us = results.line("pingpong", 8)?.min_us;
-    // A window of messages, and an answer that costs two ways more.
+    // A window of messages, and an answer that costs two more one-way times.
     let each_us = |bytes: u64| -> Result<f64, String> {
         let line = results.line("rate", bytes)?;
         let messages = line.value.unwrap_or(1).max(1) as f64;
         Ok((line.min_us - 2.0 * one_way_us).max(line.min_us / 10.0) / messages)
     };
-    // Each end pays for its packet on the way.
+    // Both ends pay for the packet.
     let packet_us = each_us(8)?.min(one_way_us / 2.0);
     let mut rates = [0.0; SIZES.len()];
     for (rate, &bytes) in rates.iter_mut().zip(&SIZES).rev() {
@@ -68,7 +68,7 @@ pub fn from_results(results: &Results, copied_bytes_per_us: u64) -> Result<RailF
     }
     let best = rates.iter().copied().fold(0.0, f64::max);
     for (rate, &bytes) in rates.iter_mut().zip(&SIZES) {
-        // What several short ones take together is the packets' cost where it is not the rail's.
+        // For several short messages, the time beyond the packet overhead is the time of the rail.
         if bytes <= SHORT_BYTES_MAX {
             let left_us = (bytes as f64 / *rate - packet_us).max(bytes as f64 / best);
             *rate = bytes as f64 / left_us;
@@ -101,8 +101,8 @@ pub fn nanoseconds(microseconds: f64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Results of a rail with 10 us from end to end, of which a packet costs 2 us at each end, and
-    /// 100 bytes per microsecond.
+    /// The results of a rail with 10 us from end to end, of which a packet costs 2 us at each end,
+    /// and with 100 bytes per microsecond.
     fn results() -> String {
         let mut text = "{\"record\":\"header\",\"program\":\"x\"}\nnoise\n".to_owned();
         let mut add = |benchmark: &str, bytes: u64, window: u64, us: f64| {

@@ -1,4 +1,4 @@
-//! What people see of the figures: a table, and a plot.
+//! The display of the figures: a table, and a plot.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! The machines of several hosts: each is asked what it is like, by a process that `combray run`
-//! starts there.
+//! The machines of several hosts. A process that `combray run` starts on each host reports its
+//! topology.
 
 use std::collections::HashMap;
 use std::env;
@@ -15,11 +15,10 @@ use super::TopoOptions;
 use super::processes::{self, ShownProcess};
 use crate::run::hosts;
 
-/// The machines of the hosts that are named, below their switches, and the processes of the job on
-/// them.
+/// The topology of the named hosts below their switches, and the processes of the job on them.
 ///
 /// # Errors
-/// A host cannot be reached, or does not know what it is like.
+/// A host cannot be reached, or cannot report its topology.
 pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> {
     let named = match (&options.hosts, &options.hostfile) {
         (Some(list), _) => hosts::read_list("--hosts", list)?,
@@ -65,7 +64,7 @@ fn read_switches(file: &Path) -> Result<Cluster, String> {
     Cluster::parse(&text).map_err(|wrong| format!("{}: {wrong}", file.display()))
 }
 
-/// What each host reports, by its place among those that were named.
+/// The report of each host, by its index among the named hosts.
 fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>, String> {
     let own = env::current_exe()
         .map_err(|cause| format!("the place of this program is not known: {cause}"))?;
@@ -96,8 +95,8 @@ fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>
     Ok(lines.filter_map(|line| Some((line["rank"].as_u64()? as usize, line))).collect())
 }
 
-/// Prints what this machine is like, and what processes of a job are on it, as one line for
-/// [`look`]; returns the exit code.
+/// Prints this machine's topology, and the processes of a job on it, as one line for [`look`].
+/// Returns the exit code.
 ///
 /// # Errors
 /// hwloc is missing.

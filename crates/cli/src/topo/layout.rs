@@ -1,20 +1,20 @@
-//! Boxes in boxes: where each object stands in a picture.
+//! The layout of a picture of nested boxes: the position of each object.
 
 use topology::{Kind, ObjectId, Topology};
 
 use super::processes::ShownProcess;
 use super::text::title;
 
-/// A picture: rectangles with lines of text, those outside before those inside.
+/// A picture: rectangles with lines of text, outer boxes before inner ones.
 pub struct Picture {
     /// Its size in pixels.
     pub width: usize,
     pub height: usize,
-    /// What is on it.
+    /// The rectangles.
     pub boxes: Vec<Box>,
 }
 
-/// A rectangle with text from its upper left corner on.
+/// A rectangle with text that begins in its upper left corner.
 pub struct Box {
     pub left: usize,
     pub top: usize,
@@ -27,29 +27,29 @@ pub struct Box {
 /// A color as red, green, blue.
 pub type Color = [u8; 3];
 
-/// Sizes in pixels. A letter is as wide as that of the font of [`picture`](super::picture).
+/// Sizes in pixels. The width of a letter is that of the font of [`picture`](super::picture).
 pub const LETTER_WIDTH: usize = 8;
 pub const LINE_HEIGHT: usize = 14;
-/// Between a box and what is in it.
+/// The distance between a box and its contents.
 pub const PADDING: usize = 6;
-/// Between boxes.
+/// The distance between boxes.
 const GAP: usize = 6;
 
 const WHITE: Color = [255, 255, 255];
 
-/// A box whose place is not known yet.
+/// A box without a position.
 struct Draft {
     color: Color,
     lines: Vec<String>,
-    /// Rows of what is inside.
+    /// Rows of inner boxes.
     rows: Vec<Vec<Draft>>,
-    /// It is not less wide than its siblings.
+    /// The minimum width, that of its siblings.
     width_min: usize,
     width: usize,
     height: usize,
 }
 
-/// Arranges a machine, with the processes on it.
+/// Arranges a machine with the processes on it.
 pub fn arrange(topology: &Topology, processes: &[ShownProcess]) -> Picture {
     let mut root = Draft::of_object(topology, topology.root(), processes);
     root.measure();
@@ -73,7 +73,7 @@ fn color(kind: Kind) -> Color {
     }
 }
 
-/// Colors of processes, that neighbours can be told apart.
+/// The colors of processes, chosen so that neighbours can be distinguished.
 const OF_PROCESSES: [Color; 8] = [
     [31, 119, 180],
     [255, 127, 14],
@@ -91,7 +91,7 @@ impl Draft {
     }
 
     fn of_object(topology: &Topology, id: ObjectId, processes: &[ShownProcess]) -> Self {
-        // A cache or a core that holds one thing only stands in one box with it.
+        // A cache or a core that contains only one object shares a box with it.
         let mut lines = vec![title(topology, id)];
         let mut last = id;
         while let [only] = topology[last].children[..] {
@@ -112,7 +112,7 @@ impl Draft {
             return Self::of_thread(topology, machine, number, processes);
         }
         let object = &topology[last];
-        // What stands ready at a part is told at the outermost box that is this part.
+        // Ready threads of a part are shown at the outermost box of this part.
         let is_outermost = topology[id]
             .parent
             .is_none_or(|parent| topology[parent].threads != topology[id].threads);
@@ -177,7 +177,7 @@ impl Draft {
         Self::new(color(object.kind), lines)
     }
 
-    /// Finds out how large it is.
+    /// Computes the size of the box.
     fn measure(&mut self) {
         let letters = self.lines.iter().map(|line| line.chars().count()).max().unwrap_or_default();
         let mut width = letters * LETTER_WIDTH;
@@ -211,12 +211,12 @@ impl Draft {
     }
 }
 
-/// How many digits the largest number of a hardware thread has.
+/// The number of digits of the largest hardware thread number.
 fn digits(topology: &Topology) -> usize {
     topology.threads().iter().last().unwrap_or_default().to_string().len()
 }
 
-/// Puts boxes into rows, so that the whole becomes about as wide as a screen.
+/// Arranges boxes in rows, so that the whole has about the proportions of a screen.
 fn rows(mut drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
     if drafts.is_empty() {
         return Vec::new();
@@ -225,10 +225,10 @@ fn rows(mut drafts: Vec<Draft>) -> Vec<Vec<Draft>> {
     let width = drafts.iter().map(|draft| draft.width).max().unwrap_or(1).max(1);
     drafts.iter_mut().for_each(|draft| draft.width_min = width);
     let height = drafts.iter().map(|draft| draft.height).max().unwrap_or(1).max(1);
-    // Of so many columns: columns * width = 1.7 * count / columns * height.
+    // The number of columns follows from columns * width = 1.7 * count / columns * height.
     let ideal = (1.7 * drafts.len() as f64 * height as f64 / width as f64).sqrt();
     let columns = (ideal.round() as usize).clamp(1, drafts.len());
-    // Rows of the same length look best.
+    // Rows of equal length look best.
     let even = (columns..=drafts.len().min(columns * 2))
         .find(|columns| drafts.len().is_multiple_of(*columns));
     let columns = even.unwrap_or(columns);

@@ -1,4 +1,4 @@
-//! A picture as SVG.
+//! Rendering of a picture as SVG.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ const BORDER: Color = [90, 90, 90];
 const BLACK: Color = [0, 0, 0];
 const WHITE: Color = [255, 255, 255];
 
-/// The picture as SVG.
+/// Renders the picture as SVG.
 pub fn svg(picture: &Picture) -> String {
     let Picture { width, height, boxes } = picture;
     let mut text = format!(
@@ -29,7 +29,7 @@ pub fn svg(picture: &Picture) -> String {
             hexadecimal(BORDER)
         );
         for (index, line) in lines.iter().enumerate() {
-            // Blanks before a number are not drawn, but it stands behind them.
+            // Blanks before a number are not drawn, but they shift the number.
             let number = line.trim_start();
             let letters = number.chars().count();
             let blanks = line.chars().count() - letters;
@@ -47,7 +47,7 @@ pub fn svg(picture: &Picture) -> String {
     text + "</svg>\n"
 }
 
-/// The color in which text can be read on another.
+/// The text color that is readable on another color.
 fn ink(on: Color) -> Color {
     let [red, green, blue] = on.map(u32::from);
     if 3 * red + 6 * green + blue < 10 * 150 { WHITE } else { BLACK }

@@ -1,4 +1,4 @@
-//! The processes of a running job, and where the system lets them run.
+//! The processes of a running job, and the hardware threads on which each may run.
 
 use std::fs;
 
@@ -10,46 +10,46 @@ use topology::{CpuSet, Kind, ObjectId, Topology};
 
 /// A process.
 pub struct ShownProcess {
-    /// The host that it runs on, where several are looked at.
+    /// The host on which it runs, if several hosts are shown.
     pub host: Option<String>,
-    /// The system's number.
+    /// The process number.
     pub number: i32,
     /// Its rank, if a launcher gave it one.
     pub rank: Option<u32>,
-    /// Where its first thread may run.
+    /// The hardware threads on which its first thread may run.
     pub allowed: CpuSet,
-    /// All its threads, and where each may run.
+    /// All its threads, and the hardware threads on which each may run.
     pub threads: Vec<(i32, CpuSet)>,
-    /// Where its threads of combray_threads.h are, if that was asked for.
+    /// The census of its threads of combray_threads.h, if requested.
     pub workers: Vec<Census>,
 }
 
 impl ShownProcess {
-    /// What it is called in pictures and tables.
+    /// The name in pictures and tables.
     pub fn name(&self) -> String {
         self.rank.map_or_else(|| format!("p{}", self.number), |rank| rank.to_string())
     }
 
-    /// The machine that it runs on.
+    /// The machine on which it runs.
     pub fn machine(&self, topology: &Topology) -> ObjectId {
         let machines = topology.of_kind(Kind::Machine).into_iter();
         let mut same = machines.filter(|id| self.host.is_some() && topology[*id].name == self.host);
         same.next().unwrap_or(topology.root())
     }
 
-    /// Its seat on a machine: none if it may run everywhere.
+    /// The cpuset to which it is bound on a machine; `None` if it is not bound.
     pub fn seat(&self, topology: &Topology, machine: ObjectId) -> Seat {
         let all = &topology[machine].threads;
         let allowed = self.allowed.intersection(all);
         (allowed != *all).then_some(allowed)
     }
 
-    /// Asks it where its threads of combray_threads.h are.
+    /// Queries the census of its threads of combray_threads.h.
     pub fn ask(&mut self) {
         self.workers = u32::try_from(self.number).map_or(Vec::new(), Census::of_process);
     }
 
-    /// All of it, for another process that shows it.
+    /// Everything as JSON, for another process that shows it.
     pub fn to_json(&self) -> Value {
         let threads = self.threads.iter();
         let threads: Vec<Value> = threads
@@ -65,7 +65,7 @@ impl ShownProcess {
         })
     }
 
-    /// What [`to_json`](Self::to_json) has told of a process on a host.
+    /// Parses the output of [`to_json`](Self::to_json) for a process on a host.
     pub fn from_json(value: &Value, host: &str) -> Option<Self> {
         let set = |value: &Value| CpuSet::from_list(value.as_str()?);
         let number = |value: &Value| i32::try_from(value.as_i64()?).ok();
@@ -81,10 +81,10 @@ impl ShownProcess {
     }
 }
 
-/// More threads of a process are not looked at.
+/// The maximum number of threads of a process that are read.
 const THREADS_MAX: usize = 4096;
 
-/// The processes with a rank that are below a process, or itself; if none has a rank, all of them.
+/// The processes with a rank among a process and its descendants; if none has a rank, all of them.
 ///
 /// # Errors
 /// There is no such process.
@@ -97,18 +97,18 @@ pub fn of_job(job: i32) -> Result<Vec<ShownProcess>, String> {
     let (mut ranks, others): (Vec<ShownProcess>, Vec<ShownProcess>) =
         all.into_iter().partition(|process| process.rank.is_some());
     ranks.sort_by_key(|process| (process.rank, process.number));
-    // What a process of the job started itself has the same rank.
+    // Children of a rank's process inherit the rank.
     ranks.dedup_by_key(|process| process.rank);
     Ok(if ranks.is_empty() { others } else { ranks })
 }
 
-/// The name of the job that processes below a process, or itself, belong to.
+/// The name of the job to which a process or one of its descendants belongs.
 pub fn name_of_job(job: i32) -> Option<String> {
     let mut numbers = std::iter::once(job).chain(sys::process::descendants(job));
     numbers.find_map(|number| variable(number, variables::JOB))
 }
 
-/// The processes of this machine that belong to a job of this name, in the order of their ranks.
+/// The processes of this machine that belong to the job of this name, in the order of their ranks.
 pub fn of_job_named(name: &str) -> Vec<ShownProcess> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

@@ -1,10 +1,10 @@
-//! Tables: distances between NUMA nodes, where devices are, where processes run.
+//! Tables of distances between NUMA nodes, localities of devices, and bindings of processes.
 
 use topology::{Kind, ObjectId, Topology};
 
 use super::processes::ShownProcess;
 
-/// How far NUMA nodes are from each other.
+/// The distances between NUMA nodes.
 pub fn distances(topology: &Topology) -> Option<String> {
     let distances = topology.distances()?;
     let mut text = String::from(
@@ -22,7 +22,7 @@ pub fn distances(topology: &Topology) -> Option<String> {
     Some(text)
 }
 
-/// What each device is near to.
+/// The locality of each device.
 pub fn devices(topology: &Topology) -> Option<String> {
     let devices = topology.devices();
     let rows: Vec<[String; 4]> = devices
@@ -40,8 +40,8 @@ pub fn devices(topology: &Topology) -> Option<String> {
     table("Devices", ["name", "kind", "near", "hardware threads"], rows)
 }
 
-/// Names a place: with its machine, if there are several, and with its NUMA node, where that is not
-/// the place itself.
+/// Names a place: with its machine, if there are several, and with its NUMA node, unless the place
+/// is the node.
 fn place_of(topology: &Topology, place: ObjectId) -> String {
     let machine = topology.holder(place, Kind::Machine);
     let machine = machine.filter(|machine| *machine != topology.root() && *machine != place);

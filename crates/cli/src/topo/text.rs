@@ -1,15 +1,15 @@
-//! The tree as a text. What is alike is told once: `cores 0-7, each with 2 threads`.
+//! The tree as text. Equal objects are shown once: `cores 0-7, each with 2 threads`.
 
 use topology::{CpuSet, Kind, ObjectId, Topology};
 
-/// Lines that show a machine.
+/// The lines that show a machine.
 pub fn tree(topology: &Topology) -> String {
     let mut text = String::new();
     branch(topology, topology.root(), "", "", &mut text);
     text
 }
 
-/// Bytes as people write them.
+/// Formats a number of bytes.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -22,7 +22,7 @@ pub fn size(bytes: u64) -> String {
     format!("{value:.digits$} {}", UNITS[unit])
 }
 
-/// What an object is, for a title: `NUMA node 1 (system's 3), 64 GiB`.
+/// The title of an object: `NUMA node 1 (system's 3), 64 GiB`.
 pub fn title(topology: &Topology, id: ObjectId) -> String {
     let object = &topology[id];
     let mut text = object.label();
@@ -38,9 +38,9 @@ pub fn title(topology: &Topology, id: ObjectId) -> String {
     text
 }
 
-/// Writes an object, with those below it.
+/// Writes an object and everything below it.
 fn branch(topology: &Topology, id: ObjectId, first: &str, further: &str, out: &mut String) {
-    // Objects that hold each other alone stand in one line.
+    // Objects that each contain only the next one share a line.
     let mut chain = vec![id];
     let mut last = id;
     while let [only] = topology[last].children[..] {
@@ -88,7 +88,7 @@ enum TreeEntry {
     Alike(Vec<ObjectId>),
 }
 
-/// What a PCI device is known as.
+/// The names of a PCI device's operating-system devices.
 fn device(topology: &Topology, id: ObjectId) -> String {
     let object = &topology[id];
     let names: Vec<String> = object
@@ -103,7 +103,7 @@ fn device(topology: &Topology, id: ObjectId) -> String {
     }
 }
 
-/// Whether there is nothing in an object but one thing in another, down to hardware threads.
+/// Whether an object contains only a chain of single objects, down to hardware threads.
 fn is_plain(topology: &Topology, id: ObjectId) -> bool {
     let object = &topology[id];
     let is_end = object.children.iter().all(|id| topology[*id].kind == Kind::Thread);
@@ -111,7 +111,7 @@ fn is_plain(topology: &Topology, id: ObjectId) -> bool {
     object.memories.is_empty() && object.devices.is_empty() && (is_end || single)
 }
 
-/// Whether two objects have the same form.
+/// Whether two objects have equal structure.
 fn is_alike(topology: &Topology, one: ObjectId, two: ObjectId) -> bool {
     let (a, b) = (&topology[one], &topology[two]);
     a.kind == b.kind
@@ -120,7 +120,7 @@ fn is_alike(topology: &Topology, one: ObjectId, two: ObjectId) -> bool {
         && a.children.iter().zip(&b.children).all(|(one, two)| is_alike(topology, *one, *two))
 }
 
-/// Many objects of the same form in one line.
+/// Writes many objects of equal structure in one line.
 fn alike(topology: &Topology, ids: &[ObjectId]) -> String {
     let first = ids[0];
     let mut chain = vec![first];
@@ -128,7 +128,7 @@ fn alike(topology: &Topology, ids: &[ObjectId]) -> String {
         chain.push(only);
     }
     let inner = chain[chain.len() - 1];
-    // The cores are what people count, if there are any.
+    // Shows the cores, if there are any.
     let shown = chain.iter().copied().find(|id| topology[*id].kind == Kind::Core).unwrap_or(first);
     let numbers = |kind: Kind| -> CpuSet {
         let all = ids.iter().flat_map(|id| topology.of_kind_in(*id, kind));

@@ -1,4 +1,4 @@
-//! Where the threads of the library are, as processes tell.
+//! Where the threads of the library run or wait, as reported by the processes.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use topology::CpuSet;
 
 use super::processes::ShownProcess;
 
-/// So many threads of a queue are named in a line.
+/// The number of threads of a queue that are named in a line.
 const NAMED_MAX: usize = 6;
 
-/// What all processes tell.
+/// The reports of all processes as text.
 pub fn text(processes: &[ShownProcess]) -> Option<String> {
     let sets =
         processes.iter().flat_map(|process| process.workers.iter().map(move |one| (process, one)));
@@ -60,16 +60,16 @@ fn of_queue(queue: &QueueCensus) -> String {
     format!("{state} on {noun} {set}: {}", named.join(", "))
 }
 
-/// What a thread is called, with its bubble.
+/// The name of a thread, with its bubble.
 fn name(thread: &ThreadCensus) -> String {
     let name = if thread.name.is_empty() { "(no name)" } else { &thread.name };
     thread.bubble.map_or(name.to_owned(), |bubble| format!("{name} (bubble {bubble})"))
 }
 
-/// What a picture shows of one processor in the box of a process, and of a larger part.
+/// The text in a picture for one processor, and for a larger part, in the box of a process.
 impl ShownProcess {
-    /// What it runs on a processor, and how many threads stand ready there; nothing if it has no
-    /// worker there.
+    /// What the process runs on a processor, and how many threads are ready there. `None` if it has
+    /// no worker there.
     pub fn on_processor(&self, number: u32) -> Option<String> {
         let (census, here) = self.workers.iter().find_map(|census| {
             let here = census.processors.iter().find(|one| one.number == number)?;
@@ -83,7 +83,7 @@ impl ShownProcess {
         Some(text)
     }
 
-    /// How many threads stand ready at a part that has several processors.
+    /// The number of threads that are ready at a part with several processors.
     pub fn ready_at(&self, part: &CpuSet) -> u64 {
         let is_part = |queue: &QueueCensus| {
             let set: CpuSet = queue.processors.iter().map(|&number| number as usize).collect();

@@ -1,4 +1,4 @@
-//! Starting jobs of shell commands, and looking at what they do.
+//! Starts jobs of shell commands, and observes them.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Output, Stdio};
@@ -12,7 +12,7 @@ pub fn combray(words: &[&str]) -> Command {
     command
 }
 
-/// Exit code, output and errors of a job.
+/// Runs a job. Returns its exit code, output and errors.
 pub fn run(words: &[&str]) -> (Option<i32>, String, String) {
     told(combray(words).output().unwrap())
 }
@@ -28,13 +28,14 @@ pub fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// A time in seconds that only processes of one test sleep, also beside other runs of the tests.
+/// A sleep time in seconds that only processes of one test use, even if the tests run several times
+/// at once.
 pub fn mark() -> String {
     static MARKS: AtomicU32 = AtomicU32::new(5000);
     format!("{}.{}1", MARKS.fetch_add(1, Ordering::Relaxed), std::process::id())
 }
 
-/// Whether a process whose command line holds `mark` is there.
+/// Whether a process exists whose command line contains `mark`.
 pub fn is_running(mark: &str) -> bool {
     let own = std::process::id().to_string();
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
@@ -62,13 +63,13 @@ pub fn signal(process: u32, name: &str) {
     assert!(Command::new("kill").args(["-s", name, &process]).status().unwrap().success());
 }
 
-/// The guard and the supervisor of a launcher's job.
+/// The process numbers of the guard and the supervisor of a launcher's job.
 pub fn guard_and_supervisor_of(launcher: u32) -> (u32, u32) {
     let guard = child_of(launcher);
     (guard, child_of(guard))
 }
 
-/// The one child of a process.
+/// The only child of a process.
 fn child_of(parent: u32) -> u32 {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let mut child = None;
@@ -79,7 +80,7 @@ fn child_of(parent: u32) -> u32 {
     child.unwrap()
 }
 
-/// What two processes do that tell which signals they get, and do `last` when it is TERM.
+/// A script that prints which signals it gets, and runs `last` on TERM.
 pub fn trapping(last: &str) -> String {
     format!(
         "for s in USR1 USR2 HUP INT; do trap \"echo $s\" $s; done
@@ -87,7 +88,7 @@ pub fn trapping(last: &str) -> String {
     )
 }
 
-/// The job, and the lines that it writes; both processes are ready.
+/// Starts the job. Returns it with its output lines, once both processes are ready.
 fn with_lines(mut job: Command) -> (Child, impl Iterator<Item = String>) {
     let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -116,12 +117,12 @@ pub fn expect_second_interrupt_to_kill(job: Command) {
     assert_eq!(child.wait().unwrap().code(), Some(128 + 2));
 }
 
-/// What a process does that writes so many numbered lines, and one that does not end.
+/// A script that writes this many numbered lines, and one line without an end.
 pub fn many_lines(lines: usize) -> String {
     format!("seq -f \"$PMI_RANK %.0f abcdefghijklmnopqrstuvwxyz\" {lines}; printf end")
 }
 
-/// Asserts that all of them arrive, in order, at a reader that begins late.
+/// Asserts that all lines arrive, in order, at a reader that begins late.
 pub fn expect_many_lines(mut job: Command, processes: usize, lines: usize) {
     let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
     thread::sleep(Duration::from_millis(600));
@@ -139,10 +140,10 @@ pub fn expect_many_lines(mut job: Command, processes: usize, lines: usize) {
     }
 }
 
-/// Asserts that a signal gets through to a job whose output nobody reads.
+/// Asserts that a signal reaches a job whose output is not read.
 pub fn expect_flood_to_stop_nothing(mut job: Command) {
     let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
-    // By then all are blocked in writing.
+    // By then all processes are blocked in writing.
     thread::sleep(Duration::from_millis(700));
     let start = Instant::now();
     signal(child.id(), "INT");
@@ -151,7 +152,7 @@ pub fn expect_flood_to_stop_nothing(mut job: Command) {
     assert!(start.elapsed() < Duration::from_secs(20));
 }
 
-/// Asserts that a job ends when the reader of its output does.
+/// Asserts that a job ends when the reader of its output closes the pipe.
 pub fn expect_end_without_reader(mut job: Command) {
     let mut child = job.stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

@@ -1,5 +1,4 @@
-//! The tables of what Open MPI's and MPICH's options do here, held against the command: each option
-//! is run.
+//! Checks the tables of Open MPI's and MPICH's options against the command: each option is run.
 
 use std::fs;
 
@@ -13,9 +12,8 @@ const PAGES: [&str; 2] = [
     include_str!("../../../../docs/user/from-mpich.md"),
 ];
 
-/// Options that take words, with such as can be tried on any machine; `COUNT` is the number of
-/// processes, `HOSTS` a list of hosts, `FILE` a file of them, `RANKS` a rankfile and `FOLDER` an
-/// empty folder.
+/// Options with values that work on any machine. `COUNT` is the number of processes, `HOSTS` a list
+/// of hosts, `FILE` a file of hosts, `RANKS` a rankfile and `FOLDER` an empty folder.
 const VALUES: &[(&[&str], &[&str])] = &[
     (&["-n", "-np", "-c"], &["COUNT"]),
     (&["-N", "--npernode", "-ppn", "-perhost", "-grr"], &["1"]),
@@ -48,7 +46,7 @@ const VALUES: &[(&[&str], &[&str])] = &[
     (&["-iface"], &["lo"]),
 ];
 
-/// What options let a job of one process print, where that is not `here` alone.
+/// The output of a job of one process with these options, where it is not just `here`.
 const EFFECTS: &[(&[&str], &str)] = &[
     (&["--wdir", "--wd", "-wdir", "-wd"], "here /\n"),
     (&["-genv", "-env"], " value"),
@@ -63,12 +61,12 @@ const EFFECTS: &[(&[&str], &str)] = &[
     (&["--help", "-h", "-help"], "how many processes on each host"),
 ];
 
-/// The row of an option in one of the lists above.
+/// The row of an option in one of these lists.
 fn of<T>(list: &'static [(&[&str], T)], option: &str) -> Option<&'static T> {
     list.iter().find(|(names, _)| names.contains(&option)).map(|(_, what)| what)
 }
 
-/// Rows of the table of options in a page.
+/// The rows of the table of options on a page.
 fn rows(page: &str) -> Vec<(&str, &str)> {
     let table = page.split("<!-- options -->").nth(1).unwrap();
     let table = table.split("<!-- end of options -->").next().unwrap();
@@ -78,7 +76,7 @@ fn rows(page: &str) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// A folder with the files that the values of options name, for jobs with a process on each host.
+/// A folder with the files that the values of options name, for jobs with one process on each host.
 struct Files {
     folder: tempfile::TempDir,
     hosts: &'static [&'static str],
@@ -108,7 +106,7 @@ impl Files {
         std::iter::once(option.to_owned()).chain(values).collect()
     }
 
-    /// What a rank wrote where `-outfile-pattern` says.
+    /// The output of a rank in the file that `-outfile-pattern` names.
     fn output_of(&self, option: &str, rank: &str) -> Option<String> {
         let text = fs::read_to_string(self.folder.path().join(rank)).ok();
         text.filter(|_| option == "-outfile-pattern")
@@ -143,7 +141,7 @@ fn options_of_other_launchers_do_what_the_tables_say() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Options that start nothing or print something else, and those that say how hosts are reached.
+/// Options that start nothing or print something else, and options for how hosts are reached.
 const NOT_BETWEEN_HOSTS: &[&str] = &[
     "--help",
     "-h",
@@ -160,7 +158,7 @@ const NOT_BETWEEN_HOSTS: &[&str] = &[
     "-bootstrap",
 ];
 
-/// The options of the help, and those of the tables that are no error.
+/// The options of the help, and the options of the tables that are no error.
 fn all_options(help: &str) -> Vec<String> {
     let of_help = help.lines().filter_map(|line| line.strip_prefix("  -"));
     let of_help = of_help.map(|line| {
@@ -176,7 +174,7 @@ fn all_options(help: &str) -> Vec<String> {
     all
 }
 
-/// Each option of the launcher, in a job whose two ranks have a host each.
+/// Runs each option of the launcher in a job whose two ranks have a host each.
 #[test]
 fn options_work_between_hosts() {
     let help = String::from_utf8(combray(&["--help"]).output().unwrap().stdout).unwrap();
@@ -202,13 +200,13 @@ fn options_work_between_hosts() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// The options that `--help` lists are those of the tables or our own.
+/// Each option of the tables that has an equivalent is in the help.
 #[test]
 fn the_tables_have_every_option_of_the_help_that_others_have() {
     let out = combray(&["--help"]).output().unwrap();
     let help = String::from_utf8(out.stdout).unwrap();
     for (option, effect) in PAGES.iter().flat_map(|page| rows(page)) {
-        // What a table calls by another spelling is in the help under that one.
+        // If the table refers to another spelling, the help must contain that spelling.
         let named = effect.strip_prefix('`').and_then(|rest| rest.split(['`', ' ']).next());
         let is_told = effect.starts_with("an error: ") || effect.starts_with("accepted");
         if let Some(name) = named.filter(|name| name.starts_with('-') && !is_told) {

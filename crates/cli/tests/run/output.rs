@@ -1,4 +1,4 @@
-//! Where the output of processes goes.
+//! The output of processes.
 
 use std::fs;
 use std::io::{IsTerminal, Read};
@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use super::common::{combray, eventually, run, signal, sorted};
 
-/// A folder of a test's own, which is removed with it.
+/// A private folder of a test, which is removed at its end.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -83,7 +83,7 @@ fn output_is_a_terminal_where_the_launcher_has_one() {
     assert!(status.success());
     let (mut text, mut bytes) = (Vec::new(), [0; 1024]);
     let mut terminal = fs::File::from(reader);
-    // A terminal whose last writer has gone is an error to its reader, not the end.
+    // A terminal whose last writer is gone returns an error, not the end of file.
     while let Ok(length) = terminal.read(&mut bytes) {
         text.extend_from_slice(&bytes[..length]);
     }
