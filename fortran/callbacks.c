@@ -1,10 +1,11 @@
-/* Functions of a Fortran program that the library calls through functions in C. */
+/* Functions of a Fortran program that the library calls through C functions. */
 #include "callbacks.h"
 
 #include <pthread.h>
 
-/* Operations and error handlers have no place to keep what belongs to them. So there is a row of
- * functions in C, each for one function of the program; one that is used twice has one place. */
+/* The C functions for operations and error handlers have no argument for extra state. So there is a
+ * table of C functions, each for one function of the program. A function that is passed twice uses
+ * one place. */
 #define PLACES 128
 #define EIGHT(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
 #define SIXTY_FOUR(X, n) \
@@ -81,15 +82,15 @@ ROW(MPI_Win_errhandler_function, win_handler, fortran_handler, handlers)
 ROW(MPI_File_errhandler_function, file_handler, fortran_handler, handlers)
 ROW(MPI_Session_errhandler_function, session_handler, fortran_handler, handlers)
 
-/* Values that Fortran programs attach, in pieces that never go away: whether an attribute is one of
- * them is seen from its address. */
+/* Values that Fortran programs attach, in chunks that are never freed. The address of an attribute
+ * shows whether it is such a value. */
 #define BOXES 256
 struct boxes {
     struct boxes *next;
     MPI_Aint values[BOXES];
 };
 static struct boxes *all_boxes;
-/* Free boxes hold the address of the next one. */
+/* A free box contains the address of the next free box. */
 static MPI_Aint *free_box;
 
 static bool is_box(void *attribute)
@@ -139,8 +140,8 @@ MPI_Aint combray_fortran_value(void *attribute)
 
 static struct keyval *keyvals;
 
-/* A record outlives its keyval, as nothing tells when the last attribute of the keyval is gone. A new
- * keyval with the same functions and the same state takes it over. */
+/* A record outlives its keyval, because the layer cannot detect when the last attribute of the
+ * keyval is gone. A new keyval with equal functions and equal state reuses the record. */
 struct keyval *combray_fortran_keyval(fortran_copy *copy, fortran_delete *delete,
                                       MPI_Aint extra_state, bool is_short)
 {

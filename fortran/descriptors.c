@@ -1,4 +1,4 @@
-/* Entries with descriptors that the generator leaves out. Compiled for MPI_ and for PMPI_. */
+/* Entry points with descriptors that the generator omits. Compiled for MPI_ and for PMPI_. */
 #include "descriptors.h"
 
 void F(f_sync_reg_f08ts_)(const fortran_array *buf)
@@ -6,7 +6,7 @@ void F(f_sync_reg_f08ts_)(const fortran_array *buf)
     (void)buf;
 }
 
-/* The size of an element is in the descriptor of a scalar, too. */
+/* The descriptor of a scalar also contains the element size. */
 void F(sizeof_f08ts_)(const fortran_array *x, MPI_Fint *size, MPI_Fint *ierror)
 {
     *size = (MPI_Fint)array_element(x);

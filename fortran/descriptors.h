@@ -1,4 +1,4 @@
-/* Array sections, which module mpi_f08 hands over as descriptors. */
+/* Array sections, which module mpi_f08 passes as descriptors. */
 #ifndef COMBRAY_FORTRAN_DESCRIPTORS_H
 #define COMBRAY_FORTRAN_DESCRIPTORS_H
 
@@ -6,14 +6,14 @@
 
 #include "array.h"
 
-/* Where the memory of an array section is, for a call that wants address, count and datatype. */
+/* The memory of an array section, as address, count and datatype for a call. */
 struct view {
     void *address;
     MPI_Count count;
     MPI_Datatype type;
-    /* Made for this call; null if there is none. */
+    /* The datatype that was created for this call; the null handle if there is none. */
     MPI_Datatype made;
-    /* How many calls use the datatype, if it is one that is kept. */
+    /* The number of calls that use the datatype, if it is a kept datatype. */
     int *kept;
     char *copy;
     const fortran_array *section;
@@ -31,11 +31,11 @@ enum view_kind {
     REGION,
 };
 
-/* What becomes of the buffer: bits. */
+/* How the call uses the buffer, as bits. */
 enum { READ = 1, WRITTEN = 2, KEPT = 4 };
 
-/* Finds the memory of an array section. The name of the call and the place of the argument are for
- * messages; the error handler is still to be called if it fails. */
+/* Finds the memory of an array section. The name of the call and the index of the argument are for
+ * messages. If it fails, the caller must still call the error handler. */
 int combray_fortran_view(struct view *view, const char *call, int position, const char *name,
                          const fortran_array *section, MPI_Count count, MPI_Datatype type,
                          enum view_kind kind, int use);
@@ -44,11 +44,11 @@ void combray_fortran_view_end(struct view *view);
 /* Finds a kept datatype for the section of the view. */
 bool combray_fortran_find_type(struct view *view, MPI_Count count, MPI_Datatype type,
                                enum view_kind kind);
-/* Keeps the datatype that was made for the view, if it can be used again. */
+/* Keeps the datatype that was created for the view, if it can be reused. */
 void combray_fortran_keep_type(struct view *view, MPI_Count count, MPI_Datatype type,
                                enum view_kind kind);
 
-/* Whether the elements lie side by side, so that the address is all that MPI needs. */
+/* Whether the elements are contiguous, so that the address suffices for MPI. */
 static inline bool is_plain(const fortran_array *buffer)
 {
     ptrdiff_t expected = (ptrdiff_t)array_element(buffer);

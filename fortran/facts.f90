@@ -1,4 +1,4 @@
-! What the compiler is, as data that the entries in C read.
+! Properties of the compiler, as data that the C entry points read.
 module combray_fortran_facts
   use, intrinsic :: iso_c_binding, only: c_int
   use, intrinsic :: iso_fortran_env, only: integer_kinds, logical_kinds, real_kinds
@@ -8,7 +8,7 @@ module combray_fortran_facts
     transfer(.true., 0_c_int)
   integer(c_int), bind(C, name="combray_fortran_sizes"), public :: sizes(4) = [ &
     storage_size(.true.), storage_size(1), storage_size(1.0), storage_size(1.0d0)] / 8
-  ! The order is that of variables.c. The kinds of these compilers are numbers of bytes.
+  ! The order is that of variables.c. The kinds of these compilers are sizes in bytes.
   integer(c_int), bind(C, name="combray_fortran_kinds"), public :: kinds(19) = [ &
     count(logical_kinds == 1), count(logical_kinds == 2), count(logical_kinds == 4), &
     count(logical_kinds == 8), count(logical_kinds == 16), &

@@ -1,6 +1,6 @@
-/* Routines that the standard has removed and old programs call, whose addresses are default integers, and
- * MPI_Type_create_struct, as the two markers that were removed may stand among its datatypes. Compiled for
- * MPI_ and for PMPI_. */
+/* Routines that the standard has removed and old programs call, whose addresses are default
+ * integers; and MPI_Type_create_struct, because the two removed markers may be among its datatypes.
+ * Compiled for MPI_ and for PMPI_. */
 #include "layer.h"
 
 static int raise(int class, const char *text)
@@ -10,7 +10,7 @@ static int raise(int class, const char *text)
     return code;
 }
 
-/* An address or an extent as a default integer. */
+/* Converts an address or an extent to a default integer. */
 static int shorten(MPI_Aint value, MPI_Fint *result)
 {
     *result = (MPI_Fint)value;
@@ -67,7 +67,8 @@ void F(type_hindexed_)(const MPI_Fint *count, const MPI_Fint blocklengths[], con
     set_code(ierror, code);
 }
 
-/* The lower and the upper bound that MPI_LB and MPI_UB set: the lowest and the highest place of one. */
+/* The bounds that MPI_LB and MPI_UB set: the lowest displacement of MPI_LB and the highest of
+ * MPI_UB. */
 struct markers {
     bool has_lower, has_upper;
     MPI_Aint lower, upper;
@@ -87,7 +88,7 @@ static bool is_marker(MPI_Fint type, MPI_Aint place, struct markers *markers)
     return true;
 }
 
-/* Gives a datatype the bounds that are marked. */
+/* Sets the marked bounds of a datatype. */
 static int set_bounds(MPI_Datatype *type, const struct markers *markers)
 {
     MPI_Datatype resized;
@@ -109,7 +110,7 @@ void F(type_create_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[]
     MPI_Aint *places = ROOM(MPI_Aint, *count);
     int *lengths = ROOM(int, *count);
     struct markers markers = {0};
-    /* An invalid number of blocks is left to the call. */
+    /* An invalid number of blocks is passed on to the call, which reports it. */
     int n = *count < 0 ? *count : 0;
     for (MPI_Fint i = 0; i < *count; i++) {
         if (is_marker(types[i], displacements[i], &markers)) continue;
@@ -137,7 +138,7 @@ void F(type_struct_)(const MPI_Fint *count, const MPI_Fint blocklengths[], const
     RELEASE(wide, MPI_Aint, *count);
 }
 
-/* The same under other names. */
+/* Old names of the functions for error handlers. */
 void F(comm_create_errhandler_)(), F(comm_get_errhandler_)(), F(comm_set_errhandler_)();
 
 void F(errhandler_create_)(void *function, MPI_Fint *errhandler, MPI_Fint *ierror)

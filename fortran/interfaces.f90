@@ -1,5 +1,5 @@
-! The interfaces of the program's functions that module mpi_f08 names (annex A.1.3), and the
-! functions of the standard for their places.
+! The interfaces of the program's functions that module mpi_f08 defines (annex A.1.3), and the
+! standard's predefined functions of these types.
 module combray_mpi_callbacks
   use combray_mpi_types
   implicit none

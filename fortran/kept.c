@@ -1,6 +1,6 @@
-/* Datatypes of array sections, kept from call to call: programs send the same faces of a block over and
- * over, and to make a datatype costs more than to send one. Only sections of predefined types are kept,
- * as the handle of another may come to mean another type. */
+/* Datatypes of array sections, kept from call to call. Programs send the faces of one block over
+ * and over, and creating a datatype costs more than a send. Only sections of predefined types are
+ * kept, because the handle of another type may be reused for a new type. */
 #include "descriptors.h"
 
 #define KEPT_TYPES 8
@@ -8,9 +8,9 @@
 
 struct kept_type {
     MPI_Datatype type;
-    /* Calls that use it now. */
+    /* The number of calls that use the datatype now. */
     int users;
-    /* What it is for; a place without a datatype has another rank than any section. */
+    /* The key of the datatype. An unused place has rank 0, which no section has. */
     int rank;
     enum view_kind kind;
     MPI_Datatype of;
@@ -20,7 +20,7 @@ struct kept_type {
 };
 
 static struct kept_type kept[KEPT_TYPES];
-/* Whether a thread looks at them; another then does without. */
+/* Whether a thread accesses the table; another thread then skips it. */
 static char is_busy;
 static bool is_open, is_closed;
 static unsigned int next, found_last;
@@ -40,7 +40,7 @@ static inline bool can_be_kept(const fortran_array *section, MPI_Datatype type)
     return array_rank(section) <= KEPT_RANK_MAX && is_predefined(type);
 }
 
-/* The datatype of a block does not depend on how many there are. */
+/* The datatype of a block does not depend on the number of blocks. */
 static inline MPI_Count count_that_matters(enum view_kind kind, MPI_Count count)
 {
     return kind == SINGLE ? count : 0;
@@ -85,8 +85,8 @@ static void forget(struct kept_type *one)
     one->rank = 0;
 }
 
-/* The beginning of MPI_Finalize: nothing is kept from now on. A call of another thread that still uses
- * one is an error of the program. */
+/* Called at the beginning of MPI_Finalize: nothing is kept from now on. If a call of another thread
+ * still uses a kept datatype, that is an error of the program. */
 static int close_all(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     (void)comm, (void)keyval, (void)value, (void)extra;
@@ -97,7 +97,8 @@ static int close_all(MPI_Comm comm, int keyval, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Datatypes are only kept between MPI_Init and MPI_Finalize: sessions end without a word. */
+/* Datatypes are only kept between MPI_Init and MPI_Finalize, because the end of a session invokes
+ * no callback. */
 static bool open_first(void)
 {
     int has_begun, has_ended, keyval;

@@ -1,7 +1,8 @@
-/* What the entries of the three Fortran interfaces share: handles as integers, texts, truth values,
- * and the variables that stand for special addresses. The sources here are compiled twice, for the
- * names MPI_ and, with COMBRAY_PROFILING, for PMPI_; except for those that hold the shared state. They
- * are compiled for each binary interface, with its folder: standard, mpich, open_mpi. */
+/* What the entry points of the three Fortran interfaces share: handles as integers, strings,
+ * logical values, and the variables that stand for special addresses. The sources here are compiled
+ * twice, for the names MPI_ and, with COMBRAY_PROFILING, for PMPI_, except those that contain the
+ * shared state. They are compiled for each binary interface, with its folder: standard, mpich,
+ * open_mpi. */
 #ifndef COMBRAY_FORTRAN_LAYER_H
 #define COMBRAY_FORTRAN_LAYER_H
 
@@ -20,11 +21,11 @@
 #define CALL(name) MPI_##name
 #endif
 
-/* CALL is for the function in C that the program asks for, and nothing else: what the layer calls for its
- * own use has the name PMPI_, so that a tool sees only calls of the program. */
+/* CALL is only for the C function that the program requests. The layer's own calls use the prefix
+ * PMPI_, so that a tool sees only calls of the program. */
 
-/* What differs between binary interfaces: the types and functions of C, handles as integers, and where
- * the variables are whose addresses mean what their names say. */
+/* The differences between binary interfaces: the types and functions of C, handles as integers, and
+ * the variables whose addresses have a meaning. */
 #include "dialect.h"
 
 HANDLE(Comm, MPI_Comm)
@@ -39,8 +40,9 @@ HANDLE(Session, MPI_Session)
 HANDLE(Type, MPI_Datatype)
 HANDLE(Win, MPI_Win)
 
-/* The second name of an entry without choice buffers, which module mpi_f08 calls: the same, as handles
- * are integers in both and an absent ierror is a null pointer. */
+/* The second name of an entry point without choice buffers, which module mpi_f08 calls. One
+ * function serves both names, because handles are integers in both interfaces and an absent ierror
+ * is a null pointer. */
 #define TEXT_OF(name) #name
 #define TEXT(name) TEXT_OF(name)
 #define SAME(name, other) \
@@ -84,15 +86,15 @@ static inline MPI_Fint truth(int value)
     return value ? combray_fortran_true : 0;
 }
 
-/* Writes back a handle that the call may have changed. One that is as before may be a constant of the
- * program, which lies in memory that cannot be written. */
+/* Writes back a handle that the call may have changed. An unchanged handle may be a constant of the
+ * program in read-only memory, so it is not written. */
 static inline void put_handle(MPI_Fint *place, MPI_Fint handle)
 {
     if (*place != handle) *place = handle;
 }
 
-/* Writes back what the handle of a freed object has become, unless the program passed a constant: predefined
- * error handlers and the empty group can be freed, too. */
+/* Writes back the new value of a freed object's handle, unless the program passed a constant:
+ * predefined error handlers and the empty group can be freed, too. */
 void combray_fortran_replace_handle(MPI_Fint *place, MPI_Fint handle);
 
 /* MPI counts from 0 in C, and from 1 in Fortran (section 3.7.5). */
@@ -101,7 +103,7 @@ static inline MPI_Fint one_based(int index)
     return index == MPI_UNDEFINED ? index : index + 1;
 }
 
-/* Room for so many objects while a call lasts: on the stack, unless they are thousands. */
+/* Memory for `count` objects during a call: on the stack, or on the heap if there are thousands. */
 #define STACK_BYTES_MAX 32768
 #define BYTES(type, count) ((count) > 0 ? (size_t)(count) * sizeof(type) : 64)
 #define ROOM(type, count) \
@@ -111,7 +113,7 @@ static inline MPI_Fint one_based(int index)
     do { if (BYTES(type, count) > STACK_BYTES_MAX) free(room); } while (0)
 void *combray_fortran_room(size_t bytes);
 
-/* A text of Fortran as C has it: without the blanks at the end. */
+/* Converts a Fortran string to C: without the trailing blanks. */
 static inline size_t text_length(const char *text, size_t length)
 {
     while (length > 0 && text[length - 1] == ' ') length--;
@@ -126,7 +128,7 @@ static inline const char *text_in(char *room, const char *text, size_t length)
     return room;
 }
 
-/* Keys and values of an info object lose the blanks at their beginning, too (section 10). */
+/* Keys and values of an info object lose their leading blanks, too (section 10). */
 static inline const char *word_in(char *room, const char *text, size_t length)
 {
     while (length > 0 && *text == ' ') text++, length--;
@@ -140,10 +142,10 @@ static inline void text_out(char *text, size_t length, const char *from)
     memset(text + used, ' ', length - used);
 }
 
-/* An error code of this class with this text. */
+/* Returns an error code of this class with this text. */
 int combray_fortran_code(int class, const char *text);
 
-/* How many processes a collective call of this communicator exchanges data with. */
+/* The number of processes with which a collective call of this communicator exchanges data. */
 static inline int peers_of(MPI_Comm comm)
 {
     int size = 0, is_inter = 0;
@@ -152,7 +154,7 @@ static inline int peers_of(MPI_Comm comm)
     return code == MPI_SUCCESS ? size : 0;
 }
 
-/* How many neighbours a process receives from, or sends to. */
+/* The number of neighbours from which a process receives, or to which it sends. */
 int combray_fortran_neighbours(MPI_Comm comm, bool sends);
 
 #endif

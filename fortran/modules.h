@@ -1,4 +1,5 @@
-/* What module mpi_f08 of other libraries has for all kinds of handles in a module: their comparison. */
+/* Procedures that module mpi_f08 of other libraries defines for each kind of handle: the
+ * comparisons. */
 #ifndef COMBRAY_FORTRAN_MODULES_H
 #define COMBRAY_FORTRAN_MODULES_H
 

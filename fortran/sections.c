@@ -1,11 +1,11 @@
-/* Array sections that are not contiguous: what module mpi_f08 hands over as a descriptor becomes a
- * datatype, so that the data goes from where it lies. What no datatype can say is copied if the
- * call is over when it returns, and refused if it is not. */
+/* Array sections that are not contiguous. A section that module mpi_f08 passes as a descriptor is
+ * converted to a datatype, so that the data is sent from where it lies. A section that no datatype
+ * can describe is copied if the call is complete when it returns, and refused otherwise. */
 #include <stdio.h>
 
 #include "descriptors.h"
 
-/* A section with as few dimensions as can be. */
+/* A section with as few dimensions as possible. */
 struct shape {
     char *base;
     size_t element;
@@ -34,7 +34,8 @@ static struct shape shape_of(const fortran_array *section)
     return shape;
 }
 
-/* Copies all elements from the section into contiguous memory, or back; where it went on to. */
+/* Copies all elements from the section into contiguous memory, or back. Returns the end of the
+ * contiguous memory that was used. */
 static char *copy_elements(const struct shape *shape, int dimension, char *place, char *contiguous,
                            bool back)
 {
@@ -48,14 +49,14 @@ static char *copy_elements(const struct shape *shape, int dimension, char *place
     return contiguous;
 }
 
-/* A new datatype of one kind in place of another. */
+/* Replaces a datatype by a new one. */
 static void replace(MPI_Datatype *type, MPI_Datatype made)
 {
     PMPI_Type_free(type);
     *type = made;
 }
 
-/* The first `count` elements of the lowest `rank` dimensions, in the order of Fortran. */
+/* A datatype of the first `count` elements of the lowest `rank` dimensions, in Fortran order. */
 static MPI_Datatype first_elements(const struct shape *shape, int rank, MPI_Count count,
                                    MPI_Datatype element)
 {
@@ -83,7 +84,7 @@ static MPI_Datatype first_elements(const struct shape *shape, int rank, MPI_Coun
     return whole;
 }
 
-/* How far from the base an element lies. */
+/* The offset of an element from the base. */
 static MPI_Count offset_of(const struct shape *shape, MPI_Count index)
 {
     MPI_Count offset = 0;
@@ -94,7 +95,7 @@ static MPI_Count offset_of(const struct shape *shape, MPI_Count index)
     return offset;
 }
 
-/* The size of a datatype without gaps; 0 of others. */
+/* The size of a datatype without gaps; 0 for other datatypes. */
 static MPI_Count dense_size(MPI_Datatype type)
 {
     MPI_Count size, bound, extent, true_bound, true_extent;
@@ -106,7 +107,8 @@ static MPI_Count dense_size(MPI_Datatype type)
     return dense ? size : 0;
 }
 
-/* A datatype for one element of the array, if elements of `type` fill it or are several of it. */
+/* Creates a datatype for one element of the array, if elements of `type` fill it or consist of
+ * several. */
 static bool element_type(MPI_Datatype type, MPI_Count size, MPI_Count element, MPI_Datatype *made)
 {
     if (size == 0 || (element % size != 0 && size % element != 0)) return false;
@@ -141,7 +143,7 @@ static bool single(struct view *view, const struct shape *shape, MPI_Count count
     return true;
 }
 
-/* Elements at one stride: the datatype's extent becomes that stride, and counts stay as they are. */
+/* Elements at one stride: the datatype's extent becomes that stride, and counts do not change. */
 static bool blocks(struct view *view, const struct shape *shape, MPI_Datatype type)
 {
     MPI_Count size = dense_size(type), element = (MPI_Count)shape->element;
@@ -176,7 +178,7 @@ int combray_fortran_view(struct view *view, const char *call, int position, cons
 {
     *view = (struct view){.address = buffer_address(array_address(section)), .count = count, .type = type,
                           .made = MPI_DATATYPE_NULL, .section = section};
-    /* The call itself says what is wrong with these. */
+    /* The call itself reports these errors. */
     bool refused = kind <= BLOCKS && type == MPI_DATATYPE_NULL;
     if (is_plain(section) || refused || (kind == SINGLE && count <= 0)) return MPI_SUCCESS;
     if (kind <= BLOCKS && combray_fortran_find_type(view, count, type, kind)) return MPI_SUCCESS;

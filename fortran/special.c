@@ -1,5 +1,5 @@
-/* The entries that the generator leaves out, because what they do differs from C by more than how
- * their arguments are passed. Compiled for MPI_ and for PMPI_. */
+/* The entry points that the generator omits, because they differ from C by more than the passing of
+ * their arguments. Compiled for MPI_ and for PMPI_. */
 #include "callbacks.h"
 
 void F(init_)(MPI_Fint *ierror)
@@ -53,7 +53,7 @@ MPI_Aint F(aint_diff_)(const MPI_Aint *addr1, const MPI_Aint *addr2)
 }
 SAME(aint_diff_, aint_diff_f08_)
 
-/* Keeps a compiler from moving accesses to the buffer across the call. */
+/* Keeps the compiler from moving accesses to the buffer across the call. */
 void F(f_sync_reg_)(void *buf)
 {
     (void)buf;
@@ -72,7 +72,7 @@ void F(status_f082f_)(const MPI_F08_status *f08_status, MPI_Fint *f_status, MPI_
 }
 SAME(status_f082f_, status_f082f_f08_)
 
-/* In the interfaces before mpi_f08 the place of the buffer's address has no use (section 3.6). */
+/* The interfaces before mpi_f08 do not use the argument for the buffer's address (section 3.6). */
 #define DETACH(name, Name, GIVEN, given, Count)                                       \
     void F(name)(GIVEN void *buffer_addr, Count *size, MPI_Fint *ierror)              \
     {                                                                                 \
@@ -102,7 +102,7 @@ DETACH_POINTER(session_detach_buffer_f08_, Session_detach_buffer, SESSION_, WITH
 DETACH_POINTER(session_detach_buffer_c_f08_, Session_detach_buffer_c, SESSION_, WITH_SESSION,
                MPI_Count)
 
-/* Texts whose lengths the program says: in C they hold a null character more (section 10). */
+/* Strings whose lengths the program passes. In C they have one null character more (section 10). */
 void F(info_get_string_)(const MPI_Fint *info, const char *key, MPI_Fint *buflen, char *value,
                          MPI_Fint *flag, MPI_Fint *ierror, size_t key_length, size_t value_length)
 {
@@ -159,7 +159,7 @@ void F(session_get_nth_pset_)(const MPI_Fint *session, const MPI_Fint *info, con
 }
 SAME(session_get_nth_pset_, session_get_nth_pset_f08_)
 
-/* Only as many handles are written as there are. */
+/* Only as many handles are written as exist. */
 void F(type_get_contents_)(const MPI_Fint *datatype, const MPI_Fint *max_integers,
                            const MPI_Fint *max_addresses, const MPI_Fint *max_datatypes,
                            MPI_Fint array_of_integers[], MPI_Aint array_of_addresses[],
@@ -200,7 +200,7 @@ void F(type_get_contents_c_f08_)(const MPI_Fint *datatype, const MPI_Count *max_
 }
 SAME_LARGE(type_get_contents_c_f08_, type_get_contents_f08_large_)
 
-/* Memory that the library allocates: the same call for an address and for type(c_ptr). */
+/* Memory that the library allocates. One entry point serves addresses and type(c_ptr). */
 #define MEMORY(name, Name, Unit)                                                           \
     void F(name)(const MPI_Aint *size, const Unit *disp_unit, const MPI_Fint *info,        \
                  const MPI_Fint *comm, void **baseptr, MPI_Fint *win, MPI_Fint *ierror)    \
@@ -244,7 +244,8 @@ void F(alloc_mem_)(const MPI_Aint *size, const MPI_Fint *info, void **baseptr, M
 SAME(alloc_mem_, alloc_mem_cptr_)
 SAME(alloc_mem_, alloc_mem_f08_)
 
-/* What the program says about its compiler, instead of this layer, which told it before. */
+/* The program sets the properties of its compiler, which this layer has already reported at
+ * loading. */
 void F(abi_set_fortran_booleans_)(const MPI_Fint *logical_size, void *logical_true,
                                   void *logical_false, MPI_Fint *ierror)
 {
@@ -262,7 +263,7 @@ void F(abi_get_fortran_booleans_)(const MPI_Fint *logical_size, void *logical_tr
 }
 SAME(abi_get_fortran_booleans_, abi_get_fortran_booleans_f08_)
 
-/* Ends the list of arguments of a program at an argument of blanks. */
+/* Converts a list of arguments, which ends at a blank argument. */
 static char **arguments_in(const char *argv, size_t length, MPI_Count stride, int *count)
 {
     int n = 0;
@@ -337,7 +338,7 @@ static const char too_many[] =
     "the program has more than 128 functions of this kind, which is the most that the Fortran "
     "interfaces can tell apart";
 
-/* Where there is no place for another function of the program. */
+/* Called when there is no place for another function of the program. */
 static int refuse(void)
 {
     int code = combray_fortran_code(MPI_ERR_OTHER, too_many);
@@ -422,7 +423,7 @@ HANDLER_ENTRY(session_create_errhandler, Session_create_errhandler, session_hand
     }                                                                                         \
     SAME(object##_get_attr_, object##_get_attr_f08_)
 
-/* The attributes of the library are addresses of integers in C, and their values in Fortran. */
+/* Predefined attributes are addresses of integers in C, and the values themselves in Fortran. */
 static MPI_Aint value_of(int keyval, void *attribute)
 {
     switch (keyval) {
@@ -447,7 +448,7 @@ ATTRIBUTE_ENTRIES(comm, Comm)
 ATTRIBUTE_ENTRIES(type, Type)
 ATTRIBUTE_ENTRIES(win, Win)
 
-/* The same with default integers (deprecated in MPI-2.0). */
+/* The functions for attributes with default integers (deprecated in MPI-2.0). */
 void F(keyval_create_)(fortran_copy *copy, fortran_delete *delete, MPI_Fint *keyval,
                        const MPI_Fint *extra_state, MPI_Fint *ierror)
 {
@@ -479,7 +480,7 @@ void F(attr_get_)(const MPI_Fint *comm, const MPI_Fint *keyval, MPI_Fint *value,
     set_code(ierror, code);
 }
 
-/* The functions that the standard defines for attributes. */
+/* The predefined functions for attributes. */
 #define COPY_FUNCTIONS(prefix, Value)                                                          \
     void F(prefix##null_copy_fn_)(MPI_Fint *object, MPI_Fint *keyval, Value *extra_state,      \
                                   Value *value_in, Value *value_out, MPI_Fint *flag,           \
@@ -523,7 +524,7 @@ void F(grequest_start_)(fortran_query *query_fn, fortran_free *free_fn, fortran_
 }
 SAME(grequest_start_, grequest_start_f08_)
 
-/* Stands for no conversion of a data representation. */
+/* Placeholders that mean "no conversion" in a data representation. */
 void F(conversion_fn_null_)(void) {}
 void F(conversion_fn_null_c_)(void) {}
 

@@ -1,4 +1,4 @@
-/* What entries of all kinds use. */
+/* Functions that entry points of all kinds use. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,8 +7,9 @@
 
 #include "layer.h"
 
-/* Functions of the program with names of the C library are not called from here. The first thing
- * when this library is loaded; another MPI library does not have it. */
+/* Functions of the program with names of the C library must not be called from here. This runs
+ * first when this library is loaded. Other MPI libraries do not have the function, so the symbol is
+ * weak. */
 void combray_skip_own_functions(const void *code) __attribute__((weak));
 __attribute__((constructor(101))) static void on_loading(void)
 {
@@ -27,7 +28,7 @@ void *combray_fortran_room(size_t bytes)
 
 void combray_fortran_replace_handle(MPI_Fint *place, MPI_Fint handle)
 {
-    /* The kernel writes an integer there, or says that it cannot. */
+    /* The kernel writes an integer there, or fails with EFAULT if the memory is read-only. */
     if (syscall(SYS_getcpu, place, NULL, NULL) == 0 || errno != EFAULT) *place = handle;
 }
 
@@ -46,7 +47,8 @@ int combray_fortran_neighbours(MPI_Comm comm, bool sends)
     return 0;
 }
 
-/* Texts of errors that were given a code; more of them have only their class. */
+/* The texts of errors that have a code of their own. Further texts only get the code of their
+ * class. */
 #define CODES_MAX 64
 
 static int known_code(int class, const char *text)

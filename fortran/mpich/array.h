@@ -1,4 +1,4 @@
-/* An array as module mpi_f08 of MPICH hands it over when it was compiled by gfortran 8 or newer: in that
+/* An array as module mpi_f08 of MPICH passes it when compiled by gfortran 8 or newer: in that
  * compiler's own descriptor. */
 #ifndef COMBRAY_FORTRAN_ARRAY_H
 #define COMBRAY_FORTRAN_ARRAY_H
@@ -11,7 +11,7 @@ typedef struct {
     signed char rank;
     signed char type;
     signed short attribute;
-    /* The bytes between elements whose indices differ by one, if strides count such. */
+    /* The bytes between elements whose indices differ by one, if strides count these units. */
     ptrdiff_t span;
     struct {
         ptrdiff_t stride;
@@ -19,7 +19,7 @@ typedef struct {
         ptrdiff_t upper;
     } dimensions[];
 } fortran_array;
-/* The only counts of partitions are large. */
+/* Partition counts are always large counts here. */
 typedef MPI_Count fortran_partition_count;
 #define RANK_MAX 15
 
@@ -31,19 +31,19 @@ static inline ptrdiff_t array_extent(const fortran_array *array, int i)
 {
     return array->dimensions[i].upper - array->dimensions[i].lower + 1;
 }
-/* In bytes. */
+/* The stride in bytes. */
 static inline ptrdiff_t array_stride(const fortran_array *array, int i)
 {
     return array->dimensions[i].stride * (array->span ? array->span : (ptrdiff_t)array->element);
 }
 
-/* Texts are given as always: an address, and the length at the end. */
+/* Strings are passed in the usual way: an address, and the length at the end of the parameters. */
 #define TEXT_PARAMETER(name) const char *name
 #define TEXT_LENGTH_PARAMETER(name) , size_t name##_length
 #define TEXT_ADDRESS(name) name
 #define TEXT_LENGTH(name) name##_length
 
-/* Whether a datatype is predefined: those of the program have the two highest bits set. */
+/* Whether a datatype is predefined: datatypes of the program have the two highest bits set. */
 static inline bool is_predefined(MPI_Datatype type)
 {
     return (uint32_t)type >> 30 != 3;

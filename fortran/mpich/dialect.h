@@ -1,5 +1,5 @@
-/* The binary interface of MPICH and its kin, as the Fortran layer sees it. Source of the facts: mpif.h
- * of MPICH 4.0.2 and Intel MPI 2021.18. */
+/* The binary interface of MPICH and its derivatives, as the Fortran layer uses it. Source of the
+ * facts: mpif.h of MPICH 4.0.2 and Intel MPI 2021.18. */
 #ifndef COMBRAY_FORTRAN_DIALECT_H
 #define COMBRAY_FORTRAN_DIALECT_H
 
@@ -18,12 +18,12 @@ typedef struct MPI_Status {
 #include "constants.h"
 #include "../generated/functions.h"
 
-/* The common blocks of mpif.h: in the first are MPI_BOTTOM, MPI_IN_PLACE and MPI_STATUS_IGNORE, in the
- * second MPI_STATUSES_IGNORE and MPI_ERRCODES_IGNORE, in that of characters MPI_ARGVS_NULL and
- * MPI_ARGV_NULL. */
+/* The common blocks of mpif.h. The first contains MPI_BOTTOM, MPI_IN_PLACE and MPI_STATUS_IGNORE,
+ * the second MPI_STATUSES_IGNORE and MPI_ERRCODES_IGNORE, and the one of characters MPI_ARGVS_NULL
+ * and MPI_ARGV_NULL. */
 extern MPI_Fint mpipriv1_[2 + 5], mpipriv2_[5 + 1], mpifcmb5_, mpifcmb9_, mpifcmba_;
 extern char mpiprivc_[2];
-/* Those of module mpi_f08, as gfortran names the variables of modules. */
+/* The variables of module mpi_f08, with gfortran's names for module variables. */
 extern MPI_Fint MPIR_F08_MPI_BOTTOM, MPIR_F08_MPI_IN_PLACE, MPIR_F08_MPI_BUFFER_AUTOMATIC;
 extern MPI_Status MPIR_F08_MPI_STATUS_IGNORE_OBJ, MPIR_F08_MPI_STATUSES_IGNORE_OBJ[1];
 extern MPI_Fint __mpi_f08_link_constants_MOD_mpi_errcodes_ignore[1];
@@ -58,16 +58,16 @@ extern char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_consta
 #define FORTRAN_LB 0x4c000010
 #define FORTRAN_UB 0x4c000011
 
-/* A handle is the integer that it is in Fortran. */
+/* A handle in C is the Fortran integer itself. */
 #define HANDLE(Name, Type)                                                        \
     static inline Type Name##_in(const MPI_Fint *integer) { return *integer; }    \
     static inline MPI_Fint Name##_out(Type handle) { return handle; }
-/* That of a file is an address in C. */
+/* A file handle is an address in C. */
 #define FILE_HANDLE                                                                                        \
     static inline MPI_File File_in(const MPI_Fint *integer) { return PMPI_File_f2c(*integer); }            \
     static inline MPI_Fint File_out(MPI_File handle) { return PMPI_File_c2f(handle); }
 
-/* Of the library's own keyvals, those of Fortran are by one higher than those of C. */
+/* The Fortran number of a predefined keyval is one higher than the C number. */
 static inline int keyval_in(const MPI_Fint *keyval)
 {
     int kind = *keyval & ~0xff;

@@ -1,5 +1,5 @@
-/* What programs with module mpi_f08 of MPICH call in modules, as gfortran names it: the comparison of
- * handles, among themselves and with integers, and the conversion of statuses. */
+/* Module procedures that programs with module mpi_f08 of MPICH call, with gfortran's names: the
+ * comparison of handles, among themselves and with integers, and the conversion of statuses. */
 #include "modules.h"
 
 #define HANDLES_OF(name)                                     \
@@ -11,7 +11,7 @@
     COMPARE(__mpi_f08_types_MOD_mpi_##name##_f_neq_f08, !=)
 FOR_EACH_HANDLE(HANDLES_OF)
 
-/* The same integers in both. */
+/* The integers of a status are equal in both forms. */
 #define STATUS(name)                                                                                    \
     void __mpi_f08_types_MOD_mpi_status_##name(const MPI_Status *from, MPI_Status *to, MPI_Fint *ierror) \
     {                                                                                                   \

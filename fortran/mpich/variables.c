@@ -1,5 +1,5 @@
-/* What only programs for MPICH import: the variables whose addresses have a meaning, and MPI_Sizeof.
- * Their compilers have in common that what is odd is true. */
+/* Symbols that only programs for MPICH import: the variables whose addresses have a meaning, and
+ * MPI_Sizeof. All their compilers treat odd values as true. */
 #include "layer.h"
 
 const int combray_fortran_true = 1;
@@ -12,7 +12,7 @@ MPI_Fint __mpi_f08_link_constants_MOD_mpi_errcodes_ignore[1];
 MPI_Fint __mpi_f08_link_constants_MOD_mpi_unweighted, __mpi_f08_link_constants_MOD_mpi_weights_empty;
 char __mpi_f08_link_constants_MOD_mpi_argv_null[1], __mpi_f08_link_constants_MOD_mpi_argvs_null[1];
 
-/* MPI_Sizeof of module mpi, as gfortran names the procedures of modules. */
+/* MPI_Sizeof of module mpi, with gfortran's names for module procedures. */
 #define SIZE(name, bytes)                                                                             \
     void __mpi_sizeofs_MOD_mpi_sizeof_##name(const void *x, MPI_Fint *size, MPI_Fint *ierror)         \
     {                                                                                                 \

@@ -1,5 +1,5 @@
-/* The binary interface of Open MPI, as the Fortran layer sees it. Source of the facts: the headers of
- * Open MPI 4.1.4 and 5.0.11. */
+/* The binary interface of Open MPI, as the Fortran layer uses it. Source of the facts: the headers
+ * of Open MPI 4.1.4 and 5.0.11. */
 #ifndef COMBRAY_FORTRAN_DIALECT_H
 #define COMBRAY_FORTRAN_DIALECT_H
 
@@ -43,7 +43,7 @@ extern char mpi_fortran_argv_null_[1], mpi_fortran_argvs_null_[1];
 #define IS_ARGV_NULL(address) ((address) == (void *)mpi_fortran_argv_null_)
 #define IS_ARGVS_NULL(address) ((address) == (void *)mpi_fortran_argvs_null_)
 
-/* Module mpi_f08 hands over the addresses of buffers, as the older interfaces do. */
+/* Module mpi_f08 passes the addresses of buffers, as the older interfaces do. */
 #define SAME_ADDRESS(name, other) SAME(name, other)
 #define SAME_LARGE(name, other)
 

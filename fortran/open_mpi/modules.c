@@ -1,5 +1,5 @@
-/* What programs with module mpi_f08 of Open MPI call in modules, as gfortran names it: the comparison of
- * handles. */
+/* Module procedures that programs with module mpi_f08 of Open MPI call, with gfortran's names: the
+ * comparison of handles. */
 #include "modules.h"
 
 #define HANDLES_OF(name)                                     \

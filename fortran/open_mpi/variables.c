@@ -1,5 +1,5 @@
-/* What only programs for Open MPI import: the variables whose addresses have a meaning, and MPI_Sizeof.
- * Their compilers have in common that what is odd is true. */
+/* Symbols that only programs for Open MPI import: the variables whose addresses have a meaning, and
+ * MPI_Sizeof. All their compilers treat odd values as true. */
 #include "layer.h"
 
 const int combray_fortran_true = 1;

@@ -1,11 +1,11 @@
-/* The standard's binary interface, as the Fortran layer sees it. */
+/* The standard's binary interface, as the Fortran layer uses it. */
 #ifndef COMBRAY_FORTRAN_DIALECT_H
 #define COMBRAY_FORTRAN_DIALECT_H
 
 #include "mpi_fortran.h"
 
-/* The names are those of common blocks in mpif.h, whose memory may lie in the program, so they are found
- * through the dynamic linker. */
+/* These are the names of common blocks in mpif.h. Their memory may be in the program, so they are
+ * found through the dynamic linker. */
 extern MPI_Fint mpi_fortran_bottom_;
 extern MPI_Fint mpi_fortran_in_place_;
 extern MPI_Fint mpi_fortran_buffer_automatic_;
@@ -33,14 +33,15 @@ extern char mpi_fortran_argvs_null_[1];
 #define IS_ARGV_NULL(address) ((address) == (void *)mpi_fortran_argv_null_)
 #define IS_ARGVS_NULL(address) ((address) == (void *)mpi_fortran_argvs_null_)
 
-/* Module mpi_f08 hands over buffers as descriptors: no second name for entries that have some. */
+/* Module mpi_f08 passes buffers as descriptors, so entry points with buffers have no second name. */
 #define SAME_ADDRESS(name, other)
 #define SAME_LARGE(name, other)
 
 /* Integers below this are the values of the predefined handles (section 20.4.3). */
 #define PREDEFINED_END 0x1000
 
-/* MPI_LB and MPI_UB in Fortran, which the standard does not have: no datatype has these values. */
+/* The Fortran values of MPI_LB and MPI_UB, which the standard does not have. No datatype has these
+ * values. */
 #define FORTRAN_LB 0x2fe
 #define FORTRAN_UB 0x2ff
 

@@ -1,8 +1,8 @@
-/* Conversions of statuses, which the library of other binary interfaces has. Compiled for MPI_ and for
- * PMPI_. */
+/* Conversions of statuses, which the libraries of the other binary interfaces contain. Compiled for
+ * MPI_ and for PMPI_. */
 #include "layer.h"
 
-/* The same integers in all three languages. */
+/* The integers of a status are equal in all three languages. */
 #define STATUS(name, From, To)                  \
     int CALL(Status_##name)(const From *from, To *to) \
     {                                           \

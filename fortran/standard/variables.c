@@ -1,9 +1,10 @@
-/* The variables whose addresses have a meaning, and what the compiler is, told to the library. */
+/* The variables whose addresses have a meaning, and the report of the compiler's properties to the
+ * library. */
 #include <stdio.h>
 
 #include "layer.h"
 
-/* From facts.f90. */
+/* Defined in facts.f90. */
 extern const int combray_fortran_sizes[4];
 extern const int combray_fortran_kinds[19];
 
@@ -20,13 +21,13 @@ MPI_Fint mpi_fortran_weights_empty_[1];
 char mpi_fortran_argv_null_[1];
 char mpi_fortran_argvs_null_[1];
 
-/* For C programs that pass statuses of Fortran on (section 19.3.5). */
+/* For C programs that pass on statuses of Fortran (section 19.3.5). */
 MPI_Fint *MPI_F_STATUS_IGNORE = mpi_fortran_status_ignore_;
 MPI_Fint *MPI_F_STATUSES_IGNORE = mpi_fortran_statuses_ignore_;
 MPI_F08_status *MPI_F08_STATUS_IGNORE = (MPI_F08_status *)mpi_fortran_f08_status_ignore_;
 MPI_F08_status *MPI_F08_STATUSES_IGNORE = (MPI_F08_status *)mpi_fortran_f08_statuses_ignore_;
 
-/* The library knows the compiler from the beginning, so that a program can ask before MPI_Init. */
+/* Reports the compiler's properties at loading, so that a program can query them before MPI_Init. */
 __attribute__((constructor)) static void tell_library(void)
 {
     static const char *const sizes[] = {"mpi_logical_size", "mpi_integer_size", "mpi_real_size",
