@@ -1,4 +1,4 @@
-//! The tables of the MPI ABI, turned into the C header, the entry points and the constants.
+//! Generates the C header, the entry points and the constants from the tables of the MPI ABI.
 
 mod conformance;
 mod constants;
@@ -15,14 +15,13 @@ use std::path::{Path, PathBuf};
 
 use tables::Tables;
 
-/// A generated file: its path, relative to the workspace or to the folder that was asked for, and
-/// its text.
+/// A generated file: its path, relative to the workspace or to the requested folder, and its text.
 struct Output {
     path: String,
     text: String,
 }
 
-/// Folders that hold nothing but generated files.
+/// Folders that contain only generated files.
 const GENERATED_FOLDERS: [&str; 6] = [
     "crates/mpi-abi/src/generated",
     "crates/mpi-abi/src/generated/mpich",
@@ -32,7 +31,7 @@ const GENERATED_FOLDERS: [&str; 6] = [
     "fortran/generated",
 ];
 
-/// Writes all generated files and removes those that are generated no more.
+/// Writes all generated files and removes files that are no longer generated.
 pub fn write() -> Result<(), String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let outputs = outputs(&folder)?;
@@ -42,8 +41,8 @@ pub fn write() -> Result<(), String> {
     write_below(&folder, outputs)
 }
 
-/// Writes the programs that call every Fortran routine, and what stands behind the routines, into a
-/// folder: tests/fortran/run compiles them from there.
+/// Writes the programs that call every Fortran routine, and the C functions behind the routines,
+/// into a folder. tests/fortran/run compiles them there.
 pub fn write_fortran_programs(folder: &Path) -> Result<(), String> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let tables = Tables::read(&workspace.join("crates/mpi-abi/abi"))?;
@@ -51,7 +50,7 @@ pub fn write_fortran_programs(folder: &Path) -> Result<(), String> {
     write_below(folder, programs.map(|(path, text)| Output { path, text }))
 }
 
-/// Writes the files that are not what they are to be.
+/// Writes the files whose content has changed.
 fn write_below(folder: &Path, outputs: impl IntoIterator<Item = Output>) -> Result<(), String> {
     for output in outputs {
         let path = folder.join(&output.path);
@@ -65,7 +64,7 @@ fn write_below(folder: &Path, outputs: impl IntoIterator<Item = Output>) -> Resu
     Ok(())
 }
 
-/// Fails with the names of the files that are not what `write` would make them.
+/// Fails with the names of the files that differ from what `write` would generate.
 pub fn check() -> Result<(), String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let outputs = outputs(&folder)?;

@@ -1,6 +1,6 @@
-//! Chores of the workspace: `cargo xtask codegen` makes what is generated from the tables of the
-//! MPI ABI, `cargo xtask codegen --check` tells whether it is current, and `cargo xtask
-//! fortran-programs FOLDER` writes there the programs that call every Fortran routine.
+//! Tasks of the workspace. `cargo xtask codegen` generates files from the tables of the MPI ABI.
+//! `cargo xtask codegen --check` checks whether they are current. `cargo xtask fortran-programs
+//! FOLDER` writes the programs that call every Fortran routine into a folder.
 
 #![forbid(unsafe_code)]
 

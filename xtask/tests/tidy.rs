@@ -1,6 +1,7 @@
-//! The rules of the workspace that a compiler does not check: who may depend on whom, who may hold
-//! `unsafe`, which crates know no world, how long files and functions may be, what types are
-//! called, and whether the documentation tells the numbers of the code.
+//! Checks the rules of the workspace that a compiler does not check: which crates may depend on
+//! which, which crates may contain `unsafe`, which crates are free of I/O, the length of files and
+//! functions, the names of types, and whether the numbers in the documentation are those of the
+//! code.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,8 +23,8 @@ mod unused;
 #[path = "tidy/words.rs"]
 mod words;
 
-/// Every crate with its tier; but for the drivers, which are those whose name begins with
-/// [`ONE_DRIVER`]. A crate depends on lower tiers only, save for [`SAME_TIER`].
+/// Every crate with its tier, except the drivers, whose names begin with [`ONE_DRIVER`]. A crate
+/// may depend only on lower tiers, except as [`SAME_TIER`] permits.
 const TIERS: &[(&str, u32)] = &[
     ("base", 0),
     ("sys", 1),
@@ -64,22 +65,22 @@ const TIERS: &[(&str, u32)] = &[
     ("xtask", 10),
 ];
 
-/// How the names of drivers begin: they are of the tier of `driver`, which they may use, and
-/// `drivers` may use them.
+/// The prefix of the names of drivers. They are in the tier of `driver`, on which they may depend,
+/// and `drivers` may depend on them.
 const ONE_DRIVER: &str = "driver-";
 
-/// Dependencies inside a tier: (who, on whom).
+/// Permitted dependencies inside a tier: (the dependent crate, its dependency).
 const SAME_TIER: &[(&str, &str)] = &[
-    // The system's calls.
+    // System calls.
     ("topology", "sys"),
     ("memory", "sys"),
-    // Bytes that processes share.
+    // Shared memory.
     ("queues", "memory"),
     ("wire", "memory"),
     ("drivers", "driver"),
 ];
 
-/// Crates that may hold `unsafe`; all others forbid it.
+/// Crates that may contain `unsafe`; all others must forbid it.
 const UNSAFE_ALLOWED: &[&str] = &[
     "sys",
     "memory",
@@ -91,13 +92,13 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "driver-shm",
     "pmix",
     "threads",
-    // In models and tests of the door and the lock.
+    // In models and tests of the library entry and the lock.
     "progress",
     "mpi-abi",
     "mqs",
 ];
 
-/// What reaches the system or other processes, and the crates that may depend on it.
+/// Crates that reach the system or other processes, and the crates that may depend on them.
 const CONFINED: &[(&str, &[&str])] = &[
     (
         "driver",
@@ -125,7 +126,7 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("if-addrs", &["driver-ether", "driver-tcp"]),
 ];
 
-/// Crates that know no clock, threads, network or files.
+/// Crates that must use no clock, threads, network or files.
 const WITHOUT_WORLD: &[&str] = &[
     "engine",
     "wire",
@@ -168,7 +169,7 @@ fn crates_depend_on_lower_tiers_only() {
     report(faults);
 }
 
-/// What the tables permit is there to be permitted.
+/// The entries of the tables must exist.
 #[test]
 fn the_tables_name_what_there_is() {
     let mut faults = Vec::new();
@@ -201,7 +202,7 @@ fn the_tables_name_what_there_is() {
     report(faults);
 }
 
-/// Blocks, or attributes of which the compiler cannot check what they promise.
+/// Whether a text contains unsafe blocks, or attributes whose promises the compiler cannot check.
 fn holds_unsafe(text: &str) -> bool {
     text.contains("unsafe {") || text.contains("#[unsafe(")
 }
@@ -209,7 +210,7 @@ fn holds_unsafe(text: &str) -> bool {
 #[test]
 fn the_map_names_files_that_exist() {
     let text = read(&workspace().join("ARCHITECTURE.md"));
-    // Between backquotes: a crate's name, then a file of its sources.
+    // The text between backquotes: a crate's name, then a file of its sources.
     let hops = text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
     let mut hops: Vec<&str> = hops.filter(|word| !word.contains("crates/")).collect();
     hops.retain(|hop| !hop.starts_with("xtask/"));
@@ -281,7 +282,7 @@ fn every_crate_says_what_it_is() {
     report(faults);
 }
 
-/// Cargo leaves whole-program optimisation out, without a word, where a library is of two kinds.
+/// Cargo silently omits link-time optimisation for a library with two crate types.
 #[test]
 fn shared_libraries_are_of_one_kind() {
     let mixed = |(_, folder): &(String, PathBuf)| {
@@ -293,7 +294,8 @@ fn shared_libraries_are_of_one_kind() {
     report(faults.map(|(name, _)| format!("{name}: its crate-type is not only cdylib")).collect());
 }
 
-/// Each test that docs/user/reliability.md names is a file, or a function of Rust or of scenarios.
+/// Each test that docs/user/reliability.md names must be a file, a Rust function, or a function of
+/// the scenarios.
 #[test]
 fn tests_of_reliability_exist() {
     let root = workspace();
@@ -329,7 +331,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the workspace exists")
 }
 
-/// Name and folder of every crate.
+/// The name and folder of every crate.
 fn crates() -> Vec<(String, PathBuf)> {
     let folder = workspace().join("crates");
     let entries = fs::read_dir(&folder).expect("crates/ exists");
@@ -346,7 +348,7 @@ fn tier(name: &str) -> Option<u32> {
     TIERS.iter().find(|(other, _)| *other == name).map(|(_, tier)| *tier)
 }
 
-/// What a crate depends on, tests aside.
+/// The dependencies of a crate, without those for tests.
 fn dependencies(folder: &Path) -> Vec<String> {
     let manifest = read(&folder.join("Cargo.toml"));
     let mut inside = false;
@@ -369,7 +371,7 @@ fn roots(folder: &Path) -> Vec<PathBuf> {
     candidates.into_iter().filter(|path| path.exists()).collect()
 }
 
-/// All source files that people write: by their endings, and programs that have none.
+/// All handwritten source files: by their extensions, and programs without an extension.
 fn sources() -> Vec<PathBuf> {
     let folders =
         ["crates", "xtask", "tests", "bench", "examples", "scripts", "packaging", ".ci", "fuzz"];
@@ -397,7 +399,7 @@ fn files_with(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// All files of a folder and of those below it. What is built stands elsewhere.
+/// All files of a folder and its subfolders. Build output is elsewhere.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(folder) else { return found };

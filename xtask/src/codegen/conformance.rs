@@ -1,4 +1,5 @@
-//! docs/user/conformance.md: which functions of each chapter of the standard are there.
+//! Generates docs/user/conformance.md: which functions of each chapter of the standard are
+//! implemented.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,11 +7,11 @@ use std::path::Path;
 
 use super::tables::{MpiFunction, Tables};
 
-/// Between these lines of the page stands what is generated.
+/// The generated part of the page is between these lines.
 const BEGIN: &str = "<!-- `cargo xtask codegen`, from crates/mpi-abi/abi: -->\n";
 const END: &str = "<!-- end of what is generated -->\n";
 
-/// The chapters that define functions, as MPI 5.0 calls them.
+/// The chapters of MPI 5.0 that define functions.
 const CHAPTERS: &[(u8, &str)] = &[
     (3, "Point-to-point communication"),
     (4, "Partitioned communication"),
@@ -30,8 +31,8 @@ const CHAPTERS: &[(u8, &str)] = &[
     (20, "Application binary interface"),
 ];
 
-/// How the names of a chapter's functions begin, or, with a `*` before them, what is in them; with
-/// a `$` at the end nothing follows. The first that matches counts.
+/// Prefixes of the names of each chapter's functions. A rule with a leading `*` matches inside the
+/// name; a rule with a trailing `$` matches only at the end. The first matching rule applies.
 const RULES: &[(&str, u8)] = &[
     ("T_", 15),
     ("Pcontrol$", 15),
@@ -191,7 +192,7 @@ fn chapter(function: &MpiFunction) -> Result<u8, String> {
         return Ok(16);
     }
     let bare = function.name.strip_prefix("MPI_").unwrap_or(&function.name);
-    // The twins for large counts.
+    // Functions for large counts belong to the chapter of their twins.
     let bare = bare.strip_suffix("_c").unwrap_or(bare);
     let found = RULES.iter().find(|(rule, _)| matches(bare, rule));
     found.map(|(_, chapter)| *chapter).ok_or(format!("{}: of which chapter is it?", function.name))

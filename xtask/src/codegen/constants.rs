@@ -1,4 +1,4 @@
-//! The constants and the error classes, in Rust.
+//! Generates the constants and the error classes in Rust.
 
 use std::fmt::Write;
 
@@ -44,7 +44,8 @@ pub fn constants(tables: &Tables, dialect: Option<&Dialect>) -> String {
     formatted(&text)
 }
 
-/// The value that a constant has in a dialect; as in the standard ABI if its table has none.
+/// The value of a constant in a dialect; if the dialect's table has none, the value of the standard
+/// ABI.
 pub fn value_in<'a>(dialect: Option<&'a Dialect>, constant: &'a Constant) -> &'a str {
     let own = dialect.and_then(|dialect| dialect.values.get(&constant.name));
     own.unwrap_or(&constant.value)
@@ -96,10 +97,10 @@ pub fn errors(tables: &Tables) -> String {
 
 enum ConstantKind<'a> {
     Integer,
-    /// A size of something, in bytes.
+    /// The size of an object, in bytes.
     Limit,
     Offset,
-    /// An address, or one of the numbers that stand for the program's functions.
+    /// An address, or one of the numbers that stand for functions of the program.
     Pointer,
     Handle(&'a str),
     /// Another name of a handle constant.
@@ -121,7 +122,7 @@ fn kind(constant: &Constant) -> ConstantKind<'_> {
     }
 }
 
-/// `MPI_ERR_NO_MEM` as `NoMem`.
+/// Converts `MPI_ERR_NO_MEM` to `NoMem`.
 fn variant(name: &str) -> String {
     let name = name.trim_start_matches("MPIX_ERR_").trim_start_matches("MPI_ERR_");
     let words = name.split('_');

@@ -1,4 +1,4 @@
-//! The entry points: one item of the macro `entry!` or `absent!` for each function.
+//! Generates the entry points: one item of the macro `entry!` or `absent!` for each function.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::tables::{
 const ABSENT: &str = "absent";
 
 const INDENT: &str = "    ";
-/// Of what goes on in another line.
+/// The indentation of continuation lines.
 const INSIDE: &str = "        ";
 
 /// The generated files with entry points: module name and text.
@@ -33,7 +33,7 @@ pub fn entry_files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     Ok(modules.into_iter().map(|(name, text)| (name.to_owned(), text)).collect())
 }
 
-/// The text of the file with what only one dialect has.
+/// The text of the file with the functions that only one dialect has.
 pub fn entries_of(dialect: &Dialect) -> Result<String, String> {
     own_entries(
         &format!("The functions that only the dialect `{}` has.", dialect.name),
@@ -41,7 +41,8 @@ pub fn entries_of(dialect: &Dialect) -> Result<String, String> {
     )
 }
 
-/// The text of the file with what all dialects have and the standard does not, or in another form.
+/// The text of the file with the functions that all dialects have, and that the standard does not
+/// have or has in another form.
 pub fn former(functions: &[MpiFunction]) -> Result<String, String> {
     own_entries("The functions that the standard ABI does not have, or in another form.", functions)
 }
@@ -92,7 +93,7 @@ fn own_entries(what: &str, functions: &[MpiFunction]) -> Result<String, String> 
     Ok(text)
 }
 
-/// The text of the file that lists the others.
+/// The text of the file that lists the other files.
 pub fn list(files: &[(String, String)]) -> String {
     let mut text = format!(
         "{HEAD}//! The entry points, by chapter.\n\n\
@@ -153,7 +154,7 @@ fn implemented(function: &MpiFunction, place: &Implementation) -> Result<String,
     Ok(format!("\nentry! {{\n{}\n}}\n", lines.join("\n")))
 }
 
-/// The statement that checks an argument, without semicolon.
+/// The statement that checks an argument, without a semicolon.
 fn check(function: &MpiFunction, way: Way, argument: &Argument) -> Result<String, String> {
     let parameters = &function.parameters;
     let taken = parameters.get(argument.first..argument.first + argument.count);
@@ -169,12 +170,12 @@ fn check(function: &MpiFunction, way: Way, argument: &Argument) -> Result<String
     Ok(format!("{name} = {}({})", argument.kind, values.join(", ")))
 }
 
-/// The kinds of objects to whose error handlers the errors of all other arguments go.
+/// The kinds of objects whose error handlers get the errors of all other arguments.
 const OBJECTS: [&str; 6] =
     ["any_communicator", "communicator", "new_handler", "opened_communicator", "session", "window"];
 
-/// The checks in the order of the parameters, except that objects come first of all, and what
-/// others need before them.
+/// Orders the checks like the parameters, except that objects come first, and that a check comes
+/// after the checks whose results it needs.
 fn in_order(mut checks: Vec<(&str, String)>) -> Vec<String> {
     let is_object = |check: &str| {
         let kind = check.split_once(" = ").and_then(|(_, call)| call.split_once('('));
@@ -208,7 +209,7 @@ fn absent(function: &MpiFunction) -> String {
     format!("\nabsent! {{\n{};\n{INDENT}=> {handler_owner}\n}}\n", signature("", function))
 }
 
-/// How the call gets in, name and parameters.
+/// The way of the entry point, its name and its parameters.
 fn signature(way: &str, function: &MpiFunction) -> String {
     let one = |parameter: &Parameter| format!("{}: {}", parameter.name, rust_type(parameter));
     let parameters: Vec<String> = function.parameters.iter().map(one).collect();
@@ -235,7 +236,7 @@ fn rust_value(base: &str) -> String {
         "MPI_Fint" | "MPIX_Stream" | "MPIX_Grequest_class" => "c_int".to_owned(),
         "MPIX_Async_thing" => "usize".to_owned(),
         "char" => "c_char".to_owned(),
-        // What lies there, only a function that is not implemented would have to know.
+        // Only a function that is not implemented would need the type of the memory.
         "void" | "MPIX_Iov" => "c_void".to_owned(),
         "MPI_F08_status" => "Status".to_owned(),
         "double" => "c_double".to_owned(),

@@ -1,5 +1,5 @@
-//! The Fortran interfaces: `mpif.h`, the modules `mpi` and `mpi_f08`, and their entries in C, from
-//! the tables of the C functions.
+//! Generates the Fortran interfaces from the tables of the C functions: `mpif.h`, the modules `mpi`
+//! and `mpi_f08`, and their C entry points.
 
 mod constants;
 mod declarations;
@@ -32,7 +32,8 @@ pub fn files(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     ])
 }
 
-/// Programs that call every routine, and the functions in C behind the routines: name and text.
+/// Generates programs that call every routine, and the C functions behind the routines: name and
+/// text.
 pub fn programs(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     let routines = Routine::all(tables)?;
     let mut files = programs::programs(&routines);
@@ -41,7 +42,7 @@ pub fn programs(tables: &Tables) -> Result<Vec<(String, String)>, String> {
     Ok(files)
 }
 
-/// `words` with commas between them, in lines of free form that begin with `indent` spaces.
+/// Joins `words` with commas, in free-form lines that begin with `indent` spaces.
 fn filled(indent: usize, first: &str, words: &[String], last: &str) -> String {
     let mut text = format!("{}{first}", " ".repeat(indent));
     let mut length = text.len();
@@ -63,5 +64,5 @@ fn filled(indent: usize, first: &str, words: &[String], last: &str) -> String {
     text + last + "\n"
 }
 
-/// How long lines are, beside the sign that they go on.
+/// The length of lines, without the continuation sign.
 const WIDTH: usize = 96;

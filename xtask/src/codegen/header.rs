@@ -1,4 +1,4 @@
-//! The C header.
+//! Generates the C header.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub const HANDLES: [&str; 11] = [
     "Session",
     "Win",
 ];
-/// The same of the tools interface.
+/// Handle types of the tools interface, without `MPI_`.
 const TOOL_HANDLES: [&str; 6] = [
     "T_enum",
     "T_cvar_handle",
@@ -65,7 +65,7 @@ typedef struct MPI_Status {
 
 ";
 
-/// Names of old versions of the standard that programs still use. What else was removed has no
+/// Names of old versions of the standard that programs still use. Other removed names have no
 /// meaning in this binary interface (docs/user/old-names.md).
 const OLD_NAMES: &str = "
 /* Names that the standard has deprecated or removed and that programs still use: docs/user/old-names.md. */
@@ -149,8 +149,9 @@ pub fn header(tables: &Tables) -> String {
     text
 }
 
-/// What the Fortran layer calls of any binary interface: the types of the program's functions, and
-/// the functions. Those of the tools interface have no Fortran form.
+/// The part of a binary interface that the Fortran layer calls: the types of the program's
+/// functions, and the library's functions. The functions of the tools interface have no Fortran
+/// form.
 pub fn fortran_functions(tables: &Tables) -> String {
     let mut text = String::from(
         "/* The functions in C that the Fortran layer calls, in the dialects that are not the standard \
@@ -204,7 +205,8 @@ fn of_prefix<'a>(tables: &'a Tables, prefix: &str) -> impl Iterator<Item = &'a C
     tables.constants.iter().filter(move |constant| constant.name.starts_with(prefix))
 }
 
-/// A constant's value as a C expression. Integers stay plain, so that `#if` understands them.
+/// The value of a constant as a C expression. Integers have no cast, so that they can be used in
+/// `#if`.
 fn value(constant: &Constant) -> String {
     match constant.kind.as_str() {
         "" | "int" if constant.value.starts_with('-') => format!("({})", constant.value),

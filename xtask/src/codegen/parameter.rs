@@ -7,7 +7,7 @@ pub struct Parameter {
     /// The C type without `const` and stars: `int`, `MPI_Comm`, `void`…
     pub base: String,
     pub constant: bool,
-    /// How often it is a pointer; arrays are pointers.
+    /// The number of pointer levels; an array counts as a pointer.
     pub stars: usize,
     /// Whether it is written as an array.
     pub is_array: bool,
@@ -16,7 +16,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// The parameters of a C function, without `...`, which no implementation reads.
+    /// Parses the parameters of a C function, without `...`, which no implementation reads.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, String> {
         if text == "void" {
             return Ok(Vec::new());

@@ -1,11 +1,12 @@
-//! docs/user/reliability.md: what happens when something fails, and the tests that have shown it.
+//! Generates docs/user/reliability.md: the behaviour in case of faults, and the tests that have
+//! shown it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Between these lines of the page stands what is generated.
+/// The generated part of the page is between these lines.
 const BEGIN: &str = "<!-- `cargo xtask codegen`, from tests/faults.txt, faults-shown.txt and outages-shown.txt there: -->\n";
 const END: &str = "<!-- end of what is generated -->\n";
 
@@ -64,7 +65,7 @@ fn tables(faults: &str, shown: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// What tests/cluster/outages saw: by what happened, and by driver.
+/// The results of tests/cluster/outages, by kind of outage and by driver.
 fn outages(shown: &str) -> Result<String, String> {
     let mut cells: BTreeMap<(&str, &str), BTreeMap<&str, String>> = BTreeMap::new();
     let mut drivers: Vec<&str> = Vec::new();

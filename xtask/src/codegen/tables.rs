@@ -6,36 +6,37 @@ use std::path::Path;
 
 use super::parameter::Parameter;
 
-/// Everything that is known about the ABI.
+/// All tables of the ABI.
 pub struct Tables {
-    /// Those of the standard.
+    /// The functions of the standard.
     pub functions: Vec<MpiFunction>,
-    /// Those beyond it, in C only.
+    /// The functions beyond the standard, in C only.
     pub extensions: Vec<MpiFunction>,
     pub constants: Vec<Constant>,
     /// C text of the callback types.
     pub callbacks: Vec<String>,
-    /// Name of an error class and a sentence.
+    /// The names of the error classes, each with a sentence.
     pub errors: Vec<(String, String)>,
-    /// The dialects beside the standard ABI.
-    /// Functions that the standard ABI does not have, or has in another form, and all dialects do.
+    /// Functions that all dialects have, and that the standard ABI does not have or has in another
+    /// form.
     pub former: Vec<MpiFunction>,
+    /// The dialects besides the standard ABI.
     pub dialects: Vec<Dialect>,
     pub fortran: Vec<FortranRow>,
 }
 
-/// What the arguments of a function mean in Fortran.
+/// The meaning of a function's arguments in Fortran.
 pub struct FortranRow {
     pub name: String,
-    /// Whether its entry is written by hand, in fortran/special.c.
+    /// Whether its entry point is written by hand, in fortran/special.c.
     pub is_by_hand: bool,
-    /// Whether all interfaces have it, though it has large counts.
+    /// Whether all interfaces have it, although it has large counts.
     pub is_everywhere: bool,
     /// A word for each parameter in C.
     pub words: Vec<String>,
 }
 
-/// What another library's ABI has of its own.
+/// The differences of another library's ABI.
 pub struct Dialect {
     /// The name of its folder.
     pub name: &'static str,
@@ -45,59 +46,60 @@ pub struct Dialect {
     pub constants: Vec<Constant>,
     /// Functions that neither the standard ABI nor other dialects have.
     pub functions: Vec<MpiFunction>,
-    /// Where predefined handles are addresses: what stands for them.
+    /// The objects behind predefined handles, if handles are addresses.
     pub objects: Vec<PredefinedObject>,
 }
 
 /// An object whose address is a predefined handle.
 pub struct PredefinedObject {
-    /// The constant's name, empty for those that we do not have.
+    /// The name of the constant; empty for constants that Combray does not have.
     pub constant: String,
     pub symbol: String,
-    /// The integer that the handle is in Fortran, if that is known.
+    /// The Fortran integer of the handle, if it is known.
     pub fortran: Option<u32>,
 }
 
 /// The folders of the dialects.
 const DIALECTS: [&str; 2] = ["mpich", "open_mpi"];
 
-/// The folder of the functions that all of them have.
+/// The folder of the functions that all dialects have.
 const FORMER: &str = "former";
 
-/// One C function.
+/// A C function.
 pub struct MpiFunction {
-    /// With the prefix `MPI_`, or `MPIX_` beyond the standard.
+    /// The name, with the prefix `MPI_`, or `MPIX_` beyond the standard.
     pub name: String,
     pub returns: String,
     /// The parameters as C text.
     pub parameters_text: String,
     pub parameters: Vec<Parameter>,
-    /// Such as "deprecated: MPI-2.0"; empty for most.
+    /// A note such as "deprecated: MPI-2.0"; empty for most functions.
     pub note: String,
     pub implemented: Option<Implementation>,
 }
 
-/// Where a function is implemented, and how it is reached.
+/// Where a function is implemented, and how a call enters the library.
 #[derive(Clone, Debug)]
 pub struct Implementation {
     /// The file in `src/calls/`.
     pub module: String,
-    /// The Rust function in it.
+    /// The Rust function in that file.
     pub function: String,
     pub way: Way,
     pub arguments: Vec<Argument>,
 }
 
-/// How a call gets into the library.
+/// How a call enters the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Between `MPI_Init` and `MPI_Finalize`, or while a session is open.
     Open,
-    /// As `Open`, looking only at what nothing but calls of the program change.
+    /// As `Open`, for functions that access only state that no other party but calls of the program
+    /// changes.
     Local,
     /// At any time.
     Any,
-    /// As `Open`, from any thread whatever the level of thread support.
+    /// As `Open`, from any thread, whatever the level of thread support.
     AnyThread,
     /// A call of the tools interface, while that is initialized.
     Tool,
@@ -105,27 +107,28 @@ pub enum Way {
     AnyTool,
     /// At any time, returning a value instead of an error code.
     Value,
-    /// The same without going in: it uses nothing that other threads change.
+    /// At any time, returning a value, without entering the library: the function uses nothing that
+    /// other threads change.
     Free,
 }
 
-/// One or more parameters that become one argument of the implementation.
+/// One or more parameters that form one argument of the implementation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Argument {
     /// The index of the first parameter.
     pub first: usize,
-    /// How many parameters there are.
+    /// The number of parameters.
     pub count: usize,
     /// The method that checks it.
     pub kind: String,
-    /// What the method is given besides: Rust expressions.
+    /// Additional arguments of the method: Rust expressions.
     pub needs: Vec<String>,
-    /// Whether the implementation is given it.
+    /// Whether the argument is passed to the implementation.
     pub given: bool,
 }
 
 impl MpiFunction {
-    /// What stands for a routine that C does not have.
+    /// A placeholder for a routine that does not exist in C.
     pub fn only_in_fortran(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -139,7 +142,7 @@ impl MpiFunction {
 }
 
 impl Way {
-    /// In the table and in the macro `entry!`.
+    /// The names in the table and in the macro `entry!`.
     const NAMES: [(Way, &str); 8] = [
         (Way::Open, "open"),
         (Way::Local, "local"),
@@ -170,8 +173,9 @@ impl Way {
 }
 
 impl Argument {
-    /// The kinds of a function's parameters: a word each, with what it needs in brackets, and all
-    /// in parentheses if only other checks need it; `.` belongs to the one before.
+    /// Parses the kinds of a function's parameters: one word each, with its needs in brackets, and
+    /// all in parentheses if only other checks need the parameter. A `.` belongs to the argument
+    /// before it.
     fn parse_list(text: &str) -> Result<Vec<Self>, String> {
         let mut arguments: Vec<Self> = Vec::new();
         for (first, word) in text.split_ascii_whitespace().enumerate() {
@@ -190,13 +194,13 @@ impl Argument {
         Ok(arguments)
     }
 
-    /// Whether anything is made of what the program passes.
+    /// Whether the argument is checked or converted.
     pub fn is_checked(&self) -> bool {
         !matches!(self.kind.as_str(), "value" | "unused")
     }
 }
 
-/// One constant.
+/// A constant.
 pub struct Constant {
     pub name: String,
     /// The C type; empty for plain macros.
@@ -233,12 +237,12 @@ impl Tables {
         Ok(tables)
     }
 
-    /// The form that a function of the standard has in all dialects, if it is another one.
+    /// The form that a function of the standard has in all dialects, if it differs.
     pub fn other_form(&self, name: &str) -> Option<&MpiFunction> {
         self.former.iter().find(|function| function.name == name)
     }
 
-    /// Marks a function and its twins with the same number of parameters, which share one
+    /// Marks a function and those twins with an equal number of parameters, which share one
     /// implementation.
     fn mark_implemented(&mut self, row: &[String]) -> Result<(), String> {
         let [name, module, way, kinds] = row else { return Err("not four columns".to_owned()) };
@@ -348,7 +352,7 @@ fn text(folder: &Path, name: &str) -> Result<String, String> {
     fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The rows below the heading, each with exactly so many columns (missing ones are empty).
+/// The rows below the heading, each with exactly this many columns (missing ones are empty).
 fn rows(folder: &Path, name: &str, columns: usize) -> Result<Vec<Vec<String>>, String> {
     let split = |line: &str| {
         let mut row: Vec<String> = line.split('\t').map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! How long files, functions and lines of comments are, and what must not stand in them.
+//! Checks the length of files, functions and comment lines, and forbidden words.
 
 use std::path::Path;
 
@@ -6,10 +6,12 @@ use super::{read, report, sources};
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
-/// `cargo +nightly fmt -- --config wrap_comments=true,comment_width=100` wraps those of Rust.
+/// `cargo +nightly fmt -- --config wrap_comments=true,comment_width=100` wraps the comments of
+/// Rust.
 const COMMENT_COLUMNS_MAX: usize = 100;
 
-/// What must not stand in the sources. Written in halves, so that this file may be checked too.
+/// Words that the sources must not contain. They are written in halves, so that this file can be
+/// checked too.
 const FORBIDDEN_WORDS: &[&str] =
     &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("db", "g!(")];
 
@@ -65,13 +67,13 @@ fn nothing_is_left_to_do_in_the_sources() {
     report(faults);
 }
 
-/// Messages are for people: the debug form of a value is for tests, for panics and for `Debug`
-/// itself. Nobody but us reads what `sim` and `xtask` say.
+/// Messages are for users: the debug form of a value is for tests, for panics and for `Debug`
+/// itself. Only developers read the output of `sim` and `xtask`.
 #[test]
 fn messages_hold_no_debug_output() {
     const ALLOWED: [&str; 4] = ["assert", "panic!", "unreachable!", "write!(f"];
     const FOR_US: [&str; 4] = ["tests", "tests.rs", "sim", "xtask"];
-    /// How far above the text its macro may stand.
+    /// The maximum distance in lines between a text and its macro above.
     const LINES_ABOVE: usize = 4;
     let is_for_us = |path: &Path| path.iter().any(|part| FOR_US.iter().any(|one| part == *one));
     let mut faults = Vec::new();
@@ -102,7 +104,7 @@ fn is_c(path: &Path) -> bool {
     has_extension(path, &["c", "h", "cpp"])
 }
 
-/// First line and length of each function.
+/// The first line and the length of each function.
 fn functions(path: &Path, text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<&str> = text.lines().collect();
     let first = lines.first().copied().unwrap_or_default();
@@ -117,8 +119,8 @@ fn functions(path: &Path, text: &str) -> Vec<(usize, usize)> {
     }
 }
 
-/// Relies on the indentation that formatters make: a function ends with the first closing brace
-/// that stands as deep as its first line.
+/// Relies on the indentation of formatters: a function ends with the first closing brace that is
+/// indented like its first line.
 fn ending_with_a_brace(lines: &[&str], begins: fn(&str) -> bool) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (index, line) in lines.iter().enumerate() {
@@ -144,7 +146,7 @@ fn is_rust_function(code: &str) -> bool {
         })
 }
 
-/// Functions of Python: until a line stands as far to the left as `def`.
+/// Functions of Python: each ends before the first line that is not indented more than `def`.
 fn indented(lines: &[&str]) -> Vec<(usize, usize)> {
     let depth = |line: &str| line.len() - line.trim_start().len();
     let mut found = Vec::new();
@@ -154,7 +156,7 @@ fn indented(lines: &[&str]) -> Vec<(usize, usize)> {
         }
         let is_inside = |other: &&&str| {
             let other = other.trim_end();
-            // The end of a list of parameters over several lines is no end of the function.
+            // The closing parenthesis of a multi-line parameter list does not end the function.
             other.is_empty() || depth(other) > depth(line) || other.trim_start().starts_with(')')
         };
         let body = lines[index + 1..].iter().take_while(is_inside);

@@ -1,16 +1,16 @@
-//! Links between pages lead to files and headings that exist.
+//! Checks that links between pages lead to files and headings that exist.
 
 use std::path::{Path, PathBuf};
 
 use super::{files_with, read, report, workspace};
 
-/// Where a page links to: the text between `](` and `)`, without addresses of the network.
+/// The link targets of a page: the text between `](` and `)`, without URLs.
 fn links(text: &str) -> impl Iterator<Item = &str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
     targets.filter(|target| !target.contains(':') && !target.is_empty())
 }
 
-/// The names by which the headings of a page can be linked to.
+/// The anchors of a page's headings.
 fn headings(page: &str) -> impl Iterator<Item = String> {
     let lines = page.lines().filter(|line| line.starts_with('#'));
     lines.map(|line| {
@@ -20,7 +20,7 @@ fn headings(page: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// What is wrong with a link of a page.
+/// The fault of a link, if it has one.
 fn fault(page: &Path, link: &str) -> Option<String> {
     let (path, heading) = link.split_once('#').unwrap_or((link, ""));
     let folder = page.parent().unwrap_or(page);
@@ -35,7 +35,7 @@ fn fault(page: &Path, link: &str) -> Option<String> {
         .then(|| format!("{place}: {link} leads to no heading"))
 }
 
-/// All pages: of the folders that hold some, and those at the top.
+/// All pages: those of the folders with pages, and those at the top.
 fn pages() -> Vec<PathBuf> {
     let root = workspace();
     let mut pages: Vec<PathBuf> = ["docs", "crates", "tests", "bench", "examples"]
@@ -59,7 +59,8 @@ fn links_of_pages_lead_somewhere() {
     report(pages.iter().flat_map(faults).collect());
 }
 
-/// Of a numbered step: the file that it links to first, and the words in code type behind that.
+/// For a numbered step: the file to which it links first, and the words in code type after that
+/// link.
 fn step(line: &str) -> Option<(&str, Vec<&str>)> {
     let (number, text) = line.split_once(". ")?;
     number.parse::<u32>().ok()?;
@@ -68,7 +69,8 @@ fn step(line: &str) -> Option<(&str, Vec<&str>)> {
     Some((file, behind.split('`').skip(1).step_by(2).collect()))
 }
 
-/// `docs/internals/extending.md` says what stands beside the place that a step changes.
+/// The code words of a step in `docs/internals/extending.md` must occur in the file that the step
+/// changes.
 #[test]
 fn steps_of_recipes_name_what_there_is() {
     let page = workspace().join("docs/internals/extending.md");

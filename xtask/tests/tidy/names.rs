@@ -1,4 +1,4 @@
-//! One name for one type: a reader who meets a name knows which type it is.
+//! Checks that each name stands for one type, so that a reader who meets the name knows the type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +30,7 @@ fn public_types_have_names_of_their_own() {
     report(faults);
 }
 
-/// The names of the types that a file makes public, without those of its tests.
+/// The names of the public types of a file, without those of its tests.
 fn public_types(text: &str) -> Vec<String> {
     let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
     lines

@@ -1,5 +1,5 @@
-//! Numbers in the documentation that the code decides: `2 ms<!-- AWAKE_MAX -->` is compared with
-//! the constant of that name.
+//! Checks numbers in the documentation that the code determines: `2 ms<!-- AWAKE_MAX -->` is
+//! compared with the constant of that name.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -34,11 +34,11 @@ fn is_constant(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_uppercase() || c == '_')
 }
 
-/// Whether the text before a quotation ends with the value of the constant.
+/// Compares the value at the end of `before` with that of the constant.
 fn compare(before: &str, constant: &str) -> Result<(), String> {
     let words: Vec<&str> = before.split_whitespace().rev().take(2).collect();
     let [unit, number] = words[..] else { return Err(format!("no number before {constant}")) };
-    // A number without a unit stands alone.
+    // A number may have no unit.
     let (number, unit) = if factor(unit).is_some() { (number, unit) } else { (unit, "") };
     let digits: String = number.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
     let told =
@@ -53,7 +53,7 @@ fn compare(before: &str, constant: &str) -> Result<(), String> {
     }
 }
 
-/// In nanoseconds, or bytes.
+/// The factor of a unit, in nanoseconds or bytes.
 fn factor(unit: &str) -> Option<f64> {
     Some(match unit {
         "µs" => 1e3,
@@ -66,7 +66,7 @@ fn factor(unit: &str) -> Option<f64> {
     })
 }
 
-/// The different values that constants of this name have.
+/// The distinct values of all constants with this name.
 fn values_of(constant: &str) -> BTreeSet<u128> {
     let definition = format!("const {constant}: ");
     let in_file = |path: &Path| -> Vec<u128> {
@@ -77,7 +77,7 @@ fn values_of(constant: &str) -> BTreeSet<u128> {
     files_with(&workspace().join("crates"), &["rs"]).iter().flat_map(|path| in_file(path)).collect()
 }
 
-/// The value of an expression: a number, a product or a shift of two, or a duration.
+/// The value of an expression: a number, a product or a shift of two numbers, or a duration.
 fn value(expression: &str) -> Option<u128> {
     let expression = expression.trim();
     if let Some(inner) = expression.strip_prefix("Duration::from_") {

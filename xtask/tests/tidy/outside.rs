@@ -1,5 +1,5 @@
-//! What comes into the process from outside: who may read the environment, where temporary files
-//! are made, and whether docs/internals/outside.md names all places that read.
+//! Checks the input from outside the process: which crates may read the environment, how temporary
+//! files are created, and whether docs/internals/outside.md names all places that read.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::{crates, files_with, read, report, workspace};
 /// The page that lists where bytes come from outside.
 const PAGE: &str = "docs/internals/outside.md";
 
-/// What takes bytes from files, sockets, other processes, the environment, or tools.
+/// Calls that take bytes from files, sockets, other processes, the environment, or tools.
 const SOURCES: &[&str] = &[
     "fs::read(",
     "read_to_string(",
@@ -33,17 +33,17 @@ const SOURCES: &[&str] = &[
     ".output()",
 ];
 
-/// What is read there comes from the project itself.
+/// Crates that read only files of the project itself.
 const OF_THE_PROJECT: &[&str] = &["xtask", "sim"];
 
-/// The command, which refuses to run with more rights than its user (`cli/src/main.rs`): it may
-/// believe the environment.
+/// The crates of the command. It refuses to run with more rights than its user (`cli/src/main.rs`),
+/// so it may trust the environment.
 const OF_THE_COMMAND: &[&str] = &["cli", "launcher", "xtask"];
 
-/// Where it is decided which variables a program may believe.
+/// The file that decides which variables a program may trust.
 const ENVIRONMENT: &str = "sys/src/environment.rs";
 
-/// What reads the environment, or chooses a folder by it.
+/// Calls that read the environment, or choose a folder by it.
 const READS: &[&str] =
     &["env::var(", "env::var_os", "env::vars", "env::home_dir", "option_env!", "getenv"];
 
@@ -72,7 +72,7 @@ fn the_environment_is_read_in_one_place() {
     report(faults);
 }
 
-/// Under a name that others can foresee they could put a link, or a file of their own.
+/// If a temporary file had a predictable name, another user could put a link or a file there.
 #[test]
 fn temporary_files_are_made_by_tempfile() {
     let mut faults = Vec::new();
@@ -142,12 +142,12 @@ fn the_list_of_what_is_read_names_what_there_is() {
     report(faults);
 }
 
-/// What stands between backquotes in the tables of the page.
+/// The code words in the tables of the page.
 fn named() -> BTreeSet<String> {
     let page = read(&workspace().join(PAGE));
     let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
     let cells = rows.iter().flat_map(|row| row.split('|').enumerate());
-    // The second cell names files, and the fourth what covers them.
+    // The second cell names files, and the fourth the tests that cover them.
     let cells = cells.filter(|(number, _)| [2, 4].contains(number)).map(|(_, cell)| cell);
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
@@ -176,7 +176,7 @@ fn reads(path: &Path, text: &str) -> Vec<String> {
     faults
 }
 
-/// The files of modules that this one declares for tests only.
+/// The files of modules that this file declares for tests only.
 fn test_modules(path: &Path) -> Vec<PathBuf> {
     let text = read(path);
     let lines: Vec<&str> = text.lines().collect();

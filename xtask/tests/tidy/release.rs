@@ -1,4 +1,4 @@
-//! The version stands in several files, which a release changes together
+//! Checks the version, which several files contain and a release changes together
 //! (docs/internals/releasing.md).
 
 use super::{read, workspace};
@@ -18,7 +18,7 @@ fn the_version_is_the_same_everywhere() {
     }
 }
 
-/// What stands between the two texts.
+/// The text between `begin` and `end`.
 fn after(text: &str, begin: &str, end: &str) -> String {
     let found = text.split_once(begin).and_then(|(_, rest)| rest.split_once(end));
     found.unwrap_or_else(|| panic!("no {begin:?}")).0.to_owned()

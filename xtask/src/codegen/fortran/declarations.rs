@@ -1,17 +1,17 @@
-//! How an argument is declared in each interface.
+//! The declaration of an argument in each interface.
 
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
 
-/// Which of the interfaces a declaration is for.
+/// The interface for which a declaration is generated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum FortranInterface {
     /// Module `mpi_f08`.
     Mpi08,
     /// Module `mpi`.
     Mpi,
-    /// Module `mpi`, with `type(c_ptr)` for the address of memory.
+    /// Module `mpi`, with `type(c_ptr)` for a memory address.
     MpiPointer,
-    /// `mpif.h`, where the constants of the modules are not known.
+    /// `mpif.h`, in which the constants of the modules are not available.
     Header,
 }
 
@@ -51,8 +51,8 @@ pub fn declaration(argument: &FortranArgument, interface: FortranInterface) -> V
     }
     if argument.is_kept && interface == FortranInterface::Mpi08 {
         words.push("asynchronous".to_owned());
-        // Compilers take for granted that nothing keeps the address of an argument that is not a
-        // target, and many programs do not say that their buffers are asynchronous.
+        // Compilers assume that the address of an argument that is not a target is not kept, and
+        // many programs do not declare their buffers as asynchronous.
         if is_choice {
             words.push("target".to_owned());
         }
@@ -60,7 +60,7 @@ pub fn declaration(argument: &FortranArgument, interface: FortranInterface) -> V
     vec![format!("{} :: {name}", words.join(", "))]
 }
 
-/// The type, as far as it tells specific routines of a generic one apart.
+/// The type, as far as it distinguishes the specific routines of a generic one.
 pub fn type_of(argument: &FortranArgument, interface: FortranInterface) -> String {
     let integer = |kind: &str| match interface {
         FortranInterface::Header => "integer(8)".to_owned(),
@@ -102,7 +102,7 @@ fn dimensions(argument: &FortranArgument, interface: FortranInterface) -> &'stat
     }
 }
 
-/// The names of all arguments, with that of the error code.
+/// The names of all arguments, including the error code.
 pub fn names(routine: &Routine) -> Vec<String> {
     let code = routine.has_code.then(|| "ierror".to_owned());
     routine.arguments.iter().map(|argument| argument.name.clone()).chain(code).collect()

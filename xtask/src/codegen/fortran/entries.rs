@@ -1,4 +1,4 @@
-//! The entries in C that the interfaces call.
+//! Generates the C entry points that the Fortran interfaces call.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use super::super::rust_text::filled;
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
 use super::views::{SectionView, datatype_of, uses};
 
-/// The text of `entries.c`: all but those with descriptors.
+/// The text of `entries.c`: all entry points but those with descriptors.
 pub fn entries(routines: &[Routine]) -> String {
     let mut text = String::from(
         "/* The entries of the Fortran interfaces: each calls the function in C of its name. Compiled \
@@ -34,7 +34,7 @@ pub fn entries(routines: &[Routine]) -> String {
     text
 }
 
-/// The text of `entries_f08.c`: those that are given descriptors of buffers.
+/// The text of `entries_f08.c`: the entry points that receive descriptors of buffers.
 pub fn entries_with_descriptors(routines: &[Routine]) -> String {
     let mut text = String::from(
         "/* The entries of module mpi_f08 that are given descriptors of buffers. Compiled for MPI_ and for \
@@ -52,26 +52,26 @@ pub fn entries_with_descriptors(routines: &[Routine]) -> String {
     text
 }
 
-/// What MPICH called a routine with large counts until 4.0.
+/// The alias under which MPICH had a routine with large counts until version 4.0.
 fn large(symbol: &str, interface: &str) -> String {
     let plain = symbol.trim_end_matches("_c");
     format!("SAME_LARGE({symbol}_{interface}_, {plain}_{interface}_large_)\n")
 }
 
-/// How a compiler passes buffers and texts.
+/// How a compiler passes buffers and strings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BufferForm {
     /// As the address of the first element.
     Address,
-    /// As a descriptor, which tells the extents, too.
+    /// As a descriptor, which also contains the extents.
     Descriptor,
 }
 
-/// What one argument needs in C.
+/// The C code that one argument needs.
 #[derive(Default)]
 struct Passing {
     parameter: String,
-    /// The parameter for the length of a text, which compilers add.
+    /// The hidden parameter for the length of a string, which compilers add.
     length: Option<String>,
     before: Vec<String>,
     given: String,
@@ -84,7 +84,8 @@ fn entry(routine: &Routine, symbol: &str, buffers: BufferForm) -> String {
     let mut parameters: Vec<String> = passings.iter().map(|one| one.parameter.clone()).collect();
     let lengths = passings.iter().filter_map(|one| one.length.clone());
     if buffers == BufferForm::Descriptor {
-        // Whether there is such a parameter depends on the dialect: its comma comes with it.
+        // Whether there is such a parameter depends on the dialect, so the comma is part of its
+        // macro.
         let lengths: String = lengths.map(|length| format!(" {length}")).collect();
         parameters.push(format!("MPI_Fint *ierror{lengths}"));
     } else {
@@ -115,7 +116,7 @@ fn call(first: &str, routine: &Routine, given: &[String]) -> String {
     filled(&format!("{first}CALL({name})("), given, ", ", ");\n", &indent)
 }
 
-/// The call for buffers that lie side by side, and that for others.
+/// The call for contiguous buffers, and the call for other buffers.
 fn call_with_views(routine: &Routine, given: &[String]) -> String {
     let views: Vec<(usize, SectionView)> = (0..routine.arguments.len())
         .filter_map(|index| match routine.arguments[index].kind {
@@ -194,7 +195,7 @@ fn open(
     )
 }
 
-/// The call of the error handler of what the routine is about.
+/// The call of the error handler of the routine's object.
 fn raise(routine: &Routine, given: &[String]) -> String {
     for handle in ["Comm", "Win", "File", "Session"] {
         let is_it = |one: &FortranArgument| one.kind == ArgumentKind::Handle(handle.to_owned());
@@ -271,7 +272,7 @@ fn position(mut passing: Passing, name: &str) -> Passing {
     passing
 }
 
-/// A list of positions, of which there are as many as another argument says after the call.
+/// A list of positions whose length is in another argument after the call.
 fn positions(mut passing: Passing, name: &str, extent: &str) -> Passing {
     passing.before.push(format!("*{extent} = MPI_UNDEFINED;"));
     passing
@@ -284,7 +285,7 @@ fn logical(mut passing: Passing, argument: &FortranArgument) -> Passing {
     let name = argument.c.name.as_str();
     match (argument.intent, argument.shape) {
         (Intent::In, Shape::Scalar) => passing.given = format!("*{name} != 0"),
-        // What is not 0 is true in C, whatever the compiler's value of true.
+        // In C any value but 0 is true, whatever value the compiler uses for `.true.`.
         (Intent::In, _) => {}
         (_, Shape::Scalar) => {
             passing.before.push(format!("int c_{name} = 0;"));
@@ -299,12 +300,12 @@ fn logical(mut passing: Passing, argument: &FortranArgument) -> Passing {
     passing
 }
 
-/// The functions that convert handles of datatypes have another name.
+/// The name of a handle type in the conversion functions; that of datatypes differs.
 fn conversion(handle: &str) -> &str {
     if handle == "Datatype" { "Type" } else { handle }
 }
 
-/// A handle; `sent` is the address of what is sent.
+/// The code for a handle; `sent` is the address of the send buffer.
 fn handle(mut passing: Passing, argument: &FortranArgument, sent: &str) -> Passing {
     let ArgumentKind::Handle(handle) = &argument.kind else {
         unreachable!("asked for handles only")
@@ -320,14 +321,14 @@ fn handle(mut passing: Passing, argument: &FortranArgument, sent: &str) -> Passi
     passing.given = format!("&c_{name}");
     let back = format!("*{name} = {convert}_out(c_{name});");
     if argument.intent == Intent::Out {
-        // A call can succeed without a new handle: an error handler may leave MPI_SUCCESS.
+        // A call can succeed without a new handle, because an error handler may leave MPI_SUCCESS.
         passing.before.push(format!("MPI_{handle} c_{name} = 0;"));
         passing.after.push(format!("if (code == MPI_SUCCESS) {back}"));
         return passing;
     }
     passing.before.push(format!("MPI_{handle} c_{name} = {convert}_in({name});"));
     if argument.intent == Intent::InOut {
-        // Programs also pass constants, which lie in memory that cannot be written.
+        // Programs also pass constants, which lie in read-only memory.
         passing.before.push(format!("MPI_{handle} given_{name} = c_{name};"));
         let replaced = format!("combray_fortran_replace_handle({name}, {convert}_out(c_{name}));");
         let changed = match handle.as_str() {
@@ -343,14 +344,14 @@ fn handle(mut passing: Passing, argument: &FortranArgument, sent: &str) -> Passi
     passing
 }
 
-/// A list of handles.
+/// The code for a list of handles.
 fn handles(mut passing: Passing, argument: &FortranArgument, handle: &str, sent: &str) -> Passing {
     let (name, convert) = (argument.c.name.as_str(), conversion(handle));
     let count = match argument.extent.as_deref().expect("lists of handles have an extent") {
         "sources" => "combray_fortran_neighbours(Comm_in(comm), false)".to_owned(),
         "destinations" => "combray_fortran_neighbours(Comm_in(comm), true)".to_owned(),
         "peers" => "peers_of(Comm_in(comm))".to_owned(),
-        // In place, the datatypes of what is sent have no meaning.
+        // With MPI_IN_PLACE, the datatypes for sending have no meaning.
         "peers:sendbuf" => {
             format!("buffer_address({sent}) == MPI_IN_PLACE ? 0 : peers_of(Comm_in(comm))")
         }

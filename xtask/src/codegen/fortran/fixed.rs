@@ -1,5 +1,5 @@
-//! A program that passes every constant to every routine that may change the handle it is given.
-//! The constants of mpif.h lie in memory that cannot be written.
+//! Generates a program that passes every constant to every routine that may change its handle
+//! argument. The constants of mpif.h lie in read-only memory.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ pub fn program(tables: &Tables, routines: &[Routine]) -> String {
     text + "end program constants\n"
 }
 
-/// The place and the kind of the handle that a routine may change.
+/// The position and the kind of the handle that a routine may change.
 fn changed(routine: &Routine) -> Option<(usize, &str)> {
     let arguments = routine.arguments.iter().enumerate();
     arguments.into_iter().find_map(|(index, one)| match &one.kind {
@@ -46,7 +46,7 @@ fn changed(routine: &Routine) -> Option<(usize, &str)> {
     })
 }
 
-/// What stands in the place of another argument.
+/// The value for each other argument.
 fn other(argument: &FortranArgument) -> &'static str {
     match &argument.kind {
         ArgumentKind::Status => "MPI_STATUS_IGNORE",

@@ -1,4 +1,4 @@
-//! `mpif.h`, in lines that are right in fixed and in free form.
+//! Generates `mpif.h`, in lines that are valid in fixed and in free form.
 
 use std::fmt::Write;
 
@@ -88,8 +88,8 @@ const ADDRESSES: [(&str, &str, &str); 10] = [
     ("MPI_ARGVS_NULL", "CHARACTER", "(1,1)"),
 ];
 
-/// An interface body. Arguments that are of another kind in `other` are checked, as only they tell
-/// the two routines apart.
+/// An interface body. Only arguments of another kind than in `other` are type-checked, because only
+/// they distinguish the two routines.
 fn body(routine: &Routine, prefix: &str, other: &[FortranArgument]) -> String {
     let name = format!("{prefix}{}", routine.name);
     let mut text = statement(&format!("SUBROUTINE {name}({})", names(routine).join(", ")));
@@ -114,8 +114,8 @@ fn body(routine: &Routine, prefix: &str, other: &[FortranArgument]) -> String {
     text + &statement("END SUBROUTINE")
 }
 
-/// An argument for which anything may stand: old programs pass elements of pointer arrays for
-/// lists, and arrays of one element for scalars. Compilers want no intent and no extent there.
+/// The declaration of an argument without checks. Old programs pass elements of pointer arrays for
+/// lists, and arrays of one element for scalars. Compilers reject an intent or an extent there.
 fn unchecked(argument: &FortranArgument) -> Vec<String> {
     let name = &argument.name;
     let lines = declaration(argument, FortranInterface::Header);
@@ -136,8 +136,8 @@ fn unchecked(argument: &FortranArgument) -> Vec<String> {
     ]
 }
 
-/// A statement. In fixed form what stands in column 73 is not read, and column 6 says that a line
-/// goes on; in free form the ampersands there say so.
+/// Formats a statement. In fixed form, column 73 is ignored, and a character in column 6 marks a
+/// continuation line; in free form the ampersands in these columns mark the continuation.
 fn statement(words: &str) -> String {
     let mut text = String::new();
     let mut line = "      ".to_owned();

@@ -1,6 +1,6 @@
-//! What the table of the Fortran interfaces says of an argument, in one word: its intent, what it
-//! means where the type in C leaves that open, how many elements a list has, and whether it stays
-//! in use after the call (`any.block[count]+kept`).
+//! Parses the words of the table of the Fortran interfaces (such as `any.block[count]+kept`). A
+//! word contains an argument's intent, its meaning if the C type leaves that open, the number of
+//! elements of a list, and whether the argument stays in use after the call.
 
 use super::super::parameter::Parameter;
 use super::routine::{ArgumentKind, Intent, Shape};
@@ -10,15 +10,15 @@ use super::views::SectionView;
 #[derive(Debug)]
 pub struct ArgumentMeaning {
     pub intent: Intent,
-    /// Empty where the type in C tells all.
+    /// Empty if the C type determines the meaning.
     meaning: String,
-    /// How many elements a list has, or the constant that bounds a text.
+    /// The number of elements of a list, or the constant that bounds a string.
     pub extent: Option<String>,
     pub is_kept: bool,
 }
 
 impl ArgumentMeaning {
-    /// The meaning of a word; none for a parameter that Fortran does not have.
+    /// Parses a word. Returns `None` for a parameter that Fortran does not have.
     pub fn parse(word: &str) -> Result<Option<Self>, String> {
         if word == "-" {
             return Ok(None);
@@ -42,10 +42,10 @@ impl ArgumentMeaning {
         Ok(Some(Self { intent, meaning: meaning.to_owned(), extent, is_kept }))
     }
 
-    /// The kind of a parameter in C with this meaning.
+    /// The kind of a C parameter with this meaning.
     ///
     /// # Errors
-    /// If a parameter of this type cannot have it.
+    /// A parameter of this type cannot have the meaning.
     pub fn kind(&self, c: &Parameter) -> Result<ArgumentKind, String> {
         if c.stars == 0 && self.intent != Intent::In {
             return Err(format!("{} is passed by value, so it can only be in", c.name));

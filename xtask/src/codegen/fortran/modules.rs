@@ -1,4 +1,4 @@
-//! The modules `mpi` and `mpi_f08`.
+//! Generates the modules `mpi` and `mpi_f08`.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {
     text + "end module mpi\n"
 }
 
-/// A routine whose counts are of either kind.
+/// A generic routine whose counts may be of either kind.
 fn with_large(routine: &Routine, large: &Routine, prefix: &str) -> String {
     let mut text = format!("\n  interface {prefix}{}\n", routine.name);
     for one in [routine, large] {
@@ -63,7 +63,8 @@ fn with_large(routine: &Routine, large: &Routine, prefix: &str) -> String {
     text + &format!("  end interface {prefix}{}\n", routine.name)
 }
 
-/// What the standard defines for the program to pass where a function is wanted.
+/// The functions that the standard defines, and that a program passes in place of its own
+/// functions.
 pub const FUNCTIONS: [&str; 14] = [
     "MPI_COMM_NULL_COPY_FN",
     "MPI_COMM_DUP_FN",
@@ -124,7 +125,8 @@ pub fn mpi_f08(tables: &Tables, routines: &[Routine]) -> String {
     text + "end module mpi_f08\n"
 }
 
-/// What an interface tells of itself: only descriptors make both true.
+/// The two constants in which an interface declares its abilities. Only with descriptors are both
+/// true.
 fn agreements(interface: FortranInterface) -> String {
     let value = if interface == FortranInterface::Mpi08 { ".true." } else { ".false." };
     format!(
@@ -133,13 +135,14 @@ fn agreements(interface: FortranInterface) -> String {
     )
 }
 
-/// Whether nothing tells the two apart in a call: then only the one without `_c` has the name.
+/// Whether a call cannot distinguish the two routines. Then only the one without `_c` gets the
+/// name.
 pub fn is_same_to_callers(routine: &Routine, large: &Routine) -> bool {
     let types = |routine: &Routine| {
         let is_procedure = |one: &&FortranArgument| !matches!(one.kind, ArgumentKind::Procedure(_));
         let arguments = routine.arguments.iter().filter(is_procedure);
         let text = |one: &FortranArgument| {
-            // These have the same kind of integer.
+            // The two kinds are equal.
             let kind =
                 type_of(one, FortranInterface::Mpi08).replace("MPI_ADDRESS_KIND", "MPI_COUNT_KIND");
             format!("{kind} {:?}", one.shape)
@@ -149,7 +152,7 @@ pub fn is_same_to_callers(routine: &Routine, large: &Routine) -> bool {
     types(routine) == types(large)
 }
 
-/// The name of a specific routine, as tools know it (section 19.1.5).
+/// The name of a specific routine for tools (section 19.1.5).
 pub fn specific(routine: &Routine) -> String {
     let end = if routine.has_choice() { "f08ts" } else { "f08" };
     format!("{}_{end}", routine.name)
@@ -165,7 +168,7 @@ fn generic(prefix: &str, name: &str, routines: &[&Routine]) -> String {
     text + &format!("  end interface {prefix}{name}\n")
 }
 
-/// One interface body. With a symbol it is that of a function in C, which gets descriptors.
+/// An interface body. With `symbol` it declares a C function, which receives descriptors.
 fn body(
     routine: &Routine,
     name: &str,
@@ -173,7 +176,7 @@ fn body(
     interface: FortranInterface,
 ) -> String {
     let binding = symbol.map(|symbol| format!(", bind(C, name=\"{symbol}\")"));
-    // A function's own type is declared inside.
+    // The type of a function is declared inside.
     let word = if routine.result.is_some() { "function" } else { "subroutine" };
     let bind = binding.map(|binding| binding.replace(", bind", " bind")).unwrap_or_default();
     let mut text = filled(4, &format!("{word} {name}("), &names(routine), &format!("){bind}"));

@@ -1,5 +1,6 @@
-//! Programs that call every routine of each interface. Behind each routine is a function in C that
-//! checks what it receives and gives known results, which the program checks (recorder.rs).
+//! Generates programs that call every routine of each interface. A C function in place of each
+//! library function checks what it receives and returns known results, which the program checks
+//! (recorder.rs).
 
 use std::fmt::Write;
 
@@ -10,7 +11,7 @@ use super::modules::is_same_to_callers;
 use super::recorder::{ELEMENTS, ELEMENTS_OF_TRIPLETS, Expected, is_recorded};
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape, plain};
 
-/// The programs: name and text. Those of the older interfaces have the same calls.
+/// The programs: name and text. The programs of the two older interfaces make equal calls.
 pub fn programs(routines: &[Routine]) -> Vec<(String, String)> {
     let own = |name: &str, calls: &str, uses: &str, includes: &str| {
         let text = format!(
@@ -40,7 +41,7 @@ enum Binding {
     Mpi08,
 }
 
-/// The interface of the recorder, beside that of the kinds of handles.
+/// The interface of the recorder, without the functions for each kind of handle.
 const RECORDER: &str = "  integer, parameter :: GUARD = -7
   integer(8), parameter :: WIDE = 2_8**40
   interface
@@ -109,7 +110,7 @@ struct Procedure<'a> {
     routine: &'a Routine,
     binding: Binding,
     number: usize,
-    /// The name without `_c`, where the types of arguments tell the two forms apart.
+    /// The name without `_c`, if the types of arguments distinguish the two forms.
     short: &'a str,
 }
 
@@ -148,7 +149,7 @@ impl Procedure<'_> {
         text + &format!("  end subroutine {name}\n")
     }
 
-    /// The names that are called in each pass. Those for tools are only linked.
+    /// The names that are called in each pass. The names for tools are only linked.
     fn names(&self) -> [Vec<String>; 4] {
         let (name, short) = (self.routine.name.as_str(), self.short);
         let mut for_tools = vec![format!("P{name}")];
@@ -160,7 +161,7 @@ impl Procedure<'_> {
 
     fn call(&self, name: &str, pass: usize) -> String {
         let passed = self.routine.arguments.iter().map(|one| self.passed(one, pass));
-        // An absent error code is a way of its own.
+        // In one pass the error code is absent.
         let has_code = self.routine.has_code && !(self.is_08() && pass == 1);
         let words: Vec<String> = passed.chain(has_code.then(|| "ierror".to_owned())).collect();
         let word = if self.routine.result.is_some() { "result = " } else { "call " };
@@ -199,7 +200,7 @@ impl Procedure<'_> {
                 ("integer".to_owned(), "(MPI_STATUS_SIZE)")
             }
             ArgumentKind::Status => ("integer".to_owned(), "(MPI_STATUS_SIZE, 4)"),
-            // The modules of other libraries want this length, which is that of the standard.
+            // The modules of other libraries require this length, which is that of the standard.
             ArgumentKind::Text if is_08 && argument.extent.is_some() => {
                 let length = argument.extent.as_deref().unwrap_or_default();
                 (format!("character(len={length})"), "")
@@ -215,7 +216,7 @@ impl Procedure<'_> {
         format!("{kind} :: {}{dimensions}", variable(argument))
     }
 
-    /// What an argument is before the call.
+    /// The statements that set an argument before the call.
     fn beginning(&self, expected: &Expected) -> Vec<String> {
         let argument = expected.argument();
         let (name, index, given) = (variable(argument), expected.index(), expected.given());
@@ -226,7 +227,7 @@ impl Procedure<'_> {
                 vec![format!("{name} = 0"), format!("call recorder_buffer({index}, {name})")]
             }
             ArgumentKind::Handle(handle) => {
-                // A handle that comes back is another one than before.
+                // A handle that is returned differs from the one before the call.
                 let first = if is_read { index } else { index + 2 };
                 let value = self.integer_of(&name, "");
                 if is_list {
@@ -263,7 +264,7 @@ impl Procedure<'_> {
         }
     }
 
-    /// What is to be seen after the call.
+    /// The statements that check the arguments after the call.
     fn checks(&self, text: &mut String) {
         let what = |argument: &FortranArgument| format!("\"{}\"", argument.name);
         let mut right = Vec::new();
@@ -295,7 +296,7 @@ impl Procedure<'_> {
         text.push_str("    end if\n");
     }
 
-    /// What holds of a result when the function has succeeded.
+    /// The conditions for a result after a successful call.
     fn result(&self, expected: &Expected) -> Vec<String> {
         let argument = expected.argument();
         let (name, index, returned) = (variable(argument), expected.index(), expected.returned());
@@ -349,7 +350,7 @@ impl Procedure<'_> {
         statuses.map(|(status, first)| format!("has([{}], {first})", status.join(", "))).collect()
     }
 
-    /// What holds of a result when the function has failed.
+    /// The conditions for a result after a failed call.
     fn unchanged(&self, expected: &Expected) -> Vec<String> {
         let argument = expected.argument();
         let (name, index) = (variable(argument), expected.index());
@@ -369,7 +370,7 @@ impl Procedure<'_> {
         }
     }
 
-    /// The integers of a handle, or of a part of a list of them.
+    /// The integers of a handle, or of a part of a list of handles.
     fn integer_of(&self, name: &str, part: &str) -> String {
         if self.is_08() { format!("{name}{part}%MPI_VAL") } else { format!("{name}{part}") }
     }
@@ -393,7 +394,8 @@ impl Procedure<'_> {
     }
 }
 
-/// The variable that is passed: names of arguments may be those of functions.
+/// The name of the variable that is passed. The prefix avoids clashes of argument names with
+/// functions.
 fn variable(argument: &FortranArgument) -> String {
     format!("a_{}", argument.name)
 }
@@ -403,7 +405,7 @@ fn number(value: i64) -> String {
     if value >= wide { format!("WIDE + {}", value - wide) } else { value.to_string() }
 }
 
-/// So many numbers, and then such as are in no list.
+/// `count` consecutive numbers, padded with guard values.
 fn numbers(first: i64, count: usize, size: usize) -> String {
     let wide = 1 << 40;
     let (base, first) = if first >= wide { ("WIDE + ", first - wide) } else { ("", first) };
@@ -413,7 +415,7 @@ fn numbers(first: i64, count: usize, size: usize) -> String {
     format!("{base}[{}]", all.join(", "))
 }
 
-/// The elements of a list that was written, and the one after them.
+/// The condition that a list was written, and that the element after it was not.
 fn are_numbers(name: &str, first: i64) -> String {
     let all: Vec<String> = (0..ELEMENTS as i64).map(|k| number(first + k)).collect();
     format!("all({name} == [{}, {name}(4)]) .and. {name}(4) == GUARD", all.join(", "))
@@ -424,7 +426,7 @@ fn handles(handle: &str, first: usize, count: usize) -> String {
     format!("[{}]", all.collect::<Vec<_>>().join(", "))
 }
 
-/// A statement in lines that are not too long.
+/// Breaks a statement into lines of limited width.
 fn wrapped(indent: usize, statement: &str) -> String {
     let words: Vec<String> = statement.split(", ").map(str::to_owned).collect();
     filled(indent, "", &words, "")

@@ -1,31 +1,31 @@
-//! A routine of the Fortran interfaces, as far as it follows from the C function.
+//! Routines of the Fortran interfaces, as derived from the C functions.
 
 use super::super::parameter::Parameter;
 use super::super::tables::{FortranRow, MpiFunction, Tables};
 use super::meaning::ArgumentMeaning;
 use super::views::SectionView;
 
-/// One routine.
+/// A routine.
 pub struct Routine {
-    /// As in C, with the prefix `MPI_`.
+    /// The name in C, with the prefix `MPI_`.
     pub name: String,
-    /// Without the error code at the end.
+    /// The arguments without the error code at the end.
     pub arguments: Vec<FortranArgument>,
-    /// What a function returns; most routines return nothing.
+    /// The type that a function returns; `None` for the many subroutines.
     pub result: Option<&'static str>,
     /// Whether an error code is the last argument.
     pub has_code: bool,
-    /// Deprecated so early that module `mpi_f08` never had it.
+    /// Whether it was deprecated before module `mpi_f08` existed, which therefore does not have it.
     pub is_old: bool,
-    /// Whether the entry is written by hand.
+    /// Whether the entry point is written by hand.
     pub is_special: bool,
-    /// Whether it has the large counts that else only module `mpi_f08` has in all interfaces.
+    /// Whether all interfaces have it with large counts, which normally only module `mpi_f08` has.
     pub is_everywhere: bool,
-    /// Whether there is a function of this name in C.
+    /// Whether a C function of this name exists.
     pub is_in_c: bool,
 }
 
-/// One argument.
+/// An argument.
 #[derive(Clone)]
 pub struct FortranArgument {
     /// The name in Fortran.
@@ -34,41 +34,42 @@ pub struct FortranArgument {
     pub kind: ArgumentKind,
     pub intent: Intent,
     pub shape: Shape,
-    /// How many elements a list has, where the entry needs that; for a text that the library
+    /// The number of elements of a list, if the entry point needs it. For a string that the library
     /// writes, the constant that bounds its length.
     pub extent: Option<String>,
     /// Whether it stays in use after the call.
     pub is_kept: bool,
-    /// Whether it is an integer, and in the dialects a large count.
+    /// Whether it is an integer that is a large count in the dialects.
     pub is_large_in_dialects: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentKind {
     Integer,
-    /// An index, or a list of them, that counts from 1 in Fortran and from 0 in C.
+    /// An index, or a list of them: 1-based in Fortran and 0-based in C.
     Position,
-    /// Integers in whose place a constant may stand.
+    /// Integers, or a constant in their place.
     Weights,
     Address,
     Count,
     Offset,
     Logical,
-    /// The name of the type without `MPI_`.
+    /// A handle: the name of its type without `MPI_`.
     Handle(String),
     Status,
-    /// A status of module `mpi_f08` in all interfaces.
+    /// A status of module `mpi_f08`, in all interfaces.
     Status08,
     Text,
-    /// A key or a value of an info object, which loses the blanks at its beginning.
+    /// A key or a value of an info object, whose leading blanks are removed.
     Word,
     /// Memory of any type.
     Choice(SectionView),
-    /// The address of memory, for the program.
+    /// The address of memory, returned to the program.
     Pointer,
-    /// The same, in whose place the interfaces before `mpi_f08` have memory of any type.
+    /// The address of memory, returned to the program. The interfaces before `mpi_f08` declare it
+    /// as memory of any type.
     Memory,
-    /// A function of the program, by the name of its interface.
+    /// A function of the program: the name of its interface.
     Procedure(String),
 }
 
@@ -77,7 +78,7 @@ pub enum Intent {
     In,
     Out,
     InOut,
-    /// Not said, as constants may stand in its place that nothing is written to.
+    /// No intent is declared, because the program may pass a constant, to which nothing is written.
     Unsaid,
 }
 
@@ -93,7 +94,7 @@ pub enum Shape {
     Status,
 }
 
-/// Routines that C does not have.
+/// Routines that do not exist in C.
 const ONLY_IN_FORTRAN: [(&str, &str); 3] = [
     ("MPI_F_sync_reg", "void *buf"),
     ("MPI_Status_f2f08", "const int f_status[], MPI_Status *f08_status"),
@@ -174,7 +175,7 @@ impl Routine {
             let failed = |what: String| format!("{name} in the Fortran table: {what}");
             let Some(meaning) = ArgumentMeaning::parse(word).map_err(failed)? else { continue };
             arguments.push(FortranArgument {
-                // The table in C avoids the name of a function of libc.
+                // The C table avoids the name of a function of libc.
                 name: if c.name == "indx" { "index".to_owned() } else { c.name.clone() },
                 c: c.clone(),
                 kind: meaning.kind(c).map_err(failed)?,
@@ -202,12 +203,12 @@ impl Routine {
         })
     }
 
-    /// The name without `MPI_`, in small letters, as symbols have it.
+    /// The name without `MPI_` in lower case, as used in symbols.
     pub fn symbol(&self) -> String {
         self.name.trim_start_matches("MPI_").to_lowercase()
     }
 
-    /// The form with large counts.
+    /// Whether it is a form with large counts.
     pub fn is_large(&self) -> bool {
         self.name.ends_with("_c")
     }
@@ -222,12 +223,12 @@ impl Routine {
     }
 }
 
-/// The name of a function without the ending of its form for large counts.
+/// Strips the suffix of the form for large counts.
 pub fn plain(name: &str) -> &str {
     name.strip_suffix("_c").unwrap_or(name)
 }
 
-/// The row of a function: its own, or that of its twin with as many parameters.
+/// The row of a function: its own, or that of its twin with an equal number of parameters.
 fn row_of<'a>(name: &str, arity: usize, tables: &'a Tables) -> Result<&'a FortranRow, String> {
     let row = |name: &str| {
         let mut rows = tables.fortran.iter();

@@ -1,16 +1,16 @@
-//! What becomes of a buffer that module `mpi_f08` hands over as a descriptor.
+//! How a buffer that module `mpi_f08` passes as a descriptor is converted.
 
 use super::routine::{ArgumentKind, FortranArgument, Intent, Routine};
 
-/// How an array section is made an address, a count and a datatype; see `view_kind` in
+/// How an array section is converted to an address, a count and a datatype; see `view_kind` in
 /// fortran/descriptors.h. The words are those of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionView {
-    /// `address`: only the address of the first element matters.
+    /// `address`: only the address of the first element is used.
     Address,
-    /// `block`: its count and its datatype are replaced.
+    /// `block`: count and datatype are replaced.
     Single,
-    /// `blocks`: several, so the datatype is replaced.
+    /// `blocks`: there are several blocks, so only the datatype is replaced.
     Blocks,
     /// `whole`: the call needs the program's own datatype, or has none for this buffer.
     Whole,
@@ -31,7 +31,7 @@ impl SectionView {
     }
 }
 
-/// The place of the datatype of a buffer: the first one after it.
+/// The index of a buffer's datatype: the first datatype after the buffer.
 pub fn datatype_of(routine: &Routine, buffer: usize) -> usize {
     let is_datatype =
         |one: &FortranArgument| one.kind == ArgumentKind::Handle("Datatype".to_owned());
@@ -39,7 +39,7 @@ pub fn datatype_of(routine: &Routine, buffer: usize) -> usize {
     buffer + after.expect("buffers that are one block or several have a datatype")
 }
 
-/// What the call does with the buffer, as an expression in C.
+/// How the call uses the buffer, as a C expression.
 pub fn uses(argument: &FortranArgument) -> &'static str {
     match (argument.intent == Intent::In, argument.is_kept) {
         (true, false) => "READ",
