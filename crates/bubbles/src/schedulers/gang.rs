@@ -59,7 +59,7 @@ fn gangs(plan: &mut Plan<'_>, entities: Vec<EntityId>) -> Vec<EntityId> {
     found
 }
 
-/// Admits the oldest bubble that is aside and has a ready thread.
+/// Admits the oldest entity that is aside and has a ready thread.
 fn admit(plan: &mut Plan<'_>) {
     let scope = plan.scope();
     let ready = plan.pool().aside(scope).find(|&id| plan.pool().entity(id).ready() > 0);
