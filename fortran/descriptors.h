@@ -25,9 +25,9 @@ enum view_kind {
     SINGLE,
     /* Blocks at multiples of the datatype's extent. */
     BLOCKS,
-    /* Memory that the call uses as it is. */
+    /* Memory whose datatype must not be replaced: a section with gaps is copied for the call. */
     WHOLE,
-    /* Memory that stays in use after the call. */
+    /* Memory that stays in use after the call: a section with gaps is refused. */
     REGION,
 };
 

@@ -375,7 +375,7 @@ HANDLER_ENTRY(win_create_errhandler, Win_create_errhandler, win_handler)
 HANDLER_ENTRY(file_create_errhandler, File_create_errhandler, file_handler)
 HANDLER_ENTRY(session_create_errhandler, Session_create_errhandler, session_handler)
 
-/* Attributes. */
+/* Functions for attributes. */
 #define FREE_KEYVAL(name, Name)                                            \
     void F(name)(MPI_Fint *keyval, MPI_Fint *ierror)                       \
     {                                                                      \

@@ -1,7 +1,8 @@
-//! Lets debuggers find the table of processes also where the command has no symbols any more.
+//! Exports the MPIR symbols, so that debuggers find the process table even if the command is
+//! stripped.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // The names of the crate `mpir`.
+    // The names are those of the crate `mpir`.
     println!("cargo::rustc-link-arg-bins=-Wl,--export-dynamic-symbol=MPIR_*");
 }

@@ -29,7 +29,7 @@ pub struct Vertex {
     pub height: u32,
 }
 
-/// A machine as a tree. Each vertex stands after its parent; the root is first.
+/// A machine as a tree. The root is first, and each vertex comes after its parent.
 #[derive(Clone, Debug)]
 pub struct MachineTree {
     vertices: Vec<Vertex>,

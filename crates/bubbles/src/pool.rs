@@ -49,7 +49,7 @@ pub enum State {
     Running(u32),
     /// It waits for something.
     Blocked,
-    /// It is over.
+    /// It has ended.
     Ended,
 }
 

@@ -41,7 +41,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
     run::run(&launched(program.into_os_string(), words))
 }
 
-/// The words of `combray run` for the words of `combray bench`.
+/// Converts the words of `combray bench` to those of `combray run`.
 fn launched(program: OsString, words: &[OsString]) -> Vec<OsString> {
     let is_launchers = |pair: &&[OsString]| OF_THE_LAUNCHER.iter().any(|name| pair[0] == *name);
     let own = 2 * words.chunks(2).take_while(is_launchers).count();

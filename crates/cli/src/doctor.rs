@@ -36,10 +36,10 @@ pub struct DoctorOptions {
     /// How other hosts are reached, as in combray run
     #[arg(long, value_name = "COMMAND")]
     launch_agent: Option<OsString>,
-    /// What was found of this machine, for programs: one line
+    /// Prints the findings about this machine as JSON: one line
     #[arg(long, conflicts_with_all = ["hosts", "hostfile"])]
     json: bool,
-    /// Opens the memory that the process at the other end shares, and reads its own
+    /// Opens the memory that the process at the other end shares, and reads that process's memory
     #[arg(long, hide = true, num_args = 3, value_names = ["CARD", "PROCESS", "ADDRESS"])]
     probe: Option<Vec<String>>,
 }

@@ -83,7 +83,8 @@ enum CombrayCommand {
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
     Agent {
-        /// After how many seconds without anything received the launcher is lost.
+        /// The timeout in seconds: if nothing is received for this long, the launcher counts as
+        /// lost.
         #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
     },
@@ -104,7 +105,7 @@ enum CombrayCommand {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "BENCHMARK")]
         words: Vec<OsString>,
     },
-    /// Writes man pages and completions into the folders that they have below this one
+    /// Writes man pages and completions into their folders below this folder
     #[command(hide = true)]
     Manual {
         /// The folder `share` of an installation

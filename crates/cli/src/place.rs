@@ -20,25 +20,25 @@ use cluster::{TargetMachines, Unit};
 /// The options of `combray place`.
 #[derive(Args)]
 pub struct PlaceOptions {
-    /// The matrix of communication, as combray run --record writes it
+    /// The communication matrix, as combray run --record writes it
     #[arg(long, value_name = "FILE")]
     matrix: PathBuf,
-    /// What the machines are like: a file in hwloc's XML format, or a description such as
-    /// "package:2 core:8", before which "switch:2 node:4" may tell how many there are; or a
-    /// file that describes a cluster; without it, this machine
+    /// The machines: a file in hwloc's XML format, or a description such as "package:2 core:8",
+    /// optionally preceded by the number of machines as in "switch:2 node:4"; or a file that
+    /// describes a cluster; without it, this machine
     #[arg(long, value_name = "WHAT")]
     topology: Option<String>,
-    /// The hosts with their slots, as in combray run; without --topology nothing is known of their
-    /// insides
+    /// The hosts with their slots, as in combray run; without --topology their inner structure is
+    /// unknown
     #[arg(long, value_name = "LIST")]
     hosts: Option<String>,
     /// A file that names the hosts, as in combray run
     #[arg(long, value_name = "FILE", conflicts_with = "hosts")]
     hostfile: Option<OsString>,
-    /// What shall cross as few levels as possible
+    /// What should cross as few levels as possible
     #[arg(long, value_name = "WHAT", default_value = "bytes")]
     weigh: Weighed,
-    /// What takes one rank
+    /// The unit that takes one rank
     #[arg(long, value_name = "UNIT", default_value = "core")]
     per: Unit,
     /// Puts a rank on a leaf, both by number (leaves are counted from left to right); may be
@@ -48,7 +48,7 @@ pub struct PlaceOptions {
     /// Writes the rankfile to a file
     #[arg(long, value_name = "FILE")]
     rankfile: Option<PathBuf>,
-    /// Prints JSON: what the placement and others cost, and the place of each rank
+    /// Prints JSON: the costs of the placement and of others, and the place of each rank
     #[arg(long)]
     json: bool,
 }

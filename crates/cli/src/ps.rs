@@ -11,7 +11,7 @@ use crate::raster;
 /// The options of `combray ps`.
 #[derive(clap::Args)]
 pub struct PsOptions {
-    /// The job, by the process of its launcher; the only one that runs, if there is one only
+    /// The job, by the process number of its launcher; without it, the only job that runs
     job: Option<u32>,
     /// Prints JSON: one line
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! `combray sample`: measures the rails between two processes, and keeps the figures.
+//! `combray sample`: measures the rails between two processes, and stores the figures.
 //!
 //! The command starts itself as a job of two processes in three ways: to learn the hosts and
 //! interfaces (`--describe`), to run the benchmark program on each rail, and to store the figures
@@ -45,19 +45,19 @@ pub struct SampleOptions {
     /// Measures what accesses to this machine's memory cost, by the state of their cache lines
     #[arg(long, conflicts_with_all = ["hosts", "hostfile", "launch_agent"])]
     memory: bool,
-    /// Prints what was measured of memory as JSON
+    /// Prints the measurements of memory as JSON
     #[arg(long, requires = "memory")]
     json: bool,
-    /// Draws what was measured of memory, bandwidth by size and state: .svg, or .png
+    /// Draws the measurements of memory, bandwidth by size and state: .svg, or .png
     #[arg(long, requires = "memory", value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Only shows the figures
+    /// Only shows the figures, and does not store them
     #[arg(long)]
     no_keep: bool,
-    /// Tells of the host on which this process runs
+    /// Describes the host on which this process runs
     #[arg(long, hide = true)]
     describe: bool,
-    /// Keeps figures that another process has measured
+    /// Stores figures that another process has measured
     #[arg(long, hide = true, value_name = "FIGURES")]
     keep: Option<String>,
 }

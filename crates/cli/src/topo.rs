@@ -36,7 +36,7 @@ pub struct TopoOptions {
     /// or of any process
     #[arg(long, value_name = "PROCESS", value_parser = clap::value_parser!(i32).range(1..))]
     job: Option<i32>,
-    /// Also shows where the threads of combray_threads.h are in the processes of the job
+    /// Also shows where the threads of combray_threads.h run or wait in the processes of the job
     #[arg(long)]
     threads: bool,
     /// Shows the machines of these hosts as one tree: names with commas between, as in combray run
@@ -45,14 +45,14 @@ pub struct TopoOptions {
     /// Shows the machines of the hosts that a file names
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     hostfile: Option<OsString>,
-    /// Below which switches the hosts are: a file that describes a cluster, or Slurm's
-    /// topology.conf
+    /// The switches above the hosts: a file that describes a cluster, or Slurm's topology.conf
     #[arg(long, value_name = "FILE", conflicts_with = "input")]
     switches: Option<PathBuf>,
     /// The command that reaches other hosts instead of ssh
     #[arg(long, value_name = "COMMAND")]
     launch_agent: Option<OsString>,
-    /// Tells --hosts of another process what this machine is like, with the processes of a job
+    /// Reports the topology of this machine to --hosts of another process, with the processes of a
+    /// job
     #[arg(long, value_name = "JOB", hide = true)]
     report: Option<OsString>,
 }

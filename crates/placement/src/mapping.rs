@@ -118,7 +118,7 @@ impl FreeLeaves {
     }
 }
 
-/// The division of all ranks among the branches of a tree.
+/// The state while all ranks are divided among the branches of a tree.
 struct BranchDivision<'a> {
     affinity: &'a Affinity,
     tree: &'a BranchTree,

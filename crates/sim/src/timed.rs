@@ -83,7 +83,7 @@ pub struct Times {
     pub packets: u64,
 }
 
-/// How fast processes copy into and out of packets, in bytes per microsecond.
+/// The speed at which processes copy into and out of packets, in bytes per microsecond.
 const COPIED_BYTES_PER_US: u64 = 8000;
 
 /// A workload that has not ended after this many events counts as endless.

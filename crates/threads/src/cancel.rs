@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::parking::{Wait, WaitWord};
 use crate::worker;
 
-/// The thread was asked to end ([`Join::cancel`](crate::Join::cancel)) while it waited, or before.
+/// The error of a wait during or before which the thread was cancelled
+/// ([`Join::cancel`](crate::Join::cancel)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 

@@ -24,7 +24,7 @@ use crate::thread::Ready;
 pub struct Census {
     /// The name of the scheduler.
     pub scheduler: String,
-    /// The processors, in the order of the machine.
+    /// The processors, in the order of the machine tree.
     pub processors: Vec<ProcessorCensus>,
     /// The queues that hold threads.
     pub queues: Vec<QueueCensus>,
@@ -64,9 +64,9 @@ pub struct QueueCensus {
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadCensus {
-    /// Its name, cut after 24 bytes; empty if it has none.
+    /// The name of the thread, truncated to 24 bytes; empty if it has none.
     pub name: String,
-    /// The number of its bubble.
+    /// The number of the thread's bubble.
     pub bubble: Option<u64>,
 }
 
@@ -75,7 +75,7 @@ pub struct ThreadCensus {
 pub struct BubbleCensus {
     /// The number of the bubble; bubbles are numbered from 1 in the order of creation.
     pub number: u64,
-    /// The bubble that it is in.
+    /// The number of the bubble around it.
     pub bubble: Option<u64>,
     /// How the threads of the bubble relate to each other: "unrelated", "shares memory" or "waits
     /// together".

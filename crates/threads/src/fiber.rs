@@ -1,7 +1,7 @@
 //! Reports stack switches to ThreadSanitizer when the library is compiled for it (`--cfg tsan`).
 //! Without these reports the tool would attribute a thread's accesses to its worker.
 
-/// A thread as ThreadSanitizer sees it.
+/// The fiber by which ThreadSanitizer identifies a thread.
 pub(crate) struct Fiber(#[cfg(tsan)] *mut std::ffi::c_void);
 
 #[cfg(tsan)]

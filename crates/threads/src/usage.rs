@@ -7,7 +7,7 @@ use bubbles::MachineTree;
 use parking_lot::Mutex;
 use sys::numa;
 
-/// How memory of the program is used.
+/// How the program uses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryUse {
     /// The memory is only read, perhaps by many. The user of the memory is placed near it, and the

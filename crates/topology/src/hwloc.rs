@@ -21,7 +21,7 @@ pub const LIBRARY: &str = "libhwloc.so.15";
 pub enum Scope {
     /// Processors and memory.
     Cores,
-    /// Devices too, which takes longer.
+    /// Devices in addition, which takes longer.
     Devices,
 }
 
@@ -157,7 +157,7 @@ impl Hwloc {
     }
 }
 
-/// A topology of the library, from its creation on.
+/// A topology object of the library, from its creation to its destruction.
 struct LoadedTopology<'a> {
     functions: &'a HwlocFunctions,
     handle: Handle,

@@ -8,19 +8,19 @@ use crate::CpuSet;
 /// a NUMA node may contain packages, or a package NUMA nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// All machines of a job.
+    /// The cluster: all machines of a job.
     Cluster,
     /// A network switch: it connects hosts or other switches.
     Switch,
     /// A machine, that is, a host with one kernel.
     Machine,
-    /// A processor chip with its case.
+    /// A processor package.
     Package,
-    /// One of several chips in a case.
+    /// One of several dies in a package.
     Die,
     /// A group of objects without a more specific kind.
     Group,
-    /// Memory, and the cores that are nearest to it.
+    /// A NUMA node: memory, and the cores that are nearest to it.
     NumaNode,
     /// A cache for data, of this level.
     Cache(u8),

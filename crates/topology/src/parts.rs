@@ -9,7 +9,7 @@ use crate::{CpuSet, Kind, ObjectId, Topology};
 /// The parts that contain a process, by their logical numbers; 0 if the machine has no such part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Parts {
-    /// The processor chip with its case.
+    /// The processor package.
     pub package: u32,
     /// The NUMA node.
     pub numa_node: u32,

@@ -1,4 +1,4 @@
-//! One parameter of a C function.
+//! Parsing of C parameters.
 
 /// A parsed parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]

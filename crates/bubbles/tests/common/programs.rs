@@ -19,7 +19,7 @@ pub struct Script {
     /// The NUMA node of the thread's memory, and its bytes there.
     pub memory: Option<(u32, u64)>,
     pub communicates: bool,
-    /// Whether another thread starts it.
+    /// Whether another thread starts this thread.
     pub is_started: bool,
 }
 

@@ -25,7 +25,7 @@ pub struct Figures {
 /// When a scheduler may leave processors idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idling {
-    /// Only when no thread at all is ready.
+    /// Only when no thread is ready.
     Never,
     /// Also while threads are ready that are set aside or stand in other parts.
     OfOthers,

@@ -1,4 +1,4 @@
-//! Installations of MPI libraries, and which of them a program can use.
+//! Installations of MPI libraries, and the search for one that a program can use.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// As it should be.
+    /// No problem.
     Fit,
     /// Worth knowing, but possibly intended.
     Note,

@@ -23,19 +23,19 @@ pub struct ShownCommunicator {
     /// least four
     #[arg(long, requires = "collectives", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=PROCESSES_MAX))]
     processes: Option<u32>,
-    /// On how many machines they run, the same number of neighbouring ranks on each
+    /// On how many machines they run, with an equal number of neighbouring ranks on each
     #[arg(long, requires = "collectives", value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: u32,
     /// What the machines are like, as for combray topo: a file in hwloc's XML format, or a line
     /// such as "package:2 numa:2 core:4 pu:2"; without it, they are like this one
     #[arg(long, requires = "collectives", value_name = "MACHINE")]
     input: Option<String>,
-    /// How many cores they may use on each machine; without it, as many as it has. With it and
-    /// without --input nothing is known of the insides of machines
+    /// How many cores they may use on each machine; without it, as many as the machine has. With it
+    /// and without --input the inner structure of machines counts as unknown
     #[arg(long, requires = "collectives", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     cores: Option<u32>,
-    /// Sizes to tell of, such as 8,64K,1M: of what one process contributes or gets; without it,
-    /// all sizes at which another algorithm is taken
+    /// Sizes to show, such as 8,64K,1M: of what one process contributes or gets; without it, all
+    /// sizes at which the algorithm changes
     #[arg(long, requires = "collectives", value_name = "LIST", value_delimiter = ',', value_parser = bytes)]
     sizes: Vec<usize>,
 }

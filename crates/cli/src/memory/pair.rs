@@ -117,7 +117,7 @@ impl PairState {
 }
 
 impl ThreadPair<'_> {
-    /// The blocks, for the measuring thread alone.
+    /// The blocks, for use by the measuring thread only.
     pub fn blocks(&self) -> MutexGuard<'_, PairBlocks> {
         self.shared.blocks()
     }

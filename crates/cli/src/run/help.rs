@@ -49,7 +49,7 @@ impl Section {
 
 /// An option as the help shows it.
 pub struct ShownOption {
-    /// One or two of its spellings.
+    /// The first spelling, or the first two.
     pub names: &'static [&'static str],
     /// The names of its values.
     pub values: &'static str,
@@ -121,7 +121,7 @@ fn section(meaning: Meaning) -> Section {
     }
 }
 
-/// How the command is called.
+/// The synopsis of the command.
 pub const USAGE: &str =
     "combray run [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS] ...]";
 

@@ -38,13 +38,13 @@ pub enum Meaning {
     VariableList,
     Folder,
     Hosts,
-    /// A file that names hosts.
+    /// The value is a file that names hosts.
     HostFile,
-    /// How other hosts are reached.
+    /// The command that reaches other hosts.
     LaunchAgent,
-    /// More processes than slots.
+    /// There may be more processes than slots.
     Oversubscribe,
-    /// Never more processes than hardware threads.
+    /// There may never be more processes than hardware threads.
     NoOversubscribe,
     /// The job continues when a process has failed.
     KeepGoing,
@@ -58,7 +58,7 @@ pub enum Meaning {
     Needs,
     /// Each process reports where it is bound.
     ReportBindings,
-    /// Nothing is started.
+    /// Nothing is started; the plan is shown.
     DryRun,
     /// Hosts and slots are displayed in one line.
     ShowAllocation,
@@ -68,7 +68,7 @@ pub enum Meaning {
     InTurn,
     /// All environment variables are passed to other hosts.
     AllVariables,
-    /// A file that gives each rank its place.
+    /// The value is a file that gives each rank its place.
     Rankfile,
     /// The file for the communication matrix.
     Record,

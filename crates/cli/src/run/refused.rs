@@ -28,7 +28,7 @@ const SPAWN: &str = "processes cannot be started later; leave it out";
 const ENVIRONMENT: &str = "processes get the launcher's environment: start the launcher with less, \
                            as in env -i PATH=$PATH combray run ./program";
 
-/// All of them.
+/// All refused options.
 pub const REFUSED: &[RefusedOption] = &[
     refused(
         &["--app", "-app", "-configfile", "--configfile", "-file", "--file"],

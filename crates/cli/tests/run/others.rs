@@ -4,7 +4,7 @@ use std::fs;
 
 use super::common::{combray, run, told};
 
-/// Stands in for ssh.
+/// A script that stands in for ssh.
 const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
 
 const PAGES: [&str; 2] = [

@@ -12,9 +12,10 @@ pub enum SectionView {
     Single,
     /// `blocks`: there are several blocks, so only the datatype is replaced.
     Blocks,
-    /// `whole`: the call needs the program's own datatype, or has none for this buffer.
+    /// `whole`: the call needs the program's own datatype, or has no datatype for this buffer. A
+    /// section with gaps is copied.
     Whole,
-    /// `region`: memory that the call uses as it is.
+    /// `region`: memory that stays in use after the call. A section with gaps is refused.
     Region,
 }
 
