@@ -33,9 +33,9 @@ impl Fiber {
         Self(unsafe { __tsan_create_fiber(0) })
     }
 
-    /// Resumes the thread until it switches back to the worker. `resume` enters and leaves the
-    /// functions that the tool counts in pairs on each side, so that the tool's shadow stacks keep
-    /// the right height.
+    /// Resumes the thread until it switches back to the worker. The functions that `resume` enters
+    /// before the switch of stacks and leaves after it are both counted for this fiber, so that the
+    /// tool's shadow stacks keep the right height.
     pub fn run<R>(&self, resume: impl FnOnce() -> R) -> R {
         // SAFETY: `resume` switches to the stack of this fiber and back; the worker waits here
         // meanwhile.

@@ -436,7 +436,7 @@ impl crate::thread::Body for Nothing {
     }
 }
 
-/// How often, in scheduling points, a worker checks the shared queues before its own.
+/// Once in this many scheduling points, a worker checks the shared queues before its own.
 const LOOK_ABOVE: u64 = 61;
 
 /// The time after which a worker queries the scheduler again that had nothing for it.

@@ -294,8 +294,8 @@ fn transform(blocks: &mut PairBlocks) {
     let walks = (real.len() * 8).ilog2();
     for walk in 0..walks {
         let factor = 1.0 / f64::from(walk + 1);
-        // In the first passes the partners are in one cache line; in later passes they are farther
-        // apart.
+        // The partners of the first passes, which a real transform would have in one cache line,
+        // are in neighbouring lines here; in later passes they are farther apart.
         let apart = 1_usize << walk.saturating_sub(3);
         let mut first = 0;
         while first + apart < real.len() {

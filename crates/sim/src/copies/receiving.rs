@@ -14,7 +14,8 @@ pub(super) struct ReceiverSide {
     incoming: Vec<IncomingCopy>,
     /// The number of announcements processed.
     seen: usize,
-    /// The number of messages for which a receive was offered before the announcement.
+    /// The next message for which a buffer is offered before the announcement, unless it is already
+    /// announced.
     expected: usize,
     looks: u32,
 }

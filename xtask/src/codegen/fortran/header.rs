@@ -115,7 +115,8 @@ fn body(routine: &Routine, prefix: &str, other: &[FortranArgument]) -> String {
 }
 
 /// The declaration of an argument without checks. Old programs pass elements of pointer arrays for
-/// lists, and arrays of one element for scalars. Compilers reject an intent or an extent there.
+/// lists, and arrays of one element for scalars. Compilers accept such declarations only without
+/// intent and explicit extent.
 fn unchecked(argument: &FortranArgument) -> Vec<String> {
     let name = &argument.name;
     let lines = declaration(argument, FortranInterface::Header);
