@@ -1,4 +1,4 @@
-//! What the environment tells of the launcher.
+//! Reads the launcher's variables in the environment.
 
 use crate::JoinError;
 use crate::wire::Version;
@@ -10,23 +10,24 @@ pub(super) enum FoundManager {
     Alone,
     /// By a launcher that speaks PMI, in one of these versions.
     Pmi(ServerEndpoint, [Version; 2]),
-    /// By such a launcher, or by one that speaks PMIx and was itself started by such a launcher.
+    /// By a launcher that speaks PMI, or by one that speaks PMIx and was itself started by a
+    /// launcher that speaks PMI.
     PmiOrPmix(ServerEndpoint, [Version; 2]),
     /// By a launcher that speaks PMIx.
     Pmix,
 }
 
-/// Where a launcher that speaks PMI answers.
+/// How a launcher that speaks PMI is reached.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ServerEndpoint {
-    /// At a descriptor that it left open; `job` is its name of the job, or empty.
+    /// At a descriptor that it left open. `job` is the launcher's name of the job, or empty.
     Descriptor { number: i32, rank: u32, size: u32, job: String },
-    /// At an address, where this process tells its number.
+    /// At an address, to which this process sends its `id`.
     Port { address: String, id: String },
 }
 
-/// Variables by which launchers tell how many processes they started. None of them means that we
-/// can talk to the launcher.
+/// Variables in which launchers give the number of processes that they started. Their presence does
+/// not mean that this process can connect to the launcher.
 const FOREIGN_SIZES: &[(&str, &str)] = &[
     ("PMI_SIZE", "a launcher"),
     ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
@@ -38,7 +39,8 @@ const FOREIGN_SIZES: &[(&str, &str)] = &[
 
 pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundManager, JoinError> {
     let has_pmix = variable("PMIX_NAMESPACE").is_some() && variable("PMIX_RANK").is_some();
-    // Slurm's PMI-2 is what its people use; its PMI-1 is an afterthought. Elsewhere it is PMI-1.
+    // Slurm's users use its PMI-2; its PMI-1 gets little use. Other launchers are asked for PMI-1
+    // first.
     let versions = match variable("SLURM_STEP_ID") {
         Some(_) => [Version::Two, Version::One],
         None => [Version::One, Version::Two],
@@ -58,7 +60,7 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundMan
     Ok(FoundManager::Alone)
 }
 
-/// The launcher that speaks PMI, if there is one.
+/// Returns how the launcher that speaks PMI is reached, if there is such a launcher.
 fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<ServerEndpoint>, JoinError> {
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
     let wrong =

@@ -1,4 +1,4 @@
-//! What the fuzz target of answers of launchers does with any bytes.
+//! The fuzz targets of launchers' answers and variables.
 
 use crate::{environment, mapping, pmi2, reason};
 
@@ -6,7 +6,7 @@ use crate::{environment, mapping, pmi2, reason};
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// What a launcher tells: words of PMI-2, and on which machines the processes are.
+/// Reads a launcher's answers: words of PMI-2, and the mapping of processes to machines.
 pub fn answers(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for key in pmi2::split(&text).keys() {
@@ -18,8 +18,7 @@ pub fn answers(bytes: &[u8]) {
     }
 }
 
-/// The variables by which launchers tell of themselves, one in each line, and the reason for which
-/// a process ends its job.
+/// Reads launchers' variables, one in each line, and the reason for which a process ends its job.
 pub fn launch_environment(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let found = environment::find(|name| {

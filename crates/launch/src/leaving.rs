@@ -1,5 +1,5 @@
-//! A process whose launcher is gone ends: where all that watched over it was killed, nobody else
-//! would end it.
+//! Ends a process whose launcher is gone. If the launcher and its agents were killed, no other
+//! process would end it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,33 +10,33 @@ use std::thread;
 use sys::process::Interest;
 use sys::signals::{without_pipe_signal, without_signals};
 
-/// This process has taken leave of its launcher, or has asked it to end the job.
+/// Whether this process has finalized, or has asked the launcher to end the job.
 static HAS_LEFT: AtomicBool = AtomicBool::new(false);
 
-/// All that it does is to wait.
+/// The stack of the thread that waits for the end of the connection, in bytes.
 const STACK_BYTES: usize = 64 << 10;
 
-/// The launcher may go now.
+/// Lets this process survive its launcher from now on.
 pub(crate) fn leave() {
     HAS_LEFT.store(true, Ordering::Release);
 }
 
-/// Ends this process, unless it has taken leave. The program may be anywhere, so that nothing of it
-/// is run.
+/// Ends this process at once, unless [`leave`] was called. The program may be anywhere in its code,
+/// so its exit handlers do not run.
 pub(crate) fn end_without_launcher() {
     if HAS_LEFT.load(Ordering::Acquire) {
         return;
     }
     let line = format!("combray: process {} ends, as its launcher is gone\n", std::process::id());
     without_pipe_signal(|| {
-        // There may be nobody to tell.
+        // The standard error may have no reader.
         let _ = io::stderr().write_all(line.as_bytes());
     });
     sys::process::end_at_once(1)
 }
 
-/// Calls `gone` when the other end of this connection is closed. Where the system has no thread for
-/// that, the process learns of it when it asks the launcher next.
+/// Starts a thread that calls `gone` when the other end of this connection is closed. If no thread
+/// can be started, the process finds out at its next request to the launcher.
 pub(crate) fn when_closed(connection: File, gone: fn()) {
     let builder = thread::Builder::new().name("combray-launcher".into()).stack_size(STACK_BYTES);
     let wait = move || {

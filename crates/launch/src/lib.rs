@@ -34,7 +34,7 @@ use wire::{Version, Wire};
 
 use self::pmix::Pmix;
 
-/// This process's connection to its job. Clones are the same connection, which one thread at a time
+/// This process's connection to its job. Clones share the connection, which one thread at a time
 /// uses.
 #[derive(Clone)]
 pub struct Job {
@@ -44,16 +44,17 @@ pub struct Job {
 
 struct ManagerConnection {
     manager: Box<dyn Manager>,
-    /// What is asked for before the exchange ends: keys, and the ranks that publish them.
+    /// The keys whose values are fetched before the exchange ends, and the ranks that publish them.
     to_cache: Vec<(String, Range<u32>)>,
-    /// The answers, of that moment: many launchers answer no more then.
+    /// The values fetched at that moment. Many launchers do not answer after the exchange has
+    /// ended.
     cached: Option<HashMap<(u32, String), String>>,
 }
 
-/// In jobs larger than this not so much is asked for at the end.
+/// In jobs of more processes than this, no values are fetched when the exchange ends.
 const CACHED_RANKS_MAX: u32 = 64;
 
-/// What a manager tells of this process.
+/// What a launcher reports about this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct JobPlace {
     rank: u32,
@@ -62,75 +63,79 @@ struct JobPlace {
     universe_size: Option<u32>,
 }
 
-/// What a launcher does for the processes of its job.
+/// The services of a launcher for the processes of its job.
 trait Manager: Send {
     /// Publishes a value of this process.
     fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError>;
 
-    /// The value that the process `rank` published, if it did.
+    /// Returns the value that the process `rank` published, if it did.
     fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError>;
 
-    /// Waits for all; then they see what the others have published.
+    /// Waits for all processes of the job. Afterwards each process sees what the others have
+    /// published.
     fn barrier(&mut self) -> Result<(), JoinError>;
 
     /// Ends the exchange with the launcher.
     fn finalize(&mut self) -> Result<(), JoinError>;
 
-    /// What the launcher calls the job: the same for all its processes. Empty: it has no name.
+    /// Returns the launcher's name of the job, equal in all its processes. Empty: the job has no
+    /// name.
     fn job_name(&self) -> String;
 
-    /// Asks for the end of the whole job. There is nobody to tell if that fails.
+    /// Asks the launcher to end the whole job. A failure is not reported: no other process could
+    /// act on it.
     fn abort(&mut self, code: i32);
 
-    /// The same, for a reason that the manager tells the person; tells whether it does.
+    /// Asks the launcher to end the whole job, for a reason which the launcher shows to the user.
+    /// Returns whether the launcher can show reasons; if not, nothing was sent.
     fn abort_for(&mut self, _code: i32, _reason: &str) -> bool {
         false
     }
 
-    /// Asks for the end of some processes; tells whether the manager can do that.
+    /// Asks the launcher to end some processes. Returns whether the launcher can do that.
     fn abort_some(&mut self, _ranks: &[u32], _code: i32) -> bool {
         false
     }
 
-    /// Whether some processes were ended while the others go on.
+    /// Whether some processes of the job were ended while the others go on.
     fn lacks_processes(&mut self) -> bool {
         false
     }
 
-    /// Whether this process of the job was ended while others go on.
+    /// Whether the process `_rank` of the job was ended while others go on.
     fn has_ended(&mut self, _rank: u32) -> bool {
         false
     }
 
-    /// Has `gone` called, by another thread, when the manager is gone, where the system does not
-    /// see to it that this process ends then.
+    /// Calls `_gone` on another thread when the launcher is gone, unless the kernel ends this
+    /// process in that case.
     fn when_gone(&self, _gone: fn()) {}
 
-    /// The number of the machine of each rank, if the manager knows.
+    /// Returns the number of the machine of each rank, if the launcher knows it.
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError>;
 }
 
-/// The word by which a process that aborts names those to be ended. Launchers that do not know it
-/// end the whole job.
+/// The keyword with which a process that aborts names the ranks to be ended. Launchers that do not
+/// know it end the whole job.
 pub const ABORTED_RANKS: &str = "combray_ranks";
 
-/// The word by which a process that aborts says why, as [`reason::encode`] writes it.
+/// The keyword with which a process that aborts gives the reason, encoded by [`reason::encode`].
 pub const ABORT_REASON: &str = "combray_reason";
 
-/// The name of the process that starts the ranks of a machine, as lists of processes show it.
+/// The name of the process that starts the ranks of a machine, as `ps` shows it.
 pub const SUPERVISOR: &str = "job-supervisor";
 
-/// The name of the keys of a job of our own launcher.
+/// The name of the key space of jobs of our own launcher.
 pub const OWN_SPACE: &str = "combray";
 
-/// The key that exists where the launcher tells the person why a process aborts.
+/// The key that exists where the launcher shows the user why a process aborts.
 pub const REASONS_KEY: &str = "combray-reasons";
 
-/// The key that exists when some processes of the job were ended and the others go on; so does one
-/// with `-` and the rank behind it for each of them.
+/// The key that exists when some processes of the job were ended and the others go on. For each
+/// ended process, the key with `-` and its rank appended exists too.
 pub const ENDED_KEY: &str = "combray-ended";
 
-/// Why a process cannot join its job, or why the launcher does not answer as it should.
+/// Why a process cannot join its job, or why the launcher does not answer as it must.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JoinError {
     message: String,
@@ -141,7 +146,7 @@ impl JoinError {
         Self { message: message.into() }
     }
 
-    /// The launcher said nothing where it should have.
+    /// The launcher did not answer.
     fn gone(cause: &str) -> Self {
         Self::new(format!("the launcher does not answer any more: {cause}"))
     }
@@ -155,11 +160,13 @@ impl fmt::Display for JoinError {
 
 impl std::error::Error for JoinError {}
 
-/// Joins the job that the environment tells of; without any launcher, makes one of this process.
+/// Joins the job that the environment describes. Without a launcher, creates a job of this process
+/// alone.
 ///
 /// # Errors
-/// There is a launcher that started several processes, but none that can be talked to: they would
-/// run as so many jobs of one process each. Or its answers make no sense.
+/// There is a launcher that started several processes, but none that this process can connect to:
+/// the processes would run as as many jobs of one process each. Or the launcher's answers make no
+/// sense.
 pub fn join() -> Result<Job, JoinError> {
     let job = match environment::find(sys::environment::text)? {
         FoundManager::Alone => {
@@ -168,7 +175,7 @@ pub fn join() -> Result<Job, JoinError> {
         }
         FoundManager::Pmi(server, versions) => join_pmi(&server, versions),
         FoundManager::PmiOrPmix(server, versions) => {
-            // A PMI launcher that is not there any more started the PMIx launcher.
+            // The PMIx launcher may have been started by a PMI launcher that has ended since.
             join_pmi(&server, versions).or_else(|_| join_pmix())
         }
         FoundManager::Pmix => join_pmix(),
@@ -177,7 +184,8 @@ pub fn join() -> Result<Job, JoinError> {
     Ok(job)
 }
 
-/// How many processes the job has, if the launcher's variables say so before it is joined.
+/// Returns the number of processes of the job, if the launcher's variables state it before the job
+/// is joined.
 pub fn announced_size() -> Option<u32> {
     match environment::find(sys::environment::text).ok()? {
         FoundManager::Alone => Some(1),
@@ -205,7 +213,7 @@ fn join_pmi(server: &ServerEndpoint, versions: [Version; 2]) -> Result<Job, Join
     }
 }
 
-/// Joins in the first version of PMI that the launcher speaks.
+/// Joins the job with the first version of PMI that the launcher speaks.
 fn join_greeted(
     mut wire: Wire,
     rank: u32,
@@ -225,7 +233,7 @@ fn join_greeted(
     Err(JoinError::new("the launcher speaks neither version 1 nor version 2 of PMI"))
 }
 
-/// A connection to the address at which a launcher listens.
+/// Connects to the address at which a launcher listens.
 fn connection_to(address: &str) -> Result<File, JoinError> {
     let stream = TcpStream::connect(address).map_err(|cause| {
         JoinError::new(format!(
@@ -236,7 +244,7 @@ fn connection_to(address: &str) -> Result<File, JoinError> {
     Ok(File::from(OwnedFd::from(stream)))
 }
 
-/// The connection that the launcher left open at this descriptor.
+/// Returns the connection that the launcher left open at this descriptor.
 fn connection(descriptor: i32) -> Result<File, JoinError> {
     let error = |cause: &str| {
         JoinError::new(format!(
@@ -250,7 +258,7 @@ fn connection(descriptor: i32) -> Result<File, JoinError> {
     if kind.is_socket() || kind.is_fifo() {
         return Ok(stream);
     }
-    // It belongs to somebody else in this process, who would miss it.
+    // The descriptor belongs to other code of this process, so it must stay open.
     let _ = stream.into_raw_fd();
     Err(error("something else is open there"))
 }
@@ -263,7 +271,7 @@ impl Job {
     }
 
     fn connection(&self) -> MutexGuard<'_, ManagerConnection> {
-        // What a panic leaves behind is still a connection.
+        // A thread that panicked with the lock held leaves a usable connection.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,30 +280,31 @@ impl Job {
         self.place.rank
     }
 
-    /// How many processes the job has.
+    /// Returns the number of processes of the job.
     pub fn size(&self) -> u32 {
         self.place.size
     }
 
-    /// What the launcher calls the job: the same for all its processes. Empty: it has no name.
+    /// Returns the launcher's name of the job, equal in all its processes. Empty: the job has no
+    /// name.
     pub fn name(&self) -> String {
         self.connection().manager.job_name()
     }
 
-    /// Which of several programs of the job this one is.
+    /// Returns the number of this process's program in a job of several programs.
     pub fn application_number(&self) -> Option<u32> {
         self.place.application_number
     }
 
-    /// How many processes could run.
+    /// Returns how many processes the launcher could run (`MPI_UNIVERSE_SIZE`).
     pub fn universe_size(&self) -> Option<u32> {
         self.place.universe_size
     }
 
-    /// The number of the machine on which each rank runs, if the launcher tells.
+    /// Returns the number of the machine on which each rank runs, if the launcher reports it.
     ///
     /// # Errors
-    /// What the launcher tells makes no sense, or it is gone.
+    /// The launcher's report makes no sense, or the launcher is gone.
     pub fn process_mapping(&self) -> Result<Option<Vec<u32>>, JoinError> {
         self.connection().manager.machines()
     }
@@ -304,15 +313,15 @@ impl Job {
     /// [`barrier`](Self::barrier).
     ///
     /// # Errors
-    /// Key or value are too long for the launcher or have blanks in them; or the launcher is gone.
+    /// Key or value are too long for the launcher or contain blanks; or the launcher is gone.
     pub fn put(&self, key: &str, value: &str) -> Result<(), JoinError> {
         self.connection().manager.put(key, value)
     }
 
-    /// The value that the process `rank` published.
+    /// Returns the value that the process `rank` published.
     ///
     /// # Errors
-    /// It did not publish it, or the launcher is gone.
+    /// The process did not publish it, or the launcher is gone.
     pub fn get(&self, rank: u32, key: &str) -> Result<String, JoinError> {
         let missing = || JoinError::new(format!("rank {rank} of the job published no {key}"));
         let mut connection = self.connection();
@@ -323,7 +332,7 @@ impl Job {
         if let Some(value) = kept.get(&(rank, key.to_owned())) {
             return Ok(value.clone());
         }
-        // Our own launcher still answers.
+        // After `finalize`, our own launcher still answers.
         let asked = connection.manager.get(rank, key).map_err(|cause| {
             JoinError::new(format!(
                 "this process has taken leave of its launcher, which does not tell any more where \
@@ -342,8 +351,9 @@ impl Job {
         self.connection().manager.barrier()
     }
 
-    /// The same on a thread of its own, if the system has one: `wait` returns when what it is
-    /// given says that all are here.
+    /// Waits for all processes of the job on another thread, if the system has one. `wait` runs
+    /// meanwhile on this thread; it must return when the function that it is given returns true,
+    /// which means that all processes are here.
     ///
     /// # Errors
     /// The launcher is gone.
@@ -357,9 +367,9 @@ impl Job {
         })
     }
 
-    /// What these processes publish under this key can also be had after
-    /// [`finalize`](Self::finalize), in jobs of at most 64 processes whatever the launcher is. All
-    /// of them must have published it by then.
+    /// Keeps the values that `ranks` publish under `key` available after
+    /// [`finalize`](Self::finalize), with any launcher, in jobs of at most 64 processes. These
+    /// processes must have published them before `finalize`.
     pub fn cache(&self, key: &str, ranks: Range<u32>) {
         self.connection().to_cache.push((key.to_owned(), ranks));
     }
@@ -385,21 +395,22 @@ impl Job {
         connection.manager.finalize()
     }
 
-    /// Asks the launcher to end the whole job, and lets the person know why, once: through the
-    /// launcher where it tells reasons. The caller ends its own process.
+    /// Asks the launcher to end the whole job, and shows the user the reason once: through the
+    /// launcher if it can show reasons, otherwise on the standard error. The caller ends its own
+    /// process.
     pub fn abort(&self, code: i32, reason: &str) {
         leaving::leave();
         let mut connection = self.connection();
         if !connection.manager.abort_for(code, reason) {
-            // At once, as others may end the job at the same time.
+            // One write, as other processes may end the job at the same time.
             let line = format!("combray: {reason}\n");
             eprint!("{line}");
             connection.manager.abort(code);
         }
     }
 
-    /// Asks the launcher to end some processes of the job, this one among them, and no others; the
-    /// whole job where the launcher cannot do that. The caller has told the person why.
+    /// Asks the launcher to end some processes of the job, among them this one, and no others. A
+    /// launcher that cannot do that ends the whole job. The caller has shown the user the reason.
     pub fn abort_some(&self, ranks: &[u32], code: i32) {
         leaving::leave();
         let mut connection = self.connection();
@@ -413,7 +424,7 @@ impl Job {
         self.connection().manager.lacks_processes()
     }
 
-    /// Whether this process of the job was ended while the others go on.
+    /// Whether the process `rank` of the job was ended while the others go on.
     pub fn has_ended(&self, rank: u32) -> bool {
         self.connection().manager.has_ended(rank)
     }

@@ -1,14 +1,14 @@
-//! `PMI_process_mapping`: which machine each rank runs on.
+//! `PMI_process_mapping`: the machine on which each rank runs.
 
 use crate::JoinError;
 
-/// Under this key launchers that speak PMI publish the mapping.
+/// The key under which launchers that speak PMI publish the mapping.
 pub const KEY: &str = "PMI_process_mapping";
 
-/// The machine of each of `size` ranks, from what a launcher published; nothing where it published
+/// Returns the machine of each of `size` ranks, as the launcher published it; none if it published
 /// nothing.
 pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32>>, JoinError> {
-    // Launchers answer with nothing where they know nothing.
+    // Launchers that do not know the mapping send an empty value.
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     match parse(&text, size) {
         Some(machines) => Ok(Some(machines)),
@@ -18,8 +18,8 @@ pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32
     }
 }
 
-/// The mapping of processes on these machines, as a launcher publishes it: blocks of (first
-/// machine, how many machines, processes on each).
+/// Encodes the mapping of processes to these machines as a launcher publishes it: blocks of (first
+/// machine, number of machines, processes on each).
 pub fn text(machines: &[usize]) -> String {
     let mut blocks: Vec<(usize, usize, usize)> = Vec::new();
     for run in machines.chunk_by(|before, next| before == next) {
@@ -35,9 +35,9 @@ pub fn text(machines: &[usize]) -> String {
     format!("(vector,{})", blocks.join(","))
 }
 
-/// Reads `(vector,(0,4,2),...)`: blocks of (first machine, how many machines, ranks on each), over
-/// and over until all `size` ranks have a place. Hydra writes `[(0,2,1),...]x3` for blocks that
-/// come three times. Nothing if it is not of that form.
+/// Reads `(vector,(0,4,2),...)`: blocks of (first machine, number of machines, ranks on each),
+/// repeated until all `size` ranks have a machine. Hydra writes `[(0,2,1),...]x3` for blocks that
+/// are repeated three times. None if the text is not of that form.
 fn parse(text: &str, size: u32) -> Option<Vec<u32>> {
     let list = text.trim().strip_prefix("(vector,")?.strip_suffix(')')?;
     let mut machines = Machines { found: Vec::new(), size: size as usize };
@@ -64,7 +64,7 @@ fn parse(text: &str, size: u32) -> Option<Vec<u32>> {
     Some(machines.found)
 }
 
-/// The machines of the first ranks.
+/// The machines of the first ranks, as far as they have been read.
 struct Machines {
     found: Vec<u32>,
     size: usize,
@@ -75,7 +75,7 @@ impl Machines {
         self.found.len() == self.size
     }
 
-    /// Takes a list of blocks so many times.
+    /// Takes a list of blocks `times` times.
     fn repeat(&mut self, blocks: &str, times: u32) -> Option<()> {
         for _ in 0..times {
             let before = self.found.len();
@@ -84,7 +84,7 @@ impl Machines {
                 rest = self.take_block(rest)?;
                 rest = rest.strip_prefix(',').unwrap_or(rest);
             }
-            // Once more would do nothing either.
+            // Blocks that add nothing once never add anything.
             if self.found.len() == before {
                 break;
             }
@@ -92,7 +92,7 @@ impl Machines {
         Some(())
     }
 
-    /// Takes the block at the beginning of `text`; returns what stands after it.
+    /// Takes the block at the beginning of `text`; returns the rest of the text.
     fn take_block<'a>(&mut self, text: &'a str) -> Option<&'a str> {
         let (block, after) = text.strip_prefix('(')?.split_once(')')?;
         let numbers: Option<Vec<u32>> = block.split(',').map(|n| n.trim().parse().ok()).collect();

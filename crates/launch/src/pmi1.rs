@@ -1,7 +1,7 @@
 //! PMI-1: lines of `key=value` words.
 //!
-//! It is the protocol of MPICH's Hydra and of our own launcher. Keys belong to the whole job, so
-//! that each process adds its rank to the names of its own.
+//! MPICH's Hydra and our own launcher speak PMI-1. Keys belong to the whole job, so each process
+//! appends its rank to the names of its keys.
 
 use crate::reason;
 use crate::wire::{Limits, Wire, Words, number, own_key};
@@ -15,16 +15,16 @@ pub(super) struct Pmi1 {
     wire: Wire,
     rank: u32,
     size: u32,
-    /// The name of the space of keys.
+    /// The name of the key space.
     space: String,
     limits: Limits,
 }
 
-/// A line is no longer than a launcher can be expected to read.
+/// The maximal length of a line in bytes, which all launchers can read.
 const LINE_BYTES_MAX: usize = 1000;
 
 impl Pmi1 {
-    /// Joins the job of a launcher that was greeted.
+    /// Joins the job of a launcher that has accepted version 1.
     pub(super) fn join(wire: Wire, rank: u32, size: u32) -> Result<(JobPlace, Self), JoinError> {
         let mut pmi = Self { wire, rank, size, space: String::new(), limits: Limits::USUAL };
         let maxima = pmi.ask("cmd=get_maxes", "maxes")?;
@@ -39,7 +39,7 @@ impl Pmi1 {
         Ok((JobPlace { rank, size, application_number, universe_size }, pmi))
     }
 
-    /// A value of the whole job, if somebody published it.
+    /// Returns a value of the whole job, if a process published it.
     fn value(&mut self, key: &str) -> Result<Option<String>, JoinError> {
         let question = format!("cmd=get kvsname={} key={key}", self.space);
         let mut answer = self.ask(&question, "get_result")?;
@@ -47,7 +47,7 @@ impl Pmi1 {
         Ok(answer.remove("value").filter(|_| is_there))
     }
 
-    /// Says a line and hears the answer, which must be `expected`.
+    /// Sends a line and receives the answer, whose command must be `expected`.
     fn ask(&mut self, line: &str, expected: &str) -> Result<Words, JoinError> {
         self.wire.say_line(line)?;
         self.wire.read_answer(expected)
@@ -90,7 +90,7 @@ impl Manager for Pmi1 {
     }
 
     fn abort(&mut self, code: i32) {
-        // If the launcher is gone there is no job left to end.
+        // If the launcher is gone, there is no job left to end.
         let _ = self.wire.say_line(&format!("cmd=abort exitcode={code}"));
     }
 
@@ -104,7 +104,7 @@ impl Manager for Pmi1 {
         if list.len() > LINE_BYTES_MAX {
             return false;
         }
-        // If the launcher is gone there is nobody left to end.
+        // If the launcher is gone, there is no process left to end.
         let _ = self.wire.say_line(&format!("cmd=abort exitcode={code} {list}"));
         true
     }
@@ -118,8 +118,9 @@ impl Manager for Pmi1 {
     }
 
     fn when_gone(&self, gone: fn()) {
-        // Our own launcher has the system end those that it starts itself, but not what they start:
-        // where a shell stands between, somebody may have killed all that would have ended it.
+        // Our own launcher has the kernel kill its direct children when it ends, but not their
+        // descendants. If the program is the child of a shell, nothing may be left that would end
+        // it.
         if self.space != OWN_SPACE || !sys::process::ends_with_parent() {
             self.wire.when_closed(gone);
         }
@@ -131,7 +132,7 @@ impl Manager for Pmi1 {
     }
 }
 
-/// Ranks as a list such as `0-3,7`.
+/// Formats ranks as a list such as `0-3,7`.
 fn ranges(ranks: &[u32]) -> String {
     let mut sorted = ranks.to_vec();
     sorted.sort_unstable();

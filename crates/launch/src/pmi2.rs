@@ -1,7 +1,7 @@
 //! PMI-2: messages of `key=value;` words, each after its length in six digits.
 //!
-//! It is the protocol of Slurm's `srun --mpi=pmi2`; Hydra speaks it too. Publishing and waiting are
-//! one step: what was put before a fence is seen after it.
+//! Slurm's `srun --mpi=pmi2` uses PMI-2; Hydra speaks it too. A fence both publishes values and
+//! waits: values that were put before it can be read after it.
 
 use crate::wire::{ANSWER_BYTES_MAX, Limits, Wire, Words, number, own_key};
 use crate::{JobPlace, JoinError, Manager, mapping};
@@ -15,17 +15,17 @@ pub(super) struct Pmi2 {
     job: String,
 }
 
-/// Before each message stands its length, in so many bytes.
+/// The number of digits of the length in front of each message.
 const LENGTH_BYTES: usize = 6;
 
 impl Pmi2 {
-    /// Joins the job of a launcher that was greeted; `rank` and `job` are what the environment
-    /// says.
+    /// Joins the job of a launcher that has accepted version 2. `rank` and `job` come from the
+    /// environment.
     pub(super) fn join(wire: Wire, rank: u32, job: &str) -> Result<(JobPlace, Self), JoinError> {
         let mut pmi = Self { wire, rank, size: 0, job: String::new() };
         let own = rank.to_string();
         let mut words = vec![("pmirank", own.as_str()), ("threaded", "FALSE")];
-        // Slurm expects it, and Hydra, which gives none, does not read an empty one.
+        // Slurm expects the job id. Hydra, which sets none, does not accept an empty one.
         if !job.is_empty() {
             words.insert(0, ("pmijobid", job));
         }
@@ -48,13 +48,13 @@ impl Pmi2 {
         Ok((JobPlace { rank, size, application_number, universe_size }, pmi))
     }
 
-    /// What the launcher says of the job, if it does.
+    /// Returns an attribute of the job, if the launcher has it.
     fn attribute(&mut self, key: &str) -> Result<Option<String>, JoinError> {
         let mut answer = self.question("info-getjobattr", &[("key", key)])?;
         Ok(answer.remove("value").filter(|_| says_found(&answer)))
     }
 
-    /// Says a command and hears the answer, which must be a success.
+    /// Sends a command and receives the answer, which must report success.
     fn ask(&mut self, command: &str, words: &[(&str, &str)]) -> Result<Words, JoinError> {
         let answer = self.question(command, words)?;
         if is_success(&answer) {
@@ -64,7 +64,7 @@ impl Pmi2 {
         Err(JoinError::new(format!("the launcher refused PMI-2's {command}: {why}")))
     }
 
-    /// Says a command and hears the answer.
+    /// Sends a command and receives the answer.
     fn question(&mut self, command: &str, words: &[(&str, &str)]) -> Result<Words, JoinError> {
         self.wire.say(&message(command, words))?;
         let length = String::from_utf8_lossy(&self.wire.hear_bytes(LENGTH_BYTES)?).into_owned();
@@ -94,7 +94,7 @@ impl Manager for Pmi2 {
 
     fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError> {
         let (job, key) = (self.job.clone(), own_key(key, rank));
-        // Any process may have published it, says the -1.
+        // `srcid=-1`: any process may have published the value.
         let words = [("jobid", job.as_str()), ("srcid", "-1"), ("key", &key)];
         let mut answer = self.question("kvs-get", &words)?;
         Ok(answer.remove("value").filter(|_| says_found(&answer)))
@@ -114,7 +114,7 @@ impl Manager for Pmi2 {
 
     fn abort(&mut self, code: i32) {
         let text = format!("exit code {code}");
-        // If the launcher is gone there is no job left to end.
+        // If the launcher is gone, there is no job left to end.
         let _ = self.wire.say(&message("abort", &[("isworld", "TRUE"), ("msg", &text)]));
     }
 
@@ -128,7 +128,7 @@ impl Manager for Pmi2 {
     }
 }
 
-/// A command with its length before it. In words a semicolon is written twice.
+/// Encodes a command, preceded by its length. In words a semicolon is doubled.
 fn message(command: &str, words: &[(&str, &str)]) -> Vec<u8> {
     let mut text = format!("cmd={command};");
     for (key, value) in words {
@@ -137,9 +137,9 @@ fn message(command: &str, words: &[(&str, &str)]) -> Vec<u8> {
     format!("{:>LENGTH_BYTES$}{text}", text.len()).into_bytes()
 }
 
-/// The words of an answer.
+/// Splits an answer into its words.
 pub(super) fn split(text: &str) -> Words {
-    // What stands between two semicolons that are not one written twice.
+    // A single semicolon ends a word, a doubled one stands for a semicolon.
     let (mut words, mut word, mut letters) = (Words::new(), String::new(), text.chars().peekable());
     while let Some(letter) = letters.next() {
         if letter != ';' {
@@ -157,7 +157,7 @@ fn is_success(answer: &Words) -> bool {
     answer.get("rc").is_none_or(|code| code.trim() == "0")
 }
 
-/// Launchers call the word that tells whether there is such a value by different names.
+/// Whether the launcher has found the value. Launchers report this under different names.
 fn says_found(answer: &Words) -> bool {
     let denies =
         |key: &str| answer.get(key).is_some_and(|answer| answer.eq_ignore_ascii_case("false"));

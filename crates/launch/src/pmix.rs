@@ -1,4 +1,4 @@
-//! PMIx: the library of PRRTE, of Open MPI's mpirun, and of Slurm's plugin.
+//! PMIx, which PRRTE, Open MPI's mpirun, and Slurm's plugin speak, through libpmix.
 
 mod library;
 
@@ -15,7 +15,7 @@ pub(super) struct Pmix {
 }
 
 impl Pmix {
-    /// Joins the job whose launcher the environment tells libpmix of.
+    /// Joins the job of the launcher that libpmix finds in the environment.
     pub(super) fn join() -> Result<(JobPlace, Self), JoinError> {
         let library = library::load()?;
         let version = library.version();
@@ -68,7 +68,8 @@ impl Manager for Pmix {
     }
 
     fn abort(&mut self, code: i32) {
-        // If the launcher is gone there is no job left to end. The person has been told why.
+        // If the launcher is gone, there is no job left to end. The caller has shown the user the
+        // reason.
         let _ = self.client.abort(code, "MPI ended the job");
     }
 
@@ -83,14 +84,14 @@ impl Manager for Pmix {
         if numbers.is_some() {
             return Ok(numbers);
         }
-        // Slurm tells names only.
+        // Slurm publishes names only.
         let name = |whom| self.client.text(whom, keys::HOST_NAME).map_err(gone);
         let names = ranks().map(name).collect::<Result<Option<Vec<String>>, _>>()?;
         Ok(names.map(|names| numbered(&names)))
     }
 }
 
-/// Numbers for names, in the order in which they come first.
+/// Numbers names in the order in which they first occur.
 fn numbered(names: &[String]) -> Vec<u32> {
     let mut known = HashMap::new();
     let number = |name| {

@@ -1,10 +1,11 @@
-//! How the launcher asks the processes of a machine what they do, and how they answer: in a memory
-//! file that all of them have inherited.
+//! The memory file through which a launcher or `combray ps` sends questions to the processes of a
+//! machine, and in which these processes store their answers.
 //!
-//! The file begins with the number of the last question and a table of who is there; then each
-//! process has a slot, for its answer to the question that the slot names. A process looks at the
-//! number when it has waited long, and its helper from time to time; nothing is sent to anybody.
-//! So a job that nobody asks pays nothing, and one that stands still answers.
+//! The file begins with the number of the last question and a table of process ids. Then each
+//! process has a slot, which holds the number of a question and the answer to it. A process reads
+//! the number of the last question when it has waited long; its helper thread reads it from time to
+//! time. No messages are sent. So questions cost nothing in a job that is not asked, and a job that
+//! makes no progress still answers.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -15,7 +16,7 @@ use base::variables::{LOCAL_RANK, NODE, QUESTIONS};
 use serde::{Deserialize, Serialize};
 use sys::environment;
 
-/// The launcher's side.
+/// The asking side: the launcher's handle of the file.
 #[derive(Debug)]
 pub struct QuestionBoard {
     file: File,
@@ -23,32 +24,32 @@ pub struct QuestionBoard {
     question: u64,
 }
 
-/// The side of a process.
+/// The answering side: the handle of a process.
 #[derive(Debug)]
 pub struct AnswerSlot {
     file: File,
     local_rank: u32,
 }
 
-/// What a process tells of itself that no launcher of ours has started: whoever asks finds it among
-/// the processes of the machine.
+/// What a process that was not started by our launcher publishes about itself, so that `combray ps`
+/// finds it among the processes of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
-    /// What its launcher calls the job; the same for all its processes.
+    /// The launcher's name of the job, equal in all processes of the job.
     pub job: String,
     /// Its rank.
     pub rank: u32,
     /// How many processes the job has.
     pub size: u32,
-    /// On how many machines they are.
+    /// The number of machines on which these processes run.
     pub hosts: u32,
     /// The ranks on this machine.
     pub here: Vec<u32>,
-    /// The name of the machine.
+    /// The name of this machine.
     pub host: String,
     /// The command line.
     pub program: String,
-    /// When it joined the job, in seconds since 1970.
+    /// When the process joined the job, in seconds since 1970.
     pub joined: u64,
 }
 
@@ -56,52 +57,54 @@ pub struct ProcessIdentity {
 #[derive(Debug)]
 pub struct AskedProcess {
     file: File,
-    /// Its number.
+    /// Its process id.
     pub process: i32,
-    /// The user as whom it acts.
+    /// The user id as which it runs.
     pub user: u32,
-    /// What it tells of itself.
+    /// What it has published about itself.
     pub identity: ProcessIdentity,
     question: u64,
 }
 
-/// Whether an answer is all that a process says to a question.
+/// Whether an answer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finality {
-    /// It is.
+    /// The answer is complete.
     Whole,
-    /// The process will say more, if it comes to that.
+    /// A longer answer may replace this one.
     MoreComes,
 }
 
-/// How the file is called in /proc.
+/// The name of the memory file, and the beginning of its link target in /proc/PID/fd.
 const LABEL: &std::ffi::CStr = c"combray-questions";
 const LINK: &str = "/memfd:combray-questions";
 
-/// What a slot has room for, its head included; the first is that of question and table.
+/// The length of a slot in bytes, with its head. The first slot holds the question number and the
+/// table.
 const SLOT_BYTES: u64 = 64 << 10;
-/// In front of an answer stand the number of its question, its length, and whether more comes, the
-/// last two with 32 bits.
+/// The length of the head of an answer: the number of its question (64 bits), the length of the
+/// answer (32 bits), and whether a longer answer follows (32 bits).
 const HEAD_BYTES: u64 = 16;
-/// Where the numbers of the processes begin.
+/// The offset of the table of process ids.
 const TABLE: u64 = 64;
 
-/// Where the identity of a process lies, and how long it may be; its length comes first, with 64
-/// bits.
+/// The offset of the identity of a process, and its maximal length. The identity is preceded by its
+/// length, with 64 bits.
 const IDENTITY: u64 = 4096;
 const IDENTITY_BYTES_MAX: usize = (SLOT_BYTES - IDENTITY - 8) as usize;
 
-/// Larger jobs are not believed: memory is needed for each rank that is shown.
+/// Identities that claim a larger job are rejected, because memory is needed for each rank that is
+/// shown.
 const SIZE_MAX: u32 = 1 << 20;
 
-/// The longest answer.
+/// The maximal length of an answer in bytes.
 pub const ANSWER_BYTES_MAX: usize = (SLOT_BYTES - HEAD_BYTES) as usize;
 
 impl QuestionBoard {
-    /// For so many processes.
+    /// Creates a file for `processes` processes.
     ///
     /// # Errors
-    /// The system's, or there are more processes than the table has places.
+    /// The system's, or the table has no room for so many processes.
     pub fn new(processes: u32) -> io::Result<Self> {
         if place_in_table(processes) > SLOT_BYTES {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -111,12 +114,13 @@ impl QuestionBoard {
         Ok(Self { file, processes, question: 0 })
     }
 
-    /// What a process finds in its environment, which has the descriptor under the same number.
+    /// Returns the environment variable by which a process finds the file. The process inherits the
+    /// descriptor under the number that it has here.
     pub fn variable(&self) -> (&'static str, String) {
         (QUESTIONS, self.file.as_raw_fd().to_string())
     }
 
-    /// Asks all.
+    /// Sends a question to all processes.
     ///
     /// # Errors
     /// The system's.
@@ -125,14 +129,14 @@ impl QuestionBoard {
         self.file.write_all_at(&self.question.to_le_bytes(), 0)
     }
 
-    /// The answer of a process to the last question, if it is there.
+    /// Returns the answer of a process to the last question, if it has answered.
     pub fn answer(&self, local_rank: u32) -> Option<(Finality, Vec<u8>)> {
         let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
         answer_in(&self.file, start, self.question)
     }
 
-    /// The number of the process itself, where the launcher may have started a script around it;
-    /// none: it has not joined the job.
+    /// Returns the id of a process that has joined the job, none if it has not joined. The process
+    /// that the launcher started may be a script around it.
     pub fn process(&self, local_rank: u32) -> Option<i32> {
         let mut bytes = [0; 4];
         self.file.read_exact_at(&mut bytes, place_in_table(local_rank)).ok()?;
@@ -147,13 +151,14 @@ impl AsFd for QuestionBoard {
 }
 
 impl AnswerSlot {
-    /// That of this process, if its launcher asks questions; from now on the launcher knows its
-    /// number.
+    /// Returns the slot of this process if its launcher asks questions, and enters the id of this
+    /// process into the table.
     pub fn find() -> Option<Self> {
         let number = |name| environment::text(name)?.parse::<i32>().ok();
         let (descriptor, local_rank) = (number(QUESTIONS)?, number(LOCAL_RANK)?);
         let link = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
-        // Whoever stands between may have closed it, and opened something else.
+        // A program between launcher and process may have closed the descriptor and opened another
+        // file.
         if !link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
             return None;
         }
@@ -164,7 +169,7 @@ impl AnswerSlot {
         Some(slot)
     }
 
-    /// That of a process for itself, which no launcher of ours has started.
+    /// Creates a file for this process alone, where no launcher of ours has started it.
     pub fn own(identity: &ProcessIdentity) -> Option<Self> {
         let text = serde_json::to_vec(identity).ok()?;
         if text.len() > IDENTITY_BYTES_MAX {
@@ -180,12 +185,12 @@ impl AnswerSlot {
         Some(slot)
     }
 
-    /// The number of the last question; 0: there was none.
+    /// Returns the number of the last question; 0 if there was none.
     pub fn question(&self) -> u64 {
         number_at(&self.file, 0).unwrap_or(0)
     }
 
-    /// Answers a question. Only the last answer to it stays.
+    /// Answers a question. A later answer replaces an earlier one.
     pub fn answer(&self, question: u64, finality: Finality, text: &[u8]) {
         let (Some(start), true) = (slot(self.local_rank), self.is_sound()) else { return };
         let text = &text[..text.len().min(ANSWER_BYTES_MAX)];
@@ -193,27 +198,28 @@ impl AnswerSlot {
         let more = u64::from(finality == Finality::MoreComes) << 32;
         head[8..].copy_from_slice(&(text.len() as u64 | more).to_le_bytes());
         head[..8].copy_from_slice(&question.to_le_bytes());
-        // In this order, so that whoever sees the number finds the text. Without room in the file
-        // nobody is answered.
+        // The text is written before the number, so that a reader that sees the number finds the
+        // text. If the file has no room, the question stays unanswered.
         let _ = (self.file.write_all_at(text, start + HEAD_BYTES))
             .and_then(|()| self.file.write_all_at(&head, start));
     }
 
-    /// Whether the descriptor is still the one that was found: the program may have closed all that
-    /// it does not know.
+    /// Whether the descriptor still refers to the file: the program may have closed all descriptors
+    /// that it did not open.
     fn is_sound(&self) -> bool {
         let link = fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
         link.is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()))
     }
 }
 
-/// The name of this machine, by which processes tell that they are on it.
+/// Returns the name of this machine, by which processes recognize that they run on one machine.
 pub fn own_host() -> String {
     environment::text(NODE).unwrap_or_else(sys::process::host_name)
 }
 
 impl ProcessIdentity {
-    /// What a process tells of itself, whoever it is; nothing where it makes no sense.
+    /// Reads the identity that another process has published, which may be any process; none if it
+    /// makes no sense.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let told: Self = foreign::from_json(text).ok()?;
         let makes_sense = told.rank < told.size
@@ -225,9 +231,10 @@ impl ProcessIdentity {
 }
 
 impl AskedProcess {
-    /// Those of this machine whose memory this user may look at.
+    /// Returns the processes of this machine whose memory the user of this process may read.
     pub fn all() -> Vec<Self> {
-        // Processes of a container, or of an emulated host, may be seen and are elsewhere.
+        // Processes of a container, or of an emulated host, may be visible here and belong to
+        // another host.
         let host = own_host();
         let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -242,7 +249,8 @@ impl AskedProcess {
             if !link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
                 return None;
             }
-            // Any file may have that name somewhere, and is neither opened nor written to.
+            // A file of another type may have that name too; such a file is neither opened nor
+            // written to.
             let is_memory = |told: &Metadata| {
                 foreign::is_memory_file(told, user) && told.len() >= 2 * SLOT_BYTES
             };
@@ -250,7 +258,7 @@ impl AskedProcess {
             let length = usize::try_from(number_at(&file, IDENTITY)?).ok()?;
             let mut number = [0; 4];
             file.read_exact_at(&mut number, place_in_table(0)).ok()?;
-            // Children of the process may have its descriptors, and answer nothing.
+            // Children of the process may have inherited its descriptor, and do not answer.
             if length == 0 || length > IDENTITY_BYTES_MAX || i32::from_le_bytes(number) != process {
                 return None;
             }
@@ -261,7 +269,7 @@ impl AskedProcess {
         })
     }
 
-    /// Asks it.
+    /// Sends a question to the process.
     ///
     /// # Errors
     /// The system's.
@@ -270,13 +278,13 @@ impl AskedProcess {
         self.file.write_all_at(&self.question.to_le_bytes(), 0)
     }
 
-    /// Its answer to the last question, if it is there.
+    /// Returns its answer to the last question, if it has answered.
     pub fn answer(&self) -> Option<(Finality, Vec<u8>)> {
         answer_in(&self.file, slot(0)?, self.question)
     }
 }
 
-/// The answer in a slot to a question, if it is there.
+/// Returns the answer in the slot at `start` to `question`, if it is there.
 fn answer_in(file: &File, start: u64, question: u64) -> Option<(Finality, Vec<u8>)> {
     if number_at(file, start)? != question {
         return None;

@@ -1,10 +1,10 @@
-//! Why a process ends its job, as one word of PMI-1.
+//! Encodes and decodes the reason for which a process ends its job, as one word of PMI-1.
 
-/// How much of a reason is said: a line is read as a whole by whoever keeps many processes.
+/// The maximal length of a reason in bytes: the launcher reads whole lines of many processes.
 const REASON_BYTES_MAX: usize = 4096;
 
-/// A text as a word without spaces: other bytes than letters, digits and some signs stand as `%`
-/// and two hexadecimal digits.
+/// Encodes a text as a word without spaces: bytes other than letters, digits and some signs become
+/// `%` and two hexadecimal digits.
 pub fn encode(text: &str) -> String {
     let mut word = String::new();
     for &byte in &text.as_bytes()[..text.len().min(REASON_BYTES_MAX)] {
@@ -18,7 +18,7 @@ pub fn encode(text: &str) -> String {
     word
 }
 
-/// The text of a word, whatever a process sent; control characters are shown as escapes.
+/// Decodes a word, which may hold any bytes. Control characters are shown as escapes.
 pub fn decode(word: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = word.as_bytes();

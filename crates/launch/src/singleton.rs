@@ -6,12 +6,12 @@ use sys::process;
 
 use crate::{JobPlace, JoinError, Manager, SUPERVISOR};
 
-/// Tells the person if this process stands below our launcher, whose variables it does not have:
-/// what was meant as one job runs as many.
+/// Warns the user if our launcher is an ancestor of this process and its variables are missing:
+/// processes meant as one job then run as many jobs.
 pub(super) fn tell_if_launched() {
     let ancestors = process::ancestors(std::process::id() as i32);
     if ancestors.iter().any(|&one| process::name(one).as_deref() == Some(SUPERVISOR)) {
-        // In one piece, as other ranks write the same.
+        // One write, as other ranks write this warning too.
         let line = format!(
             "combray: note: process {} runs alone, as a job of one process, though \"combray run\" \
              has started it: its environment has lost PMI_FD, PMI_RANK and PMI_SIZE (env -i, sudo, a \
@@ -22,14 +22,14 @@ pub(super) fn tell_if_launched() {
     }
 }
 
-/// Stands for the launcher that is not there: the process keeps what it published.
+/// Takes the place of a launcher: keeps in this process what it publishes.
 #[derive(Default)]
 pub(super) struct Singleton {
     values: HashMap<String, String>,
 }
 
 impl Singleton {
-    /// What a process alone knows of itself.
+    /// The place of a process in its job of one.
     pub(super) const PLACE: JobPlace =
         JobPlace { rank: 0, size: 1, application_number: None, universe_size: None };
 }

@@ -1,4 +1,4 @@
-//! The client against scripted servers.
+//! Tests of the client with scripted servers.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,8 @@ use std::thread;
 
 use super::*;
 
-/// A job of two whose server gives the scripted answers, one for each line that it hears.
+/// Joins a job of two processes whose server sends the scripted answers, one for each line that it
+/// receives.
 fn job(answers: &'static [&'static str]) -> Result<Job, JoinError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     thread::spawn(move || {

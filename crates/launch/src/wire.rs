@@ -1,4 +1,4 @@
-//! What PMI-1 and PMI-2 have in common: a connection to the launcher, and the greeting.
+//! What PMI-1 and PMI-2 share: a connection to the launcher, and the negotiation of the version.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,10 +17,10 @@ pub(super) struct Wire {
     is_socket: bool,
 }
 
-/// The words of an answer.
+/// The `key=value` words of an answer.
 pub(super) type Words = HashMap<String, String>;
 
-/// No answer of a launcher is longer.
+/// The maximal length of a launcher's answer in bytes.
 pub(super) const ANSWER_BYTES_MAX: u64 = 128 << 10;
 
 /// A version of the protocol.
@@ -33,7 +33,7 @@ pub(super) enum Version {
 }
 
 impl Wire {
-    /// Talks to the launcher at the other end of `stream`.
+    /// Uses `stream` as the connection to a launcher.
     pub(super) fn new(stream: File) -> Result<Self, JoinError> {
         let gone = |cause: io::Error| JoinError::gone(&cause.to_string());
         let writer = stream.try_clone().map_err(gone)?;
@@ -41,13 +41,13 @@ impl Wire {
         Ok(Self { reader: BufReader::new(stream), writer, is_socket })
     }
 
-    /// Tells which launcher this process belongs to, where all share one address; returns rank and
-    /// size.
+    /// Sends the id of this process to the launcher, at whose address all processes connect.
+    /// Returns rank and size.
     pub(super) fn introduce(&mut self, id: &str) -> Result<(u32, u32), JoinError> {
         self.say_line(&format!("cmd=initack pmiid={id}"))?;
         self.read_answer("initack")?;
         let (mut rank, mut size) = (None, None);
-        // The last of these lines.
+        // `debug` is in the last of these lines.
         loop {
             let words = self.read_answer("set")?;
             rank = rank.or(number(&words, "rank"));
@@ -74,7 +74,7 @@ impl Wire {
         Ok(is("rc", "0") && is("pmi_version", version))
     }
 
-    /// Has `gone` called, by another thread, when the launcher is gone.
+    /// Calls `gone` on another thread when the launcher closes the connection.
     pub(super) fn when_closed(&self, gone: fn()) {
         if let Ok(connection) = self.writer.try_clone() {
             leaving::when_closed(connection, gone);
@@ -93,7 +93,7 @@ impl Wire {
         said.map_err(|cause| JoinError::gone(&cause.to_string()))
     }
 
-    /// A program that loses its launcher shall get an error, and not be ended by a signal.
+    /// Sends without SIGPIPE: a program that loses its launcher must get an error, not be killed.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {
@@ -106,10 +106,10 @@ impl Wire {
         Ok(())
     }
 
-    /// Hears a line of PMI-1, which must be `expected`.
+    /// Receives a line of PMI-1, whose command must be `expected`.
     pub(super) fn read_answer(&mut self, expected: &str) -> Result<Words, JoinError> {
         let mut answer = String::new();
-        // Bounded, because what answers may be no launcher.
+        // Bounded, because the other end may be no launcher.
         let length = (&mut self.reader).take(ANSWER_BYTES_MAX).read_line(&mut answer);
         match length {
             Ok(_) if answer.ends_with('\n') => {}
@@ -132,7 +132,7 @@ impl Wire {
         )))
     }
 
-    /// Hears so many bytes.
+    /// Receives `length` bytes.
     pub(super) fn hear_bytes(&mut self, length: usize) -> Result<Vec<u8>, JoinError> {
         let mut bytes = vec![0; length];
         match self.reader.read_exact(&mut bytes) {
@@ -142,17 +142,17 @@ impl Wire {
     }
 }
 
-/// How long keys and values may be, counting the byte after their end, as launchers do.
+/// The maximal lengths of keys and values, including a terminating zero byte, as launchers count.
 pub(super) struct Limits {
     pub(super) key_bytes: u32,
     pub(super) value_bytes: u32,
 }
 
 impl Limits {
-    /// Those of launchers that do not tell.
+    /// The limits of launchers that do not report any.
     pub(super) const USUAL: Self = Self { key_bytes: 64, value_bytes: 1024 };
 
-    /// Refuses what the launcher would cut or misunderstand.
+    /// Refuses keys and values that the launcher would truncate or misread.
     pub(super) fn check(&self, key: &str, value: &str) -> Result<(), JoinError> {
         for (what, text, limit) in
             [("key", key, self.key_bytes), ("value", value, self.value_bytes)]
@@ -170,12 +170,12 @@ impl Limits {
     }
 }
 
-/// The name of a value of one process in a space of keys that belongs to the whole job.
+/// Returns the key of a value of the process `rank` in the key space of the whole job.
 pub(super) fn own_key(key: &str, rank: u32) -> String {
     format!("{key}-{rank}")
 }
 
-/// A number that the launcher tells; none where it says -1 or nothing.
+/// Returns a number from the launcher's answer; none where it is -1 or missing.
 pub(super) fn number(words: &Words, key: &str) -> Option<u32> {
     words.get(key).and_then(|text| text.trim().parse().ok())
 }

@@ -1,4 +1,4 @@
-//! Where libpmix is.
+//! Finds libpmix.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,19 @@ use crate::JoinError;
 /// Variables with folders in whose `lib` a launcher's own library lies.
 const PREFIXES: &[&str] = &["PMIX_PREFIX", "OPAL_PREFIX", "PRTE_PREFIX"];
 
-/// Below a prefix, libraries lie in one of these.
+/// The folders below a prefix in which libraries lie.
 const FOLDERS: &[&str] = &["lib", "lib64", "lib/openmpi", "lib/pmix"];
 
-/// How far up the launcher is looked for: between it and the program stand shells and scripts.
+/// How many ancestors of this process are searched for the launcher: shells and scripts stand
+/// between it and the program.
 const ANCESTORS_MAX: usize = 8;
 
-/// Loads the library: the one that the person names, else the launcher's own, which is sure to
-/// understand it, else the system's.
+/// Loads libpmix: the library that the user names, else the launcher's own, which certainly matches
+/// the launcher, else the system's.
 ///
 /// # Errors
-/// It is nowhere; says where it was looked for. Or this program may load none.
+/// No library was found; the message lists the places that were searched. Or this program may not
+/// load any.
 pub(super) fn load() -> Result<PmixLibrary, JoinError> {
     if environment::is_privileged() {
         return Err(JoinError::new(
@@ -64,13 +66,14 @@ fn candidates() -> Vec<PathBuf> {
     found
 }
 
-/// The library that a process above this one has loaded: very likely the launcher. Above a
-/// process of another user (as under `sudo`) none is looked for.
+/// Returns the libpmix that an ancestor of this process has loaded, very likely the launcher. The
+/// search stops at a process of another user (as under `sudo`).
 fn of_ancestors() -> Option<PathBuf> {
     let is_trusted = |owner: u32| owner == 0 || owner == sys::process::user();
     let ancestors = sys::process::ancestors(std::process::id() as i32);
     for process in ancestors.into_iter().take(ANCESTORS_MAX) {
-        // What another user's process has loaded is that user's choice.
+        // The library that another user's process has loaded was chosen by that user, who may not
+        // be trusted.
         if !foreign::owner_of(process as u32).is_ok_and(is_trusted) {
             return None;
         }
@@ -82,14 +85,14 @@ fn of_ancestors() -> Option<PathBuf> {
     None
 }
 
-/// The path of the library in the list of what a process has mapped.
+/// Returns the path of libpmix in a list of mappings (/proc/PID/maps).
 fn mapped(maps: &str) -> Option<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|start| &line[start..]));
     let is_library = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        // The file behind the name has a longer one, such as libpmix.so.2.6.2.
+        // The mapped file has a longer name, such as libpmix.so.2.6.2.
         let rest = name.strip_prefix(LIBRARY);
-        // The system marks files that were removed or replaced since.
+        // The kernel marks files that were removed or replaced since.
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             && !path.ends_with(" (deleted)")
     };
