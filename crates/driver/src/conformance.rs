@@ -1,4 +1,4 @@
-//! What every driver must do, as a suite that each runs in its tests.
+//! A suite of what every driver must do, which each driver runs in its tests.
 
 use memory::transfer::FetchEnd;
 use std::collections::VecDeque;
@@ -21,7 +21,8 @@ pub use regions::{SpacedBlocks, memory, regions};
 pub use restoring::restoring;
 pub use unsteady::unsteady;
 
-/// The directory of drivers of several processes in this one: their cards by gate, and a secret.
+/// A directory of the drivers of several processes within this process: their cards by gate, and a
+/// secret.
 #[derive(Clone, Debug, Default)]
 pub struct SharedCards(pub Arc<Mutex<Vec<String>>>, pub Secret);
 
@@ -35,26 +36,27 @@ impl Directory for SharedCards {
     }
 }
 
-/// A sink that keeps what it is given.
+/// A sink that records what it receives.
 #[derive(Debug, Default)]
 pub struct RecordingSink {
     /// The packets, in order of arrival.
     pub packets: VecDeque<(GateId, Vec<u8>)>,
     /// The ends of fetches.
     pub fetched: Vec<(u64, FetchEnd)>,
-    /// Where parts go: the first eight bytes of their label say where in it. None: nowhere.
+    /// The buffer into which parts are written, at the offset in the first eight bytes of their
+    /// label. None: parts are dropped.
     pub parts_into: Option<Buffer>,
     /// The parts that have arrived: sender, label, length in bytes.
     pub parts: Vec<(GateId, Label, usize)>,
-    /// The tokens of parts whose memory is free again.
+    /// The tokens of parts whose memory is not read any more.
     pub sent: Vec<u64>,
-    /// Bytes of which it was told how long they took.
+    /// The total of bytes reported with their duration.
     pub carried: u64,
     /// Rails that were lost.
     pub lost: Vec<(GateId, usize, String)>,
     /// Rails that were lost and work again.
     pub restored: Vec<(GateId, usize)>,
-    /// The tokens of receives for which no message has come.
+    /// The tokens of receives that no message has matched.
     pub posted: Vec<u64>,
     /// Whether other drivers reach the peers.
     pub reached_elsewhere: bool,
@@ -111,7 +113,7 @@ impl Sink for RecordingSink {
     }
 }
 
-/// Reads any bytes as the card by which a process is found. What can be read is written the same.
+/// Reads any bytes as a card. A card that can be read must be written so that it reads back equal.
 pub fn check_card<C: FromStr + Display + PartialEq>(bytes: &[u8]) {
     if let Some(card) = str::from_utf8(bytes).ok().and_then(|text| text.parse::<C>().ok()) {
         assert!(card.to_string().parse::<C>().is_ok_and(|again| again == card), "{card}");
@@ -144,9 +146,9 @@ impl Sink for BoundedSink {
     fn lost(&mut self, _gate: GateId, _rail: usize, _why: DriverError) {}
 }
 
-/// Sends packets of all interesting sizes from `sender` to the process that `receiver` belongs to
-/// (the sender itself if `None`), more than there is room for, and checks that each arrives once,
-/// whole, in order, as coming from `source`.
+/// Sends packets of all interesting sizes from `sender` to the process of `receiver` (the sender
+/// itself if `None`), more than there is room for. Checks that each arrives once, whole, in order,
+/// and from `source`.
 ///
 /// # Panics
 /// If the driver does not conform.
@@ -175,7 +177,7 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
         }
         if let Some(driver) = receiver.as_deref_mut() {
             driver.poll(&mut sink);
-            // It may have to connect, and to write what it took.
+            // The sender may have to connect, and to write what it accepted.
             sender.poll(&mut RecordingSink::default());
         } else {
             sender.poll(&mut sink);
@@ -189,9 +191,8 @@ pub fn packets(sender: &mut dyn Driver, mut receiver: Option<&mut dyn Driver>, s
     assert!(!sender.poll(&mut RecordingSink::default()), "nothing is left");
 }
 
-/// Sends parts of a message, with packets between them, from `sender` to the process that
-/// `receiver` belongs to, and checks that all bytes arrive where they belong, and that the memory
-/// is given back.
+/// Sends parts of a message, with packets between them, from `sender` to the process of `receiver`.
+/// Checks that all bytes arrive in their places, and that the memory is released.
 ///
 /// # Panics
 /// If the driver does not conform.

@@ -1,4 +1,4 @@
-//! Drivers that are part of the code that uses them.
+//! The trait of drivers that are compiled into the code that uses them.
 
 use base::{Fragmentation, GateId};
 
@@ -6,18 +6,18 @@ use memory::Buffer;
 
 use crate::{Driver, SharedBytesMut, Sink, Stores, When};
 
-/// A driver for the shortest ways: whoever knows its type has the posting of a packet, and the look
-/// at what has arrived, compiled into its own code.
+/// A driver with the shortest paths: code that knows its type has the posting of packets and the
+/// poll compiled inline.
 pub trait InlineDriver: Driver {
-    /// As [`Driver::post_packet`], on the only rail.
+    /// Like [`Driver::post_packet`], on the only rail.
     fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
 
-    /// How eager messages of middle length are cut on the only rail, if they are.
+    /// How the only rail cuts eager messages of middle length into fragments, if it does.
     fn fragmentation(&self) -> Option<Fragmentation>;
 
-    /// Whether an eager message of middle length shall go to a gate now, in so many packets of
-    /// `packet_bytes` at most, for all of which there is room; `when` tells whether its sender
-    /// waits for it.
+    /// Decides whether an eager message of middle length goes to a gate now. If so, returns how
+    /// many packets it takes, of at most `packet_bytes` each, for all of which there is room.
+    /// `when` says whether the sender waits for the message.
     fn begin_fragments(
         &mut self,
         gate: GateId,
@@ -27,10 +27,12 @@ pub trait InlineDriver: Driver {
         packet_bytes: usize,
     ) -> bool;
 
-    /// All packets of that message were pushed, and its sender has nothing else to do.
+    /// Ends a message begun with [`begin_fragments`](Self::begin_fragments): all its packets were
+    /// pushed, and the sender has nothing else to do.
     fn end_fragments(&mut self, gate: GateId);
 
-    /// Pushes a packet for which there is room, with the stores that suit the way to the gate.
+    /// Pushes a packet for which there is room, with the kind of stores that is fastest to this
+    /// gate.
     fn push_long(
         &mut self,
         gate: GateId,
@@ -38,6 +40,6 @@ pub trait InlineDriver: Driver {
         fill: impl FnOnce(SharedBytesMut<'_>, Stores),
     ) -> bool;
 
-    /// As [`Driver::poll`].
+    /// Like [`Driver::poll`].
     fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool;
 }

@@ -1,11 +1,11 @@
-//! Whether a silent peer lives, as far as its system answers for it.
+//! Finds out whether a silent peer is alive by the answers of its kernel.
 //!
-//! A process that computes, or is stopped, sends nothing, and is no reason to give up a rail. Its
-//! system answers all the same, where the interfaces have IP addresses: it refuses a connection to
-//! a port where nobody listens. (It also refuses datagrams, but tells of that once a second only,
-//! however many processes ask.) A process may hold a port of its own, to which nobody sends
-//! anything but a question. While the process exists its system takes that, and refuses it
-//! afterwards.
+//! A process that computes or is stopped sends nothing, which is no reason to give up a rail. Where
+//! the interfaces have IP addresses, the kernel of its machine answers nevertheless: it refuses a
+//! connection to a port on which no process listens. (It also refuses datagrams, but reports that
+//! at most once a second, however many processes ask.) A process may hold a UDP port of its own, to
+//! which peers send nothing but a probe. While the process exists, its kernel accepts the probe;
+//! afterwards the kernel refuses it.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -14,35 +14,35 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 use sys::forks;
 
-/// A system is asked so often at most.
+/// The time between two probes of a kernel.
 const ASK_PERIOD: Duration = Duration::from_secs(1);
 
-/// Nobody listens there: the port of the discard protocol.
+/// The port of the discard protocol, on which no process listens.
 const DISCARD_PORT: u16 = 9;
 
-/// The port that a process holds as long as it exists.
+/// The UDP port that a process holds as long as it exists.
 #[derive(Debug)]
 pub struct LifePort {
     socket: UdpSocket,
-    /// Its number.
+    /// The port number.
     pub number: u16,
 }
 
-/// What is known of a silent peer.
+/// What the probes of a silent peer have shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerLife {
-    /// Its system has answered since the last look.
+    /// Its kernel has answered since the last call.
     SystemAnswers,
-    /// Its system has told that the process exists no more.
+    /// Its kernel has reported that the process does not exist any more.
     Ended,
-    /// Nothing was heard.
+    /// There was no answer.
     Unknown,
 }
 
-/// Asks the system of one peer over one pair of interfaces.
+/// Probes one peer and its kernel over one pair of interfaces.
 #[derive(Debug)]
 pub struct Liveness {
-    /// The own address, and the peer's with the port that its process holds.
+    /// The own address, the peer's address, and the port that the peer process holds.
     addresses: Option<(IpAddr, IpAddr, u16)>,
     system: Option<Socket>,
     process: Option<UdpSocket>,
@@ -50,7 +50,7 @@ pub struct Liveness {
 }
 
 impl LifePort {
-    /// Takes a port on this address; none, if the system gives none.
+    /// Binds a port on this address; none if the system has no port.
     pub fn hold(address: IpAddr) -> Option<Self> {
         let socket = UdpSocket::bind((address, 0)).ok()?;
         let number = socket.local_addr().ok()?.port();
@@ -66,14 +66,14 @@ impl Drop for LifePort {
 }
 
 impl Liveness {
-    /// None: nobody can be asked. A process without a port of its own, for which 0 stands, is never
-    /// found to have ended.
+    /// Prepares probes between these addresses; none: no probes are sent. A peer that holds no
+    /// port, which 0 stands for, is never reported as ended.
     pub fn new(addresses: Option<(IpAddr, IpAddr, u16)>) -> Self {
         Self { addresses, system: None, process: None, asked_at: None }
     }
 
-    /// Asks now and then, by a clock that goes on; returns what has been heard since it was called
-    /// last.
+    /// Sends a probe from time to time, by the monotonic clock `now`. Returns what the probes have
+    /// shown since the last call.
     pub fn look(&mut self, now: Duration) -> PeerLife {
         let Some((own, peer, port)) = self.addresses else { return PeerLife::Unknown };
         if self.process.as_ref().is_some_and(is_refused) {
@@ -88,20 +88,20 @@ impl Liveness {
             self.system = connection(own, (peer, DISCARD_PORT).into());
             if port != 0 {
                 self.process = self.process.take().or_else(|| datagrams(own, (peer, port).into()));
-                // What it says of the one before is looked at next time.
+                // The answer to this probe is read by the next call.
                 let _ = self.process.as_ref().map(|socket| socket.send(&[0]));
             }
         }
         if answers { PeerLife::SystemAnswers } else { PeerLife::Unknown }
     }
 
-    /// The peer was heard: it is not asked any more.
+    /// Stops the probes, because the peer has sent something.
     pub fn rest(&mut self) {
         (self.system, self.process) = (None, None);
     }
 }
 
-/// A connection that begins.
+/// Starts to connect from `own` to `to`.
 fn connection(own: IpAddr, to: SocketAddr) -> Option<Socket> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM, None).ok()?;
     socket.set_nonblocking(true).ok()?;
@@ -112,12 +112,12 @@ fn connection(own: IpAddr, to: SocketAddr) -> Option<Socket> {
     }
 }
 
-/// EINPROGRESS, for which the standard library has no name.
+/// Whether the error is EINPROGRESS, for which the standard library has no name.
 fn is_underway(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(115)
 }
 
-/// Whether a system has refused a connection, or taken it.
+/// Whether the peer's kernel has refused or accepted a connection.
 fn has_answered(connection: &Socket) -> bool {
     match connection.take_error() {
         Ok(Some(error)) => error.kind() == ErrorKind::ConnectionRefused,
@@ -132,7 +132,7 @@ fn datagrams(own: IpAddr, to: SocketAddr) -> Option<UdpSocket> {
     Some(socket)
 }
 
-/// Whether a system has refused what was sent.
+/// Whether the peer's kernel has refused the last probe.
 fn is_refused(socket: &UdpSocket) -> bool {
     socket.recv(&mut [0; 8]).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks until this is heard, or another thing that is told.
+    /// Calls `look` until it returns `wanted`.
     fn hears(liveness: &mut Liveness, now: &mut Duration, wanted: PeerLife) {
         let start = Instant::now();
         while liveness.look(*now) != wanted {
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn nobody_answers_for_a_machine_that_is_not_there() {
-        // An address for documentation, to which there is no way from here.
+        // An address reserved for documentation, to which there is no route.
         let (own, peer) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
         let mut liveness = Liveness::new(Some((own, peer, 7)));
         for second in 0..5 {

@@ -1,4 +1,4 @@
-//! From a process to itself: a queue.
+//! The driver from a process to itself: a queue.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ use crate::{
 pub struct Loopback {
     own: GateId,
     rails: [RailProfile; 1],
-    /// Packets on their way, each with its length: buffers are longer, to be used again.
+    /// Packets in flight, each with its length. Buffers are longer, so that they can be reused.
     underway: VecDeque<(Box<[u8]>, usize)>,
     spare: Vec<Box<[u8]>>,
 }
 
-/// Packets that may be underway at once.
+/// The maximal number of packets in flight.
 const PACKETS_MAX: usize = 64;
 
 /// The longest packet, in bytes.
@@ -88,7 +88,8 @@ impl InlineDriver for Loopback {
 
     #[inline]
     fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        // Only what was underway at the beginning: what is posted meanwhile is for the next poll.
+        // Only the packets that were in flight at the beginning: packets that the sink posts
+        // meanwhile are left to the next poll.
         let count = self.underway.len();
         for _ in 0..count {
             let Some((bytes, length)) = self.underway.pop_front() else { break };

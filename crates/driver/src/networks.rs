@@ -1,41 +1,42 @@
-//! What a person says about networks, and which interfaces follow from it.
+//! Which network interfaces the user's configuration selects.
 
 use std::net::IpAddr;
 
-/// Which networks a person wants, or does not want: drivers, interfaces or networks.
+/// The networks that the user wants, or excludes: drivers, interfaces or networks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSelection {
     choices: Vec<NetworkChoice>,
     unwanted: bool,
 }
 
-/// A rail to other machines that a process here could have, for people.
+/// A rail to other machines that a process of this machine could have, as shown to users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundRail {
-    /// As its profile calls it.
+    /// The name in its profile.
     pub name: String,
     /// The network interface.
     pub interface: String,
-    /// Why it cannot be used, and what a person can do; none: it can.
+    /// Why the rail cannot be used, and what the user can do about it; none: it can be used.
     pub obstacle: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NetworkChoice {
-    /// The driver for which it is said; none: for all.
+    /// The driver that the choice applies to; none: all drivers.
     driver: Option<String>,
     pattern: Pattern,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pattern {
-    /// Of an interface, or of a driver where none is named before it.
+    /// The name of an interface, or of a driver where no driver precedes it.
     Name(String),
     Network(IpAddr, u8),
 }
 
-/// Interfaces of containers, virtual machines, bridges and private networks begin so: what they
-/// lead to is not another machine of the job. They are used when a person names them.
+/// Beginnings of the names of interfaces of containers, virtual machines, bridges and private
+/// networks, which do not lead to another machine of the job. They are used when the user names
+/// them.
 const VIRTUAL: [&str; 22] = [
     "docker",
     "br-",
@@ -62,12 +63,13 @@ const VIRTUAL: [&str; 22] = [
 ];
 
 impl NetworkSelection {
-    /// Reads drivers (`tcp`), interfaces (`eth0`) and networks (`10.1.0.0/16`), the latter two also
-    /// with the driver that shall use them (`tcp:eth0`), with commas between; `^` before them all
-    /// says that these are not to be used. Nothing: all that lead to other machines.
+    /// Reads a list of drivers (`tcp`), interfaces (`eth0`) and networks (`10.1.0.0/16`), separated
+    /// by commas. The driver that must use an interface or a network may stand before it
+    /// (`tcp:eth0`). `^` at the beginning excludes what is listed. Empty: all interfaces that lead
+    /// to other machines.
     ///
     /// # Errors
-    /// Something is no network, although it looks like one.
+    /// An entry looks like a network and is none.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (unwanted, list) = match text.trim().strip_prefix('^') {
             Some(rest) => (true, rest),
@@ -78,17 +80,17 @@ impl NetworkSelection {
         Ok(Self { choices, unwanted })
     }
 
-    /// The drivers that stand before an interface or a network.
+    /// Returns the drivers that stand before an interface or a network.
     pub fn drivers(&self) -> impl Iterator<Item = &str> {
         self.choices.iter().filter_map(|choice| choice.driver.as_deref())
     }
 
-    /// Whether it names a driver, alone or with an interface, to be used.
+    /// Whether the list selects a driver, alone or with an interface.
     pub fn names_driver(&self, driver: &str) -> bool {
         !self.unwanted && self.choices.iter().any(|choice| choice.names(driver))
     }
 
-    /// Whether it names an interface to be used by a driver, with the driver.
+    /// Whether the list selects an interface together with its driver.
     pub fn names_interface(&self, driver: &str, interface: &str) -> bool {
         let is_it = |choice: &NetworkChoice| {
             choice.driver.as_deref() == Some(driver) && choice.pattern.matches(interface, None)
@@ -96,8 +98,8 @@ impl NetworkSelection {
         !self.unwanted && self.choices.iter().any(is_it)
     }
 
-    /// Whether something in it is for a driver, or for any, which is so if nothing is said;
-    /// `is_driver` knows the names of drivers.
+    /// Whether any entry applies to a driver, or to all drivers, which is so if the list is empty.
+    /// `is_driver` recognizes the names of drivers.
     pub fn concerns(&self, driver: &str, is_driver: impl Fn(&str) -> bool) -> bool {
         let is_for = |choice: &NetworkChoice| match (&choice.driver, &choice.pattern) {
             (Some(named), _) => named == driver,
@@ -107,12 +109,12 @@ impl NetworkSelection {
         self.unwanted || self.choices.is_empty() || self.choices.iter().any(is_for)
     }
 
-    /// Whether a driver is not to be used at all.
+    /// Whether a driver is excluded entirely.
     pub fn excludes_driver(&self, driver: &str) -> bool {
         self.unwanted && self.choices.iter().any(|choice| choice.is_driver(driver))
     }
 
-    /// Whether a driver shall use an interface.
+    /// Whether a driver must use an interface.
     pub fn accepts(&self, driver: &str, interface: &str, address: Option<IpAddr>) -> bool {
         let matching = |choice: &&NetworkChoice| choice.matches(driver, interface, address);
         let mut matching = self.choices.iter().filter(matching).peekable();
@@ -121,14 +123,14 @@ impl NetworkSelection {
         if self.choices.is_empty() || self.unwanted {
             return matching.peek().is_none() && is_usual;
         }
-        // The driver alone means what it would use by itself.
+        // An entry that is only a driver selects the interfaces that the driver uses by default.
         matching.any(|choice| is_usual || !choice.is_driver(driver))
     }
 }
 
 impl NetworkChoice {
     fn parse(word: &str) -> Result<Self, String> {
-        // Addresses of version 6 have colons, too.
+        // IPv6 addresses contain colons, too.
         if let Ok(pattern @ Pattern::Network(..)) = Pattern::parse(word) {
             return Ok(Self { driver: None, pattern });
         }

@@ -1,5 +1,4 @@
-//! What drivers of networks do alike about their peers: which rails lead to one, and where what is
-//! known of it is kept.
+//! What network drivers share: how rails of two processes are paired, and a table of peers.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,13 +7,14 @@ use base::GateId;
 
 use crate::{Directory, Driver, DriverError, Sink};
 
-/// A pair of rails: one of this process, or of the one with the lower rank, and one of the other.
+/// A pair of rails: the index of a rail of this process, or of the process with the lower rank, and
+/// that of a rail of the other process.
 pub type RailPair = (usize, usize);
 
-/// What a directory has as the card of a peer, read.
+/// Reads the card of a peer from a directory.
 ///
 /// # Errors
-/// It cannot be had, or is no such card.
+/// The card cannot be had, or is malformed.
 pub fn read_card<C: FromStr<Err = String>>(
     directory: &mut dyn Directory,
     gate: GateId,
@@ -22,8 +22,8 @@ pub fn read_card<C: FromStr<Err = String>>(
     directory.card(gate)?.parse().map_err(|message| DriverError { message })
 }
 
-/// Reads a card: a version, what the process tells of itself, and an entry for each of its rails,
-/// with commas between.
+/// Reads a card: a version, what describes the process, and an entry for each of its rails,
+/// separated by commas.
 ///
 /// # Errors
 /// The text is no card of that version.
@@ -41,8 +41,8 @@ pub fn parse_card<P, E>(
     parse().ok_or_else(|| format!("\"{text}\" is no card of this version of Combray"))
 }
 
-/// Which rails of two processes are used together: each with the first of those that are near it
-/// and left, and each once.
+/// Pairs the rails of two processes: each rail with the first rail of the other process that is
+/// near it and still unpaired. No rail is used twice.
 pub fn pair_rails<E>(lower: &[E], upper: &[E], are_near: impl Fn(&E, &E) -> bool) -> Vec<RailPair> {
     let mut taken = vec![false; upper.len()];
     let mut pairs = Vec::new();
@@ -56,8 +56,8 @@ pub fn pair_rails<E>(lower: &[E], upper: &[E], are_near: impl Fn(&E, &E) -> bool
     pairs
 }
 
-/// What `pairs` says of the cards of two processes, the lower rank first, as this process sees it:
-/// its own rails first.
+/// Returns what `pairs` computes from the cards of two processes, the lower rank first, from this
+/// process's point of view: its own rails first.
 pub fn pairs_from<C>(
     own: (GateId, &C),
     peer: (GateId, &C),
@@ -69,9 +69,9 @@ pub fn pairs_from<C>(
     pairs(peer.1, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect()
 }
 
-/// Whether `gate` is reached over another rail than this one, of whatever driver. A rail over which
-/// nothing is heard is borne for long if it is the only one, since the peer may be late or stopped,
-/// or the network down for a while; beside one that works it is the rail that does not.
+/// Whether `gate` is reached over another rail than this one, of any driver. If a silent rail is
+/// the only one, it is kept for long, since the peer may be late or stopped, or the network down
+/// for a while. If another rail works, the silent rail is the one that failed.
 pub fn is_reached_otherwise(
     driver: &dyn Driver,
     gate: GateId,
@@ -82,7 +82,7 @@ pub fn is_reached_otherwise(
     others.any(|other| driver.reaches(gate, other)) || sink.is_reached_elsewhere(gate)
 }
 
-/// How long to wait before a rail that was lost is tried again, after so many attempts in vain.
+/// Returns how long to wait before a lost rail is tried again, after `failures` failed attempts.
 pub fn restore_pause(failures: u32) -> Duration {
     let (first, last) = RESTORE_PAUSES;
     first.saturating_mul(1 << failures.min(16)).min(last)
@@ -90,24 +90,24 @@ pub fn restore_pause(failures: u32) -> Duration {
 
 const RESTORE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
 
-/// What is known of peers, by gate.
+/// The state of peers, indexed by gate.
 #[derive(Debug)]
 pub struct PeerTable<P>(Vec<Option<Box<P>>>);
 
 impl<P> PeerTable<P> {
-    /// What is known of a peer, if anything is.
+    /// Returns the state of a peer, if there is any.
     #[inline]
     pub fn get(&self, gate: GateId) -> Option<&P> {
         self.0.get(gate.0 as usize)?.as_deref()
     }
 
-    /// The same, to change.
+    /// Returns the state of a peer for changes, if there is any.
     #[inline]
     pub fn get_mut(&mut self, gate: GateId) -> Option<&mut P> {
         self.0.get_mut(gate.0 as usize)?.as_deref_mut()
     }
 
-    /// Keeps what is known of a peer.
+    /// Stores the state of a peer.
     pub fn insert(&mut self, gate: GateId, peer: P) {
         let index = gate.0 as usize;
         if self.0.len() <= index {
@@ -116,13 +116,14 @@ impl<P> PeerTable<P> {
         self.0[index] = Some(Box::new(peer));
     }
 
-    /// All of which something is known.
+    /// Iterates over all peers that have a state.
     pub fn iter(&self) -> impl Iterator<Item = (GateId, &P)> {
         let all = (0..).map(GateId).zip(&self.0);
         all.filter_map(|(gate, peer)| Some((gate, peer.as_deref()?)))
     }
 
-    /// All links of all peers, which have them by own rail: peer and rail.
+    /// Returns all links of all peers as peer and own rail; each peer's links are indexed by own
+    /// rail.
     pub fn link_names<L>(&self, links: impl Fn(&P) -> &[Option<L>]) -> Vec<(GateId, usize)> {
         let of_peer = |(gate, peer)| {
             let links = links(peer).iter().enumerate();

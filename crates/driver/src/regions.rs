@@ -14,30 +14,30 @@ pub enum RegionAccess {
     ReadAndWrite,
 }
 
-/// A driver through which processes use each other's memory, with one copy and without the owner's
-/// help.
+/// A driver through which processes access each other's memory, with one copy and without the
+/// owner's help.
 ///
-/// A process declares a region and gives its token to peers, in a packet or in shared memory.
-/// Whoever has the token reads or writes the region, wholly or in part, as often as it likes, with
-/// a buffer that may be laid out otherwise. When and by whom a copy is made, and how the two learn
-/// of its end, is for the layer above.
+/// A process declares a region and gives its token to peers, in a packet or in shared memory. A
+/// peer that has the token reads or writes the region, wholly or in part, as often as it needs,
+/// with a buffer that may have another layout. The layer above decides when and by which process a
+/// copy is made, and how both processes learn that it is complete.
 pub trait Regions {
-    /// Lets peers use `buffer`, which stays in use until the region is revoked. `None`: there are
-    /// too many regions already.
+    /// Lets peers access `buffer`, which stays in use until the region is revoked. `None`: there
+    /// are too many regions already.
     fn declare(&mut self, buffer: &Buffer, access: RegionAccess) -> Option<RegionToken>;
 
-    /// Ends a region that this process declared. When this returns, no peer writes it any more, and
-    /// what a peer is just reading from it is refused.
+    /// Ends a region that this process declared. After this returns, no peer writes the region any
+    /// more, and reads that peers have begun are refused.
     ///
     /// # Errors
-    /// [`RegionError::Unknown`]: it is not one of this process, or was revoked before.
+    /// [`RegionError::Unknown`]: the region is not one of this process, or was revoked before.
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError>;
 
     /// Copies the bytes `offset .. offset + length` of a peer's region to `at` in `into`.
     ///
     /// # Errors
-    /// The region is not there any more, was never there, or is shorter; or the system refuses.
-    /// Then what `into` holds there means nothing.
+    /// The region was revoked, never existed, or is shorter; or the system refuses. Then the
+    /// content of that range of `into` is undefined.
     fn read_region(
         &mut self,
         peer: GateId,
@@ -51,8 +51,8 @@ pub trait Regions {
     /// Copies the bytes `at .. at + length` of `from` to `offset` in a peer's region.
     ///
     /// # Errors
-    /// As [`read_region`](Self::read_region), and if the region may only be read. Only where the
-    /// system refuses in the middle, some bytes may have been written.
+    /// The errors of [`read_region`](Self::read_region), and [`RegionError::ReadOnly`]. Some bytes
+    /// may have been written only if the system refused in the middle.
     fn write_region(
         &mut self,
         peer: GateId,
@@ -64,14 +64,14 @@ pub trait Regions {
     ) -> Result<(), RegionError>;
 }
 
-/// Why a region was not read or written.
+/// Why a region could not be read or written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegionError {
-    /// The token names no region of that process: it was revoked, or never given out.
+    /// The token names no region of that process: it was revoked, or never existed.
     Unknown,
     /// The region is shorter.
     OutOfRange {
-        /// The end of the range that was asked for, in bytes.
+        /// The end of the requested range, in bytes.
         end: usize,
         /// The length of the region in bytes.
         length: usize,
@@ -80,7 +80,7 @@ pub enum RegionError {
     ReadOnly,
     /// The region can only be fetched as a whole, with its owner's help.
     NotReadable,
-    /// The memory of that process cannot be reached: says why.
+    /// The memory of that process cannot be reached; the text gives the reason.
     Unreachable(String),
 }
 

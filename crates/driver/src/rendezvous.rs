@@ -1,4 +1,4 @@
-//! What a driver can do for messages that are announced.
+//! The trait of drivers that support announced messages.
 
 use base::{GateId, MessageLabel, RegionToken};
 use memory::Buffer;
@@ -6,33 +6,37 @@ use memory::transfer::Fetch;
 
 use crate::Sink;
 
-/// A driver whose processes get at the data of announced messages by themselves: the receiver
-/// fetches it from the sender's memory, or the sender writes it where the receiver expects it, or
-/// leaves it where the receiver finds it.
+/// A driver through which processes copy the data of announced messages directly. The receiver
+/// fetches the data from the sender's memory, or the sender writes it to where the receiver expects
+/// it, or leaves it where the receiver finds it.
 ///
-/// How the data is copied, by whom, and when, is for the driver alone. In what order to call, for a
-/// message that is sent: [`announce`](Self::announce), and when the announcement was handed to the
-/// rail, [`announced`](Self::announced) if its data was exposed as a region. For one that is
-/// received: maybe [`expect`](Self::expect), then either [`stop_expecting`](Self::stop_expecting)
-/// or, when it was announced, [`fetch`](Self::fetch).
+/// The driver alone decides how, when, and by which process the data is copied. The order of calls
+/// for a message that is sent: [`announce`](Self::announce); then, when the announcement was handed
+/// to the rail and the data was exposed as a region, [`announced`](Self::announced). For a message
+/// that is received: possibly [`expect`](Self::expect), then either
+/// [`stop_expecting`](Self::stop_expecting) or, when the message was announced,
+/// [`fetch`](Self::fetch).
 pub trait Rendezvous {
-    /// A message is about to be announced to its receiver: where does that find its data?
+    /// Prepares a message that is about to be announced to its receiver; returns where the receiver
+    /// finds its data.
     fn announce(&mut self, message: &Announcement<'_>) -> Exposure;
 
-    /// The announcement of a message that was exposed as `region` is on its way. The driver may
-    /// write its data to where the receiver expects it: then [`Sink::sent`] reports that.
+    /// Reports that the announcement of a message that was exposed as `region` is on its way. The
+    /// driver may write the data to where the receiver expects it: then [`Sink::sent`] reports
+    /// that.
     fn announced(&mut self, message: &Announcement<'_>, region: RegionToken);
 
-    /// Copies what peers want or shall have, as far as there is room; returns whether there was
-    /// anything.
+    /// Copies data that peers have asked for or expect, as far as there is room. Returns whether
+    /// there was any.
     fn serve(&mut self, sink: &mut dyn Sink) -> bool;
 
-    /// Ends a region that [`announce`](Self::announce) gave; false if it was none of this driver's.
+    /// Ends a region that [`announce`](Self::announce) returned; false if the region is not one of
+    /// this driver.
     fn withdraw(&mut self, region: RegionToken) -> bool;
 
-    /// Tells the sender, behind `gate`, where the data of a message belongs which the receive named
-    /// `token` will get next; returns whether. It may write there until the message, which it
-    /// announces as ever, is fetched.
+    /// Sends the sender, behind `gate`, the place for the data of the next message that the receive
+    /// `token` will match; returns whether it was sent. The sender may write there until the
+    /// message is fetched. It announces the message in any case.
     fn expect(
         &mut self,
         gate: GateId,
@@ -42,32 +46,32 @@ pub trait Rendezvous {
         sink: &dyn Sink,
     ) -> bool;
 
-    /// Nobody shall write to where the receive named `token` [expects](Self::expect) its message;
-    /// false if somebody does already, so that the message will come.
+    /// Withdraws the place that the receive `token` [offered](Self::expect), so that no peer writes
+    /// there. Returns false if a peer is already writing, which means that the message will arrive.
     fn stop_expecting(&mut self, token: u64) -> bool;
 
-    /// Starts to bring the data of an announced message here. Its end is reported, now or during a
-    /// later poll, by [`Sink::fetched`] or [`Sink::written`].
+    /// Starts to copy the data of an announced message into the receive buffer. [`Sink::fetched`]
+    /// or [`Sink::written`] reports the end, now or during a later poll.
     fn fetch(&mut self, fetch: Fetch, sink: &mut dyn Sink);
 
-    /// What the program of this process does from now on while messages come.
+    /// Sets what the program of this process does from now on while messages arrive.
     fn set_program_state(&mut self, state: ProgramState);
 }
 
-/// A message that is announced.
+/// A message that is to be announced.
 #[derive(Clone, Copy, Debug)]
 pub struct Announcement<'a> {
-    /// To whom.
+    /// The receiver.
     pub gate: GateId,
     /// The data.
     pub data: &'a Buffer,
-    /// Names the message in what is reported of it.
+    /// Identifies the message in reports about it.
     pub token: u64,
-    /// By which its receiver may expect it, if they have agreed on the flow.
+    /// The label by which the receiver may expect the message, if both have agreed on the flow.
     pub label: Option<MessageLabel>,
-    /// Whether the send may be over before the message was matched.
+    /// Whether the send may complete before the message is matched.
     pub may_end_early: bool,
-    /// When its data may be copied.
+    /// When the data may be copied.
     pub when: When,
 }
 
@@ -76,64 +80,66 @@ pub struct Announcement<'a> {
 pub enum When {
     /// Before the call returns.
     Now,
-    /// When the program looks next, if its receiver has not read it until then.
+    /// The next time that the program makes progress, unless the receiver has read the data before.
     Later,
 }
 
 /// Where the receiver of an announced message finds its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exposure {
-    /// Nowhere: it has to ask for it.
+    /// Nowhere: the receiver must ask for it.
     None,
-    /// In this region, until that is [withdrawn](Rendezvous::withdraw).
+    /// In this region, until it is [withdrawn](Rendezvous::withdraw).
     Region(RegionToken),
-    /// In this region, to which the data is copied without being asked for: [`Sink::sent`] reports
-    /// when it is, and the region is never withdrawn.
+    /// In this region, into which the sender copies the data without being asked. [`Sink::sent`]
+    /// reports when it has done so. The region is never withdrawn.
     Ahead(RegionToken),
 }
 
-/// What a program does while its messages come.
+/// What a program does while its messages arrive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProgramState {
-    /// It waits for them, or it looks: this process copies.
+    /// The program waits for them or tests them: this process copies.
     #[default]
     Waits,
-    /// It computes: the copying is left to those who send, as far as they do it.
+    /// The program computes: the copying is left to the senders, as far as they copy.
     Computes,
 }
 
-/// How a message goes that is neither short nor long.
+/// How the data of a message of middle length is transferred: between the limits for short and for
+/// long messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MiddleWay {
-    /// Twice, in fragments, which its sender copies into a lane and the receiver out of it.
+    /// With two copies, in fragments: the sender copies into a lane, and the receiver out of it.
     InFragments,
-    /// Once, by the system, at the order of the receiver, when it was announced.
+    /// With one copy by the kernel, which the receiver starts when the message was announced.
     ByReceiver,
 }
 
 impl MiddleWay {
-    /// All of them, by their number.
+    /// All values, ordered by their number.
     pub const ALL: [Self; 2] = [Self::InFragments, Self::ByReceiver];
 }
 
 /// How the data of a message is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Copying {
-    /// Once, by the system, at the receiver's order.
+    /// With one copy by the kernel, started by the receiver.
     Once,
-    /// Twice, by both processes at the same time, through memory that stays in the cache they
-    /// share.
+    /// With two copies, made by both processes at the same time through memory that stays in the
+    /// cache they share.
     Piped,
-    /// The same, through memory that the sender writes past its caches.
+    /// With two copies, made by both processes at the same time through memory that the sender
+    /// writes with stores that bypass its caches.
     PipedPastCaches,
-    /// Twice, in packets.
+    /// With two copies, in packets.
     Packets,
-    /// Once, by the system, at the order of both processes at the same time, part by part.
+    /// With one copy by the kernel, of which both processes start parts at the same time.
     Jointly,
 }
 
 impl Copying {
-    /// All of them, by their number.
+    /// All values, ordered by their number.
     pub const ALL: [Self; 5] =
         [Self::Once, Self::Piped, Self::PipedPastCaches, Self::Packets, Self::Jointly];
 }

@@ -1,4 +1,4 @@
-//! What drivers are given by the process that they belong to, and what they give it to sleep on.
+//! What a process passes to its drivers, and the doorbells that drivers provide.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -10,25 +10,27 @@ use memory_costs::CostTable;
 
 use crate::rendezvous::{Copying, MiddleWay};
 
-/// Where a driver learns of the other processes of its job.
+/// Where a driver gets data about the other processes of its job.
 pub trait Directory: Send {
-    /// What the same driver of a peer gave as its [card](crate::Driver::card).
+    /// Returns the [card](crate::Driver::card) of the driver of that name in the process behind
+    /// `gate`.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// The card cannot be had.
     fn card(&mut self, gate: GateId) -> Result<String, DriverError>;
 
-    /// What only processes of this job know. A directory keeps it: it may be asked at any time.
+    /// Returns the secret that only processes of this job have. A directory keeps it, so this may
+    /// be called at any time.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// The secret cannot be had.
     fn secret(&mut self) -> Result<Secret, DriverError>;
 }
 
-/// What only the processes of a job know.
+/// A secret that only the processes of a job have.
 pub type Secret = [u8; 32];
 
-/// A directory that knows cards only.
+/// A directory that has cards only.
 impl<F> Directory for F
 where
     F: FnMut(GateId) -> Result<String, DriverError> + Send,
@@ -42,72 +44,72 @@ where
     }
 }
 
-/// What can be chosen about drivers. Each reads what concerns it.
+/// The settings of all drivers. Each driver reads the ones that concern it.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Which networks to use between machines, as a person says it: names and networks of
-    /// interfaces, with commas between. Empty: what seems right.
+    /// The networks to use between machines, as the user configured them: names of interfaces, and
+    /// networks, separated by commas. Empty: each driver chooses.
     pub networks: String,
-    /// Whether to read and write the memory of other processes where that works.
+    /// Whether to read and write the memory of other processes (single copy) where that works.
     pub single_copy: bool,
-    /// A name for this machine beside its own: processes that name it otherwise are taken for
-    /// those of other machines.
+    /// A name for this machine that replaces its own. Processes with another name are treated as
+    /// processes of other machines.
     pub node: Option<String>,
-    /// The version of what packets hold, in which both sides must agree.
+    /// The version of the format of packets, which must be equal in both processes.
     pub records: u32,
-    /// What a launcher has opened for this process that it may not open itself: for each driver its
-    /// name, `=` and a text of its own, with blanks between.
+    /// What a launcher has opened for this process that the process may not open itself. For each
+    /// driver: its name, `=` and a text that the driver defines, separated by blanks.
     pub descriptors: String,
-    /// How many processes the job has; 0: that is not known.
+    /// The number of processes of the job; 0: unknown.
     pub processes: usize,
-    /// A machine from which nothing was heard for so long is taken for dead.
+    /// A machine from which nothing arrives for this long counts as failed.
     pub silence: Duration,
-    /// What accesses to this machine's memory cost, if that was measured: what is faster is
-    /// predicted from it until it has been timed.
+    /// The measured costs of accesses to this machine's memory, if there are any. They predict
+    /// which way of copying is faster until both have been timed.
     pub memory: Option<Arc<CostTable>>,
-    /// How the data of messages is copied inside the machine, if that is not left to the driver.
+    /// How the data of messages is copied inside the machine, if the driver does not choose.
     pub copying: GivenCopying,
 }
 
-/// The ways that messages inside a machine go instead of the faster ones, for measurements.
+/// The way of copying inside the machine that is used instead of the fastest one, for measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GivenCopying {
-    /// Those of middle length.
+    /// For messages of middle length.
     pub middle: Option<MiddleWay>,
-    /// Those of more.
+    /// For longer messages.
     pub long: Option<Copying>,
 }
 
-/// What was opened for a process by another one: a text that tells it what it has, and the
-/// descriptors, which it must have under the same numbers.
+/// What another process has opened for a process: a text that describes it, and the descriptors,
+/// which the process must inherit under these numbers.
 pub type PassedDescriptors = (String, Vec<OwnedFd>);
 
 impl Settings {
-    /// What was opened for a driver, if anything.
+    /// Returns the text that belongs to a driver, if there is one.
     pub fn descriptors_of(&self, driver: &str) -> Option<&str> {
         let mut all = self.descriptors.split_whitespace();
         all.find_map(|one| one.strip_prefix(driver)?.strip_prefix('='))
     }
 }
 
-/// A word to sleep on. Whoever wants to sleep calls [`arm`](Self::arm), looks once more whether
-/// there is something to do, and only if not calls [`wait`](Self::wait). What is posted after `arm`
-/// rings.
+/// A word on which a thread sleeps. The thread calls [`arm`](Self::arm), checks once more whether
+/// there is work, and calls [`wait`](Self::wait) only if there is none. Work that is posted after
+/// `arm` rings the doorbell.
 pub trait Doorbell: Send + Sync {
-    /// Announces that somebody is going to sleep; returns what `wait` needs.
+    /// Announces that this thread is going to sleep; returns the ticket that `wait` needs.
     fn arm(&self) -> u32;
 
-    /// Sleeps until the bell has rung since `arm` returned `ticket`, or `timeout` has passed.
+    /// Sleeps until the doorbell has rung since `arm` returned `ticket`, or `timeout` has passed.
     fn wait(&self, ticket: u32, timeout: Duration);
 
-    /// Wakes everybody who sleeps on it.
+    /// Wakes all threads that sleep on the doorbell.
     fn ring(&self);
 }
 
-/// Why a driver cannot do what it was asked.
+/// Why a driver cannot carry out a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverError {
-    /// What failed and what a person can do, as a sentence.
+    /// What failed and what the user can do about it, as a sentence.
     pub message: String,
 }
 

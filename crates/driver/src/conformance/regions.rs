@@ -8,12 +8,12 @@ use memory::{Buffer, Layout, Segment};
 use super::pattern;
 use crate::{RegionAccess, RegionError, Regions};
 
-/// Blocks with gaps as long between them, a layout for tests.
+/// A layout for tests: blocks separated by gaps of their length.
 #[derive(Debug)]
 pub struct SpacedBlocks {
-    /// What each block has.
+    /// The length of a block in bytes.
     pub bytes: usize,
-    /// How many there are in one element.
+    /// The number of blocks in one element.
     pub blocks: usize,
 }
 
@@ -50,10 +50,11 @@ impl Layout for SpacedBlocks {
     }
 }
 
-/// Memory of `length` bytes: in a row if `block` is 0, otherwise in blocks of so many bytes.
+/// Returns memory of `length` bytes: contiguous if `block` is 0, otherwise in blocks of `block`
+/// bytes.
 ///
 /// # Panics
-/// If these are not whole blocks.
+/// If `length` is no multiple of the block length.
 pub fn memory(length: usize, block: usize) -> Buffer {
     if block == 0 {
         return Buffer::zeroed(length);
@@ -69,10 +70,11 @@ fn contents(buffer: &Buffer) -> Vec<u8> {
     bytes
 }
 
-/// Lets `user` read and write regions of `owner`, its peer `gate`, of all shapes, and try what it
-/// must not.
+/// Lets `user` read and write regions of `owner`, its peer `gate`, with all layouts, and attempt
+/// what must be refused.
 ///
 /// # Panics
+/// If the driver does not conform.
 /// If the driver does not conform.
 pub fn regions(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
     for there in [0, 8, 600, 96_000] {
@@ -140,7 +142,7 @@ fn what_is_refused(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId
     assert_eq!(user.revoke(token), Err(RegionError::Unknown), "only its owner can revoke a region");
     assert_eq!(owner.revoke(token), Ok(()));
     assert_eq!(owner.revoke(token), Err(RegionError::Unknown));
-    // The place is used again, and the token does not reach what is there now.
+    // The entry is reused, and the old token does not give access to the new region.
     let other =
         owner.declare(&there, RegionAccess::ReadAndWrite).expect("there is room for a region");
     let stale = user.read_region(gate, token, 0, 1, &here, 0);
@@ -149,7 +151,7 @@ fn what_is_refused(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId
     assert_eq!(owner.revoke(other), Ok(()));
 }
 
-/// Declares as many as there is room for, twice: what is revoked makes room.
+/// Declares as many regions as there is room for, twice: revoking must make room.
 fn many_regions(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
     let here = memory(8, 0);
     for round in 0..2 {

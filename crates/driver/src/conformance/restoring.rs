@@ -1,4 +1,4 @@
-//! A driver whose rails are lost and restored.
+//! Checks a driver whose rails are lost and restored.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,22 @@ use base::GateId;
 use super::{RecordingSink, packets};
 use crate::Driver;
 
-/// So often the rail is lost.
+/// How often the rail is lost.
 const LOSSES: u32 = 4;
 
 /// How long it may take until a loss is noticed, or a rail works again.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The first rail between two processes, which are connected, is given up by one of them, now by
-/// this and now by that one, while packets are underway in both directions; checks that the other
-/// learns of it, that the rail works again once it has given it up, too, and not before, that
-/// nothing comes then of what was posted before, and that both know whether the rail reaches the
-/// other.
+/// Gives up the first rail between two connected processes, alternately from either side, while
+/// packets are in flight in both directions. Checks that
+///
+/// - the other process learns of it,
+/// - the rail works again once the other process has given it up, too, and not before,
+/// - nothing arrives then of what was posted before,
+/// - both processes report correctly whether the rail reaches the other.
 ///
 /// # Panics
+/// If the driver does not conform.
 /// If the driver does not conform.
 pub fn restoring(mut both: [&mut dyn Driver; 2]) {
     for turn in 0..LOSSES {

@@ -1,4 +1,4 @@
-//! A driver among processes that keep it waiting.
+//! Checks a driver among processes that make it wait.
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use memory::Buffer;
 use super::{RecordingSink, packets, parts};
 use crate::{Driver, DriverError, Fill, Part, PeerReach, Sink};
 
-/// So many seeds are tried.
+/// The number of seeds that are tried.
 const SEEDS: u64 = 6;
 
-/// The driver of a process that, from a seed, does not poll for a while as if it had vanished,
-/// polls a hundred times less often than others, and finds no room where there is some.
+/// The driver of a process that, controlled by a seed, does not poll for a while as if it had
+/// failed, polls a hundred times less often than others, and reports no room where there is some.
 struct Unsteady<'a> {
     driver: &'a mut dyn Driver,
     state: u64,
-    /// Polls that are left out from now on.
+    /// How many of the next polls are left out.
     absent: u32,
-    /// Polls that are left out after each.
+    /// How many polls are left out after each poll.
     pace: u32,
 }
 
 impl Unsteady<'_> {
-    /// Whether something happens that does so once in so many times.
+    /// Returns true once in `times` calls on average.
     fn happens_once_in(&mut self, times: u64) -> bool {
-        // Xorshift: a few lines, and good enough to disturb.
+        // Xorshift: a few lines, and random enough for this purpose.
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
@@ -85,11 +85,12 @@ impl Driver for Unsteady<'_> {
     }
 }
 
-/// What [`packets`] and, where the first rail has a bulk track, [`parts`] check, between two
-/// processes of which one or the other, from seeds, is away for a while, is slower by a factor of a
-/// hundred, or refuses what it is given.
+/// Runs the checks [`packets`] and, where the first rail has a bulk track, [`parts`] between two
+/// processes. One or the other, controlled by seeds, is absent for a while, is slower by a factor
+/// of a hundred, or refuses what is posted.
 ///
 /// # Panics
+/// If the driver does not conform.
 /// If the driver does not conform.
 pub fn unsteady(one: &mut dyn Driver, other: &mut dyn Driver) {
     for seed in 0..SEEDS {
@@ -105,7 +106,7 @@ pub fn unsteady(one: &mut dyn Driver, other: &mut dyn Driver) {
             data.write(0, &(0..300_000_u32).map(|at| (at / 5) as u8).collect::<Vec<_>>());
             parts(&mut one, &mut other, GateId(0), &data);
         }
-        // What was kept of it is gone before the next.
+        // Everything left from this seed is drained before the next.
         for _ in 0..2_000 {
             one.poll(&mut RecordingSink::default());
             other.poll(&mut RecordingSink::default());
