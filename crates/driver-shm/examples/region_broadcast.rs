@@ -1,11 +1,12 @@
-//! One region for all receivers, beside one region for each: how long it takes until 1 to 15 other
-//! processes have copied 4 KiB to 4 MiB out of one.
+//! Compares one region for all receivers with one region for each: how long it takes until 1 to 15
+//! other processes have copied 4 KiB to 4 MiB from one process.
 //!
 //!     cargo run --release -p driver-shm --example region_broadcast [-- --json]
 //!
-//! The owner declares its buffer, once or for each receiver anew, gives out tokens in shared
-//! memory, waits until all have copied, and revokes. Both ways alternate; the times are medians.
-//! Every copy's first and last bytes are checked. Processes are bound to the allowed cores in turn.
+//! The owner declares its buffer, once or anew for each receiver, distributes tokens in shared
+//! memory, waits until all receivers have copied, and revokes. Both variants alternate; the times
+//! are medians. The first and last bytes of every copy are checked. Processes are bound to the
+//! allowed cores in turn.
 
 use std::env;
 use std::error::Error;
@@ -34,16 +35,18 @@ const SIZES: [usize; 11] = {
 };
 const LARGEST: usize = SIZES[SIZES.len() - 1];
 
-/// Words of shared memory: the size of this turn, what is for all receivers, then for each its own.
+/// Words of shared memory: the size of this turn, the words for all receivers, then the words of
+/// each receiver.
 const SIZE: usize = 0;
 const FOR_ALL: usize = 16;
 const WORDS_EACH: usize = 16;
-/// Of those for all and for each: the last turn that is ready, a token, the last turn that is done.
+/// The words for all receivers, or for one: the last turn that is ready, a token, the last turn
+/// that is done.
 const READY: usize = 0;
 const TOKEN: usize = 1;
 const DONE: usize = 5;
 const WORDS: usize = FOR_ALL + WORDS_EACH * 16;
-/// The turn by which receivers end.
+/// The turn number that ends the receivers.
 const END: u32 = u32::MAX;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -63,8 +66,8 @@ fn main() -> Outcome<()> {
     }
 }
 
-/// Waits until `is_there`, unless nothing happens any more; gives the core away now and then if
-/// others of these processes share it.
+/// Waits until `is_there` returns true, or fails when there is no progress for long. Yields the
+/// core from time to time if other processes of this run share it.
 fn wait(crowded: bool, mut is_there: impl FnMut() -> bool) -> Outcome<()> {
     let (mut looks, start) = (0_u32, Instant::now());
     while !is_there() {
@@ -154,7 +157,7 @@ impl Owner {
         Ok((Self { shm, shared, memory, receivers, crowded, turn: 0 }, invitation))
     }
 
-    /// Hands the region to receiver `gate`, or (0) to all.
+    /// Gives the region to the receiver `gate`, or (0) to all receivers.
     fn give(&self, gate: usize, token: RegionToken) {
         let at = FOR_ALL + WORDS_EACH * gate;
         for (index, four) in token.to_bytes().chunks_exact(4).enumerate() {
@@ -188,7 +191,8 @@ impl Owner {
         Ok(())
     }
 
-    /// Median microseconds of one broadcast: with one region, and with one for each receiver.
+    /// Returns the median time of one broadcast in microseconds: with one region, and with one
+    /// region for each receiver.
     fn measure(&mut self, size: usize) -> Outcome<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for batch in 0..=BATCHES {
@@ -198,7 +202,7 @@ impl Owner {
                     self.broadcast(size, for_each)?;
                     count += 1;
                 }
-                // The first is the warm-up.
+                // The first batch is the warm-up.
                 if batch > 0 {
                     times.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(count));
                 }

@@ -17,24 +17,25 @@ use crate::passing;
 /// Where a process's segment is, and what proves that it is the right one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentCard {
-    /// Which machine, and which space of process ids on it.
+    /// The machine, and the PID namespace on it.
     pub host: String,
-    /// The process.
+    /// The id of the process.
     pub pid: i32,
     /// Its descriptor of the memory file.
     pub descriptor: i32,
-    /// Random bytes that the segment holds too.
+    /// Random bytes that the segment contains, too.
     pub nonce: [u8; 16],
-    /// By which ways others come to its descriptors.
+    /// How peers can get the descriptors of the process.
     pub access: DescriptorAccess,
 }
 
-/// By which ways others come to the descriptors of a process. Nobody can use what is empty.
+/// How peers can get the descriptors of a process. An empty text means that this way is closed to
+/// all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DescriptorAccess {
-    /// Its user namespace and user. Those with the same ones can open its `/proc/PID/fd`.
+    /// Its user namespace and user id. Processes with equal ones can open its `/proc/PID/fd`.
     pub user: String,
-    /// Its network namespace, in which others find its socket.
+    /// Its network namespace, in which peers can connect to its socket.
     pub network: String,
     /// The name of the socket over which it passes descriptors.
     pub socket: String,
@@ -44,36 +45,37 @@ const VERSION: &str = "shm2";
 
 static NODE: OnceLock<String> = OnceLock::new();
 
-/// Gives this machine a name beside its own: processes that name it otherwise are taken for those
-/// of other machines. To be called before anything else, and not twice.
+/// Adds a name to that of this machine: processes with another added name are treated as processes
+/// of other machines. To be called first of all, and once.
 pub(crate) fn name_node(node: &str) {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    // A second name comes too late: cards with the first one are published.
+    // A second name would come too late: cards with the first one are published.
     let _ = NODE.set(node.chars().map(plain).collect());
 }
 
-/// The name of this machine and of this process's space of process ids: only processes that agree
-/// in it can open each other's segment.
+/// Returns the name of this machine and of this process's PID namespace. Processes can open each
+/// other's segments only if these names are equal.
 fn host() -> String {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
     let node = NODE.get().map(|node| format!(".{node}")).unwrap_or_default();
     format!("{}.{}{node}", read("/proc/sys/kernel/random/boot_id"), namespace("pid"))
 }
 
-/// The number of a namespace of this process; empty if the system does not show it.
+/// Returns the number of a namespace of this process; empty if the system does not show it.
 fn namespace(kind: &str) -> String {
     let link = fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
-/// The name by which processes tell whether they can share memory; see [`machines`].
+/// Returns the name by which processes find out whether they can share memory; see [`machines`].
 pub fn machine_name() -> String {
     let DescriptorAccess { user, network, .. } = DescriptorAccess::own();
     format!("{}:{user}:{network}", host())
 }
 
-/// For each process the first one on its machine with which it can share memory, by the
-/// [names](machine_name) of all: each has that of another machine where there is none.
+/// Returns for each process the index of the first process with which it can share memory, computed
+/// from the [names](machine_name) of all. A process without a name is treated as being on another
+/// machine.
 pub fn machines<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Vec<u32> {
     let names: Vec<Vec<&str>> =
         names.map(|name| name.unwrap_or_default().split(':').collect()).collect();
@@ -89,7 +91,7 @@ pub fn machines<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Vec<u32> {
         let (host, user) = (field(name, 0), field(name, 1));
         let key = match (networks[host], user) {
             (Some(_), _) => (host, "", 0),
-            // Nobody else can open its memory.
+            // No other process can open its memory.
             (None, "") if name.len() > 1 => (host, "", place + 1),
             (None, user) => (host, user, 0),
         };
@@ -99,7 +101,7 @@ pub fn machines<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Vec<u32> {
 }
 
 impl DescriptorAccess {
-    /// That of this process.
+    /// The ways to the descriptors of this process.
     pub(crate) fn own() -> Self {
         let (user, network) = (namespace("user"), namespace("net"));
         let is_open = sys::process::is_traceable() && !user.is_empty();
@@ -123,17 +125,17 @@ impl DescriptorAccess {
 }
 
 impl SegmentCard {
-    /// The card of what this process has under a descriptor.
+    /// Returns the card of the memory file that this process has under `descriptor`.
     pub(crate) fn own(descriptor: i32, nonce: [u8; 16]) -> Self {
         let pid = std::process::id() as i32;
         Self { host: host(), pid, descriptor, nonce, access: DescriptorAccess::own() }
     }
 
-    /// Whether this process and the one that the card tells of can open each other's memory. Both
-    /// come to the same answer.
+    /// Whether this process and the process of the card can open each other's memory. Both
+    /// processes get equal results.
     ///
     /// # Errors
-    /// They cannot: says why.
+    /// They cannot; the message gives the reason.
     pub(crate) fn check_access(&self, own: &Self) -> Result<(), DriverError> {
         let error = |message: String| Err(DriverError { message });
         if self.host != own.host {
@@ -154,11 +156,11 @@ impl SegmentCard {
         )
     }
 
-    /// Opens the memory file that the card tells of. Others that are passed together with it may
-    /// come, too.
+    /// Opens the memory file of the card. Further descriptors that the process passes together with
+    /// it may be returned, too.
     ///
     /// # Errors
-    /// Its process has ended, or does not let this one have it.
+    /// The process has ended, or does not allow access.
     pub(crate) fn open(&self) -> Result<(File, Vec<OwnedFd>), DriverError> {
         let refusal = match self.open_memory_in_proc() {
             Ok(file) => return Ok((file, Vec::new())),
@@ -191,13 +193,13 @@ impl SegmentCard {
         Err(DriverError { message })
     }
 
-    /// Opens the memory file in /proc.
+    /// Opens the memory file through /proc.
     pub(crate) fn open_memory_in_proc(&self) -> io::Result<File> {
-        // Memory has no name in any folder.
+        // A memory file has no name in any folder.
         self.open_in_proc(self.descriptor, |told| told.is_file() && told.nlink() == 0)
     }
 
-    /// Opens one of the process's descriptors, if it is what is expected.
+    /// Opens one of the process's descriptors through /proc, if it is of the expected kind.
     pub(crate) fn open_in_proc(
         &self,
         descriptor: i32,
@@ -207,7 +209,7 @@ impl SegmentCard {
         sys::files::open_as_expected(Path::new(&path), is_expected)
     }
 
-    /// Asks the process for what it passes with this memory.
+    /// Requests from the process what it passes together with this memory.
     pub(crate) fn request(&self) -> io::Result<Vec<OwnedFd>> {
         if self.access.socket.is_empty() {
             return Err(io::Error::other("it has no such socket"));
@@ -215,7 +217,7 @@ impl SegmentCard {
         passing::request(self.pid, &self.access.socket, &self.nonce)
     }
 
-    /// Where peers find the file.
+    /// Returns the path under which peers find the file.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", self.pid, self.descriptor)
     }
@@ -275,9 +277,9 @@ mod tests {
     #[test]
     fn processes_are_on_one_machine_if_each_comes_to_the_memory_of_each() {
         assert_eq!(grouped(&["a:1:9", "b:1:9", "a:1:9"]), [0, 1, 0]);
-        // In one network namespace descriptors are passed.
+        // Processes of one network namespace pass descriptors.
         assert_eq!(grouped(&["a:1:9", "a::9", "a:2:9"]), [0, 0, 0]);
-        // In several, only those of one user namespace open each other's.
+        // In several, only processes of one user namespace open each other's memory.
         assert_eq!(grouped(&["a:1:8", "a:1:9", "a:2:9", "a:2:9"]), [0, 0, 2, 2]);
         assert_eq!(grouped(&["a::8", "a::9", "a:1:", "a:1:"]), [0, 1, 2, 2]);
         assert_eq!(machines([None, Some("a:1:9"), None].into_iter()), [0, 1, 0]);

@@ -1,14 +1,16 @@
-//! How large messages inside a machine are copied: once, by the system, at the receiver's order or
-//! jointly, at that of both processes; or twice, by both at the same time, through a pipe, which
-//! the sender fills through its caches or past them, or through the ring.
+//! Chooses how large messages inside a machine are copied. The kernel copies once, started by the
+//! receiver or jointly by both processes. Or both processes copy at the same time, with two copies:
+//! through a pipe, which the sender fills with stores through or past its caches, or through the
+//! ring.
 //!
-//! None is always the fastest. The ring has the shortest beginning. Two near cores that copy at
-//! once, through a pipe that stays in the cache they share, beat one copy by the system two to
-//! three times; between far cores it is the other way round unless the sender writes past its
-//! caches; when the sender computes meanwhile, only the system copies; and in a virtual machine
-//! cores move. So the one is taken first that is predicted to be the fastest, where this machine's
-//! memory was measured; all are timed on the messages themselves, and the one that was the fastest
-//! for that size is taken, with a trial of another now and then.
+//! No way is always the fastest. The ring has the shortest start-up. Two near cores that copy
+//! concurrently, through a pipe that stays in the cache they share, are two to three times faster
+//! than one copy by the kernel. Between far cores it is the other way round, unless the sender
+//! writes past its caches. When the sender computes meanwhile, only the kernel copies. In a virtual
+//! machine, processes move between cores. So the way that is predicted to be the fastest is used
+//! first, where this machine's memory was measured. All ways are timed on the messages themselves.
+//! Then the way that was the fastest for the size is used, with a trial of another from time to
+//! time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,15 +22,15 @@ use crate::costs::WayCosts;
 use crate::expected;
 use crate::protocol::AHEAD_BYTES_MAX;
 
-/// What was measured so far.
+/// The measurements so far.
 #[derive(Debug, Default)]
 pub(crate) struct CopyStatistics {
     /// For messages of similar length, the costs of the ways in the order of [`Copying::ALL`].
     classes: [WayCosts<{ Copying::ALL.len() }>; CLASSES],
     underway: Vec<TimedTransfer>,
-    /// What was measured of memory, for the first choice.
+    /// The measurements of this machine's memory, for the first choice.
     memory: Option<Arc<CostTable>>,
-    /// The way that all take, if one is given.
+    /// The way of all messages, if the user configured one.
     given: Option<Copying>,
 }
 
@@ -41,14 +43,14 @@ struct TimedTransfer {
     since: Instant,
 }
 
-/// One class per power of two; the last also takes what is longer.
+/// The number of size classes: one for each power of two. The last also takes longer messages.
 const CLASSES: usize = 32;
 
-/// A way is tried with so many bytes in a row, as it only shows what it can do when its memory has
+/// A way is tried with this many bytes in a row, as it reaches its speed only when its memory has
 /// been used before: a lone message of 64 KiB takes twice as long through the pipe.
 const TRIAL_BYTES: u64 = 4 << 20;
 
-/// So many transfers in a row at least and at most.
+/// The minimal and maximal number of transfers in a row.
 const TRIAL_TRANSFERS: (u64, u64) = (4, 64);
 
 impl CopyStatistics {
@@ -57,7 +59,7 @@ impl CopyStatistics {
         Self { memory, given, ..Self::default() }
     }
 
-    /// Chooses for a message of `length` bytes and starts the watch.
+    /// Chooses the way of a message of `length` bytes and starts timing it.
     pub(crate) fn begin(&mut self, token: u64, length: u64, now: Instant) -> Copying {
         if length <= AHEAD_BYTES_MAX as u64 {
             return Copying::Piped;
@@ -81,8 +83,8 @@ impl CopyStatistics {
         !self.underway.is_empty()
     }
 
-    /// Takes the time of the transfers that are complete; `changed` hears for which length in bytes
-    /// another way is the fastest now.
+    /// Records the durations of completed transfers. `changed` is called with each length in bytes
+    /// for which another way is the fastest now.
     pub(crate) fn note_complete(
         &mut self,
         now: Instant,
@@ -115,7 +117,7 @@ mod tests {
 
     use std::time::Duration;
 
-    /// Runs transfers whose cost per byte is told by `cost`, and counts how many went each way.
+    /// Runs transfers whose costs per byte are `cost`. Returns how many went each way.
     fn run(choice: &mut CopyStatistics, transfers: u32, cost: [u64; 5]) -> [u32; 5] {
         let mut ways = [0; 5];
         for number in 0..transfers {

@@ -1,26 +1,27 @@
-//! Which of several ways is the fastest, found out by taking them.
+//! Finds the fastest of several ways by timing transfers.
 
-/// What each way costs for messages of similar length.
+/// The cost of each way, for messages of similar length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WayCosts<const WAYS: usize> {
-    /// Picoseconds per byte, where that is known.
+    /// The measured costs in picoseconds per byte.
     costs: [Option<u64>; WAYS],
-    /// What is predicted where it is not, and whether that was asked for.
+    /// The predicted costs, and whether a prediction was requested.
     expected: Option<[u64; WAYS]>,
     asked: bool,
     transfers: u64,
-    /// The row that is under way, and the way that is tried in it, if one is.
+    /// The current row of transfers, and the way that is tried in it, if any.
     row: u64,
     trial: Option<usize>,
 }
 
-/// One trial to so many rows.
+/// One row in this many is a trial.
 const TRIAL_SHARE: u64 = 96;
 
-/// One that seems more than twice as slow is tried in one of so many rounds.
+/// A way that seems more than twice as slow is tried in one of this many rounds.
 const ROUNDS_PER_SLOW_TRIAL: u64 = 4;
 
-/// So many rows pass before a way is tried that should take twice as long as the fastest.
+/// This many rows pass before a way is first tried that is predicted to take twice as long as the
+/// fastest.
 const TURNS_BEFORE_SLOW: u64 = 16;
 
 impl<const WAYS: usize> Default for WayCosts<WAYS> {
@@ -37,8 +38,8 @@ impl<const WAYS: usize> Default for WayCosts<WAYS> {
 }
 
 impl<const WAYS: usize> WayCosts<WAYS> {
-    /// What the ways should cost, in picoseconds per byte, as long as they have not been timed;
-    /// asked for once.
+    /// Sets the predicted costs, in picoseconds per byte, which apply until the ways have been
+    /// timed. `costs` is called once.
     #[inline]
     pub(crate) fn expect(&mut self, costs: impl FnOnce() -> Option<[u64; WAYS]>) {
         if !self.asked {
@@ -46,9 +47,10 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         }
     }
 
-    /// Which way the next transfer takes, where `row` in a row take the same, as a way only shows
-    /// what it can do when its memory has been used before: first all in turn, or what is expected
-    /// to be the fastest and the others soon; then the fastest, but for a trial now and then.
+    /// Returns the way of the next transfer. `row` transfers in a row take one way, as a way
+    /// reaches its speed only when its memory has been used before. At first all ways are tried in
+    /// turn, or, with predictions, the one predicted to be fastest, and the others soon after. Then
+    /// the fastest is used, with a trial of another from time to time.
     pub(crate) fn choose(&mut self, row: u64) -> usize {
         let turn = self.transfers / row;
         self.transfers = self.transfers.wrapping_add(1);
@@ -58,7 +60,7 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         self.trial.unwrap_or_else(|| self.fastest())
     }
 
-    /// Which way is tried in a row, whatever it costs.
+    /// Returns the way that is tried in a row, whatever it costs.
     fn trial_of(&self, turn: u64) -> Option<usize> {
         let (ways, fastest) = (WAYS as u64, self.fastest());
         match self.expected {
@@ -69,15 +71,15 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         if turn == 0 || !turn.is_multiple_of(TRIAL_SHARE) {
             return None;
         }
-        // All in turn; those that seem far slower in one round of several.
+        // All ways in turn; those that seem far slower only in one round of several.
         let trial = turn / TRIAL_SHARE;
         let (round, way) = (trial / ways, (trial % ways) as usize);
         let far_slower = self.cost(way) / 2 > self.cost(fastest);
         (!far_slower || round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL)).then_some(way)
     }
 
-    /// The way that has not been timed and should cost least; one that should take twice as long as
-    /// the fastest has time.
+    /// Returns the way that is predicted to cost least among those not timed. A way that is
+    /// predicted to take twice as long as the fastest is deferred.
     fn untried(&self, turn: u64, fastest: usize) -> Option<usize> {
         let untried = (0..WAYS).filter(|way| self.costs[*way].is_none());
         let least = untried.min_by_key(|way| self.cost(*way))?;
@@ -85,20 +87,21 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         (!far_slower || turn >= TURNS_BEFORE_SLOW).then_some(least)
     }
 
-    /// What seems to be the fastest way by now.
+    /// Returns the fastest way by what is known.
     pub(crate) fn fastest(&self) -> usize {
         (0..WAYS).min_by_key(|way| self.cost(*way)).unwrap_or(0)
     }
 
-    /// The same, once the cost of every way is known, or expected.
+    /// Returns the fastest way once the cost of every way is measured or predicted.
     pub(crate) fn fastest_known(&self) -> Option<usize> {
         let is_known = self.expected.is_some() || self.costs.iter().all(Option::is_some);
         is_known.then(|| self.fastest())
     }
 
-    /// A transfer took so many picoseconds per byte. One that was faster than the others is
-    /// believed at once, as nothing makes one too fast; a slower one may have been disturbed, for
-    /// far longer than it takes, and moves what is known by a quarter at most.
+    /// Records that a transfer took `cost` picoseconds per byte. A lower cost than before replaces
+    /// the old one at once, as no disturbance makes a transfer faster. A higher cost may come from
+    /// a disturbance far longer than the transfer, so it raises the recorded cost by a quarter at
+    /// most.
     pub(crate) fn learn(&mut self, way: usize, cost: u64) {
         self.costs[way] = Some(match self.costs[way] {
             Some(known) if known < cost => known + (cost - known).min(known) / 4,
@@ -116,7 +119,7 @@ impl<const WAYS: usize> WayCosts<WAYS> {
 mod tests {
     use super::*;
 
-    /// Transfers whose ways cost so much; how often each was taken.
+    /// Runs transfers whose ways cost `real`. Returns how often each was taken.
     fn run<const WAYS: usize>(
         costs: &mut WayCosts<WAYS>,
         transfers: u64,
@@ -141,19 +144,19 @@ mod tests {
     fn what_is_expected_to_be_fastest_goes_first_and_the_others_are_tried_soon() {
         let mut costs = expecting([300, 100, 110, 500]);
         assert_eq!(run(&mut costs, 4, [300, 100, 110, 500]), [0, 4, 0, 0]);
-        // The one that comes next is tried at once, those that should be far slower later.
+        // The way predicted next is tried at once, those predicted to be far slower later.
         assert_eq!(run(&mut costs, 4 * 15, [300, 100, 110, 500]), [0, 56, 4, 0]);
         assert_eq!(run(&mut costs, 4 * 32, [300, 100, 110, 500]), [4, 120, 0, 4]);
     }
 
     #[test]
     fn figures_of_another_machine_are_soon_corrected() {
-        // What is really the fastest should be by far the slowest, and the other way round.
+        // The fastest way was predicted to be by far the slowest, and the other way round.
         let (expected, real) = ([900, 100, 300, 400, 5000], [300, 2000, 900, 700, 100]);
         let mut costs = expecting(expected);
         let first = run(&mut costs, 4 * 256, real);
         assert!(first[4] > 4 * 120, "{first:?}");
-        // From then on it is as with the right figures.
+        // From then on, costs are as with correct predictions.
         let spent = |costs: &mut WayCosts<5>| {
             let taken = run(costs, 20_000, real);
             taken.iter().zip(real).map(|(times, cost)| times * cost).sum::<u64>()

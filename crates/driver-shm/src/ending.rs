@@ -1,4 +1,4 @@
-//! Peers whose process has ended.
+//! Detects peers whose process has ended.
 
 use base::GateId;
 use sys::process;
@@ -7,7 +7,7 @@ use crate::segment::PeerSegment;
 use crate::shm::Shm;
 
 impl Shm {
-    /// As [`driver::Driver::ended_peer`].
+    /// Like [`driver::Driver::ended_peer`].
     pub(crate) fn find_ended_peer(&self) -> Option<GateId> {
         let has_ended = |peer: &PeerSegment| process::has_ended(peer.pid);
         let mut peers = (0..).map(GateId).zip(&self.peers);

@@ -1,5 +1,5 @@
-//! What messages are expected to cost by each way, before one has been timed: predicted from what
-//! was measured of this machine's memory.
+//! Predicts what messages cost by each way of copying, before one has been timed, from measurements
+//! of this machine's memory.
 
 use base::limits;
 use driver::{Copying, MiddleWay};
@@ -16,21 +16,21 @@ use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, LANE_LINES};
 pub enum LocalWay {
     /// In one packet.
     InPacket,
-    /// Of middle length.
+    /// For messages of middle length.
     Middle(MiddleWay),
-    /// Of more.
+    /// For longer messages.
     Long(Copying),
 }
 
-/// What the library does, at both ends, for a message that goes at once, in nanoseconds: 8 bytes
-/// take 175 where a line crosses in 90.
+/// The time that the library takes, on both sides together, for a message that is sent at once, in
+/// nanoseconds: 8 bytes take 175 where a cache line crosses in 90.
 const AT_ONCE_NS: f64 = 85.0;
 
-/// The same for one that is announced and looked for among regions: five times as many
-/// instructions, 3,000 at each end.
+/// The library's time, in nanoseconds, for a message that is announced and looked up among the
+/// regions: it takes five times as many instructions, 3,000 on each side.
 const ANNOUNCED_NS: f64 = 5.0 * AT_ONCE_NS;
 
-/// How the lane is used.
+/// The lane as a passage for the data.
 const LANE: Passage = Passage {
     bytes: (LANE_LINES * LINE_BYTES) as u64,
     piece_bytes: FRAGMENTATION.packet_bytes as u64,
@@ -40,7 +40,7 @@ const LANE: Passage = Passage {
 };
 
 impl LocalWay {
-    /// All ways that a message of so many bytes can go.
+    /// Returns all ways that a message of `bytes` bytes can go.
     pub fn all_of(bytes: u64) -> Vec<Self> {
         let is_in = |most: usize| bytes <= most as u64;
         match bytes {
@@ -50,7 +50,7 @@ impl LocalWay {
         }
     }
 
-    /// Its name in `COMBRAY_COPYING`, where it can be given.
+    /// Returns its name in `COMBRAY_COPYING`, where it can be configured.
     pub fn name(self) -> &'static str {
         match self {
             Self::InPacket => "auto",
@@ -64,7 +64,8 @@ impl LocalWay {
         }
     }
 
-    /// What is done for a message of so many bytes that goes so, to a receiver that waits for it.
+    /// Describes the memory accesses of a message of `bytes` bytes that goes this way, to a
+    /// receiver that waits for it.
     pub fn message(self, bytes: u64, sent: SentBytes) -> MessageMove {
         let pool = |store| {
             MessageWay::Through(Passage {
@@ -75,7 +76,7 @@ impl LocalWay {
                 is_cleared: false,
             })
         };
-        // One tells that there is a message; the other, how it wants to have it.
+        // The number of notifications: one announces the message, a second one requests its data.
         let (way, told, library_ns) = match self {
             Self::InPacket => {
                 let whole = Passage { piece_bytes: bytes, ..LANE };
@@ -99,19 +100,19 @@ impl LocalWay {
     }
 }
 
-/// What messages of middle length cost, in picoseconds per byte, in the order of
+/// Returns the cost of messages of middle length, in picoseconds per byte, in the order of
 /// [`MiddleWay::ALL`].
 pub(crate) fn middle_costs(table: &CostTable, bytes: usize) -> Option<[u64; MiddleWay::ALL.len()]> {
     debug_assert!(bytes <= AHEAD_BYTES_MAX);
     costs(table, bytes, MiddleWay::ALL.map(LocalWay::Middle))
 }
 
-/// The same of longer ones, in the order of [`Copying::ALL`].
+/// Returns the cost of longer messages, in picoseconds per byte, in the order of [`Copying::ALL`].
 pub(crate) fn long_costs(table: &CostTable, bytes: usize) -> Option<[u64; Copying::ALL.len()]> {
     costs(table, bytes, Copying::ALL.map(LocalWay::Long))
 }
 
-/// Of bytes that their sender has just written, as programs do.
+/// Returns the costs for data that the sender has just written, as programs do.
 fn costs<const WAYS: usize>(
     table: &CostTable,
     bytes: usize,

@@ -1,5 +1,4 @@
-//! What is being copied to here with the sender's help: the receiver's side of the protocol, with
-//! the memory of this process and of the sender.
+//! The receiver's side of the protocol, with the memory of this process and of the sender.
 
 use std::time::Instant;
 
@@ -15,14 +14,14 @@ use crate::regions::RegionAccessGranted;
 use crate::segment::{MappedSegment, PeerSegment};
 use crate::transfer::{CopyDirection, RegionRange};
 
-/// A region that is being copied to here with the sender's help.
+/// A region that is being copied to this process with the sender's help.
 pub(crate) enum AssistedCopy {
     Piped(PipedFetch),
     Jointly(JointFetch),
     Offered(OfferedPlace),
 }
 
-/// A region that comes through the sender's pool.
+/// A region that arrives through the sender's pool.
 pub(crate) struct PipedFetch {
     fetch: Fetch,
     /// Whether the region can be read without its owner.
@@ -30,10 +29,10 @@ pub(crate) struct PipedFetch {
     state: PipedReceive,
 }
 
-/// A region that both copy.
+/// A region that both processes copy.
 pub(crate) struct JointFetch {
     pub fetch: Fetch,
-    /// The region here into which the sender writes.
+    /// The region of this process into which the sender writes.
     pub into: RegionToken,
     pub state: JointReceive,
 }
@@ -41,12 +40,12 @@ pub(crate) struct JointFetch {
 /// A place that is offered to the sender of a message.
 pub(crate) struct OfferedPlace {
     pub gate: GateId,
-    /// The receive.
+    /// The token of the receive.
     pub token: u64,
     pub flow: u32,
-    /// The region here into which the sender writes.
+    /// The region of this process into which the sender writes.
     pub into: RegionToken,
-    /// What is to be done where the offer is taken back, once the message has come.
+    /// The fetch to be done if the offer is withdrawn, once the message has been announced.
     pub fetch: Option<(Fetch, Copying)>,
     pub state: OfferedReceive,
 }
@@ -60,7 +59,7 @@ impl AssistedCopy {
         }
     }
 
-    /// By what the transfer is known.
+    /// Returns the token of the transfer.
     pub(crate) fn token(&self) -> u64 {
         match self {
             Self::Piped(piped) => piped.fetch.token,
@@ -69,7 +68,7 @@ impl AssistedCopy {
         }
     }
 
-    /// Goes on with it.
+    /// Advances the transfer.
     pub(crate) fn advance(
         &mut self,
         now: Option<Instant>,
@@ -90,7 +89,7 @@ impl AssistedCopy {
 }
 
 impl PipedFetch {
-    /// Asks `peer` for the data.
+    /// Requests the data from `peer`.
     pub(crate) fn begin(
         own: GateId,
         fetch: Fetch,
@@ -113,8 +112,9 @@ impl PipedFetch {
 }
 
 impl JointFetch {
-    /// Asks `peer` to write its share into the region `into`. If the program computes, that is
-    /// worth waking it for; others read its share, too, if it sleeps.
+    /// Requests `peer` to write its share into the region `into`. If the program of this process
+    /// computes, a sleeping peer is woken for that; otherwise this process reads a sleeping peer's
+    /// share, too.
     pub(crate) fn begin(
         own: GateId,
         fetch: &Fetch,
@@ -138,21 +138,22 @@ impl OfferedPlace {
         self.state.turn()
     }
 
-    /// Its message has come.
+    /// Records that the message was announced.
     pub(crate) fn note_announced(&mut self, fetch: Fetch, copying: Copying) {
         self.state.note_announced(Instant::now());
         self.fetch = Some((fetch, copying));
     }
 }
 
-/// Whether a peer that sleeps is woken: its helper would interrupt what it computes.
+/// Whether a peer that sleeps is woken: its helper thread would interrupt its computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wakes {
     Always,
     Never,
 }
 
-/// Asks `peer` for the data of a fetch in the way that is wished, if it does not come without.
+/// Requests the data of a fetch from `peer` in the way `request`, if it is not sent without a
+/// request.
 fn ask(
     fetch: &Fetch,
     request: CopyRequest,
@@ -181,7 +182,7 @@ fn ask(
 struct SourceRegion<'a> {
     peer: &'a mut PeerSegment,
     fetch: &'a Fetch,
-    /// Whether the region can be read without its owner, where the system lets us.
+    /// Whether the region can be read without its owner, where the kernel allows it.
     is_readable: bool,
 }
 

@@ -1,13 +1,14 @@
-//! How messages of middle length go to a peer: in fragments, which the sender copies into its lane
-//! and the receiver out of it, or announced, so that the receiver copies them once, by the system.
+//! Chooses how messages of middle length go to a peer. Either they go in fragments, which the
+//! sender copies into its lane and the receiver out of it, or they are announced, and the receiver
+//! has the kernel copy them once.
 //!
-//! A call of the system takes a microsecond, on some machines, and then copies three times as many
-//! bytes in a nanosecond as two cores that are far from each other; where they are near it is the
-//! other way round. So both ways are timed, for each peer, as for long messages
-//! ([`crate::copying`]), of which the one goes first that should be faster by what was measured of
-//! this machine's memory. A message whose sender does not wait at once is not timed, as it lasts as
-//! long as the program computes; it goes by what is known or expected of the others, and where
-//! nothing is by how long a call of the system takes.
+//! A system call takes a microsecond on some machines. It then copies three times as many bytes in
+//! a nanosecond as two cores that are far from each other; between near cores it is the other way
+//! round. So both ways are timed, for each peer, as for long messages ([`crate::copying`]). The way
+//! that is predicted to be faster, from measurements of this machine's memory, is used first. A
+//! message whose sender does not wait for it is not timed, as it lasts as long as the program
+//! computes. It goes by the measured or predicted times of other messages; without any, by the
+//! duration of a system call.
 
 use std::hint;
 use std::sync::Arc;
@@ -21,12 +22,12 @@ use crate::expected;
 use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
 use crate::sizes::MIDDLE_BYTES_MIN;
 
-/// By what the first messages to a peer go.
+/// Determines how the first messages to a peer go.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MiddleChoice {
-    /// What was measured of memory.
+    /// The measurements of this machine's memory.
     memory: Option<Arc<CostTable>>,
-    /// The way that all take, if one is given.
+    /// The way of all messages, if the user configured one.
     given: Option<MiddleWay>,
 }
 
@@ -36,53 +37,54 @@ impl MiddleChoice {
     }
 }
 
-/// What was measured of the messages to a peer.
+/// The measured times of the messages to a peer.
 #[derive(Debug, Default)]
 pub(crate) struct MiddleStatistics {
     choice: MiddleChoice,
     classes: [WayCosts<{ MiddleWay::ALL.len() }>; CLASSES],
     underway: Option<MeasuredMessage>,
     messages: u32,
-    /// Where nothing is measured, longer messages are better copied by the receiver.
+    /// Without measurements, longer messages than this are left to the receiver.
     copied_twice_bytes_max: usize,
 }
 
-/// A message whose time is taken.
+/// A message that is being timed.
 #[derive(Debug)]
 struct MeasuredMessage {
     way: MiddleWay,
     length: usize,
     since: Instant,
-    /// Whether the receiver had nothing else to copy before.
+    /// Whether the receiver had nothing else to copy before it.
     is_alone: bool,
-    /// The send, once it has a name.
+    /// The token of the send, once it is assigned.
     token: Option<u64>,
 }
 
-/// About 16, 32 and 64 KiB.
+/// The number of size classes: about 16, 32 and 64 KiB.
 const CLASSES: usize = 3;
 
-/// So many messages in a row go the same way while both are tried.
+/// How many messages in a row go the same way while both are tried.
 const ROW: u64 = 16;
 
-/// Of those in fragments one of so many is timed: its sender waits until it has seen how far the
+/// One of this many messages in fragments is timed: its sender waits until it has seen how far the
 /// receiver is.
 const FRAGMENTED_PER_TIMED: u32 = 8;
 
-/// Copying twice takes a nanosecond longer than the system takes to copy once, its call aside, for
-/// so many bytes.
+/// Copying this many bytes twice takes a nanosecond longer than one copy by the kernel, the
+/// duration of the system call aside.
 const BYTES_PER_NS_LONGER: usize = 16;
 
 impl MiddleStatistics {
-    /// Of a peer whose memory the system reads in calls that take so long.
+    /// Creates the statistics of a peer whose memory can be read with system calls that take
+    /// `call`.
     pub(crate) fn new(choice: MiddleChoice, call: Duration) -> Self {
         let copied_twice_bytes_max = (call.as_nanos() as usize).saturating_mul(BYTES_PER_NS_LONGER);
         Self { choice, copied_twice_bytes_max, ..Self::default() }
     }
 
-    /// Chooses for a message of `length` bytes, which the receiver can read or cannot, and starts
-    /// the watch now and then if its sender waits for it. `is_alone` tells whether the receiver has
-    /// nothing else to copy.
+    /// Chooses the way for a message of `length` bytes. `is_readable` says whether the receiver can
+    /// read it. Times some of the messages for which the sender waits. `is_alone` returns whether
+    /// the receiver has nothing else to copy.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -114,8 +116,8 @@ impl MiddleStatistics {
         way
     }
 
-    /// A message of `length` bytes is announced for the send `token`: until when it is left to the
-    /// receiver, if it is.
+    /// Prepares an announced message of `length` bytes of the send `token`. Returns until when it
+    /// is left to the receiver, if it is.
     pub(crate) fn leave_to_receiver(
         &mut self,
         length: usize,
@@ -137,7 +139,7 @@ impl MiddleStatistics {
         is_left.then(|| Instant::now() + RECEIVER_TIME)
     }
 
-    /// Whether a message whose sender does not wait for it is better copied by the receiver.
+    /// Whether a message for which the sender does not wait is better copied by the receiver.
     fn is_left_later(&mut self, length: usize) -> bool {
         match self.fastest_known(length) {
             Some(way) => way == MiddleWay::ByReceiver,
@@ -149,7 +151,7 @@ impl MiddleStatistics {
         self.class(length).fastest_known().map(|way| MiddleWay::ALL[way])
     }
 
-    /// What is known of messages of about that length.
+    /// Returns the costs of messages of about that length.
     #[inline]
     fn class(&mut self, length: usize) -> &mut WayCosts<{ MiddleWay::ALL.len() }> {
         let class = &mut self.classes[class_of(length)];
@@ -158,15 +160,15 @@ impl MiddleStatistics {
         class
     }
 
-    /// The send `token` is over.
+    /// The send `token` has completed.
     pub(crate) fn note_sent(&mut self, token: u64) {
         if let Some(underway) = self.underway.take_if(|underway| underway.token == Some(token)) {
             self.learn(&underway, underway.since.elapsed(), 1.0);
         }
     }
 
-    /// All fragments of a message are in the lane. `passed` tells which share of them the receiver
-    /// has passed.
+    /// All fragments of a message are in the lane. `passed` returns which share of them the
+    /// receiver has consumed.
     pub(crate) fn end_fragments(&mut self, mut passed: impl FnMut() -> f64) {
         let Some(underway) = self.underway.take() else { return };
         let written = underway.since.elapsed();
@@ -181,7 +183,7 @@ impl MiddleStatistics {
         self.learn(&underway, written, 1.0);
     }
 
-    /// Of messages that the receiver copied fast.
+    /// Creates statistics that show fast copies by the receiver.
     #[cfg(test)]
     pub(crate) fn that_leaves_to_receiver(length: usize) -> Self {
         let mut statistics = Self::default();
@@ -197,7 +199,7 @@ impl MiddleStatistics {
     }
 }
 
-/// How much of a message shows how long all of it takes.
+/// The share of a message that must be consumed so that its time can be extrapolated.
 const SHARE_PASSED: f64 = 0.45;
 
 fn is_middle(length: usize) -> bool {
@@ -216,7 +218,8 @@ fn class_of(length: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Sends messages of 32 KiB, each way taking so many nanoseconds; how many went in fragments.
+    /// Sends messages of 32 KiB, each way taking `times` nanoseconds. Returns how many went in
+    /// fragments.
     fn run(statistics: &mut MiddleStatistics, messages: u64, times: [u64; 2]) -> u64 {
         let way = |_| {
             let way = statistics.begin(32 << 10, When::Now, true, || true);

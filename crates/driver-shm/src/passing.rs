@@ -1,13 +1,13 @@
-//! Descriptors that are passed over a Unix socket, to peers that cannot open `/proc/PID/fd` of this
-//! process.
+//! Passes descriptors over a Unix socket to peers that cannot open `/proc/PID/fd` of this process.
 //!
-//! The kernel opens `/proc/PID/fd` for those only who may trace the process: not from another user
-//! namespace, and not where the process may not be traced at all (PR_SET_DUMPABLE, an executable
-//! without read permission or with capabilities). Each process therefore also listens on a Unix
-//! socket, and sends the descriptors of what it shares to who knows the nonce of that.
+//! The kernel opens `/proc/PID/fd` only for processes that may trace the process. This excludes
+//! processes of another user namespace, and all processes if this one may not be traced at all
+//! (PR_SET_DUMPABLE, an executable without read permission or with capabilities). Each process
+//! therefore also listens on a Unix socket. It sends the descriptors of its shared memory to a
+//! process that sends the nonce of that memory.
 //!
-//! Requests are answered by a thread as soon as it is known that peers need it. Until then whoever
-//! polls, goes to sleep, or waits for an answer looks for the first request.
+//! A thread answers requests as soon as there has been one. Until then, the thread that polls, goes
+//! to sleep, or waits for an answer checks for the first request.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -27,20 +27,20 @@ use rustix::net::{
 };
 use sys::{process, signals};
 
-/// By what a process knows what it wants: random bytes that only processes of the job learn.
+/// Identifies what a process requests: random bytes that only processes of the job receive.
 pub(crate) type Nonce = [u8; 16];
 
-/// The end of a socket's name: it is listed for everybody, so it proves nothing.
+/// The end of a socket's name. Every user can list it, so it proves nothing.
 pub(crate) type SocketName = String;
 
-/// Descriptors that stay open, and that peers get, until this is dropped.
+/// Descriptors that stay open and are passed to peers until this is dropped.
 pub(crate) struct KeptDescriptors {
     nonce: Nonce,
-    /// Open also where there is no socket: peers find them in /proc.
+    /// Kept open also where there is no socket, as peers open them through /proc.
     _descriptors: Arc<[OwnedFd]>,
 }
 
-/// The socket of this process, and what it passes.
+/// The socket of this process, and the descriptors that it passes.
 struct Office {
     listener: OwnedFd,
     name: SocketName,
@@ -48,27 +48,28 @@ struct Office {
     has_thread: AtomicBool,
 }
 
-/// None if this process can have no such socket.
+/// None if this process cannot have such a socket.
 static OFFICE: OnceLock<Option<Office>> = OnceLock::new();
 
-/// No more descriptors belong to one nonce.
+/// The maximal number of descriptors under one nonce.
 const DESCRIPTORS_MAX: usize = 3;
 
-/// So many peers may wait to be answered; the system may allow fewer.
+/// How many peers may wait for an answer; the system may allow fewer.
 const BACKLOG: i32 = 4096;
 
-/// Whoever connects sends its request immediately. A stranger who does not is left after so long.
+/// A peer sends its request right after it has connected. Otherwise the connection is closed after
+/// this time.
 const REQUEST_TIME_MAX: Duration = Duration::from_millis(100);
 
-/// How often whoever waits for an answer looks whether the peer is still there.
+/// How often a process that waits for an answer checks whether the peer still exists.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// A peer that closes the connection has not seen the request in time: it is asked so often.
+/// How often a request is repeated if the peer closes the connection, having not seen it in time.
 const ATTEMPTS: usize = 100;
 
 const STACK_BYTES: usize = 64 << 10;
 
-/// The answer to a known nonce, which has descriptors with it, and that to another one.
+/// The answer to a known nonce, sent together with descriptors, and the answer to an unknown one.
 const KNOWN: u8 = 1;
 const UNKNOWN: u8 = 0;
 
@@ -76,7 +77,7 @@ fn office() -> Option<&'static Office> {
     OFFICE.get_or_init(|| Office::open().ok()).as_ref()
 }
 
-/// Under which name this process passes descriptors, if it can.
+/// Returns the name under which this process passes descriptors, if it can.
 pub(crate) fn socket_name() -> Option<&'static str> {
     office().map(|office| office.name.as_str())
 }
@@ -86,7 +87,7 @@ fn address(name: &str) -> io::Result<SocketAddrUnix> {
 }
 
 impl KeptDescriptors {
-    /// Passes these to peers that know the nonce.
+    /// Passes these descriptors to peers that send the nonce.
     pub(crate) fn new(nonce: Nonce, descriptors: Vec<OwnedFd>) -> Self {
         assert!(descriptors.len() <= DESCRIPTORS_MAX, "they fit into an answer");
         let descriptors: Arc<[OwnedFd]> = descriptors.into();
@@ -105,7 +106,7 @@ impl Drop for KeptDescriptors {
     }
 }
 
-/// Answers peers by a thread from now on: `/proc/PID/fd` of this process is closed to some.
+/// Starts a thread that answers peers: some of them cannot open `/proc/PID/fd` of this process.
 pub(crate) fn serve() {
     let Some(office) = office() else { return };
     if office.has_thread.swap(true, Ordering::AcqRel) {
@@ -115,7 +116,7 @@ pub(crate) fn serve() {
         loop {
             office.wait_beside(None, None);
             if !office.answer_next() {
-                // There may be no descriptors left for the moment.
+                // The process may be out of descriptors for the moment.
                 thread::sleep(LOOK_EVERY);
             }
         }
@@ -125,7 +126,7 @@ pub(crate) fn serve() {
     office.has_thread.store(started.is_ok(), Ordering::Release);
 }
 
-/// Looks for a first request, if there is no thread that does.
+/// Checks for a first request, if no thread answers requests yet.
 #[cold]
 pub(crate) fn look() {
     let Some(office) = office() else { return };
@@ -135,10 +136,10 @@ pub(crate) fn look() {
     }
 }
 
-/// Asks a process for what it passes under a nonce.
+/// Requests from a process what it passes under a nonce.
 ///
 /// # Errors
-/// It has ended, does not know the nonce, or cannot be talked to.
+/// The process has ended, does not have the nonce, or cannot be reached.
 pub(crate) fn request(pid: i32, name: &str, nonce: &Nonce) -> io::Result<Vec<OwnedFd>> {
     let address = address(name)?;
     for _ in 0..ATTEMPTS {
@@ -148,7 +149,7 @@ pub(crate) fn request(pid: i32, name: &str, nonce: &Nonce) -> io::Result<Vec<Own
             SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
             None,
         )?;
-        // So many others may wait that there is no room for this one.
+        // The peer's backlog may be full.
         while let Err(cause) = connect(&socket, &address) {
             if !matches!(cause, Errno::AGAIN | Errno::INTR) {
                 return Err(cause.into());
@@ -168,7 +169,7 @@ pub(crate) fn request(pid: i32, name: &str, nonce: &Nonce) -> io::Result<Vec<Own
     Err(io::Error::other("it does not answer"))
 }
 
-/// The descriptors of the answer, or that there are none; nothing if the connection was closed.
+/// Receives the answer: its descriptors, or that there are none. None if the connection was closed.
 fn await_answer(socket: &OwnedFd, pid: i32) -> io::Result<Option<Option<Vec<OwnedFd>>>> {
     loop {
         let mut byte = [UNKNOWN];
@@ -196,7 +197,7 @@ fn await_answer(socket: &OwnedFd, pid: i32) -> io::Result<Option<Option<Vec<Owne
         if process::has_ended(pid) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // That peer may wait for an answer of this process.
+        // The peer may wait for an answer of this process.
         look();
         match office().filter(|office| !office.has_thread.load(Ordering::Acquire)) {
             Some(office) => office.wait_beside(Some(socket), Some(LOOK_EVERY)),
@@ -205,11 +206,11 @@ fn await_answer(socket: &OwnedFd, pid: i32) -> io::Result<Option<Option<Vec<Owne
     }
 }
 
-/// Waits until one of these can be read, or for so long.
+/// Waits until one of these descriptors is readable, at most `limit`.
 fn wait_for(descriptors: &[BorrowedFd<'_>], limit: Option<Duration>) {
     let watched = descriptors.iter().map(|one| PollFd::from_borrowed_fd(*one, PollFlags::IN));
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-    // Interrupted or not: the caller looks again.
+    // Interrupted or not: the caller checks again.
     let _ = poll(&mut watched.collect::<Vec<_>>(), limit.as_ref());
 }
 
@@ -233,7 +234,7 @@ impl Office {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a request, or until `other` can be read.
+    /// Waits for a request, or until `other` is readable.
     fn wait_beside(&self, other: Option<&OwnedFd>, limit: Option<Duration>) {
         let all: Vec<_> = std::iter::once(&self.listener).chain(other).map(AsFd::as_fd).collect();
         wait_for(&all, limit);
@@ -242,7 +243,7 @@ impl Office {
     /// Answers the request that has waited longest; false if there is none.
     fn answer_next(&self) -> bool {
         let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return false };
-        // A peer without an answer asks again; a stranger gets none.
+        // A peer that gets no answer repeats the request. A process without the nonce gets none.
         let _ = self.answer(&socket);
         true
     }
@@ -292,7 +293,7 @@ mod tests {
         let name = socket_name().unwrap();
         let one = passed([1; 16], "first");
         let _two = passed([2; 16], "second");
-        // Whoever waits answers, so that a process can even ask itself.
+        // A process that waits also answers, so it can even send a request to itself.
         let mut got: Vec<_> = request(own, name, &[2; 16]).unwrap();
         let mut text = [0; 6];
         File::from(got.remove(0)).read_exact(&mut text).unwrap();

@@ -1,12 +1,13 @@
-//! How the data of announced messages gets from process to process: the protocol, apart from
-//! memory, clock and system.
+//! The protocol that moves the data of announced messages between processes, independent of memory,
+//! clock and system.
 //!
-//! A [`Sender`] has what its process copies for others; a [`PipedReceive`], a [`JointReceive`] or
-//! an [`OfferedReceive`] is one transfer at its receiver. They talk through words in shared memory
-//! (`queues::exchange`, `queues::offer`), and do what takes time, or can fail, through
-//! [`SenderWorld`] and [`ReceiverWorld`]. They read no clock: time is an argument, and none where
-//! whoever calls has not looked at the clock. So they also run in the simulator (the crate `sim`),
-//! where peers stop, are slow, and cannot be read or written.
+//! A [`Sender`] does all the copying of its process for others. A [`PipedReceive`], a
+//! [`JointReceive`] or an [`OfferedReceive`] is one transfer at its receiver. Both sides
+//! communicate through words in shared memory (`queues::exchange`, `queues::offer`). They do
+//! everything that takes time, or can fail, through [`SenderWorld`] and [`ReceiverWorld`]. They
+//! read no clock: time is an argument, and none where the caller has not read the clock. So they
+//! also run in the simulator (the crate `sim`), where peers stop, are slow, and cannot be read or
+//! written.
 
 mod pieces;
 mod receiver;
@@ -18,11 +19,13 @@ pub use pieces::{PIECE_BYTES, piece_bytes, pieces_of, range_of};
 pub use receiver::{JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress};
 pub use sender::{AHEAD_BYTES_MAX, AHEAD_MAX, Caches, Sender, SenderWorld};
 
-/// After so long without a piece the receiver copies itself: the sender seems to compute.
+/// If no piece arrives for this long, the receiver copies the data itself: the sender seems to
+/// compute.
 pub const SENDER_TIME: Duration = Duration::from_micros(50);
 
-/// The same for data that is sent ahead, if the sender has not begun.
+/// If data is sent ahead and the sender has not begun to copy it after this time, the receiver
+/// copies it itself.
 pub const SENDER_TIME_AHEAD: Duration = Duration::from_nanos(500);
 
-/// So long a receiver has to say how it wants the data of a long message, if it has not gone away.
+/// How long a receiver has to request the data of a long message before the sender acts on its own.
 pub const RECEIVER_TIME: Duration = Duration::from_micros(2);

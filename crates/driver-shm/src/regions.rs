@@ -1,9 +1,9 @@
-//! Regions: the table in a process's segment that tells its peers where its regions are.
+//! The table in a process's segment that lists the process's regions for its peers.
 //!
-//! An entry is written by its owner only. Its `state` is 0 while it names nothing, and set last; a
-//! peer looks at it before it uses the rest, and again after it has read the region: what it read
-//! counts only if the state is the same. A peer that writes counts itself as a writer first, and
-//! whoever revokes waits until there is none.
+//! Only the owner writes an entry. Its `state` is 0 while the entry is unused, and is set last. A
+//! peer reads the state before it uses the rest, and again after it has read the region: the data
+//! is valid only if the state has not changed. A peer that writes the region first increments the
+//! number of writers. Revoking a region waits until there is no writer.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -19,35 +19,37 @@ use sys::cross_memory::Run;
 
 use crate::segment::MappedSegment;
 
-/// How many regions a process can have declared at a time. Each message that is announced has one,
-/// also the short ones that wait for credit; those without cost a turn of the sender more. Entries
-/// that were never used take no memory.
+/// How many regions a process can have declared at a time. Each announced message has one, also the
+/// short ones that wait for credit. A message without a region costs the sender one more round of
+/// messages. Unused entries take no memory.
 pub(crate) const REGIONS_MAX: usize = 1 << 17;
 
-/// How many tables of runs are kept for regions that are declared again.
+/// How many tables of runs are kept for buffers that are declared again.
 const SPARE_TABLES: usize = 8;
 
-/// Runs shorter than this, in bytes and on average, are better packed than copied one by one by the
-/// system.
+/// If runs are shorter than this on average, in bytes, packing is faster than letting the kernel
+/// copy them one by one.
 const RUN_BYTES_MIN: usize = 1024;
 
-/// How long a revocation waits for writers before it asks whether they are still there.
+/// How long a revocation waits for writers before it checks whether they have ended.
 const WRITERS_MAX: Duration = Duration::from_millis(200);
 
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
 pub(crate) struct RegionEntry {
-    /// How often the entry was used before, in 32 bits; how many runs the region has, in 31, none
-    /// if it can only be piped; whether it may be written. 0: it names nothing.
+    /// From the high bits: how often the entry was used before (32 bits), the number of runs of the
+    /// region (31 bits; 0 if it can only be piped), and whether it may be written (1 bit). 0: the
+    /// entry is unused.
     state: AtomicU64,
     secret: AtomicU64,
     /// In bytes.
     length: AtomicU64,
-    /// One run: where it is. More: where a table of them is, an address and a length each.
+    /// With one run: its address. With several: the address of a table with address and length of
+    /// each.
     address: AtomicU64,
-    /// Peers that are writing.
+    /// The number of peers that are writing.
     writers: AtomicU32,
-    /// For the peer to which the region is piped.
+    /// Used by the owner and the peer to which the region is piped.
     pub exchange: Exchange,
 }
 
@@ -58,12 +60,12 @@ fn state_of(generation: u32, runs: u64, access: RegionAccess) -> u64 {
     u64::from(generation) << 32 | runs << 1 | u64::from(access == RegionAccess::ReadAndWrite)
 }
 
-/// The place that a token names: slot and generation.
+/// Encodes slot and generation as the place of a token.
 fn place_of(slot: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | slot as u64
 }
 
-/// What a token gave access to when it was looked up.
+/// The access that a token gave when it was looked up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RegionAccessGranted {
     pub address: u64,
@@ -77,14 +79,14 @@ impl RegionAccessGranted {
         (self.state >> 32) as u32
     }
 
-    /// Whether it can be read and written without its owner.
+    /// Whether peers can read and write the region without its owner.
     pub(crate) fn is_readable(&self) -> bool {
         self.runs > 0
     }
 }
 
 impl RegionEntry {
-    /// Looks up what `region` names, for `offset .. offset + length` of it.
+    /// Looks up `region` and checks the access to `offset .. offset + length` of it.
     pub(crate) fn find(
         &self,
         region: RegionToken,
@@ -100,7 +102,8 @@ impl RegionEntry {
             state,
         };
         let secret = self.secret.load(Ordering::Relaxed);
-        // The words belong together: they change only while the state is another.
+        // The words belong together if the state has not changed: they change only under another
+        // state.
         self.is_still(&found)?;
         if state == 0 || state >> 32 != region.place >> 32 || secret != region.secret {
             return Err(RegionError::Unknown);
@@ -115,14 +118,14 @@ impl RegionEntry {
         Ok(found)
     }
 
-    /// Whether the region that was found has been there all the time since.
+    /// Whether the region that was found has existed all the time since.
     pub(crate) fn is_still(&self, found: &RegionAccessGranted) -> Result<(), RegionError> {
         fence(Ordering::SeqCst);
         let same = self.state.load(Ordering::Relaxed) == found.state;
         if same { Ok(()) } else { Err(RegionError::Unknown) }
     }
 
-    /// Keeps the owner from revoking the region until [`end_writing`](Self::end_writing).
+    /// Keeps the owner from completing a revocation until [`end_writing`](Self::end_writing).
     pub(crate) fn begin_writing(&self) {
         self.writers.fetch_add(1, Ordering::SeqCst);
     }
@@ -136,30 +139,30 @@ impl RegionEntry {
 pub(crate) struct Declared {
     segment: Arc<MappedSegment>,
     slots: Vec<RegionSlot>,
-    /// Slots that name nothing, the last used first.
+    /// Unused slots; the last used one is taken first.
     free: Vec<usize>,
-    /// Makes the secrets: nobody can tell one from another.
+    /// Generates the secrets, none of which can be computed from another.
     secrets: RandomState,
     declared: u64,
     spare: Vec<(Buffer, Table)>,
 }
 
-/// Where the runs of a region that has several are.
+/// The runs of a region that has several.
 type Table = Box<[Run]>;
 
 #[derive(Default)]
 struct RegionSlot {
     generation: u32,
-    /// What keeps the memory alive, while the region is declared.
+    /// Keeps the memory alive while the region is declared.
     region: Option<(Buffer, Option<Table>)>,
 }
 
-/// How a region's data may go to others.
+/// How peers may get a region's data.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WayOut {
-    /// They read it, or write it.
+    /// Peers read it, or write it.
     Read,
-    /// Its owner may pipe it, too.
+    /// Peers read it, or its owner pipes it.
     Pipe,
 }
 
@@ -169,7 +172,7 @@ impl Declared {
         Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
     }
 
-    /// As [`driver::Regions::declare`]. A region of short runs that may be piped cannot be read.
+    /// Like [`driver::Regions::declare`]. A region of short runs that may be piped cannot be read.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,
@@ -230,13 +233,13 @@ impl Declared {
         Some(RegionToken { place: place_of(slot, own.generation), secret })
     }
 
-    /// The region in a slot, with its generation, if there is one.
+    /// Returns the region in a slot, with its generation, if there is one.
     pub(crate) fn region(&self, slot: usize) -> Option<(u32, &Buffer)> {
         let own = self.slots.get(slot)?;
         own.region.as_ref().map(|(buffer, _)| (own.generation, buffer))
     }
 
-    /// As [`driver::Regions::revoke`]; `ended` tells how many peers have ended.
+    /// Like [`driver::Regions::revoke`]; `ended` returns how many peers have ended.
     pub(crate) fn revoke(
         &mut self,
         region: RegionToken,
@@ -252,7 +255,7 @@ impl Declared {
         let own = known.ok_or(RegionError::Unknown)?;
         let entry = self.segment.region(index);
         entry.state.store(0, Ordering::SeqCst);
-        // Those who read must see this before they see what the memory is used for next.
+        // Readers must see the cleared state before they see new content of the memory.
         fence(Ordering::SeqCst);
         if entry.writers.load(Ordering::SeqCst) == 0 || all_have_written(entry, ended) {
             self.free.push(index);
@@ -266,7 +269,7 @@ impl Declared {
         Ok(())
     }
 
-    /// The runs of a buffer, which may be known from the last time.
+    /// Returns the runs of a buffer, possibly those kept from its last declaration.
     fn table_of(&mut self, buffer: &Buffer) -> Table {
         if let Some(place) = self.spare.iter().position(|(known, _)| known.is_same(buffer)) {
             return self.spare.swap_remove(place).1;
@@ -280,8 +283,8 @@ impl Declared {
     }
 }
 
-/// Waits for peers that write a region; false if some of them ended in the middle, each of which
-/// was one writer.
+/// Waits for peers that write a region. Returns false if writers remain that have ended in the
+/// middle; each ended peer counts as one writer.
 #[cold]
 fn all_have_written(entry: &RegionEntry, ended: impl Fn() -> u32) -> bool {
     let mut since = Instant::now();

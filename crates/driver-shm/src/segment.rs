@@ -1,4 +1,4 @@
-//! A process's shared segment: header, table of regions, ring, and lanes.
+//! The shared segment of a process: header, table of regions, ring, lanes, offers, and pool.
 
 use std::fmt;
 use std::fs::File;
@@ -31,13 +31,14 @@ use crate::sizes::{LANE_LINES, LINES};
 use crate::supply::Supply;
 use crate::transfer::{PeerRuns, probe};
 
-/// How many peers may have a lane; each costs its owner one more look per poll.
+/// The number of lanes, one for each peer that sends much. Each lane adds one read to each poll of
+/// the owner.
 pub(crate) const LANES: usize = 8;
 
-/// So many receives can be offered to their senders at a time.
+/// How many receives can be offered to their senders at a time.
 const OFFERS: usize = 16;
 
-/// Which of the offers is for messages of a flow.
+/// Returns the index of the offer that is used for messages of a flow.
 pub(crate) fn offer_place(flow: u32) -> usize {
     flow as usize % OFFERS
 }
@@ -46,35 +47,37 @@ const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x04");
 const REGIONS_OFFSET: usize = 4096;
 const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<RegionEntry>();
 const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
-/// Each lane begins on a page of its own: those that nobody uses take no memory.
+/// Each lane begins on a page of its own, so that unused lanes take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
 const CALLS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
 const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
 const SEGMENT_BYTES: usize = POOL_OFFSET + PIECES * PIECE_BYTES;
 
-/// The beginning of a segment. What comes before `visited` is stored before the card is given away,
-/// and never again by an owner that obeys this; a peer loads it once.
+/// The beginning of a segment. The fields before `visited` are stored before the card is published.
+/// An owner that follows this protocol never changes them afterwards; a peer loads each of them
+/// once.
 #[repr(C)]
 struct SegmentHeader {
     magic: AtomicU64,
     nonce: [AtomicU64; 2],
-    /// Where in its owner's memory the nonce stands once more, for the trial of fetching.
+    /// The address in the owner's memory of a second copy of the nonce, by which peers test
+    /// single-copy reads.
     probe_address: AtomicU64,
-    /// 1 if the owner cannot make its peers' processors pass a barrier: they need a fence of their
-    /// own before they ring.
+    /// 1 if the owner cannot make the processors of its peers pass a memory barrier (membarrier):
+    /// then peers must execute a fence before they ring.
     fence_required: AtomicU32,
-    /// The owner's descriptor of a pipe; who writes to it wakes an owner that sleeps on
-    /// descriptors.
+    /// The owner's descriptor of a pipe. A peer that writes to the pipe wakes an owner that sleeps
+    /// on descriptors.
     pipe: AtomicI32,
     /// 1 as soon as a peer has opened the segment.
     visited: AtomicU32,
     _keep_apart: [u8; 84],
     bell: bell::Bell,
     _keep_lanes_apart: [u8; 56],
-    /// Who has the lane, as number of the sender plus one; 0: nobody yet. Set once, by that
-    /// sender.
+    /// The sender that owns each lane, as its number plus one; 0: the lane is free. Set once, by
+    /// that sender.
     lanes: [AtomicU32; LANES],
-    /// Places for the data of messages that are expected.
+    /// Places for the data of expected messages.
     offers: [Offer; OFFERS],
 }
 
@@ -87,25 +90,24 @@ const _: () = assert!(size_of::<SegmentHeader>() <= REGIONS_OFFSET);
 const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
 const _: () = assert!(std::mem::offset_of!(SegmentHeader, bell) == 128);
 
-/// A nonce as the words of a header.
+/// Converts a nonce to words of the header.
 fn words_of(nonce: &[u8; 16]) -> [u64; 2] {
     let (words, _) = nonce.as_chunks();
     [0, 1].map(|word: usize| u64::from_ne_bytes(words[word]))
 }
 
-/// The own segment.
+/// The segment of this process.
 pub(crate) struct OwnSegment {
     pub segment: Arc<MappedSegment>,
     pub card: SegmentCard,
     pub consumer: Consumer,
-    /// The lanes whose senders have gone over to them, with those senders.
+    /// The open lanes, with the number of the sender of each.
     pub lanes: Vec<(u32, Consumer)>,
     pub declared: Box<Declared>,
     pub supply: Box<Supply>,
     /// The pipe that wakes this process when it sleeps on descriptors.
     reader: PipeReader,
-    /// The process that the segment belongs to keeps its file open, for peers to find it, and the
-    /// other end of the pipe.
+    /// The memory file and the writing end of the pipe, kept open for peers.
     _passed: KeptDescriptors,
     _probe: Box<[u8; 16]>,
 }
@@ -133,13 +135,13 @@ impl OwnSegment {
             lanes: Default::default(),
             offers: Default::default(),
         };
-        // SAFETY: the mapping is new, nobody else knows it, and it is longer than the header and
-        // aligned to a page.
+        // SAFETY: the mapping is new and not shared with any other thread or process. It is longer
+        // than the header and aligned to a page.
         unsafe { mapping.base().cast::<SegmentHeader>().write(header) };
         let descriptor = file.as_raw_fd();
         let card = SegmentCard::own(descriptor, nonce);
         let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
-        // Who has the reading end, too, gets no signal (SIGPIPE) where this process has ended.
+        // A peer that holds the reading end, too, gets no SIGPIPE after this process has ended.
         let passed = vec![file.into(), writer.into(), reader.try_clone()?.into()];
         let passed = KeptDescriptors::new(nonce, passed);
         if card.access.user.is_empty() {
@@ -148,7 +150,7 @@ impl OwnSegment {
         // SAFETY:
         // - The ring's memory lies inside the mapping, is aligned and zero.
         // - The consumer is dropped with the segment (both are fields of this value).
-        // - Nobody else consumes from the own segment.
+        // - No other consumer reads from the own segment.
         let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
         let supply = Box::new(Supply::new(Arc::clone(&segment)));
         let declared = Box::new(Declared::new(Arc::clone(&segment)));
@@ -165,8 +167,8 @@ impl OwnSegment {
         })
     }
 
-    /// A sender goes over to its lane, which is looked at from now on; false if it has none, or did
-    /// so before.
+    /// Opens the lane of a sender, which is polled from now on. Returns false if the sender has no
+    /// lane, or the lane is already open.
     #[cold]
     pub(crate) fn open_lane(&mut self, sender: u32) -> bool {
         let claims = &self.segment.header().lanes;
@@ -178,7 +180,7 @@ impl OwnSegment {
         // SAFETY:
         // - The lane's memory lies inside the mapping, is aligned and zero when it is claimed.
         // - The consumer is dropped with the segment (both belong to this value).
-        // - Nobody else consumes from it: no lane of this sender was open.
+        // - No other consumer reads from it: no lane of this sender was open.
         let consumer = unsafe { Consumer::new(self.segment.lane_memory(number), LANE_LINES) };
         self.lanes.push((sender, consumer));
         true
@@ -188,7 +190,7 @@ impl OwnSegment {
         Arc::clone(&self.segment)
     }
 
-    /// A doorbell that also rings when one of `others` becomes readable.
+    /// Returns a doorbell that also rings when one of `others` becomes readable.
     pub(crate) fn doorbell_beside(&self, others: Vec<OwnedFd>) -> io::Result<DescriptorBell> {
         let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
         Ok(DescriptorBell { segment, reader, others, sleepers: Mutex::new(0) })
@@ -199,23 +201,23 @@ impl OwnSegment {
     }
 }
 
-/// A mapped segment, one's own or a peer's.
+/// A mapped segment, of this process or of a peer.
 pub(crate) struct MappedSegment {
     mapping: Mapping,
     card: SegmentCard,
-    /// The owner's pipe, opened when it is needed first; none if that does not work.
+    /// The owner's pipe, opened when it is first needed; none if it cannot be opened.
     pipe: OnceLock<Option<WakingPipe>>,
 }
 
-/// The end of a pipe whose reader is woken.
+/// The writing end of a pipe by which a sleeping process is woken.
 struct WakingPipe {
     writer: File,
-    /// If the other one can only write: this end.
+    /// The reading end, kept open if `writer` can only write, so that no SIGPIPE comes.
     _reader: Option<OwnedFd>,
 }
 
 impl WakingPipe {
-    /// What a process passes with its segment.
+    /// Uses the descriptors that a process passed with its segment.
     fn passed(descriptors: Vec<OwnedFd>) -> Option<Self> {
         let [writer, reader] = <[OwnedFd; 2]>::try_from(descriptors).ok()?;
         Some(Self { writer: writer.into(), _reader: Some(reader) })
@@ -228,26 +230,27 @@ impl MappedSegment {
     }
 
     fn header(&self) -> &SegmentHeader {
-        // SAFETY: the mapping begins with a header, which is made of atomic words, and of bytes
-        // between them at which nobody looks.
+        // SAFETY: the mapping begins with a header, which consists of atomic words, and of bytes
+        // between them that are never read.
         unsafe { self.mapping.base().cast().as_ref() }
     }
 
-    /// How long a call takes that reads the owner's memory, if the system allows that.
+    /// Measures how long a call that reads the owner's memory takes; none if the system forbids it.
     pub(crate) fn probe(&self) -> Option<Duration> {
         let address = self.header().probe_address.load(Ordering::Relaxed);
         probe(self.card.pid, address, &self.card.nonce)
     }
 
-    /// An entry of the owner's table of regions.
+    /// Returns an entry of the owner's table of regions.
     ///
     /// # Panics
-    /// If there are not that many.
+    /// If `slot` is not in the table.
     pub(crate) fn region(&self, slot: usize) -> &RegionEntry {
         self.find_region(slot).expect("the slot is one of the table")
     }
 
-    /// The same for a slot that a peer named.
+    /// Returns an entry of the table for a slot that a peer named; none if `slot` is not in the
+    /// table.
     pub(crate) fn find_region(&self, slot: usize) -> Option<&RegionEntry> {
         // SAFETY:
         // - The table lies inside the mapping, behind the header, and is aligned.
@@ -257,19 +260,20 @@ impl MappedSegment {
         })
     }
 
-    /// The offer that the owner makes for messages of a flow, if it makes one.
+    /// Returns the entry in which the owner offers a place to messages of a flow; it may be empty.
     pub(crate) fn offer(&self, flow: u32) -> &Offer {
         &self.header().offers[offer_place(flow)]
     }
 
-    /// By whom the owner is called.
+    /// Returns the queue in which peers request service for regions of the owner.
     #[inline]
     pub(crate) fn calls(&self) -> &WantedSlots {
-        // SAFETY: the calls lie inside the mapping, are aligned, and made of atomic words.
+        // SAFETY: the calls lie inside the mapping, are aligned, and consist of atomic words.
         unsafe { self.mapping.base().add(CALLS_OFFSET).cast().as_ref() }
     }
 
-    /// Lets the owner write the first `length` bytes of a piece of its pool which no peer looks at.
+    /// Lets the owner write the first `length` bytes of a piece of its pool that no peer is
+    /// reading.
     ///
     /// # Panics
     /// If there is no such piece, or it is shorter.
@@ -283,12 +287,12 @@ impl MappedSegment {
         let piece = self.piece(place, length);
         // SAFETY:
         // - The bytes lie inside the mapping, which lives as long as the borrow.
-        // - Peers look at a piece only from when it is published as filled until they have told
-        //   that it is taken; the owner calls this before or after.
+        // - Peers read a piece only between its publication as filled and their report that it is
+        //   taken. The owner calls this before or after that time.
         fill(unsafe { SharedBytesMut::new(piece, length) });
     }
 
-    /// Lends the first `length` bytes of a filled piece.
+    /// Lends the first `length` bytes of a filled piece to `take`.
     ///
     /// # Panics
     /// If there is no such piece, or it is shorter.
@@ -302,12 +306,12 @@ impl MappedSegment {
         let piece = self.piece(place, length);
         // SAFETY:
         // - The bytes lie inside the mapping, which lives as long as the borrow.
-        // - The owner published the piece with release after writing it, the caller saw that with
-        //   acquire, and the owner leaves it alone until it is told that it is taken.
+        // - The owner published the piece with release after writing it, and the caller saw that
+        //   with acquire. The owner does not write the piece until a peer reports that it is taken.
         take(unsafe { SharedBytes::new(piece, length) });
     }
 
-    /// Makes the pages of the pool ready, before it is used first.
+    /// Populates the pages of the pool before its first use.
     pub(crate) fn populate_pool(&self) {
         self.mapping.populate(POOL_OFFSET, PIECES * PIECE_BYTES);
     }
@@ -330,7 +334,7 @@ impl MappedSegment {
         unsafe { self.mapping.base().add(LANES_OFFSET + number * LANE_BYTES) }
     }
 
-    /// Takes a free lane for a sender, for good; none if all are taken.
+    /// Claims a free lane for a sender, permanently. None if all lanes are claimed.
     fn claim_lane(&self, sender: u32) -> Option<usize> {
         let free = |claim: &AtomicU32| {
             claim.compare_exchange(0, sender + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -338,7 +342,7 @@ impl MappedSegment {
         self.header().lanes.iter().position(free)
     }
 
-    /// Wakes the owner if it may be asleep; called after something was published for it.
+    /// Wakes the owner if it may be asleep. Called after something was published for it.
     #[inline]
     pub(crate) fn ring_if_armed(&self) {
         if let Some(how) = self.header().bell.ring() {
@@ -349,10 +353,10 @@ impl MappedSegment {
     #[cold]
     fn wake(&self, how: u32) {
         if how == ON_PIPE {
-            // An owner that has ended, or cannot be woken, looks again by itself.
+            // An owner that cannot be woken polls again after its timeout, or has ended.
             let _ = self.write_to_pipe();
         } else {
-            // The word is valid; waking can only fail for a word that is not.
+            // Waking fails only for an invalid word, and this word is valid.
             let _ = futex::wake(self.header().bell.word(), i32::MAX);
         }
     }
@@ -360,8 +364,7 @@ impl MappedSegment {
     pub(crate) fn write_to_pipe(&self) -> io::Result<usize> {
         let open = || {
             let pipe = self.header().pipe.load(Ordering::Relaxed);
-            // For reading, too: nobody is told that a pipe has no reader (by a signal, SIGPIPE)
-            // who is one.
+            // The pipe is opened for reading, too, so that writing never raises SIGPIPE.
             match self.card.open_in_proc(pipe, |told| told.file_type().is_fifo()) {
                 Ok(writer) => Some(WakingPipe { writer, _reader: None }),
                 Err(_) => {
@@ -379,9 +382,9 @@ impl MappedSegment {
         passing::look();
         let header = self.header();
         header.bell.arm(how, || {
-            // Nobody else rings a process that no peer has opened the segment of; its own threads
-            // tell each other otherwise. Where the barrier is not to be had,
-            // `fence_required` made the peers fence.
+            // Peers ring this process only after one of them has opened the segment; the process's
+            // own threads wake each other in another way. Where the barrier is not available,
+            // `fence_required` made the peers execute fences.
             if header.visited.load(Ordering::SeqCst) != 0 {
                 _ = membarrier::global();
             }
@@ -403,12 +406,12 @@ impl Doorbell for MappedSegment {
     }
 }
 
-/// A doorbell for a process that must wake for other descriptors too.
+/// A doorbell for a process that must also wake for other descriptors.
 pub(crate) struct DescriptorBell {
     segment: Arc<MappedSegment>,
     reader: PipeReader,
     others: Vec<OwnedFd>,
-    /// Threads that are asleep or about to be.
+    /// The number of threads that are asleep or about to sleep.
     sleepers: Mutex<u32>,
 }
 
@@ -422,22 +425,22 @@ impl Doorbell for DescriptorBell {
         let own = PollFd::new(&self.reader, PollFlags::IN);
         let mut all: Vec<_> = std::iter::once(own).chain(others).collect();
         let timeout = Timespec::try_from(timeout).ok();
-        // Whoever empties the pipe has done so before this thread is counted: then a ring whose
-        // byte is gone shows here.
+        // The thread that empties the pipe does so before this thread is counted. So if that thread
+        // consumed the byte of a ring meant for this one, the bell's word shows the ring here.
         let is_still = {
             let mut sleepers = self.sleepers();
             *sleepers += 1;
             self.segment.header().bell.is_still(ticket)
         };
         if is_still {
-            // Interrupted or not: the caller looks again.
+            // Interrupted or not: the caller polls again.
             let _ = poll(&mut all, timeout.as_ref());
         }
         let mut sleepers = self.sleepers();
         *sleepers -= 1;
-        // What wakes one must wake all: the last empties the pipe.
+        // What wakes one sleeper must wake all: the last one empties the pipe.
         if *sleepers == 0 && all[0].revents().contains(PollFlags::IN) {
-            // Several bytes may be there: of rings that came after the sleep.
+            // There may be several bytes, if peers rang again after the sleep ended.
             let _ = (&self.reader).read(&mut [0; 64]);
         }
     }
@@ -453,7 +456,8 @@ impl DescriptorBell {
     }
 }
 
-/// The bell of a peer, to be rung by who has published something for it elsewhere than in its ring.
+/// The doorbell of a peer, rung by a process that has published something for the peer elsewhere
+/// than in its ring.
 #[derive(Clone)]
 pub struct PeerBell {
     pub(crate) segment: Arc<MappedSegment>,
@@ -484,36 +488,36 @@ impl fmt::Debug for PeerBell {
     }
 }
 
-/// A peer's segment.
+/// The segment of a peer, as a sender uses it.
 pub(crate) struct PeerSegment {
     pub bell: PeerBell,
     sender: u32,
     ring: RingProducer,
-    /// How many packets went through the ring; no more are counted once it was time for a lane.
+    /// How many packets went through the ring, counted until it is time to claim a lane.
     packets: u32,
-    /// The own lane, until the owner has been told of it, and afterwards.
+    /// The own lane: in `claimed` until the owner has been notified of it, then in `lane`.
     claimed: Option<lane::LaneProducer>,
     lane: Option<lane::LaneProducer>,
-    /// How long packets are written to it.
+    /// The manner in which long packets are written to the peer.
     manner: Manner,
-    /// How messages of middle length go to it, and where in the lane the last one begins.
+    /// How messages of middle length go to the peer, and where in the lane the last one begins.
     pub middle: MiddleStatistics,
     middle_begin: u64,
     pub pid: i32,
-    /// Whether its memory can be read and written.
+    /// Whether the peer's memory can be read and written.
     pub reachable: bool,
-    /// Whether its pool was used.
+    /// Whether the pages of the peer's pool have been populated.
     pub populated: bool,
-    /// Of the region with several runs that was used last.
+    /// The runs of the peer's region with several runs that was accessed last.
     pub runs: Option<Box<PeerRuns>>,
 }
 
-/// Whoever sends a peer so many packets takes a lane.
+/// A sender claims a lane after this many packets to a peer.
 const PACKETS_BEFORE_LANE: u32 = 16;
 
 impl PeerSegment {
-    /// As [`driver::Driver::post_packet`], without a look at the doorbell. `follows` is that
-    /// of [`lane::LaneProducer::push`].
+    /// Like [`driver::Driver::post_packet`], but does not ring the doorbell. `follows` is passed to
+    /// [`lane::LaneProducer::push`].
     #[inline(always)]
     pub(crate) fn push(
         &mut self,
@@ -527,8 +531,8 @@ impl PeerSegment {
         }
     }
 
-    /// As [`driver::InlineDriver::begin_fragments`]: through a lane, where nobody else takes the
-    /// room.
+    /// Like [`driver::InlineDriver::begin_fragments`]. Requires a lane, whose room no other sender
+    /// can use up.
     #[inline]
     pub(crate) fn begin_fragments(
         &mut self,
@@ -547,7 +551,7 @@ impl PeerSegment {
         self.middle.begin(data.len(), when, is_readable, is_alone) == MiddleWay::InFragments
     }
 
-    /// As [`driver::InlineDriver::end_fragments`].
+    /// Like [`driver::InlineDriver::end_fragments`].
     #[inline]
     pub(crate) fn end_fragments(&mut self) {
         let Some(lane) = &mut self.lane else { return };
@@ -558,8 +562,8 @@ impl PeerSegment {
         });
     }
 
-    /// As [`push`](Self::push), with the stores that are faster for so many lines: the beginning
-    /// may be timed.
+    /// Like [`push`](Self::push), with the kind of stores that is faster for this length. The
+    /// beginning of the packet may be timed.
     #[inline]
     pub(crate) fn push_long(
         &mut self,
@@ -576,7 +580,7 @@ impl PeerSegment {
         is_pushed
     }
 
-    /// As [`push`](Self::push), for a packet that others follow.
+    /// Like [`push`](Self::push), for a packet that more packets follow.
     #[inline]
     fn push_part(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         match &mut self.lane {
@@ -585,7 +589,7 @@ impl PeerSegment {
         }
     }
 
-    /// Gets ready for the next packets, while there is nothing else to do.
+    /// Prefetches what the next packets need, while there is nothing else to do.
     pub(crate) fn take_ahead(&mut self) {
         if let Some(lane) = &mut self.lane {
             lane.take_ahead();
@@ -605,14 +609,15 @@ impl PeerSegment {
         }
     }
 
-    /// Takes a lane, if there is one. An empty packet in the ring tells the owner that what follows
-    /// comes there; if the ring has no room for it, that is for next time.
+    /// Claims a lane, if there is a free one. An empty packet in the ring notifies the owner that
+    /// further packets come through the lane. If the ring has no room for it, the next call tries
+    /// again.
     fn go_over_to_lane(&mut self) {
         if self.claimed.is_none() {
             self.claimed = self.bell.segment.claim_lane(self.sender).map(|number| {
                 // SAFETY:
                 // - The lane's memory lies inside the mapping, which lives in the same value.
-                // - It was nobody's before, and is now this sender's for good.
+                // - No sender had it before, and this sender has it permanently.
                 unsafe {
                     let memory = self.bell.segment.lane_memory(number);
                     lane::LaneProducer::new(memory, LANE_LINES, self.sender)
@@ -626,8 +631,8 @@ impl PeerSegment {
         }
     }
 
-    /// Opens the segment that `card` tells of, for the sender `sender`; looks
-    /// whether its memory can be reached, if that is wanted.
+    /// Opens the segment that `card` describes, for the sender `sender`. If requested, tests
+    /// whether the peer's memory can be accessed.
     pub(crate) fn open(
         card: &SegmentCard,
         sender: u32,
@@ -654,7 +659,8 @@ impl PeerSegment {
         if magic != MAGIC || nonce != words_of(&card.nonce) {
             return Err(foreign());
         }
-        // Either the owner sees this when it arms its bell, or the bell is seen to be armed.
+        // Either the owner sees this when it arms its bell, or this process sees that the bell is
+        // armed.
         header.visited.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
@@ -662,7 +668,7 @@ impl PeerSegment {
         let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
         // SAFETY:
         // - The ring's memory lies inside the mapping, which lives in the same value.
-        // - All processes use the same number of lines (the version of the card says so).
+        // - All processes use the same number of lines (the version of the card guarantees it).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
         let (packets, claimed, lane, manner, middle_begin) = Default::default();
         Ok(Self {

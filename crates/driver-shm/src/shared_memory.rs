@@ -1,4 +1,4 @@
-//! How processes of one machine come to memory that they share.
+//! Creates and opens memory that processes of one machine share.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -10,14 +10,15 @@ use memory::SharedMemory;
 use crate::card::SegmentCard;
 use crate::passing::{self, KeptDescriptors};
 
-/// What the process that created shared memory keeps until the others have opened it.
+/// What the creator of shared memory keeps until the other processes have opened it.
 pub struct Invitation {
-    /// By which the others find it: a short text.
+    /// The text by which other processes find the memory.
     pub card: String,
     _passed: KeptDescriptors,
 }
 
-/// Creates memory with so many words and so many bytes for buffers, which others can open.
+/// Creates memory with `words` words and `length` bytes for buffers, which other processes can
+/// open.
 ///
 /// # Errors
 /// There is not enough memory.
@@ -28,7 +29,7 @@ pub fn share_memory(words: usize, length: usize) -> io::Result<(Rc<SharedMemory>
     Ok((memory, Invitation { card: card.to_string(), _passed: passed }))
 }
 
-/// Why memory of another process cannot be opened in each of the ways that there are.
+/// The results of opening memory of another process, for each way of opening it.
 pub struct OpeningTrial {
     /// Through /proc.
     pub by_proc: io::Result<()>,
@@ -37,8 +38,8 @@ pub struct OpeningTrial {
 }
 
 impl Invitation {
-    /// Invites also those to whom /proc is closed, by a thread of this process: whatever else it
-    /// does, it answers them.
+    /// Starts a thread that passes the memory to processes that cannot use /proc, whatever the rest
+    /// of this process does.
     pub fn answer_by_thread(&self) {
         passing::serve();
     }
@@ -47,7 +48,7 @@ impl Invitation {
 /// Tries all ways to open what another process of this machine shares.
 ///
 /// # Errors
-/// The card is none.
+/// The card is malformed.
 pub fn try_opening(card: &str) -> Result<OpeningTrial, DriverError> {
     let card: SegmentCard = card.parse().map_err(|message| DriverError { message })?;
     Ok(OpeningTrial {
@@ -56,10 +57,11 @@ pub fn try_opening(card: &str) -> Result<OpeningTrial, DriverError> {
     })
 }
 
-/// Maps what another process of this machine shares under this card, with the same numbers.
+/// Maps the memory that another process of this machine shares under this card, with the numbers
+/// with which it was created.
 ///
 /// # Errors
-/// Why it cannot be opened, or that it is something else.
+/// The memory cannot be opened, or does not match; the message gives the reason.
 pub fn open_memory(
     card: &str,
     words: usize,

@@ -32,44 +32,44 @@ pub struct Shm {
     own: OwnSegment,
     sender: u32,
     rails: [RailProfile; 1],
-    /// Whether to fetch large data with one copy where that works.
+    /// Whether to fetch large data with a single copy where that works.
     single_copy: bool,
-    /// How messages of middle length are to go to peers.
+    /// How messages of middle length go to peers.
     middle: MiddleChoice,
     directory: Box<dyn Directory>,
-    /// By gate; empty where not connected.
+    /// By gate; none where not connected.
     pub(crate) peers: Vec<Option<Box<PeerSegment>>>,
-    /// The processes of peers that were given up.
+    /// The ids of peer processes that were given up.
     given_up: Vec<i32>,
     fetches: VecDeque<(Fetch, Copying)>,
     incoming: Vec<AssistedCopy>,
     choice: CopyStatistics,
     program: ProgramState,
-    /// How often it was looked after what comes in.
+    /// How many polls there were.
     looks: u32,
-    /// How often nothing was found, as often as the number goes.
+    /// How many polls found nothing, modulo 2^16.
     idle_looks: u16,
-    /// To whom a packet was posted last; none if there was nothing to do since.
+    /// The gate of the last packet posted; none if the preparation for the next one has been done.
     posted_to: Option<GateId>,
-    /// Whether that was a short one, and nothing came in since.
+    /// Whether that packet was short, and nothing has arrived since.
     posted_short: bool,
-    /// Whether anything came in since.
+    /// Whether anything has arrived since.
     has_heard: bool,
 }
 
-/// Packets handed on per poll at most from the ring and from each lane, so that others get their
-/// turn.
+/// The maximal number of packets delivered per poll from the ring and from each lane, so that all
+/// get their turn.
 const PACKETS_PER_POLL_MAX: usize = 64;
 
-/// Who has posted a packet of so many bytes at most, which is two lines, and waits for such a one
-/// in return looks for it a moment later: a look too early takes the line from the peer that is
-/// about to write it. Who has posted a longer one has taken long enough, and gets ready for the
-/// next one by an early look.
+/// The maximal length in bytes of a packet that fits in two cache lines. A process that has posted
+/// such a packet and waits for a similar one in return polls a moment later: a poll too early takes
+/// the cache line from the peer that is about to write it. Posting a longer packet has taken long
+/// enough, and an early poll prepares the process for the next packet.
 const SHORT_BYTES_MAX: usize = 2 * LINE_BYTES - HEADER_BYTES;
 
 impl Shm {
-    /// The rail of the process `own`; `directory` is asked for the cards of peers when they are
-    /// connected.
+    /// Creates the rail of the process `own`. The cards of peers are read from `directory` when
+    /// they are connected.
     ///
     /// # Errors
     /// The segment cannot be created: memory is short, or memory files are forbidden.
@@ -140,7 +140,7 @@ impl Driver for Shm {
     }
 
     fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
-        // Only the attempt to write into the peer's ring tells.
+        // Only an attempt to write into the peer's ring shows whether there is room.
         true
     }
 
@@ -180,7 +180,7 @@ impl Driver for Shm {
         Some(self)
     }
 
-    /// One that is at work rings.
+    /// A sender that is copying rings the doorbell.
     fn awaits_senders(&self) -> bool {
         let is_at_work = |incoming: &AssistedCopy| match incoming {
             AssistedCopy::Jointly(joint) => joint.state.is_being_written(),
@@ -192,7 +192,7 @@ impl Driver for Shm {
         !self.incoming.iter().all(is_at_work)
     }
 
-    /// A trial has shown it.
+    /// A test at the connection has shown it.
     fn reaches_memory_of(&self, gate: GateId) -> bool {
         matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
     }
@@ -298,8 +298,8 @@ impl InlineDriver for Shm {
 }
 
 impl Shm {
-    /// Is ready to pass descriptors to a peer that cannot open those of this process, also while
-    /// neither polls.
+    /// Prepares to pass descriptors to a peer that cannot open those of this process, even while
+    /// neither process polls.
     ///
     /// # Errors
     /// The peer's card cannot be had.
@@ -317,13 +317,13 @@ impl Shm {
         card.is_ok_and(|card| card.host == self.own.card.host)
     }
 
-    /// Whether regions of a connected peer can be read and written now.
+    /// Tests whether regions of a connected peer can be read and written now.
     pub fn try_memory_of(&mut self, gate: GateId) -> bool {
         let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
         peer.is_some_and(PeerSegment::try_memory)
     }
 
-    /// While nothing arrives: gets ready for the next packets to a peer.
+    /// Prefetches what the next packets to a peer need, while nothing arrives.
     #[inline(never)]
     fn take_ahead(&mut self, gate: GateId) {
         if let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) {
@@ -331,7 +331,7 @@ impl Shm {
         }
     }
 
-    /// What a sender posts comes through its lane from now on.
+    /// Opens the lane of a sender, through which its packets come from now on.
     #[cold]
     fn open_lane(&mut self, sender: u32, sink: &mut (impl Sink + ?Sized)) {
         if !self.own.open_lane(sender) {
@@ -340,7 +340,7 @@ impl Shm {
         }
     }
 
-    /// The bell of a peer; none if it is not connected.
+    /// Returns the doorbell of a peer; none if it is not connected.
     pub fn bell(&self, gate: GateId) -> Option<PeerBell> {
         self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
     }
@@ -409,7 +409,8 @@ impl Shm {
     }
 }
 
-/// Hands on what waits in a ring or lane, as far as a poll may; whether there was anything.
+/// Delivers the packets of a ring or lane, up to the limit of a poll. Returns whether there were
+/// any.
 #[inline]
 fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, SharedBytes<'_>)) -> bool {
     let mut packets = 0;

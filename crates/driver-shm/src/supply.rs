@@ -1,5 +1,4 @@
-//! What this process copies for others: the sender's side of the protocol, with this process's
-//! memory.
+//! The sender's side of the protocol, which copies data of this process for its peers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,21 +15,21 @@ use crate::regions::Declared;
 use crate::segment::{MappedSegment, PeerSegment};
 use crate::transfer::{self, CopyDirection};
 
-/// The sender's side of all messages from here.
+/// The sender's side of all messages of this process.
 pub(crate) struct Supply {
     segment: Arc<MappedSegment>,
     sender: Sender,
-    /// How many calls were taken.
+    /// How many calls of peers were taken.
     calls: u32,
-    /// Regions whose data is sent ahead.
+    /// The regions of messages that are sent ahead.
     ahead: Vec<RegionToken>,
     manner: Manner,
-    /// Whether the pool was used.
+    /// Whether the pages of the pool are populated.
     is_populated: bool,
 }
 
-/// So many bytes are gathered before they are written and that is timed: how long it takes to
-/// gather them tells nothing about the receiver's core.
+/// How many bytes are gathered before the write is timed: the time of gathering says nothing about
+/// the receiver's core.
 const TIMED_BYTES: usize = 4 << 10;
 
 impl Supply {
@@ -39,7 +38,7 @@ impl Supply {
         Self { segment, sender, calls, ahead, manner, is_populated }
     }
 
-    /// Whether there is something to do for others.
+    /// Whether a peer needs service.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         !self.sender.is_idle() || self.segment.calls().has(self.calls)
@@ -51,7 +50,7 @@ impl Supply {
         self.ahead.len() < AHEAD_MAX
     }
 
-    /// As [`Sender::send_ahead`].
+    /// Like [`Sender::send_ahead`].
     pub(crate) fn send_ahead(
         &mut self,
         message: &Announcement<'_>,
@@ -64,7 +63,7 @@ impl Supply {
         self.ahead.push(region);
     }
 
-    /// As [`Sender::watch`].
+    /// Like [`Sender::watch`].
     pub(crate) fn watch(
         &mut self,
         message: &Announcement<'_>,
@@ -74,7 +73,8 @@ impl Supply {
         self.sender.watch(message, region, label, Instant::now());
     }
 
-    /// The regions of data that was sent ahead and has arrived, which are forgotten here.
+    /// Returns the regions of messages sent ahead whose data has arrived, and removes them from the
+    /// list.
     pub(crate) fn arrived(&mut self) -> Vec<RegionToken> {
         let Self { ahead, sender, segment, .. } = self;
         let has_arrived = |region: &mut RegionToken| {
@@ -85,13 +85,13 @@ impl Supply {
         ahead.extract_if(.., has_arrived).collect()
     }
 
-    /// Forgets what is done for a slot whose region is revoked.
+    /// Ends the work for a slot whose region is revoked.
     pub(crate) fn forget(&mut self, slot: usize) {
         self.sender.forget(slot);
     }
 
-    /// Copies what peers want or shall have, as far as there is room; whether there was anything.
-    /// `sent` is told what was sent ahead, and to whom.
+    /// Copies data that peers have asked for or expect, as far as there is room. Returns whether
+    /// there was any. `sent` is called with the message that was sent ahead, and its receiver.
     pub(crate) fn serve(
         &mut self,
         declared: &Declared,
@@ -106,7 +106,7 @@ impl Supply {
     }
 }
 
-/// The memory of this process and of its peers.
+/// The memory of this process and of its peers, as the protocol accesses it.
 struct ProcessMemories<'a> {
     segment: &'a MappedSegment,
     calls: &'a mut u32,
@@ -167,7 +167,7 @@ impl SenderWorld for ProcessMemories<'_> {
     }
 }
 
-/// Copies what comes next of a message to a piece. The beginning of one may be timed.
+/// Copies the next bytes of a message to a piece. The beginning of a piece may be timed.
 fn gather(
     data: &Buffer,
     offset: usize,
@@ -197,7 +197,7 @@ fn gather(
     }
 }
 
-/// The slot and the generation that a token names.
+/// Returns the slot and the generation that a token names.
 pub(crate) fn place_of(region: RegionToken) -> (usize, u32) {
     (region.place as u32 as usize, (region.place >> 32) as u32)
 }

@@ -1,4 +1,4 @@
-//! Copying between a peer's region and a buffer here, once, by the system.
+//! Copies between a peer's region and a local buffer, once, by the kernel.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,26 +11,26 @@ use sys::cross_memory::{self, RUNS_MAX, Run};
 use crate::regions::{RegionAccessGranted, RegionEntry};
 use crate::segment::PeerSegment;
 
-/// Runs at the local end shorter than this, in bytes and on average, are better copied through a
-/// staging piece than handed to the kernel one by one.
+/// If local runs are shorter than this on average, in bytes, copying through a staging piece is
+/// faster than passing them to the kernel one by one.
 const LOCAL_RUN_BYTES_MIN: usize = 512;
 
-/// The length of a staging piece in bytes: it stays in the cache.
+/// The length of a staging piece in bytes, chosen so that it stays in the cache.
 const STAGING_BYTES: usize = 64 << 10;
 
-/// How many bytes one call of the kernel copies at most.
+/// The maximal number of bytes that one system call copies.
 const CALL_BYTES_MAX: usize = 16 << 20;
 
-/// Where the bytes go.
+/// The direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CopyDirection {
-    /// From the peer's region to here.
+    /// From the peer's region to this process.
     Read,
-    /// From here to the peer's region.
+    /// From this process to the peer's region.
     Write,
 }
 
-/// A range of a region, and where in a buffer here its bytes belong.
+/// A range of a region, and the local buffer with the offset of the bytes in it.
 pub(crate) struct RegionRange<'a> {
     pub region: RegionToken,
     pub offset: usize,
@@ -39,29 +39,29 @@ pub(crate) struct RegionRange<'a> {
     pub at: usize,
 }
 
-/// Where the runs of a peer's region are, kept for the next use.
+/// The runs of a peer's region, kept for the next access.
 pub(crate) struct PeerRuns {
     region: RegionToken,
     /// The runs, each with the number of bytes before it.
     runs: Vec<(usize, Run)>,
 }
 
-/// Reads the nonce of the process `pid` at `address`: the trial that shows whether its memory can
-/// be reached, and how long a call takes then.
+/// Reads the nonce of the process `pid` at `address`. This tests whether the process's memory can
+/// be read, and measures how long a call takes.
 pub(crate) fn probe(pid: i32, address: u64, nonce: &[u8; 16]) -> Option<Duration> {
     let mut seen = [0; 16];
     let local = [Run { address: seen.as_mut_ptr().addr(), length: 16 }];
     let remote = [Run { address: address as usize, length: 16 }];
     let calls = [(); PROBES].map(|()| {
         let begin = Instant::now();
-        // SAFETY: the local run is `seen`, which is ours alone.
+        // SAFETY: the local run is `seen`, which only this function accesses.
         let copied = unsafe { cross_memory::read(pid, &local, &remote) };
         (matches!(copied, Ok(16)) && seen == *nonce).then(|| begin.elapsed())
     });
     calls.into_iter().collect::<Option<Vec<_>>>()?.into_iter().min()
 }
 
-/// The first one finds nothing in the caches.
+/// How many times the test is run: the first run finds nothing in the caches.
 const PROBES: usize = 3;
 
 impl PeerSegment {
@@ -76,12 +76,12 @@ impl PeerSegment {
             return Err(RegionError::Unreachable(why));
         }
         let copied = self.transfer_reachable(way, range);
-        // Later transfers go other ways.
+        // Later transfers use other ways.
         self.reachable &= !matches!(copied, Err(RegionError::Unreachable(_)));
         copied
     }
 
-    /// Tries once more whether its memory can be reached: a process may forbid it at any time.
+    /// Tests again whether the peer's memory can be read: a process may forbid it at any time.
     pub(crate) fn try_memory(&mut self) -> bool {
         self.reachable = self.reachable && self.bell.segment.probe().is_some();
         self.reachable
@@ -147,7 +147,7 @@ fn copy(
     copy_all(&mut remote, range).map_err(unreachable)
 }
 
-/// Copies a whole range; an error means that some of it was not copied.
+/// Copies a whole range. After an error, some of it was not copied.
 fn copy_all(remote: &mut RemoteCursor, range: &RegionRange<'_>) -> io::Result<()> {
     let RegionRange { length, buffer, at, .. } = *range;
     let average = length / buffer.segment_count().max(1);
@@ -186,18 +186,18 @@ fn copy_all(remote: &mut RemoteCursor, range: &RegionRange<'_>) -> io::Result<()
     Ok(())
 }
 
-/// What is still to be copied at the other end.
+/// What is still to be copied on the peer's side.
 struct RemoteCursor {
     way: CopyDirection,
     pid: i32,
     runs: Vec<Run>,
-    /// The first run that is not used up.
+    /// The first run that has bytes left.
     next: usize,
 }
 
 impl RemoteCursor {
-    /// Copies to or from the `local` runs, or the first of them; returns how many bytes, at least
-    /// 1.
+    /// Copies to or from the `local` runs, or the first of them. Returns the number of bytes, at
+    /// least 1.
     fn copy(&mut self, local: &[Run]) -> io::Result<usize> {
         let end = self.runs.len().min(self.next + RUNS_MAX);
         let remote = &self.runs[self.next..end];
@@ -205,7 +205,7 @@ impl RemoteCursor {
             return Err(io::Error::other("its table of runs is too short"));
         }
         // SAFETY: the local runs come from a buffer that is being received or sent, or from the
-        // staging piece, which is ours alone during the call.
+        // staging piece, which only this call accesses.
         let copied = unsafe {
             match self.way {
                 CopyDirection::Read => cross_memory::read(self.pid, local, remote)?,
@@ -239,7 +239,7 @@ impl PeerRuns {
         Self { region, runs: runs.collect() }
     }
 
-    /// The runs of a range of the region, as far as there are any.
+    /// Returns the runs of a range of the region, as far as they exist.
     fn part(&self, offset: usize, length: usize) -> Vec<Run> {
         let first = self.runs.partition_point(|(start, _)| *start <= offset).saturating_sub(1);
         let mut left = length;
@@ -259,7 +259,7 @@ impl PeerRuns {
     }
 }
 
-/// Reads the table of a region's runs out of its owner's memory.
+/// Reads the table of a region's runs from its owner's memory.
 fn read_table(pid: i32, found: &RegionAccessGranted) -> io::Result<Vec<Run>> {
     let count = found.runs as usize;
     if count > found.length {
@@ -271,8 +271,8 @@ fn read_table(pid: i32, found: &RegionAccessGranted) -> io::Result<Vec<Run>> {
     while done < bytes {
         let local = [Run { address: table.as_mut_ptr().addr() + done, length: bytes - done }];
         let remote = [Run { address: found.address as usize + done, length: bytes - done }];
-        // SAFETY: the local run is the rest of `table`, which is ours alone and holds two words
-        // per entry, of which every pattern is valid.
+        // SAFETY: the local run is the rest of `table`, which only this function accesses and which
+        // holds two words per entry, of which every pattern is valid.
         let copied = unsafe { cross_memory::read(pid, &local, &remote)? };
         if copied == 0 {
             return Err(io::Error::other("its table of runs cannot be read"));

@@ -15,8 +15,8 @@ pub trait InlineDriver: Driver {
     /// How the only rail cuts eager messages of middle length into fragments, if it does.
     fn fragmentation(&self) -> Option<Fragmentation>;
 
-    /// Decides whether an eager message of middle length goes to a gate now. If so, returns how
-    /// many packets it takes, of at most `packet_bytes` each, for all of which there is room.
+    /// Decides whether an eager message of middle length is pushed to a gate now, in `packets`
+    /// packets of at most `packet_bytes` each. Returns true only if there is room for all of them.
     /// `when` says whether the sender waits for the message.
     fn begin_fragments(
         &mut self,

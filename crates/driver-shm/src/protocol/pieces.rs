@@ -1,34 +1,35 @@
-//! How the data of a message is cut into pieces.
+//! The lengths of the pieces into which the data of a message is cut.
 
 /// The longest piece of the pool in bytes.
 pub const PIECE_BYTES: usize = 16 << 10;
 
-/// The shortest piece of the pool that is worth it, in bytes.
+/// The shortest useful piece of the pool in bytes.
 const PIECE_BYTES_MIN: usize = 8 << 10;
 
-/// How many bytes the piece that begins at `offset` of `whole` bytes has, in the pool. The pieces
-/// of a short message are shorter, so that both still copy at the same time.
+/// Returns the length in bytes of the piece of the pool that begins at `offset` of `whole` bytes.
+/// The pieces of a short message are shorter, so that both processes still copy at the same time.
 pub fn piece_bytes(offset: usize, whole: usize) -> usize {
     let piece = (whole / 4 / 64 * 64).clamp(PIECE_BYTES_MIN, PIECE_BYTES);
     piece.min(whole - offset)
 }
 
-/// How many bytes each piece has of so many that are copied jointly, but for the last: a half, as
-/// each call of the system has to begin; of very many less, in case the other process comes late.
+/// Returns the length of each piece but the last when `length` bytes are copied jointly: half of
+/// the bytes, as each system call has a start-up cost. It is limited, in case the other process
+/// comes late.
 fn joint_piece_bytes(length: usize) -> usize {
     const SHORTEST: usize = 32 << 10;
     const LONGEST: usize = 4 << 20;
     (length / 2).clamp(SHORTEST, LONGEST).next_multiple_of(4096)
 }
 
-/// The range of such a piece, as offset and length in bytes, of so many bytes.
+/// Returns the range of a jointly copied piece of `length` bytes, as offset and length in bytes.
 pub fn range_of(piece: u32, length: usize) -> (usize, usize) {
     let bytes = joint_piece_bytes(length);
     let offset = (piece as usize).saturating_mul(bytes).min(length);
     (offset, bytes.min(length - offset))
 }
 
-/// How many such pieces so many bytes have.
+/// Returns the number of jointly copied pieces of `length` bytes.
 pub fn pieces_of(length: usize) -> u32 {
     u32::try_from(length.div_ceil(joint_piece_bytes(length))).unwrap_or(u32::MAX)
 }

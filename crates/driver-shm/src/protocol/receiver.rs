@@ -1,4 +1,5 @@
-//! The receiver's side: one state machine for each way in which data comes with the sender's help.
+//! The receiver's side: one state machine for each way in which data arrives with the sender's
+//! help.
 
 mod jointly;
 mod offered;
@@ -10,33 +11,33 @@ pub use piped::PipedReceive;
 
 use queues::exchange::Exchange;
 
-/// How far a transfer is.
+/// What one step of a transfer has achieved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferProgress {
-    /// Nothing has happened.
+    /// No progress.
     Still,
-    /// Some bytes have come.
+    /// Some bytes have arrived.
     Moved,
-    /// It is over; whether all bytes are here.
+    /// The transfer has ended; whether all bytes have arrived.
     Ended(bool),
-    /// All bytes are here, and the sender knows it.
+    /// All bytes have arrived, and the sender has recorded that.
     Written,
-    /// The offer is over, without any.
+    /// The offer was withdrawn before any byte arrived.
     TakenBack,
 }
 
 /// What the receiver of a region's data can do with the region.
 pub trait ReceiverWorld {
-    /// What the two tell each other about the region.
+    /// Returns the words through which sender and receiver synchronize for the region.
     fn exchange(&self) -> &Exchange;
 
     /// Whether the sender's memory can be read.
     fn is_readable(&self) -> bool;
 
-    /// Reads bytes of the region to the same place of the buffer; whether that worked.
+    /// Reads bytes of the region to the equal offset in the buffer. Returns whether that worked.
     fn read(&mut self, offset: usize, length: usize) -> bool;
 
-    /// Copies the beginning of a filled piece of the sender's pool to a place in the buffer.
+    /// Copies the beginning of a filled piece of the sender's pool to offset `at` of the buffer.
     fn take(&mut self, piece: usize, length: usize, at: usize);
 
     /// Wakes the sender if it sleeps.

@@ -1,4 +1,4 @@
-//! The sender's side: what a process copies for others, one state machine for each way.
+//! The sender's side: what a process copies for its peers, with one state machine for each way.
 
 mod ahead;
 mod filling;
@@ -22,15 +22,16 @@ use jointly::JointSend;
 use offered::OfferedSend;
 use pool::PiecePool;
 
-/// A message of at most so many bytes is sent ahead, as long as there is room.
+/// The maximal length in bytes of a message that is sent ahead, as long as there is room.
 pub const AHEAD_BYTES_MAX: usize = 64 << 10;
 
-/// So many messages at a time: half of the pool stays for those that are asked for.
+/// The maximal number of messages that are sent ahead at a time. Half of the pool remains for
+/// messages that receivers request.
 pub const AHEAD_MAX: usize = PIECES / 2 / 4;
 
 const _: () = assert!(AHEAD_BYTES_MAX.div_ceil(PIECE_BYTES) == 4);
 
-/// All that a process copies for others.
+/// All copying of a process for its peers.
 #[derive(Debug, Default)]
 pub struct Sender {
     tasks: Vec<SendTask>,
@@ -39,43 +40,44 @@ pub struct Sender {
 
 /// What the sender can do with its own memory and with that of its peers.
 pub trait SenderWorld {
-    /// The slot of a region whose receiver calls, if one does.
+    /// Takes the next call of a receiver; returns the slot of the region that it names.
     fn next_call(&mut self) -> Option<usize>;
 
-    /// The region that is declared in a slot: its generation and its data.
+    /// Returns the generation and the data of the region that is declared in a slot.
     fn region(&self, slot: usize) -> Option<(u32, &Buffer)>;
 
-    /// What sender and receiver tell each other about the region in a slot.
+    /// Returns the words through which sender and receiver synchronize for the region in a slot.
     fn exchange(&self, slot: usize) -> &Exchange;
 
-    /// Whether a peer can be reached.
+    /// Whether a peer is connected.
     fn is_connected(&self, gate: GateId) -> bool;
 
-    /// What a peer, which is connected, offers for messages of a flow.
+    /// Returns the offer of a connected peer for messages of a flow.
     fn offer(&self, gate: GateId, flow: u32) -> &Offer;
 
     /// Copies bytes of a message, from `offset` on, to the beginning of a piece of the pool.
     fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, caches: Caches);
 
-    /// Writes a range of a message to the same range of a peer's region; whether that worked.
+    /// Writes a range of a message to the equal range of a peer's region. Returns whether that
+    /// worked.
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool;
 
     /// Wakes a peer if it sleeps.
     fn ring(&mut self, gate: GateId);
 }
 
-/// How pieces of the pool are written.
+/// With which stores pieces of the pool are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caches {
-    /// As this process finds best.
+    /// The process chooses.
     Either,
-    /// Through its caches.
+    /// With stores through its caches.
     Through,
-    /// Past them.
+    /// With stores that bypass its caches.
     Past,
 }
 
-/// The data of one message, and what is done for it.
+/// The data of one message, and how it is being sent.
 #[derive(Debug)]
 struct SendTask {
     message: SendData,
@@ -91,40 +93,41 @@ struct SendData {
     data: Buffer,
 }
 
-/// What is done for a message.
+/// How a message is being sent.
 #[derive(Debug)]
 enum TaskKind {
-    /// Its data is sent ahead.
+    /// The data is sent ahead.
     Ahead(AheadSend),
-    /// Its receiver takes it through the pool.
+    /// The receiver requested the data through the pool.
     Piped(PoolFill),
-    /// Both copy it.
+    /// Both processes copy the data.
     Jointly(JointSend),
-    /// Its receiver has offered the place for it, and may not yet know that it was announced.
+    /// The receiver has offered a place for the data, and may not yet know that the message was
+    /// announced.
     Offered(OfferedSend),
 }
 
-/// What came of one look at a task.
+/// The result of one step of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TaskStep {
-    /// Nothing.
+    /// No progress.
     Still,
-    /// Some was copied.
+    /// Some bytes were copied.
     Copied,
-    /// It is over: whether something was copied just now, and what reports that all is, if
-    /// something does.
+    /// The task has ended: whether bytes were copied in this step, and the token with which the
+    /// completion is reported, if it must be.
     Over { copied: bool, report: Option<u64> },
 }
 
 impl Sender {
-    /// Whether nothing is to be done for anybody.
+    /// Whether there is no task.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.tasks.is_empty()
     }
 
-    /// Whether something waits for time to pass, so that [`serve`](Self::serve) must be told the
-    /// time.
+    /// Whether a task waits for time to pass, so that [`serve`](Self::serve) must be called with
+    /// the time.
     pub fn needs_time(&self) -> bool {
         self.tasks.iter().any(|task| match &task.kind {
             TaskKind::Ahead(ahead) => ahead.needs_time(),
@@ -133,20 +136,21 @@ impl Sender {
         })
     }
 
-    /// Whether something is to be done for the region in a slot.
+    /// Whether there is a task for the region in a slot.
     pub fn has(&self, slot: usize) -> bool {
         self.tasks.iter().any(|task| task.message.slot == slot)
     }
 
-    /// Forgets what is done for a slot whose region is revoked.
+    /// Removes the tasks for a slot whose region is revoked.
     pub fn forget(&mut self, slot: usize) {
         self.tasks.retain(|task| task.message.slot != slot);
     }
 
-    /// Sends the data of a message ahead, through a region that was declared for that and has the
-    /// words `exchange`. If it may be copied later, the receiver may claim it, and read it itself;
-    /// `left_until` then it is expected to do so at once. If it has offered the place for the
-    /// message with the label `offered`, the data goes there, unless the receiver is faster.
+    /// Sends the data of a message ahead, through a region that was declared for it and has the
+    /// words `exchange`. If the data may be copied later, the receiver may claim it and read it
+    /// itself; until `left_until` it is expected to do so. If the receiver has offered a place for
+    /// the message with the label `offered`, the data is written there, unless the receiver is
+    /// faster.
     pub fn send_ahead(
         &mut self,
         announced: &Announcement<'_>,
@@ -165,8 +169,8 @@ impl Sender {
         self.tasks.push(SendTask { message, kind });
     }
 
-    /// Until when a message is left to its receiver that would be so `until` then, if none were
-    /// before it.
+    /// Returns until when a message is left to its receiver, given that it would be `until` if no
+    /// other messages came before it.
     fn after_others(&self, message: &SendData, until: Instant) -> Instant {
         let to_same = self.tasks.iter().filter(|other| other.message.gate == message.gate);
         let copied = to_same.filter_map(|other| match &other.kind {
@@ -178,7 +182,7 @@ impl Sender {
     }
 
     /// Writes the data of an announced message to the place that the receiver has offered, unless
-    /// that asks for the data first.
+    /// the receiver requests the data first.
     pub fn watch(
         &mut self,
         announced: &Announcement<'_>,
@@ -191,8 +195,8 @@ impl Sender {
         self.tasks.push(SendTask { message, kind });
     }
 
-    /// Takes calls, and copies what there is room for; returns whether anything was done. `sent` is
-    /// told what was sent ahead or written unasked, and to whom.
+    /// Takes calls, and copies what there is room for. Returns whether anything was done. `sent` is
+    /// called with each message that was sent ahead or written unrequested, and its receiver.
     pub fn serve(
         &mut self,
         now: Option<Instant>,
@@ -227,7 +231,8 @@ impl Sender {
         active
     }
 
-    /// Somebody wants the region in this slot; who errs, or lies, is not heard.
+    /// Answers a call for the region in this slot. Calls with a wrong slot or generation are
+    /// ignored.
     fn answer(&mut self, slot: usize, world: &impl SenderWorld) {
         let Some((generation, data)) = world.region(slot) else { return };
         let exchange = world.exchange(slot);
@@ -250,13 +255,13 @@ impl Sender {
     }
 }
 
-/// How long a receiver may take to copy so many bytes, before it comes to the next message that is
-/// left to it.
+/// Returns how long a receiver may take to copy `bytes` bytes, before it gets to the next message
+/// that is left to it.
 fn copying_time(bytes: usize) -> Duration {
     Duration::from_nanos((bytes / COPIED_BYTES_PER_NS) as u64)
 }
 
-/// Half of what the system copies where cores are far from each other.
+/// Half of the speed of a kernel copy between cores that are far from each other.
 const COPIED_BYTES_PER_NS: usize = 16;
 
 impl SendData {
@@ -280,7 +285,7 @@ impl TaskKind {
         match self {
             Self::Ahead(ahead) => ahead.step(message, pool, now, program, world),
             Self::Piped(filling) => filling.step(message, pool, None, world),
-            // The receiver copies itself, or another time this process does.
+            // The receiver copies the data itself, or this process does later.
             Self::Jointly(_) | Self::Offered(_) if computes => TaskStep::Still,
             Self::Jointly(jointly) => jointly.step(message, world),
             Self::Offered(offered) => offered.step(message, now, world),
@@ -292,8 +297,8 @@ impl TaskKind {
 mod tests {
     use super::*;
 
-    /// Which messages of 64 KiB, each to a gate and into an offered place or not, are left to their
-    /// receivers for how long from `now` on.
+    /// Returns for how long from `now` on messages of 64 KiB are left to their receivers. Each
+    /// message has a gate and whether its place is offered.
     fn left(now: Instant, messages: &[(u32, bool)]) -> Vec<Option<Duration>> {
         let data = Buffer::zeroed(64 << 10);
         let mut sender = Sender::default();
@@ -318,7 +323,7 @@ mod tests {
         sender.tasks.iter().map(until).collect()
     }
 
-    /// A receiver that may offer a place, and what was copied for it.
+    /// A receiver that may offer a place, and a record of what was copied for it.
     #[derive(Default)]
     struct OneReceiver {
         exchange: Exchange,
@@ -366,7 +371,7 @@ mod tests {
         let label = MessageLabel { flow: 0, tag: 0, sequence: 0 };
         for (offered, while_computing, then) in [
             (Some(label), (0, 0), (0, 64 << 10)),
-            // Through the pool it is there when the receiver comes.
+            // Data sent through the pool is there when the receiver polls.
             (None, (64 << 10, 0), (64 << 10, 0)),
         ] {
             let (mut sender, mut world) = (Sender::default(), OneReceiver::default());
@@ -402,7 +407,8 @@ mod tests {
         let now = Instant::now();
         assert_eq!(left(now, &[(1, false), (1, false), (1, false)]), [one, two, three]);
         assert_eq!(left(now, &[(1, false), (2, false), (1, false)]), [one, one, two]);
-        // What it has offered the place for it may copy all the same.
+        // If the receiver has offered a place for a message, it may read the message itself
+        // nevertheless.
         assert_eq!(left(now, &[(1, true), (1, false)]), [one, two]);
     }
 }

@@ -1,4 +1,4 @@
-//! Fetching what peers announce.
+//! Fetches the data of messages that peers announce.
 
 use crate::regions::WayOut;
 use std::time::Instant;
@@ -13,11 +13,11 @@ use crate::incoming::{AssistedCopy, JointFetch, OfferedPlace, PipedFetch};
 use crate::protocol::TransferProgress;
 use crate::supply::place_of;
 
-/// While data comes and the program waits for it, the clock is read once in so many looks.
+/// While data arrives and the program waits for it, the clock is read once in this many polls.
 const LOOKS_PER_TIME: u32 = 32;
 
 impl Shm {
-    /// Begins the oldest fetch.
+    /// Begins the oldest fetch. Returns whether there was one.
     #[cold]
     pub(super) fn run_fetch(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Some((fetch, copying)) = self.fetches.pop_front() else { return false };
@@ -36,12 +36,13 @@ impl Shm {
         }
     }
 
-    /// Begins a fetch in the way that is wished, or if that cannot be, through the pipe; whether it
-    /// is over.
+    /// Begins a fetch in the way `copying`, or through the pipe if that is impossible. Returns
+    /// whether the fetch has completed.
     fn begin_fetch(&mut self, fetch: Fetch, copying: Copying) -> Result<bool, RegionError> {
         let Fetch { gate, region, length, ref into, .. } = fetch;
         let begun = match copying {
-            // Its sender may be done with it before it has arrived: only who claims it may read it.
+            // The sender may complete the send before the data has arrived: only the process that
+            // has claimed the data may read it.
             _ if self.is_sent_ahead(gate, region) => Err(RegionError::NotReadable),
             Copying::Jointly if self.reaches_memory_of(gate) => {
                 self.begin_joint(&fetch).map(|()| false)
@@ -83,7 +84,7 @@ impl Shm {
         }
     }
 
-    /// Goes on with what is copied with the senders' help.
+    /// Advances the transfers that need the sender's help.
     #[cold]
     pub(super) fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let now = self.time_of_look();
@@ -104,7 +105,8 @@ impl Shm {
         active
     }
 
-    /// The time, if it is looked at now: whoever computes looks seldom anyway.
+    /// Returns the time, if the clock is read at this poll. A program that computes polls rarely,
+    /// so then the clock is always read.
     fn time_of_look(&mut self) -> Option<Instant> {
         self.looks = self.looks.wrapping_add(1);
         let reads_clock =
@@ -119,7 +121,7 @@ impl Shm {
         sink: &mut (impl Sink + ?Sized),
     ) {
         let token = incoming.token();
-        // It waits for the sender, where that is still writing.
+        // Revoking waits for the sender if it is still writing.
         let whole = match incoming {
             AssistedCopy::Jointly(JointFetch { into, .. })
             | AssistedCopy::Offered(OfferedPlace { into, .. }) => self.revoke(into).is_ok(),

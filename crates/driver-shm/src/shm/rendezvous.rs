@@ -1,4 +1,4 @@
-//! What the driver does for announced messages.
+//! The driver's support for announced messages.
 
 use crate::regions::WayOut;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::incoming::{AssistedCopy, OfferedPlace};
 use crate::protocol::{AHEAD_BYTES_MAX, OfferedReceive};
 use crate::segment::offer_place;
 
-/// Receives of so many bytes are worth offering to their senders.
+/// The minimal length in bytes of receives that are offered to their senders.
 const OFFERED_BYTES_MIN: usize = 64 << 10;
 
 impl Rendezvous for Shm {
@@ -27,7 +27,8 @@ impl Rendezvous for Shm {
         }
     }
 
-    /// Watches whether the receiver has offered the place for the data, if it says nothing soon.
+    /// Registers the message to be written to the place that its receiver has offered, if the
+    /// receiver does not request it soon.
     fn announced(&mut self, message: &Announcement<'_>, region: RegionToken) {
         if message.data.len() >= OFFERED_BYTES_MIN
             && let Some(label) = message.label
@@ -46,8 +47,8 @@ impl Rendezvous for Shm {
         self.revoke(region).is_ok()
     }
 
-    /// Offers the sender the place. That is taken back when the program looks for messages for a
-    /// while.
+    /// Offers the sender the place. The offer is withdrawn when the program has polled for messages
+    /// for a while.
     fn expect(
         &mut self,
         gate: GateId,
@@ -84,7 +85,7 @@ impl Rendezvous for Shm {
     fn stop_expecting(&mut self, token: u64) -> bool {
         let Some((place, offered)) = self.find_offer(token) else { return true };
         if offered.fetch.is_some() {
-            // Its message has come, and is waited for here.
+            // The message was announced, and the program waits for it.
             return false;
         }
         let (into, flow, turn) = (offered.into, offered.flow, offered.turn());
@@ -117,12 +118,13 @@ impl Rendezvous for Shm {
 }
 
 impl Shm {
-    /// Takes the data of a message that is about to be announced, in the next
-    /// [`serve`](Rendezvous::serve) or some later ones. None if it is too long for that, or too
-    /// much was sent ahead. The peer fetches it from the region, piped, and that is all that this
-    /// process will know of it. If that may be later, the peer may also read it itself.
+    /// Takes over the data of a message that is about to be announced, to copy it in the next calls
+    /// of [`serve`](Rendezvous::serve). None if the message is too long, or too many messages are
+    /// being sent ahead. The peer fetches the data from the region through the pipe, and this
+    /// process learns nothing more of it. If the data may be copied later, the peer may also read
+    /// it itself.
     ///
-    /// If the peer has offered the place for the message, the data goes there.
+    /// If the peer has offered a place for the message, the data is written there.
     #[inline]
     fn send_ahead(&mut self, message: &Announcement<'_>) -> Option<RegionToken> {
         let Announcement { gate, data, label, when, .. } = *message;
@@ -146,7 +148,7 @@ impl Shm {
         Some(region)
     }
 
-    /// Until when a message that is sent ahead is left to its receiver, if that is faster.
+    /// Returns until when a message that is sent ahead is left to its receiver, if that is faster.
     fn leave_to_receiver(&mut self, message: &Announcement<'_>) -> Option<Instant> {
         let peer = self.peers.get_mut(message.gate.0 as usize)?.as_mut()?;
         let is_readable = peer.reachable && message.data.is_contiguous();
@@ -154,13 +156,13 @@ impl Shm {
         middle.leave_to_receiver(message.data.len(), message.token, message.when)
     }
 
-    /// Declares the data of a message that is about to be announced, which its receiver will fetch.
+    /// Declares the data of a message that is about to be announced and fetched by its receiver.
     #[inline]
     pub(super) fn declare_message(&mut self, buffer: &Buffer) -> Option<RegionToken> {
         self.own.declared.declare(buffer, RegionAccess::Read, WayOut::Pipe)
     }
 
-    /// Ends the regions of data that was sent ahead and has arrived.
+    /// Ends the regions of messages sent ahead whose data has arrived.
     #[cold]
     fn end_ahead(&mut self) {
         for region in self.own.supply.arrived() {
@@ -169,7 +171,7 @@ impl Shm {
         }
     }
 
-    /// As [`Rendezvous::serve`], for who knows the sink's type.
+    /// Like [`Rendezvous::serve`], for callers that know the sink's type.
     #[inline]
     pub(super) fn serve_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
         let Self { own, peers, program, .. } = self;
@@ -189,12 +191,12 @@ impl Shm {
         active
     }
 
-    /// As [`Rendezvous::fetch`], in a way that is chosen.
+    /// Like [`Rendezvous::fetch`], in the given way.
     pub(super) fn fetch_by(&mut self, fetch: Fetch, copying: Copying) {
         self.fetches.push_back((fetch, copying));
     }
 
-    /// Takes the time of messages that are complete.
+    /// Records the durations of completed messages.
     #[cold]
     pub(super) fn note_copied(&mut self, sink: &mut (impl Sink + ?Sized)) {
         let mut changes = Vec::new();
@@ -208,14 +210,14 @@ impl Shm {
         }
     }
 
-    /// Whether the sender of the message for a receive, which has come, may still write it where
-    /// that was offered: it has begun, or the program, which computes, leaves it to the sender.
+    /// Whether the sender of an announced message may still write it to the place that its receive
+    /// offered: the sender has begun, or the program computes and leaves the copying to the sender.
     fn keeps_offer(&mut self, token: u64) -> bool {
         let computes = self.program == ProgramState::Computes;
         self.find_offer(token).is_some() && (computes || !self.stop_expecting(token))
     }
 
-    /// The offer of a receive, with its place among what comes in.
+    /// Returns the offer of a receive, with its index in `incoming`.
     pub(super) fn find_offer(&mut self, token: u64) -> Option<(usize, &mut OfferedPlace)> {
         let mut all = self.incoming.iter_mut().enumerate();
         all.find_map(|(place, incoming)| match incoming {
@@ -224,7 +226,7 @@ impl Shm {
         })
     }
 
-    /// Whether a peer offers the place for this message.
+    /// Whether a peer offers a place for this message.
     fn is_offered(&self, gate: GateId, label: MessageLabel, data: &Buffer) -> bool {
         let peer = self.peers.get(gate.0 as usize).and_then(Option::as_deref);
         peer.is_some_and(|peer| {

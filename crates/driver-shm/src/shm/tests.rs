@@ -1,4 +1,4 @@
-//! Two drivers in this process.
+//! Tests of two drivers in this process.
 
 use super::*;
 
@@ -16,7 +16,7 @@ use crate::middle::{MiddleChoice, MiddleStatistics};
 use crate::protocol::AHEAD_BYTES_MAX;
 use crate::segment::PeerSegment;
 
-/// Two drivers in this process that know each other.
+/// Creates two connected drivers in this process.
 fn pair(single_copy: bool) -> (Shm, Shm) {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let make = |own| {
@@ -32,8 +32,8 @@ fn pair(single_copy: bool) -> (Shm, Shm) {
     (one, two)
 }
 
-/// Two drivers that know each other, each with a thread of its own, as in two processes. Nothing is
-/// done where the system does not let one read the other's memory.
+/// Runs two connected drivers, each on a thread of its own, as in two processes. Does nothing where
+/// the kernel does not let a process read another one's memory.
 fn apart(first: impl FnOnce(Shm) + Send, second: impl FnOnce(Shm)) {
     let (one, _two) = pair(true);
     if one.peers[1].as_ref().is_none_or(|peer| !peer.reachable) {
@@ -72,7 +72,7 @@ fn conforms_in_regions() {
     }
 }
 
-/// Fetches `length` bytes of `there`, which `two` declares, and polls `two` only if it shall help.
+/// Fetches `length` bytes of `there`, which `two` declares. Polls `two` only if it must help.
 fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bool)) -> bool {
     let (one, two) = pair;
     let region = two.declare_message(there).unwrap();
@@ -102,7 +102,7 @@ fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
     one.set_program_state(ProgramState::Computes);
     let there = Buffer::zeroed(BYTES);
     there.write(0, &[7; BYTES]);
-    // One that the system stops for a while is not patient any more.
+    // If the kernel stops a thread for a while, its waiting time is over.
     let left_to_sender = (0..100).any(|_| {
         let into = Buffer::zeroed(BYTES);
         let region = two.declare_message(&there).unwrap();
@@ -137,7 +137,7 @@ fn a_message_that_has_come_is_fetched_though_the_next_one_is_expected_first() {
     let label = |sequence| MessageLabel { flow: 3, tag: 1, sequence };
     let (there, into, next) = (Buffer::zeroed(BYTES), Buffer::zeroed(BYTES), Buffer::zeroed(BYTES));
     there.write(0, &[7; BYTES]);
-    // It computes, so that the sender may still write; then the program posts another receive.
+    // The program computes, so that the sender may still write. Then it posts another receive.
     one.set_program_state(ProgramState::Computes);
     assert!(one.expect(gate, label(0), &into, 5, &sink));
     let region = two.declare_message(&there).unwrap();
@@ -182,7 +182,7 @@ fn fetches_with_and_without_help() {
     }
 }
 
-/// Announces data to gate 0; its region, if it is sent ahead.
+/// Announces data to gate 0. Returns its region, if it is sent ahead.
 fn send_ahead(from: &mut Shm, data: &Buffer, token: u64, when: When) -> Option<RegionToken> {
     let (gate, label, may_end_early) = (GateId(0), None, true);
     match from.announce(&Announcement { gate, data, token, label, may_end_early, when }) {
@@ -202,7 +202,7 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
         let blocks = if length % 2000 == 0 { 8 } else { 0 };
         let (there, into) = (conformance::memory(length, blocks), conformance::memory(length, 0));
         let mut regions = Vec::new();
-        // The next are not taken before room is made by those that have arrived.
+        // Further messages are refused until arrived ones have made room.
         while let Some(region) = send_ahead(&mut two, &there, regions.len() as u64, When::Now) {
             let number = regions.len() as u8;
             there.write(0, &vec![number; length]);
@@ -235,7 +235,8 @@ fn what_is_sent_ahead_needs_its_sender_no_more() {
     assert!(send_ahead(&mut two, &long, 0, When::Now).is_none());
 }
 
-/// The message of a round, whose bytes are the round's number, has been sent, fetched and received.
+/// Checks that the message of a round, whose bytes are the round's number, was sent, fetched and
+/// received.
 fn check_round(round: u64, sent: &RecordingSink, fetched: &RecordingSink, into: &Buffer) {
     assert_eq!(
         (&sent.sent[..], &fetched.fetched[..]),
@@ -246,7 +247,7 @@ fn check_round(round: u64, sent: &RecordingSink, fetched: &RecordingSink, into: 
     assert!(got.iter().all(|byte| *byte == round as u8), "round {round}");
 }
 
-/// A message of middle length whose sender waits, as the receiver copies faster.
+/// Tests a message of middle length whose sender waits, as the receiver copies faster.
 #[test]
 fn what_is_left_to_the_receiver_is_read_by_it_or_sent_after_all() {
     let (mut one, mut two) = pair(true);
@@ -293,12 +294,12 @@ fn what_is_sent_ahead_later_is_read_by_who_waits() {
         there.write(0, &vec![round as u8; length]);
         let region = send_ahead(&mut two, &there, round, When::Later).unwrap();
         let (gate, token) = (GateId(1), round);
-        // However it shall be copied.
+        // All ways of copying in turn.
         let copying = [Copying::Piped, Copying::Jointly, Copying::Once][round as usize / 12 % 3];
         let fetch = Fetch { gate, region, length, into: into.clone(), token };
         one.fetch_by(fetch, copying);
         let (mut sent, mut fetched) = (RecordingSink::default(), RecordingSink::default());
-        // The sender comes first, at about the same time, or late.
+        // The sender polls first, at about the time of the receiver, or late.
         let looks = [0, 40, 2000, usize::MAX][round as usize % 4];
         (0..looks).take_while(|_| fetched.fetched.is_empty() && !one.poll(&mut fetched)).count();
         while sent.sent.is_empty() || fetched.fetched.is_empty() {
@@ -342,7 +343,7 @@ fn what_is_read_while_it_is_revoked_is_not_believed() {
     let declare = |mut one: Shm| {
         let there = Buffer::zeroed(LENGTH);
         for round in 0..2000_u32 {
-            // While the region is declared it holds ones only.
+            // While the region is declared, it holds only ones.
             there.write(0, &[1; LENGTH]);
             let token = one.declare(&there, RegionAccess::Read).unwrap();
             *tokens.lock().unwrap() = vec![token];
@@ -409,7 +410,7 @@ fn nothing_is_written_after_a_revocation() {
     apart(write, declare);
 }
 
-/// Also after it was given up: its word that it writes stays in the region's entry.
+/// Holds also after the peer was given up: its count as a writer stays in the region's entry.
 #[test]
 fn a_writer_that_has_ended_is_not_waited_for() {
     let mut child = Command::new("true").spawn().unwrap();
@@ -453,7 +454,7 @@ fn an_armed_bell_is_rung_by_a_packet() {
         for _ in 0..3 {
             let ticket = bell.arm();
             assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
-            // Would last a minute if the bell had not rung.
+            // The wait would last a minute if the bell had not rung.
             let start = std::time::Instant::now();
             bell.wait(ticket, std::time::Duration::from_secs(60));
             assert!(start.elapsed().as_secs() < 30);
@@ -461,7 +462,7 @@ fn an_armed_bell_is_rung_by_a_packet() {
     }
 }
 
-/// The signal (SIGPIPE) that comes with that error would end a program that survives a peer.
+/// SIGPIPE, which comes with that error, would kill a program that survives a peer.
 #[test]
 fn the_bell_of_a_process_that_has_ended_is_rung_without_an_error() {
     let own = OwnSegment::create().unwrap();
@@ -480,7 +481,7 @@ fn a_peer_is_woken_by_its_bell() {
     for _ in 0..3 {
         let ticket = doorbell.arm();
         bell.wake();
-        // Would last a minute if the bell had not rung.
+        // The wait would last a minute if the bell had not rung.
         let start = std::time::Instant::now();
         doorbell.wait(ticket, std::time::Duration::from_secs(60));
         assert!(start.elapsed().as_secs() < 30);
@@ -558,7 +559,7 @@ fn a_sender_that_sleeps_is_rung_when_pieces_are_taken() {
     one.fetch_by(Fetch { gate: GateId(1), region, length: BYTES, into, token: 5 }, Copying::Piped);
     let mut sink = RecordingSink::default();
     one.poll(&mut sink);
-    // As many pieces are filled as may be.
+    // Fills as many pieces as are allowed.
     while two.poll(&mut RecordingSink::default()) {}
     let bell = two.doorbell(Vec::new()).unwrap().unwrap();
     let ticket = bell.arm();

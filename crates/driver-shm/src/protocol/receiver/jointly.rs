@@ -1,5 +1,5 @@
-//! Data that both processes copy: the receiver reads its pieces, the sender writes them at the same
-//! time, and they meet somewhere.
+//! Receives data that both processes copy: the receiver reads its pieces and the sender writes them
+//! at the same time, until they meet.
 
 use std::time::Instant;
 
@@ -9,30 +9,31 @@ use queues::meeting::{MeetingPoint, NOT_WRITTEN, Party};
 use super::{ReceiverWorld, TransferProgress};
 use crate::protocol::{SENDER_TIME, pieces_of, range_of};
 
-/// A transfer by both.
+/// A transfer that both processes copy.
 #[derive(Debug)]
 pub struct JointReceive {
     length: usize,
-    /// Pieces that were read here.
+    /// The number of pieces that were read by this process.
     read: u32,
-    /// Pieces that the sender had claimed when that changed last, and when.
+    /// The number of pieces that the sender had claimed at the last change, and the time of that
+    /// change.
     seen: (u32, Instant),
     is_being_written: bool,
 }
 
 impl JointReceive {
-    /// A transfer of so many bytes, for which the sender was asked now.
+    /// Creates a transfer of `length` bytes, which the sender was asked for at `now`.
     pub fn new(length: usize, now: Instant) -> Self {
         Self { length, read: 0, seen: (0, now), is_being_written: false }
     }
 
-    /// Whether the sender was writing when that was looked at last.
+    /// Whether the sender was writing at the last step.
     pub fn is_being_written(&self) -> bool {
         self.is_being_written
     }
 
-    /// Reads the next piece, or waits for the sender's; while the program computes, as many as
-    /// possible are left to the sender.
+    /// Reads the next piece, or waits for the sender's pieces. While the program computes, as many
+    /// pieces as possible are left to the sender.
     pub fn advance(
         &mut self,
         now: Option<Instant>,
@@ -43,7 +44,7 @@ impl JointReceive {
         let agreement = &world.exchange().agreement;
         let waits = program == ProgramState::Computes && self.leaves_it_to_sender(now, agreement);
         if !waits && let Some(piece) = agreement.claim(Party::Receiver, pieces) {
-            // Whoever changes our claims is broken.
+            // Another process has changed this process's claims, which is an error.
             if piece != self.read {
                 return TransferProgress::Ended(false);
             }
@@ -62,7 +63,7 @@ impl JointReceive {
         }
     }
 
-    /// Whether the sender, which may have nothing else to do, shall go on alone for now.
+    /// Whether the sender, which may have nothing else to do, is left to go on alone for now.
     fn leaves_it_to_sender(&mut self, now: Option<Instant>, agreement: &MeetingPoint) -> bool {
         let claimed = agreement.claimed_by_sender();
         if claimed != self.seen.0 {

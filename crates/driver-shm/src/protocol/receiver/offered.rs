@@ -1,4 +1,4 @@
-//! Data for which the receiver has offered the place, before the message was announced.
+//! Receives data for which the receiver has offered a place before the message was announced.
 
 use std::time::Instant;
 
@@ -12,38 +12,38 @@ use crate::protocol::SENDER_TIME;
 #[derive(Debug)]
 pub struct OfferedReceive {
     turn: OfferNumber,
-    /// When the message came, if it has.
+    /// When the message was announced, if it was.
     announced: Option<Instant>,
-    /// How often the program, which seems to wait for it, has looked.
+    /// How many times the program has polled, which means that it seems to wait for the message.
     looks: u32,
 }
 
-/// After so many looks the program waits: then it takes a part in the copying, and there is no
-/// offer.
+/// After this many polls the program is considered to be waiting: then it takes part in the
+/// copying, and the offer is withdrawn.
 const LOOKS_OFFERED: u32 = 32;
 
 impl OfferedReceive {
-    /// An offer that was just made.
+    /// Creates the state of an offer that was just made.
     pub fn new(turn: OfferNumber) -> Self {
         Self { turn, announced: None, looks: 0 }
     }
 
-    /// Which offer it is.
+    /// Returns the number of the offer.
     pub fn turn(&self) -> OfferNumber {
         self.turn
     }
 
-    /// The message has come.
+    /// Records that the message was announced.
     pub fn note_announced(&mut self, now: Instant) {
         self.announced = Some(now);
     }
 
-    /// Whether the sender is at work, or nothing is to be done before the message comes.
+    /// Whether the sender is writing, or there is nothing to do until the message is announced.
     pub fn needs_nothing(&self, offer: &Offer) -> bool {
         self.announced.is_none() || offer.phase(self.turn) == Phase::Claimed
     }
 
-    /// Looks whether the data has come, and takes the offer back if it is time to.
+    /// Checks whether the data has arrived, and withdraws the offer if it is time to.
     pub fn advance(
         &mut self,
         now: Option<Instant>,
@@ -65,7 +65,7 @@ impl OfferedReceive {
         match offer.phase(self.turn) {
             Phase::Open if waits || !offer.take_back(self.turn) => TransferProgress::Still,
             Phase::Claimed => TransferProgress::Still,
-            // The message is not here yet, and will be.
+            // The announcement has not arrived yet, but will.
             Phase::Written | Phase::Failed if self.announced.is_none() => TransferProgress::Still,
             Phase::Written => TransferProgress::Written,
             Phase::Open | Phase::Failed | Phase::Over => TransferProgress::TakenBack,

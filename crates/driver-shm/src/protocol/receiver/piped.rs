@@ -1,4 +1,4 @@
-//! Data that comes through pieces of the sender's pool.
+//! Receives data through pieces of the sender's pool.
 
 use std::time::Instant;
 
@@ -11,31 +11,32 @@ use crate::protocol::{SENDER_TIME, SENDER_TIME_AHEAD, piece_bytes};
 #[derive(Debug)]
 pub struct PipedReceive {
     generation: u32,
-    /// Bytes that are wanted, of those that there are.
+    /// How many bytes are to be received, out of `whole` bytes in the region.
     wanted: usize,
     whole: usize,
-    /// Pieces, and bytes, that were taken.
+    /// The number of pieces, and of bytes, that were taken.
     taken: u32,
     done: usize,
-    /// Since when nothing has come.
+    /// Since when nothing has arrived.
     since: Option<Instant>,
-    /// The sender copies it without being asked, and may be done with it before it has arrived.
+    /// Whether the data is sent ahead: the sender copies it without being asked, and may complete
+    /// the send before the data has arrived.
     is_ahead: bool,
-    /// A claim has shown that the region cannot be read.
+    /// Whether a claim has shown that the region cannot be read.
     is_unreadable: bool,
-    /// Whether nothing was there once.
+    /// Whether a step has already found nothing.
     has_looked: bool,
 }
 
 impl PipedReceive {
-    /// A transfer of the first `wanted` of `whole` bytes of a region, which is asked for or is sent
-    /// ahead.
+    /// Creates a transfer of the first `wanted` of `whole` bytes of a region, which is requested or
+    /// sent ahead.
     pub fn new(generation: u32, wanted: usize, whole: usize, is_ahead: bool) -> Self {
         let (taken, done, since, is_unreadable, has_looked) = Default::default();
         Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable, has_looked }
     }
 
-    /// Takes what is there.
+    /// Takes the pieces that are there.
     pub fn advance(
         &mut self,
         now: Option<Instant>,
@@ -53,7 +54,7 @@ impl PipedReceive {
             return self.wait(now, world);
         }
         if filled.wrapping_sub(self.taken) > FILLED_MAX {
-            // Whoever fills more is broken.
+            // A sender that reports more filled pieces than exist is faulty.
             return self.read_rest(world);
         }
         while self.taken < filled && self.done < self.wanted {
@@ -68,7 +69,7 @@ impl PipedReceive {
         }
         self.since = None;
         if self.done < self.wanted {
-            // There is room for more.
+            // The sender has room for more pieces now.
             world.ring();
             return TransferProgress::Moved;
         }
@@ -78,7 +79,7 @@ impl PipedReceive {
         TransferProgress::Ended(true)
     }
 
-    /// Whether the sender waits for this; asks for it once.
+    /// Whether the sender leaves the data to this receiver; evaluated only at the first call.
     fn may_claim_at_once(&mut self, world: &mut impl ReceiverWorld) -> bool {
         let is_first_look = !std::mem::replace(&mut self.has_looked, true);
         is_first_look
@@ -87,7 +88,7 @@ impl PipedReceive {
             && world.exchange().is_left_to_receiver(self.generation)
     }
 
-    /// Nothing is there: the sender may be late, or not look at all.
+    /// Handles a step that finds nothing: the sender may be late, or not polling at all.
     fn wait(&mut self, now: Option<Instant>, world: &mut impl ReceiverWorld) -> TransferProgress {
         let Some(now) = now else { return TransferProgress::Still };
         if self.is_unreadable || !world.is_readable() {
@@ -101,7 +102,7 @@ impl PipedReceive {
         }
     }
 
-    /// Reads all, if the sender has not begun to copy what it sends ahead.
+    /// Reads all data, if the sender has not begun to copy what it sends ahead.
     #[cold]
     fn claim(&mut self, world: &mut impl ReceiverWorld) -> TransferProgress {
         if world.exchange().claim(self.generation, Copier::Receiver) != Copier::Receiver {
@@ -116,12 +117,12 @@ impl PipedReceive {
         if is_copied {
             return TransferProgress::Ended(true);
         }
-        // The sender copies it when it comes.
+        // The sender copies the data the next time that it polls.
         self.is_unreadable = true;
         TransferProgress::Still
     }
 
-    /// Reads what has not come.
+    /// Reads the data that has not arrived.
     #[cold]
     fn read_rest(&mut self, world: &mut impl ReceiverWorld) -> TransferProgress {
         world.exchange().set_taken(self.generation, ENOUGH);
@@ -137,7 +138,7 @@ mod tests {
 
     const GENERATION: u32 = 3;
 
-    /// A region whose sender may be readable.
+    /// A region whose sender's memory may be readable.
     #[derive(Default)]
     struct OneRegion {
         exchange: Exchange,
@@ -177,14 +178,15 @@ mod tests {
         let (progress, _, world) = first_look(Copier::Receiver, true);
         assert_eq!((progress, world.bytes_read), (TransferProgress::Ended(true), 100));
         assert_eq!(world.exchange.copier(GENERATION), Copier::ReceiverDid);
-        // A sender that copies itself has time to do so.
+        // A sender that copies the data itself gets time to do so.
         let (progress, mut receive, mut world) = first_look(Copier::Nobody, true);
         assert_eq!(progress, TransferProgress::Still);
         let begin = Instant::now();
         assert_eq!(receive.advance(Some(begin), &mut world), TransferProgress::Still);
         let late = begin + SENDER_TIME_AHEAD;
         assert_eq!(receive.advance(Some(late), &mut world), TransferProgress::Ended(true));
-        // One that would have been claimed, had it been readable, is no more left to the receiver.
+        // A region that would have been claimed if it had been readable is not left to the receiver
+        // again.
         let (progress, mut receive, mut world) = first_look(Copier::Receiver, false);
         assert_eq!(progress, TransferProgress::Still);
         world.is_readable = true;

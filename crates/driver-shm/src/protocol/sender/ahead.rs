@@ -1,4 +1,4 @@
-//! Data that is sent ahead: copied without being asked for.
+//! Sends data ahead: copies it without a request.
 //!
 //! ```text
 //!          the receiver claims it               it has, and says so
@@ -10,7 +10,7 @@
 //!     └──────────────────────────────────────────────────────────────────▶ over
 //! ```
 //!
-//! Where the receiver is expected to claim it, the sender leaves it free for a moment.
+//! Where the receiver is expected to claim the data, the sender leaves it unclaimed for a moment.
 
 use std::time::Instant;
 
@@ -27,13 +27,13 @@ use super::{Caches, SendData, SenderWorld, TaskStep};
 #[derive(Debug)]
 pub(super) struct AheadSend {
     token: u64,
-    /// The receiver may still claim it.
+    /// Whether the receiver may still claim the data.
     is_free: bool,
-    /// Until then it is left to the receiver, unless that has offered the place for it.
+    /// Until when the data is left to the receiver, unless the receiver has offered a place for it.
     left_until: Option<Instant>,
-    /// The receiver has done so, as far as is known.
+    /// The label of the offered place, if the receiver has offered one as far as is known.
     offered: Option<MessageLabel>,
-    /// Otherwise it goes through the pool.
+    /// The state of the copy through the pool, which is used otherwise.
     filling: PoolFill,
 }
 
@@ -48,12 +48,12 @@ impl AheadSend {
         Self { token, is_free, left_until, offered, filling }
     }
 
-    /// Until when the receiver should have claimed it, if it is expected to.
+    /// Returns until when the receiver is expected to claim the data, if it is.
     pub(super) fn left_until(&self) -> Option<Instant> {
         self.left_until
     }
 
-    /// Whether it waits for time to pass.
+    /// Whether the task waits for time to pass.
     pub(super) fn needs_time(&self) -> bool {
         self.is_free && self.offered.is_none() && self.left_until.is_some()
     }
@@ -69,7 +69,7 @@ impl AheadSend {
         let is_left = self.offered.is_none()
             && self.left_until.is_some_and(|until| now.is_none_or(|now| now < until));
         if self.offered.is_some() && program == ProgramState::Computes || self.is_free && is_left {
-            // It stays free: a receiver that waits for it reads it.
+            // The data stays unclaimed, so that a receiver that waits for it reads it.
             return if self.is_free { self.look_at_claim(message, world) } else { TaskStep::Still };
         }
         if self.is_free {
@@ -85,11 +85,11 @@ impl AheadSend {
         {
             return TaskStep::Over { copied: true, report: Some(self.token) };
         }
-        // At once, as the receiver cannot claim it any more.
+        // Copied at once, as the receiver cannot claim it any more.
         self.filling.step(message, pool, Some(self.token), world)
     }
 
-    /// Without claiming it.
+    /// Checks whether the receiver has claimed the data, without claiming it.
     fn look_at_claim(&self, message: &SendData, world: &impl SenderWorld) -> TaskStep {
         match world.exchange(message.slot).copier(message.generation) {
             Copier::ReceiverDid => self.over_without_copying(),

@@ -1,4 +1,4 @@
-//! Data that goes through pieces of the pool.
+//! Sends data through pieces of the pool.
 
 use queues::exchange::FILLED_MAX;
 
@@ -6,18 +6,19 @@ use super::pool::PiecePool;
 use super::{Caches, SendData, SenderWorld, TaskStep};
 use crate::protocol::piece_bytes;
 
-/// How far a message has gone into the pool.
+/// How much of a message has been copied into the pool.
 #[derive(Debug)]
 pub(super) struct PoolFill {
     caches: Caches,
-    /// Pieces, and bytes, that are filled.
+    /// The number of pieces, and of bytes, that are filled.
     filled: u32,
     offset: usize,
-    /// Pieces that were taken, when that was looked at last.
+    /// The number of pieces that the receiver had taken at the last check.
     taken: u32,
 }
 
-/// Pieces filled in one look for one region, so that others get their turn.
+/// The maximal number of pieces filled for one region in one step, so that all regions get their
+/// turn.
 const PIECES_PER_LOOK: usize = 16;
 
 impl PoolFill {
@@ -25,7 +26,8 @@ impl PoolFill {
         Self { caches, filled: 0, offset: 0, taken: 0 }
     }
 
-    /// Fills pieces, as far as there is room; `report` is what reports the end.
+    /// Fills pieces, as far as there is room. `report` is the token with which the completion is
+    /// reported.
     pub(super) fn step(
         &mut self,
         message: &SendData,
@@ -56,8 +58,8 @@ impl PoolFill {
         TaskStep::of(copied, self.offset == message.data.len(), report)
     }
 
-    /// Whether the receiver must take some first, or wants no more: then it says that it has taken
-    /// more than there are.
+    /// Whether the receiver must take pieces first. A receiver that needs no more data reports more
+    /// pieces as taken than there are.
     fn has_too_many(&mut self, message: &SendData, world: &impl SenderWorld) -> bool {
         let is_full = |taken: u32, filled: u32| filled.wrapping_sub(taken) >= FILLED_MAX;
         if !is_full(self.taken, self.filled) {

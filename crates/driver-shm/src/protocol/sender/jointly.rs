@@ -1,5 +1,5 @@
-//! Data that both processes copy: the sender writes its pieces, from the last on, and meets the
-//! receiver.
+//! Sends data that both processes copy: the sender writes its pieces, beginning with the last,
+//! until it meets the receiver.
 
 use base::RegionToken;
 use queues::meeting::{NOT_WRITTEN, Party};
@@ -7,14 +7,14 @@ use queues::meeting::{NOT_WRITTEN, Party};
 use super::{SendData, SenderWorld, TaskStep};
 use crate::protocol::{pieces_of, range_of};
 
-/// How far the sender is.
+/// The state of a joint copy at the sender.
 #[derive(Debug)]
 pub(super) struct JointSend {
-    /// How many bytes the receiver wants.
+    /// How many bytes the receiver requested.
     length: usize,
-    /// Its region for them.
+    /// The receiver's region for the bytes.
     into: RegionToken,
-    /// Pieces that are written.
+    /// The number of pieces that are written.
     written: u32,
 }
 
@@ -23,7 +23,7 @@ impl JointSend {
         Self { length, into, written: 0 }
     }
 
-    /// Writes a piece into the receiver's memory, if one is left.
+    /// Writes one piece into the receiver's memory, if one is left.
     pub(super) fn step(&mut self, message: &SendData, world: &mut impl SenderWorld) -> TaskStep {
         let pieces = pieces_of(self.length);
         let is_possible = self.length <= message.data.len();

@@ -1,4 +1,4 @@
-//! Data for which the receiver has offered the place, of a message that was announced.
+//! Sends data of an announced message to the place that the receiver has offered.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::protocol::RECEIVER_TIME;
 pub(super) struct OfferedSend {
     token: u64,
     label: MessageLabel,
-    /// Until then the receiver, if it is there, shall say how it wants the data.
+    /// Until when a receiver that is polling must request the data in another way.
     waits_until: Instant,
 }
 
@@ -21,8 +21,8 @@ impl OfferedSend {
         Self { token, label, waits_until: now + RECEIVER_TIME }
     }
 
-    /// Writes all to the offered place, if it still is; if not, the message waits for its receiver
-    /// as ever.
+    /// Writes all data to the offered place if the offer still stands. If not, the message waits
+    /// for its receiver as without an offer.
     pub(super) fn step(
         &mut self,
         message: &SendData,
@@ -37,7 +37,8 @@ impl OfferedSend {
     }
 }
 
-/// Writes all of a message to the place that its receiver offers, if it does; whether that worked.
+/// Writes all data of a message to the place that its receiver offers. Returns whether there was
+/// one and the write worked.
 pub(super) fn write_to_offer(
     message: &SendData,
     label: MessageLabel,

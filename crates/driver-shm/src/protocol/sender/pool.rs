@@ -1,4 +1,4 @@
-//! Which pieces of the pool are in use.
+//! Keeps track of which pieces of the pool are in use.
 
 use queues::exchange::PIECES;
 
@@ -7,7 +7,7 @@ use super::SenderWorld;
 /// The pieces, which are used in turn.
 #[derive(Debug)]
 pub(super) struct PiecePool {
-    /// Who a piece was filled for last.
+    /// The region for which each piece was filled last.
     users: [User; PIECES],
     /// The piece that is used next.
     next: usize,
@@ -16,13 +16,13 @@ pub(super) struct PiecePool {
 #[derive(Clone, Copy, Debug, Default)]
 struct User {
     slot: usize,
-    /// 0: nobody.
+    /// 0: the piece is unused.
     generation: u32,
-    /// How many pieces came before for the same region.
+    /// The number of pieces that were filled before for that region.
     before: u32,
 }
 
-/// Pieces looked at for one that is free.
+/// How many pieces are checked in search of a free one.
 const LOOKS: usize = 16;
 
 impl Default for PiecePool {
@@ -32,7 +32,7 @@ impl Default for PiecePool {
 }
 
 impl PiecePool {
-    /// The next piece that nobody needs any more.
+    /// Returns the next piece whose data is not needed any more.
     pub(super) fn free_piece(&mut self, world: &impl SenderWorld) -> Option<usize> {
         for _ in 0..LOOKS {
             let piece = self.next;
@@ -47,7 +47,7 @@ impl PiecePool {
         None
     }
 
-    /// A piece was filled for a region, after `before` others.
+    /// Records that a piece was filled for a region, after `before` others.
     pub(super) fn note_use(&mut self, piece: usize, slot: usize, generation: u32, before: u32) {
         self.users[piece] = User { slot, generation, before };
     }
