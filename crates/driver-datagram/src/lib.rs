@@ -1,10 +1,10 @@
-//! The example of a driver, which docs/internals/writing-a-driver.md explains: datagrams over Unix
+//! The example driver that docs/internals/writing-a-driver.md explains: datagrams over Unix
 //! sockets.
 //!
-//! It joins processes of one machine as if they were on several, so that all above can be tried
-//! without a network. It is used when a person names it (`COMBRAY_NET=datagram`), between processes
-//! that have different names of their machine (`COMBRAY_NODE`). Messages of any length go as
-//! packets: it has no bulk track and no rendezvous.
+//! It connects processes of one machine as if they were on several, so that all layers above can be
+//! tested without a network. It is used when the user names it (`COMBRAY_NET=datagram`), between
+//! processes with different names of their machine (`COMBRAY_NODE`). Messages of any length go as
+//! packets: the driver has no bulk track and no rendezvous.
 
 #![forbid(unsafe_code)]
 
@@ -23,41 +23,43 @@ pub struct Datagram {
     rails: [RailProfile; 1],
     directory: Box<dyn Directory>,
     socket: UnixDatagram,
-    /// Random digits: the name of the socket, which lies in no folder and goes away with it.
+    /// Random digits: the name of the socket in the abstract namespace, which ends with the socket.
     card: String,
-    /// By gate.
+    /// Indexed by gate.
     peers: Vec<DatagramPeer>,
     inbox: Box<[u8]>,
     outbox: Box<[u8]>,
-    /// To whom the datagram in the outbox goes that the system has not taken yet, and its length.
+    /// The receiver and the length of the datagram in the outbox, if the kernel has not accepted it
+    /// yet.
     held: Option<(GateId, usize)>,
-    /// Peers that were found to be gone since the last poll.
+    /// Peers that were found to have ended since the last poll.
     lost: Vec<GateId>,
 }
 
-/// What is known of a peer.
+/// The state of a peer.
 #[derive(Clone, Default)]
 enum DatagramPeer {
     #[default]
     Unknown,
     Connected(SocketAddr),
-    /// Nobody listens there any more.
+    /// The peer's socket does not exist any more.
     Gone,
 }
 
-/// The word for it in `COMBRAY_NET`, and the name of its rail.
+/// The driver's name in `COMBRAY_NET`, and the name of its rail.
 const NAME: &str = "datagram";
 
 /// The longest packet, in bytes.
 const PACKET_BYTES_MAX: usize = 32 << 10;
 
-/// Before each packet: the secret of the job, and the sender's rank in it.
+/// The length of the header of each packet: the secret of the job, and the sender's rank in it.
 const HEAD_BYTES: usize = size_of::<Secret>() + size_of::<u32>();
 
-/// Datagrams taken in one poll, so that others get their turn.
+/// The maximal number of datagrams received in one poll, so that all rails get their turn.
 const DATAGRAMS_PER_POLL_MAX: usize = 32;
 
-/// The driver of a process, as the table of drivers wants it; none, if the settings do not name it.
+/// Creates the driver of a process, as the table of drivers requires; none if the settings do not
+/// name it.
 ///
 /// # Errors
 /// The system refuses the socket.
@@ -116,7 +118,7 @@ impl Datagram {
         &mut self.peers[index]
     }
 
-    /// Sends what is held, if the system takes it now.
+    /// Sends the held datagram, if the kernel accepts it now.
     fn send_held(&mut self) {
         let Some((gate, length)) = self.held else { return };
         let Some(DatagramPeer::Connected(address)) = self.peers.get(gate.0 as usize) else {
@@ -135,10 +137,11 @@ impl Datagram {
         }
     }
 
-    /// Takes the next datagram; whether there was one. Those that are not of the job are dropped.
+    /// Receives the next datagram; returns whether there was one. Datagrams that are not of the job
+    /// are dropped.
     fn receive(&mut self, sink: &mut dyn Sink) -> bool {
         let Ok(length) = self.socket.recv(&mut self.inbox) else { return false };
-        // What shows that it comes from the job.
+        // The secret proves that the datagram comes from the job.
         let Ok(secret) = self.directory.secret() else { return true };
         let datagram = &self.inbox[..length];
         let Some((head, packet)) = datagram.split_at_checked(HEAD_BYTES) else { return true };
@@ -228,7 +231,7 @@ impl Driver for Datagram {
     }
 }
 
-/// Where the process listens that published this card.
+/// Returns the address of the process that published this card.
 fn address(card: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("combray-{card}"))
 }

@@ -1,4 +1,4 @@
-//! Drivers of several processes in this one.
+//! Tests of the drivers of several processes within this process.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -8,7 +8,7 @@ use base::GateId;
 use driver::conformance::{self, RecordingSink, SharedCards};
 use driver::{Driver, Settings};
 
-/// Two drivers that are connected, with these secrets.
+/// Creates two connected drivers with these secrets.
 fn pair(secrets: [u8; 2]) -> [Box<dyn Driver>; 2] {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let settings = Settings { networks: "eth9, datagram".into(), ..Settings::default() };
