@@ -9,12 +9,13 @@ use crate::local::is_this_machine;
 /// How the agents of other hosts are started.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum HostAccess {
-    /// By ssh.
+    /// With ssh.
     #[default]
     Ssh,
-    /// By a command that takes its words as ssh does: the host, then what a shell there shall run.
+    /// With a command that takes arguments like ssh: the host, then the command line for a shell
+    /// there.
     Shell(Vec<OsString>),
-    /// By srun, inside an allocation of Slurm.
+    /// With srun, inside an allocation of Slurm.
     Srun(OwnHost),
 }
 
@@ -23,18 +24,18 @@ pub enum HostAccess {
 pub enum OwnHost {
     /// By the launcher itself.
     Directly,
-    /// By an agent, as on the others: the launcher runs outside of the allocation, though on one of
-    /// its hosts, or has not all the cores that are allocated there.
+    /// By an agent, as on other hosts. Used if the launcher runs outside of the allocation, though
+    /// on one of its hosts, or does not have all cores that are allocated there.
     ByAgent,
 }
 
-/// What people get who name no command: without questions, without X11, and never as the master
-/// that other connections share, as it is ended with the job.
+/// The command if the user names none. It asks no questions, does not forward X11, and never
+/// becomes the master that other connections share, as it is ended with the job.
 const SSH: &[&str] =
     &["ssh", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ServerAliveInterval=15"];
 
-/// One task, beside whatever runs in the allocation, on all its cores there, whose output is passed
-/// on at once and not by lines; the host follows.
+/// Starts one task beside whatever runs in the allocation, on all allocated cores of the host. Its
+/// output is forwarded unbuffered instead of line by line. The host follows.
 const SRUN: &[&str] = &[
     "srun",
     "--overlap",
@@ -51,8 +52,8 @@ const SRUN: &[&str] = &[
     "--nodelist",
 ];
 
-/// Variables by which srun would begin lines with numbers, or give an agent less than all of its
-/// host. The processes find them all the same.
+/// Variables with which srun would begin lines with numbers, or give an agent less than the whole
+/// host. The processes get these variables nevertheless.
 const NOT_FOR_SRUN: &[&str] = &[
     "SLURM_LABELIO",
     "SLURM_CPUS_PER_TASK",
@@ -68,7 +69,7 @@ const NOT_FOR_SRUN: &[&str] = &[
 ];
 
 impl HostAccess {
-    /// The command that runs these words on a host.
+    /// Returns the command that runs these words on a host.
     pub(crate) fn command(&self, host: &str, words: &[&OsStr]) -> Command {
         let base = self.base();
         let mut command = Command::new(&base[0]);
@@ -87,7 +88,7 @@ impl HostAccess {
         command
     }
 
-    /// The same for people, without the host.
+    /// Returns the command without the host, as shown to users.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::Ssh => SSH[0].to_owned(),
@@ -115,7 +116,7 @@ impl HostAccess {
     }
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &OsStr) -> OsString {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(byte);
     if !word.is_empty() && word.as_bytes().iter().all(is_plain) {

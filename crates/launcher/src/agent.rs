@@ -1,7 +1,7 @@
-//! The agent: what the launcher starts on another machine, and talks to over its standard input and
-//! output.
+//! The agent, which the launcher starts on another machine and communicates with over its standard
+//! input and output.
 //!
-//! It takes no decisions. When the connection ends, all that it started is ended.
+//! It makes no decisions. When the connection ends, the agent ends all processes that it started.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,32 +18,33 @@ use super::outlets::Outlet;
 use super::{LaunchError, OpenAhead, is_no_end};
 use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, ReportRules, START_TIME_MAX};
 
-/// When more than this waits for the launcher, nothing more is read from the processes.
+/// When more bytes than this wait for the launcher, no more are read from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
 
-/// How much is read at once. It is no part of the stack, for which a person may leave little.
+/// How many bytes are read at once. The buffer is not on the stack, whose limit the user may have
+/// set low.
 const READ_BYTES_MAX: usize = 64 << 10;
 
 struct Agent {
     processes: LocalProcesses,
-    /// Where orders come from.
+    /// The stream of orders.
     source: File,
     orders: OrderParser,
-    /// Where reports go.
+    /// The stream of reports.
     outlet: SharedOutlet,
-    /// Which reports may be sent; none before the ranks are known.
+    /// The rules of which reports may be sent; none before the ranks are known.
     rules: Option<ReportRules>,
     signals: Signals,
-    /// When something was received from the launcher last.
+    /// When the last bytes were received from the launcher.
     last_received: Instant,
-    /// After how long without anything received the launcher is lost: until there are processes,
-    /// the time in which all hosts must start.
+    /// After how long without received bytes the launcher counts as failed. Until there are
+    /// processes, this is the time in which all hosts must start.
     silence_max: Duration,
     timeout: Duration,
 }
 
-/// Serves the launcher until it says that the job is over, or the connection ends. Returns the exit
-/// code.
+/// Serves the launcher until it reports that the job is over, or the connection ends. Returns the
+/// exit code.
 pub(super) fn serve(
     signals: Signals,
     timeout: Duration,
@@ -81,7 +82,7 @@ pub(super) fn serve(
 }
 
 impl Agent {
-    /// Sleeps until something happens, and deals with it; returns whether all is over.
+    /// Sleeps until an event occurs, and handles it. Returns whether the agent's work is over.
     fn round(&mut self) -> Result<bool, LaunchError> {
         let mut watched = vec![
             (self.signals.as_raw_fd(), Interest::Read),
@@ -102,7 +103,7 @@ impl Agent {
             timeout = timeout.min(next.saturating_duration_since(Instant::now()));
         }
         let ready = process::poll(&watched, Some(timeout))?;
-        // What has come while this process was busy counts, however long that was.
+        // Bytes that arrived while this process was busy count, however long that was.
         if !ready[1] && self.last_received.elapsed() >= self.silence_max {
             return Err(LaunchError::new("the launcher sends nothing any more".to_owned()));
         }
@@ -131,8 +132,8 @@ impl Agent {
         Ok(false)
     }
 
-    /// Deals with signals; returns whether one asks for the end. What the user sends to the job
-    /// comes as an order.
+    /// Handles signals; returns whether one of them requests the end. Signals that the user sends
+    /// to the job arrive as orders.
     fn handle_signals(&mut self, reports: &mut Vec<AgentReport>) -> bool {
         let mut is_over = false;
         while let Some(number) = self.signals.next() {
@@ -147,12 +148,12 @@ impl Agent {
         is_over
     }
 
-    /// Reads and follows orders; returns whether there will be no more.
+    /// Reads and executes orders; returns whether no more will come.
     fn receive(&mut self, reports: &mut Vec<AgentReport>) -> Result<bool, LaunchError> {
         let mut bytes = vec![0; READ_BYTES_MAX];
         let length = match self.source.read(&mut bytes) {
             Err(error) if is_no_end(&error) => return Ok(false),
-            // Without a launcher there is no job.
+            // Without a launcher, there is no job.
             Ok(0) | Err(_) => return Ok(true),
             Ok(length) => length,
         };
@@ -176,7 +177,7 @@ impl Agent {
     }
 }
 
-/// Sends what is left, as long as the launcher takes it.
+/// Sends what is left, as long as the launcher accepts it.
 fn finish(outlet: &mut Outlet) -> Result<bool, LaunchError> {
     let watched = [(outlet.as_raw_fd(), Interest::Write)];
     while !outlet.is_empty() && process::poll(&watched, Some(KILL_TIME_MAX))?[0] {

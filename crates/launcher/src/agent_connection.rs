@@ -1,5 +1,5 @@
 //! The launcher's end of the connection to an agent: the command that reaches the host, such as
-//! ssh, with what it writes and how it ends.
+//! ssh, with its output and its end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,33 +17,33 @@ use super::{LaunchError, is_no_end};
 use crate::access::HostAccess;
 use crate::protocol::{AgentOrder, AgentReport, ReportParser};
 
-/// A host and the way to it.
+/// A host and the command that reaches it.
 pub(super) struct AgentConnection {
     /// The command, such as `ssh`.
     command: String,
     process: i32,
     /// How the command ended, once it has.
     end: Option<End>,
-    /// Where orders go; none after the last.
+    /// The stream of orders; none after the last order.
     orders: Option<SharedOutlet>,
     reports: Option<ChildStdout>,
     errors: Option<ChildStderr>,
     parser: ReportParser,
-    /// The end of what the command wrote to its error output.
+    /// The last part of what the command wrote to its error output.
     error_output: Vec<u8>,
-    /// When something was received from the agent last.
+    /// When the last bytes were received from the agent.
     last_received: Instant,
-    /// After how long without anything received the agent is lost.
+    /// After how long without received bytes the agent counts as failed.
     timeout: Duration,
     /// Whether heartbeats are sent.
     sends_heartbeats: bool,
-    /// What is wrong with what came.
+    /// The protocol error in the received bytes, if any.
     protocol_error: Option<String>,
     /// Whether nothing was received from it for too long.
     has_timed_out: bool,
-    /// Since when nothing more can come.
+    /// Since when no more reports can arrive.
     closed: Option<Instant>,
-    /// What is watched, in the order of the last [`watched`](Self::watched).
+    /// The watched descriptors, in the order of the last [`watched`](Self::watched).
     watched: Vec<AgentDescriptor>,
 }
 
@@ -54,21 +54,22 @@ enum AgentDescriptor {
     Errors,
 }
 
-/// How much is read at once, and how often in a row before others have their turn.
+/// How many bytes are read at once, and how many times in a row before other descriptors get their
+/// turn.
 const READ_BYTES_MAX: usize = 64 << 10;
 const READS_MAX: usize = 4;
 
-/// How much of the command's messages is kept.
+/// How many bytes of the command's messages are kept.
 const ERROR_OUTPUT_BYTES_MAX: usize = 4096;
 
-/// How long a command that has closed its output may take to end and tell why.
+/// How long a command that has closed its output may take to end, which shows the reason.
 const END_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl AgentConnection {
-    /// Starts the agent on a host where these ranks shall run.
+    /// Starts the agent on a host where these ranks must run.
     ///
     /// # Errors
-    /// The command that shall reach the host cannot be started.
+    /// The command that reaches the host cannot be started.
     pub(super) fn open(
         access: &HostAccess,
         timeout: Duration,
@@ -121,7 +122,7 @@ impl AgentConnection {
     /// Sends an order.
     ///
     /// # Errors
-    /// It is too long.
+    /// The order is too long.
     pub(super) fn send(&mut self, order: &AgentOrder) -> Result<(), LaunchError> {
         let Some(outlet) = &self.orders else { return Ok(()) };
         if !order.emit(&mut heartbeats::lock(outlet).queue) {
@@ -150,7 +151,7 @@ impl AgentConnection {
         }
     }
 
-    /// Moves on what is ready, in the order of [`watched`](Self::watched).
+    /// Serves the descriptors that are ready, in the order of [`watched`](Self::watched).
     pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         let watched = std::mem::take(&mut self.watched);
         for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
@@ -163,7 +164,7 @@ impl AgentConnection {
     }
 
     fn write(&mut self) {
-        // That the agent reads no more is seen where it is read from.
+        // That the agent does not read any more shows when its reports are read.
         if self.orders.as_ref().is_some_and(|orders| heartbeats::lock(orders).write().is_err()) {
             self.orders = None;
         }
@@ -202,13 +203,13 @@ impl AgentConnection {
         }
     }
 
-    /// Closes both directions. The agent ends when it notices.
+    /// Closes both directions. The agent ends when it notices that.
     pub(super) fn close(&mut self) {
         (self.orders, self.reports) = (None, None);
         self.closed.get_or_insert_with(Instant::now);
     }
 
-    /// The command has ended.
+    /// Records the end of the command.
     pub(super) fn record_exit(
         &mut self,
         process: i32,
@@ -219,30 +220,30 @@ impl AgentConnection {
             return false;
         }
         self.end = Some(end);
-        // All that it has written is in the pipes now.
+        // Everything that it has written is in the pipes now.
         self.read_reports(usize::MAX, reports);
         self.read_errors();
         self.close();
         true
     }
 
-    /// Ends the command, and with it the connection.
+    /// Kills the command, which ends the connection.
     pub(super) fn kill(&mut self) {
         if self.end.is_none() {
-            // The group may have ended just now.
+            // The process group may have just ended.
             let _ = process::kill(-self.process, signal::SIGKILL);
         }
         self.close();
     }
 
-    /// Whether the connection has ended and no more can be learned of it.
+    /// Whether the connection has ended and nothing more can be learned about the reason.
     pub(super) fn has_closed(&self) -> bool {
         let is_late = |since: Instant| since.elapsed() >= END_TIME_MAX;
         self.closed.is_some_and(|since| self.end.is_some() || is_late(since))
     }
 
-    /// Sends the agent a heartbeat, if it is time, and ends the connection if the agent
-    /// has sent nothing for too long.
+    /// Starts the heartbeats when the agent has greeted, and ends the connection if the agent has
+    /// sent nothing for too long.
     pub(super) fn handle_timers(&mut self) {
         if !self.has_greeted() || self.closed.is_some() {
             return;
@@ -250,28 +251,30 @@ impl AgentConnection {
         if let Some(orders) = self.orders.as_ref().filter(|_| !self.sends_heartbeats) {
             let mut heartbeat = Vec::new();
             AgentOrder::Heartbeat.emit(&mut heartbeat);
-            // Without a thread the agent ends the connection, which is seen then.
+            // If there is no thread for heartbeats, the agent ends the connection, which shows
+            // then.
             let _ = heartbeats::begin(orders, heartbeat, self.timeout);
             self.sends_heartbeats = true;
         }
-        // Until it has started its processes, the time in which all hosts must start holds.
+        // Until the agent has started its processes, the time in which all hosts must start
+        // applies.
         let is_silent = self.parser.has_started() && self.last_received.elapsed() >= self.timeout;
-        // What has come while this process was busy counts, however long that was.
+        // Bytes that arrived while this process was busy count, however long that was.
         if is_silent && !self.has_input() {
             self.has_timed_out = true;
             self.kill();
         }
     }
 
-    /// Whether something of the agent waits to be read.
+    /// Whether bytes from the agent wait to be read.
     fn has_input(&self) -> bool {
         let watched = self.reports.as_ref().map(|reports| (reports.as_raw_fd(), Interest::Read));
         let ready = process::poll(watched.as_slice(), Some(Duration::ZERO));
         ready.is_ok_and(|ready| ready.contains(&true))
     }
 
-    /// When to look again: when a connection that has ended is given up though its command is still
-    /// there, or when the agent has sent nothing for too long.
+    /// Returns when to check again: when a closed connection is given up although its command still
+    /// runs, or when the agent has sent nothing for too long.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self.closed {
             Some(since) => Some(since + END_TIME_MAX),
@@ -279,7 +282,7 @@ impl AgentConnection {
         }
     }
 
-    /// The error message about a connection that is lost, or was never there.
+    /// Returns the error message for a connection that was lost, or never established.
     pub(super) fn connection_error(&self, host: &str) -> String {
         if let Some(what) = &self.protocol_error {
             let beginning = if self.parser.has_started() {
@@ -323,7 +326,7 @@ impl AgentConnection {
         format!("{host} cannot be reached ({how}): {remedy}{}", self.last_output())
     }
 
-    /// The error message about a host that has not started its processes in time.
+    /// Returns the error message for a host that has not started its processes in time.
     pub(super) fn start_failure(&self, host: &str) -> String {
         if self.has_greeted() {
             return self.last_output();
@@ -331,12 +334,12 @@ impl AgentConnection {
         format!(": {}{}", self.remedy(host), self.last_output())
     }
 
-    /// What must be so for the host to be reached.
+    /// Returns what must work so that the host can be reached.
     fn remedy(&self, host: &str) -> String {
         format!("\"{} {host} true\" must work without asking for anything", self.command)
     }
 
-    /// The last that the command and the host's shell wrote.
+    /// Returns the last output of the command and of the host's shell.
     fn last_output(&self) -> String {
         let noise = self.parser.foreign_output();
         let text =
@@ -356,7 +359,7 @@ impl AgentConnection {
 /// How many lines of a command's messages are shown.
 const LINES_MAX: usize = 10;
 
-/// The first word of a command.
+/// Returns the first word of a command.
 fn command_name(command: &str) -> &str {
     command.split(' ').next().unwrap_or_default()
 }

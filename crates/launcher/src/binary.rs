@@ -1,7 +1,6 @@
-//! What a program's file tells: for which machine it was made, and which libraries it wants.
+//! Reads from a program's file for which machine it was built, and which libraries it needs.
 //!
-//! It reads the ELF headers as the system's loader does, so that nothing has to be started to find
-//! out.
+//! It reads the ELF headers as the dynamic loader does, so that nothing has to be started.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -14,35 +13,35 @@ use std::path::{Path, PathBuf};
 /// An executable file or a shared library.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Binary {
-    /// The number of the machine that it is for, as the ELF header has it.
+    /// The machine for which it was built (`e_machine` of the ELF header).
     pub machine: u16,
-    /// Whether the system's loader brings libraries to it.
+    /// Whether the dynamic loader loads libraries for it.
     pub is_dynamic: bool,
-    /// The names of the libraries that it wants, in order.
+    /// The names of the libraries that it needs, in order.
     pub needed: Vec<OsString>,
-    /// Folders that it names and that come before all others.
+    /// Folders in the file that are searched before all others (DT_RPATH).
     pub first_folders: Vec<PathBuf>,
-    /// Folders that it names and that come after `LD_LIBRARY_PATH`.
+    /// Folders in the file that are searched after `LD_LIBRARY_PATH` (DT_RUNPATH).
     pub later_folders: Vec<PathBuf>,
 }
 
-/// A library that a program wants.
+/// A library that a program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WantedLibrary {
     /// Its name.
     pub name: String,
-    /// Who wants it: the program, or a library that the program wants.
+    /// The file that needs it: the program, or a library that the program needs.
     pub by: PathBuf,
-    /// Where it lies, if a folder has it that comes before `LD_LIBRARY_PATH`.
+    /// Its path, if it is in a folder that is searched before `LD_LIBRARY_PATH`.
     pub brought: Option<PathBuf>,
-    /// Where the loader would find it otherwise.
+    /// The path at which the loader would find it otherwise.
     pub found: Option<PathBuf>,
 }
 
-/// The machine that this was compiled for, as ELF headers number it, and its name.
+/// The machine for which this was compiled, as numbered in ELF headers.
 pub const OWN_MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 
-/// Where libraries lie that no folder is named for; the loader knows more of them.
+/// The default folders of libraries; the loader has more of them.
 const FOLDERS: [&str; 7] = [
     "/lib",
     "/usr/lib",
@@ -53,27 +52,27 @@ const FOLDERS: [&str; 7] = [
     "/usr/local/lib",
 ];
 
-/// Where a library lies that a program asks for by this name when it runs: in the folders of
-/// `LD_LIBRARY_PATH`, or those of the system.
+/// Returns the path of a library that a program loads by this name at run time: in the folders of
+/// `LD_LIBRARY_PATH`, or in those of the system.
 pub fn loaded_by_name(name: &str, given: &[PathBuf]) -> Option<PathBuf> {
     let folders = given.iter().cloned().chain(FOLDERS.map(PathBuf::from));
     folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The most files that are looked at for one program.
+/// The maximal number of files that are read for one program.
 const FILES_MAX: usize = 500;
 
-/// The most bytes of a table that are read.
+/// The maximal length of a table in bytes.
 const TABLE_BYTES_MAX: usize = 1 << 24;
 
-/// The most texts of a kind that are read, and of each the most bytes.
+/// The maximal number of strings of a kind, and the maximal length of each in bytes.
 const TEXTS_MAX: usize = 1000;
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// Marks of an ELF file of 64 bits whose numbers begin with the lowest byte.
+/// The beginning of a little-endian ELF file of 64 bits.
 const MAGIC: [u8; 6] = [0x7f, b'E', b'L', b'F', 2, 1];
 
-/// Kinds of program headers, and of entries of the dynamic section.
+/// Types of program headers, and of entries of the dynamic section.
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const DT_NEEDED: u64 = 1;
@@ -82,7 +81,7 @@ const DT_STRSZ: u64 = 10;
 const DT_RPATH: u64 = 15;
 const DT_RUNPATH: u64 = 29;
 
-/// A part of the file that is mapped when it runs.
+/// A segment of the file that is mapped at run time.
 struct LoadedSegment {
     kind: u32,
     offset: u64,
@@ -94,7 +93,7 @@ impl Binary {
     /// Reads a file; none if it is no ELF file of 64 bits, such as a script.
     ///
     /// # Errors
-    /// It cannot be read, or is cut off.
+    /// The file cannot be read, or is truncated.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         let file = File::open(path)?;
         let mut head = [0; 64];
@@ -133,21 +132,21 @@ impl Binary {
             found.map(|(_, offset)| text(&texts, *offset)).collect::<Vec<OsString>>()
         };
         binary.needed = texts_of(DT_NEEDED);
-        // A file may have no path any more, such as one in memory only.
+        // A file may have no path any more, such as a memory file.
         let origin = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let origin = origin.parent().unwrap_or(Path::new("/"));
         let folders = |list: Vec<OsString>| -> Vec<PathBuf> {
             list.iter().flat_map(|folders| named_folders(folders, origin)).collect()
         };
         binary.later_folders = folders(texts_of(DT_RUNPATH));
-        // The loader ignores the older entry where there is the newer one.
+        // The loader ignores DT_RPATH if there is DT_RUNPATH.
         if binary.later_folders.is_empty() {
             binary.first_folders = folders(texts_of(DT_RPATH));
         }
         Ok(Some(binary))
     }
 
-    /// What the machine is called; none if that is not known here.
+    /// Returns the name of the machine; a general text if it is not known here.
     pub fn machine_name(&self) -> &'static str {
         match self.machine {
             3 => "32-bit x86",
@@ -162,7 +161,7 @@ impl Binary {
     }
 }
 
-/// The libraries of MPI that a program wants, itself or through libraries that it wants.
+/// Returns the MPI libraries that a program needs, itself or through other libraries.
 ///
 /// `given` are the folders of `LD_LIBRARY_PATH`.
 ///
@@ -175,7 +174,7 @@ pub fn wanted(
 ) -> io::Result<Vec<WantedLibrary>> {
     let mut found: Vec<WantedLibrary> = Vec::new();
     let mut seen = HashSet::new();
-    // Each with the folders that those before it named.
+    // Each file with the folders that the files before it named.
     let mut open = vec![(program.to_owned(), Vec::<PathBuf>::new())];
     while let Some((path, mut inherited)) = open.pop() {
         let read = Binary::read(&path);
@@ -229,7 +228,7 @@ fn segments(file: &File, head: &[u8; 64]) -> io::Result<Vec<LoadedSegment>> {
     Ok(table.chunks_exact(entry_bytes).map(segment).collect())
 }
 
-/// Bytes of a file.
+/// Reads bytes of a file.
 fn table(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
     let bytes = usize::try_from(bytes).ok().filter(|bytes| *bytes <= TABLE_BYTES_MAX);
     let bytes = bytes.ok_or_else(|| io::Error::other("a table in it is too long"))?;
@@ -238,21 +237,21 @@ fn table(file: &File, offset: u64, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(table)
 }
 
-/// The number of eight bytes that stands at a place of an entry, which is long enough.
+/// Returns the number of eight bytes at an offset of an entry, which is long enough.
 fn number(entry: &[u8], place: usize) -> u64 {
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&entry[place..place + 8]);
     u64::from_le_bytes(bytes)
 }
 
-/// The text that begins at an offset of a table of texts; empty beyond its end.
+/// Returns the string at an offset of a string table; empty beyond its end.
 fn text(texts: &[u8], offset: u64) -> OsString {
     let rest = usize::try_from(offset).ok().and_then(|offset| texts.get(offset..));
     let text = rest.and_then(|rest| rest.split(|byte| *byte == 0).next()).unwrap_or_default();
     OsString::from_vec(text[..text.len().min(TEXT_BYTES_MAX)].to_vec())
 }
 
-/// The folders of a list, where `$ORIGIN` stands for the folder of the file that names them.
+/// Returns the folders of a list, where `$ORIGIN` stands for the folder of the file.
 fn named_folders(list: &OsStr, origin: &Path) -> Vec<PathBuf> {
     let folders = list.as_bytes().split(|byte| *byte == b':').filter(|folder| !folder.is_empty());
     let folder = |folder: &[u8]| {
@@ -296,7 +295,7 @@ mod tests {
         for place in 0..64 {
             changed[place] ^= 0xff;
             std::fs::write(&path, &changed).unwrap();
-            // Whatever it says, it is answered.
+            // Any content must give a result, without a crash.
             let _ = Binary::read(&path);
             changed[place] ^= 0xff;
         }

@@ -1,7 +1,8 @@
-//! Which process runs where on its machine: a plan from a tree and a policy; no I/O.
+//! Plans on which hardware threads each process of a machine runs, from a topology tree and a
+//! policy; no I/O.
 //!
-//! Mapping gives each process a place, an object of the tree; binding widens or narrows the place
-//! to the hardware threads on which the process may run; ranking tells which process gets which
+//! Mapping gives each process a place, an object of the tree. Binding widens or narrows the place
+//! to the hardware threads on which the process may run. Ranking decides which process gets which
 //! place.
 
 mod needs;
@@ -16,8 +17,8 @@ pub use policy::{
     Bind, HostOrder, Overload, Oversubscription, Policy, PolicyOption, ProcessMapping, Ranking,
 };
 
-/// The hardware threads on which a process of this machine may run; none: all that the machine
-/// allows.
+/// The hardware threads on which a process of this machine may run (its cpuset); none: all that the
+/// machine allows.
 pub type Seat = Option<CpuSet>;
 
 /// A place before it is bound.
@@ -25,15 +26,15 @@ pub type Seat = Option<CpuSet>;
 struct Spot {
     /// The object to which the process is mapped.
     object: ObjectId,
-    /// Which of the processes mapped there it is, and how many there are.
+    /// The index of the process among those mapped to the object, and their number.
     position: usize,
     count: usize,
 }
 
-/// Gives each process of a machine its seat; `ranks` are theirs in the job, in order.
+/// Returns the cpuset of each process of a machine. `ranks` are their ranks in the job, in order.
 ///
 /// # Errors
-/// A text for people: the machine has no such level, or not enough of it.
+/// A message for users: the machine has no such level, or not enough objects of it.
 pub fn plan(
     topology: &Topology,
     machine: ObjectId,
@@ -60,13 +61,14 @@ pub fn plan(
     Ok(seats)
 }
 
-/// In which parts of a machine, which is all of the tree, processes with these seats run.
+/// Returns in which parts of a machine processes with these cpusets run. The machine is the whole
+/// tree.
 pub fn parts(topology: &Topology, seats: &[Seat]) -> Vec<Parts> {
     let threads = seats.iter().map(|seat| seat.as_ref().unwrap_or(topology.threads()));
     threads.map(|threads| topology.parts(topology.root(), threads)).collect()
 }
 
-/// Tells where a process may run, for people.
+/// Describes to users where a process may run.
 pub fn describe(topology: &Topology, machine: ObjectId, seat: &Seat) -> String {
     let whole = &topology[machine].threads;
     let Some(threads) = seat else { return format!("not bound (hardware threads {whole})") };
@@ -92,7 +94,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Maps the processes, in the order of the mapping.
+    /// Returns the places of the processes, in the order of the mapping.
     fn spots(&self) -> Result<Vec<Spot>, String> {
         let objects = match &self.policy.mapping {
             ProcessMapping::Slots => vec![self.machine; self.processes],
@@ -122,12 +124,12 @@ impl Planner<'_> {
         Ok(objects.iter().enumerate().map(spot).collect())
     }
 
-    /// The same in the order of ranks.
+    /// Returns the places of the processes, in the order of ranks.
     fn ranked(&self, mut spots: Vec<Spot>) -> Result<Vec<Spot>, String> {
         if self.policy.ranking == Ranking::AsMapped {
             return Ok(spots);
         }
-        // From left to right, and those of one object in their order.
+        // From left to right, and within one object in the order of the mapping.
         spots.sort_by_key(|spot| (self.first_thread(spot.object), spot.position));
         let Ranking::InTurn(kind) = self.policy.ranking else { return Ok(spots) };
         let objects = order::objects(self.topology, self.machine, kind)?;
@@ -148,13 +150,13 @@ impl Planner<'_> {
         Ok(keyed.into_iter().map(|(_, spot)| spot).collect())
     }
 
-    /// The place of an object from left to right: that of its first hardware thread.
+    /// Returns the position of an object from left to right: that of its first hardware thread.
     fn first_thread(&self, object: ObjectId) -> usize {
         let threads = self.topology.of_kind_in(object, Kind::Thread);
         threads.first().map_or(usize::MAX, |id| self.topology[*id].logical)
     }
 
-    /// Where a process with this place may run.
+    /// Returns where a process with this place may run.
     fn bound(&self, spot: &Spot) -> Result<Option<CpuSet>, String> {
         let each = self.policy.cores_each.max(1) as usize;
         match self.policy.bind {
@@ -173,9 +175,10 @@ impl Planner<'_> {
         }
     }
 
-    /// The part of a place that is a process's own: as many parts as there are processes, equally
-    /// large. A core on the border of two belongs to both. It is never less than the machine's
-    /// cores divided by all its processes; else the process gets a larger place. None: all.
+    /// Returns a process's share of a place, which is divided into equal parts for its processes. A
+    /// core on the border of two parts belongs to both. A share is never smaller than the machine's
+    /// cores divided by all its processes; otherwise the process gets a larger place. None: all of
+    /// the machine.
     fn share(&self, spot: &Spot) -> Seat {
         self.units(self.machine, self.processes)?;
         let whole = &self.topology[self.machine].threads;
@@ -194,15 +197,15 @@ impl Planner<'_> {
         (threads != *whole).then_some(threads)
     }
 
-    /// What an object is divided into among so many: cores, or hardware threads if it has too few.
-    /// None: too few of these too.
+    /// Returns the units into which an object is divided for `parts` processes: cores, or hardware
+    /// threads if there are too few cores. None: there are too few hardware threads, too.
     fn units(&self, object: ObjectId, parts: usize) -> Option<Vec<ObjectId>> {
         let levels = [Kind::Core, Kind::Thread].map(|kind| self.topology.of_kind_in(object, kind));
         levels.into_iter().find(|units| units.len() >= parts)
     }
 
-    /// So many objects of a kind inside a place, one process's after the other's; from the
-    /// beginning again when there are no more.
+    /// Returns the objects of a kind that a process gets inside its place, `each` for every process
+    /// in turn. After the last object, the first is used again.
     fn consecutive(&self, spot: &Spot, kind: Kind, each: usize) -> Result<CpuSet, String> {
         let mut object = spot.object;
         let with_cores = |object| {
@@ -211,7 +214,7 @@ impl Planner<'_> {
             inside
         };
         let mut inside = with_cores(object);
-        // Where the place is smaller than what is asked for, what holds it is looked at.
+        // If the place has too few objects, the object that contains it is used.
         while inside.len() < each && object != self.machine {
             let Some(above) = self.topology[object].parent else { break };
             object = above;
@@ -235,8 +238,8 @@ impl Planner<'_> {
         objects.iter().fold(CpuSet::default(), |all, id| all.union(&self.topology[*id].threads))
     }
 
-    /// How many processes share some hardware threads, and how many may: as many as there are
-    /// hardware threads, or as these hold what each process shall have to itself.
+    /// Returns how many processes share these hardware threads, and how many may: as many as there
+    /// are hardware threads, or as many as can have the cores that each process requires.
     fn sharing(&self, set: &CpuSet, seats: &[Seat]) -> (usize, usize) {
         let seats = seats.iter().flatten();
         if self.policy.cores_each == 0 {
@@ -252,8 +255,8 @@ impl Planner<'_> {
         (sharing, inside / self.policy.cores_each as usize)
     }
 
-    /// Refuses to bind more processes to some hardware threads than these are, unless that was
-    /// asked for.
+    /// Refuses to bind more processes to some hardware threads than there are threads, unless the
+    /// user allowed it.
     fn check_overload(&self, seats: &[Seat]) -> Result<(), String> {
         if self.policy.allows_overload()
             || self.policy.bind == Bind::Share && self.policy.cores_each == 0

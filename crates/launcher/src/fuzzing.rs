@@ -1,4 +1,4 @@
-//! What the fuzz targets of the launcher do with any bytes.
+//! The fuzz targets of the launcher.
 
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -16,7 +16,7 @@ use crate::rankfile;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// The processes of a job speak PMI-1: each line to the rank that its first byte names.
+/// The processes of a job send PMI-1: each line comes from the rank in its first byte.
 pub fn pmi_server(bytes: &[u8]) {
     const SIZE: u32 = 3;
     let mut server = PmiServer::new(&[0; SIZE as usize], SIZE);
@@ -29,7 +29,8 @@ pub fn pmi_server(bytes: &[u8]) {
     }
 }
 
-/// An agent parses orders, and a launcher what an agent answers: cut or in one, they mean the same.
+/// An agent parses orders, and a launcher parses reports. Bytes that arrive in two parts must give
+/// equal results.
 pub fn protocol(bytes: &[u8]) {
     let Some((&cut, bytes)) = bytes.split_first() else { return };
     let (one, two) = bytes.split_at(usize::from(cut).min(bytes.len()));
@@ -46,13 +47,13 @@ pub fn protocol(bytes: &[u8]) {
     assert_eq!((result, whole), (cut, pieces));
 }
 
-/// A file that says where each rank runs.
+/// Reads a rankfile.
 pub fn rank_file(bytes: &[u8]) {
     let _ = rankfile::read(&String::from_utf8_lossy(bytes));
 }
 
-/// What anybody may offer in place of a job, or of a process that tells of its job: what is made of
-/// it can be shown on a terminal.
+/// Reads what any process may offer in place of a job, or as the identity of a process. The results
+/// must be printable on a terminal.
 pub fn job_reports(bytes: &[u8]) {
     let is_plain = |text: &str| text.chars().all(|letter| letter == '\n' || !letter.is_control());
     if let Some(identity) = ProcessIdentity::parse(bytes) {
@@ -65,7 +66,7 @@ pub fn job_reports(bytes: &[u8]) {
     assert!(is_plain(&jobs::picture(&report)));
 }
 
-/// A program, or a library that it wants.
+/// Reads a program, or a library that it needs.
 pub fn program_files(bytes: &[u8]) {
     let file = sys::mapping::create_memory_file(c"combray-fuzzed", 0);
     let mut file = file.expect("there is memory for a file");

@@ -1,9 +1,9 @@
-//! The processes that end a job whichever of them is killed.
+//! The processes that end a job completely, whichever of them is killed.
 //!
-//! The launcher starts the *guard*, which starts the *supervisor*, the parent of the ranks. Each
-//! adopts what its descendants leave behind, waits for its child, and gets a signal when its parent
+//! The launcher starts the *guard*, which starts the *supervisor*, the parent of the ranks. Each of
+//! them is the subreaper of its descendants, waits for its child, and gets a signal when its parent
 //! ends. So any two of the three may be killed together: the third ends every process below it.
-//! Guard and supervisor have names and command lines of their own, as a user who ends processes by
+//! Guard and supervisor have names and command lines of their own, as a user who kills processes by
 //! name or command line means the launcher or the program.
 
 use std::io;
@@ -18,7 +18,7 @@ use crate::LaunchError;
 use crate::process_table::TableReader;
 use crate::terminal_input::TerminalInput;
 
-/// The signals that are passed on to the ranks.
+/// The signals that are forwarded to the ranks.
 const FORWARDED: [i32; 8] = [
     signal::SIGINT,
     signal::SIGTERM,
@@ -30,23 +30,23 @@ const FORWARDED: [i32; 8] = [
     signal::SIGCONT,
 ];
 
-/// How many interrupts arrive before the launcher itself ends everything.
+/// After how many interrupts the launcher itself ends everything.
 const INTERRUPTS_MAX: u32 = 3;
 
-/// How long killed processes may take to be gone. Those that belong to another user stay.
+/// How long killed processes may take to disappear. Processes of another user stay.
 pub(super) const KILL_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long those that watch over the job wait for the end of others that do not end.
+/// How long to wait for the end of other processes before the watching processes are killed, too.
 const LAST_AFTER_MAX: Duration = Duration::from_secs(1);
 
-/// By this signal guard and supervisor hear that all ends, and that nobody is to be told.
+/// The signal with which guard and supervisor are ended silently.
 pub(super) const END: i32 = signal::SIGALRM;
 
 const GUARD: &str = "job-guard";
 const WATCHERS: [&str; 2] = [GUARD, SUPERVISOR];
 
-/// Runs `body` as the supervisor, which gets the number of its parent, and sees to it that nothing
-/// is left when that has ended. Returns the exit code.
+/// Runs `body` as the supervisor, which gets the id of its parent. Ensures that no process is left
+/// when it has ended. Returns the exit code.
 ///
 /// # Errors
 /// The system's.
@@ -56,7 +56,7 @@ pub(super) fn run_guarded(
     body: impl FnOnce(u32, Signals) -> Result<i32, LaunchError>,
 ) -> Result<i32, LaunchError> {
     process::adopt_orphans()?;
-    // From before the fork, so that no signal is lost between.
+    // Installed before the fork, so that no signal is lost in between.
     let signals = take_signals()?;
     let launcher = std::process::id();
     let child = process::fork()?;
@@ -64,12 +64,12 @@ pub(super) fn run_guarded(
         drop((signals, terminal, table));
         exit_with(become_child(GUARD, launcher).and_then(|signals| guard(launcher, signals, body)));
     }
-    // With it goes what only the supervisor shall hold.
+    // Dropping it closes what only the supervisor must hold.
     drop(body);
     Parent { child, role: Role::Launcher(source), signals, terminal, table, hangup: None }.wait()
 }
 
-/// The guard's part.
+/// The guard's part of `run_guarded`.
 fn guard(
     launcher: u32,
     signals: Signals,
@@ -92,11 +92,12 @@ fn take_signals() -> io::Result<Signals> {
     Signals::take(&watched)
 }
 
-/// What guard and supervisor do first. The group of each is its own: what a terminal sends to the
-/// launcher's group they get once, from their parent, and who kills that group does not kill them.
+/// Begins guard or supervisor, in a process group of its own. What a terminal sends to the
+/// launcher's group reaches it once, through its parent; killing the launcher's group does not kill
+/// it.
 fn become_child(name: &str, parent: u32) -> Result<Signals, LaunchError> {
     process::leave_group()?;
-    // Where the system does not let it, only the name is missing.
+    // If the system does not allow it, only the name is missing.
     let _ = process::set_name(name);
     process::adopt_orphans()?;
     let signals = take_signals()?;
@@ -114,13 +115,13 @@ fn exit_with(outcome: Result<i32, LaunchError>) -> ! {
     }))
 }
 
-/// Launcher or guard, while their child runs.
+/// The launcher or the guard, while its child runs.
 struct Parent {
     child: i32,
     role: Role,
     signals: Signals,
     terminal: TerminalInput,
-    /// Where the supervisor tells which processes it has started.
+    /// Receives the table of processes that the supervisor has started.
     table: Option<TableReader>,
     /// Since when the connection to the launcher is closed, if this is an agent.
     hangup: Option<Instant>,
@@ -132,18 +133,18 @@ enum Role {
     Guard { launcher: u32 },
 }
 
-/// Who started this process, and so is at the other end of its standard input.
+/// Which process started this one, and is at the other end of its standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     User,
-    /// The launcher of another machine: without it there is no job.
+    /// The launcher on another machine, without which the job ends.
     Launcher,
 }
 
 const STANDARD_INPUT: RawFd = 0;
 
 impl Parent {
-    /// Passes signals and input on to the child, and ends what is left when it has ended.
+    /// Forwards signals and input to the child. When the child has ended, ends what is left.
     fn wait(mut self) -> Result<i32, LaunchError> {
         let mut interrupts = 0;
         loop {
@@ -196,7 +197,7 @@ impl Parent {
     fn handle_signal(&self, number: i32) -> io::Result<()> {
         match (number, self.role) {
             (signal::SIGCHLD | signal::SIGTTOU, _) => return Ok(()),
-            // From the system, when the launcher was killed.
+            // Sent by the kernel, because the launcher was killed.
             (signal::SIGTERM, Role::Guard { launcher }) if parent_id() != launcher => {
                 end_what_is_watched();
                 std::process::exit(128 + signal::SIGKILL);
@@ -207,7 +208,7 @@ impl Parent {
             }
             _ => {}
         }
-        // It may have ended just now, which is seen by waiting for it.
+        // The child may have just ended, which waiting for it will show.
         let _ = process::kill(self.child, number);
         if number == signal::SIGTSTP && matches!(self.role, Role::Launcher(_)) {
             process::kill(std::process::id() as i32, signal::SIGSTOP)?;
@@ -239,8 +240,9 @@ pub(super) fn end_descendants() {
     end_with_last(|_| false);
 }
 
-/// The same as launcher or guard. Those below that watch over the job, too, end the rest with it,
-/// and are killed when that is gone: if this one is killed meanwhile, they still do.
+/// Kills all processes below this one, as launcher or guard. Guard and supervisor below end the
+/// other processes concurrently, and are killed when those are gone: if this process is killed
+/// meanwhile, they still do so.
 fn end_what_is_watched() {
     end_with_last(|process| {
         let name = process::name(process);
@@ -254,13 +256,13 @@ fn end_with_last(is_last: impl Fn(i32) -> bool) {
     while start.elapsed() < KILL_TIME_MAX {
         match process::reap() {
             Ok(Some(_)) => continue,
-            // There are none.
+            // There are no children.
             Err(_) => return,
             Ok(None) => {}
         }
         let all = process::descendants(std::process::id() as i32);
         let (last, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|&one| is_last(one));
-        // Who is stopped does not take leave of what has ended.
+        // A stopped parent does not reap its ended children.
         let come_last = start.elapsed() < LAST_AFTER_MAX
             && others.iter().any(|&other| !process::has_ended(other));
         // They may have ended meanwhile.

@@ -1,7 +1,7 @@
-//! Heartbeats, by which each end of a connection knows that the other one works.
+//! Heartbeats, by which each end of a connection detects that the other one is alive.
 //!
-//! A thread of their own sends them, so that they do not wait for what else this process does: to
-//! start processes, or to write much output to a slow disk.
+//! A thread of its own sends them, so that they are not delayed by other work of this process:
+//! starting processes, or writing much output to a slow disk.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,23 @@ use std::time::Duration;
 
 use crate::outlets::Outlet;
 
-/// One end of a connection, which its owner and the thread write to.
+/// One end of a connection, to which its owner and the thread write.
 pub(super) type SharedOutlet = Arc<Mutex<Outlet>>;
 
-/// So many heartbeats are sent in the time after which a connection is lost.
+/// How many heartbeats are sent in the time after which a silent connection counts as lost.
 const HEARTBEATS_PER_TIMEOUT: u32 = 5;
 
-/// When more than this waits for the other end, it has enough to receive.
+/// If more bytes than this wait for the other end, it has enough to receive, and no heartbeat is
+/// added.
 const QUEUE_BYTES_MAX: usize = 64 << 10;
 
-/// The thread needs little.
+/// The stack of the thread in bytes.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Sends such a heartbeat again and again, until the connection ends or its owner drops it.
+/// Sends this heartbeat periodically, until the connection ends or its owner drops it.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system provides no thread.
 pub(super) fn begin(outlet: &SharedOutlet, frame: Vec<u8>, timeout: Duration) -> io::Result<()> {
     let outlet = Arc::downgrade(outlet);
     let send = move || {
@@ -44,7 +45,7 @@ pub(super) fn begin(outlet: &SharedOutlet, frame: Vec<u8>, timeout: Duration) ->
     thread::Builder::new().stack_size(STACK_BYTES).spawn(send).map(drop)
 }
 
-/// The outlet, for whoever holds it alone for a moment.
+/// Locks the outlet.
 pub(super) fn lock(outlet: &SharedOutlet) -> MutexGuard<'_, Outlet> {
     outlet.lock().unwrap_or_else(PoisonError::into_inner)
 }

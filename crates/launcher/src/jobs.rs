@@ -1,7 +1,7 @@
-//! The jobs of this machine, and what can be asked of them: for `combray ps`.
+//! The jobs of this machine and the questions to them, for `combray ps`.
 //!
-//! The supervisor of each job listens at a Unix address that has no place in any folder and whose
-//! name tells the user and the launcher's process. It answers that user, and the administrator.
+//! The supervisor of each job listens on a Unix socket in the abstract namespace, whose name
+//! contains the user id and the id of the launcher process. It answers that user, and root.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -16,38 +16,39 @@ use serde::{Deserialize, Serialize};
 use crate::other_launchers;
 pub use crate::other_launchers::join;
 
-/// What a job is.
+/// A summary of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobSummary {
-    /// The process of its launcher.
+    /// The process id of its launcher.
     pub job: u32,
-    /// The program, as it was written.
+    /// The program, as the user wrote it.
     pub program: String,
     /// How many ranks it has.
     pub ranks: u32,
-    /// On how many machines.
+    /// The number of machines.
     pub hosts: u32,
-    /// For how many seconds it has run.
+    /// How many seconds it has run.
     pub seconds: f64,
 }
 
-/// What can be asked.
+/// The requests to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum JobRequest {
     Summary,
     Report,
 }
 
-/// How all addresses begin; the user and the launcher follow.
+/// The beginning of all addresses; the user id and the launcher's process id follow.
 const NAME: &str = "combray-job";
 
-/// No request is longer.
+/// The maximal length of a request in bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 16;
 
-/// How long a job may take to answer, and all together that are asked what they are.
+/// How long one job may take to answer, and how long all jobs together may take to send their
+/// summaries.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(12);
 
-/// So many jobs are asked at the same time, as one that does not answer must not hide others.
+/// How many jobs are asked concurrently, so that a job that does not answer does not hide others.
 const ASKED_TOGETHER: usize = 128;
 
 impl JobRequest {
@@ -58,7 +59,8 @@ impl JobRequest {
         }
     }
 
-    /// The longest answer to it: a program with its arguments; of some thousand ranks what they do.
+    /// Returns the maximal length of an answer: a program with its arguments, or what some thousand
+    /// ranks do.
     const fn reply_bytes_max(self) -> usize {
         match self {
             Self::Summary => 4 << 20,
@@ -71,13 +73,13 @@ impl JobRequest {
     }
 }
 
-/// Where the supervisor of a launcher listens.
+/// Returns the address at which the supervisor of a launcher listens.
 pub(crate) fn address(user: u32, launcher: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(name(user, launcher))
 }
 
-/// The jobs of this user on this machine, of the administrator those of all users: the users, and
-/// the processes of their launchers, in order.
+/// Returns the jobs of this user on this machine, or those of all users if this user is root:
+/// sorted pairs of user id and process id of the launcher.
 fn listening() -> Vec<(u32, u32)> {
     let own = sys::process::user();
     let mut found: Vec<(u32, u32)> = sys::socket::abstract_names(&format!("{NAME}/"))
@@ -87,7 +89,7 @@ fn listening() -> Vec<(u32, u32)> {
             Some((user.parse().ok()?, launcher.parse().ok()?))
         })
         .filter(|&(user, _)| own == 0 || user == own)
-        // Nobody names the processes of somebody else as launchers of his jobs.
+        // Excludes names in which a user claims the process of another user as the launcher.
         .filter(|&(user, launcher)| foreign::owner_of(launcher).is_ok_and(|owner| owner == user))
         .collect();
     found.sort_unstable();
@@ -95,8 +97,8 @@ fn listening() -> Vec<(u32, u32)> {
     found
 }
 
-/// What runs on this machine and may be asked, and how many jobs did not answer. A job that ends
-/// just now is left out.
+/// Returns the jobs of this machine that may be asked, and how many did not answer. A job that ends
+/// meanwhile is left out.
 pub fn running() -> (Vec<JobSummary>, usize) {
     let deadline = Instant::now() + REPLY_TIME_MAX;
     let mut answers = Vec::new();
@@ -119,12 +121,12 @@ pub fn running() -> (Vec<JobSummary>, usize) {
     (told.chain(other_launchers::running()).collect(), silent)
 }
 
-/// How a job replied that was asked what it is.
+/// The reply of a job to the request for a summary.
 enum Reply {
     Summary(JobSummary),
-    /// It has ended meanwhile.
+    /// The job has ended meanwhile.
     Gone,
-    /// In vain.
+    /// There was no reply.
     None,
 }
 
@@ -139,10 +141,10 @@ fn summary(user: u32, launcher: u32, deadline: Instant) -> Reply {
     }
 }
 
-/// Asks a job, by the process of its launcher, what all its ranks do.
+/// Asks a job, given by the process id of its launcher, what all its ranks do.
 ///
 /// # Errors
-/// A text for people: there is no such job, or it does not answer.
+/// A message for users: there is no such job, or it does not answer.
 pub fn ask(job: u32) -> Result<JobReport, String> {
     let Some((user, launcher)) = listening().into_iter().find(|one| one.1 == job) else {
         return other_launchers::ask(job).ok_or_else(|| {
@@ -160,10 +162,10 @@ pub fn ask(job: u32) -> Result<JobReport, String> {
     Ok(JobReport { job, ..report })
 }
 
-/// Reads what `combray ps --json` printed, or a job has answered, whoever that was.
+/// Reads what `combray ps --json` printed, or what any process has answered as a job.
 ///
 /// # Errors
-/// It is no report.
+/// The text is no report.
 pub fn read_report(text: &[u8]) -> serde_json::Result<JobReport> {
     foreign::from_json(text)
 }

@@ -1,16 +1,17 @@
-//! Starting the processes of a job, and seeing to it that nothing is left of it.
+//! Starts the processes of a job, and ensures that nothing is left of it.
 //!
-//! [`run`] is the launcher that a user starts, and [`serve_as_agent`] its helper on another
-//! machine. Between a process and the launcher stands PMI-1, between launcher and agent a protocol
-//! of our own; both are state machines without I/O. A process joins its job by the crate `launch`.
+//! [`run`] is the launcher that a user starts, and [`serve_as_agent`] is its helper on another
+//! machine. A process and the launcher use PMI-1; launcher and agent use a protocol of our own.
+//! Both protocols are state machines without I/O. A process joins its job with the crate `launch`.
 //!
-//! Three processes watch over a job. The *supervisor* is the parent of the ranks on this machine;
-//! it forwards output and signals and serves PMI-1. The *launcher* is what the user started, the
-//! *guard* stands between them: `guard` tells how nothing survives, whichever of them is killed.
+//! Three processes control a job. The *supervisor* is the parent of the ranks on this machine; it
+//! forwards output and signals and serves PMI-1. The *launcher* is the process that the user
+//! started. The *guard* runs between them: `guard` explains why nothing survives, whichever of them
+//! is killed.
 //!
-//! On each other machine stands an *agent*, three such processes again, which the supervisor
-//! reaches over ssh. What starts and ends the ranks of one machine is the same code here and there:
-//! `local_processes`.
+//! On each other machine runs an *agent*, which consists of three such processes. The supervisor
+//! reaches it over ssh. `local_processes` starts and ends the ranks of one machine, both in the
+//! supervisor and in agents.
 
 #![forbid(unsafe_code)]
 
@@ -68,39 +69,41 @@ pub struct JobPlan {
     pub applications: Vec<Application>,
     /// Whether the other processes go on when one has failed.
     pub keep_going: bool,
-    /// What becomes of what processes write.
+    /// What happens to the output of processes.
     pub output: OutputForm,
-    /// After how long the job is ended.
+    /// The time limit of the job.
     pub timeout: Option<Duration>,
-    /// After how long the job is ended in which no rank goes on.
+    /// The time without progress of any rank after which the job is ended.
     pub stall: Option<Duration>,
-    /// After how long without anything received a host is lost; none: after
+    /// A host from which nothing was received for this long counts as failed; none:
     /// [`base::variables::HOST_TIMEOUT_DEFAULT`].
     pub host_timeout: Option<Duration>,
     /// How the agents of other hosts are started.
     pub access: HostAccess,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
-    /// Whether processes go to one host after the other in turn, instead of filling each.
+    /// Whether the hosts get one process each in turn, instead of being filled one after the other.
     pub in_turn: bool,
     /// How the processes of a machine are bound. By default each to its share of the machine, if
-    /// hwloc is there.
+    /// hwloc is available.
     pub policy: Policy,
     /// Whether each process reports where it is bound.
     pub reports_bindings: bool,
-    /// By rank: where it runs, whatever the programs ask of hosts. Empty: nobody has said.
+    /// The place of each rank, which overrides the hosts of the programs. Empty: no rankfile was
+    /// given.
     pub rankfile: Vec<RankPlace>,
-    /// Opens what the processes may not; none: nothing is opened for them.
+    /// Opens what the processes may not open themselves; none: nothing is opened for them.
     pub open_ahead: Option<OpenAhead>,
 }
 
-/// Opens, for so many processes of this machine in a job of several machines, what they need a
-/// privilege for that the launcher may have; what the person says about networks comes first. By
-/// process; none for those that have to do without.
+/// Opens what the processes of this machine need a privilege for that the launcher may have. The
+/// first argument is the user's configuration of networks, the second the number of processes of
+/// this machine, in a job of several machines. Returns what was opened for each process, in order;
+/// there may be fewer entries than processes.
 pub type OpenAhead = fn(&str, usize) -> Vec<OpenedAhead>;
 
-/// What was opened for a process: a text that tells it what it has, and the descriptors, which it
-/// has under the same numbers.
+/// What was opened for a process: a text that describes it, and the descriptors, which the process
+/// inherits under these numbers.
 pub type OpenedAhead = (String, Vec<OwnedFd>);
 
 fn open_nothing(_: &str, _: usize) -> Vec<OpenedAhead> {
@@ -108,7 +111,7 @@ fn open_nothing(_: &str, _: usize) -> Vec<OpenedAhead> {
 }
 
 impl JobPlan {
-    /// What the programs ask of hosts.
+    /// Returns what the programs request of hosts.
     fn host_requests(&self) -> Vec<HostRequest<'_>> {
         let requests = self.applications.iter().map(|application| HostRequest {
             processes: application.processes,
@@ -120,7 +123,7 @@ impl JobPlan {
         requests.collect()
     }
 
-    /// The host of each process.
+    /// Returns the host of each process.
     fn placement(&self) -> Result<HostAssignment, LaunchError> {
         let is_local = |host: &str| self.access.is_direct(host);
         let placement = if self.rankfile.is_empty() {
@@ -140,15 +143,15 @@ pub struct Application {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// How many processes of it.
+    /// The number of its processes.
     pub processes: u32,
-    /// Variables set for it.
+    /// Variables that are set for it.
     pub variables: HashMap<OsString, OsString>,
     /// The folder in which it starts; none: the launcher's.
     pub folder: Option<PathBuf>,
     /// The hosts on which it runs; none: this machine.
     pub hosts: Vec<Host>,
-    /// How many of its processes run on each host; none: as many as the host has slots.
+    /// The number of its processes on each host; none: as many as the host has slots.
     pub per_host: Option<u32>,
 }
 
@@ -175,7 +178,7 @@ impl fmt::Display for LaunchError {
     }
 }
 
-/// What to do where the system refuses more of something.
+/// Returns advice on what to do if a resource of the system is exhausted.
 fn advice_on(cause: &io::Error) -> String {
     if !sys::lacks_descriptors(cause) {
         return String::new();
@@ -198,16 +201,16 @@ impl From<io::Error> for LaunchError {
     }
 }
 
-/// Runs a job to its end and returns the exit code for the launcher: 0, that of the first process
-/// that failed, or 128 and the number of the signal that killed it.
+/// Runs a job to its end. Returns the exit code for the launcher: 0, the exit code of the first
+/// process that failed, or 128 plus the number of the signal that killed it.
 ///
 /// # Errors
 /// There are not enough slots, a program does not exist or cannot be run, or no connection to a
-/// host can be tried; nothing was started then.
+/// host can be attempted. Nothing was started then.
 pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     let (keyboard, typed) = TerminalInput::open()?;
     let launcher = std::process::id();
-    // Where the system has not what it takes, debuggers learn nothing.
+    // If the system lacks what the table needs, debuggers get no table.
     let (reader, writer) = process_table::open().ok().unzip();
     guard::run_guarded(Source::User, (keyboard, reader), |guard, signals| {
         supervisor::supervise(plan, (launcher, guard), signals, (typed, writer))
@@ -215,11 +218,11 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
 }
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and
-/// output, until nothing has come from it for `timeout`; returns the exit code. `open_ahead` opens
-/// what the processes here may not.
+/// output, until nothing has been received from it for `timeout`. Returns the exit code.
+/// `open_ahead` opens what the processes here may not open themselves.
 ///
 /// # Errors
-/// What comes from the launcher makes no sense, or the system has not what is needed.
+/// What the launcher sends makes no sense, or the system lacks a resource.
 pub fn serve_as_agent(timeout: Duration, open_ahead: OpenAhead) -> Result<i32, LaunchError> {
     let terminal = TerminalInput::none();
     guard::run_guarded(Source::Launcher, (terminal, None), |_, signals| {
@@ -227,7 +230,7 @@ pub fn serve_as_agent(timeout: Duration, open_ahead: OpenAhead) -> Result<i32, L
     })
 }
 
-/// Whether more may come later from a descriptor whose reading or writing failed so.
+/// Whether a descriptor whose reading or writing failed with this error may succeed later.
 fn is_no_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }

@@ -1,4 +1,4 @@
-//! Which library of MPI a program was built for, and how it finds Combray's in its place.
+//! Finds out for which MPI library a program was built, and how it finds Combray's library instead.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -11,22 +11,22 @@ use base::variables::FORCE_LIBRARY;
 use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, loaded_by_name, wanted};
 use crate::protocol::ProgramStart;
 
-/// A library of MPI that Combray stands in for.
+/// An MPI library that Combray replaces.
 pub struct KnownLibrary {
-    /// The names by which programs want it; the first is that of our file.
+    /// The names under which programs load the library. The first is that of our file.
     pub names: &'static [&'static str],
-    /// Those of its Fortran interfaces; the first is again that of our file. Programs for the
-    /// standard's have it beside their modules.
+    /// The names of the library of its Fortran interfaces. The first is that of our file. Programs
+    /// built for the standard ABI have this library beside their modules.
     pub fortran: &'static [&'static str],
-    /// Whose it is.
+    /// The MPI implementation to which the library belongs.
     pub of: &'static str,
-    /// Where ours lies in the prefix, unless it is in `lib`: there a Python wheel has it, as mpi4py
-    /// looks nowhere else.
+    /// The folder of our file in the prefix. It is `lib` except for the Python wheel, where mpi4py
+    /// searches no other folder.
     pub folder: &'static str,
 }
 
 impl KnownLibrary {
-    /// Our file of a name, which may be missing.
+    /// Returns the path of our file of that name, which may not exist.
     pub fn file(&self, name: &str, prefix: &Path) -> PathBuf {
         let beside = prefix.join("lib").join(name);
         let own = prefix.join(self.folder).join(name);
@@ -34,7 +34,7 @@ impl KnownLibrary {
     }
 }
 
-/// The first is the standard's, which programs of our own compiler wrappers want.
+/// The first library is that of the standard ABI, with which our compiler wrappers link programs.
 pub const LIBRARIES: &[KnownLibrary] = &[
     KnownLibrary {
         names: &["libmpi_abi.so.1", "libmpi_abi.so.0"],
@@ -60,29 +60,29 @@ pub const LIBRARIES: &[KnownLibrary] = &[
     },
 ];
 
-/// What was found out about a program, and what follows from it.
+/// What a program needs at its start, found out from its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Provision {
-    /// Folders to put before all others of `LD_LIBRARY_PATH`.
+    /// Folders that `LD_LIBRARY_PATH` must begin with.
     pub folders: Vec<PathBuf>,
     /// Libraries to load before all others.
     pub preload: Vec<PathBuf>,
-    /// What the person should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
-    /// What is said of each library that the program wants.
+    /// A sentence about each library that the program needs.
     pub wants: Vec<String>,
 }
 
-/// What becomes of a library of MPI that a program brings with it.
+/// What happens to an MPI library that a program brings with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroughtLibraries {
-    /// The program has it, and the person is told.
+    /// The program uses it, and the user is notified.
     Kept,
-    /// Combray's is loaded before it (`--force-library`).
+    /// Combray's library is loaded before it (`--force-library`).
     Replaced,
 }
 
-/// Whether a library is one of MPI, from its name.
+/// Whether the name is that of an MPI library.
 fn is_mpi(name: &str) -> bool {
     let rest = name.strip_prefix("libmpi").and_then(|rest| rest.split_once(".so"));
     rest.is_some_and(|(kind, _)| {
@@ -94,7 +94,7 @@ fn is_mpi(name: &str) -> bool {
     })
 }
 
-/// The library that a name belongs to, and the name of our file.
+/// Returns the library to which a name belongs, and the name of our file.
 fn known(name: &str) -> Option<(&'static KnownLibrary, &'static str)> {
     LIBRARIES.iter().find_map(|library| {
         let mut lists = [library.names, library.fortran].into_iter();
@@ -102,7 +102,8 @@ fn known(name: &str) -> Option<(&'static KnownLibrary, &'static str)> {
     })
 }
 
-/// What a program wants, and how it finds it in `prefix`; `given` is `LD_LIBRARY_PATH`.
+/// Finds out which libraries a program needs, and how it finds them in `prefix`. `given` is
+/// `LD_LIBRARY_PATH`.
 ///
 /// # Errors
 /// The program cannot be read.
@@ -166,7 +167,7 @@ impl Provision {
         let is_own = |path: &Path| matches!((path.canonicalize(), own.canonicalize()), (Ok(one), Ok(other)) if one == other);
         let is_standard = known.folder == LIBRARIES[0].folder;
         let found_well = brought.as_deref().or(found.as_deref()).is_some_and(|at| {
-            // Which one of several Combrays is the program's own affair.
+            // If there are several installations of Combray, the program decides which it uses.
             is_standard || is_own(at)
         });
         self.wants.push(match (found_well, brought) {
@@ -183,7 +184,8 @@ impl Provision {
                 own.display()
             ));
         } else if is_forced {
-            // Where it also loads a library without a version, it finds the one of the same kind.
+            // If the program also loads a library by a name without version, it finds Combray's of
+            // that kind.
             self.folders.extend(own.parent().map(Path::to_owned));
             self.preload.push(own);
         } else if let Some(brought) = brought {
@@ -198,8 +200,8 @@ impl Provision {
     }
 }
 
-/// The library for which Combray's must stand in where a program that is not linked with MPI loads
-/// `libmpi.so`: the one to which that name leads without Combray, else one that is installed.
+/// Returns the library that Combray must replace if a program that is not linked with MPI loads
+/// `libmpi.so`: the one that this name leads to without Combray, else one that is installed.
 fn unversioned(given: &[PathBuf]) -> Option<&'static KnownLibrary> {
     let versioned = LIBRARIES[1..].iter().flat_map(|library| library.names);
     std::iter::once(&"libmpi.so").chain(versioned).find_map(|name| {
@@ -210,14 +212,14 @@ fn unversioned(given: &[PathBuf]) -> Option<&'static KnownLibrary> {
     })
 }
 
-/// Words as a person lists them.
+/// Joins words to a list for a sentence.
 fn listed(words: &[&str]) -> String {
     let (last, first) = words.split_last().expect("there are some");
     format!("{} and {last}", first.join(", "))
 }
 
-/// Whether a program that is linked statically has an MPI in it: its symbols tell, unless they were
-/// stripped.
+/// Whether a statically linked program contains an MPI library. Its symbol table shows it, unless
+/// it was stripped.
 fn has_mpi_inside(program: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(program)?;
     if metadata.len() > STATIC_BYTES_MAX {
@@ -227,14 +229,14 @@ fn has_mpi_inside(program: &Path) -> io::Result<bool> {
     Ok(bytes.windows(SYMBOL.len()).any(|window| window == SYMBOL))
 }
 
-/// What the table of symbols of such a program has.
+/// The entry that the string table of such a program contains.
 const SYMBOL: &[u8] = b"\0PMPI_Init\0";
 
-/// Programs that are longer are not looked through.
+/// The size in bytes up to which programs are searched.
 const STATIC_BYTES_MAX: u64 = 1 << 28;
 
-/// Lets a program that is about to be started find the library that it wants; what to tell about
-/// that.
+/// Sets up a program that is about to be started so that it finds the library that it needs.
+/// Returns notes for the user.
 pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let value = |name: &str| {
         let told = program.variables.iter().rev().find(|(own, _)| own == name);
@@ -250,10 +252,10 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
         true => BroughtLibraries::Kept,
         false => BroughtLibraries::Replaced,
     };
-    // What starts another program (env, valgrind) names it among its arguments.
+    // A program that starts another one (env, valgrind) has its path among the arguments.
     let named = program.arguments.iter().filter(|word| word.as_encoded_bytes().contains(&b'/'));
     let candidates = std::iter::once(&program.path).chain(named.take(ARGUMENTS_MAX));
-    // A program may be runnable without being readable; then the system decides.
+    // A program may be executable without being readable; then the kernel decides.
     let provisions = candidates.filter_map(|path| {
         let path = folder.join(path);
         let found = path.is_file().then(|| provide_for(&path, &prefix, &given, brought));
@@ -261,7 +263,7 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     });
     let mut provision = { provisions }.next().unwrap_or_default();
     if brought == BroughtLibraries::Replaced && provision == Provision::default() {
-        // Whatever it starts or loads; both folders have a libmpi.so.
+        // Prepares for whatever the program starts or loads; both folders have a libmpi.so.
         let given: Vec<PathBuf> = std::env::split_paths(&given).collect();
         let mut others: Vec<&KnownLibrary> = LIBRARIES[1..].iter().collect();
         others.sort_by_key(|library| {
@@ -285,7 +287,7 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     provision.notes
 }
 
-/// So many arguments of a program are looked at.
+/// The maximal number of arguments of a program that are examined.
 const ARGUMENTS_MAX: usize = 8;
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";

@@ -1,57 +1,59 @@
-//! Output in whole lines.
+//! Forwards output in whole lines.
 
 use std::collections::VecDeque;
 
 use crate::output::time_now;
 
-/// Collects what a process writes and passes it on line by line.
+/// Collects what a process writes and forwards it line by line.
 #[derive(Debug)]
 pub(crate) struct Lines {
     tag: String,
     /// Whether the time stands before the tag.
     is_timed: bool,
     mode: LineMode,
-    /// The beginning of a line that is not whole yet.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
-    /// Whether what was passed on last was not the end of a line.
+    /// Whether the last forwarded byte was not the end of a line.
     is_inside_line: bool,
     recent: VecDeque<Vec<u8>>,
 }
 
-/// How output is passed on.
+/// How output is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineMode {
-    /// In whole lines, because others write to the same place; a last line without end gets one.
+    /// In whole lines, because other processes write to that place, too. An incomplete last line
+    /// gets a line end.
     WholeLines,
-    /// Byte by byte as it comes: nobody else writes.
+    /// Byte by byte as it arrives, because no other process writes to that place.
     Bytes,
 }
 
-/// A line longer than this is passed on in pieces, between which lines of others may come.
+/// A line longer than this is forwarded in pieces, between which lines of other processes may
+/// appear.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// How many lines are remembered, and how much of each.
+/// How many lines are kept, and how many bytes of each.
 const RECENT_MAX: usize = 5;
 const RECENT_BYTES_MAX: usize = 200;
 
 impl Lines {
-    /// Each line will begin with `tag`.
+    /// Creates a collector whose lines begin with `tag`.
     pub(crate) fn new(tag: String, form: LineMode) -> Self {
         let (partial, recent) = (Vec::new(), VecDeque::new());
         Self { tag, is_timed: false, mode: form, partial, is_inside_line: false, recent }
     }
 
-    /// The same; the time stands before each line.
+    /// Sets whether the time stands before each line.
     pub(crate) fn timed(self, is_timed: bool) -> Self {
         Self { is_timed, ..self }
     }
 
-    /// Takes bytes, and appends the lines that are whole now to `out`.
+    /// Accepts bytes, and appends the lines that are complete now to `out`.
     pub(crate) fn take(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if self.mode == LineMode::Bytes {
             return self.pass_on(bytes, out);
         }
-        // Only the new bytes are searched: a long line would otherwise be read again and again.
+        // Only the new bytes are searched: a long line would otherwise be scanned repeatedly.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let (head, tail) = bytes.split_at(whole);
         if !head.is_empty() {
@@ -69,13 +71,13 @@ impl Lines {
         !self.partial.is_empty()
     }
 
-    /// Passes on what is there, though it may be no whole line.
+    /// Forwards what is there, even if it is an incomplete line.
     pub(crate) fn show_partial(&mut self, out: &mut Vec<u8>) {
         let text = std::mem::take(&mut self.partial);
         self.pass_on(&text, out);
     }
 
-    /// Passes on what is left when the process writes no more.
+    /// Forwards what is left when the process writes no more.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         self.show_partial(out);
         if self.is_inside_line && self.mode == LineMode::WholeLines {
@@ -84,7 +86,7 @@ impl Lines {
         }
     }
 
-    /// The last lines that are not empty, oldest first.
+    /// Returns the last lines that are not empty, oldest first.
     pub(crate) fn recent(&self) -> impl Iterator<Item = String> {
         let texts = self.recent.iter().map(|line| String::from_utf8_lossy(line));
         texts.map(|text| text.trim_end().to_owned()).filter(|text| !text.is_empty())

@@ -1,8 +1,8 @@
-//! Which names mean this machine.
+//! Determines which host names mean this machine.
 
 use std::net::{IpAddr, UdpSocket};
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub(super) fn host_name() -> String {
     sys::process::host_name()
 }

@@ -1,6 +1,7 @@
-//! The processes of a job on one machine: the launcher's own, or an agent's.
+//! The processes of a job on one machine, in the supervisor or in an agent.
 //!
-//! It takes orders and gives reports; what they mean for the job is decided by the supervisor.
+//! They are started and ended by orders, and produce reports. The supervisor decides what the
+//! reports mean for the job.
 
 pub(crate) mod asking;
 mod rank;
@@ -29,9 +30,9 @@ use seating::Seating;
 use variables::RankIdentity;
 pub(super) use variables::stale;
 
-/// Where rank 0 reads.
+/// What rank 0 reads.
 pub(super) enum StandardInput {
-    /// Where the launcher itself reads.
+    /// The launcher's own standard input.
     Inherited,
     /// What is typed at the launcher's terminal.
     Typed(PipeReader),
@@ -42,26 +43,26 @@ pub(super) enum StandardInput {
 /// The processes of one machine.
 pub(super) struct LocalProcesses {
     ranks: Vec<RankProcess>,
-    /// The limit that the user set, which the processes shall have.
+    /// The limit that the user set, which the processes get.
     descriptors: DescriptorLimit,
-    /// The position of each process in `ranks`.
+    /// The index of each process in `ranks`.
     positions: HashMap<i32, usize>,
     input: Option<StandardInput>,
     input_pipe: InputPipe,
-    /// How many bytes of output may be read, for each target; below 0 when a process that ended
+    /// How many bytes of output may be read, for each target. Negative when a process that ended
     /// left more.
     room: [i64; 2],
-    /// Whether nothing is read from the processes for the moment.
+    /// Whether reading from the processes is suspended.
     is_paused: bool,
-    /// Opens what the processes may not.
+    /// Opens what the processes may not open themselves.
     open_ahead: OpenAhead,
-    /// What was opened so, by process. It is kept as long as they run: sockets that are in a group
-    /// have a place there.
+    /// What was opened in this way, by process. It is kept open as long as they run: sockets that
+    /// are in a group keep their place in it.
     opened: Vec<OpenedAhead>,
-    /// Where the processes are asked what they do, if there is memory for that.
+    /// The file through which the processes are asked what they do, if there is memory for it.
     questions: Option<QuestionBoard>,
     asking: Option<PendingQuestion>,
-    /// What is watched, in the order of the last [`watched`](Self::watched).
+    /// The watched descriptors, in the order of the last [`watched`](Self::watched).
     watched: Vec<LocalDescriptor>,
 }
 
@@ -71,7 +72,7 @@ enum LocalDescriptor {
     Rank(usize, RankDescriptor),
 }
 
-/// What the processes of a job will take for the person's wish about networks.
+/// Returns the configuration of networks that the processes of a job will read.
 fn networks(start: &Start) -> String {
     let variables = start.programs.iter().flat_map(|program| &program.variables);
     let own = std::env::var(NET).unwrap_or_default();
@@ -79,7 +80,7 @@ fn networks(start: &Start) -> String {
     told.map_or(own, |value| value.to_string_lossy().into_owned())
 }
 
-/// What is on its way to the standard input of rank 0.
+/// Bytes on their way to the standard input of rank 0.
 #[derive(Default)]
 struct InputPipe {
     pipe: Option<PipeWriter>,
@@ -87,13 +88,13 @@ struct InputPipe {
     is_last: bool,
 }
 
-/// How many descriptors of a rank are held, and while one is started.
+/// How many descriptors are held for a rank, and how many more are needed while one is started.
 const DESCRIPTORS: u64 = 3;
 const DESCRIPTORS_AT_START: u64 = 32;
 
 impl LocalProcesses {
-    /// No processes yet. `descriptors` is the limit that they shall have, and `open_ahead` opens
-    /// what they may not.
+    /// Creates the state without processes. `descriptors` is the limit that they will get, and
+    /// `open_ahead` opens what they may not open themselves.
     pub(super) fn new(
         input: StandardInput,
         descriptors: DescriptorLimit,
@@ -167,7 +168,7 @@ impl LocalProcesses {
         }
     }
 
-    /// Starts the processes; returns lines for people, each with the rank that it is about.
+    /// Starts the processes. Returns notes for users, each with the rank that it is about.
     fn start(&mut self, mut start: Start) -> Result<Vec<(u32, String)>, LaunchError> {
         start.programs.iter_mut().try_for_each(prepare)?;
         let notes: Vec<String> = start.programs.iter_mut().flat_map(libraries::provide).collect();
@@ -211,7 +212,7 @@ impl LocalProcesses {
         Ok(lines)
     }
 
-    /// Reports a line for people among the errors of a rank.
+    /// Reports a note for users in the error output of a rank.
     fn print(&mut self, rank: u32, line: &str, reports: &mut Vec<AgentReport>) {
         let line = format!("combray: {line}\n").into_bytes();
         self.room[OutputStream::Errors as usize] -= line.len() as i64;
@@ -235,7 +236,7 @@ impl LocalProcesses {
         }
     }
 
-    /// Reads no PMI requests while it is paused, as those that were read still wait.
+    /// Suspends or resumes the reading of PMI requests, while requests that were read still wait.
     pub(super) fn set_paused(&mut self, is_deaf: bool) {
         self.is_paused = is_deaf;
     }
@@ -258,7 +259,7 @@ impl LocalProcesses {
         }
     }
 
-    /// Moves on what is ready, in the order of [`watched`](Self::watched).
+    /// Serves the descriptors that are ready, in the order of [`watched`](Self::watched).
     pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         let watched = std::mem::take(&mut self.watched);
         for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
@@ -278,7 +279,7 @@ impl LocalProcesses {
         }
     }
 
-    /// A child has ended; false if it is none of the ranks.
+    /// Records the end of a child; false if it is none of the ranks.
     pub(super) fn record_exit(
         &mut self,
         process: i32,
@@ -286,7 +287,7 @@ impl LocalProcesses {
         reports: &mut Vec<AgentReport>,
     ) -> bool {
         let Some(index) = self.positions.remove(&process) else { return false };
-        // What it sent and wrote last may still be in its pipes.
+        // The last bytes that it sent and wrote may still be in its pipes.
         let Some(rank) = self.ranks.get_mut(index) else { return false };
         rank.read_pmi(reports);
         rank.has_ended = true;
@@ -312,7 +313,7 @@ impl LocalProcesses {
                     reports.push(AgentReport::InputTaken(length as u32));
                 }
                 Err(error) if is_no_end(&error) => return,
-                // Rank 0 reads no more.
+                // Rank 0 does not read any more.
                 Err(_) => *pipe = None,
             }
         }
@@ -332,7 +333,7 @@ pub(super) fn prepare(program: &mut ProgramStart) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// What reads as nothing, also where /dev is missing.
+/// Returns an empty input, even if /dev is missing.
 fn no_input() -> io::Result<Stdio> {
     match File::open("/dev/null") {
         Ok(file) => Ok(file.into()),
@@ -340,17 +341,17 @@ fn no_input() -> io::Result<Stdio> {
     }
 }
 
-/// How many ranks of one machine a limit of open files allows.
+/// Returns how many ranks of one machine a limit of open files allows.
 pub fn ranks_within(limit: u64) -> u64 {
     limit.saturating_sub(DESCRIPTORS_AT_START) / DESCRIPTORS
 }
 
-/// Makes room for the descriptors of so many ranks or connections.
+/// Raises the limit for the descriptors of `count` ranks or connections.
 pub(super) fn make_room(count: u32) -> io::Result<()> {
     let descriptors = DescriptorLimit::read()?;
     let needed = u64::from(count) * DESCRIPTORS + DESCRIPTORS_AT_START;
     if needed > descriptors.soft {
-        // Where even the hard limit is too low, starting the rank that is too many fails.
+        // If even the hard limit is too low, starting the first rank beyond it fails.
         let soft = needed.min(descriptors.hard);
         DescriptorLimit { soft, ..descriptors }.set()?;
     }

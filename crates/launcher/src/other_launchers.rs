@@ -1,6 +1,6 @@
-//! Jobs that another launcher has started, as Slurm's `srun` or Hydra: their processes are found
-//! among those of this machine, and asked one by one. What runs on other machines is asked there,
-//! and the answers are joined.
+//! Jobs that another launcher has started, such as Slurm's `srun` or Hydra. Their processes are
+//! found among those of this machine, and asked one by one. Processes on other machines are asked
+//! there, and the answers are joined.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -19,23 +19,23 @@ struct LocalPart {
     processes: BTreeMap<u32, AskedProcess>,
 }
 
-/// So often it is looked for answers.
+/// The time between two checks for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The jobs of which processes run here.
+/// Returns the jobs with processes on this machine.
 pub(crate) fn running() -> Vec<JobSummary> {
     parts().iter().map(LocalPart::summary).collect()
 }
 
-/// What the processes of a job do that run here; none: there is no such job.
+/// Returns what the processes of a job on this machine do; none: there is no such job.
 pub(crate) fn ask(job: u32) -> Option<JobReport> {
     parts().into_iter().find(|part| part.number() == job).map(LocalPart::ask)
 }
 
-/// What processes of one job on several machines do, from what was told on each.
+/// Joins the reports about one job from several machines.
 ///
 /// # Errors
-/// A text for people: there is nothing to join, or not of one job.
+/// A message for users: there is nothing to join, or the reports are of several jobs.
 pub fn join(reports: Vec<JobReport>) -> Result<JobReport, String> {
     let mut reports = reports.into_iter();
     let mut joined = reports.next().ok_or("there is nothing to join")?;
@@ -57,7 +57,7 @@ pub fn join(reports: Vec<JobReport>) -> Result<JobReport, String> {
 }
 
 fn parts() -> Vec<LocalPart> {
-    // Processes of two users are of two jobs, whatever they say.
+    // Processes of two users belong to two jobs, whatever they report.
     let mut found: BTreeMap<(u32, String, u32), LocalPart> = BTreeMap::new();
     for one in AskedProcess::all() {
         let key = (one.user, one.identity.job.clone(), one.identity.size);
@@ -68,12 +68,12 @@ fn parts() -> Vec<LocalPart> {
 }
 
 impl LocalPart {
-    /// That of its first process here.
+    /// Returns the first process of the job on this machine.
     fn first(&self) -> &AskedProcess {
         self.processes.values().next().expect("a part is made for a process")
     }
 
-    /// By what the job is named on this machine.
+    /// Returns the number of the job on this machine: the id of its first process.
     fn number(&self) -> u32 {
         self.first().process.unsigned_abs()
     }

@@ -1,4 +1,4 @@
-//! The launcher's own output: what waits for it, and writing without ever waiting for a reader.
+//! The launcher's own output: a queue for each stream, written without ever blocking on a reader.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,28 +13,28 @@ use crate::protocol::OutputStream;
 /// Both outputs of the launcher.
 pub(super) struct Outlets {
     output: Outlet,
-    /// None when both go to the same place, where one must not cut into a line of the other.
+    /// None when both go to one place, where neither may be written inside a line of the other.
     errors: Option<Outlet>,
 }
 
 /// One place to write to.
 pub(super) struct Outlet {
     file: File,
-    /// What waits; new things are appended.
+    /// The bytes that wait, appended at the end.
     pub queue: Vec<u8>,
-    /// How much of the queue is written.
+    /// How many bytes of the queue are written.
     written: usize,
     is_closed: bool,
 }
 
-/// When more than this waits, no more is read from the processes: they wait as if they wrote to
-/// the slow reader themselves.
+/// When more bytes than this wait, no more are read from the processes: they block as if they wrote
+/// to the slow reader themselves.
 const QUEUE_BYTES_MAX: usize = 256 << 10;
 
-/// What a pipe that is ready takes without making the writer wait (PIPE_BUF).
+/// How many bytes a pipe that is ready accepts without blocking the writer (PIPE_BUF).
 const WRITE_BYTES_MAX: usize = 4096;
 
-/// How often in a row is written, before anything else has its turn.
+/// How many writes are done in a row before other descriptors get their turn.
 const WRITES_MAX: usize = 64;
 
 impl Outlets {
@@ -54,12 +54,12 @@ impl Outlets {
         }
     }
 
-    /// Where to append what shall be written.
+    /// Returns the queue to which output is appended.
     pub(super) fn queue(&mut self, target: OutputStream) -> &mut Vec<u8> {
         &mut self.outlet(target).queue
     }
 
-    /// Whether so much waits that no more should come.
+    /// Whether so many bytes wait that no more must be added.
     pub(super) fn is_full(&self, target: OutputStream) -> bool {
         let outlet = match (target, &self.errors) {
             (OutputStream::Errors, Some(errors)) => errors,
@@ -68,12 +68,12 @@ impl Outlets {
         outlet.waiting() >= QUEUE_BYTES_MAX
     }
 
-    /// Whether nothing waits.
+    /// Whether no bytes wait.
     pub(super) fn are_empty(&self) -> bool {
         self.output.is_empty() && self.errors.as_ref().is_none_or(Outlet::is_empty)
     }
 
-    /// The descriptors to watch until they take more.
+    /// Returns the descriptors to watch until they accept more.
     pub(super) fn watched(&self) -> impl Iterator<Item = (RawFd, OutputStream)> {
         let output = (Some(&self.output), OutputStream::Output);
         [output, (self.errors.as_ref(), OutputStream::Errors)].into_iter().filter_map(
@@ -84,11 +84,11 @@ impl Outlets {
         )
     }
 
-    /// Writes as much as is taken without waiting.
+    /// Writes as much as is accepted without blocking.
     ///
     /// # Errors
-    /// Standard output takes no more: its reader has gone, or the disk is full. All that is
-    /// written there from now on is dropped. That nobody reads the error output is no error.
+    /// Standard output accepts no more: its reader has ended, or the disk is full. All later output
+    /// there is dropped. An error output without reader is no error.
     pub(super) fn write(&mut self, target: OutputStream) -> io::Result<()> {
         let is_own = target == OutputStream::Errors && self.errors.is_some();
         let result = self.outlet(target).write();
@@ -101,20 +101,20 @@ impl Outlet {
         Self { file, queue: Vec::new(), written: 0, is_closed: false }
     }
 
-    /// How many bytes wait.
+    /// Returns how many bytes wait.
     pub(super) fn waiting(&self) -> usize {
         self.queue.len() - self.written
     }
 
-    /// Whether nothing waits.
+    /// Whether no bytes wait.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting() == 0
     }
 
-    /// Writes as much as is taken without waiting.
+    /// Writes as much as is accepted without blocking.
     ///
     /// # Errors
-    /// The system's; all that comes later is dropped.
+    /// The system's; all later output is dropped.
     pub(super) fn write(&mut self) -> io::Result<()> {
         let result = if self.is_closed { Ok(()) } else { self.push() };
         self.is_closed |= result.is_err();
@@ -136,7 +136,7 @@ impl Outlet {
             match self.file.write(&rest[..rest.len().min(WRITE_BYTES_MAX)]) {
                 Ok(length) => self.written += length,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Another program has made the place that we share with it non-blocking.
+                // Another program has made the shared file description non-blocking.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! What becomes of what processes write: tags, times, files.
+//! The form of the output of processes: tags, times, files.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::LaunchError;
 
-/// What becomes of what processes write.
+/// The form of the output of processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputForm {
-    /// What each line begins with.
+    /// The tag at the beginning of each line.
     pub tag: LineTag,
     /// Whether each line begins with the time.
     pub is_timed: bool,
-    /// Whether what goes to standard error is passed on with standard output.
+    /// Whether standard error is merged into standard output.
     pub is_merged: bool,
-    /// The files for standard output and standard error, by patterns: `%r` stands for the rank,
-    /// `%0r` for the rank with as many digits as the highest has, `%h` for the host's name, `%p`
-    /// for its number, `%g` for 0, `%%` for a percent sign.
+    /// The files for standard output and standard error, as patterns: `%r` stands for the rank,
+    /// `%0r` for the rank with as many digits as the highest rank has, `%h` for the name of the
+    /// host, `%p` for the number of the host, `%g` for 0, `%%` for a percent sign.
     pub files: [Option<String>; 2],
-    /// Whether what goes to files is passed on, too.
+    /// Whether output that goes to files is also forwarded.
     pub is_copied: bool,
 }
 
-/// What tells whose line it is.
+/// The tag that shows from which rank a line comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LineTag {
     /// Nothing.
@@ -31,17 +31,17 @@ pub enum LineTag {
     None,
     /// The rank: `[3] `.
     Rank,
-    /// The rank and which of its outputs: `[3]<stdout>: `.
+    /// The rank and the stream: `[3]<stdout>: `.
     RankAndStream,
 }
 
 impl OutputForm {
-    /// Whether lines are passed on as they are.
+    /// Whether lines are forwarded unchanged.
     pub(crate) fn is_plain(&self) -> bool {
         self.tag == LineTag::None && !self.is_timed
     }
 
-    /// The beginnings of a rank's lines, of output and errors.
+    /// Returns the tags of a rank's lines, for output and errors.
     pub(crate) fn tags(&self, rank: usize) -> [String; 2] {
         ["stdout", "stderr"].map(|stream| match self.tag {
             LineTag::None => String::new(),
@@ -50,10 +50,10 @@ impl OutputForm {
         })
     }
 
-    /// Makes the files of a rank, and the folders in which they lie.
+    /// Creates the files of a rank, and their folders.
     ///
     /// # Errors
-    /// One cannot be made.
+    /// A file or folder cannot be created.
     pub(crate) fn open(
         &self,
         rank: usize,
@@ -69,7 +69,7 @@ impl OutputForm {
     }
 }
 
-/// A file that takes what one rank writes.
+/// A file that receives the output of one rank.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     pub path: PathBuf,
@@ -108,7 +108,7 @@ fn expand(pattern: &str, rank: usize, ranks: usize, (number, name): (usize, &str
     (text + rest).into()
 }
 
-/// The time now in UTC, as `2026-11-22T22:08:31.123Z `.
+/// Returns the current time in UTC, as `2026-11-22T22:08:31.123Z `.
 pub(crate) fn time_now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     time_text(since.as_secs(), since.subsec_millis())
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(path("%h-%p-%g-100%%-%x%"), Path::new("b-1-0-100%-%x%"));
     }
 
-    /// As date(1) tells them.
+    /// Compared with date(1).
     #[test]
     fn times_are_those_of_the_calendar() {
         assert_eq!(time_text(0, 0), "1970-01-01T00:00:00.000Z ");

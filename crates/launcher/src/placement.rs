@@ -1,4 +1,4 @@
-//! Which process runs on which host; no I/O.
+//! Plans which process runs on which host; no I/O.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -8,17 +8,17 @@ use std::fmt::Write;
 pub struct Host {
     /// Its name or address, as the user wrote it.
     pub name: String,
-    /// How many processes shall run there; none: the user did not say.
+    /// How many processes are meant to run there; none: not given by the user.
     pub slots: Option<u32>,
-    /// How many may run there at most, even if there are more than slots.
+    /// How many processes may run there at most, even if that is more than slots.
     pub slots_max: Option<u32>,
 }
 
-/// Longer names and addresses do not exist (RFC 1035), not even with a user before them.
+/// The maximal length of a name or address (RFC 1035), even with a user before it.
 const NAME_LETTERS_MAX: usize = 255;
 
-/// Whether a text may be the name or address of a host, as ssh takes it: letters, digits and some
-/// signs. What begins with a dash would be an option of ssh.
+/// Whether a text may be the name or address of a host, as ssh accepts it: letters, digits and some
+/// signs. A text that begins with a dash would be an option of ssh.
 pub fn is_host_name(name: &str) -> bool {
     let is_usual = |letter: char| letter.is_alphanumeric() || "-._:@%+".contains(letter);
     (1..=NAME_LETTERS_MAX).contains(&name.chars().count())
@@ -27,7 +27,7 @@ pub fn is_host_name(name: &str) -> bool {
         && name.contains(char::is_alphanumeric)
 }
 
-/// What one program asks for.
+/// The request of one program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostRequest<'a> {
     pub processes: u32,
@@ -35,26 +35,26 @@ pub(crate) struct HostRequest<'a> {
     pub hosts: &'a [Host],
     pub per_host: Option<u32>,
     pub oversubscribe: bool,
-    /// One process on each host in turn, instead of host by host.
+    /// Whether the hosts get one process each in turn, instead of being filled one after the other.
     pub in_turn: bool,
 }
 
 /// The places of all processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HostAssignment {
-    /// The hosts that are used, in the order of their first process; `None` is this machine.
+    /// The used hosts, in the order of their first process; `None` is this machine.
     pub hosts: Vec<Option<String>>,
-    /// For each rank the position of its host.
+    /// For each rank the index of its host.
     pub ranks: Vec<usize>,
 }
 
-/// Hosts of the same name put together, in the order in which they are first named.
+/// Merges hosts of equal names, in the order of their first occurrence.
 fn merged(hosts: &[Host]) -> Vec<Host> {
     let mut merged: Vec<Host> = Vec::new();
     for host in hosts {
         match merged.iter_mut().find(|known| known.name == host.name) {
             Some(known) => {
-                // A name that stands there twice is worth two processes.
+                // A name that occurs twice counts for two processes.
                 let sum = known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1));
                 known.slots = Some(sum);
                 known.slots_max = host.slots_max.or(known.slots_max);
@@ -65,24 +65,24 @@ fn merged(hosts: &[Host]) -> Vec<Host> {
     merged
 }
 
-/// How many processes these hosts are meant for.
+/// Returns for how many processes these hosts are meant.
 pub fn slots(hosts: &[Host], per_host: Option<u32>) -> u32 {
     let hosts = merged(hosts);
     let of = |host: &Host| per_host.unwrap_or(host.slots.unwrap_or(1));
     hosts.iter().map(of).fold(0, u32::saturating_add)
 }
 
-/// Gives each process its host: host by host, each as many as it has slots. `is_local` tells which
-/// names mean this machine.
+/// Gives each process its host: the hosts are filled one after the other, up to their slots.
+/// `is_local` decides which names mean this machine.
 ///
 /// # Errors
-/// A text for people: there are not enough slots.
+/// A message for users: there are not enough slots.
 pub(crate) fn place(
     requests: &[HostRequest<'_>],
     is_local: impl Fn(&str) -> bool,
 ) -> Result<HostAssignment, String> {
     let mut placement = HostAssignment::default();
-    // How many processes of programs before run on each host.
+    // How many processes of earlier programs run on each host.
     let mut used: HashMap<String, u32> = HashMap::new();
     for request in requests {
         if request.hosts.is_empty() {
@@ -109,13 +109,13 @@ impl HostAssignment {
     }
 }
 
-/// How many processes go to which host, in the order of ranks.
+/// Returns how many processes go to which host, in the order of ranks.
 fn fill(
     request: &HostRequest<'_>,
     hosts: &[Host],
     used: &mut HashMap<String, u32>,
 ) -> Result<Vec<(usize, u32)>, String> {
-    // A single host without a number is meant for all processes.
+    // A single host without a number of slots is meant for all processes.
     let is_sole = hosts.len() == 1 && hosts[0].slots.is_none() && request.per_host.is_none();
     let share = |host: &Host| match request.per_host {
         _ if is_sole => request.processes,
@@ -125,7 +125,7 @@ fn fill(
     };
     let mut left = request.processes;
     let mut parts = Vec::new();
-    // The second time around and later there are more processes than slots.
+    // From the second round on, there are more processes than slots.
     for round in 0_u32.. {
         let mut room: Vec<u32> = Vec::new();
         for host in hosts {
@@ -151,8 +151,8 @@ fn fill(
     Ok(parts)
 }
 
-/// Deals at most `left` processes to hosts that have so much room: to each as many as it has room
-/// for, or to each one in turn.
+/// Distributes at most `left` processes to hosts with this room: to each host as many as fit, or
+/// one to each in turn.
 fn deal(mut left: u32, mut room: Vec<u32>, in_turn: bool) -> Vec<(usize, u32)> {
     let mut parts = Vec::new();
     while left > 0 && room.iter().any(|room| *room > 0) {
@@ -183,7 +183,7 @@ fn too_few(request: &HostRequest<'_>, hosts: &[Host], free: u32) -> String {
         shown.collect::<Vec<_>>().join(", ")
     );
     if hosts.len() > NAMED_MAX {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, " and {} more", hosts.len() - NAMED_MAX);
     }
     if let Some(each) = request.per_host {
@@ -220,7 +220,7 @@ mod tests {
         placed_per_host(processes, text, oversubscribe, None)
     }
 
-    /// The hosts of all ranks, in order.
+    /// Returns the hosts of all ranks, in order.
     fn placed_per_host(
         processes: u32,
         text: &str,

@@ -1,4 +1,4 @@
-//! The server side of PMI-1: bytes in, answers out; no I/O.
+//! The server side of PMI-1, without I/O: bytes in, answers out.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use launch::{ABORT_REASON, ABORTED_RANKS, ENDED_KEY, OWN_SPACE, REASONS_KEY, map
 #[derive(Debug)]
 pub struct PmiServer {
     values: HashMap<String, String>,
-    /// The length of all values.
+    /// The total length of all values.
     value_bytes: usize,
     clients: Vec<PmiClient>,
     waiting: u32,
@@ -16,76 +16,76 @@ pub struct PmiServer {
     on_missing: OnMissing,
 }
 
-/// What follows when a process waits for one that will never come.
+/// What follows when a process waits in a barrier for another one that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnMissing {
     /// The job is ended.
     EndJob,
-    /// The barrier ends with an error.
+    /// The barrier fails.
     FailBarrier,
 }
 
-/// What the server knows of one process.
+/// The server's state of one process.
 #[derive(Debug, Default)]
 struct PmiClient {
-    /// The beginning of a line that is not whole yet.
+    /// The beginning of an incomplete line.
     partial: Vec<u8>,
     application: u32,
     mpi_state: MpiState,
     is_in_barrier: bool,
     is_closed: bool,
-    /// It sent what is no PMI-1: nothing more is taken from it.
+    /// Whether it sent something that is not PMI-1: no more input is accepted from it.
     is_rejected: bool,
-    /// It was ended alone: the others go on without it.
+    /// Whether it was ended alone, while the others go on.
     is_excluded: bool,
 }
 
-/// How far a process has come.
+/// The state of MPI in a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MpiState {
-    /// It has sent nothing: perhaps no MPI program.
+    /// The process has sent nothing, and may be no MPI program.
     #[default]
     Uninitialized,
-    /// It has initialized and not finalized.
+    /// The process has initialized MPI and not finalized it.
     Initialized,
-    /// It has finalized.
+    /// The process has finalized MPI.
     Finalized,
 }
 
-/// What the launcher shall do.
+/// What the launcher must do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PmiAction {
     /// Write this line to a process.
     Answer(u32, String),
-    /// End the job: a process asked for it, with this exit code, and says why if it knows that the
-    /// person hears it.
+    /// End the job: a process requested it with this exit code, and gives the reason if the
+    /// launcher shows reasons to the user.
     Abort(u32, i32, Option<String>),
-    /// End these processes and no others: a process asked for it, with this exit code.
+    /// End these processes and no others: a process requested it with this exit code.
     End(u32, Vec<u32>, i32),
-    /// Close the connection of a process, which sent this and nothing that PMI-1 knows.
+    /// Close the connection of a process that sent this line, which is not PMI-1.
     ProtocolError(u32, String),
-    /// End the job: a process waits for one that has gone.
+    /// End the job: a process waits for another one that has ended.
     MissingProcess {
-        /// One of those that wait.
+        /// One of the processes that wait.
         waiting: u32,
-        /// One of those that have gone.
+        /// One of the processes that have ended.
         gone: u32,
     },
 }
 
 const KEY_BYTES_MAX: usize = 64;
-/// A value of 64 KiB fits.
+/// The limit of a value: 64 KiB and a terminating byte.
 const VALUE_BYTES_MAX: usize = (64 << 10) + 1;
-/// Far more than a library needs, so that a program gone wild does not fill the memory.
+/// Limits far above the needs of a library, so that a faulty program does not fill the memory.
 const KEYS_PER_PROCESS_MAX: usize = 1024;
 const BYTES_PER_PROCESS_MAX: usize = 1 << 20;
 const LINE_BYTES_MAX: usize = VALUE_BYTES_MAX + 4096;
-/// How much of a line that is no PMI-1 is shown.
+/// How many letters of an invalid line are shown.
 const SHOWN_LETTERS_MAX: usize = 80;
 
 impl PmiServer {
-    /// A job whose process `i` runs program number `applications[i]`, on a machine for
-    /// `universe_size` processes.
+    /// Creates the server of a job whose process `i` runs program number `applications[i]`, on
+    /// machines for `universe_size` processes.
     pub fn new(applications: &[u32], universe_size: u32) -> Self {
         let client = |&application| PmiClient { application, ..PmiClient::default() };
         let size = applications.len();
@@ -100,23 +100,24 @@ impl PmiServer {
         server.with_mapping(format!("(vector,(0,1,{size}))"))
     }
 
-    /// The same with processes on several machines, as this value of `PMI_process_mapping` tells.
+    /// Sets the mapping of processes to machines, as a value of `PMI_process_mapping`.
     pub fn with_mapping(mut self, mapping: String) -> Self {
         self.insert(mapping::KEY, &mapping);
         self
     }
 
-    /// The same, where this follows when a process waits for one that will never come.
+    /// Sets what follows when a process waits for another one that has ended.
     pub fn with_missing(self, on_missing: OnMissing) -> Self {
         Self { on_missing, ..self }
     }
 
-    /// How far the process `rank` has come.
+    /// Returns the state of MPI in the process `rank`.
     pub fn mpi_state(&self, rank: u32) -> MpiState {
         self.clients[rank as usize].mpi_state
     }
 
-    /// Takes bytes that the process `rank` wrote; none after an error of its.
+    /// Handles bytes that the process `rank` wrote. Nothing is accepted after an error of that
+    /// process.
     pub fn receive(&mut self, rank: u32, bytes: &[u8]) -> Vec<PmiAction> {
         if self.clients[rank as usize].is_rejected {
             return Vec::new();
@@ -138,8 +139,8 @@ impl PmiServer {
         actions
     }
 
-    /// Notes that the process `rank` will send no more. Where the job goes on without it, and it
-    /// has not taken leave, the others are told if they ask.
+    /// Records that the process `rank` will send no more. If the job goes on without it, and it has
+    /// not finalized, other processes can query that it has ended.
     pub fn close(&mut self, rank: u32) -> Vec<PmiAction> {
         let client = &mut self.clients[rank as usize];
         client.is_closed = true;
@@ -150,7 +151,7 @@ impl PmiServer {
         self.missing_process()
     }
 
-    /// Takes no more from a process that sent what is no PMI-1: it will enter no barrier.
+    /// Accepts no more from a process that sent what is not PMI-1: it will enter no barrier.
     fn reject(&mut self, rank: u32, line: &str, actions: &mut Vec<PmiAction>) {
         let client = &mut self.clients[rank as usize];
         self.waiting -= u32::from(std::mem::take(&mut client.is_in_barrier));
@@ -161,7 +162,7 @@ impl PmiServer {
         actions.extend(self.missing_process());
     }
 
-    /// What follows if a process waits for one that has gone.
+    /// Returns what follows if a process waits for another one that has ended.
     fn missing_process(&mut self) -> Vec<PmiAction> {
         let Some((waiting, gone)) = self.find_missing() else { return Vec::new() };
         if self.on_missing == OnMissing::EndJob {
@@ -176,7 +177,7 @@ impl PmiServer {
         waiting.map(fail).collect()
     }
 
-    /// A process that waits, and one that will never come.
+    /// Returns a process that waits, and one that has ended.
     fn find_missing(&self) -> Option<(u32, u32)> {
         let waiting = self.clients.iter().position(|client| client.is_in_barrier)? as u32;
         let is_missed =
@@ -204,7 +205,7 @@ impl PmiServer {
             "get_universe_size" => format!("cmd=universe_size size={}", self.universe_size),
             "get_my_kvsname" => format!("cmd=my_kvsname kvsname={OWN_SPACE}"),
             "put" => self.put(word("key"), word("value")),
-            // It is no value that somebody put: so processes learn that their reasons are heard.
+            // No process has put this value: its existence shows that the launcher handles reasons.
             "get" if word("key") == REASONS_KEY => {
                 "cmd=get_result rc=0 msg=success value=1".to_owned()
             }
@@ -261,7 +262,7 @@ impl PmiServer {
         actions.extend(self.missing_process());
     }
 
-    /// Lets all go on if all that have not been ended wait.
+    /// Releases the barrier if all processes that have not been ended wait in it.
     fn leave_barrier(&mut self, actions: &mut Vec<PmiAction>) {
         let missing =
             self.clients.iter().any(|client| !client.is_in_barrier && !client.is_excluded);
@@ -277,7 +278,7 @@ impl PmiServer {
         }
     }
 
-    /// Goes on without some processes, and lets the others know that there are such.
+    /// Excludes some processes, and publishes to the others that there are such processes.
     fn exclude(&mut self, by: u32, ranks: Vec<u32>, code: i32, actions: &mut Vec<PmiAction>) {
         for &rank in &ranks {
             let client = &mut self.clients[rank as usize];
@@ -289,14 +290,14 @@ impl PmiServer {
         self.leave_barrier(actions);
     }
 
-    /// Lets whoever asks know that a process was ended or has failed while the others go on.
+    /// Publishes that a process was ended or has failed while the others go on.
     fn note_ended(&mut self, rank: u32) {
         self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
         self.insert(ENDED_KEY, "1");
     }
 }
 
-/// The ranks of a list such as `0-3,7`; none if there is no list, or it makes no sense.
+/// Returns the ranks of a list such as `0-3,7`; none if there is no list, or it is malformed.
 fn ranks(text: &str, size: usize) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.split(',') {
@@ -435,7 +436,7 @@ mod tests {
         let mut server = PmiServer::new(&[0, 0], 2);
         let put = |number: usize| format!("cmd=put kvsname=combray key=k{number} value=v");
         let refused = ["0: cmd=put_result rc=-1 msg=too_many_keys"];
-        // One key is the server's own.
+        // One key belongs to the server.
         let last = 2 * KEYS_PER_PROCESS_MAX - 1;
         (0..last).for_each(|number| assert_ne!(say(&mut server, 0, &put(number)), refused));
         assert_eq!(say(&mut server, 0, &put(last)), refused);
@@ -488,7 +489,7 @@ mod tests {
                 [put, "cmd=barrier_in\n".to_owned()].into_iter().chain(gets).collect::<Vec<_>>()
             };
             let mut scripts: Vec<_> = (0..size).map(|rank| script(rank).into_iter()).collect();
-            // A process says its next line only when it has heard the answer to the one before.
+            // A process sends a line only after it has received the answer to the previous one.
             let mut received: Vec<Vec<String>> = vec![Vec::new(); size];
             let mut said = vec![0; size];
             let in_turn = turns.iter().map(|turn| turn.index(size));

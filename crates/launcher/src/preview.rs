@@ -1,4 +1,4 @@
-//! What a plan would come to, without starting anything.
+//! Shows the result of a plan without starting anything.
 
 use topology::Topology;
 
@@ -15,10 +15,10 @@ pub struct Preview {
     pub seat: Seat,
 }
 
-/// Where each process would run, by rank, if all hosts were machines like this one.
+/// Returns where each process would run, by rank, if all hosts were machines like this one.
 ///
 /// # Errors
-/// There are not enough slots, or the machine has not what the plan asks for.
+/// There are not enough slots, or the machine lacks what the plan requires.
 pub fn preview(plan: &JobPlan, topology: &Topology) -> Result<Vec<Preview>, LaunchError> {
     let placement = plan.placement()?;
     let mut previews = vec![None; placement.ranks.len()];

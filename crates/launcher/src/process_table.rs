@@ -1,8 +1,9 @@
-//! How the launcher, which debuggers look at, learns what processes the supervisor has started.
+//! Passes the table of processes from the supervisor to the launcher, which debuggers inspect.
 //!
-//! The table goes through a file in memory, a byte tells that it is there: neither waits for the
-//! other, as a debugger may have stopped one of them. A launcher that was started by a debugger has
-//! the processes of the job wait in MPI_Init until it is let go on.
+//! The table is in a memory file, and a byte on a socket reports that it is complete. Neither
+//! process blocks on the other, as a debugger may have stopped one of them. If a debugger started
+//! the launcher, the processes of the job wait in MPI_Init until the debugger lets the launcher go
+//! on.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
@@ -12,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use mpir::JobProcess;
 use sys::{mapping, socket};
 
-/// What the table has of a process: host, file of the program, number.
+/// An entry of the table: host, executable file, process id.
 type Line = (String, String, i32);
 
 /// The launcher's side.
@@ -33,16 +34,16 @@ pub(super) struct TableWriter {
 enum WriterState {
     /// The processes are not started yet.
     Starting,
-    /// The launcher was told.
+    /// The launcher was notified.
     Told,
-    /// The processes may go on, if they ever had to wait.
+    /// The processes may go on, if they had to wait.
     Released,
 }
 
-/// Both sides.
+/// Creates both sides.
 ///
 /// # Errors
-/// The system has no file in memory, or no socket.
+/// The system provides no memory file, or no socket.
 pub(super) fn open() -> io::Result<(TableReader, TableWriter)> {
     let table = mapping::create_memory_file(c"combray-processes", 0)?;
     let (ours, theirs) = socket::pair()?;
@@ -54,15 +55,15 @@ pub(super) fn open() -> io::Result<(TableReader, TableWriter)> {
 }
 
 impl TableReader {
-    /// What to watch for reading.
+    /// Returns the descriptor to watch for reading.
     pub(super) fn watched(&self) -> Option<RawFd> {
         self.socket.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// Tells debuggers what the supervisor has told, and the supervisor that they know.
+    /// Publishes the table to debuggers, and notifies the supervisor that they have it.
     pub(super) fn serve(&mut self) {
         let Some(mut socket) = self.socket.take() else { return };
-        // Without a byte the supervisor has ended.
+        // Without a byte, the supervisor has ended.
         if !matches!(socket.read(&mut [0]), Ok(1)) {
             return;
         }
@@ -75,23 +76,23 @@ impl TableReader {
             .map(|(host, executable, process)| JobProcess { host, executable, process })
             .collect();
         mpir::publish(&processes);
-        // Who has ended needs no answer.
+        // A supervisor that has ended needs no answer.
         let _ = socket.write(&[0]);
     }
 }
 
 impl TableWriter {
-    /// Whether the processes have to wait.
+    /// Whether the processes must wait.
     pub(super) fn holds(&self) -> bool {
         self.state != WriterState::Released && mpir::is_being_debugged()
     }
 
-    /// What to watch for reading.
+    /// Returns the descriptor to watch for reading.
     pub(super) fn watched(&self) -> Option<RawFd> {
         (self.state == WriterState::Told).then(|| self.socket.as_raw_fd())
     }
 
-    /// All processes are started: by rank, host, file of the program and number.
+    /// Publishes the table when all processes are started, with one entry for each rank.
     pub(super) fn tell(&mut self, lines: &[Line]) {
         if self.state != WriterState::Starting {
             return;
@@ -100,11 +101,11 @@ impl TableWriter {
         let told = mapping::check_file_size(text.len())
             .and_then(|()| self.table.write_all(&text))
             .and_then(|()| self.socket.write_all(&[0]));
-        // A job runs without debuggers, too.
+        // If it cannot be published, the job runs without debuggers.
         self.state = if told.is_ok() { WriterState::Told } else { WriterState::Released };
     }
 
-    /// The launcher has answered, or has ended.
+    /// Records that the launcher has answered, or has ended.
     pub(super) fn release(&mut self) {
         self.state = WriterState::Released;
     }

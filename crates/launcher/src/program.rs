@@ -1,4 +1,4 @@
-//! Finding the program before anything is started.
+//! Finds the program before anything is started.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,10 +10,10 @@ use std::path::Path;
 
 use super::LaunchError;
 
-/// The path of a program, as a shell in `folder` would find it whose PATH is `search`.
+/// Returns the path of a program, as a shell in `folder` with PATH set to `search` would find it.
 ///
 /// # Errors
-/// There is none, or it is no executable file.
+/// There is no such file, or it is not executable.
 pub(super) fn find(
     program: &OsStr,
     folder: &Path,
@@ -43,11 +43,11 @@ pub(super) fn find(
     Err(LaunchError::new(format!("{shown} is in no folder of PATH")))
 }
 
-/// The program, unless it is a script whose interpreter does not exist: the system would say that
-/// the script itself does not.
+/// Returns the program, unless it is a script whose interpreter does not exist: the kernel's error
+/// would be that the script itself does not exist.
 fn check_interpreter(program: &OsStr, path: &Path) -> Result<OsString, LaunchError> {
     let mut head = Vec::new();
-    // A program may be runnable without being readable; then the system decides.
+    // A program may be executable without being readable; then the kernel decides.
     let _ = File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut head));
     let line = head.split(|byte| *byte == b'\n').next().and_then(|line| line.strip_prefix(b"#!"));
     let word = line.and_then(|line| {
@@ -55,7 +55,7 @@ fn check_interpreter(program: &OsStr, path: &Path) -> Result<OsString, LaunchErr
     });
     let interpreter = word.map(|word| Path::new(OsStr::from_bytes(word)));
     match interpreter.filter(|interpreter| interpreter.is_absolute() && !interpreter.exists()) {
-        // With quotes, as what is wrong may be a carriage return at the end.
+        // With quotes, as the fault may be a carriage return at the end.
         Some(missing) => Err(LaunchError::new(format!(
             "{} is a script for the interpreter \"{}\", which does not exist",
             program.display(),
@@ -65,7 +65,7 @@ fn check_interpreter(program: &OsStr, path: &Path) -> Result<OsString, LaunchErr
     }
 }
 
-/// How much of a script the system looks at for its interpreter.
+/// How many bytes of a script the kernel searches for its interpreter.
 const HEAD_BYTES: u64 = 256;
 
 fn is_executable(path: &Path) -> io::Result<bool> {

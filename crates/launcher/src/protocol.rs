@@ -1,9 +1,9 @@
-//! What the launcher and an agent on another machine say to each other; no I/O.
+//! The protocol between the launcher and an agent on another machine; no I/O.
 //!
-//! The agent begins with a line that tells its version. What stands before that line is not its
-//! own: the shell that started it may have greeted. Then both send frames: a byte that tells what
-//! it is, the length of the rest as 32 bits (least byte first), and the rest. Numbers have 32 bits,
-//! texts their length before them.
+//! The agent begins with a line that contains its version. Anything before that line is not from
+//! the agent: the shell that started it may have printed a greeting. Then both sides send frames: a
+//! byte for the type, the length of the rest with 32 bits (little-endian), and the rest. Numbers
+//! have 32 bits. Texts are preceded by their length.
 
 mod fields;
 mod policy;
@@ -21,39 +21,40 @@ use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
-/// The version of all that stands here.
+/// The version of the protocol.
 pub(crate) const VERSION: u32 = 6;
 
-/// How the agent's first line begins.
+/// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";
 
-/// No frame is longer. What starts processes is the longest: it holds arguments and variables.
+/// The maximal length of a frame in bytes. The order that starts processes is the longest: it holds
+/// arguments and variables.
 const FRAME_BYTES_MAX: usize = 16 << 20;
 
-/// How much output an agent may send for each target before the launcher has made use of it.
+/// How much output an agent may send for each target before the launcher grants new credit.
 pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 
-/// The same for what goes to the standard input of rank 0.
+/// How much input the launcher may send for rank 0 before the agent reports that it was taken.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 
 /// How long all hosts may take to start their processes.
 pub(crate) const START_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Where a process wrote something.
+/// The stream to which a process wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputStream {
     Output,
     Errors,
 }
 
-/// A program as each machine needs it in order to start it.
+/// A program, with what each machine needs to start it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgramStart {
-    /// As the user wrote it.
+    /// The path, as the user wrote it.
     pub path: OsString,
     pub arguments: Vec<OsString>,
     pub variables: Vec<(OsString, OsString)>,
-    /// None: the launcher's, which only the launcher's own machine can be sure to have.
+    /// None: the launcher's folder, which exists for certain only on the launcher's own machine.
     pub folder: Option<PathBuf>,
 }
 
@@ -62,50 +63,50 @@ pub(crate) struct ProgramStart {
 pub(crate) struct Start {
     /// The name of the job.
     pub job: String,
-    /// How many processes the job has on all machines.
+    /// The number of processes of the job on all machines.
     pub size: u32,
     pub programs: Vec<ProgramStart>,
-    /// For each process its rank, and the position of its program.
+    /// For each process its rank, and the index of its program.
     pub ranks: Vec<(u32, u32)>,
-    /// How they are to be bound.
+    /// How the processes are bound.
     pub policy: Policy,
-    /// Whether each reports where it is bound.
+    /// Whether each process reports where it is bound.
     pub reports_bindings: bool,
-    /// Whether the launcher's output is a terminal, so that each shall find one.
+    /// Whether the launcher's output is a terminal, so that each process gets one, too.
     pub has_terminal: bool,
-    /// For each process the hardware threads on which the user wants it, if that was said.
+    /// For each process the cpuset that the user chose, if any.
     pub seats: Vec<Seat>,
 }
 
-/// What the launcher asks of a machine.
+/// An order of the launcher to a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AgentOrder {
-    /// Start these processes. It is the first order, and comes once.
+    /// Start these processes. It is the first order, and is sent once.
     Start(Start),
-    /// Give this to rank 0 as standard input; nothing means that there is no more.
+    /// Pass this to rank 0 as standard input. Empty: the input has ended.
     Input(Vec<u8>),
     /// Write this line to the PMI connection of a rank.
     Answer(u32, String),
-    /// Close the PMI connection of a rank, without waiting for it to take its answers.
+    /// Close the PMI connection of a rank, even if it has not received all answers.
     ClosePmi(u32),
     /// Send a signal to one rank, or to all.
     Signal(Option<u32>, i32),
-    /// So many more bytes of output can be taken.
+    /// Credit for this many more bytes of output.
     OutputCredit(OutputStream, u32),
-    /// All ranks have ended: end what they left behind, send the last of their output, and leave.
+    /// All ranks have ended: end what they left behind, send the last output, and end.
     Close,
-    /// The launcher is still there.
+    /// The launcher is alive.
     Heartbeat,
     /// Ask all ranks what they do.
     Ask,
 }
 
-/// What a machine reports to the launcher.
+/// A report of a machine to the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AgentReport {
-    /// All processes have been started; their numbers in the order of [`Start::ranks`].
+    /// All processes were started; their ids in the order of [`Start::ranks`].
     Started(Vec<i32>),
-    /// They cannot be started, and none is left.
+    /// The processes cannot be started, and none is left.
     StartFailed(String),
     /// A rank wrote this.
     Output(u32, OutputStream, Vec<u8>),
@@ -117,34 +118,34 @@ pub(crate) enum AgentReport {
     PmiClosed(u32),
     /// A rank has ended.
     Ended(u32, End),
-    /// Rank 0 has taken so many bytes of its standard input.
+    /// Rank 0 has taken this many bytes of its standard input.
     InputTaken(u32),
-    /// The agent is still there.
+    /// The agent is alive.
     Heartbeat,
-    /// What a rank does, as far as it or the system tells.
+    /// What a rank does, as far as it or the kernel reports it.
     Answer(u32, LocalAnswer),
 }
 
-/// What is known of a rank on its machine.
+/// What a machine reports about a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LocalAnswer {
-    /// The process itself, where the launcher may have started a script around it.
+    /// The id of the rank's own process; the launcher may have started a script around it.
     pub process: i32,
-    /// What the system says that it does.
+    /// The state that the kernel reports.
     pub state: Option<String>,
-    /// Of one that did not answer: where in the kernel it waits.
+    /// For a process that did not answer: where in the kernel it waits.
     pub kernel: Option<String>,
-    /// What it says itself.
+    /// The answer of the process.
     pub answer: Option<Vec<u8>>,
 }
 
-/// The line with which an agent begins.
+/// Returns the first line of an agent.
 pub(crate) fn greeting() -> String {
     format!("{GREETING}{VERSION} {}\n", env!("CARGO_PKG_VERSION"))
 }
 
 impl AgentOrder {
-    /// Appends the frame; false, and nothing, if it would be too long.
+    /// Appends the frame. Returns false, and appends nothing, if it would be too long.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
         fields::frame(out, |frame| match self {
             Self::Start(start) => {
@@ -241,7 +242,7 @@ fn parse_program(fields: &mut Parse<'_>) -> Option<ProgramStart> {
 }
 
 impl AgentReport {
-    /// Appends the frame; false, and nothing, if it would be too long.
+    /// Appends the frame. Returns false, and appends nothing, if it would be too long.
     pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
         fields::frame(out, |frame| match self {
             Self::Started(processes) => {
@@ -336,10 +337,10 @@ pub(crate) struct OrderParser {
 }
 
 impl OrderParser {
-    /// Takes bytes, and appends the orders that are whole now.
+    /// Accepts bytes, and appends the orders that are complete now.
     ///
     /// # Errors
-    /// A text for people: what came is no order, or one that may not be sent now.
+    /// A message for users: the bytes are no order, or one that may not be sent now.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
@@ -354,7 +355,7 @@ impl OrderParser {
         Ok(())
     }
 
-    /// The ranks that are to be started, in ascending order; none before that order.
+    /// Returns the ranks to be started, in ascending order; empty before that order.
     pub(crate) fn ranks(&self) -> &[u32] {
         self.rules.ranks()
     }

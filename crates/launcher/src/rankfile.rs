@@ -1,4 +1,4 @@
-//! Rankfiles: for each rank its host, and the hardware threads on which it runs; no I/O.
+//! Rankfiles, which give each rank its host and the hardware threads on which it runs; no I/O.
 
 use topology::CpuSet;
 
@@ -10,15 +10,15 @@ use crate::placement::{HostAssignment, is_host_name};
 pub struct RankPlace {
     /// The host.
     pub host: String,
-    /// The hardware threads; none: as the processes of its host are bound anyway.
+    /// The hardware threads; none: the process is bound as without a rankfile.
     pub seat: Seat,
 }
 
-/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order; what follows a `#` does
-/// not count. The places stand by rank.
+/// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order. Text after a `#` is
+/// ignored. Returns the places by rank.
 ///
 /// # Errors
-/// A text for people: a line is not understood, or a rank is missing or stands there twice.
+/// A message for users: a line is not understood, or a rank is missing or occurs twice.
 pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
     let mut places: Vec<Option<RankPlace>> = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -46,7 +46,7 @@ pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
     numbered.map(|(rank, place)| place.ok_or_else(|| format!("rank {rank} is missing"))).collect()
 }
 
-/// Higher ranks are errors of typing.
+/// The maximal number of ranks; higher ranks are typing errors.
 const RANKS_MAX: usize = 1 << 20;
 
 fn read_line(line: &str) -> Option<(usize, RankPlace)> {
@@ -64,11 +64,11 @@ fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     words.next().is_none().then_some((rank.trim().parse().ok()?, place))
 }
 
-/// Gives so many processes the hosts of these places. `is_local` tells which names mean this
-/// machine.
+/// Returns the hosts of `processes` processes according to these places. `is_local` decides which
+/// names mean this machine.
 ///
 /// # Errors
-/// A text for people: there are more processes than places.
+/// A message for users: there are more processes than places.
 pub(crate) fn placement(
     places: &[RankPlace],
     processes: usize,

@@ -1,4 +1,4 @@
-//! The supervisor of a job: what its processes do on all machines, and what follows from it.
+//! The supervisor of a job: collects the reports of all machines and decides what happens next.
 
 mod clients;
 mod debugging;
@@ -35,34 +35,36 @@ use relay::Relay;
 /// How long processes have to end by themselves after one has failed.
 const KILL_DELAY: Duration = Duration::from_secs(2);
 
-/// How long they have after a user or a batch system asked: some save their state then.
+/// How long processes have to end after a user or a batch system requested it: some save their
+/// state.
 const KILL_DELAY_AFTER_SIGNAL: Duration = Duration::from_secs(10);
 
-/// How long the output of processes that have ended is waited for: something they started in the
-/// background may hold it open.
+/// How long to wait for further output after all processes have ended: a background process that
+/// they started may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// After how long the beginning of a line is shown, where it may be a question to a user.
+/// After how long an incomplete line is shown, as it may be a prompt.
 const PROMPT_DELAY: Duration = Duration::from_millis(100);
 
 /// How long agents may take to clean up and end.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
 
-/// The exit code when a host cannot be reached, as of any job that cannot be started.
+/// The exit code when a host cannot be reached, as for any job that cannot be started.
 const CODE_NOT_STARTED: i32 = 2;
 
-/// The exit code when the time limit has passed, as of timeout(1).
+/// The exit code when the time limit has passed, equal to that of timeout(1).
 const CODE_TIMEOUT: i32 = 124;
 
-/// So often, at least and at most, it is looked whether the job stands still.
+/// The minimal and maximal time between two checks whether the job makes progress.
 const STALL_LOOKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
-/// After a first SIGQUIT, which asks what all ranks do, a second one within this time is passed on.
+/// A first SIGQUIT asks all ranks what they do. A second one within this time is forwarded.
 const QUIT_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// Starts all ranks and returns the exit code when the last has ended. `launcher` and `guard` are
-/// the processes above this one; `typed` is where rank 0 reads what is typed at the launcher's
-/// terminal, if there is one, and `table` tells the launcher of them for debuggers.
+/// Starts all ranks and returns the exit code when the last one has ended. `launcher` and `guard`
+/// are the ids of the processes above this one. Rank 0 reads from `typed` what is typed at the
+/// launcher's terminal, if there is one. `table` passes the launcher the table of processes for
+/// debuggers.
 pub(super) fn supervise(
     plan: &JobPlan,
     (launcher, guard): (u32, u32),
@@ -92,74 +94,74 @@ struct Supervisor<'a> {
     ranks: Vec<RankState>,
     server: PmiServer,
     outlets: Outlets,
-    /// What goes to a rank 0 on another machine.
+    /// Input for a rank 0 on another machine.
     relay: Option<Relay>,
     signals: Signals,
-    /// What the person started, and the parent of this process.
+    /// The ids of the process that the user started, and of the parent of this process.
     launcher: u32,
     guard: u32,
     /// When the job began.
     begun: Instant,
-    /// Who asks from outside, and what is being asked.
+    /// The clients that connect to this job, and the question that is being asked.
     clients: Clients,
     inquiry: Option<Inquiry>,
-    /// What debuggers are told, and whether the processes wait for them.
+    /// The interface to debuggers, which knows whether the processes wait for one.
     debugging: Debugging,
-    /// When it is looked next whether the job stands still, if that shall end it.
+    /// When to check next whether the job makes progress, if it is ended when it does not.
     stall: Option<Instant>,
-    /// When a signal asked last.
+    /// When the last SIGQUIT arrived that asked a question.
     quit: Option<Instant>,
     /// The exit code so far: that of the first failure.
     code: i32,
-    /// When all hosts must have started their processes; none once they have.
+    /// The deadline by which all hosts must have started their processes; none once they have.
     starting: Option<Instant>,
-    /// When the job is ended, if it has a limit.
+    /// The time limit of the job, if it has one.
     deadline: Option<Instant>,
-    /// Set while the ranks that are still there are being ended.
+    /// Set while the remaining ranks are being ended.
     termination: Option<Termination>,
-    /// The failures after which the job went on.
+    /// The number of failures after which the job went on.
     failures: u32,
-    /// The reasons that processes gave for ending the job when it was ending.
+    /// How many processes gave a reason for ending the job when it was already ending.
     late_reasons: u32,
-    /// The message about the first of them.
+    /// The message about the first failure.
     first_failure: String,
-    /// The signals that asked for an end.
+    /// The signals that requested the end of the job.
     interrupts: Vec<i32>,
     /// The user at the launcher's terminal, if rank 0 reads what is typed there.
     terminal: Option<Terminal>,
     phase: JobPhase,
 }
 
-/// The end of ranks that does not come by itself.
+/// The forced end of ranks.
 struct Termination {
-    /// When those that are still there are killed.
+    /// When the remaining ranks are killed.
     deadline: Instant,
-    /// How often they were.
+    /// How many times they were killed.
     kills: u32,
 }
 
-/// Who may be asked something by rank 0.
+/// The terminal at which rank 0 may prompt the user.
 #[derive(Default)]
 struct Terminal {
-    /// When the partial line of rank 0 is shown, as it may be a question.
+    /// When the partial line of rank 0 is shown, as it may be a prompt.
     prompt_deadline: Option<Instant>,
 }
 
-/// How far the job has come. The times tell since when.
+/// The phases of a job, with the times at which they began.
 #[derive(Clone, Copy)]
 enum JobPhase {
-    /// Ranks are there or will be.
+    /// Ranks are running or will be started.
     Running,
     /// All ranks have ended.
     Ended { ended: Instant },
-    /// The agents have been asked to leave.
+    /// The agents were ordered to clean up and end.
     ClosingAgents { ended: Instant, asked: Instant },
-    /// Only output is left.
+    /// Only output is left to write.
     FlushingOutput { ended: Instant },
 }
 
 impl JobPhase {
-    /// Since when all ranks have ended.
+    /// Returns when all ranks had ended.
     fn ended(self) -> Option<Instant> {
         match self {
             Self::Running => None,
@@ -223,7 +225,7 @@ impl<'a> Supervisor<'a> {
         Ok(supervisor)
     }
 
-    /// Starts all processes when all hosts are there: before, nothing has to be undone.
+    /// Starts all processes when all hosts are ready: until then, nothing needs to be undone.
     fn begin(&mut self) {
         let is_due = self.termination.is_none() && self.hosts.iter().any(JobHost::is_waiting);
         if !is_due || !self.hosts.iter().all(JobHost::is_ready) {
@@ -238,7 +240,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Sleeps until something happens, and deals with it.
+    /// Sleeps until an event occurs, and handles it.
     fn round(&mut self) -> io::Result<()> {
         let mut watched = vec![(self.signals.as_raw_fd(), Interest::Read)];
         let mut outlets = Vec::new();
@@ -290,7 +292,7 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// How long to sleep at most.
+    /// Returns how long to sleep at most.
     fn poll_timeout(&self) -> Option<Duration> {
         let stage = match self.phase {
             JobPhase::Running => None,
@@ -320,7 +322,7 @@ impl<'a> Supervisor<'a> {
             connection,
         ];
         let next = times.into_iter().flatten().min()?;
-        // A time that has passed asks for a look at the descriptors, not for a busy loop.
+        // For a time in the past, the descriptors are polled once, without a busy loop.
         let now = Instant::now();
         Some(next.saturating_duration_since(now).max(Duration::from_millis(1)))
     }
@@ -328,7 +330,7 @@ impl<'a> Supervisor<'a> {
     fn write(&mut self, target: OutputStream) {
         match self.outlets.write(target) {
             Ok(()) => {}
-            // Nobody reads our output any more: as a program in a pipe would, end without a word.
+            // The reader of the output has ended: end silently, as a program in a pipe does.
             Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {
                 self.fail(128 + signal::SIGPIPE, None);
             }
@@ -343,7 +345,7 @@ impl<'a> Supervisor<'a> {
         reports.into_iter().for_each(|report| self.handle_report(host, report));
     }
 
-    /// Deals with a report of a host.
+    /// Handles a report of a host.
     fn handle_report(&mut self, host: usize, report: AgentReport) {
         if let Err(what) = self.hosts[host].check(&report) {
             let message = format!("the processes here cannot be watched any more: {what}");
@@ -410,7 +412,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Gives an order to a host, which may report something.
+    /// Sends an order to a host, which may return reports.
     fn send(&mut self, host: usize, order: AgentOrder) {
         let mut reports = Vec::new();
         if let Err(error) = self.hosts[host].send(order, &mut reports) {
@@ -419,7 +421,7 @@ impl<'a> Supervisor<'a> {
         self.handle_reports(host, reports);
     }
 
-    /// Lets those go on who ask from outside.
+    /// Serves the clients that have connected to this job.
     fn serve_clients(&mut self, ready: &[bool]) {
         for request in self.clients.serve(ready) {
             match request {
@@ -474,13 +476,13 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Lets the server know that a process has ended well and that nothing that it left behind
-    /// can speak for it; others may wait for it without end.
+    /// Reports to the PMI server that a process has ended well and that no process that it left
+    /// behind uses its connection. Otherwise other processes might wait for it forever.
     fn close_pmi(&mut self, rank: u32) {
         let rank_state = &self.ranks[rank as usize];
         let is_missing = match rank_state.end {
             Some(End::Code(0)) => !rank_state.is_connected,
-            // What it left behind does not speak for a process that failed.
+            // A process that a failed process left behind does not act for it.
             Some(_) => self.plan.keep_going,
             None => false,
         };
@@ -516,7 +518,7 @@ impl<'a> Supervisor<'a> {
         while let Some(number) = self.signals.next() {
             match number {
                 signal::SIGCHLD => {}
-                // From the system, when the guard was killed.
+                // Sent by the kernel, because the guard was killed.
                 signal::SIGTERM if std::os::unix::process::parent_id() != self.guard => {
                     end_descendants();
                     std::process::exit(128 + signal::SIGKILL);
@@ -550,15 +552,16 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Whether the ranks are asked why they wait before a signal ends them: a person, or a batch
-    /// system, may have waited in vain.
+    /// Whether the ranks are asked why they wait before a signal ends them: the user, or a batch
+    /// system, may send the signal because the job hangs.
     fn asks_before_end(&self, number: i32, running: &[RunningRank]) -> bool {
         matches!(number, signal::SIGINT | signal::SIGTERM)
             && self.termination.is_none()
             && running.iter().any(|one| one.mpi_state == MpiState::Initialized)
     }
 
-    /// Whether a SIGQUIT that has come now asks what the ranks do: the first one while they run.
+    /// Whether a SIGQUIT that has just arrived asks what the ranks do: the first one while they
+    /// run.
     fn asks_by_signal(&mut self) -> bool {
         let now = Instant::now();
         let is_second = self.quit.is_some_and(|first| now - first < QUIT_TIME_MAX);
@@ -605,7 +608,7 @@ impl<'a> Supervisor<'a> {
         if has_come(self.deadline) && is_running {
             self.deadline = None;
             match self.starting {
-                // There is nobody to ask.
+                // There is no rank to ask.
                 Some(_) => self.end_at_limit(),
                 None => self.inquire(Asker::TimeLimit),
             }
@@ -627,36 +630,37 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Whether all ranks have ended and their output is through.
+    /// Whether all ranks have ended and all their output was read.
     fn has_ended(&self) -> bool {
         let Some(since) = self.phase.ended() else { return false };
         since.elapsed() >= DRAIN || self.ranks.iter().all(RankState::has_closed_outputs)
     }
 
-    /// When the output that is left is given up. A slow reader is waited for, as any program waits,
-    /// but not past the time limit; and for a moment only when the job was made to end.
+    /// Returns when the remaining output is dropped. A slow reader is waited for, as by any
+    /// program, but not longer than the time limit. If the job was made to end, it is waited for
+    /// only briefly.
     fn output_deadline(&self) -> Option<Instant> {
         let was_ended = !self.interrupts.is_empty() || self.code == CODE_TIMEOUT;
         self.phase.ended().filter(|_| was_ended).map(|since| since + KILL_DELAY).or(self.deadline)
     }
 
-    /// Whether nobody waits for the output any more.
+    /// Whether the remaining output is to be dropped now.
     fn gives_up_output(&self) -> bool {
         let is_late = self.output_deadline().is_some_and(|end| Instant::now() >= end);
         self.interrupts.len() > 1 || is_late
     }
 
-    /// Tells that output is lost, if any is.
+    /// Prints a message if output is lost.
     fn drop_output(&mut self) {
         if !self.outlets.are_empty() {
             self.code = if self.code == 0 { CODE_TIMEOUT } else { self.code };
             self.print_message("the rest of the job's output, which nobody read, is dropped");
-            // Where nobody reads this either, the exit code tells.
+            // If the error output has no reader either, the exit code shows it.
             let _ = self.outlets.write(OutputStream::Errors);
         }
     }
 
-    /// Lets the agents end what the ranks left behind, and end.
+    /// Orders the agents to end what the ranks left behind, and to end themselves.
     fn close_agents(&mut self) {
         let asked = Instant::now();
         self.phase = JobPhase::ClosingAgents { ended: self.phase.ended().unwrap_or(asked), asked };
@@ -668,7 +672,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Whether all agents have ended, or are waited for no longer.
+    /// Whether all agents have ended, or the time for that has passed.
     fn are_agents_closed(&self) -> bool {
         let are_gone = self.hosts.iter().all(|host| host.is_local() || host.is_closed());
         let since = match self.phase {
@@ -679,7 +683,7 @@ impl<'a> Supervisor<'a> {
         are_gone || is_late || self.interrupts.len() > 1
     }
 
-    /// Ends what the ranks left behind on this machine, and takes the last of their output.
+    /// Ends what the ranks left behind on this machine, and reads the last of their output.
     fn close(&mut self) {
         self.phase =
             JobPhase::FlushingOutput { ended: self.phase.ended().unwrap_or_else(Instant::now) };

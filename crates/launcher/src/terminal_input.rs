@@ -1,7 +1,7 @@
-//! What is typed at the launcher's terminal, on its way to rank 0.
+//! Forwards what is typed at the launcher's terminal to rank 0.
 //!
-//! Only the foreground group of a terminal may read from it; that is the launcher's, not the
-//! ranks'.
+//! Only the foreground process group of a terminal may read from it. That is the group of the
+//! launcher, not of the ranks.
 
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -11,24 +11,24 @@ use sys::process::{self, Interest};
 
 /// The launcher's side.
 pub(super) struct TerminalInput {
-    /// None when there is no terminal, or nobody reads any more, or the input has ended.
+    /// None when there is no terminal, rank 0 does not read any more, or the input has ended.
     pipe: Option<PipeWriter>,
-    /// Typed, but not taken by rank 0 yet.
+    /// Bytes that were typed, but not taken by rank 0 yet.
     typed: Vec<u8>,
 }
 
 const TERMINAL: RawFd = 0;
 
-/// How often the launcher looks whether it has come to the foreground.
+/// How often the launcher checks whether it has come to the foreground.
 const FOREGROUND_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl TerminalInput {
-    /// Of a launcher that nobody types at.
+    /// Creates the state of a launcher without input from a terminal.
     pub(super) fn none() -> Self {
         Self { pipe: None, typed: Vec::new() }
     }
 
-    /// The launcher's side, and where rank 0 reads if standard input is a terminal.
+    /// Creates the launcher's side, and the pipe that rank 0 reads if standard input is a terminal.
     pub(super) fn open() -> io::Result<(Self, Option<PipeReader>)> {
         if !io::stdin().is_terminal() {
             return Ok((Self::none(), None));
@@ -38,7 +38,7 @@ impl TerminalInput {
         Ok((Self { pipe: Some(writer), typed: Vec::new() }, Some(reader)))
     }
 
-    /// What to watch now. In the background of its terminal the launcher must not read.
+    /// Returns what to watch now. In the background of its terminal the launcher must not read.
     pub(super) fn watched(&self) -> Option<(RawFd, Interest)> {
         let pipe = self.pipe.as_ref()?;
         if !self.typed.is_empty() {
@@ -47,14 +47,14 @@ impl TerminalInput {
         process::is_foreground(TERMINAL).then_some((TERMINAL, Interest::Read))
     }
 
-    /// After how long to look again: nothing tells a process that runs that it came to the
-    /// foreground.
+    /// Returns after how long to check again: the kernel does not notify a running process that it
+    /// has come to the foreground.
     pub(super) fn poll_timeout(&self) -> Option<Duration> {
         let is_in_background = self.pipe.is_some() && self.watched().is_none();
         is_in_background.then_some(FOREGROUND_CHECK_INTERVAL)
     }
 
-    /// Moves on what is ready.
+    /// Serves the descriptor that is ready.
     pub(super) fn serve(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
         if self.typed.is_empty() {
@@ -68,7 +68,7 @@ impl TerminalInput {
         match pipe.write(&self.typed) {
             Ok(written) => drop(self.typed.drain(..written)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // Rank 0 reads no more.
+            // Rank 0 does not read any more.
             Err(_) => self.pipe = None,
         }
     }

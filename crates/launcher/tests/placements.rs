@@ -1,4 +1,4 @@
-//! The plans for the described machines of tests/machines are those that were reviewed.
+//! Compares the plans for the described machines of tests/machines with the reviewed ones.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +10,7 @@ use topology::{Kind, Topology};
 #[path = "../../../tests/machines/reviewed.rs"]
 mod reviewed;
 
-/// How many processes, and what is wished. None: as many as there are cores.
+/// The number of processes and the options. None: as many processes as there are cores.
 const CASES: [(Option<usize>, &[&str]); 12] = [
     (Some(1), &[]),
     (Some(2), &[]),
@@ -26,10 +26,10 @@ const CASES: [(Option<usize>, &[&str]); 12] = [
     (Some(5), &["map-by ppr:3:package", "bind-to core", "rank-by package"]),
 ];
 
-/// No more processes of a plan are shown.
+/// How many processes of a plan are shown.
 const SHOWN_MAX: usize = 8;
 
-/// The described machines and their paths.
+/// Returns the described machines and their paths.
 fn machines() -> impl Iterator<Item = (PathBuf, Topology)> {
     reviewed::machines().into_iter().map(|path| {
         let topology = Topology::from_xml(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -41,7 +41,7 @@ fn ranks(processes: usize) -> Vec<u32> {
     (0..processes as u32).collect()
 }
 
-/// The policy of options with their words.
+/// Returns the policy of these options.
 fn policy(requests: &[&str]) -> Policy {
     let mut policy = Policy::default();
     for request in requests {
@@ -57,7 +57,7 @@ fn policy(requests: &[&str]) -> Policy {
     policy
 }
 
-/// All plans for a machine as a text.
+/// Returns all plans for a machine as a text.
 fn plans(topology: &Topology) -> String {
     let mut text = String::new();
     for (processes, requests) in CASES {

@@ -1,10 +1,10 @@
-//! Places by what processes need, on whatever levels a machine has.
+//! Chooses places by what processes need, on whatever levels a machine has.
 //!
-//! A description names groups of ranks with what they need: `0-7: memory; 0-3: synchronise`. Groups
-//! lie within each other or apart. Who shares memory intensively gets one NUMA node if there is
-//! room, who synchronises often the smallest part of the machine that has room, who needs memory
-//! bandwidth is spread over NUMA nodes, and that communicates over the network sits near an
-//! interface.
+//! A description names groups of ranks with their needs: `0-7: memory; 0-3: synchronise`. Groups
+//! are nested or disjoint. A group that shares memory intensively gets one NUMA node if there is
+//! room. A group that synchronises often gets the smallest part of the machine that has room. A
+//! group that needs memory bandwidth is spread over NUMA nodes. A group that communicates over the
+//! network is placed near an interface.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -16,17 +16,17 @@ use super::Seat;
 /// What a group of processes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GroupNeed {
-    /// It shares memory intensively.
+    /// The group shares memory intensively.
     Memory,
-    /// It needs memory bandwidth.
+    /// The group needs memory bandwidth.
     Bandwidth,
-    /// It synchronises often.
+    /// The group synchronises often.
     Synchronise,
-    /// It communicates over the network.
+    /// The group communicates over the network.
     Network,
 }
 
-/// The words of descriptions.
+/// The keywords of descriptions.
 const WORDS: [(&str, GroupNeed); 6] = [
     ("memory", GroupNeed::Memory),
     ("bandwidth", GroupNeed::Bandwidth),
@@ -44,10 +44,10 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Reads a description: groups separated by semicolons or ends of lines, comments after `#`.
+    /// Reads a description: groups separated by semicolons or line ends, and comments after `#`.
     ///
     /// # Errors
-    /// A text for people: what is not understood.
+    /// A message for users: which text is not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut groups = Vec::new();
         let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
@@ -75,15 +75,15 @@ impl Needs {
         Ok(Self { groups })
     }
 
-    /// Whether somebody wants to be near an interface, so that devices must be known.
+    /// Whether a group needs to be near an interface, so that the devices must be detected.
     pub fn names_network(&self) -> bool {
         self.groups.iter().any(|(_, needs)| needs.contains(&GroupNeed::Network))
     }
 
-    /// The seats of these ranks on a machine.
+    /// Returns the cpusets of these ranks on a machine.
     ///
     /// # Errors
-    /// A text for people: there are not enough cores.
+    /// A message for users: there are not enough cores.
     pub(super) fn plan(
         &self,
         topology: &Topology,
@@ -122,14 +122,14 @@ struct Placer<'a> {
     topology: &'a Topology,
     machine: ObjectId,
     ranks: &'a [u32],
-    /// How many cores each process gets.
+    /// The number of cores for each process.
     each: usize,
     free: HashSet<ObjectId>,
     seats: Vec<Seat>,
 }
 
 impl Placer<'_> {
-    /// Places the ranks of a group, first those of the groups inside it.
+    /// Places the ranks of a group: first the groups inside it, then the remaining ranks.
     fn place(
         &mut self,
         group: &CpuSet,
@@ -139,7 +139,7 @@ impl Placer<'_> {
     ) {
         let region = self.region(group, needs, within);
         let mut left = group.clone();
-        // The next smaller groups; what lies in these is theirs to place.
+        // The next smaller groups. Groups inside these are placed by them.
         let mut inner: Vec<(usize, CpuSet, &Vec<GroupNeed>)> = Vec::new();
         for (index, (ranks, needs)) in all.iter().enumerate() {
             let own = ranks.intersection(&left);
@@ -147,7 +147,7 @@ impl Placer<'_> {
                 inner.push((index, own, needs));
             }
         }
-        // Those with the narrowest choice come first.
+        // Groups with the narrowest choice come first.
         inner.sort_by_key(|(_, _, needs)| {
             (
                 !needs.contains(&GroupNeed::Network),
@@ -176,7 +176,7 @@ impl Placer<'_> {
         }
     }
 
-    /// The part of the machine in which a group gets its places.
+    /// Returns the part of the machine in which a group gets its places.
     fn region(&self, group: &CpuSet, needs: &[GroupNeed], within: ObjectId) -> ObjectId {
         let wants = |need| needs.contains(&need);
         if !wants(GroupNeed::Memory) && !wants(GroupNeed::Synchronise) && !wants(GroupNeed::Network)
@@ -188,7 +188,7 @@ impl Placer<'_> {
         self.topology.visit(within, &mut |id| {
             let object = &self.topology[id];
             let is_part = !object.kind.is_device() && !object.threads.is_empty();
-            // Whoever shares memory gains nothing from less than its NUMA node.
+            // A group that shares memory gains nothing from a part smaller than its NUMA node.
             let is_small = !wants(GroupNeed::Synchronise)
                 && self.topology.of_kind_in(id, Kind::NumaNode).is_empty()
                 && self.topology.holder(id, Kind::NumaNode).is_some();
@@ -200,7 +200,8 @@ impl Placer<'_> {
             let far = if wants(GroupNeed::Network) { self.way_to_network(*id) } else { 0 };
             (self.topology[*id].threads.len(), far, self.free_in(*id).len())
         };
-        // The nearest comes before the smallest only for those that communicate with no others.
+        // The nearest part comes before the smallest only for groups that neither share memory nor
+        // synchronise.
         let best = match wants(GroupNeed::Memory) || wants(GroupNeed::Synchronise) {
             true => candidates.into_iter().min_by_key(key),
             false => candidates.into_iter().min_by_key(|id| (self.way_to_network(*id), key(id))),
@@ -208,7 +209,7 @@ impl Placer<'_> {
         best.unwrap_or(within)
     }
 
-    /// How far an object is from the nearest network interface whose place is known.
+    /// Returns how far an object is from the nearest network interface whose place is known.
     fn way_to_network(&self, id: ObjectId) -> usize {
         let devices = self.topology.devices().into_iter();
         let interfaces = devices.filter(|device| self.topology.is_interface(*device));
@@ -216,14 +217,14 @@ impl Placer<'_> {
         places.map(|place| self.topology.hops(id, place)).min().unwrap_or_default()
     }
 
-    /// The free cores in an object, from left to right.
+    /// Returns the free cores in an object, from left to right.
     fn free_in(&self, id: ObjectId) -> Vec<ObjectId> {
         let mut cores = self.topology.of_kind_in(id, Kind::Core);
         cores.retain(|core| self.free.contains(core));
         cores
     }
 
-    /// The next free cores for one process.
+    /// Returns the next free cores for one process.
     fn next(&self, region: ObjectId) -> Vec<ObjectId> {
         let mut cores = self.free_in(region);
         if cores.len() < self.each {
@@ -233,7 +234,7 @@ impl Placer<'_> {
         cores
     }
 
-    /// Free cores for one process where most of the memory's cores are free.
+    /// Returns free cores for one process in the NUMA node with the most free cores.
     fn spread(&self, region: ObjectId) -> Vec<ObjectId> {
         let nodes = self.topology.of_kind_in(region, Kind::NumaNode);
         let emptiest = nodes.into_iter().min_by_key(|node| Reverse(self.free_in(*node).len()));
@@ -245,7 +246,7 @@ impl Placer<'_> {
 mod tests {
     use super::*;
 
-    /// The NUMA nodes of the seats of so many processes on a described machine.
+    /// Returns the NUMA nodes of the cpusets of `processes` processes on a described machine.
     fn nodes(machine: &str, processes: u32, text: &str) -> String {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/machines/");
         let text_of_machine = std::fs::read_to_string(format!("{folder}{machine}.xml")).unwrap();

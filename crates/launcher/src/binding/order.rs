@@ -1,13 +1,13 @@
-//! Levels of the tree by the names that people use, and the order of places.
+//! Levels of the tree by the names that users write, and the order of places.
 
 use topology::{Kind, ObjectId, Topology};
 
 use super::policy::word;
 
-/// The objects of a kind with hardware threads, from left to right.
+/// Returns the objects of a kind that have hardware threads, from left to right.
 ///
 /// # Errors
-/// The machine has none; the text names those that it has.
+/// The machine has none; the message names the kinds that it has.
 pub(super) fn objects(
     topology: &Topology,
     machine: ObjectId,
@@ -28,7 +28,7 @@ pub(super) fn objects(
     Err(format!("this machine has no level \"{}\"; it has {}", word(kind), names.join(", ")))
 }
 
-/// The places that a description level by level runs through: the first level changes fastest.
+/// Returns the places in the order of a mapping by levels: the first level changes fastest.
 ///
 /// # Errors
 /// The machine has no such level.
@@ -41,7 +41,7 @@ pub(super) fn leaves(
     for &kind in kinds {
         levels.push(objects(topology, machine, kind)?);
     }
-    // The smallest of the levels is that of the places.
+    // The objects of the smallest level are the places.
     let smallest = |level: &&Vec<ObjectId>| topology[level[0]].threads.len();
     let Some(places) = levels.iter().min_by_key(smallest) else { return Ok(vec![machine]) };
     let holder = |level: &[ObjectId], place: ObjectId| {
@@ -53,7 +53,7 @@ pub(super) fn leaves(
         let position = |level: &Vec<ObjectId>| holder(level, place);
         keyed.push((levels.iter().map(position).collect::<Vec<_>>(), place));
     }
-    // Which of its siblings below the next larger level a holder is, for each level.
+    // For each level, the index of the object among its siblings below the next larger level.
     let digits = |positions: &[Option<usize>]| -> Vec<usize> {
         (0..levels.len())
             .rev()
@@ -77,7 +77,7 @@ pub(super) fn leaves(
     Ok(sorted.into_iter().map(|(_, place)| place).collect())
 }
 
-/// How large the objects of a level are.
+/// Returns the size of the largest object of a level in hardware threads.
 fn size(topology: &Topology, level: &[ObjectId]) -> usize {
     level.iter().map(|id| topology[*id].threads.len()).max().unwrap_or_default()
 }

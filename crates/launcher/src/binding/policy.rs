@@ -1,35 +1,35 @@
-//! What a user asked for, in the words of `--map-by`, `--bind-to` and `--rank-by`.
+//! The user's choices in the words of `--map-by`, `--bind-to` and `--rank-by`.
 
 use topology::Kind;
 
 use super::Needs;
 
-/// How the processes of a machine get their seats.
+/// How the cpusets of the processes of a machine are chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// The places, in which order.
+    /// Which places there are, and in which order.
     pub mapping: ProcessMapping,
     /// How much of the machine belongs to a place.
     pub bind: Bind,
     /// Which process gets which place.
     pub ranking: Ranking,
-    /// How many cores each process gets; 0: nothing was said.
+    /// How many cores each process gets; 0: not configured.
     pub cores_each: u32,
-    /// What the processes need; then nothing else counts.
+    /// What the processes need; if set, nothing else applies.
     pub needs: Option<Needs>,
-    /// Who allows to bind more processes to some hardware threads than these are.
+    /// Whether more processes may be bound to some hardware threads than there are threads.
     pub overload: Overload,
-    /// Whether more processes than hardware threads on a machine are refused.
+    /// Whether more processes on a machine than hardware threads are refused.
     pub oversubscription: Oversubscription,
 }
 
 /// Whether a machine may run more processes than it has hardware threads for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Oversubscription {
-    /// It may: nobody has forbidden it.
+    /// Allowed, unless the user forbids it.
     #[default]
     Allowed,
-    /// It may not.
+    /// Refused.
     Refused,
 }
 
@@ -46,12 +46,12 @@ pub enum PolicyOption {
     Needs,
 }
 
-/// Who allows to bind more processes to some hardware threads than these are.
+/// Which options allow to bind more processes to some hardware threads than there are threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overload {
-    /// `--map-by` does.
+    /// `--map-by` allows it.
     pub by_mapping: bool,
-    /// `--bind-to` does.
+    /// `--bind-to` allows it.
     pub by_binding: bool,
 }
 
@@ -63,35 +63,35 @@ pub enum Ranking {
     AsMapped,
     /// From left to right.
     LeftToRight,
-    /// One on each object of a kind in turn.
+    /// One process on each object of a kind in turn.
     InTurn(Kind),
 }
 
 /// The places of processes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ProcessMapping {
-    /// From left to right, equally.
+    /// From left to right, evenly.
     #[default]
     Slots,
-    /// Level by level; the first changes fastest.
+    /// Level by level; the first level changes fastest.
     Levels(Vec<Kind>),
-    /// So many on each object of a kind.
+    /// This many processes on each object of a kind.
     EachOf(u32, Kind),
 }
 
 /// What a process is bound to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bind {
-    /// Its share: the cores divided by the processes.
+    /// To its share: the cores divided by the number of processes.
     #[default]
     Share,
-    /// Nothing: it may run on all that the machine allows.
+    /// To nothing: it may run wherever the machine allows.
     Nothing,
-    /// The object of a kind where its place is, or one inside it.
+    /// To the object of a kind that contains its place, or to one inside its place.
     To(Kind),
 }
 
-/// The words for levels; the first of each kind is the one that messages use.
+/// The words for levels. Messages use the first word of each kind.
 const WORDS: [(&str, Kind); 17] = [
     ("machine", Kind::Machine),
     ("board", Kind::Machine),
@@ -112,38 +112,38 @@ const WORDS: [(&str, Kind); 17] = [
     ("thread", Kind::Thread),
 ];
 
-/// The word for a kind; empty if it has none.
+/// Returns the word for a kind; empty if it has none.
 pub(super) fn word(kind: Kind) -> &'static str {
     WORDS.iter().find(|(_, known)| *known == kind).map_or("", |(word, _)| word)
 }
 
-/// The kind that a word means.
+/// Returns the kind that a word names.
 fn level(word: &str) -> Option<Kind> {
     WORDS.iter().find(|(known, _)| *known == word).map(|(_, kind)| *kind)
 }
 
-/// Names the words that are understood.
+/// Returns a list of the known words.
 fn levels() -> String {
     WORDS.map(|(word, _)| word).join(", ")
 }
 
-/// What the order of hosts and the number of processes on each follow from; the rest is the policy.
+/// The part of a mapping that determines the order of hosts and the number of processes on each.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostOrder {
-    /// Each host gets one process in turn.
+    /// Whether the hosts get one process each in turn.
     pub in_turn: bool,
-    /// So many processes on each host.
+    /// The number of processes on each host.
     pub per_host: Option<u32>,
-    /// More processes than slots are welcome.
+    /// Whether more processes than slots are allowed.
     pub oversubscribe: bool,
 }
 
 impl Policy {
-    /// Reads the words of an option, which take the place of those that it had before. Returns what
-    /// they say of hosts.
+    /// Reads the words of an option, which replace earlier ones of that option. Returns what they
+    /// say about hosts.
     ///
     /// # Errors
-    /// A text for people: what is not understood, and what would be.
+    /// A message for users: what is not understood, and what is allowed.
     pub fn set(&mut self, option: PolicyOption, words: &str) -> Result<HostOrder, String> {
         match option {
             PolicyOption::MapBy => return self.map_by(words),
@@ -154,11 +154,11 @@ impl Policy {
         Ok(HostOrder::default())
     }
 
-    /// Refuses more processes on a machine than it has hardware threads for them, if that was asked
-    /// for.
+    /// Refuses more processes on a machine than it has hardware threads for them, if the user
+    /// requested that.
     ///
     /// # Errors
-    /// A text for people.
+    /// A message for users.
     pub(crate) fn check_oversubscription(
         &self,
         processes: usize,
@@ -174,16 +174,16 @@ impl Policy {
         ))
     }
 
-    /// Whether more processes may be bound to some hardware threads than these are.
+    /// Whether more processes may be bound to some hardware threads than there are threads.
     pub(super) fn allows_overload(&self) -> bool {
         self.overload.by_mapping || self.overload.by_binding
     }
 
-    /// Follows the words of `--map-by`, such as `numa`, `ppr:2:package`, `node,socket,core` or
-    /// `slot:PE=4`. Returns what they say of hosts.
+    /// Reads the words of `--map-by`, such as `numa`, `ppr:2:package`, `node,socket,core` or
+    /// `slot:PE=4`. Returns what they say about hosts.
     ///
     /// # Errors
-    /// A text for people: what is not understood, and what would be.
+    /// A message for users: what is not understood, and what is allowed.
     fn map_by(&mut self, words: &str) -> Result<HostOrder, String> {
         let words = words.to_lowercase();
         let mut hosts = HostOrder::default();
@@ -254,10 +254,10 @@ impl Policy {
         Ok(())
     }
 
-    /// Follows the words of `--bind-to`, such as `core`, `none` or `numa:overload-allowed`.
+    /// Reads the words of `--bind-to`, such as `core`, `none` or `numa:overload-allowed`.
     ///
     /// # Errors
-    /// A text for people.
+    /// A message for users.
     fn bind_to(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let mut parts = words.split(':');
@@ -279,7 +279,7 @@ impl Policy {
             match modifier {
                 "overload-allowed" => self.overload.by_binding = true,
                 "no-overload" | "if-supported" => {}
-                // As MPICH has it.
+                // MPICH's syntax.
                 number if number.parse::<u32>().is_ok() => {
                     return Err(format!(
                         "--bind-to {words}: write --map-by slot:PE={number} for {number} cores each"
@@ -296,11 +296,11 @@ impl Policy {
         Ok(())
     }
 
-    /// Follows the words of `--rank-by`: `slot` or `fill` for places from left to right, or a level
-    /// whose objects get one process in turn.
+    /// Reads the words of `--rank-by`: `slot` or `fill` for places from left to right, or a level
+    /// whose objects get one process each in turn.
     ///
     /// # Errors
-    /// A text for people.
+    /// A message for users.
     fn rank_by(&mut self, words: &str) -> Result<(), String> {
         let words = words.to_lowercase();
         let name = words.split(':').next().unwrap_or_default();

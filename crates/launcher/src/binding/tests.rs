@@ -1,7 +1,8 @@
 use super::*;
 
-/// A machine of so many packages, with NUMA nodes in each, cores in each of those, and hardware
-/// threads in each core; numbered as many systems do: first one thread of each core.
+/// Returns a machine with that many packages, NUMA nodes in each package, cores in each node, and
+/// hardware threads in each core. They are numbered as on many systems: first one thread of each
+/// core.
 fn machine(packages: usize, nodes: usize, cores: usize, threads: usize) -> Topology {
     let all = packages * nodes * cores;
     let mut text = String::from("<topology version='2.0'><object type='Machine'>");
@@ -26,7 +27,7 @@ fn machine(packages: usize, nodes: usize, cores: usize, threads: usize) -> Topol
     Topology::from_xml(&(text + "</object></topology>")).unwrap()
 }
 
-/// The seats of so many processes, by the words of the three options.
+/// Returns the cpusets of `processes` processes, with these words of the three options.
 fn seats(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<String, String> {
     let mut policy = Policy::default();
     let options = [PolicyOption::MapBy, PolicyOption::BindTo, PolicyOption::RankBy];

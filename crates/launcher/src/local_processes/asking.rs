@@ -1,4 +1,4 @@
-//! What the processes of this machine do, asked of them and of the system.
+//! Asks the processes of this machine, and the kernel, what the processes do.
 
 use std::time::{Duration, Instant};
 
@@ -8,26 +8,26 @@ use sys::process;
 use super::LocalProcesses;
 use crate::protocol::{AgentReport, LocalAnswer};
 
-/// A question that is not answered by all.
+/// A question that not all processes have answered.
 pub(super) struct PendingQuestion {
-    /// When those are reported that have not answered.
+    /// When the processes that have not answered are reported.
     deadline: Instant,
-    /// When it is looked for answers next.
+    /// When to check for answers next.
     next: Instant,
-    /// By the position of the process: it was reported.
+    /// Whether each process was reported, by its index.
     is_reported: Vec<bool>,
-    /// What runs below the launcher. In a container a process knows itself by another number.
+    /// The descendants of the launcher. A process in a container has another process id inside it.
     below: Vec<i32>,
 }
 
-/// How long processes may take to answer: they look twice a second, and reading a stack takes some
+/// How long processes may take to answer: they check twice a second, and reading a stack takes
 /// time.
 pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// How much longer those may take that have answered, and still read their stacks.
+/// How much longer processes may take that have answered and are still reading their stacks.
 pub(crate) const STACK_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// So often it is looked for answers.
+/// The time between two checks for answers.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 impl LocalProcesses {
@@ -41,12 +41,12 @@ impl LocalProcesses {
         self.asking = Some(PendingQuestion { deadline: now + time, next: now, is_reported, below });
     }
 
-    /// When to look for answers, if there is a question.
+    /// Returns when to check for answers, if there is a question.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.asking.as_ref().map(|asking| asking.next)
     }
 
-    /// Reports what has been answered, and what the system says where no answer will come.
+    /// Reports the answers, and what the kernel reports where no answer will come.
     pub(crate) fn look_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
         let now = Instant::now();
         let Some(asking) = self.asking.as_mut().filter(|asking| now >= asking.next) else { return };
@@ -62,7 +62,7 @@ impl LocalProcesses {
             let state = process::state(number);
             let is_stopped = state.is_some_and(|state| state.starts_with("stopped"));
             let answer = joined.and_then(|_| board?.answer(place as u32));
-            // Who has not joined the job cannot answer, nor can who is stopped.
+            // A process that has not joined the job, or is stopped, cannot answer.
             let time = if answer.is_some() { STACK_TIME_MAX } else { Duration::ZERO };
             let is_over = joined.is_none() || is_stopped || now >= asking.deadline + time;
             let is_whole = matches!(answer, Some((Finality::Whole, _)));
@@ -84,7 +84,7 @@ impl LocalProcesses {
         }
     }
 
-    /// What is needed to ask so many processes; without memory for it nobody is asked.
+    /// Creates the file for `count` processes; without memory for it, processes cannot be asked.
     pub(super) fn board(count: u32) -> Option<QuestionBoard> {
         QuestionBoard::new(count).ok()
     }

@@ -26,10 +26,10 @@ pub(super) struct RankProcess {
     output: Option<File>,
     errors: Option<File>,
     pmi: Option<UnixStream>,
-    /// The process that has initialized MPI as this rank and has not finalized it: the one that
-    /// was started, or one below it.
+    /// The process that has initialized MPI as this rank and has not finalized it: the one that was
+    /// started, or a descendant.
     member: Option<i32>,
-    /// Answers that the process has not taken yet; nothing more is read from it until it has.
+    /// Answers that the process has not received yet. Until then nothing more is read from it.
     answers: Vec<u8>,
 }
 
@@ -40,18 +40,17 @@ pub(super) enum RankDescriptor {
     Pmi,
 }
 
-/// How much is read at once.
+/// How many bytes are read at once.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// How much is read at most from the pipe of a process that has ended: as much as a pipe can hold.
-/// What it left behind may still write to it.
+/// How many bytes are read at most from the pipe of a process that has ended: the capacity of a
+/// pipe. Processes that it left behind may still write to it.
 const LEFT_BYTES_MAX: usize = 1 << 20;
 
 impl RankProcess {
-    /// Starts the process, which reads `input` and writes to a terminal, where the launcher and the
-    /// system have one, or to a pipe; `descriptors`
-    /// is the limit that it shall have, `ahead` what was opened for it, `questions` where it is
-    /// asked what it does.
+    /// Starts the process. It reads `input` and writes to a terminal, if the launcher and the
+    /// system have one, or to a pipe. `descriptors` is its limit of open files, `ahead` what was
+    /// opened for it, and `questions` the file through which it is asked what it does.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
@@ -109,7 +108,7 @@ impl RankProcess {
         })
     }
 
-    /// The descriptors to watch; output only where there is room for it.
+    /// Returns the descriptors to watch; outputs only if there is room for their data.
     pub(super) fn watched(
         &self,
         has_room: impl Fn(OutputStream) -> bool,
@@ -128,7 +127,7 @@ impl RankProcess {
             .flatten()
     }
 
-    /// Reads some of what the process has written, at most `room` bytes; returns how much.
+    /// Reads some of the process's output, at most `room` bytes. Returns the number of bytes.
     pub(super) fn read(
         &mut self,
         target: OutputStream,
@@ -155,7 +154,7 @@ impl RankProcess {
         }
     }
 
-    /// Reads all that the process, which has ended, has written; returns how much.
+    /// Reads all output of the process, which has ended. Returns the number of bytes.
     pub(super) fn drain(&mut self, target: OutputStream, reports: &mut Vec<AgentReport>) -> usize {
         let mut total = 0;
         while total < LEFT_BYTES_MAX {
@@ -167,7 +166,7 @@ impl RankProcess {
         total
     }
 
-    /// Reads what the process sends to the PMI server, as long as it has taken all answers.
+    /// Reads the process's requests to the PMI server, if it has received all answers.
     pub(super) fn read_pmi(&mut self, reports: &mut Vec<AgentReport>) {
         self.send_answers();
         let mut bytes = vec![0; READ_BYTES_MAX];
@@ -189,8 +188,8 @@ impl RankProcess {
         }
     }
 
-    /// Notes who has initialized MPI as this rank; returns the process that still uses MPI where
-    /// another one begins to: they would read each other's answers.
+    /// Records which process has initialized MPI as this rank. If another process still uses MPI as
+    /// this rank, returns that process: the two would read each other's answers.
     fn note_member(&mut self, sender: i32, bytes: &[u8]) -> Option<i32> {
         if bytes.starts_with(b"cmd=init ") {
             let before = self.member.replace(sender).filter(|&before| before != sender);
@@ -202,7 +201,8 @@ impl RankProcess {
         None
     }
 
-    /// The request by which a process ends the job, for the reason that it is the second one.
+    /// Returns the request with which the process ends the job, because it is the second one to use
+    /// this rank.
     fn refusal(&self, sender: i32, other: i32) -> String {
         let reason = format!(
             "rank {} on {}: process {sender} has called MPI_Init while process {other}, of the same \
@@ -214,14 +214,15 @@ impl RankProcess {
         format!("cmd=abort exitcode=1 {ABORT_REASON}={}\n", reason::encode(&reason))
     }
 
-    /// Answers the process.
+    /// Sends the process an answer.
     pub(super) fn answer(&mut self, line: &str) {
         self.answers.extend_from_slice(line.as_bytes());
         self.answers.push(b'\n');
         self.send_answers();
     }
 
-    /// Closes the connection to the PMI server; what the process has not taken is dropped.
+    /// Closes the connection to the PMI server. Answers that the process has not received are
+    /// dropped.
     pub(super) fn close_pmi(&mut self) {
         self.send_answers();
         self.pmi = None;
@@ -232,22 +233,22 @@ impl RankProcess {
             match pmi.write(&self.answers) {
                 Ok(length) => drop(self.answers.drain(..length)),
                 Err(error) if is_no_end(&error) => return,
-                // A process that is gone needs no answer; reading finds what it sent before.
+                // A process that has ended needs no answer; its earlier requests are still read.
                 Err(_) => self.answers.clear(),
             }
         }
     }
 
-    /// Sends a signal to the process and what it started in its group.
+    /// Sends a signal to the process and the others in its group.
     pub(super) fn signal(&self, number: i32) {
         if !self.has_ended {
-            // The group may have ended just now.
+            // The process group may have just ended.
             let _ = process::kill(-self.process, number);
         }
     }
 }
 
-/// The ends for reading and for writing.
+/// Creates a pipe: the ends for reading and for writing.
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = process::pipe()?;
     Ok((reader.into(), writer.into()))

@@ -1,4 +1,4 @@
-//! The seats of the processes of this machine.
+//! Determines the cpusets of the processes of this machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,25 +17,25 @@ use crate::protocol::Start;
 
 /// Where each process runs.
 pub(super) struct Seating {
-    /// The machine, if somebody had to look.
+    /// The machine, if its topology had to be read.
     topology: Option<Topology>,
-    /// The seats by local rank; none: nothing is bound.
+    /// The cpusets by local rank; none: nothing is bound.
     seats: Vec<Seat>,
-    /// In which parts of the machine they are, for the processes.
+    /// The parts of the machine in which they are, for the processes.
     parts: String,
-    /// hwloc's description of the machine, for processes that ask.
+    /// hwloc's description of the machine, for processes that need it.
     description: Option<File>,
-    /// Whether nobody asked for these seats, so that processes start without them, too.
+    /// Whether these cpusets are the default, so that processes start even if they cannot be bound.
     is_default: bool,
-    /// What a person may want to know.
+    /// A note for the user.
     note: Option<String>,
 }
 
 impl Seating {
-    /// Plans the seats of what is to be started.
+    /// Plans the cpusets of the processes to be started.
     ///
     /// # Errors
-    /// What was asked for cannot be had on this machine.
+    /// This machine cannot provide what the user requested.
     pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
         let free = Self {
             topology: None,
@@ -49,11 +49,11 @@ impl Seating {
         check(start)?;
         let processes = start.ranks.len();
         policy.check_oversubscription(processes, cores::usable()).map_err(LaunchError::new)?;
-        // That slots may be shared asks for no place.
+        // Permission to share slots requests no place.
         let Policy { oversubscription, overload, .. } = *policy;
         let usual = Policy { oversubscription, overload, ..Policy::default() };
         let is_default = *policy == usual && wanted.iter().all(Option::is_none);
-        // A process alone and processes that outnumber the cores share all that there is.
+        // A single process, and processes that outnumber the cores, use all cores that there are.
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
         let is_free = policy.bind == Bind::Nothing && wanted.iter().all(Option::is_none);
         if (is_all || is_free) && !start.reports_bindings {
@@ -70,7 +70,7 @@ impl Seating {
         }
         let (topology, description) = match look(policy, has_others) {
             Ok(found) => found,
-            // Nobody asked for more than there is without hwloc.
+            // The user requested nothing that needs hwloc.
             Err(TopologyError::Missing { .. }) if is_default => return Ok(free),
             Err(error) => return Err(LaunchError::new(error.to_string())),
         };
@@ -81,18 +81,18 @@ impl Seating {
             *seat = wanted.clone().or(seat.take());
         }
         let parts = parts_to_text(&binding::parts(&topology, &seats));
-        // Where it cannot be kept, who asks looks for itself.
+        // If it cannot be kept, processes that need it read the topology themselves.
         let description = keep(&description).ok();
         let (topology, note) = (Some(topology), None);
         Ok(Self { topology, seats, parts, description, is_default, note })
     }
 
-    /// What a person may want to know of how processes are bound here.
+    /// Returns a note for the user on how processes are bound here.
     pub(super) fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// Where a process runs.
+    /// Returns where a process runs.
     pub(super) fn process_binding(&self, local_rank: usize) -> ProcessBinding {
         let cores: Vec<usize> =
             self.seat(local_rank).map_or_else(Vec::new, |all| all.iter().collect());
@@ -103,7 +103,7 @@ impl Seating {
         }
     }
 
-    /// Where a process runs, for people.
+    /// Describes to users where a process runs.
     pub(super) fn describe(&self, local_rank: usize) -> String {
         match &self.topology {
             Some(topology) => {
@@ -115,10 +115,10 @@ impl Seating {
         }
     }
 
-    /// What a bound process learns: how many cores all processes of this machine have together,
-    /// which it cannot see itself; in which parts of the machine each of them runs; and its cores
-    /// in OpenMP's form, so that its threads stay there, unless the user has chosen places. `own`
-    /// are the variables that are set for it.
+    /// Returns the variables of a bound process. They hold the number of cores that all processes
+    /// of this machine have together, which a bound process cannot find out; in which parts of the
+    /// machine each process runs; and its cores in OpenMP's form, so that its threads stay there,
+    /// unless the user has chosen places. `own` are the variables that are set for it.
     pub(super) fn variables(
         &self,
         local_rank: usize,
@@ -156,8 +156,9 @@ impl Seating {
     }
 }
 
-/// This machine as far as this process may use it, and hwloc's description of all of it.
-/// Devices are looked for where the processes will ask for interfaces: in jobs of several machines.
+/// Reads the topology of this machine as far as this process may use it, and hwloc's description of
+/// the whole machine. Devices are included where the processes need interfaces: in jobs of several
+/// machines.
 fn look(policy: &Policy, has_others: bool) -> Result<(Topology, String), TopologyError> {
     let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
     let scope = if wants_network || has_others { Scope::Devices } else { Scope::Cores };
@@ -166,14 +167,14 @@ fn look(policy: &Policy, has_others: bool) -> Result<(Topology, String), Topolog
     Ok((Topology::from_xml(&text)?.restricted(&allowed)?, text))
 }
 
-/// Keeps a text where the processes of this machine can read it as long as this one lives.
+/// Keeps a text where the processes of this machine can read it as long as this process lives.
 fn keep(text: &str) -> io::Result<File> {
     let mut file = create_memory_file(c"combray-topology", text.len())?;
     file.write_all(text.as_bytes())?;
     Ok(file)
 }
 
-/// Refuses what a rankfile asks for and this machine does not have or allow.
+/// Refuses a rankfile with hardware threads that this machine does not have or allow.
 fn check(start: &Start) -> Result<(), LaunchError> {
     let allowed: CpuSet = cores::allowed().into_iter().collect();
     for ((rank, _), seat) in start.ranks.iter().zip(&start.seats) {
@@ -187,5 +188,5 @@ fn check(start: &Start) -> Result<(), LaunchError> {
     Ok(())
 }
 
-/// By which a user tells OpenMP where its threads run.
+/// Variables with which a user configures where OpenMP's threads run.
 const OF_OPENMP: [&str; 4] = ["OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY"];

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use base::variables;
 
-/// Beginnings of variables by which launchers tell a process its place. Those of a launcher further
-/// out are no longer true for the processes of this job.
+/// Beginnings of variables in which launchers pass a process its place. Values from an outer
+/// launcher do not apply to the processes of this job.
 const OF_LAUNCHERS: &[&str] = &[
     variables::RANK,
     variables::SIZE,
@@ -30,7 +30,7 @@ const OF_LAUNCHERS: &[&str] = &[
     "PALS_NRANKS",
 ];
 
-/// Those of the launcher's variables that its ranks must not see.
+/// Returns the variables of the launcher that its ranks must not see.
 pub(crate) fn stale(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
     names.filter(|name| {
         let name = name.as_encoded_bytes();
@@ -42,17 +42,17 @@ pub(crate) fn stale(names: impl Iterator<Item = OsString>) -> impl Iterator<Item
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RankIdentity<'a> {
     pub rank: u32,
-    /// How many processes the job has.
+    /// The number of processes of the job.
     pub size: u32,
-    /// The same among the processes of this machine.
+    /// Rank and number among the processes of this machine.
     pub local_rank: u32,
     pub local_size: u32,
     /// The name of the job.
     pub job: &'a str,
 }
 
-/// What a rank learns: our own names, PMI's, and those that scripts written for other libraries
-/// read.
+/// Returns the variables of a rank: our own, PMI's, and those that scripts written for other
+/// libraries read.
 pub(super) fn of_rank(place: &RankIdentity<'_>) -> impl Iterator<Item = (&'static str, String)> {
     let RankIdentity { rank, size, local_rank, local_size, job } = *place;
     let numbers = [
@@ -83,9 +83,10 @@ pub(super) fn of_rank(place: &RankIdentity<'_>) -> impl Iterator<Item = (&'stati
     numbers.into_iter().flat_map(each).chain([(variables::JOB, job.to_owned())])
 }
 
-/// By these, languages with a buffer of their own write to a pipe what they would write to a
-/// terminal: it is not lost when the process is killed. C and C++ learn it from the library
-/// (`mpi-abi`), Fortran's runtime library does so anyway. `is_set` says what a person has chosen.
+/// Returns variables that make languages with their own buffers write to a pipe as to a terminal,
+/// so that output is not lost when the process is killed. C and C++ get this from the library
+/// (`mpi-abi`), and Fortran's runtime library does it by default. `is_set` says whether the user
+/// has set a variable.
 pub(super) fn for_whole_lines(
     is_set: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'static str, &'static str)> {

@@ -1,4 +1,4 @@
-//! Frames and their fields: checked parse and emit.
+//! Frames and their fields: parsed with checks, and emitted.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -7,10 +7,10 @@ use topology::CpuSet;
 
 use super::{FRAME_BYTES_MAX, OutputStream};
 
-/// What stands before each frame: its length.
+/// The size of the length before each frame.
 const LENGTH_BYTES: usize = 4;
 
-/// Appends the frame that `fill` writes; false, and nothing, if it is too long.
+/// Appends the frame that `fill` writes. Returns false, and appends nothing, if it is too long.
 pub(super) fn frame(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> bool {
     let start = out.len();
     out.extend_from_slice(&[0; LENGTH_BYTES]);
@@ -24,11 +24,11 @@ pub(super) fn frame(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> bool 
     true
 }
 
-/// Bytes on their way to be frames.
+/// Received bytes that are split into frames.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     bytes: Vec<u8>,
-    /// How many of them were taken.
+    /// How many bytes were consumed.
     taken: usize,
 }
 
@@ -39,7 +39,7 @@ impl Frames {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// What was not taken yet.
+    /// Returns the bytes that were not consumed yet.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.taken..]
     }
@@ -48,7 +48,7 @@ impl Frames {
         self.taken += length;
     }
 
-    /// The next frame, if it is whole.
+    /// Returns the next frame, if it is complete.
     pub(super) fn take(&mut self) -> Result<Option<&[u8]>, String> {
         let rest = &self.bytes[self.taken..];
         let Some((length, rest)) = rest.split_first_chunk::<LENGTH_BYTES>() else {
@@ -64,8 +64,8 @@ impl Frames {
     }
 }
 
-/// Reads a frame with `parse`, which gets its first byte and the rest; nothing if it has another
-/// form, or something is left over.
+/// Reads a frame with `parse`, which gets its first byte and the rest. None if it has another form,
+/// or bytes are left over.
 pub(super) fn parse<T>(
     frame: &[u8],
     parse: impl FnOnce(u8, &mut Parse<'_>) -> Option<T>,
@@ -75,7 +75,7 @@ pub(super) fn parse<T>(
     parse(kind, &mut fields).filter(|_| fields.rest.is_empty())
 }
 
-/// Appending fields.
+/// Appends fields.
 pub(super) trait Emit {
     fn number(&mut self, number: u32);
     fn text(&mut self, text: &[u8]);
@@ -113,7 +113,7 @@ impl Emit for Vec<u8> {
     }
 }
 
-/// Reading fields: each is there in full or nothing is returned.
+/// Reads fields: each is returned completely or not at all.
 pub(super) struct Parse<'a> {
     rest: &'a [u8],
 }
@@ -158,12 +158,12 @@ impl<'a> Parse<'a> {
         Some(self.byte()? != 0)
     }
 
-    /// A set of hardware threads or ranks, which is not empty.
+    /// Reads a set of hardware threads or ranks, which must not be empty.
     pub(super) fn threads(&mut self) -> Option<CpuSet> {
         CpuSet::from_list(str::from_utf8(self.text()?).ok()?).filter(|set| !set.is_empty())
     }
 
-    /// A list of at most one.
+    /// Reads a list with at most one item.
     pub(super) fn option<T>(
         &mut self,
         item: impl FnMut(&mut Self) -> Option<T>,
@@ -178,7 +178,7 @@ impl<'a> Parse<'a> {
         mut item: impl FnMut(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let count = self.number()?;
-        // Grows with what is really there: the count may be nonsense.
+        // Grows with the items that are really there, as the count may be wrong.
         let mut items = Vec::new();
         for _ in 0..count {
             items.push(item(self)?);

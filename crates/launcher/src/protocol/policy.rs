@@ -1,4 +1,4 @@
-//! How processes are bound, as a record.
+//! Encodes how processes are bound.
 
 use topology::Kind;
 
@@ -7,8 +7,7 @@ use crate::binding::{
     Bind, GroupNeed, Needs, Overload, Oversubscription, Policy, ProcessMapping, Ranking,
 };
 
-/// The kinds of objects that a policy can name, at their numbers; the rest of the numbers are
-/// caches.
+/// The kinds of objects that a policy can name, by their numbers. All other numbers are caches.
 const KINDS: [Kind; 7] = [
     Kind::Machine,
     Kind::Package,
@@ -22,7 +21,7 @@ const KINDS: [Kind; 7] = [
 /// The number of the cache of level 0.
 const FIRST_CACHE: u8 = 16;
 
-/// The needs, at their numbers.
+/// The needs, by their numbers.
 const NEEDS: [GroupNeed; 4] =
     [GroupNeed::Memory, GroupNeed::Bandwidth, GroupNeed::Synchronise, GroupNeed::Network];
 

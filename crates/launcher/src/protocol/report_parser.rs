@@ -3,42 +3,42 @@
 use super::rules::{AgentState, ReportRules};
 use super::{AgentReport, GREETING, VERSION, fields, fields::Frames};
 
-/// What one agent has sent.
+/// The parser of the bytes that one agent has sent.
 #[derive(Debug)]
 pub(crate) struct ReportParser {
     frames: Frames,
     rules: ReportRules,
 }
 
-/// How much may stand before the agent's first line.
+/// How many bytes may precede the agent's first line.
 const FOREIGN_BYTES_MAX: usize = 64 << 10;
 
 impl ReportParser {
-    /// With an agent on whose machine these ranks run, in ascending order.
+    /// Creates the parser for an agent on whose machine these ranks run, in ascending order.
     pub(crate) fn new(ranks: &[u32]) -> Self {
         Self { frames: Frames::default(), rules: ReportRules::new(ranks.iter().copied()) }
     }
 
-    /// Whether the agent is there and can take orders.
+    /// Whether the agent is running and accepts orders.
     pub(crate) fn has_greeted(&self) -> bool {
         self.rules.state() != AgentState::Connecting
     }
 
-    /// Whether all has been started that shall be.
+    /// Whether all processes were started.
     pub(crate) fn has_started(&self) -> bool {
         self.rules.state() == AgentState::Started
     }
 
-    /// What was printed in the agent's place, if it has not come.
+    /// Returns what was printed instead of the agent's first line, if that has not arrived.
     pub(crate) fn foreign_output(&self) -> &[u8] {
         if self.has_greeted() { &[] } else { self.frames.rest() }
     }
 
-    /// Takes bytes, and appends the reports that are whole now.
+    /// Accepts bytes, and appends the reports that are complete now.
     ///
     /// # Errors
-    /// A text for people: what came is no report, or one that may not be sent now. Nothing that
-    /// follows makes sense.
+    /// A message for users: the bytes are no report, or one that may not be sent now. The rest of
+    /// the stream cannot be used.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
@@ -57,7 +57,7 @@ impl ReportParser {
         Ok(())
     }
 
-    /// Whether the agent's first line has come whole.
+    /// Whether the agent's first line has arrived completely.
     fn find_greeting(&mut self) -> Result<bool, String> {
         let bytes = self.frames.rest();
         let start = bytes.windows(GREETING.len()).position(|w| w == GREETING.as_bytes());

@@ -1,39 +1,40 @@
-//! Which messages may be sent in which state of a conversation between launcher and agent.
+//! The rules of which messages may be sent in which state of the protocol between launcher and
+//! agent.
 //!
-//! Sender and receiver ask the same rules: the receiver because the other end may be anything, the
-//! sender so that a mistake is found in tests of one machine, too.
+//! Sender and receiver apply these rules. The receiver does because the other end may be any
+//! program. The sender does so that tests on one machine find mistakes, too.
 
 use super::{AgentOrder, AgentReport, OUTPUT_BYTES_MAX};
 
-/// How far an agent has come with its reports.
+/// The state of an agent after its last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentState {
-    /// It has sent nothing yet; others may have.
+    /// It has sent nothing yet; other programs may have printed something.
     Connecting,
     /// It has sent its version.
     Greeted,
     /// Its processes run or have run.
     Started,
-    /// It has started none and will send no more.
+    /// It has started no processes and will send no more.
     Failed,
 }
 
-/// How far the launcher has come with its orders.
+/// The state of the launcher after its last order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LauncherState {
-    /// Nothing is to be started yet.
+    /// No processes were ordered to start yet.
     Idle,
-    /// The processes are to be started, or were.
+    /// The order to start the processes was sent.
     StartSent,
 }
 
-/// What holds for one kind of message.
+/// The rule of one kind of message.
 struct Rule<S: 'static> {
-    /// The message in a sentence for people.
+    /// The message, as named in a sentence for users.
     name: &'static str,
-    /// In which states of its sender it may be sent.
+    /// The states of its sender in which it may be sent.
     states: &'static [S],
-    /// The state that it leads to; none: the same.
+    /// The state that follows; none: the state does not change.
     next: Option<S>,
 }
 
@@ -41,7 +42,7 @@ const fn rule<S>(name: &'static str, states: &'static [S], next: Option<S>) -> R
     Rule { name, states, next }
 }
 
-/// The table for reports.
+/// The table of the rules of reports.
 fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
     use AgentState::{Failed, Greeted, Started};
     const RUNNING: &[AgentState] = &[Started];
@@ -59,7 +60,7 @@ fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
     }
 }
 
-/// The table for orders.
+/// The table of the rules of orders.
 fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
     use LauncherState::{Idle, StartSent};
     const AFTER_START: &[LauncherState] = &[StartSent];
@@ -77,7 +78,7 @@ fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
 }
 
 impl<S: Copy + PartialEq> Rule<S> {
-    /// Moves on from `state`, if the message may be sent there.
+    /// Advances `state`, if the message may be sent in it.
     fn follow(&self, state: &mut S, when: impl Fn(S) -> &'static str) -> Result<(), String> {
         if !self.states.contains(state) {
             return Err(format!("{} was sent {}", self.name, when(*state)));
@@ -92,16 +93,16 @@ impl<S: Copy + PartialEq> Rule<S> {
     }
 }
 
-/// The reports of one agent, as far as they were sent or received.
+/// The state of the reports of one agent.
 #[derive(Debug)]
 pub(crate) struct ReportRules {
     state: AgentState,
-    /// The ranks on its machine in ascending order, and for each whether it has ended.
+    /// The ranks on its machine in ascending order, and whether each has ended.
     ranks: Vec<(u32, bool)>,
 }
 
 impl ReportRules {
-    /// Of an agent on whose machine these ranks run, in ascending order.
+    /// Creates the state of an agent on whose machine these ranks run, in ascending order.
     pub(crate) fn new(ranks: impl IntoIterator<Item = u32>) -> Self {
         let ranks = ranks.into_iter().map(|rank| (rank, false)).collect();
         Self { state: AgentState::Connecting, ranks }
@@ -111,15 +112,15 @@ impl ReportRules {
         self.state
     }
 
-    /// The agent has sent its version.
+    /// Records that the agent has sent its version.
     pub(crate) fn greet(&mut self) {
         self.state = AgentState::Greeted;
     }
 
-    /// Follows a report.
+    /// Applies the rules to a report.
     ///
     /// # Errors
-    /// A text for people: it may not be sent now, or not about this rank.
+    /// A message for users: the report may not be sent now, or not about this rank.
     pub(crate) fn follow(&mut self, report: &AgentReport) -> Result<(), String> {
         let rule = rule_of_report(report);
         rule.follow(&mut self.state, |state| match state {
@@ -157,11 +158,11 @@ impl ReportRules {
     }
 }
 
-/// The orders to one agent, as far as they were sent or received.
+/// The state of the orders to one agent.
 #[derive(Debug)]
 pub(crate) struct OrderRules {
     state: LauncherState,
-    /// The ranks that are to be started, in ascending order.
+    /// The ranks to be started, in ascending order.
     ranks: Vec<u32>,
 }
 
@@ -172,10 +173,10 @@ impl Default for OrderRules {
 }
 
 impl OrderRules {
-    /// Follows an order.
+    /// Applies the rules to an order.
     ///
     /// # Errors
-    /// A text for people: it may not be sent now, or not for this rank.
+    /// A message for users: the order may not be sent now, or not for this rank.
     pub(crate) fn follow(&mut self, order: &AgentOrder) -> Result<(), String> {
         let rule = rule_of_order(order);
         rule.follow(&mut self.state, |state| match state {
@@ -205,7 +206,7 @@ impl OrderRules {
         }
     }
 
-    /// The ranks that are to be started.
+    /// Returns the ranks to be started.
     pub(crate) fn ranks(&self) -> &[u32] {
         &self.ranks
     }

@@ -1,4 +1,4 @@
-//! Both sides on bytes.
+//! Tests both sides of the protocol on bytes.
 
 use proptest::prelude::*;
 use topology::{CpuSet, Kind};

@@ -1,4 +1,4 @@
-//! Who connects to the job from outside, to ask it something: `combray ps`.
+//! The connections of `combray ps`, which asks the job questions.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -11,8 +11,8 @@ use sys::process::{self, Interest};
 use crate::is_no_end;
 use crate::jobs::{self, JobRequest, JobSummary};
 
-/// Those that are connected. The address has no place in any folder, so that nothing is left of it,
-/// whoever is killed.
+/// The connected clients. The address is in the abstract namespace, so that no file remains,
+/// whichever process is killed.
 #[derive(Default)]
 pub(super) struct Clients {
     listener: Option<UnixListener>,
@@ -20,36 +20,36 @@ pub(super) struct Clients {
     next: ClientId,
 }
 
-/// Names a client, also after it has gone.
+/// Identifies a client, even after it has disconnected.
 pub(super) type ClientId = u64;
 
 struct ConnectedClient {
     id: ClientId,
     stream: UnixStream,
     request: Vec<u8>,
-    /// What it has not taken.
+    /// The part of the answer that the client has not received yet.
     answer: Vec<u8>,
-    /// All that it will get is in `answer`.
+    /// Whether `answer` is complete.
     is_answered: bool,
-    /// When it is given up.
+    /// When the connection is closed.
     deadline: Instant,
 }
 
-/// What somebody asks for.
+/// The request of a client.
 pub(super) enum ClientRequest {
     Summary(ClientId),
     Report(ClientId),
 }
 
-/// No more at once.
+/// The maximal number of clients at a time.
 const CLIENTS_MAX: usize = 8;
 
-/// How long a client may take for all that it does.
+/// The maximal duration of a connection.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(15);
 
 impl Clients {
-    /// Listens for those who ask the job of this launcher. Where the system does not allow it,
-    /// nobody can ask.
+    /// Listens for clients that ask about the job of this launcher. If the system does not allow
+    /// it, the job cannot be asked.
     pub(super) fn listen(launcher: u32) -> Self {
         let open = || -> io::Result<UnixListener> {
             let listener = UnixListener::bind_addr(&jobs::address(process::user(), launcher)?)?;
@@ -59,7 +59,7 @@ impl Clients {
         Self { listener: open().ok(), ..Self::default() }
     }
 
-    /// Appends the descriptors to watch; returns how many.
+    /// Appends the descriptors to watch; returns their number.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) -> usize {
         let now = Instant::now();
         self.connected.retain(|client| now < client.deadline);
@@ -74,8 +74,8 @@ impl Clients {
         list.len() - before
     }
 
-    /// Lets those go on that are ready, in the order of [`watched`](Self::watched); returns what
-    /// they ask for.
+    /// Serves the clients that are ready, in the order of [`watched`](Self::watched). Returns their
+    /// requests.
     pub(super) fn serve(&mut self, ready: &[bool]) -> Vec<ClientRequest> {
         let mut requests = Vec::new();
         let own = ready.len() - self.connected.len();
@@ -90,7 +90,7 @@ impl Clients {
         requests
     }
 
-    /// Takes one in, if it belongs to the same person, or to the system's administrator.
+    /// Accepts a client if it runs as the user of the job or as root.
     fn accept(&mut self) {
         let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) else {
             return;
@@ -111,12 +111,12 @@ impl Clients {
         }
     }
 
-    /// Answers somebody who asked what the job is.
+    /// Answers a client that asked for a summary of the job.
     pub(super) fn tell(&mut self, client: ClientId, summary: &JobSummary) {
         self.send(client, serde_json::to_vec(summary).unwrap_or_default());
     }
 
-    /// Answers somebody who asked what all ranks do.
+    /// Answers a client that asked what all ranks do.
     pub(super) fn answer(&mut self, client: ClientId, report: &JobReport) {
         self.send(client, serde_json::to_vec(report).unwrap_or_default());
     }
@@ -134,7 +134,7 @@ impl Clients {
 }
 
 impl ConnectedClient {
-    /// Reads or writes; false when it is to be forgotten.
+    /// Reads or writes. Returns false when the connection is to be closed.
     fn serve(&mut self, requests: &mut Vec<ClientRequest>) -> bool {
         while !self.answer.is_empty() {
             match self.stream.write(&self.answer) {
@@ -149,7 +149,7 @@ impl ConnectedClient {
         match self.stream.read(&mut bytes) {
             Ok(length) if length > 0 => self.request.extend_from_slice(&bytes[..length]),
             Err(error) if is_no_end(&error) => return true,
-            // Nobody waits for the answer any more.
+            // The client has disconnected.
             _ => return false,
         }
         match JobRequest::parse(&self.request) {

@@ -1,4 +1,4 @@
-//! Telling debuggers which processes there are, and letting those wait for them.
+//! Passes debuggers the table of processes, and holds the processes until a debugger is ready.
 
 use std::os::fd::RawFd;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use super::Supervisor;
 use crate::process_table::TableWriter;
 
-/// What stands between the job and a debugger at its launcher.
+/// The interface between the job and a debugger at its launcher.
 pub(super) struct Debugging {
-    /// None: the launcher cannot be told.
+    /// None: the table cannot be passed to the launcher.
     table: Option<TableWriter>,
-    /// What ranks have asked of the PMI server since they are held.
+    /// Requests to the PMI server that ranks have sent while they are held.
     held: Vec<(u32, Vec<u8>)>,
 }
 
@@ -19,12 +19,12 @@ impl Debugging {
         Self { table, held: Vec::new() }
     }
 
-    /// What to watch for reading.
+    /// Returns the descriptor to watch for reading.
     pub(super) fn watched(&self) -> Option<RawFd> {
         self.table.as_ref()?.watched()
     }
 
-    /// Keeps what a rank asks, if all have to wait for a debugger.
+    /// Keeps the request of a rank if all ranks must wait for a debugger. Returns whether it did.
     pub(super) fn hold(&mut self, rank: u32, bytes: &[u8]) -> bool {
         let holds = self.table.as_ref().is_some_and(TableWriter::holds);
         if holds {
@@ -35,7 +35,7 @@ impl Debugging {
 }
 
 impl Supervisor<'_> {
-    /// All processes are started.
+    /// Publishes the table of processes: all are started.
     pub(super) fn tell_debuggers(&mut self) {
         let Some(table) = &mut self.debugging.table else { return };
         let programs = self.plan.applications.iter().flat_map(|application| {
@@ -43,7 +43,7 @@ impl Supervisor<'_> {
         });
         let lines = self.ranks.iter().zip(programs).map(|(rank, program)| {
             let host = &self.hosts[rank.host];
-            // Of a script it is the interpreter that a debugger can look into.
+            // If the program is a script, the debugger can attach only to its interpreter.
             let running = std::fs::read_link(format!("/proc/{}/exe", rank.process));
             let file = match running {
                 Ok(file) if host.is_local() => file,
@@ -54,7 +54,7 @@ impl Supervisor<'_> {
         table.tell(&lines.collect::<Vec<_>>());
     }
 
-    /// A debugger, if there is one, lets the processes go on.
+    /// Releases the processes: the debugger, if there is one, is ready.
     pub(super) fn release_held(&mut self) {
         if let Some(table) = &mut self.debugging.table {
             table.release();
@@ -64,7 +64,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Answers what a rank asks of the PMI server.
+    /// Passes the request of a rank to the PMI server, and carries out the actions that follow.
     pub(super) fn receive_pmi(&mut self, rank: u32, bytes: &[u8]) {
         let actions = self.server.receive(rank, bytes);
         actions.into_iter().for_each(|action| self.act(action));

@@ -1,4 +1,4 @@
-//! One machine of the job: the processes here, or an agent's.
+//! One machine of the job, whose processes are started by this process or by an agent.
 
 use std::os::fd::RawFd;
 use std::time::Instant;
@@ -13,43 +13,44 @@ use crate::protocol::{AgentOrder, AgentReport, OrderRules, OutputStream, ReportR
 
 /// A machine.
 pub(super) struct JobHost {
-    /// Its name, for people.
+    /// Its name, as shown to users.
     pub name: String,
     link: HostLink,
     stage: HostState,
-    /// Which orders may be sent to it.
+    /// The rules of which orders may be sent to it.
     order_rules: OrderRules,
-    /// How much output was taken from it, for each target, and has not been granted again.
+    /// The number of bytes of output received from it for each target for which no new credit was
+    /// granted.
     to_grant: [u32; 2],
 }
 
 enum HostLink {
-    /// With the rules for what they report.
+    /// This machine, with the rules for the reports of its processes.
     Local(Box<LocalProcesses>, ReportRules),
     Remote(Box<AgentConnection>),
 }
 
-/// How far a machine has come.
+/// The states of a machine.
 enum HostState {
-    /// These processes are not asked for yet.
+    /// The order to start these processes was not sent yet.
     Waiting(Start),
-    /// They are asked for.
+    /// The order was sent.
     StartSent,
-    /// They run or have run.
+    /// The processes run or have run.
     Started,
-    /// Nothing more is received from it.
+    /// No more reports are received from it.
     Closed,
 }
 
 impl JobHost {
-    /// This machine.
+    /// Creates the state of this machine.
     pub(super) fn local(name: String, processes: LocalProcesses, start: Start) -> Self {
         let mut rules = ReportRules::new(start.ranks.iter().map(|pair| pair.0));
         rules.greet();
         Self::new(name, HostLink::Local(Box::new(processes), rules), start)
     }
 
-    /// Another machine.
+    /// Creates the state of another machine.
     pub(super) fn remote(name: String, remote: AgentConnection, start: Start) -> Self {
         Self::new(name, HostLink::Remote(Box::new(remote)), start)
     }
@@ -63,7 +64,7 @@ impl JobHost {
         matches!(self.link, HostLink::Local(..))
     }
 
-    /// Whether it can be asked to start its processes.
+    /// Whether it can accept the order to start its processes.
     pub(super) fn is_ready(&self) -> bool {
         match &self.link {
             HostLink::Local(..) => true,
@@ -71,7 +72,7 @@ impl JobHost {
         }
     }
 
-    /// Whether it was not asked to start its processes yet.
+    /// Whether the order to start its processes was not sent yet.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(self.stage, HostState::Waiting(_))
     }
@@ -84,17 +85,17 @@ impl JobHost {
         matches!(self.stage, HostState::Closed)
     }
 
-    /// Notes that its processes run.
+    /// Records that its processes run.
     pub(super) fn mark_started(&mut self) {
         self.stage = HostState::Started;
     }
 
-    /// Notes that nothing more is expected from it.
+    /// Records that no more reports are expected from it.
     pub(super) fn mark_closed(&mut self) {
         self.stage = HostState::Closed;
     }
 
-    /// Asks it to start its processes, if it was not asked yet.
+    /// Orders it to start its processes, if that was not done yet.
     ///
     /// # Errors
     /// The order is too long.
@@ -108,10 +109,10 @@ impl JobHost {
         }
     }
 
-    /// Gives an order.
+    /// Sends an order.
     ///
     /// # Errors
-    /// It is too long for the way to the machine, or may not be sent now.
+    /// The order is too long to be sent to that machine, or may not be sent now.
     pub(super) fn send(
         &mut self,
         order: AgentOrder,
@@ -132,7 +133,7 @@ impl JobHost {
         }
     }
 
-    /// Appends the descriptors to watch; returns how many.
+    /// Appends the descriptors to watch; returns their number.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) -> usize {
         let before = list.len();
         match &mut self.link {
@@ -142,7 +143,7 @@ impl JobHost {
         list.len() - before
     }
 
-    /// Moves on what is ready, in the order of [`watched`](Self::watched).
+    /// Serves the descriptors that are ready, in the order of [`watched`](Self::watched).
     pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         match &mut self.link {
             HostLink::Local(processes, _) => processes.serve(ready, reports),
@@ -150,8 +151,8 @@ impl JobHost {
         }
     }
 
-    /// Fails if the processes of this machine report what may not be sent now. What another machine
-    /// reports was checked when it came.
+    /// Fails if the processes of this machine send a report that is not allowed now. Reports of
+    /// another machine were checked when they arrived.
     pub(super) fn check(&mut self, report: &AgentReport) -> Result<(), String> {
         match &mut self.link {
             HostLink::Local(_, rules) => rules.follow(report),
@@ -159,7 +160,8 @@ impl JobHost {
         }
     }
 
-    /// A child of this process has ended; false if it has nothing to do with this machine.
+    /// Records the end of a child of this process. Returns false if the child does not belong to
+    /// this machine.
     pub(super) fn record_exit(
         &mut self,
         process: i32,
@@ -172,30 +174,30 @@ impl JobHost {
         }
     }
 
-    /// Notes that so much output was taken from it.
+    /// Records that `length` bytes of output were received from it.
     pub(super) fn note_output(&mut self, target: OutputStream, length: usize) {
         self.to_grant[target as usize] += length as u32;
     }
 
-    /// Grants again what was taken, where the launcher's own output can take more.
+    /// Grants new credit for the received output, if the launcher's own output has room.
     pub(super) fn grant_output(&mut self, outlets: &Outlets) {
         for target in [OutputStream::Output, OutputStream::Errors] {
             if self.to_grant[target as usize] > 0 && !outlets.is_full(target) {
                 let bytes = std::mem::take(&mut self.to_grant[target as usize]);
-                // Neither is this order too long, nor does it bring reports.
+                // This order is not too long, and returns no reports.
                 let _ = self.send(AgentOrder::OutputCredit(target, bytes), &mut Vec::new());
             }
         }
     }
 
-    /// Ends the connection, if it is another machine.
+    /// Closes the connection, if it is another machine.
     pub(super) fn disconnect(&mut self) {
         if let HostLink::Remote(remote) = &mut self.link {
             remote.kill();
         }
     }
 
-    /// Why the connection to it has ended, if it has.
+    /// Returns why the connection to it has ended, if it has.
     pub(super) fn connection_error(&self) -> Option<String> {
         match &self.link {
             HostLink::Remote(remote) if remote.has_closed() => {
@@ -205,7 +207,7 @@ impl JobHost {
         }
     }
 
-    /// The error message about it if it is not ready in time.
+    /// Returns the error message for the case that it is not ready in time.
     pub(super) fn start_failure(&self) -> String {
         match &self.link {
             HostLink::Local(..) => String::new(),
@@ -213,7 +215,7 @@ impl JobHost {
         }
     }
 
-    /// Does what it is time for.
+    /// Handles timers that have expired.
     pub(super) fn handle_timers(&mut self) {
         if let HostLink::Remote(remote) = &mut self.link {
             remote.handle_timers();
@@ -227,7 +229,7 @@ impl JobHost {
         }
     }
 
-    /// When to look again, though nothing may have happened.
+    /// Returns when to poll again, even if no descriptor becomes ready.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match &self.link {
             HostLink::Remote(remote) if !self.is_closed() => remote.deadline(),

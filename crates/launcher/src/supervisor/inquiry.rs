@@ -1,4 +1,4 @@
-//! What a person asks the job: why it stands still.
+//! Questions to all ranks of a job: why it makes no progress.
 
 use std::time::{Duration, Instant};
 
@@ -11,39 +11,39 @@ use super::{CODE_TIMEOUT, KILL_DELAY_AFTER_SIGNAL, Supervisor};
 use crate::pmi_server::MpiState;
 use crate::protocol::{AgentOrder, LocalAnswer, OutputStream};
 
-/// A question that is not answered yet.
+/// A question that is not completely answered yet.
 pub(super) struct Inquiry {
     askers: Vec<Asker>,
-    /// When it is answered with what is known then.
+    /// When the question is concluded with the answers received until then.
     pub(super) deadline: Instant,
     /// By rank.
     answers: Vec<Option<LocalAnswer>>,
 }
 
-/// Who wants to know.
+/// The receiver of the answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// Whoever reads the launcher's errors.
+    /// The user who reads the launcher's error output.
     Terminal,
-    /// The job, which has run into its time limit and is ended then.
+    /// The job, which has reached its time limit and ends afterwards.
     TimeLimit,
-    /// The job, which is ended if no rank goes on.
+    /// The job, which ends if no rank makes progress.
     Stall,
-    /// The job, which is ended by this signal.
+    /// The job, which this signal ends.
     Interrupt(i32),
-    /// Whoever has connected.
+    /// A client that has connected.
     Client(ClientId),
 }
 
 /// How long all machines may take.
 const INQUIRY_TIME_MAX: Duration = Duration::from_millis(7500);
 
-/// And when a job is interrupted. Ranks that have not answered by then may do so a moment later, as
-/// on a busy machine: of such a job nothing is told.
+/// How long all machines may take when a job is interrupted. Ranks that have not answered by then
+/// may do so a moment later, as on a busy machine; then no report is printed.
 const INTERRUPT_TIME_MAX: Duration = Duration::from_secs(2);
 
 impl Supervisor<'_> {
-    /// Asks all ranks, or lets the answer to a question that is underway go to `asker`, too.
+    /// Asks all ranks. If a question is already open, its answers go to `asker`, too.
     pub(super) fn inquire(&mut self, asker: Asker) {
         let time_max = match asker {
             Asker::Interrupt(_) => INTERRUPT_TIME_MAX,
@@ -64,14 +64,14 @@ impl Supervisor<'_> {
         }
     }
 
-    /// A rank has answered, or will not.
+    /// Records that a rank has answered, or will not.
     pub(super) fn note_answer(&mut self, rank: u32, answer: LocalAnswer) {
         if let Some(inquiry) = &mut self.inquiry {
             inquiry.answers[rank as usize] = Some(answer);
         }
     }
 
-    /// Answers the question if all ranks have answered, or the time is over.
+    /// Concludes the question if all ranks have answered, or the time has passed.
     pub(super) fn conclude_inquiry(&mut self) {
         let Some(inquiry) = &self.inquiry else { return };
         let mut both = self.ranks.iter().zip(&inquiry.answers);
@@ -96,7 +96,7 @@ impl Supervisor<'_> {
                 }
                 Asker::TimeLimit if self.termination.is_some() || self.running().is_empty() => {}
                 Asker::TimeLimit => {
-                    // Where there is no MPI it has nothing to say.
+                    // A program without MPI has nothing to report.
                     let is_mpi =
                         |one: &RankReport| one.answer.is_some() || one.stage == Stage::Inside;
                     let tells = report.ranks.iter().any(is_mpi);
@@ -124,7 +124,7 @@ impl Supervisor<'_> {
         self.outlets.queue(OutputStream::Errors).extend_from_slice(text.as_bytes());
     }
 
-    /// All that is known of the job.
+    /// Returns everything known about the job.
     fn job_report(&self, answers: &[Option<LocalAnswer>]) -> JobReport {
         let both = (0..).zip(self.ranks.iter().zip(answers));
         let ranks: Vec<RankReport> = both
@@ -163,7 +163,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// What runs, for people.
+    /// Returns the command line of the job, for users.
     pub(super) fn program(&self) -> String {
         let line = |application: &crate::Application| {
             let mut words = vec![application.program.to_string_lossy().into_owned()];

@@ -1,4 +1,4 @@
-//! The error message about a job that ends badly.
+//! The error messages of a job that fails.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::pmi_server::MpiState;
 pub(super) struct RunningRank {
     pub rank: u32,
     pub process: i32,
-    /// Its machine, where that must be told.
+    /// Its machine, if the message must name it.
     pub host: Option<String>,
-    /// What the system says it is doing, if it can be asked.
+    /// The state that the kernel reports, if it can be read.
     pub state: Option<&'static str>,
     pub mpi_state: MpiState,
 }
 
-/// How many ranks are named one by one.
+/// How many ranks a message names individually.
 pub(super) const NAMED_MAX: usize = 16;
 
-/// How a process failed and the exit code for it; nothing when its end is no failure.
+/// Returns how a process failed, and its exit code; none if its end is no failure.
 pub(super) fn failure(end: End, mpi_state: MpiState) -> Option<(String, i32)> {
     match end {
         End::Signal(number) => {
@@ -35,7 +35,7 @@ pub(super) fn failure(end: End, mpi_state: MpiState) -> Option<(String, i32)> {
     }
 }
 
-/// What it usually means that a process was killed by a signal, as the rest of a sentence.
+/// Returns the usual reason for which a process is killed by a signal, as the rest of a sentence.
 fn meaning(number: i32) -> &'static str {
     match number {
         signal::SIGABRT => ": the program ended itself, as after a failed assertion",
@@ -65,7 +65,7 @@ fn meaning(number: i32) -> &'static str {
     }
 }
 
-/// How far the processes of a host are.
+/// Whether the processes of a host are running yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HostPhase {
     Starting,
@@ -77,21 +77,21 @@ pub(super) enum HostPhase {
 pub(super) enum Consequence {
     /// The job is ended.
     JobEnds,
-    /// The others go on.
+    /// The other processes go on.
     JobGoesOn,
 }
 
 /// A process that has failed.
 pub(super) struct FailedProcess<'a> {
     pub rank: u32,
-    /// Its number on its host.
+    /// Its process id on its host.
     pub process: i32,
     pub host: &'a str,
-    /// The last lines that it has written.
+    /// The last lines that it wrote.
     pub last_lines: &'a [String],
 }
 
-/// A process failed, as `what` says, while `others` still ran.
+/// The message that a process failed as `what` says, while `others` still ran.
 pub(super) fn death(
     failed: &FailedProcess,
     what: &str,
@@ -116,7 +116,7 @@ pub(super) fn death(
     message
 }
 
-/// A process has ended itself and some others, but not all.
+/// The message that a process has ended itself and some others, but not all.
 pub(super) fn ended_alone(by: u32, ranks: &[u32]) -> String {
     let others = ranks.iter().filter(|&&rank| rank != by);
     let mut names: Vec<_> = others.map(|rank| format!("rank {rank}")).take(NAMED_MAX).collect();
@@ -129,7 +129,7 @@ pub(super) fn ended_alone(by: u32, ranks: &[u32]) -> String {
     format!("rank {by} ends after an error, and with it {}; the others go on", names.join(", "))
 }
 
-/// A process waits for one that will never come.
+/// The message that a process waits for another one that has ended.
 pub(super) fn missing_process(waiting: u32, gone: u32, state: MpiState) -> String {
     let how = match state {
         MpiState::Uninitialized => "has ended without calling MPI_Init",
@@ -141,19 +141,19 @@ pub(super) fn missing_process(waiting: u32, gone: u32, state: MpiState) -> Strin
     )
 }
 
-/// The time limit has passed.
+/// The message that the time limit has passed.
 pub(super) fn timeout(limit: Duration, running: &[RunningRank]) -> String {
     let limit = limit.as_secs_f64();
     format!("the time limit of {limit} s has passed; still running: {}", list(running))
 }
 
-/// No rank has gone on for long.
+/// The message that no rank has made progress for long.
 pub(super) fn stalled(limit: Duration, running: &[RunningRank]) -> String {
     let limit = limit.as_secs_f64();
     format!("no rank has gone on for {limit} s (--stall); still there: {}", list(running))
 }
 
-/// The user or a batch system ends the job.
+/// The message that the user or a batch system ends the job.
 pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
     let is_stopped = |running: &RunningRank| {
         running.mpi_state == MpiState::Uninitialized
@@ -168,7 +168,7 @@ pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
     format!("ended by {}; still running: {}{hint}", signal::name(number), list(running))
 }
 
-/// Processes did not end by themselves when asked to.
+/// The message that processes were killed because they did not end when requested.
 pub(super) fn killed(number: i32, grace: Duration, running: &[RunningRank]) -> String {
     let (name, seconds) = (signal::name(number), grace.as_secs());
     format!("killed, as they still ran {seconds} s after {name}: {}", list(running))
@@ -193,7 +193,7 @@ fn list(running: &[RunningRank]) -> String {
     text
 }
 
-/// A job that went on after failures has ended.
+/// The message at the end of a job that went on after failures.
 pub(super) fn first_of_failures(failures: u32, first: &str, code: i32) -> String {
     let others = match failures - 1 {
         0 => String::new(),
@@ -204,7 +204,7 @@ pub(super) fn first_of_failures(failures: u32, first: &str, code: i32) -> String
     format!("the job ends with exit code {code}, as {first}{others}")
 }
 
-/// Hosts that did not begin in time.
+/// The message that hosts were not ready in time.
 pub(super) fn late(limit: Duration, names: &[&str], detail: &str) -> String {
     let mut shown = names.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     if names.len() > NAMED_MAX {
@@ -213,7 +213,7 @@ pub(super) fn late(limit: Duration, names: &[&str], detail: &str) -> String {
     format!("{shown} did not start within {} s{detail}", limit.as_secs())
 }
 
-/// A host does not answer any more.
+/// The message that a host does not answer any more.
 pub(super) fn out_of_reach(host: &str) -> String {
     format!("{host} does not answer; whether its processes have ended is not known")
 }

@@ -1,4 +1,4 @@
-//! From a plan to what each machine shall start.
+//! Turns a plan into orders of what each machine must start.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -16,21 +16,21 @@ use crate::placement::HostAssignment;
 use crate::protocol::{ProgramStart, Start};
 use crate::{Application, HostAccess, JobPlan, LaunchError, open_nothing};
 
-/// A job that can begin.
+/// A job that is ready to start.
 pub(super) struct PreparedJob {
     pub hosts: Vec<JobHost>,
-    /// For each rank the position of its host.
+    /// For each rank the index of its host.
     pub places: Vec<usize>,
     /// For each rank the number of its program.
     pub applications: Vec<u32>,
-    /// What is typed or piped into the launcher, if rank 0 runs elsewhere.
+    /// Forwards the launcher's input, if rank 0 runs on another machine.
     pub relay: Option<Relay>,
 }
 
-/// Looks for all that this machine needs, and opens the ways to the others.
+/// Checks everything that this machine needs, and opens the connections to the other machines.
 ///
 /// # Errors
-/// There are not enough slots, a program does not exist, or no way can be tried.
+/// There are not enough slots, a program does not exist, or no connection can be attempted.
 pub(super) fn prepare(
     plan: &JobPlan,
     mut typed: Option<PipeReader>,
@@ -43,10 +43,10 @@ pub(super) fn prepare(
     let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
     let relay = if is_first_here { None } else { Some(Relay::open(typed.take())?) };
     let starts = starts(plan, &placement, &applications)?;
-    // The limit that the user set, before more is asked for.
+    // The limit that the user set, read before it is raised.
     let descriptors = DescriptorLimit::read()?;
     let mut connections = placement.hosts.len();
-    // What is wrong here is found before anything is started elsewhere.
+    // Errors on this machine are found before anything is started on others.
     if let Some(here) = placement.hosts.iter().position(Option::is_none) {
         let mut programs = starts[here].programs.clone();
         programs.iter_mut().try_for_each(local_processes::prepare)?;
@@ -77,7 +77,7 @@ pub(super) fn prepare(
     Ok(PreparedJob { hosts, places: placement.ranks, applications, relay })
 }
 
-/// What each host shall start.
+/// Returns what each host must start.
 fn starts(
     plan: &JobPlan,
     placement: &HostAssignment,
@@ -122,7 +122,7 @@ fn starts(
     Ok(starts)
 }
 
-/// Leaves only the programs that a host runs: the others need not exist there.
+/// Removes the programs that a host does not run, as they need not exist there.
 fn drop_unused(start: &mut Start) {
     let mut positions: HashMap<u32, u32> = HashMap::new();
     let mut kept = Vec::new();
@@ -135,7 +135,8 @@ fn drop_unused(start: &mut Start) {
     start.programs = kept;
 }
 
-/// The program with what another machine cannot know: the folder, and variables of this one.
+/// Returns the program with what another machine cannot derive: its folder, and variables of this
+/// machine.
 fn for_elsewhere(mut program: ProgramStart, access: &HostAccess) -> io::Result<ProgramStart> {
     let own = std::env::current_dir()?;
     program.folder = Some(program.folder.map_or_else(|| own.clone(), |folder| own.join(folder)));
@@ -148,10 +149,10 @@ fn for_elsewhere(mut program: ProgramStart, access: &HostAccess) -> io::Result<P
     Ok(program)
 }
 
-/// Variables that belong to this machine, or to this launcher, though their names are ours.
+/// Variables with our prefix that apply to this machine or this launcher only.
 const NOT_PASSED_ON: &[&str] = &[variables::NODE, variables::LAUNCH_AGENT];
 
-/// Whether one of the launcher's variables goes with the program to another machine.
+/// Whether one of the launcher's variables is sent with the program to another machine.
 fn is_passed_on(name: &OsStr) -> bool {
     let is_ours = name.as_encoded_bytes().starts_with(variables::PREFIX.as_bytes());
     let is_known = name == "PATH" || name == "LD_LIBRARY_PATH" || is_ours;
@@ -160,7 +161,7 @@ fn is_passed_on(name: &OsStr) -> bool {
         && local_processes::stale(std::iter::once(name.to_owned())).next().is_none()
 }
 
-/// 128 random bits in hexadecimal digits.
+/// Returns 128 random bits in hexadecimal digits.
 fn random_name() -> io::Result<String> {
     let mut bytes = [0; 16];
     sys::random::fill(&mut bytes)?;

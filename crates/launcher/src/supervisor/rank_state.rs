@@ -1,4 +1,4 @@
-//! What the supervisor knows of one rank, wherever it runs.
+//! The supervisor's state of one rank, on whichever machine it runs.
 
 use std::io::Write;
 use std::time::Instant;
@@ -12,22 +12,22 @@ use crate::protocol::OutputStream;
 
 /// A rank of the job.
 pub(super) struct RankState {
-    /// The position of its host.
+    /// The index of its host.
     pub host: usize,
-    /// Its number on its machine, once it was started.
+    /// Its process id on its machine, once it was started.
     pub process: i32,
     /// How it ended, once it has.
     pub end: Option<End>,
-    /// It is ended while others go on; when it is killed if it does not end by itself.
+    /// When it is killed if it has not ended by itself; set when it is ended while others go on.
     pub kill_deadline: Option<Instant>,
-    /// Whether it can still speak to the PMI server.
+    /// Whether it can still send requests to the PMI server.
     pub is_connected: bool,
     lines: [Lines; 2],
-    /// Where what it writes goes, too, or only.
+    /// The files to which its output goes, in addition or exclusively.
     files: [Option<OutputFile>; 2],
-    /// Whether it goes there only.
+    /// Whether its output goes to files only.
     is_hidden: [bool; 2],
-    /// Whether its errors go where its output goes.
+    /// Whether its error output is merged into its output.
     is_merged: bool,
     is_output_closed: [bool; 2],
 }
@@ -55,10 +55,10 @@ impl RankState {
         }
     }
 
-    /// Passes on what it wrote.
+    /// Forwards what it wrote.
     ///
     /// # Errors
-    /// A text for people: it cannot be written to its file, and will not be from now on.
+    /// A message for users: its file cannot be written, and will not be from now on.
     pub(super) fn handle_output(
         &mut self,
         target: OutputStream,
@@ -78,7 +78,8 @@ impl RankState {
         told
     }
 
-    /// Lets lines go where they shall be seen; those that go to a file only are remembered.
+    /// Forwards lines to where they are to be shown. Lines that go to a file only are also kept as
+    /// recent lines.
     fn pass_on(
         &mut self,
         target: OutputStream,
@@ -93,20 +94,20 @@ impl RankState {
         }
     }
 
-    /// Passes on what is left, as it has ended.
+    /// Forwards what is left, as the rank has ended.
     pub(super) fn finish_lines(&mut self, outlets: &mut Outlets) {
         for target in [OutputStream::Output, OutputStream::Errors] {
             self.pass_on(target, outlets, Lines::finish);
         }
     }
 
-    /// It has closed one of its outputs.
+    /// Records that the rank has closed one of its outputs.
     pub(super) fn close_output(&mut self, target: OutputStream, outlets: &mut Outlets) {
         self.is_output_closed[target as usize] = true;
         self.pass_on(target, outlets, Lines::finish);
     }
 
-    /// Nothing more is received from it.
+    /// Records that nothing more is received from the rank.
     pub(super) fn mark_lost(&mut self, end: End, outlets: &mut Outlets) {
         self.end.get_or_insert(end);
         self.is_connected = false;
@@ -114,22 +115,22 @@ impl RankState {
         self.finish_lines(outlets);
     }
 
-    /// Whether it wrote something to its output that is no whole line, perhaps a question.
+    /// Whether it wrote an incomplete line to its output, perhaps a prompt.
     pub(super) fn has_partial_line(&self) -> bool {
         self.lines[OutputStream::Output as usize].has_partial()
     }
 
-    /// Passes on what it wrote to its output, though it is no whole line.
+    /// Forwards the incomplete line of its output.
     pub(super) fn show_partial_line(&mut self, outlets: &mut Outlets) {
         self.pass_on(OutputStream::Output, outlets, Lines::show_partial);
     }
 
-    /// Whether it will write nothing more.
+    /// Whether it has closed both outputs.
     pub(super) fn has_closed_outputs(&self) -> bool {
         self.is_output_closed == [true; 2]
     }
 
-    /// What it wrote last: to its error output, or else to its output.
+    /// Returns the lines that it wrote last: to its error output, or else to its output.
     pub(super) fn last_lines(&self) -> Vec<String> {
         let [output, errors] = &self.lines;
         let errors: Vec<String> = errors.recent().collect();

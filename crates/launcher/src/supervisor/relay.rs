@@ -1,4 +1,4 @@
-//! The launcher's standard input on its way to a rank 0 on another machine.
+//! Forwards the launcher's standard input to a rank 0 on another machine.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use crate::is_no_end;
 use crate::protocol::{AgentOrder, INPUT_BYTES_MAX};
 
-/// Where it is read from, and how much may be.
+/// The source of the input, and how much may be read from it.
 pub(super) struct Relay {
-    /// None when it has ended.
+    /// None when the input has ended.
     source: Option<File>,
-    /// How many bytes rank 0 can take.
+    /// How many bytes rank 0 can accept.
     room: u32,
 }
 
 impl Relay {
-    /// Reads what is typed at the launcher's terminal, or else its standard input.
+    /// Opens what is typed at the launcher's terminal, or else the launcher's standard input.
     ///
     /// # Errors
     /// The system's.
@@ -34,7 +34,7 @@ impl Relay {
         Some(source.as_raw_fd())
     }
 
-    /// Reads once; returns what to order.
+    /// Reads once; returns the order to send.
     pub(super) fn read(&mut self) -> Option<AgentOrder> {
         let source = self.source.as_mut()?;
         let mut bytes = vec![0; self.room.min(INPUT_BYTES_MAX) as usize];
@@ -52,7 +52,7 @@ impl Relay {
         }
     }
 
-    /// Rank 0 has taken so many bytes.
+    /// Records that rank 0 can accept `bytes` more bytes.
     pub(super) fn grant(&mut self, bytes: u32) {
         self.room = self.room.saturating_add(bytes);
     }

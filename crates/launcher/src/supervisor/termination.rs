@@ -1,4 +1,4 @@
-//! How a job comes to its end: failures, and what they mean for the ranks that still run.
+//! How a job ends: failures, and what follows for the ranks that still run.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use super::{
 };
 use crate::protocol::{AgentOrder, START_TIME_MAX};
 
-/// How often ranks are killed before a host that does not tell of their end is given up.
+/// How many times ranks are killed before a host that does not report their end is given up.
 const KILLS_MAX: u32 = 3;
 
 impl Supervisor<'_> {
-    /// Goes on without a host: its processes are ended, or will be by its agent.
+    /// Continues without a host, whose processes have ended, or will be ended by its agent.
     pub(super) fn give_up_host(&mut self, host: usize) {
         self.hosts[host].disconnect();
         self.hosts[host].mark_closed();
@@ -24,14 +24,14 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends some processes because of a failure among them; the others go on.
+    /// Ends some processes because one of them requested it; the others go on.
     pub(super) fn end_ranks(&mut self, by: u32, ranks: &[u32], code: i32) {
         self.code = if self.code == 0 { code_of_abort(code) } else { self.code };
         self.print_message(&messages::ended_alone(by, ranks));
         for &number in ranks {
             let rank_state = &mut self.ranks[number as usize];
             rank_state.kill_deadline.get_or_insert(Instant::now() + KILL_DELAY);
-            // The one that asked ends by itself.
+            // The process that requested it ends by itself.
             if rank_state.end.is_none() && number != by {
                 let host = rank_state.host;
                 self.send(host, AgentOrder::Signal(Some(number), signal::SIGTERM));
@@ -40,12 +40,13 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends the job as a process asks for it, by MPI_Abort or by an error that is fatal. One that
-    /// gives no reason has told it by itself.
+    /// Ends the job because a process requested it, by MPI_Abort or after a fatal error. A process
+    /// that gives no reason has printed it itself.
     pub(super) fn abort(&mut self, rank: u32, code: i32, reason: Option<String>) {
         let code = code_of_abort(code);
         match reason {
-            // Several may fail at the same time, of which the first need not be the cause.
+            // Several processes may fail at about one time, and the first one need not be the
+            // cause.
             Some(reason) if self.termination.is_some() => {
                 self.late_reasons += 1;
                 if self.late_reasons < messages::NAMED_MAX as u32 {
@@ -65,7 +66,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Asks all ranks to end; after some time they are killed.
+    /// Requests all ranks to end. After `grace` they are killed.
     pub(super) fn end_all(&mut self, number: i32, grace: Duration) {
         self.termination.get_or_insert(Termination { deadline: Instant::now() + grace, kills: 0 });
         self.starting = None;
@@ -75,11 +76,11 @@ impl Supervisor<'_> {
             }
         }
         self.signal_all(number);
-        // Those that are stopped have to run in order to end.
+        // Stopped processes must run in order to end.
         self.signal_all(signal::SIGCONT);
     }
 
-    /// Whether the end of a process is a failure of the job.
+    /// Checks whether the end of a process is a failure of the job.
     pub(super) fn check_exit(&mut self, rank: u32, end: End) {
         let mpi_state = self.server.mpi_state(rank);
         let Some((what, code)) = messages::failure(end, mpi_state) else { return };
@@ -99,7 +100,7 @@ impl Supervisor<'_> {
         self.handle_failure(code, message, consequence);
     }
 
-    /// What follows from a failure. One before the processes run ends the job in any case.
+    /// Returns what follows from a failure. A failure before the processes run always ends the job.
     pub(super) fn consequence(&self, phase: HostPhase) -> Consequence {
         if self.plan.keep_going && phase == HostPhase::Running {
             Consequence::JobGoesOn
@@ -108,7 +109,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends the job because of a failure, or notes it where the job goes on.
+    /// Ends the job because of a failure, or records the failure where the job goes on.
     pub(super) fn handle_failure(&mut self, code: i32, message: String, consequence: Consequence) {
         if consequence == Consequence::JobEnds {
             return self.fail(code, Some(message));
@@ -126,7 +127,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Ends the job because of a failure, of which only the first is told.
+    /// Ends the job because of a failure. Only the first failure is reported.
     pub(super) fn fail(&mut self, code: i32, message: Option<String>) {
         if self.termination.is_some() {
             return;
@@ -138,14 +139,14 @@ impl Supervisor<'_> {
         self.end_all(signal::SIGTERM, KILL_DELAY);
     }
 
-    /// Ends the job, as its time limit has passed.
+    /// Ends the job because its time limit has passed.
     pub(super) fn end_at_limit(&mut self) {
         let limit = self.plan.timeout.unwrap_or_default();
         let message = messages::timeout(limit, &self.running());
         self.fail(CODE_TIMEOUT, Some(message));
     }
 
-    /// Ends the job, as not all hosts have started in time.
+    /// Ends the job because not all hosts have started in time.
     pub(super) fn fail_late_hosts(&mut self) {
         let late = || self.hosts.iter().filter(|host| !host.has_started());
         let names: Vec<&str> = late().map(|host| host.name.as_str()).collect();
@@ -154,7 +155,7 @@ impl Supervisor<'_> {
         self.fail(CODE_NOT_STARTED, Some(message));
     }
 
-    /// Kills the ranks that were asked to end and have not.
+    /// Kills the ranks that were requested to end and have not.
     pub(super) fn kill_all(&mut self) {
         if let Some(&number) = self.interrupts.first() {
             self.print_message(&messages::killed(number, KILL_DELAY_AFTER_SIGNAL, &self.running()));
@@ -165,7 +166,7 @@ impl Supervisor<'_> {
         if kills < KILLS_MAX {
             return;
         }
-        // A host that does not do even that cannot be reached any more.
+        // A host that does not report the end of killed ranks counts as unreachable.
         for host in 0..self.hosts.len() {
             let mut rank_states = self.ranks.iter().filter(|rank_state| rank_state.host == host);
             if !self.hosts[host].is_local()
@@ -177,13 +178,13 @@ impl Supervisor<'_> {
         }
     }
 
-    /// The ranks that have not ended, and what they are doing.
+    /// Returns the ranks that have not ended, with their states.
     pub(super) fn running(&self) -> Vec<messages::RunningRank> {
         let rank_states = (0..).zip(&self.ranks).filter(|(_, rank_state)| rank_state.end.is_none());
         let running = rank_states.map(|(rank, rank_state)| {
             let host = &self.hosts[rank_state.host];
             let number = rank_state.process;
-            // Without /proc nothing is known of it but whether it is there.
+            // Without /proc, only whether the process exists is known.
             let ended = || process::has_ended(number).then_some("ended");
             let state = || process::state(number).or_else(ended);
             messages::RunningRank {
@@ -198,9 +199,9 @@ impl Supervisor<'_> {
     }
 }
 
-/// The exit code of a job that was aborted with this code. `MPI_Abort` with 0 is how some programs
-/// end as they should (STOP in Fortran with coarrays), and success under other launchers, too; any
-/// other code does not become success, although an exit code has eight bits only.
+/// Returns the exit code of a job that was aborted with `code`. Some programs end normally with
+/// `MPI_Abort` and 0 (STOP in Fortran with coarrays), which other launchers treat as success, too.
+/// Any other code does not become success, although an exit code has only eight bits.
 pub(super) fn code_of_abort(code: i32) -> i32 {
     match code & 0xff {
         0 if code != 0 => 1,
