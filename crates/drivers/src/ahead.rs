@@ -1,13 +1,13 @@
-//! Opening what processes may not open, for them.
+//! Opens for processes what they may not open themselves.
 
 use driver::PassedDescriptors;
 
 use crate::networks::wanted_networks;
 
-/// Opens, for so many processes of this machine, what the drivers that `networks` names need a
-/// privilege for: by process, a text for [`driver::Settings::descriptors`], and the descriptors,
-/// which the process must have under the same numbers. Nothing, where this process may not either;
-/// the drivers say then what is missing.
+/// Opens, for `processes` processes of this machine, what the drivers that `networks` names need a
+/// privilege for. Returns for each process a text for [`driver::Settings::descriptors`], and the
+/// descriptors, which the process must inherit under these numbers. Returns nothing if this process
+/// lacks the privilege, too; then the drivers report what is missing.
 pub fn open_ahead(networks: &str, processes: usize) -> Vec<PassedDescriptors> {
     let wanted = wanted_networks(networks).unwrap_or_default().into_iter();
     together(
@@ -15,7 +15,7 @@ pub fn open_ahead(networks: &str, processes: usize) -> Vec<PassedDescriptors> {
     )
 }
 
-/// What several networks opened, by process, each text behind the network's name.
+/// Joins what several networks opened, by process. Each text is preceded by the network's name.
 fn together(
     by_network: impl Iterator<Item = (&'static str, Vec<PassedDescriptors>)>,
 ) -> Vec<PassedDescriptors> {
@@ -39,7 +39,7 @@ mod tests {
 
     use super::*;
 
-    /// What that is depends on the privileges and the interfaces that there are.
+    /// What is opened depends on the available privileges and interfaces.
     #[test]
     fn what_needs_a_privilege_is_opened_for_those_who_want_it() {
         assert!(open_ahead("tcp", 3).is_empty(), "it needs none");

@@ -1,9 +1,9 @@
-//! All drivers of a process behind one face: rails, numbered through.
+//! Combines all drivers of a process, and numbers their rails consecutively.
 //!
-//! Which technologies there are is told by one table (`table.rs`); no crate above names any. A
-//! network driver is a crate and a line of that table. The drivers inside the process and inside
-//! the machine are known by type, and compiled into the code that uses them; those between machines
-//! are a list of `dyn Driver`, any number of which may lead to the same peer at the same time.
+//! One table (`table.rs`) lists the technologies; no crate above names any of them. A network
+//! driver is a crate and a line of that table. The drivers within the process and within the
+//! machine are known by type, and compiled into the code that uses them. The drivers between
+//! machines are a list of `dyn Driver`, any number of which may lead to one peer concurrently.
 
 #![forbid(unsafe_code)]
 

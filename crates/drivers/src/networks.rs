@@ -1,12 +1,12 @@
-//! Which networks are used, by what a person says in `COMBRAY_NET`.
+//! Decides which networks are used, by the configuration in `COMBRAY_NET`.
 
 use driver::{DriverError, FoundRail, NetworkSelection};
 
 use crate::table::{NETWORKS, NetworkDriver};
 
-/// The networks that a person wants, by what is said in `COMBRAY_NET`: those that are used by
-/// themselves, unless they are excluded, and those that are named; if all of the former are
-/// excluded, those that are left.
+/// Returns the networks that the user selects in `COMBRAY_NET`: the ones that are used by default,
+/// unless they are excluded, and the ones that are named. If all default networks are excluded,
+/// returns the others.
 pub(crate) fn wanted_networks(text: &str) -> Result<Vec<&'static NetworkDriver>, DriverError> {
     let error = |wrong| DriverError { message: format!("COMBRAY_NET: {wrong}") };
     let selection = NetworkSelection::parse(text).map_err(error)?;
@@ -25,10 +25,11 @@ pub(crate) fn wanted_networks(text: &str) -> Result<Vec<&'static NetworkDriver>,
     Ok(NETWORKS.iter().filter(is_left).filter(is_wanted).collect())
 }
 
-/// All rails to other machines that a process here could have, with why some of them are not used.
+/// Returns all rails to other machines that a process here could have, and why some of them are not
+/// used.
 ///
 /// # Errors
-/// What the person says makes no sense.
+/// The user's configuration makes no sense.
 pub fn found_rails(text: &str) -> Result<Vec<FoundRail>, DriverError> {
     let wanted = wanted_networks(text)?;
     let message = |wrong| DriverError { message: wrong };

@@ -1,24 +1,24 @@
-//! What one driver reports, with the rails numbered as those of all drivers are.
+//! Converts the rail numbers in a driver's reports to the numbers among the rails of all drivers.
 
 use base::{GateId, RailId};
 use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 
 use crate::rails::NetworkRails;
 
-/// Passes on what a driver reports whose rails are numbered from `first` on.
+/// Forwards the reports of a driver whose rails are numbered from `first` on.
 pub(crate) struct NumberedSink<'a, S> {
     sink: &'a mut S,
     first: usize,
-    /// How many rails the driver has.
+    /// The number of rails of the driver.
     count: usize,
-    /// The other drivers between machines, where peers may be reached over several.
+    /// The other drivers between machines, if peers may be reached over several.
     others: Option<&'a OtherNetworks<'a>>,
-    /// Rails of other drivers on which a part was arriving that comes over this one now: they must
-    /// be given up before anything more is read from them.
+    /// Rails of other drivers on which a part was arriving that now arrives over this driver. They
+    /// must be given up before anything more is read from them.
     pub superseded: Vec<(GateId, RailId)>,
 }
 
-/// The networks before one, and those behind it.
+/// The networks before a network, and those behind it.
 pub(crate) type OtherNetworks<'a> = [&'a [NetworkRails]; 2];
 
 impl<'a, S: Sink> NumberedSink<'a, S> {
@@ -27,7 +27,7 @@ impl<'a, S: Sink> NumberedSink<'a, S> {
         Self { sink, first, count, others: None, superseded: Vec::new() }
     }
 
-    /// The same for a driver beside which there are others.
+    /// Sets the other drivers, for a driver that is not the only one.
     pub(crate) fn beside(self, others: &'a OtherNetworks<'a>) -> Self {
         Self { others: Some(others), ..self }
     }
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// What has been reported, in words.
+    /// The reports, in words.
     #[derive(Default)]
     struct Told(RefCell<Vec<String>>);
 
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn all_that_a_driver_reports_is_passed_on_with_the_rail_among_all() {
         let (mut told, label) = (Told::default(), [9; size_of::<Label>()]);
-        // The driver has the rails 3 and 4 of all: its own 1 is 4.
+        // The driver has the rails 3 and 4 of all: its own rail 1 is rail 4.
         let mut sink = NumberedSink::new(&mut told, 3, 2);
         sink.packet(GateId(7), 1, (&[0_u8; 5]).into());
         assert!(matches!(sink.part(GateId(7), 1, &label, 6), PartPlace::Nowhere));

@@ -16,23 +16,23 @@ use crate::table::{MACHINE, MachineDriver, PeerBell};
 use memory::Buffer;
 use sys::counter;
 
-/// All rails of a process, by their number: that to itself, that inside its machine, and those
-/// between machines in the order of the table.
+/// All rails of a process, by their number: the rail to itself, the rail within its machine, and
+/// the rails between machines in the order of the table.
 pub struct Rails {
     own: Loopback,
     machine: MachineDriver,
     networks: Vec<NetworkRails>,
-    /// What this process sleeps on when it waits for its machine only.
+    /// The doorbell on which this process sleeps when it waits for its own machine only.
     bell: Option<Arc<dyn Doorbell>>,
-    /// Whether some peer is reached inside the machine.
+    /// Whether any peer is reached within the machine.
     is_machine_used: bool,
-    /// Rounds until other machines are looked at again, after how many that shall be, and between
-    /// which two.
+    /// The number of rounds until other machines are polled again, the current period, and the
+    /// minimal and maximal period.
     rounds: u32,
     period: u32,
     periods: (u32, u32),
-    /// The processor's counter when they were looked at last, and how far it goes until they are
-    /// looked at whatever the number of rounds.
+    /// The processor's counter at the last poll of other machines, and after how many ticks they
+    /// are polled whatever the number of rounds.
     looked_at: u64,
     ticks_max: u64,
 }
@@ -48,33 +48,35 @@ pub(crate) struct NetworkRails {
 /// How a peer is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerConnection {
-    /// The rails that lead there.
+    /// The rails that lead to the peer.
     pub rails: Vec<RailId>,
-    /// Whether the data of announced messages is fetched from it.
+    /// Whether the data of announced messages is fetched from the peer.
     pub fetches: bool,
 }
 
-/// The rail from the process to itself, and that inside its machine; all others are networks'.
+/// The rail from the process to itself, and the rail within its machine; all others are rails of
+/// networks.
 const OWN_RAIL: RailId = RailId(0);
 const MACHINE_RAIL: RailId = RailId(1);
 const NETWORK_RAILS: usize = 2;
 
-/// With peers on this machine and on others, the others are looked at once in so many rounds: a
-/// look at them costs as much as ten at this machine's. Each look in vain doubles the number, from
-/// the first to the last of these.
+/// With peers on this machine and on others, the other machines are polled only once in a number of
+/// rounds, as polling them costs ten times as much as polling this machine. Each poll without
+/// result doubles the number, from the first to the last of these values.
 const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
 
-/// The same where processes outnumber cores: there others have the core between two rounds.
+/// The limits of that number if processes outnumber cores: then other processes have the core
+/// between two rounds.
 const ROUNDS_PER_LOOK_IN_A_CROWD: (u32, u32) = (1, 4);
 
-/// A round in which the processor's counter has gone further than this since other machines were
-/// looked at last looks at them: tens of microseconds, milliseconds where the counter is slow. A
-/// process that sleeps between its rounds, or calls seldom, would otherwise not look for seconds.
+/// If the processor's counter has advanced by more than this since the last poll of other machines,
+/// a round polls them: tens of microseconds, or milliseconds where the counter is slow. Otherwise a
+/// process that sleeps between its rounds, or calls rarely, would not poll them for seconds.
 const TICKS_PER_LOOK_MAX: u64 = 65_536;
 
 impl Rails {
-    /// The rails of the process `own` to itself and to those of its machine; `directory` is asked
-    /// for where the driver of a name learns of the others.
+    /// Creates the rails of the process `own` to itself and within its machine. `directory`
+    /// returns, for the name of a driver, the directory in which the driver finds its peers.
     ///
     /// # Errors
     /// The system refuses what a driver needs.
@@ -99,10 +101,10 @@ impl Rails {
         })
     }
 
-    /// Adds those to other machines.
+    /// Adds the rails to other machines.
     ///
     /// # Errors
-    /// As [`create`](Self::create), and if the settings make no sense.
+    /// The errors of [`create`](Self::create); also, the settings make no sense.
     pub fn add_networks(
         &mut self,
         own: GateId,
@@ -120,30 +122,30 @@ impl Rails {
                 Err(error) => failures.push(error.message),
             }
         }
-        // What one driver cannot have is no fault where another one leads to the same peers.
+        // A network that cannot be used is no error if another one leads to the peers.
         match failures.is_empty() || self.network_rails().next().is_some() {
             true => Ok(()),
             false => Err(DriverError { message: failures.join("; ") }),
         }
     }
 
-    /// Does without the networks: all processes of the job are on this machine.
+    /// Drops the networks: all processes of the job are on this machine.
     pub fn drop_networks(&mut self) {
         self.networks.clear();
     }
 
-    /// Processes outnumber cores here.
+    /// Prepares for processes that outnumber cores.
     pub fn expect_crowd(&mut self) {
         self.periods = ROUNDS_PER_LOOK_IN_A_CROWD;
     }
 
-    /// What each driver publishes for the others, with the name under which it is looked up.
+    /// Returns the card that each driver publishes, with the name under which it is published.
     pub fn cards(&self) -> Vec<(&'static str, String)> {
         let networks = self.networks.iter().map(|network| (network.name, network.driver.card()));
         std::iter::once((MACHINE, self.machine.card())).chain(networks).collect()
     }
 
-    /// What each rail can do, by its number.
+    /// Returns the profiles of all rails, by number.
     pub fn profiles(&self) -> Vec<RailProfile> {
         let near = self.own.rails().iter().chain(self.machine.rails());
         near.chain(self.network_rails()).cloned().collect()
@@ -153,12 +155,12 @@ impl Rails {
         self.networks.iter().flat_map(|network| network.driver.rails())
     }
 
-    /// The rail from the process to itself.
+    /// Returns the rail from the process to itself.
     pub fn own_rail(&self) -> RailId {
         OWN_RAIL
     }
 
-    /// Whether any leads to other machines.
+    /// Whether there are rails to other machines.
     #[inline]
     pub fn has_networks(&self) -> bool {
         !self.networks.is_empty()
@@ -170,12 +172,12 @@ impl Rails {
         usize::from(rail.0) >= NETWORK_RAILS
     }
 
-    /// Keeps the buffers of networks on a NUMA node, by the system's number.
+    /// Keeps the buffers of networks on a NUMA node, given by the system's number.
     pub fn keep_buffers_on(&mut self, node: u32) {
         self.networks.iter_mut().for_each(|network| network.driver.keep_buffers_on(node));
     }
 
-    /// The driver of a rail, and the rail's place among its rails.
+    /// Returns the driver of a rail, and the index of the rail in the driver.
     fn driver(&self, rail: RailId) -> (&dyn Driver, usize) {
         match rail {
             OWN_RAIL => (&self.own, 0),
@@ -187,7 +189,7 @@ impl Rails {
         }
     }
 
-    /// The same, to be used.
+    /// Returns the driver of a rail for use, and the index of the rail in the driver.
     fn driver_mut(&mut self, rail: RailId) -> (&mut dyn Driver, usize) {
         match rail {
             OWN_RAIL => (&mut self.own, 0),
@@ -200,24 +202,24 @@ impl Rails {
         }
     }
 
-    /// Which network a rail is of.
+    /// Returns the index of the network to which a rail belongs.
     fn network_of(&self, rail: RailId) -> usize {
         let is_before = |network: &NetworkRails| network.first <= usize::from(rail.0);
         self.networks.iter().rposition(is_before).expect("rails are those of drivers")
     }
 
-    /// Whether a rail may have room for something to `gate`.
+    /// Whether a rail may have room for a packet or part to `gate`.
     #[inline]
     pub fn has_room(&self, gate: GateId, rail: RailId) -> bool {
         if !self.is_network(rail) {
-            // Only the attempt to post something tells.
+            // Only an attempt to post shows whether there is room.
             return true;
         }
         let (driver, place) = self.driver(rail);
         driver.has_room(gate, place)
     }
 
-    /// As [`Driver::post_packet`].
+    /// Like [`Driver::post_packet`].
     #[inline(always)]
     pub fn push(
         &mut self,
@@ -238,12 +240,12 @@ impl Rails {
         }
     }
 
-    /// How eager messages of middle length are cut where these rails lead, if they are.
+    /// Returns how these rails cut eager messages of middle length into fragments, if they do.
     pub fn fragmentation(&self, rails: &[RailId]) -> Option<Fragmentation> {
         (rails == [MACHINE_RAIL]).then(|| self.machine.fragmentation()).flatten()
     }
 
-    /// As [`InlineDriver::begin_fragments`].
+    /// Like [`InlineDriver::begin_fragments`].
     #[inline]
     pub fn begin_fragments(
         &mut self,
@@ -258,13 +260,13 @@ impl Rails {
             && self.machine.begin_fragments(gate, data, when, packets, packet_bytes)
     }
 
-    /// As [`InlineDriver::end_fragments`], for what went inside the machine.
+    /// Like [`InlineDriver::end_fragments`], for a message within the machine.
     #[inline]
     pub fn end_fragments(&mut self, gate: GateId) {
         self.machine.end_fragments(gate);
     }
 
-    /// As [`push`](Self::push), for a packet of thousands of bytes that the rail has room for.
+    /// Like [`push`](Self::push), for a packet of thousands of bytes for which the rail has room.
     #[inline]
     pub fn push_long(
         &mut self,
@@ -285,37 +287,37 @@ impl Rails {
         driver.post_packet(gate, place, length, fill)
     }
 
-    /// As [`Driver::post_part`].
+    /// Like [`Driver::post_part`].
     pub fn post_part(&mut self, gate: GateId, rail: RailId, part: Part) {
         let (driver, place) = self.driver_mut(rail);
         driver.post_part(gate, place, part);
     }
 
-    /// As [`Driver::backlog`].
+    /// Like [`Driver::backlog`].
     pub fn backlog(&self, gate: GateId, rail: RailId) -> u64 {
         let (driver, place) = self.driver(rail);
         driver.backlog(gate, place)
     }
 
-    /// As [`Driver::give_up`].
+    /// Like [`Driver::give_up`].
     pub fn give_up(&mut self, gate: GateId, rail: RailId) {
         let (driver, place) = self.driver_mut(rail);
         driver.give_up(gate, place);
     }
 
-    /// As [`Driver::restore`].
+    /// Like [`Driver::restore`].
     pub fn restore(&mut self, gate: GateId, rail: RailId) {
         let (driver, place) = self.driver_mut(rail);
         driver.restore(gate, place);
     }
 
-    /// As [`Driver::describe`].
+    /// Like [`Driver::describe`].
     pub fn describe(&self, gate: GateId, rail: RailId) -> String {
         let (driver, place) = self.driver(rail);
         driver.describe(gate, place)
     }
 
-    /// Takes what has arrived on all rails; returns whether there was anything.
+    /// Receives what has arrived on all rails; returns whether there was anything.
     #[inline]
     pub fn poll(&mut self, sink: &mut impl Sink) -> bool {
         let mut active = self.own.poll_into(&mut NumberedSink::new(sink, 0, 1));
@@ -354,7 +356,7 @@ impl Rails {
         found
     }
 
-    /// Does something with a network, and what takes its reports.
+    /// Calls a function with a network and the sink for its reports.
     fn with_network<S: Sink>(
         &mut self,
         index: usize,
@@ -368,11 +370,11 @@ impl Rails {
         act(&mut **driver, &mut NumberedSink::new(sink, *first, count).beside(&others));
     }
 
-    /// Makes a peer reachable: inside the machine if it is there, else over all networks that lead
+    /// Makes a peer reachable: within the machine if it is there, else over all networks that lead
     /// to it.
     ///
     /// # Errors
-    /// Neither is possible: says why.
+    /// Neither is possible; the message gives the reason.
     pub fn connect(&mut self, gate: GateId) -> Result<PeerConnection, DriverError> {
         let near = match self.machine.connect(gate) {
             Ok(reach) => {
@@ -383,8 +385,8 @@ impl Rails {
             Err(error) => error.message,
         };
         let mut failures = Vec::new();
-        // A peer that has finished may be known by a network although none of its rails leads there
-        // any more: that is no failure.
+        // A network may know a peer that has finished although none of its rails leads there any
+        // more: that is no failure.
         let mut is_known = false;
         let mut connection = PeerConnection { rails: Vec::new(), fetches: true };
         for NetworkRails { driver, first, .. } in &mut self.networks {
@@ -408,10 +410,10 @@ impl Rails {
         Err(DriverError { message: failures.join("; ") })
     }
 
-    /// Is ready for a peer on this machine that asks for memory while neither polls.
+    /// Prepares for a peer on this machine that requests memory while neither process polls.
     ///
     /// # Errors
-    /// It is not known what the peer would need.
+    /// What the peer would need cannot be determined.
     pub fn prepare_for(&mut self, gate: GateId) -> Result<(), DriverError> {
         self.machine.prepare_for(gate)
     }
@@ -421,13 +423,13 @@ impl Rails {
         self.networks.iter().all(|network| network.driver.is_flushed())
     }
 
-    /// Whether what was posted arrives also while nobody polls.
+    /// Whether posted data arrives even if neither process polls.
     pub fn deliver_by_themselves(&self) -> bool {
         self.networks.iter().all(|network| network.driver.delivers_by_itself())
     }
 
-    /// Whether something may arrive, or may leave that is held back, of which no doorbell tells. To
-    /// be asked right before sleeping.
+    /// Whether data may arrive, or held data may be sent, without ringing a doorbell. Called right
+    /// before sleeping.
     pub fn must_be_polled(&self) -> bool {
         self.networks.iter().any(|NetworkRails { driver, .. }| {
             driver.descriptor().is_none()
@@ -436,7 +438,7 @@ impl Rails {
         })
     }
 
-    /// Whether a doorbell tells when a rail has room again.
+    /// Whether a doorbell rings when a rail has room again.
     pub fn wakes_for_room(&self) -> bool {
         let mut networks = self.networks.iter();
         !self.is_machine_used
@@ -444,30 +446,30 @@ impl Rails {
             && networks.all(|network| network.driver.wakes_for_room())
     }
 
-    /// As [`Driver::refused`], of all networks together.
+    /// Like [`Driver::refused`], the sum over all networks.
     pub fn refused(&self) -> u64 {
         self.networks.iter().map(|network| network.driver.refused()).sum()
     }
 
-    /// Whether a peer on another machine has taken leave.
+    /// Whether a peer on another machine has left.
     pub fn has_departed(&self, gate: GateId) -> bool {
         self.networks.iter().any(|network| network.driver.has_departed(gate))
     }
 
-    /// A peer on this machine whose process has ended, if there is one. To be asked seldom.
+    /// Returns a peer on this machine whose process has ended, if there is one. May be slow.
     pub fn ended_peer(&self) -> Option<GateId> {
         self.machine.ended_peer()
     }
 
-    /// Takes leave of the peers on other machines, each network for `limit` at most where peers do
-    /// not answer.
+    /// Leaves the peers on other machines. Each network waits at most `limit` for peers that do not
+    /// answer.
     pub fn leave(&mut self, sink: &mut impl Sink, limit: Duration) {
         for index in 0..self.networks.len() {
             self.with_network(index, sink, |driver, sink| driver.leave(sink, limit));
         }
     }
 
-    /// What to sleep on until something arrives.
+    /// Returns the doorbell to sleep on until something arrives.
     ///
     /// # Errors
     /// The system has no more descriptors.
@@ -482,45 +484,46 @@ impl Rails {
         self.machine.doorbell(beside.map_err(error)?)
     }
 
-    /// Wakes whoever of this process sleeps.
+    /// Wakes the threads of this process that sleep on its doorbell.
     pub fn ring_own_doorbell(&self) {
         self.bell.iter().for_each(|bell| bell.ring());
     }
 
-    /// The bell of a peer with which memory can be shared.
+    /// Returns the doorbell of a peer with which memory can be shared.
     pub fn bell(&self, gate: GateId) -> Option<PeerBell> {
         self.machine.bell(gate)
     }
 
-    /// What the driver of a rail can do for announced messages.
+    /// Returns the support for announced messages of the driver of a rail, if it has any.
     #[inline]
     pub fn rendezvous(&mut self, rail: RailId) -> Option<&mut dyn Rendezvous> {
         self.driver_mut(rail).0.rendezvous()
     }
 
-    /// What drivers can do for announced messages, of each that can do anything.
+    /// Iterates over the drivers with support for announced messages.
     fn all_rendezvous(&mut self) -> impl Iterator<Item = &mut dyn Rendezvous> {
         let networks = self.networks.iter_mut().filter_map(|network| network.driver.rendezvous());
         self.machine.rendezvous().into_iter().chain(networks)
     }
 
-    /// Ends a region that one of the drivers gave when a message was announced.
+    /// Ends a region that one of the drivers returned when a message was announced.
     pub fn withdraw(&mut self, region: RegionToken) {
         let is_ended = self.all_rendezvous().any(|one| one.withdraw(region));
         debug_assert!(is_ended, "{region:?} was declared for a message");
     }
 
-    /// Nobody shall write to where a receive expects its message; false if somebody does.
+    /// Withdraws the place that a receive offered, so that no peer writes there. Returns false if a
+    /// peer is already writing.
     pub fn stop_expecting(&mut self, token: u64) -> bool {
         self.all_rendezvous().all(|one| one.stop_expecting(token))
     }
 
-    /// What the program does from now on while messages come.
+    /// Sets what the program does from now on while messages arrive.
     pub fn set_program_state(&mut self, state: ProgramState) {
         self.all_rendezvous().for_each(|one| one.set_program_state(state));
     }
 
-    /// Whether something waits for the help of its sender, which may not come.
+    /// Whether a fetch waits for the help of its sender, which may not come.
     pub fn awaits_senders(&self) -> bool {
         let mut networks = self.networks.iter();
         self.machine.awaits_senders() || networks.any(|network| network.driver.awaits_senders())
@@ -531,12 +534,12 @@ impl Rails {
         self.machine.reaches_memory_of(gate)
     }
 
-    /// As [`reaches_memory_of`](Self::reaches_memory_of), tried once more.
+    /// Like [`reaches_memory_of`](Self::reaches_memory_of), but tests it again.
     pub fn try_memory_of(&mut self, gate: GateId) -> bool {
         self.machine.try_memory_of(gate)
     }
 
-    /// The regions of this process and its peers.
+    /// Returns the regions of this process and its peers.
     #[inline]
     pub fn regions(&mut self) -> &mut dyn Regions {
         &mut self.machine

@@ -5,8 +5,8 @@ use driver::{
     Directory, Driver, DriverError, FoundRail, NetworkSelection, PassedDescriptors, Settings,
 };
 
-/// The networks between machines. All that are used by themselves, or that a person names, and that
-/// can be had, are used.
+/// The networks between machines. All available networks are used that are on by default or that
+/// the user names.
 pub(crate) const NETWORKS: &[NetworkDriver] = &[
     NetworkDriver {
         name: "tcp",
@@ -38,40 +38,41 @@ pub(crate) const NETWORKS: &[NetworkDriver] = &[
     },
 ];
 
-/// Inside a machine; an [`InlineDriver`](driver::InlineDriver) with [`Regions`](driver::Regions).
+/// The driver within a machine, an [`InlineDriver`](driver::InlineDriver) with
+/// [`Regions`](driver::Regions).
 pub(crate) type MachineDriver = driver_shm::Shm;
 
-/// Under which name it publishes its card.
+/// The name under which it publishes its card.
 pub(crate) const MACHINE: &str = "shm";
 
-/// What rings a process of the same machine for which something was published in memory that
-/// both use.
+/// Rings a process of this machine for which something was published in memory that both processes
+/// use.
 pub use driver_shm::PeerBell;
 
-/// How processes of one machine come to memory that they share.
+/// Creates and opens memory that processes of one machine share.
 pub use driver_shm::{Invitation, OpeningTrial, open_memory, share_memory, try_opening};
 
-/// The ways by which messages inside a machine go, and what is done in each.
+/// The ways by which messages within a machine go, and what each way does.
 pub use driver_shm::LocalWay;
 
-/// By which names processes tell whether they can share memory, and what follows from the names of
-/// all.
+/// The names by which processes find out whether they can share memory, and the result from the
+/// names of all.
 pub use driver_shm::{machine_name, machines};
 
 /// A driver between machines.
 pub(crate) struct NetworkDriver {
-    /// Under which name it publishes its card.
+    /// The name under which it publishes its card.
     pub name: &'static str,
-    /// Whether it is used although nobody names it.
+    /// Whether it is used by default.
     pub is_usual: bool,
-    /// Makes it ready for a process; none: the settings do not want it, or it has no rails here.
+    /// Creates the driver of a process; none: the settings exclude it, or it has no rails here.
     pub open: fn(GateId, &Settings, Box<dyn Directory>) -> Opened,
-    /// The rails that it would have here, by what the person says about networks.
+    /// Returns the rails that it would have here with this configuration of networks.
     pub survey: fn(&NetworkSelection) -> Vec<FoundRail>,
-    /// Opens, before there are processes, what they may not: for so many of them, by what the
-    /// person says about networks.
+    /// Opens, before processes start, what they may not open themselves. The arguments are the
+    /// configuration of networks and the number of processes.
     pub open_ahead: Option<fn(&str, usize) -> Vec<PassedDescriptors>>,
 }
 
-/// A driver that is ready, if there is one, or why it cannot be.
+/// A driver, if it is used; or why it cannot be used.
 pub(crate) type Opened = Result<Option<Box<dyn Driver>>, DriverError>;

@@ -1,4 +1,4 @@
-//! Several networks that lead to the same peer.
+//! Tests of several networks that lead to one peer.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -13,32 +13,33 @@ use super::*;
 
 mod machine;
 
-/// What a network is told and answers, and what it reports when it is polled.
+/// The calls to a network, its answers, and its reports when it is polled.
 #[derive(Default)]
 struct Log {
-    /// In words, with its own number of the rail.
+    /// The calls in words, with the network's own rail numbers.
     told: Vec<String>,
     posted: Vec<usize>,
     /// Labels of parts that begin to arrive.
     parts: VecDeque<Label>,
-    /// What came of them: whether their bytes go anywhere, and instead of which of its rails.
+    /// What followed from the parts: whether their bytes are stored, and which of the network's
+    /// rails they replace.
     places: Vec<(bool, Option<RailId>)>,
     polls: u32,
     refuses: bool,
-    /// The peer has finished: no rail leads to it any more.
+    /// Whether the peer has finished, so that no rail leads to it any more.
     has_finished: bool,
     has_room: bool,
-    /// Something that was posted is still here.
+    /// Whether some posted data has not left yet.
     holds: bool,
     wakes_for_room: bool,
-    /// Something may have come of which the descriptor does not tell.
+    /// Whether data may have arrived without the descriptor becoming readable.
     is_unsure: bool,
     has_departed: bool,
     /// The rails over which peers have answered.
     answered: Vec<usize>,
-    /// Whether the first peer was reached by other drivers, when that was asked.
+    /// Whether the first peer was reached by other drivers at each call that asked for it.
     reached_elsewhere: Vec<bool>,
-    /// Whether it can do anything for announced messages, and for what it does so.
+    /// Whether it supports announced messages, and for which regions.
     has_rendezvous: bool,
     regions: Vec<RegionToken>,
     writes: bool,
@@ -51,7 +52,7 @@ impl Log {
     }
 }
 
-/// A network whose insides a test sees.
+/// A network whose state a test can see.
 struct Fake {
     profiles: Vec<RailProfile>,
     descriptor: Option<OwnedFd>,
@@ -211,7 +212,7 @@ impl Rendezvous for Fake {
     }
 }
 
-/// A sink for which each part was arriving on the rail that its label names.
+/// A sink for which each part was already arriving on the rail that its label names.
 struct Superseding(RecordingSink);
 
 impl Sink for Superseding {
@@ -239,8 +240,8 @@ impl Sink for Superseding {
     }
 }
 
-/// Rails with a network for each of these, which says how many rails it has and what it sleeps on,
-/// and the insides of the networks.
+/// Creates rails with one network for each entry, which gives its number of rails and its
+/// descriptor. Returns the states of the networks, too.
 fn rails_of<const COUNT: usize>(
     networks: [(usize, Option<OwnedFd>); COUNT],
 ) -> (Rails, [Arc<Mutex<Log>>; COUNT]) {
@@ -263,7 +264,7 @@ fn rails_of<const COUNT: usize>(
     (rails, logs)
 }
 
-/// Rails with two networks, of one rail each.
+/// Creates rails with two networks, of one rail each.
 fn rails() -> (Rails, [Arc<Mutex<Log>>; 2]) {
     rails_of([(1, None), (1, None)])
 }
@@ -299,7 +300,7 @@ fn a_peer_that_has_finished_is_no_failure() {
 fn a_part_that_comes_over_another_network_ends_the_rail_on_which_it_was_arriving() {
     let (mut rails, logs) = rails();
     let mut sink = Superseding(RecordingSink::default());
-    // On its own rail, as the network itself deals with.
+    // On a rail of its own, which the network itself handles.
     logs[1].lock().unwrap().parts.push_back([3; 24]);
     rails.poll(&mut sink);
     assert_eq!(logs[1].lock().unwrap().places, [(true, Some(RailId(0)))]);
@@ -393,8 +394,8 @@ fn networks_are_asked_and_told_together() {
     assert_eq!((rails.profiles().len(), rails.cards().len()), (2, 1));
 }
 
-/// Calls `check` with rails whose two networks answer in each of the four possible ways what `set`
-/// sets.
+/// Calls `check` with rails whose two networks answer in each of the four possible combinations, as
+/// set by `set`.
 fn with_answers(set: impl Fn(&mut Log, bool), mut check: impl FnMut(&mut Rails, bool, bool)) {
     for (first, second) in [(false, false), (false, true), (true, false), (true, true)] {
         let (mut rails, logs) = rails();
@@ -456,7 +457,7 @@ fn who_has_a_rendezvous_is_asked_for_it() {
     assert_eq!(logs[1].lock().unwrap().regions, [RegionToken::NONE]);
 }
 
-/// The other end, and what a process would sleep on.
+/// Returns the far end, and the descriptor that a process would sleep on.
 fn descriptor() -> (UnixStream, OwnedFd) {
     let (far, near) = UnixStream::pair().unwrap();
     (far, near.into())
@@ -501,7 +502,7 @@ fn who_sleeps_is_woken_by_networks_and_by_the_own_bell() {
     }
 }
 
-/// Looks `rounds` times, and says in which of these rounds the network was polled.
+/// Polls `rounds` times. Returns the rounds in which the network was polled.
 fn polled_rounds(rails: &mut Rails, log: &Mutex<Log>, rounds: u32) -> Vec<u32> {
     let is_polled = |_: &u32| {
         let before = log.lock().unwrap().polls;
@@ -511,7 +512,7 @@ fn polled_rounds(rails: &mut Rails, log: &Mutex<Log>, rounds: u32) -> Vec<u32> {
     (0..rounds).filter(is_polled).collect()
 }
 
-/// How many rounds lie from each of these to the next.
+/// Returns the number of rounds between each of these and the next.
 fn gaps(rounds: &[u32]) -> Vec<u32> {
     rounds.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
@@ -539,8 +540,8 @@ fn other_machines_are_looked_at_less_often_while_nothing_comes() {
     assert_eq!(polled_rounds(&mut rails, &log, 20), always, "what is held back shall leave");
 }
 
-/// With a process on the same machine, rounds that followed sleeps counted as much as those of a
-/// process that spins: a host that was lost was reported after 64 sleeps.
+/// With a process on this machine, rounds after sleeps counted as much as rounds of a process that
+/// spins: a failed host was reported only after 64 sleeps.
 #[test]
 fn rounds_that_are_far_apart_all_look_at_other_machines() {
     let (mut rails, [log]) = rails_of([(1, None)]);

@@ -1,4 +1,4 @@
-//! Two processes of one machine, and what becomes of one that ends.
+//! Tests of two processes of one machine, one of which may end.
 
 use std::sync::mpsc;
 use std::thread;
@@ -9,7 +9,7 @@ use driver::{RegionAccess, When};
 
 use super::*;
 
-/// The rails of two processes that know each other, both in this one.
+/// Creates the connected rails of two processes, both within this process.
 fn pair() -> [Rails; 2] {
     let cards = SharedCards::default();
     let settings = Settings { single_copy: true, ..Settings::default() };
@@ -57,7 +57,7 @@ fn only_what_goes_inside_the_machine_is_cut_in_fragments() {
             assert!((0..2).all(|_| one.push(GateId(1), rail, 4096, |out| out.fill(1))));
             one.end_fragments(GateId(1));
         }
-        // A lane is made for whoever sends more than a few packets.
+        // A sender of more than a few packets gets a lane.
         let mut sink = RecordingSink::default();
         for _ in 0..20 {
             assert!(one.push(GateId(1), MACHINE_RAIL, 8, |out| out.fill(1)));
@@ -91,7 +91,7 @@ fn peers_use_each_others_memory_and_bells() {
     here.read(0, &mut bytes);
     assert_eq!(bytes, [9; 64]);
 
-    // The region of a message is the machine's to withdraw.
+    // The machine's driver must withdraw the region of a message.
     let data = Buffer::zeroed(1 << 20);
     let (gate, token, when) = (GateId(1), 3, When::Now);
     let message =
@@ -102,7 +102,7 @@ fn peers_use_each_others_memory_and_bells() {
     assert!(!one.machine.withdraw(region), "it was withdrawn");
 }
 
-/// A thread stands for a process: the system tells by its number whether it has ended.
+/// A thread stands in for a process: the kernel reports by its id whether it has ended.
 #[test]
 fn a_peer_that_has_ended_is_found() {
     let [one, two] = pair();
@@ -126,7 +126,7 @@ fn a_peer_that_has_ended_is_found() {
     assert_eq!(rails.ended_peer(), None);
     drop(end);
     thread.join().unwrap();
-    // The system may take a moment for the last of a thread.
+    // The kernel may take a moment to remove the thread.
     let began = Instant::now();
     while rails.ended_peer().is_none() && began.elapsed() < Duration::from_secs(10) {
         thread::yield_now();
