@@ -1,5 +1,5 @@
-//! Asking at a Unix address that has no place in any folder, under which anybody may listen; and
-//! who owns what.
+//! Requests an answer at a Unix address in the abstract namespace, where any process may listen,
+//! and finds out the owners of processes and files.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Read, Write};
@@ -11,31 +11,30 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-/// Whom to ask, what, and what the answer may cost.
+/// A request, its receiver, and the limits of the answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The address, without the zero byte in front.
     pub name: &'a str,
-    /// Who has to listen there.
+    /// The user as which the process that listens there must run.
     pub user: u32,
-    /// What is sent first.
+    /// The request to send.
     pub request: &'a [u8],
-    /// The longest answer, in bytes.
+    /// The maximal length of the answer in bytes.
     pub bytes_max: usize,
-    /// When the answer has to be there as a whole.
+    /// When the complete answer must have arrived.
     pub deadline: Instant,
 }
 
-/// Asks, and returns all that comes until the other side closes.
+/// Sends a request, and returns all bytes until the other side closes the connection.
 ///
 /// # Errors
-/// The system's; also where another user listens there, the answer is too long, or it takes too
-/// long.
+/// The system's. Also, another user listens there, the answer is too long, or it takes too long.
 pub fn ask(asked: &Asked<'_>) -> io::Result<Vec<u8>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // Whoever accepts nobody must not let the caller wait: this fails at once when the queue of
-    // the listener is full.
+    // A listener that accepts no connections must not block the caller: this fails at once when the
+    // listener's backlog is full.
     connect(&socket, &SocketAddrUnix::new_abstract_name(asked.name.as_bytes())?)?;
     if sys::socket::peer_user(socket.as_fd())? != asked.user {
         return Err(io::Error::new(
@@ -74,21 +73,21 @@ fn too_late() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the answer takes too long")
 }
 
-/// The user as whom a process acts.
+/// Returns the effective user id of a process.
 ///
 /// # Errors
-/// There is no such process, or the system does not tell.
+/// There is no such process, or the system does not show it.
 pub fn owner_of(process: u32) -> io::Result<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    // Whom the program was started by stands first, then as whom it acts.
+    // The real user id stands first, then the effective one.
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
     let user = users.and_then(|users| users.split_whitespace().nth(1)?.parse().ok());
     user.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// Whether a descriptor of a process, of which the system tells this, is memory that this user made
-/// (memfd_create), and no file that only has the name of such memory: to open the latter might
-/// change something.
+/// Whether a descriptor with this metadata is a memory file (memfd_create) that this user created.
+/// Otherwise it is a file that only has the name of a memory file, and opening it might have side
+/// effects.
 pub fn is_memory_file(told: &Metadata, user: u32) -> bool {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     let device = || {

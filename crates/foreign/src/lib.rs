@@ -1,9 +1,9 @@
-//! What processes of other users, or of nobody knows whom, offer to whoever looks: answers at Unix
-//! sockets, and texts in memory, in files and in messages.
+//! Reads what processes of other users, or of unknown users, offer: answers at Unix sockets, and
+//! texts in memory, in files and in messages.
 //!
-//! The administrator asks the jobs of all users, and any user can offer something in the place of a
-//! job. So the owner is checked, size and time are bounded in total, and what is shown to a person
-//! holds no character that a terminal would obey.
+//! Root asks the jobs of all users, and any user can offer something in the place of a job. So the
+//! owner is checked, total size and time are bounded, and text shown to a user contains no
+//! characters that control a terminal.
 
 #![forbid(unsafe_code)]
 

@@ -1,24 +1,24 @@
-//! Texts that a terminal can be given.
+//! Makes texts safe for a terminal.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How much of a text in JSON is shown, in bytes.
+/// The maximal length in bytes of a text in JSON that is kept.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// A text as one line: characters that control a terminal, end a line, or change the direction of
-/// others are shown as escapes.
+/// Returns a text as one line: characters that control a terminal, end a line, or change the
+/// direction of text are shown as escapes.
 pub fn one_line(text: &str) -> String {
     readable(text, |_| false)
 }
 
-/// As [`one_line`], but ends of lines stay.
+/// Like [`one_line`], but line ends stay.
 pub fn several_lines(text: &str) -> String {
     readable(text, |letter| letter == '\n')
 }
 
-/// A message that may quote what a person, or a file, has said: as [`several_lines`], and of a very
-/// long line only the beginning and the end, with the number of letters between.
+/// Returns a message that may quote a user or a file: like [`several_lines`], but very long lines
+/// are cut to their beginning and end, with the number of letters between.
 pub fn message(text: &str) -> String {
     let lines = text.split('\n').map(|line| {
         let count = line.chars().count();
@@ -35,15 +35,16 @@ pub fn message(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A line of a message with more letters is cut, and so many are shown of it.
+/// Lines of a message with more letters are cut, and this many letters at their beginning and end
+/// are shown.
 const LINE_LETTERS_MAX: usize = 2000;
 const BEGIN_LETTERS: usize = 1000;
 const END_LETTERS: usize = 500;
 
-/// Reads JSON, of which all texts become [one line](one_line) of some KiB at most.
+/// Reads JSON, in which all texts become [one line](one_line) of some KiB at most.
 ///
 /// # Errors
-/// It is no JSON, or not of this type.
+/// The bytes are no JSON, or not of this type.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     let mut value = serde_json::from_slice(bytes)?;
     make_readable(&mut value);
@@ -58,15 +59,16 @@ fn readable(text: &str, stays: impl Fn(char) -> bool) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Controls (C0, DEL and C1), ends of lines and paragraphs, and marks of direction, with which what
-/// is shown would differ from what is there.
+/// Whether a letter is a control (C0, DEL or C1), a line or paragraph separator, or a direction
+/// mark, with which the shown text would differ from the real one.
 fn is_obeyed(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(letter, '\u{2066}'..='\u{2069}')
 }
 
-/// What is nested deeper than the parser allows has not come so far.
+/// Makes all texts of a JSON value readable. The recursion is bounded by the parser's limit on
+/// nesting.
 fn make_readable(value: &mut Value) {
     match value {
         Value::String(text) => {
