@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
 use std::ptr::NonNull;
 
-/// What every function returns when all is well; errors are negative.
+/// The status of success; errors are negative.
 pub(crate) const SUCCESS: c_int = 0;
 
 const NOT_FOUND: c_int = -46;
@@ -12,7 +12,7 @@ const TIMED_OUT: c_int = -24;
 const PROCESS_ENTRY_NOT_FOUND: c_int = -17;
 const DATA_VALUE_NOT_FOUND: c_int = -30;
 
-/// Whether a status means that there is no such value.
+/// Whether a status means that the value does not exist.
 pub(crate) fn is_absent(status: c_int) -> bool {
     [NOT_FOUND, TIMED_OUT, PROCESS_ENTRY_NOT_FOUND, DATA_VALUE_NOT_FOUND].contains(&status)
 }
@@ -22,7 +22,7 @@ pub(crate) const LOST_CONNECTIONS: &[c_int] = &[-61, -101];
 
 const NAMESPACE_BYTES: usize = 256;
 const KEY_BYTES: usize = 512;
-/// In place of a rank: the job as a whole.
+/// The value of `rank` that stands for the job as a whole.
 const WHOLE_JOB: u32 = u32::MAX - 1;
 
 /// `pmix_proc_t`: a job and a rank in it.
@@ -36,7 +36,7 @@ pub(crate) struct ProcessName {
 impl ProcessName {
     pub(crate) const EMPTY: Self = Self { namespace: [0; NAMESPACE_BYTES], rank: 0 };
 
-    /// Another process of the same job.
+    /// Returns the name of another process of this job.
     pub(crate) fn with_rank(&self, rank: u32) -> Self {
         Self { rank, ..*self }
     }
@@ -46,7 +46,7 @@ impl ProcessName {
     }
 }
 
-/// `pmix_scope_t`: who may see a published value.
+/// `pmix_scope_t`: which processes can read a published value.
 #[repr(u8)]
 pub(crate) enum ValueScope {
     Global = 3,
@@ -78,30 +78,30 @@ union Data {
     integer: c_int,
     uint16: u16,
     uint32: u32,
-    /// The largest member, three words.
+    /// As large as the largest member, three words.
     room: [u64; 3],
 }
 
 impl Value {
-    /// A text that must outlive the value; who takes the value copies it.
+    /// Creates a text value. `text` must outlive it; the library copies it.
     pub(crate) fn of_text(text: &CStr) -> Self {
         let mut data = Data { room: [0; 3] };
         data.string = text.as_ptr().cast_mut();
         Self { kind: kind::STRING, data }
     }
 
-    /// The text, if it is one.
+    /// Returns the text, if the value is one.
     pub(crate) fn text(&self) -> Option<String> {
         if self.kind != kind::STRING {
             return None;
         }
         // SAFETY: values of this kind hold a pointer.
         let string = unsafe { self.data.string };
-        // SAFETY: which is null or points to a text that ends with a zero byte.
+        // SAFETY: the pointer is null or points to a text that ends with a zero byte.
         (!string.is_null()).then(|| unsafe { CStr::from_ptr(string) }.to_string_lossy().into())
     }
 
-    /// The number, if it is one that fits.
+    /// Returns the number, if the value is a number that fits.
     pub(crate) fn number(&self) -> Option<u32> {
         // SAFETY: each kind says which member was written, and each bit pattern of it is valid.
         unsafe {
@@ -118,9 +118,9 @@ impl Value {
     /// Frees a value that the library allocated.
     ///
     /// # Safety
-    /// It came from the library, is the caller's, and is not used any more.
+    /// The value came from the library, belongs to the caller, and is not used any more.
     pub(crate) unsafe fn give_back(value: *mut Self) {
-        // SAFETY: the value and the text in it came from malloc, as the caller vouches.
+        // SAFETY: the value and the text in it came from malloc, as the caller guarantees.
         unsafe {
             if (*value).kind == kind::STRING {
                 sys::library::free((*value).data.string);
@@ -139,14 +139,14 @@ pub(crate) struct CallOption {
 }
 
 impl CallOption {
-    /// A wish that is granted or not.
+    /// Creates an option without a value, which the manager may ignore.
     pub(crate) fn flag(name: &CStr) -> Self {
         let mut data = Data { room: [0; 3] };
         data.flag = true;
         Self::new(name, Value { kind: kind::BOOL, data })
     }
 
-    /// A wish with a number.
+    /// Creates an option with a number.
     pub(crate) fn number(name: &CStr, number: i32) -> Self {
         let mut data = Data { room: [0; 3] };
         data.integer = number;
@@ -203,7 +203,7 @@ pub(crate) struct PmixFunctions {
     pub(crate) abort:
         unsafe extern "C" fn(c_int, *const c_char, *const ProcessName, usize) -> c_int,
     pub(crate) finalize: unsafe extern "C" fn(*const CallOption, usize) -> c_int,
-    /// It returns something since version 4.
+    /// Returns a status since version 4, which is ignored.
     pub(crate) register_event_handler: unsafe extern "C" fn(
         *const c_int,
         usize,
@@ -218,28 +218,28 @@ pub(crate) struct PmixFunctions {
 }
 
 impl PmixFunctions {
-    /// Finds all of them.
+    /// Looks up all functions.
     ///
     /// # Errors
-    /// The name of the first that is missing.
+    /// The name of the first function that is missing.
     ///
     /// # Safety
-    /// What the library calls by these names must have these types.
+    /// The functions of these names in the library must have these types.
     pub(crate) unsafe fn of(library: &sys::library::LoadedLibrary) -> Result<Self, &'static str> {
-        /// The function of that name as the type that is expected.
+        /// Looks up the function of that name.
         ///
         /// # Safety
-        /// `F` is the type of the function.
+        /// `F` must be the type of the function.
         unsafe fn find<F>(
             library: &sys::library::LoadedLibrary,
             name: &'static CStr,
         ) -> Result<F, &'static str> {
             const { assert!(mem::size_of::<F>() == mem::size_of::<NonNull<c_void>>()) };
             let address = library.symbol(name).ok_or(name.to_str().unwrap_or_default())?;
-            // SAFETY: both are pointers, neither is null, and the caller vouches for the type.
+            // SAFETY: both are pointers, neither is null, and the caller guarantees the type.
             Ok(unsafe { mem::transmute_copy(&address) })
         }
-        // SAFETY: the caller vouches for the types.
+        // SAFETY: the caller guarantees the types.
         unsafe {
             Ok(Self {
                 init: find(library, c"PMIx_Init")?,

@@ -1,9 +1,9 @@
-//! PMIx, the library by which processes talk to the manager that started them (PRRTE, Open MPI's
-//! mpirun, Slurm), loaded at run time so that a program needs it only where it is used.
+//! PMIx, the library through which processes communicate with the manager that started them (PRRTE,
+//! Open MPI's mpirun, Slurm). It is loaded at run time, so that a program needs it only where it is
+//! used.
 //!
-//! What is declared here holds for versions 3 to 5 of the library, all of which are called
-//! `libpmix.so.2` (PMIx Standard, chapters "Data Structures and Types" and "Client
-//! Initialization").
+//! The declarations match versions 3 to 5 of the library, all of which are called `libpmix.so.2`
+//! (PMIx Standard, chapters "Data Structures and Types" and "Client Initialization").
 
 mod declarations;
 
@@ -15,30 +15,30 @@ use std::sync::OnceLock;
 
 use declarations::{CallOption, PmixFunctions, ProcessName, SUCCESS, Value, ValueScope};
 
-/// The name that all versions of the library have.
+/// The file name of the library in all its versions.
 pub const LIBRARY: &str = "libpmix.so.2";
 
-/// Keys of what every manager tells.
+/// The keys that every manager provides.
 pub mod keys {
-    /// How many processes the job has; of the job.
+    /// The number of processes of the job; a value of the job.
     pub const JOB_SIZE: &str = "pmix.job.size";
-    /// How many processes could run; of the job.
+    /// How many processes could run; a value of the job.
     pub const UNIVERSE_SIZE: &str = "pmix.univ.size";
-    /// The number of the program in the job; of a process.
+    /// The number of the program in the job; a value of a process.
     pub const APPLICATION_NUMBER: &str = "pmix.appnum";
-    /// The number of the machine; of a process.
+    /// The number of the machine; a value of a process.
     pub const NODE_NUMBER: &str = "pmix.nodeid";
-    /// The name of the machine; of a process.
+    /// The name of the machine; a value of a process.
     pub const HOST_NAME: &str = "pmix.hname";
 }
 
-/// A wish: the manager shall not wait until somebody publishes what is asked for.
+/// An option of `PMIx_Get`: the manager must not wait until a process publishes the value.
 const AT_ONCE: &CStr = c"pmix.immediate";
 
-/// A wish: nor longer than so many seconds.
+/// An option of `PMIx_Get`: the time limit in seconds.
 const TIMEOUT: &CStr = c"pmix.timeout";
 
-/// Far longer than a manager that works needs, even with many thousands of processes.
+/// Far longer than a working manager needs, even with many thousands of processes.
 const SECONDS_MAX: i32 = 30;
 
 /// A PMIx library that is loaded.
@@ -52,7 +52,7 @@ pub struct Client {
     own: ProcessName,
 }
 
-/// Why the library cannot be loaded, or what it answered.
+/// Why the library cannot be loaded, or the error that it returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PmixError {
     message: String,
@@ -72,7 +72,7 @@ impl fmt::Display for PmixError {
 
 impl std::error::Error for PmixError {}
 
-/// Whom a question is about.
+/// The job or process that a value describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueOwner {
     /// The job as a whole.
@@ -82,13 +82,13 @@ pub enum ValueOwner {
 }
 
 impl PmixLibrary {
-    /// Loads the library of this path, or of this name where the system finds it.
+    /// Loads the library at this path, or of this name where the dynamic loader finds it.
     ///
     /// # Errors
-    /// It is not there, or is no PMIx library.
+    /// The library does not exist, or is no PMIx library.
     pub fn load(path: &Path) -> Result<Self, PmixError> {
-        // SAFETY: libpmix does nothing when it is loaded; whoever may choose the path by variables
-        // may also choose the program.
+        // SAFETY: libpmix does nothing when it is loaded. A user that can choose the path by
+        // variables can also choose the program.
         let library = unsafe { sys::library::LoadedLibrary::open(path) };
         let library = library.map_err(|cause| PmixError::new(cause.to_string()))?;
         // SAFETY: a library of this name has these functions with these types.
@@ -98,32 +98,32 @@ impl PmixLibrary {
         }
     }
 
-    /// What the library says of its version.
+    /// Returns the version that the library reports.
     pub fn version(&self) -> String {
         // SAFETY: takes nothing and returns a constant text.
         unsafe { text((self.functions.get_version)()) }
     }
 
-    /// Connects to the manager that the environment tells of.
+    /// Connects to the manager that the library finds in the environment.
     ///
     /// # Errors
     /// The manager does not answer.
     pub fn connect(self) -> Result<Client, PmixError> {
         let mut own = ProcessName::EMPTY;
-        // SAFETY: `own` may be written; without infos their number is 0.
+        // SAFETY: `own` may be written; without options their number is 0.
         let status = unsafe { (self.functions.init)(&mut own, ptr::null(), 0) };
         self.functions.check("PMIx_Init", status)?;
         Ok(Client { functions: self.functions, own })
     }
 }
 
-/// What is called when the manager is gone.
+/// The function that is called when the manager is gone.
 static WHEN_LOST: OnceLock<fn()> = OnceLock::new();
 
-/// `pmix_notification_fn_t`: the manager is gone.
+/// `pmix_notification_fn_t`: handles the event that the manager is gone.
 ///
 /// # Safety
-/// The library calls it, with what belongs to that type.
+/// Called by the library, with the arguments of that type.
 unsafe extern "C" fn lost(
     _number: usize,
     _status: c_int,
@@ -137,8 +137,8 @@ unsafe extern "C" fn lost(
 ) {
     WHEN_LOST.get().into_iter().for_each(|gone| gone());
     if let Some(done) = done {
-        // SAFETY: the library wants to be told, with what it has given, that the event is dealt
-        // with.
+        // SAFETY: the library requires this call, with the pointer that it passed, when the event
+        // has been handled.
         unsafe { done(SUCCESS, ptr::null(), 0, None, ptr::null_mut(), data) };
     }
 }
@@ -160,7 +160,7 @@ impl Client {
         self.own.rank
     }
 
-    /// A number that the manager tells, if it does.
+    /// Returns a number that the manager provides, if it does.
     ///
     /// # Errors
     /// The manager does not answer.
@@ -168,7 +168,7 @@ impl Client {
         self.ask(whom, key, &CallOption::flag(AT_ONCE), Value::number)
     }
 
-    /// A text that the manager tells, if it does.
+    /// Returns a text that the manager provides, if it does.
     ///
     /// # Errors
     /// The manager does not answer.
@@ -176,12 +176,13 @@ impl Client {
         self.ask(whom, key, &CallOption::flag(AT_ONCE), Value::text)
     }
 
-    /// A text that the process `rank` published before the last fence, if it did.
+    /// Returns the text that the process `rank` published before the last fence, if it did.
     ///
     /// # Errors
     /// The manager does not answer.
     pub fn get(&self, rank: u32, key: &str) -> Result<Option<String>, PmixError> {
-        // What came from another machine is not found at once, says the library, though it is here.
+        // With the option to answer at once, the library does not find values of other machines,
+        // although they are here.
         let wish = CallOption::number(TIMEOUT, SECONDS_MAX);
         self.ask(ValueOwner::Rank(rank), key, &wish, Value::text)
     }
@@ -199,7 +200,7 @@ impl Client {
         };
         let key = c_string(key)?;
         let mut answer: *mut Value = ptr::null_mut();
-        // SAFETY: all pointers are valid for the call; there is one info.
+        // SAFETY: all pointers are valid for the call; there is one option.
         let status = unsafe { (self.functions.get)(&whom, key.as_ptr(), wish, 1, &mut answer) };
         if declarations::is_absent(status) {
             return Ok(None);
@@ -208,14 +209,14 @@ impl Client {
         if answer.is_null() {
             return Ok(None);
         }
-        // SAFETY: on success it points to a value that is the caller's now.
+        // SAFETY: on success it points to a value that belongs to the caller.
         let found = read(unsafe { &*answer });
-        // SAFETY: it came from malloc, as did the text in it, and nobody looks at it any more.
+        // SAFETY: the value and the text in it came from malloc, and are not used any more.
         unsafe { Value::give_back(answer) };
         Ok(found)
     }
 
-    /// Publishes a text, which others see after the next fence.
+    /// Publishes a text, which other processes see after the next fence.
     ///
     /// # Errors
     /// The library refuses it.
@@ -228,7 +229,7 @@ impl Client {
         self.functions.check("PMIx_Put", status)
     }
 
-    /// Waits for all processes of the job, and brings what they have published.
+    /// Waits for all processes of the job, and fetches the values that they have published.
     ///
     /// # Errors
     /// The manager does not answer.
@@ -237,12 +238,12 @@ impl Client {
         let status = unsafe { (self.functions.commit)() };
         self.functions.check("PMIx_Commit", status)?;
         let collect = CallOption::flag(c"pmix.collect");
-        // SAFETY: no processes means all of the job; there is one info.
+        // SAFETY: no processes means all of the job; there is one option.
         let status = unsafe { (self.functions.fence)(ptr::null(), 0, &collect, 1) };
         self.functions.check("PMIx_Fence", status)
     }
 
-    /// Asks the manager to end the job with an exit code.
+    /// Requests the manager to end the job with an exit code.
     ///
     /// # Errors
     /// The manager does not answer.
@@ -253,23 +254,23 @@ impl Client {
         self.functions.check("PMIx_Abort", status)
     }
 
-    /// Has `gone` called, by a thread of the library, when the manager is gone; the first one that
-    /// is given.
+    /// Calls `gone` on a thread of the library when the manager is gone. Only the first function
+    /// that is passed is called.
     pub fn when_lost(&self, gone: fn()) {
         WHEN_LOST.get_or_init(|| gone);
         let statuses = declarations::LOST_CONNECTIONS;
         let (register, count) = (self.functions.register_event_handler, statuses.len());
-        // SAFETY: the statuses are copied, there are no infos, the handler is a function of that
-        // type, and nobody needs to be told that it is registered.
+        // SAFETY: the statuses are copied, there are no options, the handler is a function of that
+        // type, and no callback reports the registration.
         unsafe { register(statuses.as_ptr(), count, ptr::null(), 0, lost, None, ptr::null_mut()) };
     }
 
-    /// Takes leave of the manager.
+    /// Disconnects from the manager.
     ///
     /// # Errors
     /// The manager does not answer.
     pub fn finalize(&mut self) -> Result<(), PmixError> {
-        // SAFETY: without infos their number is 0.
+        // SAFETY: without options their number is 0.
         let status = unsafe { (self.functions.finalize)(ptr::null(), 0) };
         self.functions.check("PMIx_Finalize", status)
     }
@@ -280,7 +281,7 @@ fn c_string(text: &str) -> Result<CString, PmixError> {
     CString::new(text).map_err(|_| refused())
 }
 
-/// A text of the library.
+/// Converts a text of the library.
 ///
 /// # Safety
 /// `text` is null, or ends with a zero byte and lives long enough.
@@ -288,6 +289,6 @@ unsafe fn text(text: *const std::ffi::c_char) -> String {
     if text.is_null() {
         return "nothing".to_owned();
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
