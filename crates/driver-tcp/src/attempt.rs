@@ -1,4 +1,4 @@
-//! A connection that does not stand yet.
+//! A connection that is being established.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,25 +14,25 @@ use crate::handshake::{
 };
 use crate::peers::Retry;
 
-/// A connection on its way, from here or to here.
+/// A connection that is being established, by this process or by another one.
 pub(crate) struct Attempt {
     pub stream: TcpStream,
-    /// When it is given up.
+    /// When the attempt is given up.
     pub deadline: Instant,
     pub side: AttemptSide,
-    /// Earlier attempts of this process failed.
+    /// Set if earlier attempts of this process failed.
     pub retry: Option<Retry>,
     stage: HandshakeStage,
     nonce: Nonce,
     received: Vec<u8>,
 }
 
-/// Who began it.
+/// Which side initiated the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AttemptSide {
-    /// This process, to that one, with its own rail, for a link.
+    /// This process, to the process behind `gate`, from its own rail `rail`, for a link.
     Here { gate: GateId, rail: usize, link: u32 },
-    /// Somebody, to this process.
+    /// Another process, which may be any process.
     There,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum AttemptSide {
 enum HandshakeStage {
     Connecting,
     AwaitsOpening,
-    /// The opening was taken, and is to be answered.
+    /// The opening was accepted, and must be answered.
     Opened {
         other: Nonce,
     },
@@ -51,7 +51,7 @@ enum HandshakeStage {
     AwaitsVerdict,
 }
 
-/// What the processes of a job agree in.
+/// What all processes of a job must agree on.
 #[derive(Clone, Copy)]
 pub(crate) struct HandshakeTerms {
     pub own: u32,
@@ -59,16 +59,16 @@ pub(crate) struct HandshakeTerms {
     pub records: u32,
 }
 
-/// How far an attempt has come.
+/// What one step of an attempt has achieved.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum AttemptProgress {
     Waits,
-    /// Began here: the other side agreed, or will make the same connection itself.
+    /// Initiated here: the other side agreed, or will establish this connection itself.
     Decided(HandshakeVerdict),
-    /// Began there: a process of the job opened it with this nonce, or somebody who has recorded
-    /// that.
+    /// Initiated there: a process of the job opened it with this nonce, or an outsider replays a
+    /// recorded opening.
     Opened(Nonce),
-    /// Began there: somebody of the job wants this.
+    /// Initiated there: a process of the job makes this claim.
     Introduced(ConnectionClaim),
 }
 
@@ -86,28 +86,28 @@ impl Attempt {
         Self { stream, deadline, side, retry: None, stage, nonce, received: Vec::new() }
     }
 
-    /// Whether it has waited too long. Once the other machine has answered, its process may take
-    /// the time that it likes: it may compute, and look at its sockets much later.
+    /// Whether it has waited too long. Once the other machine has accepted, its process may take as
+    /// long as it needs: it may compute, and poll its sockets much later.
     pub(crate) fn is_late(&self, now: Instant) -> bool {
         let waits_for_machine = self.stage == HandshakeStage::Connecting;
         self.deadline < now && (waits_for_machine || matches!(self.side, AttemptSide::There))
     }
 
-    /// Whether it began here, and the other side is to say whether it becomes a connection, which
-    /// it may be there already.
+    /// Whether it was initiated here, and the other side must decide whether it becomes a
+    /// connection. It may already be one on the other side.
     pub(crate) fn awaits_verdict(&self) -> bool {
         self.stage == HandshakeStage::AwaitsVerdict
     }
 
-    /// Whether nobody of the job is known to be behind it.
+    /// Whether it is not yet proven that a process of the job is at the other end.
     pub(crate) fn is_unauthenticated(&self) -> bool {
         self.stage == HandshakeStage::AwaitsOpening
     }
 
-    /// Goes on, as something may have come.
+    /// Advances the attempt, as data may have arrived.
     ///
     /// # Errors
-    /// The connection cannot be made, or the other side is not of the job.
+    /// The connection cannot be established, or the other side is not of the job.
     pub(crate) fn go_on(&mut self, agreement: &HandshakeTerms) -> io::Result<AttemptProgress> {
         if self.stage == HandshakeStage::Connecting {
             if let Some(error) = self.stream.take_error()? {
@@ -154,7 +154,7 @@ impl Attempt {
                     other.ok().filter(|other| handshake::is_opening(secret, *own, other, proof));
                 let Some(other) = opened else {
                     if handshake::is_greeting(greeting) {
-                        // It learns that it has found another job, or another version.
+                        // The other side learns that it has found another job, or another version.
                         let _ = self.answer(agreement, &[0; PROOF_BYTES]);
                     }
                     return Err(refused("it is no process of this job"));
@@ -195,12 +195,13 @@ impl Attempt {
         self.say(&[&greeting[..], proof].concat())
     }
 
-    /// Says what fits into the buffer of a new connection.
+    /// Sends bytes that fit into the buffer of a new connection.
     pub(crate) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 
-    /// Reads until `wanted` bytes are here, and no more; false: they are not yet.
+    /// Reads until `wanted` bytes have been received, and no more. False: they have not all
+    /// arrived.
     fn hear(&mut self, wanted: usize) -> io::Result<bool> {
         while self.received.len() < wanted {
             let start = self.received.len();

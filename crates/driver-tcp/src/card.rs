@@ -1,4 +1,5 @@
-//! The card by which peers find a process's interfaces, and who connects which to which.
+//! The card by which peers find a process's interfaces, and which rails of two processes are
+//! connected.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -6,31 +7,31 @@ use std::str::FromStr;
 
 use driver::{RailPair, pair_rails, parse_card, same_network};
 
-/// Where a process listens: one entry for each of its rails.
+/// The addresses on which a process listens: one for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressCard {
-    /// What people call its machine; empty: not known.
+    /// The name of its machine, as shown to users; empty: not known.
     pub host: String,
     /// The rails, in order.
     pub ends: Vec<Endpoint>,
 }
 
-/// Where one rail of a process can be reached.
+/// The address at which one rail of a process can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Address and port.
     pub address: SocketAddr,
-    /// How many bits of the address name its network.
+    /// The length of the network prefix in bits.
     pub prefix: u8,
 }
 
 const VERSION: &str = "tcp2";
 
-/// Longer names of machines are cut, in bytes.
+/// The length in bytes to which names of machines are cut.
 const HOST_BYTES_MAX: usize = 64;
 
 impl AddressCard {
-    /// A card of this machine, on which nothing listens yet.
+    /// Creates a card of this machine, without any rails yet.
     pub(crate) fn of_this_machine() -> Self {
         let plain = |byte: &char| byte.is_ascii_alphanumeric() || ".-_".contains(*byte);
         let name = rustix::system::uname();
@@ -60,9 +61,10 @@ impl FromStr for AddressCard {
     }
 }
 
-/// Which rails of two processes are to be connected: those in the same network, each once; and if
-/// there are none, all of the first process to one of the second each, as routers may lie between.
-/// A link's number is its place in the list, which both processes work out.
+/// Returns which rails of two processes are connected: pairs in one network, each rail once. If
+/// there are no such pairs, all rails of the first process are paired with one rail of the second
+/// each, as there may be routers between them. The number of a link is its index in the list, which
+/// both processes compute.
 pub(crate) fn links(lower: &AddressCard, upper: &AddressCard) -> Vec<RailPair> {
     let mut links = pair_rails(&lower.ends, &upper.ends, are_near);
     if links.is_empty() && !upper.ends.is_empty() {

@@ -1,4 +1,4 @@
-//! One connection that stands: frames out, frames in.
+//! One established connection: frames out, frames in.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -21,41 +21,42 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     pub stream: S,
     pub gate: GateId,
     pub rail: usize,
-    /// Something was posted since the last poll: what comes now shall gather.
+    /// Whether something was posted since the last poll: what the engine submits now stays in its
+    /// outbox.
     pub posted: bool,
-    /// The last that the peer said is that it will send no more.
+    /// Whether the peer's last message says that it will send no more.
     pub departed: bool,
-    /// It was told that this process leaves, since that began.
+    /// Whether the goodbye of this process was sent, since this process began to leave.
     pub has_taken_leave: bool,
-    /// Something was posted since, or it has not said so.
+    /// Whether something was posted since the peer's goodbye, or the peer has sent none.
     pub awaited: bool,
     /// Whether the poller watches for room to write.
     pub watched: bool,
-    /// What was heard last.
+    /// What was received last.
     pub heard: LastHeard,
-    /// Why nothing can be written any more. What has come before is still to be read.
+    /// Why writing fails. Data that arrived before is still to be read.
     pub failed: Option<io::Error>,
     /// What is not written yet, in order.
     outgoing: VecDeque<OutgoingPackets>,
-    /// Bytes read that are no whole frame, or that belong to the part that is arriving.
+    /// Bytes that were read and are no complete frame, or belong to the part that is arriving.
     held: Vec<u8>,
     arriving: Option<Arriving>,
-    /// The last frame was a part, and another one may follow: what is read before it is known
-    /// where it belongs has to be copied.
+    /// Whether the last frame was a part, and another one may follow: bytes that are read before
+    /// their destination is known must be copied.
     amid_parts: bool,
     written: u64,
-    /// Since when the rail has always had something to do, and how much had been carried by then.
+    /// Since when the rail has never been idle, and how many bytes had been carried by then.
     busy_since: Option<(Instant, u64)>,
     /// Whether bytes of parts or large packets may not have reached the peer's machine.
     large_underway: Cell<bool>,
 }
 
-/// What was heard last on a connection.
+/// What was received last on a connection.
 #[derive(Debug, Default)]
 pub(crate) struct LastHeard {
-    /// How many segments had come.
+    /// How many segments had arrived.
     pub segments: u32,
-    /// For how long none came, as far as this process looked.
+    /// For how long none arrived, as far as this process has checked.
     pub silence: Duration,
 }
 
@@ -67,7 +68,7 @@ enum OutgoingPackets {
 struct OutgoingPart {
     head: [u8; PART_HEAD_BYTES],
     part: Part,
-    /// Bytes written, of head and data.
+    /// The number of bytes written, of head and data.
     done: usize,
 }
 
@@ -78,16 +79,16 @@ struct Arriving {
     done: usize,
 }
 
-/// What came of writing.
+/// The results of writing.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
-    /// Parts whose memory is not read any more.
+    /// The tokens of parts whose memory is not read any more.
     pub sent: Vec<u64>,
-    /// How many bytes were carried in how many nanoseconds.
+    /// The number of bytes carried, and in how many nanoseconds.
     pub carried: Option<(u64, u64)>,
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
     Nothing,
@@ -97,24 +98,25 @@ pub(crate) enum ReadOutcome {
     Instead(usize),
 }
 
-/// Bytes read at once, where packets are expected.
+/// The number of bytes read at once where packets are expected.
 const READ_BYTES: usize = 128 << 10;
-/// Bytes read at once, where a part may follow.
+/// The number of bytes read at once where a part may follow.
 const READ_BYTES_AMID_PARTS: usize = 4 << 10;
-/// What a buffer to read into must hold.
+/// The size of the buffer to read into.
 pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
-/// Bytes of a part written at once. Within one call the system does not look at what comes in on
-/// the connection, such as that the peer has read something, and fills all the room that there is,
-/// which is more than the caches hold. So many are read of parts, too, before others have their
-/// turn.
+/// The number of bytes of a part that are written at once. During one system call, the kernel does
+/// not process what arrives on the connection, such as acknowledgements. It fills all available
+/// room, which is more than the caches hold. This is also the number of bytes of a part that are
+/// read before other connections get their turn.
 const PART_BYTES_AT_ONCE: usize = 512 << 10;
-/// Reads per call at most, so that others get their turn.
+/// The maximal number of reads per call, so that all connections get their turn.
 const READS_MAX: usize = 8;
-/// Data in short runs is gathered in pieces of so many bytes.
+/// The length in bytes of pieces into which data in short runs is gathered.
 const PIECE_BYTES: usize = 64 << 10;
-/// Packets of so many bytes stay underway long enough to ask the system how much of them is left.
+/// Packets of this length in bytes are in flight long enough to ask the kernel how much of them is
+/// left.
 const LARGE_PACKET_BYTES: usize = 4 << 10;
-/// Less than this says nothing of a rail's speed.
+/// Fewer bytes than this show nothing about a rail's speed.
 const MEASURED_BYTES_MIN: u64 = 64 << 10;
 
 impl<S: ByteStream> TcpConnection<S> {
@@ -140,7 +142,7 @@ impl<S: ByteStream> TcpConnection<S> {
         }
     }
 
-    /// Whether a packet or part can be posted now, or that it never can would be told.
+    /// Whether a packet or part can be posted now.
     pub(crate) fn has_room(&self) -> bool {
         !self.posted && self.outgoing.is_empty() && self.failed.is_none()
     }
@@ -150,22 +152,22 @@ impl<S: ByteStream> TcpConnection<S> {
         !self.outgoing.is_empty()
     }
 
-    /// Whether the peer's machine has all that was written before the leave that was taken last, or
-    /// will never have it.
+    /// Whether the peer's machine has received all that was written before the last goodbye, or
+    /// will never receive it.
     pub(crate) fn has_delivered(&self) -> bool {
         let is_written = self.outgoing.is_empty() && self.unacknowledged() <= HEAD_BYTES as u64;
         is_written || self.failed.is_some()
     }
 
-    /// Nothing can be written any more.
+    /// Records that nothing can be written any more.
     pub(crate) fn fail(&mut self, error: io::Error) {
         self.outgoing.clear();
         self.failed = Some(error);
     }
 
-    /// Bytes of parts and of large packets that were posted and have not reached the peer's
-    /// machine, with what is among them. Short packets alone are through before it would be worth
-    /// asking the system.
+    /// Returns the number of bytes of parts and of large packets that were posted and have not
+    /// reached the peer's machine, including short packets between them. Short packets alone arrive
+    /// before it would be worth asking the kernel.
     pub(crate) fn backlog(&self) -> u64 {
         if !self.large_underway.get() {
             return 0;
@@ -180,7 +182,7 @@ impl<S: ByteStream> TcpConnection<S> {
         self.stream.unacknowledged()
     }
 
-    /// Bytes that have reached the peer's machine.
+    /// Returns the number of bytes that have reached the peer's machine.
     fn carried(&self) -> u64 {
         self.written.saturating_sub(self.unacknowledged())
     }
@@ -205,7 +207,7 @@ impl<S: ByteStream> TcpConnection<S> {
         self.posted = true;
         self.large_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
-        // As long as the system still holds something, the rail has not been idle.
+        // As long as the kernel still holds bytes, the rail has not been idle.
         if self.busy_since.is_none() || self.unacknowledged() == 0 {
             self.busy_since = Some((Instant::now(), self.carried()));
         }
@@ -232,8 +234,8 @@ impl<S: ByteStream> TcpConnection<S> {
         Ok(())
     }
 
-    /// What was carried since the last measurement, if it is enough for another one: bytes, and
-    /// nanoseconds in which there was always something to carry.
+    /// Returns what was carried since the last measurement, if it is enough for another one: bytes,
+    /// and nanoseconds in which the rail was never idle.
     fn measured(&mut self) -> Option<(u64, u64)> {
         let (since, before) = self.busy_since?;
         let carried = self.carried();
@@ -246,10 +248,10 @@ impl<S: ByteStream> TcpConnection<S> {
         Some((bytes, now.duration_since(since).as_nanos() as u64))
     }
 
-    /// Reads what has come, a bounded amount, and hands it to `sink`.
+    /// Reads a bounded amount of what has arrived, and reports it to `sink`.
     ///
     /// # Errors
-    /// The connection is broken, or closed, or what comes is no frame.
+    /// The connection is broken, or closed, or the bytes are no frame.
     pub(crate) fn receive(
         &mut self,
         inbox: &mut [u8],
@@ -294,8 +296,8 @@ impl<S: ByteStream> TcpConnection<S> {
         Ok(heard)
     }
 
-    /// Takes the frames in `bytes` and holds what is no whole one. The rail that is to be given up
-    /// before the part that begins may be written.
+    /// Processes the frames in `bytes` and keeps an incomplete one. Returns the rail that must be
+    /// given up before the part that begins may be written, if any.
     fn take_frames(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> io::Result<Option<usize>> {
         let mut rest = bytes;
         while let Some((head, after)) = rest.split_first_chunk::<HEAD_BYTES>() {
@@ -339,7 +341,8 @@ impl<S: ByteStream> TcpConnection<S> {
         Ok(None)
     }
 
-    /// Puts the first of `bytes` where the arriving part belongs, and returns how many.
+    /// Copies the first of `bytes` to where the arriving part belongs. Returns how many were
+    /// copied.
     fn fill(&mut self, bytes: &[u8], sink: &mut dyn Sink) -> usize {
         let Some(arriving) = &mut self.arriving else { return 0 };
         let count = bytes.len().min(arriving.length - arriving.done);
@@ -350,16 +353,16 @@ impl<S: ByteStream> TcpConnection<S> {
         count
     }
 
-    /// Goes on with what was read before the rail was given up on which the arriving part was: its
-    /// bytes, and frames behind it, after which nothing more may come that would be a reason to
-    /// look at them.
+    /// Processes the bytes that were held until the rail was given up on which the arriving part
+    /// was: its bytes, and the frames behind it. Nothing more may arrive later that would cause
+    /// these bytes to be processed.
     fn take_held(&mut self, sink: &mut dyn Sink) -> io::Result<Option<usize>> {
         let held = std::mem::take(&mut self.held);
         let count = self.fill(&held, sink);
         if self.arriving.is_some() { Ok(None) } else { self.take_frames(&held[count..], sink) }
     }
 
-    /// So many bytes more of the arriving part are here.
+    /// Records that `count` more bytes of the arriving part are here.
     fn advance(&mut self, count: usize, sink: &mut dyn Sink) {
         let Some(arriving) = &mut self.arriving else { return };
         arriving.done += count;
@@ -371,7 +374,7 @@ impl<S: ByteStream> TcpConnection<S> {
         }
     }
 
-    /// Reads the next bytes of the arriving part straight to where they belong; 0: none are here.
+    /// Reads the next bytes of the arriving part directly to where they belong; 0: none are here.
     fn read_part(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<usize> {
         let Some(Arriving { place, length, done, .. }) = &self.arriving else { return Ok(0) };
         let left = (length - done).min(PART_BYTES_AT_ONCE);
@@ -401,7 +404,7 @@ impl OutgoingPackets {
         }
     }
 
-    /// Writes as much as there is room for; 0: there is none.
+    /// Writes as much as there is room for; 0: there is no room.
     fn write(&mut self, stream: &impl ByteStream) -> io::Result<usize> {
         match self {
             OutgoingPackets::Bytes { data, at } => {
@@ -431,7 +434,7 @@ impl OutgoingPart {
     }
 }
 
-/// The head and the next bytes of data that lie in short runs.
+/// Returns the head and the next bytes of data that lies in short runs.
 fn gathered(head: &[u8], buffer: &Buffer, offset: usize, left: usize) -> Vec<u8> {
     let mut piece = vec![0; head.len() + left.min(PIECE_BYTES)];
     piece[..head.len()].copy_from_slice(head);
@@ -447,7 +450,8 @@ fn read_some(stream: &impl ByteStream, into: &mut [u8]) -> io::Result<usize> {
     read_outcome(stream.read(into))
 }
 
-/// 0 where there is nothing to read now; the end of a connection is an error.
+/// Converts the result of reading: 0 if there is nothing to read now; the end of a connection is an
+/// error.
 fn read_outcome(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
@@ -455,7 +459,7 @@ fn read_outcome(result: io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// 0 where nothing can be done now.
+/// Converts a result to 0 if nothing can be done now.
 fn outcome(result: io::Result<usize>) -> io::Result<usize> {
     match result {
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {

@@ -1,5 +1,5 @@
-//! A stream in memory that does what networks do: it has little room, gives its bytes in pieces,
-//! says nothing for a while, and breaks.
+//! A stream in memory with the faults of networks: it has little room, delivers bytes in pieces,
+//! stalls, and breaks.
 
 #![cfg_attr(not(test), allow(dead_code, reason = "fuzz targets need less of it than tests"))]
 
@@ -19,28 +19,28 @@ pub(crate) struct Faulty {
 struct Pipe {
     bytes: VecDeque<u8>,
     room: usize,
-    /// How often something was to be read.
+    /// How many reads were attempted.
     reads: usize,
     pieces: ReadSizes,
-    /// Nothing comes out, although it is there.
+    /// Whether nothing can be read, although data is there.
     stalled: bool,
-    /// The end that writes, or reads, is gone.
+    /// Whether the writing or reading end is gone.
     closed: bool,
-    /// The network between is gone, with what was underway.
+    /// Whether the network between is gone, with the data in flight.
     broken: bool,
 }
 
-/// How much comes at once.
+/// How many bytes one read returns.
 enum ReadSizes {
-    /// All that is there.
+    /// All bytes that are there.
     Whole,
-    /// So many bytes, then nothing for once; all when there are no more of these.
+    /// This many bytes, then nothing once; all bytes when the list is empty.
     Given(VecDeque<usize>),
-    /// As many as this says each time, which may be none.
+    /// As many bytes as the function returns each time, possibly none.
     Chosen(Box<dyn FnMut() -> usize + Send>),
 }
 
-/// The two ends of a stream that holds so many bytes each way.
+/// Creates the two ends of a stream that holds `room` bytes in each direction.
 pub(crate) fn pair(room: usize) -> (Faulty, Faulty) {
     let pipe = || {
         let (bytes, pieces) = (VecDeque::new(), ReadSizes::Whole);
@@ -60,37 +60,36 @@ pub(crate) fn pair(room: usize) -> (Faulty, Faulty) {
 }
 
 impl Faulty {
-    /// What is read comes in pieces of these lengths, then all the rest.
+    /// Delivers what is read in pieces of these lengths, then all the rest.
     pub(crate) fn deliver_in_pieces(&self, pieces: &[usize]) {
         self.incoming.lock().unwrap().pieces = ReadSizes::Given(pieces.iter().copied().collect());
     }
 
-    /// What is read here and what is written comes in pieces of at most as many bytes as `choices`
-    /// say.
+    /// Limits each read and each write at this end to as many bytes as `choices` return.
     pub(crate) fn tear(&self, choices: [Box<dyn FnMut() -> usize + Send>; 2]) {
         for (pipe, choice) in [&self.incoming, &self.outgoing].into_iter().zip(choices) {
             pipe.lock().unwrap().pieces = ReadSizes::Chosen(choice);
         }
     }
 
-    /// From now on nothing is read here, or it is again.
+    /// Stops or resumes reading at this end.
     pub(crate) fn stall(&self, stalled: bool) {
         self.incoming.lock().unwrap().stalled = stalled;
     }
 
-    /// The network is lost, with what was underway.
+    /// Breaks the network, with the loss of the data in flight.
     pub(crate) fn break_off(&self) {
         for pipe in [&self.incoming, &self.outgoing] {
             pipe.lock().unwrap().broken = true;
         }
     }
 
-    /// How often something was to be read here.
+    /// Returns how many reads were attempted at this end.
     pub(crate) fn reads(&self) -> usize {
         self.incoming.lock().unwrap().reads
     }
 
-    /// Whether something was written that has not been read here.
+    /// Whether something was written that has not been read at this end.
     pub(crate) fn has_more(&self) -> bool {
         !self.incoming.lock().unwrap().bytes.is_empty()
     }

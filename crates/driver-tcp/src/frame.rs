@@ -1,26 +1,26 @@
-//! Frames: what a connection carries.
+//! The frames that a connection carries.
 //!
-//! A frame begins with its length (4 bytes, little-endian, without this head) and its kind (1
-//! byte), and 3 bytes of zero. A packet follows at once; a part has its label of 24 bytes first,
-//! which the length does not count.
+//! A frame begins with its length (4 bytes, little-endian, without this head), its kind (1 byte),
+//! and 3 zero bytes. A packet follows directly. A part begins with its label of 24 bytes, which the
+//! length does not count.
 
 use driver::Label;
 
-/// Bytes with which each frame begins.
+/// The number of bytes with which each frame begins.
 pub(crate) const HEAD_BYTES: usize = 8;
 
-/// Bytes before the data of a part.
+/// The number of bytes before the data of a part.
 pub(crate) const PART_HEAD_BYTES: usize = HEAD_BYTES + size_of::<Label>();
 
 /// The longest packet, in bytes.
 pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
     Packet,
     Part,
-    /// The sender will send no more, on purpose.
+    /// The sender is leaving, and will send no more.
     Goodbye,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn part_head(label: &Label, length: usize) -> [u8; PART_HEAD_BYTES] {
     out
 }
 
-/// Kind and length of the frame that begins so; `None`: it is none.
+/// Returns kind and length of the frame that begins with these bytes; `None`: they are no head.
 pub(crate) fn parse_head(bytes: &[u8; HEAD_BYTES]) -> Option<(FrameKind, usize)> {
     let [a, b, c, d, kind, 0, 0, 0] = *bytes else { return None };
     let length = u32::from_le_bytes([a, b, c, d]) as usize;

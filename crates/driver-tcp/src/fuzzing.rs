@@ -1,4 +1,4 @@
-//! What the fuzz targets of connections do with any bytes.
+//! The fuzz targets of connections.
 
 use std::io::ErrorKind;
 
@@ -17,7 +17,7 @@ use crate::stream::ByteStream;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// A connection over which these bytes come, cut where the first of them says.
+/// Receives these bytes over a connection, split at the position in the first byte.
 pub fn frames(bytes: &[u8]) {
     let Some((&cut, bytes)) = bytes.split_first() else { return };
     let (near, far) = faulty::pair(usize::MAX);
@@ -39,7 +39,7 @@ pub fn frames(bytes: &[u8]) {
     }
 }
 
-/// Greeting, claim, verdict and card. Nobody who does not know the secret is believed.
+/// Reads greeting, claim, verdict and card. No sender without the secret may be accepted.
 pub fn handshake(bytes: &[u8]) {
     if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() {
         let nonce = handshake::nonce_of(greeting, 1);

@@ -1,5 +1,5 @@
-//! How two processes prove to each other, before anything else is parsed, that they are of the
-//! job.
+//! The handshake by which two processes prove to each other that they are of the job, before
+//! anything else is parsed.
 //!
 //! ```text
 //! initiator                                responder
@@ -12,10 +12,10 @@
 //!                                      ◀──  verdict
 //! ```
 //!
-//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job; each mixes in a word of
-//! its own, so that none can be answered with itself. The first proof tells processes of the job
-//! from everybody else before anything is kept of them; as it could be recorded and said again,
-//! nothing but room for the rest of the handshake follows from it.
+//! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job. Each proof includes a
+//! word of its own, so that none can be answered with itself. The first proof distinguishes
+//! processes of the job from all others before any state is kept. As it could be recorded and
+//! replayed, it only gives room for the rest of the handshake.
 
 use driver::Secret;
 use hmac::{Hmac, Mac};
@@ -27,19 +27,19 @@ pub(crate) type Greeting = [u8; GREETING_BYTES];
 pub(crate) const GREETING_BYTES: usize = 32;
 pub(crate) const PROOF_BYTES: usize = 32;
 pub(crate) const INTRODUCTION_BYTES: usize = 16;
-/// What the initiator begins with.
+/// The length of the initiator's first message.
 pub(crate) const OPENING_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
-/// What the responder answers that with.
+/// The length of the responder's answer to it.
 pub(crate) const ANSWER_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
-/// What the initiator answers.
+/// The length of the initiator's second message.
 pub(crate) const CLAIM_BYTES: usize = PROOF_BYTES + INTRODUCTION_BYTES;
 pub(crate) const VERDICT_BYTES: usize = 8;
 
 const MAGIC: [u8; 8] = *b"Combray\x02";
-/// The version of frames; records have their own.
+/// The version of frames; records have a version of their own.
 const VERSION: u32 = 2;
 
-/// Who connects to whom, and for which link.
+/// Which process connects to which, and for which link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectionClaim {
     pub from: u32,
@@ -47,12 +47,12 @@ pub(crate) struct ConnectionClaim {
     pub link: u32,
 }
 
-/// What becomes of a connection.
+/// The responder's decision about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HandshakeVerdict {
-    /// It stands.
+    /// The connection is accepted.
     Welcome,
-    /// The other side is about to make the same connection: that one shall stand.
+    /// The other side is about to establish this connection itself; that one is used.
     Crossing,
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn greeting(records: u32, nonce: &Nonce) -> Greeting {
     out
 }
 
-/// The nonce of a greeting.
+/// Returns the nonce of a greeting.
 ///
 /// # Errors
 /// It is no greeting of this version.
@@ -80,7 +80,7 @@ pub(crate) fn nonce_of(greeting: &[u8], records: u32) -> Result<Nonce, &'static 
     Ok(nonce.try_into().expect("a greeting has 32 bytes"))
 }
 
-/// Whether a greeting is one of Combray, of whatever version.
+/// Whether a greeting is one of Combray, of any version.
 pub(crate) fn is_greeting(greeting: &[u8]) -> bool {
     greeting[..8] == MAGIC
 }
@@ -92,7 +92,7 @@ fn mac(secret: &Secret, direction: &[u8], pieces: &[&[u8]]) -> Hmac<Sha256> {
     mac
 }
 
-/// What the initiator begins with, to the process `to`.
+/// Returns the initiator's first message, to the process `to`.
 pub(crate) fn opening(
     secret: &Secret,
     to: u32,
@@ -111,17 +111,17 @@ pub(crate) fn is_opening(secret: &Secret, own: u32, nonce: &Nonce, proof: &[u8])
     mac(secret, b"opening", &[nonce, &own.to_le_bytes()]).verify_slice(proof).is_ok()
 }
 
-/// The responder's proof.
+/// Returns the responder's proof.
 pub(crate) fn answer(secret: &Secret, first: &Nonce, second: &Nonce) -> [u8; PROOF_BYTES] {
     mac(secret, b"responder", &[first, second]).finalize().into_bytes().into()
 }
 
-/// Whether an answer proves that the responder knows the secret.
+/// Whether an answer proves that the responder has the secret.
 pub(crate) fn is_answer(secret: &Secret, first: &Nonce, second: &Nonce, proof: &[u8]) -> bool {
     mac(secret, b"responder", &[first, second]).verify_slice(proof).is_ok()
 }
 
-/// The initiator's proof and introduction.
+/// Returns the initiator's proof and introduction.
 pub(crate) fn claim(
     secret: &Secret,
     first: &Nonce,
@@ -139,7 +139,7 @@ pub(crate) fn claim(
     out
 }
 
-/// Who claims to connect, if the claim is proven.
+/// Returns the claim to connect, if it is proven.
 pub(crate) fn introduction_of(
     secret: &Secret,
     first: &Nonce,

@@ -14,7 +14,7 @@ pub struct Interface {
     pub name: String,
     /// Its address.
     pub address: IpAddr,
-    /// How many bits of the address name its network.
+    /// The length of the network prefix in bits.
     pub prefix: u8,
     /// Its declared speed in bytes per microsecond (megabytes per second), if it declares one.
     pub speed: Option<u64>,
@@ -23,8 +23,8 @@ pub struct Interface {
 /// The name of the driver.
 pub(crate) const DRIVER: &str = "tcp";
 
-/// The interfaces that are up and that `selection` lets in, by name; of several addresses of one,
-/// the first, those of version 4 before those of version 6.
+/// Returns the interfaces that are up and that `selection` accepts, by name. Of several addresses
+/// of an interface, the first is taken, IPv4 before IPv6.
 pub fn usable(selection: &NetworkSelection) -> Vec<Interface> {
     let mut found: Vec<Interface> = Vec::new();
     let mut all = if_addrs::get_if_addrs().unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn usable(selection: &NetworkSelection) -> Vec<Interface> {
     found
 }
 
-/// The rails that a process here has, and the interfaces that it does not use.
+/// Returns the rails that a process here has, and the interfaces that it does not use.
 pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
     let rail = |interface: String, obstacle| FoundRail {
         name: format!("{DRIVER}:{interface}"),
@@ -70,7 +70,8 @@ pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
     rails
 }
 
-/// Why an interface is not used; the addresses are those that are not of the link alone.
+/// Returns why an interface is not used, if it is not; the addresses do not include link-local
+/// ones.
 fn obstacle(
     selection: &NetworkSelection,
     name: &str,
@@ -98,7 +99,7 @@ fn obstacle(
     }
 }
 
-/// More interfaces than these are not used.
+/// The maximal number of interfaces that are used.
 const INTERFACES_MAX: usize = 8;
 
 fn is_down(name: &str) -> bool {
@@ -106,7 +107,7 @@ fn is_down(name: &str) -> bool {
     state.is_ok_and(|state| ["down", "lowerlayerdown"].contains(&state.trim()))
 }
 
-/// What the kernel knows of an interface's speed, in bytes per microsecond.
+/// Returns the speed of an interface that the kernel reports, in bytes per microsecond.
 fn declared_speed(name: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/sys/class/net/{name}/speed")).ok()?;
     let megabits: i64 = text.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! What is known of each peer, and of its connections.
+//! The state of each peer, and of its connections.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -8,51 +8,51 @@ use driver::{DriverError, RailPair, pairs_from};
 
 use crate::card::{AddressCard, links};
 
-/// A connection's place among the sockets.
+/// The index of a connection among the sockets.
 pub(crate) type Slot = usize;
 
-/// How an own rail to a peer stands.
+/// The state of an own rail to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RailConnection {
-    /// No link uses it, or it was lost.
+    /// No link uses the rail, or it was lost.
     Closed,
-    /// Nobody has begun yet, or the peer is about to.
+    /// Not connected yet, or the peer is about to connect.
     Open,
-    /// This process has begun.
+    /// This process is connecting.
     Begun(Slot),
-    /// It stands.
+    /// Connected.
     Stands(Slot),
-    /// The peer has ended the handshake, as it has little room for those who have not proved who
-    /// they are, or the connection was lost; it is begun again.
+    /// To be connected again: the peer has ended the handshake, as it has little room for
+    /// unauthenticated connections, or the connection was lost.
     Again(Retry),
 }
 
-/// When a connection is begun again.
+/// When a connection is attempted again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retry {
     pub at: Instant,
-    /// When it failed first, and how often it has failed.
+    /// When it failed first, and how many times it has failed.
     pub since: Instant,
     pub failures: u32,
 }
 
-/// A peer of which something is known.
+/// A peer whose card has been read.
 #[derive(Debug)]
 pub(crate) struct TcpPeer {
     pub card: AddressCard,
-    /// The pairs of rails to connect: own rail, peer's rail; by the link's number.
+    /// The pairs of rails to connect (own rail, peer's rail), by the link's number.
     pub links: Vec<RailPair>,
     /// By own rail.
     pub ways: Vec<RailConnection>,
-    /// By own rail, whether it was lost and is to be connected again, for as long as it takes.
+    /// By own rail: whether it was lost and must be connected again, however long that takes.
     pub restoring: Vec<bool>,
-    /// What became of rails that do not work, by own rail, for people.
+    /// Why rails failed, by own rail, for users.
     pub failures: Vec<(usize, String)>,
-    /// Whether it had taken leave when a connection to it ended last.
+    /// Whether the peer had left when the last connection to it ended.
     pub departed: bool,
 }
 
-/// The peers of which something is known.
+/// The peers whose cards have been read.
 #[derive(Debug, Default)]
 pub(crate) struct Peers(HashMap<u32, TcpPeer>);
 
@@ -65,7 +65,7 @@ impl Peers {
         self.0.get_mut(&gate.0)
     }
 
-    /// When a link is to be begun again at the earliest.
+    /// Returns when the next link must be attempted again.
     pub(crate) fn first_retry(&self) -> Option<Instant> {
         let ways = self.0.values().flat_map(|peer| &peer.ways);
         let times = ways.filter_map(|way| match way {
@@ -75,7 +75,7 @@ impl Peers {
         times.min()
     }
 
-    /// Which links, to which peers, are to be begun again by now.
+    /// Returns which links, to which peers, must be attempted again by now.
     pub(crate) fn due(&self, now: Instant) -> Vec<(GateId, usize)> {
         let due = |way: &RailConnection| matches!(way, RailConnection::Again(it) if it.at <= now);
         let of_peer = |(&gate, peer): (&u32, &TcpPeer)| {
@@ -85,10 +85,10 @@ impl Peers {
         self.0.iter().flat_map(of_peer).collect()
     }
 
-    /// Takes in the card of a peer.
+    /// Adds a peer with its card.
     ///
     /// # Errors
-    /// It has nothing in common with the own one.
+    /// The card has no rail in common with the own one.
     pub(crate) fn meet(
         &mut self,
         own: (GateId, &AddressCard),
@@ -109,8 +109,8 @@ impl Peers {
 }
 
 impl TcpPeer {
-    /// The own rails that lead there, will, or did until they were lost, which both sides must
-    /// count alike; not those of a peer that has finished.
+    /// Returns the own rails that lead to the peer, will do so, or did so until they were lost;
+    /// both sides must get equal counts. None if the peer has finished.
     pub(crate) fn rails(&self) -> Vec<usize> {
         let is_link = |rail| self.links.iter().any(|link| link.0 == rail);
         let leads = |rail: &usize| match self.ways[*rail] {
@@ -120,7 +120,7 @@ impl TcpPeer {
         (0..self.ways.len()).filter(leads).collect()
     }
 
-    /// What became of the rails that do not work.
+    /// Describes why rails failed.
     pub(crate) fn describe_failures(&self) -> String {
         let all: Vec<&str> = self.failures.iter().map(|(_, why)| why.as_str()).collect();
         all.join("; ")

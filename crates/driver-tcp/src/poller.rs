@@ -1,4 +1,4 @@
-//! What the kernel reports of many sockets at once.
+//! Watches many sockets at once with epoll.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ pub(crate) struct Poller {
     epoll: OwnedFd,
 }
 
-/// Something can be done with the socket of this number.
+/// The socket of this number is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadySocket {
     pub number: u64,
@@ -23,15 +23,15 @@ pub(crate) struct ReadySocket {
     pub writable: bool,
 }
 
-/// Sockets reported at once.
+/// The maximal number of sockets reported at once.
 const EVENTS_MAX: usize = 64;
 
 /// What a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketInterest {
-    /// Something to read.
+    /// Data to read.
     Read,
-    /// That, and room to write.
+    /// Data to read, and room to write.
     ReadAndWrite,
 }
 
@@ -54,15 +54,15 @@ impl Poller {
         Ok(())
     }
 
-    /// Watches a socket no more. To be called before it is closed: where a child process has it
-    /// too, closing it does not end the watch, and it would be reported for ever.
+    /// Stops watching a socket. To be called before it is closed: if a child process has inherited
+    /// it, closing it does not remove it from the epoll instance, which would report it forever.
     pub(crate) fn remove(&self, socket: impl AsFd) {
-        // What is not watched needs nothing.
+        // A socket that is not watched needs nothing.
         let _ = epoll::delete(&self.epoll, &socket);
         forks::release(socket);
     }
 
-    /// Changes what is watched for.
+    /// Changes what a socket is watched for.
     pub(crate) fn watch(
         &self,
         socket: impl AsFd,
@@ -73,14 +73,14 @@ impl Poller {
         Ok(())
     }
 
-    /// Watches for those who connect, or no more.
+    /// Starts or stops watching for incoming connections.
     pub(crate) fn listen(&self, socket: impl AsFd, number: u64, on: bool) -> io::Result<()> {
         let interest = if on { EventFlags::IN } else { EventFlags::empty() };
         epoll::modify(&self.epoll, socket, EventData::new_u64(number), interest)?;
         Ok(())
     }
 
-    /// The sockets with which something can be done now.
+    /// Returns the sockets that are ready now.
     pub(crate) fn ready(&self) -> io::Result<Vec<ReadySocket>> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut events = [const { MaybeUninit::<Event>::uninit() }; EVENTS_MAX];
@@ -101,7 +101,7 @@ impl Poller {
         Ok(ready.collect())
     }
 
-    /// Is readable when a socket is ready.
+    /// Returns the descriptor that is readable when a socket is ready.
     pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

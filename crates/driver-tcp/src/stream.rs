@@ -1,25 +1,25 @@
-//! What a connection writes to and reads from.
+//! The byte stream of a connection.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 
-/// Bytes in order, both ways, as far as there is room or something is here: never waits. Tests have
-/// a faulty one. What buffers lend their memory to must have no buffer: hence `Sync`.
+/// A non-blocking byte stream in both directions, which does as much as is possible now. Tests use
+/// a faulty one. Buffers lend their memory to it, so it must not buffer data; hence `Sync`.
 pub(crate) trait ByteStream: Sync {
-    /// Reads what is here.
+    /// Reads the bytes that are here.
     fn read(&self, into: &mut [u8]) -> io::Result<usize>;
 
-    /// Reads what is here into these pieces of memory, one after another.
+    /// Reads the bytes that are here into these pieces of memory, one after another.
     fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
 
-    /// Writes what there is room for.
+    /// Writes as many bytes as there is room for.
     fn write(&self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Writes what there is room for of these pieces, one after another.
+    /// Writes as many bytes of these pieces as there is room for, one after another.
     fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 
-    /// How many bytes were written and have not reached the peer's machine.
+    /// Returns how many bytes were written and have not reached the peer's machine.
     fn unacknowledged(&self) -> u64;
 }
 

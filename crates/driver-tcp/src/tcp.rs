@@ -1,4 +1,4 @@
-//! The driver: rails, sockets and what happens to them.
+//! The driver: rails, sockets and the handling of their events.
 
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr, TcpListener};
@@ -28,14 +28,14 @@ mod leave;
 mod silence;
 mod unauthenticated;
 
-/// What can be chosen about the driver.
+/// The settings of the driver.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which interfaces to use.
+    /// The interfaces to use.
     pub selection: NetworkSelection,
-    /// The version of what is carried, which both sides must agree in.
+    /// The version of the contents, in which both sides must agree.
     pub records: u32,
-    /// A machine from which nothing was heard for so long is taken for dead.
+    /// A machine from which nothing was received for this long counts as failed.
     pub silence: Duration,
 }
 
@@ -54,31 +54,31 @@ pub struct Tcp {
     peers: Peers,
     inbox: Box<[u8]>,
     packet: Box<[u8]>,
-    /// The connection from which something came last: the next will often come there too.
+    /// The connection on which the last data arrived: the next will often arrive there, too.
     hot: Option<Slot>,
-    /// Connections to which something was posted since the last poll.
+    /// Connections on which something was posted since the last poll.
     posted: Vec<Slot>,
-    /// Connections to which nothing can be written any more.
+    /// Connections on which writing fails.
     failing: Vec<Slot>,
     connections: usize,
     unsettled: usize,
     stuck: usize,
-    /// It takes leave: nothing is to be sent any more.
+    /// Whether this process is leaving, so that nothing must be sent any more.
     is_leaving: bool,
     polls: u32,
     look_at: Instant,
     silence: SilenceWatch,
     unauthenticated: UnauthenticatedConnections,
-    /// How many rails are to be connected again, and when at the earliest.
+    /// How many rails must be connected again, and when the first of them.
     again: usize,
     again_at: Instant,
-    /// What a person should know.
+    /// Warnings for the user.
     troubles: Vec<String>,
     sent: Vec<(GateId, usize, u64)>,
     carried: Vec<(usize, u64, u64)>,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<(GateId, usize)>,
-    /// Connections that ended before it was clear that they are of the job.
+    /// How many connections ended before they had proven that they are of the job.
     refused: u64,
 }
 
@@ -89,22 +89,22 @@ enum WatchedSocket {
     Connection(Box<TcpConnection>),
 }
 
-/// How often attempts and silent connections are looked after.
+/// How often attempts and silent connections are checked.
 const LOOK_PERIOD: Duration = Duration::from_millis(250);
 
-/// The connection from which something came last is read in each poll, the others are looked at
-/// once in so many, ...
+/// The connection on which the last data arrived is read in each poll. The other connections are
+/// polled once in this many polls, ...
 const POLLS_PER_LOOK: u32 = 4;
-/// ... and if it is the only one, whether there is another once in so many.
+/// ... and if there are no others, the sockets are polled for new ones once in this many polls.
 const POLLS_PER_LOOK_ALONE: u32 = 32;
 
-/// What is taken for a rail that does not declare its speed, in bytes per microsecond.
+/// The speed that is assumed for a rail that declares none, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
 
-/// What stands for the backlog of a rail that is not connected yet.
+/// The backlog that is reported for a rail that is not connected yet.
 const NOT_YET: u64 = 1 << 40;
 
-/// The driver of a process, as the table of drivers wants it.
+/// Creates the driver of a process, as the table of drivers requires.
 ///
 /// # Errors
 /// The settings name networks in a way that makes no sense, or the system refuses sockets.
@@ -121,7 +121,7 @@ pub fn open(
 }
 
 impl Tcp {
-    /// The rails of the process `own`: one for each usable interface, on which it listens.
+    /// Creates the rails of the process `own`: one for each usable interface, on which it listens.
     ///
     /// # Errors
     /// The system refuses sockets.
@@ -169,7 +169,7 @@ impl Tcp {
             options,
         };
         for interface in interfaces::usable(&tcp.options.selection) {
-            // An address on which nobody can listen leads nowhere.
+            // An address on which this process cannot listen is skipped.
             if let Ok(listener) = listen(interface.address) {
                 tcp.add_rail(interface, listener).map_err(error)?;
             }
@@ -186,7 +186,7 @@ impl Tcp {
         Ok(())
     }
 
-    /// The interfaces, in the order of the rails.
+    /// Returns the interfaces, in the order of the rails.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
@@ -248,8 +248,8 @@ impl Tcp {
         Some(socket)
     }
 
-    /// Ends the watch and the connection of a socket that is about to be closed, also where a child
-    /// process that was forked without the C library's knowledge has it too.
+    /// Stops watching a socket that is about to be closed, and shuts down its connection. This also
+    /// works if a child process that was forked without the C library's knowledge has the socket.
     fn disconnect(&self, socket: &WatchedSocket) {
         let stream = match socket {
             WatchedSocket::Listener(listener) => return self.poller.remove(listener),
@@ -257,11 +257,11 @@ impl Tcp {
             WatchedSocket::Connection(connection) => &connection.stream,
         };
         self.poller.remove(stream);
-        // One that is broken is ended already.
+        // A broken connection is already shut down.
         let _ = stream.shutdown(Shutdown::Both);
     }
 
-    /// What follows from having posted something to a connection.
+    /// Handles the result of posting something to a connection.
     fn after_posting(&mut self, slot: Slot, result: io::Result<()>) {
         self.posted.push(slot);
         self.after_writing(slot, result);
@@ -274,7 +274,7 @@ impl Tcp {
         }
     }
 
-    /// Nothing can be written to a connection any more; what the peer wrote before is read first.
+    /// Records that writing to a connection fails. What the peer wrote before is read first.
     #[cold]
     fn fail_to_write(&mut self, slot: Slot, error: io::Error) {
         let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
@@ -298,21 +298,21 @@ impl Tcp {
         }
     }
 
-    /// A connection does not work any more.
+    /// Closes a connection that has failed.
     fn break_off(&mut self, slot: Slot, error: &io::Error) {
         let Some(WatchedSocket::Connection(connection)) = self.remove(slot) else { return };
         let error = connection.failed.as_ref().unwrap_or(error);
         let why = match error.kind() {
             _ if connection.departed => "it has finished".to_owned(),
             ErrorKind::UnexpectedEof => "it closed the connection: it has ended".to_owned(),
-            // The system has asked, too.
+            // The kernel's probes were unanswered, too.
             ErrorKind::TimedOut => self.describe_silence(connection.gate, connection.rail, None),
             _ => error.to_string(),
         };
         if connection.departed {
             self.note_departure(connection.gate);
         }
-        // Where the peer took leave and nothing was sent to it since, that matters to nobody now.
+        // If the peer had left and nothing was sent to it since, the failure affects no one.
         if !connection.departed || connection.awaited {
             self.lose(connection.gate, connection.rail, &why);
         } else {
@@ -320,7 +320,7 @@ impl Tcp {
         }
     }
 
-    /// A peer has taken leave: rails to it that were lost are not needed any more.
+    /// Records that a peer has left: lost rails to it are not needed any more.
     fn note_departure(&mut self, gate: GateId) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
         peer.departed = true;
@@ -329,7 +329,7 @@ impl Tcp {
         restoring.into_iter().for_each(|rail| self.give_up(gate, rail));
     }
 
-    /// A rail to a peer is lost, and that is told.
+    /// Marks a rail to a peer as lost, and reports that.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         self.note_loss(gate, rail, why);
         let Some(peer) = self.peers.get(gate) else { return };
@@ -346,8 +346,8 @@ impl Tcp {
         }
     }
 
-    /// Somebody wants to post something on a rail that does not stand: if it never will, that is
-    /// told.
+    /// Handles an attempt to post on a rail that is not connected: if it never will be, the loss is
+    /// reported.
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
@@ -376,7 +376,7 @@ impl Tcp {
         Ok(*self.agreement.insert(agreement))
     }
 
-    /// The peer, whose card is looked up if it is not known.
+    /// Returns the peer; its card is read if that was not done yet.
     fn meet(&mut self, gate: GateId) -> Result<&mut TcpPeer, DriverError> {
         if self.peers.get(gate).is_none() {
             let card = read_card(&mut *self.directory, gate)?;
@@ -439,7 +439,7 @@ impl Tcp {
         }
     }
 
-    /// Reads from a connection; returns whether anything came.
+    /// Reads from a connection; returns whether anything arrived.
     fn receive(&mut self, slot: Slot, sink: &mut dyn Sink) -> bool {
         let Some(Some(WatchedSocket::Connection(connection))) = self.sockets.get_mut(slot) else {
             return false;
@@ -469,7 +469,7 @@ impl Tcp {
         }
     }
 
-    /// Reports what happened meanwhile.
+    /// Reports what has happened since the last poll.
     fn report(&mut self, sink: &mut dyn Sink) -> bool {
         for trouble in self.troubles.drain(..) {
             sink.trouble(&trouble);
@@ -520,7 +520,7 @@ impl Driver for Tcp {
             RailConnection::Stands(_) => {
                 self.connection(gate, rail).is_none_or(TcpConnection::has_room)
             }
-            // Who tries to post something hears that the rail is lost.
+            // An attempt to post will report that the rail is lost.
             RailConnection::Closed => true,
             RailConnection::Open | RailConnection::Begun(_) | RailConnection::Again(_) => false,
         }
@@ -575,7 +575,7 @@ impl Driver for Tcp {
         self.polls = self.polls.wrapping_add(1);
         let alone = self.connections <= 1 && self.unsettled == 0;
         let period = if alone { POLLS_PER_LOOK_ALONE } else { POLLS_PER_LOOK };
-        // Whoever sleeps between two polls must not count them.
+        // A process that sleeps between two polls must not count them.
         let is_time = |active: bool| !active && Instant::now() >= self.look_at;
         if self.stuck > 0
             || self.hot.is_none()
@@ -639,7 +639,7 @@ impl Driver for Tcp {
         }
     }
 
-    /// It has said so, and no connection to it stands.
+    /// The peer has said goodbye, and no connection to it remains.
     fn has_departed(&self, gate: GateId) -> bool {
         let is_closed = |way: &RailConnection| *way == RailConnection::Closed;
         self.peers.get(gate).is_some_and(|peer| peer.departed && peer.ways.iter().all(is_closed))
@@ -664,7 +664,7 @@ fn profile(interface: &Interface) -> RailProfile {
         fetch_segment_bytes_min: 0,
         latency_ns: 5_000,
         bandwidth_bytes_per_us: interface.speed.unwrap_or(SPEED_ASSUMED),
-        // Writing and reading it, and the polls between two of them.
+        // The time to write and read a packet, and for the polls in between.
         packet_ns: 6_000,
         bulk: true,
     }
@@ -677,7 +677,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// A socket that listens on an address of this machine, on a port that the system chooses.
+/// Creates a socket that listens on an address of this machine, on a port that the kernel chooses.
 fn listen(address: std::net::IpAddr) -> io::Result<TcpListener> {
     let socket = socket(SocketAddr::new(address, 0))?;
     socket.listen(4096)?;

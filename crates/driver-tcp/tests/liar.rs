@@ -1,4 +1,4 @@
-//! A process of the job that lies about where its data belongs, against driver and engine together.
+//! A process of the job that sends wrong offsets of its data, against driver and engine together.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const VICTIM: GateId = GateId(0);
 const LIAR: GateId = GateId(1);
 const LENGTH: usize = 1 << 20;
 
-/// Hands what arrives to an engine, and keeps what that refuses.
+/// Passes what arrives to an engine, and keeps what the engine refuses.
 struct ToEngine<'a> {
     engine: &'a mut Engine,
     refused: &'a mut Option<Malformed>,
@@ -61,8 +61,8 @@ fn post(tcp: &mut Tcp, gate: GateId, packet: &[u8]) {
     }
 }
 
-/// Two parts whose bytes are as many as the message has, and half of them the same. The receive
-/// would complete with them, and the third part be read into memory that the program has got back.
+/// Two parts together have as many bytes as the message, and overlap by half. The receive would
+/// complete with them, and the third part would be read into memory that the program has got back.
 #[test]
 fn parts_that_overlap_are_refused_and_complete_nothing() {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -91,7 +91,7 @@ fn parts_that_overlap_are_refused_and_complete_nothing() {
     let announce = Record::Announce { envelope, request: 7, length: LENGTH as u64, region: None };
     let mut packet = vec![0; announce.buffer_len()];
     announce.emit(&mut packet);
-    // Neither loses its first connection before both have settled which one stands.
+    // Neither side loses its first connection before both have agreed on which one is used.
     let start = Instant::now();
     while !victim.has_room(LIAR, 0) || !liar.has_room(VICTIM, 0) {
         victim.poll(&mut Seen::default());

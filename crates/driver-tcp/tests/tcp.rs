@@ -1,4 +1,4 @@
-//! Drivers of several processes in this one, over the loopback interface.
+//! Tests drivers of several processes within this process, over the loopback interface.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn options() -> Options {
     }
 }
 
-/// Drivers that know each other's cards, and the secrets given.
+/// Creates drivers that have each other's cards, with these secrets.
 fn drivers(secrets: &[u8]) -> Vec<Tcp> {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let make = |(own, secret): (u32, &u8)| {
@@ -66,7 +66,7 @@ fn conforms() {
     conformance::unsteady(&mut one, &mut two);
 }
 
-/// Both sides number packets where there are several rails, so both must count them alike.
+/// Both sides number packets if there are several rails, so both must get equal counts.
 #[test]
 fn a_rail_that_was_lost_early_is_still_told() {
     let (mut one, mut two) = pair();
@@ -81,7 +81,7 @@ fn a_rail_that_was_lost_early_is_still_told() {
     poll_until(&mut one, &mut two, |_, two| !two.lost.is_empty());
 }
 
-/// Where there are others, a rail is used again once it works.
+/// If there are others, a lost rail is used again once it works.
 #[test]
 fn a_rail_that_was_lost_is_connected_again() {
     let (mut one, mut two) = connected();
@@ -165,7 +165,7 @@ fn who_does_not_know_the_secret_gets_nowhere() {
     assert!(!two.has_room(GateId(0), 0));
 }
 
-/// As behind an address that another process of the job has got meanwhile.
+/// As behind an address that another process of the job has taken over.
 #[test]
 fn who_means_another_process_of_the_job_is_refused() {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -243,7 +243,7 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
     let mut two = create(1, &cards);
     let (tell, told) = std::sync::mpsc::channel();
     let mut record = RecordingSink::default();
-    // A driver stays with its thread.
+    // A driver stays on its thread.
     let leaving = std::thread::spawn(move || {
         let mut one = create(0, &cards);
         one.connect(GateId(1)).unwrap();
@@ -278,8 +278,8 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
     assert!(two.has_departed(GateId(0)));
 }
 
-/// Only the connection from which something came last is read in each round, the others in one of
-/// several: so this is tried at each distance from that.
+/// Only the connection on which the last data arrived is read in each round, the others once in
+/// several rounds: so all distances from that round are tested.
 #[test]
 fn what_came_before_an_answer_failed_is_read() {
     for polls in 0..4 {
@@ -301,7 +301,7 @@ fn what_came_before_an_answer_failed_is_read() {
         assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
         std::thread::sleep(Duration::from_millis(20));
         drop(one);
-        // The first answer tells the system that nobody is there any more, and the second fails.
+        // The first answer shows the kernel that the process has ended, and the second fails.
         let start = Instant::now();
         while record.lost.is_empty() {
             two.post_packet(GateId(0), 0, 8, &mut |out| out.fill(2));
@@ -326,8 +326,7 @@ fn whoever_has_taken_leave_may_come_back() {
     }
 }
 
-/// A process that leaves waits for those that have not; a peer that connects meanwhile is told,
-/// too.
+/// A process that leaves waits for the others; a peer that connects meanwhile is notified, too.
 #[test]
 fn who_comes_while_a_process_leaves_learns_that_it_does() {
     let cards = Arc::new(Mutex::new(vec![String::new(); 3]));
@@ -339,7 +338,7 @@ fn who_comes_while_a_process_leaves_learns_that_it_does() {
     };
     let [mut two, mut three] = [create(1, &cards), create(2, &cards)];
     let (tell, told) = std::sync::mpsc::channel();
-    // A driver stays with its thread.
+    // A driver stays on its thread.
     let leaving = std::thread::spawn(move || {
         let mut one = create(0, &cards);
         one.connect(GateId(1)).unwrap();
@@ -371,8 +370,8 @@ fn who_comes_while_a_process_leaves_learns_that_it_does() {
     assert_eq!(late.lost, []);
 }
 
-/// At each step of the handshake: the other side may have the connection, and the one that began it
-/// not yet.
+/// At each step of the handshake: the other side may have the connection already, while the
+/// initiator does not.
 #[test]
 fn who_leaves_while_a_connection_is_being_made_is_not_lost() {
     for rounds in 0..16 {
@@ -386,7 +385,7 @@ fn who_leaves_while_a_connection_is_being_made_is_not_lost() {
         let mut two = create(1, &cards);
         let (tell, told) = std::sync::mpsc::channel();
         let (let_go_on, goes_on) = std::sync::mpsc::channel();
-        // A driver stays with its thread.
+        // A driver stays on its thread.
         let leaving = std::thread::spawn(move || {
             let (mut one, mut record) = (create(0, &cards), RecordingSink::default());
             one.connect(GateId(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Connections from outside of the job, and what they mean for its processes.
+//! Tests connections from outside of the job, and their effect on its processes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use driver::Driver;
 use driver::conformance::{self, RecordingSink, SharedCards};
 use driver_tcp::{AddressCard, NetworkSelection, Options, Tcp};
 
-/// The processes of a job, by what they have published.
+/// The processes of a job, by the cards that they have published.
 #[derive(Default)]
 struct Job(SharedCards);
 
@@ -27,7 +27,7 @@ impl Job {
         self.0.0.lock().unwrap()[of].parse::<AddressCard>().unwrap().ends[0].address
     }
 
-    /// From now on a process is found behind another address.
+    /// From now on, the card of a process has another address.
     fn move_to(&self, of: usize, address: SocketAddr) {
         let mut cards = self.0.0.lock().unwrap();
         let mut card: AddressCard = cards[of].parse().unwrap();
@@ -36,13 +36,13 @@ impl Job {
     }
 }
 
-/// More connections than a process keeps of those that are not authenticated.
+/// More connections than a process keeps unauthenticated.
 const MANY: usize = 200;
-/// How many that is at most.
+/// The maximal number that it keeps.
 const UNAUTHENTICATED_MAX: usize = 32;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whether the other side has ended a connection, having said nothing.
+/// Whether the other side has ended a connection without having sent anything.
 fn is_ended(mut stream: &TcpStream) -> bool {
     stream.set_nonblocking(true).unwrap();
     match stream.read(&mut [0; 64]) {
@@ -102,7 +102,7 @@ fn a_peer_connects_during_a_flood_of_connections() {
     assert!(flood.join().unwrap() > 0);
 }
 
-/// What a process says first to another one.
+/// Records the first message of a process to another one.
 fn recorded_opening(job: &Job, to: usize) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let real = job.address(to);
@@ -142,7 +142,7 @@ fn what_was_recorded_of_a_handshake_is_answered_once() {
     assert_eq!(answers, 1);
 }
 
-/// Passes on what comes until one side has ended.
+/// Forwards what arrives until one side has ended.
 fn relay(one: TcpStream, other: TcpStream) {
     let pass = |mut from: TcpStream, mut to: TcpStream| {
         thread::spawn(move || {

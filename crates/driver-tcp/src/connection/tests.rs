@@ -1,4 +1,4 @@
-//! Connections over streams that tear, stall, fill up and break.
+//! Tests of connections over streams that split data, stall, fill up and break.
 
 use std::io::ErrorKind;
 
@@ -13,7 +13,7 @@ use crate::frame::FrameKind;
 
 mod seeds;
 
-/// What a connection told, in order.
+/// What a connection reported, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Event {
     Packet(Vec<u8>),
@@ -22,7 +22,7 @@ enum Event {
     Ended(ErrorKind),
 }
 
-/// Keeps what a connection tells. The first byte of a part's label says where it belongs.
+/// Records what a connection reports. The first byte of a part's label says where it belongs.
 #[derive(Default)]
 struct Events {
     seen: Vec<Event>,
@@ -33,7 +33,7 @@ const IN_A_ROW: u8 = 0;
 const SCATTERED: u8 = 1;
 const NOWHERE: u8 = 2;
 const INSTEAD: u8 = 3;
-/// The rail that is to be given up then.
+/// The rail that must be given up for such a part.
 const OTHER_RAIL: usize = 1;
 
 impl Sink for Events {
@@ -70,7 +70,7 @@ fn pattern(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect()
 }
 
-/// A frame as it is sent, and what its receiver tells of it.
+/// Returns a frame as it is sent, and what its receiver reports about it.
 fn packet(length: usize) -> (Vec<u8>, Vec<Event>) {
     let data = pattern(length, 7);
     ([&frame::head(FrameKind::Packet, length)[..], &data].concat(), vec![Event::Packet(data)])
@@ -94,8 +94,8 @@ fn goodbye() -> (Vec<u8>, Vec<Event>) {
     (frame::head(FrameKind::Goodbye, 0).to_vec(), vec![])
 }
 
-/// Reads until nothing is left, and no longer: what a connection does not tell then, it never
-/// tells.
+/// Reads until nothing is left, and no longer: what a connection does not report by then, it never
+/// reports.
 fn read_all(connection: &mut TcpConnection<Faulty>) -> Vec<Event> {
     let (mut inbox, mut events) = (vec![0; INBOX_BYTES], Events::default());
     loop {
@@ -112,7 +112,8 @@ fn read_all(connection: &mut TcpConnection<Faulty>) -> Vec<Event> {
     }
 }
 
-/// What a connection tells of bytes that come in pieces of these lengths, then all the rest.
+/// Returns what a connection reports about bytes that arrive in pieces of these lengths, then all
+/// the rest.
 fn told_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Event>, bool) {
     let (near, far) = pair(usize::MAX);
     assert_eq!(near.write(bytes).unwrap(), bytes.len());
@@ -166,7 +167,8 @@ fn frames_may_be_cut_at_every_two_bytes() {
     }
 }
 
-/// They waited until more came, which might never be: the peer may wait for an answer to them.
+/// These frames used to wait until more arrived, which might be never: the peer may wait for an
+/// answer to them.
 #[test]
 fn frames_behind_a_part_that_comes_instead_of_another_are_read() {
     let (first, second) = (part(INSTEAD, 16), packet(5));
@@ -278,8 +280,8 @@ fn part_of(length: usize) -> Part {
     Part { label: [0; 24], buffer: memory(length, 0), offset: 0, length, token: 1 }
 }
 
-/// Posts a part; the peer reads what is on the way each time that no more can be written. What was
-/// measured: bytes and nanoseconds.
+/// Posts a part; the peer reads what is in flight each time that no more can be written. Returns
+/// the measurement: bytes and nanoseconds.
 fn carried(
     connection: &mut TcpConnection<Faulty>,
     far: &Faulty,
@@ -296,7 +298,8 @@ fn carried(
 
 #[test]
 fn how_long_much_took_is_measured_and_little_is_not() {
-    // What fills the stream at last has not reached the peer: the last bytes of the part.
+    // The bytes that fill the stream at the end have not reached the peer: the last bytes of the
+    // part.
     for (room, length, bytes) in [
         (10_000, 50_000, None),
         (10_000, 100_000, Some(100_000)),
@@ -351,11 +354,11 @@ fn a_look_takes_what_is_here_but_no_more_than_its_share() {
 
     let long = part(IN_A_ROW, 4 << 20).0;
     assert_eq!(look(&long, None).0, READ_BYTES + PART_BYTES_AT_ONCE);
-    // A part is read on, also where little of it comes at once.
+    // A part is read further, also where little of it arrives at once.
     assert_eq!(look(&long, Some(1000)), (READS_MAX * 1000, READS_MAX));
     let scattered = part(SCATTERED, 4 << 20).0;
     assert_eq!(look(&scattered, None).0, READ_BYTES + (READS_MAX - 1) * PIECE_BYTES);
-    // What may be of the next part would have to be copied.
+    // Bytes that may belong to the next part would have to be copied.
     let parts = [part(IN_A_ROW, 100).0, part(IN_A_ROW, 100_000).0, packet(3000).0].concat();
     assert_eq!(look(&parts, None).0, parts.len());
 }

@@ -1,4 +1,4 @@
-//! Connections on their way: who begins them, what becomes of them.
+//! Connections that are being established: when they begin, and how they end.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -17,30 +17,30 @@ use crate::handshake::{ConnectionClaim, HandshakeVerdict, Nonce};
 use crate::peers::{RailConnection, Retry, Slot};
 use crate::poller::SocketInterest;
 
-/// A machine that has not answered after this time is given up; so is a peer that has ended one
-/// handshake after another for so long.
+/// A machine that has not answered after this time is given up. So is a peer that has ended one
+/// handshake after another for this long, ...
 const CONNECT_MAX: Duration = Duration::from_secs(20);
 
-/// ... but not before so many, as this process may have looked seldom.
+/// ... but not before this many failures, as this process may have polled rarely.
 const FAILURES_MIN: u32 = 8;
 
-/// The pause before a connection is begun again doubles each time.
+/// The pause before a connection is attempted again doubles each time.
 const RETRY_FIRST: Duration = Duration::from_millis(2);
 const RETRY_MAX: Duration = Duration::from_millis(500);
 
-/// Whoever begins again waits so long for the other machine, so that it can say at once who it is:
-/// unauthenticated connections are closed first.
+/// How long a process that connects again waits for the other machine, so that it can authenticate
+/// at once: unauthenticated connections are closed first.
 const MACHINE_MAX: Duration = Duration::from_millis(10);
 
-/// Where a rail was lost and there are others, a machine has so long to answer.
+/// If a rail was lost and others work, a machine must answer within this time.
 const RESTORE_CONNECT_MAX: Duration = Duration::from_secs(3);
 
-/// What a socket may hold that is not on its way, where several rails share the work, in bytes:
-/// what waits in a socket is bound to its rail.
+/// How many unsent bytes a socket may hold where several rails share the work: data that waits in a
+/// socket is bound to its rail.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 
 impl Tcp {
-    /// Begins a connection for a link, unless somebody has.
+    /// Begins a connection for a link, unless one side has already begun.
     pub(super) fn begin(&mut self, gate: GateId, link: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
         let (rail, theirs) = peer.links[link];
@@ -96,7 +96,7 @@ impl Tcp {
         }
     }
 
-    /// Begins those connections again whose time has come.
+    /// Attempts those connections again whose time has come.
     #[cold]
     pub(super) fn begin_again(&mut self, now: Instant) {
         for (gate, link) in self.peers.due(now) {
@@ -109,7 +109,7 @@ impl Tcp {
         self.peers.get(gate).is_some_and(|peer| peer.restoring[rail])
     }
 
-    /// An attempt may go on.
+    /// Advances an attempt.
     pub(super) fn go_on(&mut self, slot: Slot) {
         let agreement = match self.agreement() {
             Ok(agreement) => agreement,
@@ -118,7 +118,7 @@ impl Tcp {
         let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         match attempt.go_on(&agreement) {
             Ok(AttemptProgress::Waits) => {
-                // Room to write is not news any more once the connection is there.
+                // Room to write is of no interest once the connection is established.
                 let connected = attempt.stream.peer_addr().is_ok();
                 if connected && matches!(attempt.side, AttemptSide::Here { .. }) {
                     let _ = self.poller.watch(&attempt.stream, slot as u64, SocketInterest::Read);
@@ -131,7 +131,7 @@ impl Tcp {
         }
     }
 
-    /// An attempt leads to nothing.
+    /// Ends an attempt that failed.
     pub(super) fn fail(&mut self, slot: Slot, error: io::Error) {
         let Some(WatchedSocket::Attempt(attempt)) = self.remove(slot) else { return };
         let AttemptSide::Here { gate, rail, link } = attempt.side else {
@@ -144,7 +144,7 @@ impl Tcp {
         self.fail_to_connect(gate, rail, attempt.retry, &to, &error);
     }
 
-    /// Begins again later, where the peer may have ended the handshake for want of room, this
+    /// Schedules another attempt, if the peer may have ended the handshake for lack of room, this
     /// process has no descriptor, or the network was down for a moment.
     #[cold]
     fn fail_to_connect(
@@ -163,7 +163,7 @@ impl Tcp {
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
         }
         if self.is_leaving {
-            // The peer was faster; whoever comes back begins anew.
+            // The peer connected first, or will connect again.
             return self.set_way(gate, rail, RailConnection::Open);
         }
         let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
@@ -185,7 +185,7 @@ impl Tcp {
         self.lose(gate, rail, &format!("{to}: {why}"));
     }
 
-    /// The other side has decided about an attempt that began here.
+    /// Handles the other side's verdict on an attempt that began here.
     fn decided(&mut self, slot: Slot, verdict: HandshakeVerdict) {
         let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
         let AttemptSide::Here { gate, rail, .. } = attempt.side else { return };
@@ -198,7 +198,7 @@ impl Tcp {
         }
     }
 
-    /// Somebody of the job wants to connect.
+    /// Handles the claim of a process of the job that wants to connect.
     fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
         let gate = GateId(introduction.from);
         let own = self.own;
@@ -225,13 +225,13 @@ impl Tcp {
         }
     }
 
-    /// An attempt has become a connection.
+    /// Turns an attempt into a connection.
     fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
         let Some(WatchedSocket::Attempt(attempt)) = self.sockets[slot].take() else { return };
         self.unsettled -= 1;
         let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
         if several {
-            // Without it, a rail only takes more than is its share.
+            // Without this limit, a rail only gets more than its share.
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         }
         let connection = TcpConnection::new(attempt.stream, gate, rail);
@@ -248,7 +248,7 @@ impl Tcp {
 }
 
 impl Retry {
-    /// The first attempt to restore a rail that was just lost.
+    /// Returns the first attempt to restore a rail that was just lost.
     pub(crate) fn to_restore(now: Instant) -> Self {
         Self { at: now + driver::restore_pause(0), since: now, failures: 0 }
     }
@@ -266,7 +266,7 @@ fn was_ended_by_peer(error: &io::Error) -> bool {
     )
 }
 
-/// Whether the network leads nowhere now, as while an interface is down.
+/// Whether the network is unreachable now, as while an interface is down.
 fn is_unreachable(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -277,7 +277,7 @@ fn is_unreachable(error: &io::Error) -> bool {
     )
 }
 
-/// A socket that is about to connect from an address of this machine.
+/// Creates a socket that is about to connect from an address of this machine.
 fn connecting(from: IpAddr, to: SocketAddr) -> io::Result<Socket> {
     let socket = super::socket(SocketAddr::new(from, 0))?;
     socket.set_tcp_nodelay(true)?;

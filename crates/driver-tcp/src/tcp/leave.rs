@@ -1,4 +1,4 @@
-//! Taking leave of the peers.
+//! Leaving the peers at the end.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,16 +10,16 @@ use crate::connection::TcpConnection;
 use crate::frame::{self, FrameKind};
 use crate::peers::Slot;
 
-/// How often a process that has taken leave looks whether the others' machines have what it sent.
+/// How often a process that has left checks whether the other machines have received what it sent.
 const DELIVERY_PERIOD: Duration = Duration::from_millis(1);
 
 impl Tcp {
-    /// Takes leave of all peers: they learn that nothing more will come, and that it is no fault if
-    /// the process ends; what is posted later takes that back. Waits until they have taken leave
-    /// too, or for `limit`. Those who have not must have what was sent, however late they look, as
-    /// what the system still holds is lost when they answer a process that has ended. Connections
-    /// that are on their way are not needed any more; but where the other side has one already, it
-    /// must hear the same.
+    /// Leaves all peers: they learn that no more data will arrive, and that the end of this process
+    /// is no failure. Posting later cancels that. Waits until they have left too, or for `limit`.
+    /// Peers that have not left must have received what was sent, however late they poll: what the
+    /// kernel still holds is lost when they answer a process that has ended. Attempts that are in
+    /// progress are not needed any more; but if the other side has a connection already, it must
+    /// receive the goodbye, too.
     pub(super) fn close(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let deadline = Instant::now() + limit;
         while !self.is_flushed() && Instant::now() < deadline {
@@ -44,7 +44,7 @@ impl Tcp {
         self.is_leaving = false;
     }
 
-    /// Whether no peer is to say whether it takes part in a connection.
+    /// Whether no peer still has to decide about an attempt of this process.
     fn has_all_verdicts(&self) -> bool {
         self.sockets.iter().flatten().all(|socket| match socket {
             WatchedSocket::Attempt(attempt) => !attempt.awaits_verdict(),
@@ -52,13 +52,13 @@ impl Tcp {
         })
     }
 
-    /// Takes leave on all connections, also on those that peers have begun since.
+    /// Says goodbye on all connections, also on those that peers have established since.
     fn say_goodbye(&mut self) {
         let goodbye = frame::head(FrameKind::Goodbye, 0);
         let mut posted = Vec::new();
         for (slot, connection) in self.connections().filter(|(_, one)| !one.has_taken_leave) {
             connection.has_taken_leave = true;
-            // Whoever has gone does not need to hear it.
+            // A peer that has ended does not need it.
             let _ = connection.post(&goodbye);
             posted.push(slot);
         }

@@ -1,10 +1,10 @@
-//! Machines from which nothing is heard.
+//! Detects machines from which nothing arrives.
 //!
-//! Systems answer for their machines: where nothing is underway, each side's asks the other's now
-//! and then (keepalive), also while the process computes, or is stopped, or does not read. So a
-//! living machine is heard several times within the limit, however slow the network is; and a
-//! limit on how long data may stay unacknowledged (TCP_USER_TIMEOUT), which ends connections to
-//! processes that do not read, is not needed.
+//! Kernels answer for their machines: where no data is in flight, each side's kernel probes the
+//! other's from time to time (keepalive), also while the process computes, or is stopped, or does
+//! not read. So a living machine is noticed several times within the limit, however slow the
+//! network is. A limit on how long data may stay unacknowledged (TCP_USER_TIMEOUT) is not needed;
+//! it would end connections to processes that do not read.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -16,27 +16,27 @@ use socket2::{Socket, TcpKeepalive};
 
 use super::{Tcp, WatchedSocket};
 
-/// When connections are looked at, and what silence is.
+/// When connections were checked last, and the limit of silence.
 pub(super) struct SilenceWatch {
     limit: Duration,
     looked: Instant,
 }
 
-/// So often within the limit a system asks, and each connection is looked at.
+/// How many times within the limit a kernel probes the peer's, and each connection is checked.
 const ASKED_WITHIN_LIMIT: u32 = 5;
-/// The system gives up after so many limits: later than this process, if that looks.
+/// The kernel gives up after this many limits: later than this process, if it polls.
 const LIMITS_OF_SYSTEM: u32 = 2;
 
-/// A rail is lost when its peer's machine has acknowledged nothing for so long, although asked
-/// again and again, and the peer is reached over another one, of whatever driver.
+/// A rail is lost when its peer's machine has acknowledged nothing for this long, in spite of
+/// repeated probes, and the peer is reached over another rail, of any driver.
 const SILENCE_OF_RAIL_MAX: Duration = Duration::from_secs(2);
 const UNANSWERED_MAX: u8 = 3;
 
-/// Between two looks, silence counts for no longer than that: the process, or its machine, may have
-/// been stopped, and what came meanwhile not be delivered yet.
+/// Between two checks, silence counts for no longer than this: the process, or its machine, may
+/// have been stopped, and what arrived meanwhile may not be delivered yet.
 const COUNTED_BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// The longest time between two looks at the last connection to a peer, if this process looks.
+/// The maximal time between two checks of the last connection to a peer, if this process polls.
 const PERIOD_MAX: Duration = Duration::from_millis(500);
 
 impl SilenceWatch {
@@ -44,12 +44,12 @@ impl SilenceWatch {
         Self { limit, looked: now }
     }
 
-    /// So long a machine may be silent.
+    /// Returns how long a machine may be silent.
     pub(super) fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// Lets the system ask the peer's, when nothing was heard for a while.
+    /// Lets the kernel probe the peer's when nothing has arrived for a while.
     pub(super) fn ask_regularly(&self, socket: &Socket) -> io::Result<()> {
         let period = (self.limit / ASKED_WITHIN_LIMIT).max(Duration::from_secs(1));
         let retries = (self.limit * LIMITS_OF_SYSTEM).div_duration_f64(period).ceil() as u32;
@@ -59,11 +59,11 @@ impl SilenceWatch {
 }
 
 impl Tcp {
-    /// Gives up what has waited too long, and connections that have fallen silent.
+    /// Gives up attempts that have waited too long, and connections that have fallen silent.
     pub(super) fn look_after(&mut self, now: Instant, sink: &dyn Sink) {
         self.end_pause(now);
         let since = now.saturating_duration_since(self.silence.looked);
-        // The last rails to their peers are looked at more seldom.
+        // The last rails to their peers are checked less often.
         let all = since >= (self.silence.limit / (4 * ASKED_WITHIN_LIMIT)).min(PERIOD_MAX);
         if all {
             self.silence.looked = now;
@@ -108,7 +108,7 @@ impl Tcp {
         }
     }
 
-    /// That nothing is heard from the machine of a peer, for people.
+    /// Describes to users that nothing arrives from the machine of a peer.
     #[cold]
     pub(super) fn describe_silence(
         &self,

@@ -1,8 +1,8 @@
-//! Connections of which nobody knows yet whether a process of the job is behind them.
+//! Connections that have not proven yet that a process of the job is at the other end.
 //!
-//! They have a bounded share of the descriptors, and each address a bounded share of that. When it
-//! is used up, the oldest is closed: a process of the job to which that happens begins again, and
-//! authenticates itself with its first packet.
+//! They have a bounded share of the descriptors, and each address has a bounded share of that. When
+//! the share is used up, the oldest connection is closed. A process of the job to which that
+//! happens connects again, and authenticates itself with its first packet.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,37 +17,38 @@ use crate::poller::SocketInterest;
 
 /// The connections to this process that have not been opened by a process of the job.
 pub(super) struct UnauthenticatedConnections {
-    /// The oldest first.
+    /// Oldest first.
     all: VecDeque<(Slot, IpAddr)>,
     limit: usize,
-    /// What processes of the job have begun with, the oldest first: nobody begins so twice.
+    /// The nonces of openings by processes of the job, oldest first: each may be used only once.
     openings: VecDeque<Nonce>,
-    /// Nothing is accepted until then, as there are no descriptors.
+    /// Until when no connections are accepted, as there are no descriptors.
     paused: Option<Instant>,
-    /// How often there have been none in a row; the person has been told.
+    /// How many times in a row there were no descriptors, and whether the user has been warned.
     pauses: u32,
     told: bool,
 }
 
-/// More of them are not kept, and fewer where a process may have few descriptors.
+/// The maximal number of such connections; fewer if the limit of descriptors is low.
 const UNAUTHENTICATED_MAX: usize = 32;
-/// They have one in so many descriptors.
+/// One in this many descriptors may be used for them.
 const DESCRIPTORS_PER_UNAUTHENTICATED: usize = 8;
 
-/// One that has not been opened after this time is closed.
+/// A connection that has not been opened after this time is closed.
 const UNAUTHENTICATED_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// A process of the job that has begun a handshake may compute before it goes on.
+/// The limit for a process of the job that has begun a handshake, which may compute before it
+/// continues.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(3600);
 
-/// So many openings are known again.
+/// How many openings are remembered.
 const OPENINGS_KEPT: usize = 4096;
 
-/// Connections accepted between two looks at the others.
+/// How many connections are accepted before the other sockets are polled.
 const ACCEPTED_AT_ONCE: usize = 16;
 
-/// How long nothing is accepted when there are no descriptors, and after how many such times in a
-/// row the person is told.
+/// How long no connections are accepted when there are no descriptors, and after how many such
+/// pauses in a row the user is warned.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSES_UNTOLD: u32 = 10;
 
@@ -65,26 +66,26 @@ impl UnauthenticatedConnections {
         }
     }
 
-    /// One is closed, or opened.
+    /// Removes a connection that is closed or opened.
     pub(super) fn forget(&mut self, slot: Slot) {
         self.all.retain(|one| one.0 != slot);
     }
 
-    /// Which is to be closed when one comes from `address`, if one is.
+    /// Returns which connection must be closed when one arrives from `address`, if any.
     fn surplus(&self, address: IpAddr) -> Option<Slot> {
         let count = |of: IpAddr| self.all.iter().filter(|one| one.1 == of).count();
         let is_full = self.all.len() >= self.limit;
         let from = if count(address) >= self.limit.div_ceil(2) {
             address
         } else {
-            // Of several with as many, the oldest.
+            // Of several addresses with equal counts, the oldest connection.
             let all = self.all.iter().rev().filter(|_| is_full);
             all.max_by_key(|one| count(one.1))?.1
         };
         self.all.iter().find(|one| one.1 == from).map(|one| one.0)
     }
 
-    /// Whether nobody has opened a connection with this nonce before.
+    /// Whether no connection was opened with this nonce before.
     pub(super) fn is_new(&mut self, nonce: Nonce) -> bool {
         if self.openings.contains(&nonce) {
             return false;
@@ -98,7 +99,7 @@ impl UnauthenticatedConnections {
 }
 
 impl Tcp {
-    /// A connection has come.
+    /// Accepts connections.
     pub(super) fn accept(&mut self, slot: Slot) {
         for _ in 0..ACCEPTED_AT_ONCE {
             let Some(WatchedSocket::Listener(listener)) = &self.sockets[slot] else { return };
@@ -128,29 +129,29 @@ impl Tcp {
         }
         let deadline = Instant::now() + UNAUTHENTICATED_TIME_MAX;
         let attempt = Attempt::new(socket.into(), AttemptSide::There, nonce, deadline);
-        // A process of the job that finds no place tries again, or tells.
+        // A process of the job that gets no room tries again, or reports it.
         let Ok(slot) = self.insert(WatchedSocket::Attempt(Box::new(attempt)), SocketInterest::Read)
         else {
             return;
         };
         self.unauthenticated.all.push_back((slot, from));
-        // Mostly what opens it is here already.
+        // Mostly the opening has already arrived.
         self.go_on(slot);
     }
 
-    /// Closes the oldest, for its descriptor; whether there was one.
+    /// Closes the oldest one, for its descriptor. Returns whether there was one.
     pub(super) fn close_oldest_unauthenticated(&mut self) -> bool {
         let Some(&(slot, _)) = self.unauthenticated.all.front() else { return false };
         self.remove(slot);
         true
     }
 
-    /// A connection was opened as only processes of the job can.
+    /// Records that a connection was opened with a valid proof.
     pub(super) fn opened(&mut self, slot: Slot, nonce: Nonce) {
         self.unauthenticated.forget(slot);
         self.unsettled += 1;
         if !self.unauthenticated.is_new(nonce) {
-            // It was recorded, and is sent again.
+            // The opening was recorded, and is replayed.
             return drop(self.remove(slot));
         }
         if let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] {
@@ -159,7 +160,7 @@ impl Tcp {
         self.go_on(slot);
     }
 
-    /// There are no descriptors for those who connect: they wait.
+    /// Stops accepting connections for a while: there are no descriptors.
     #[cold]
     fn pause(&mut self, error: &io::Error) {
         self.unauthenticated.paused = Some(Instant::now() + PAUSE);
@@ -174,7 +175,7 @@ impl Tcp {
         }
     }
 
-    /// Accepts again after a pause.
+    /// Accepts connections again after a pause.
     pub(super) fn end_pause(&mut self, now: Instant) {
         if self.unauthenticated.paused.is_some_and(|until| until <= now) {
             self.unauthenticated.paused = None;
@@ -191,14 +192,14 @@ impl Tcp {
     }
 }
 
-/// Whether a call failed as there are too many descriptors, or no memory for one more.
+/// Whether a call failed because there are too many descriptors, or no memory for one more.
 pub(super) fn lacks_descriptors(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let lacking = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
     lacking.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// Which limit it is.
+/// Names the limit that was reached.
 pub(super) fn describe_limit(error: &io::Error) -> String {
     if error.raw_os_error() != Some(rustix::io::Errno::MFILE.raw_os_error()) {
         return format!("{error}, on this machine (sysctl fs.file-max)");
@@ -219,7 +220,7 @@ mod tests {
         UnauthenticatedConnections { limit, ..UnauthenticatedConnections::new() }
     }
 
-    /// As [`Tcp::add_unauthenticated`] does.
+    /// Does what [`Tcp::add_unauthenticated`] does.
     fn come(table: &mut UnauthenticatedConnections, slot: Slot, from: IpAddr) {
         while let Some(surplus) = table.surplus(from) {
             table.forget(surplus);

@@ -1,6 +1,6 @@
-//! Two processes with several rails between them, from seeds: what is posted comes once, whole and
-//! in order on its rail, or its rail is lost; and it comes without anything else having to come
-//! behind it.
+//! Tests two processes with several rails between them, controlled by seeds. Everything that is
+//! posted arrives once, whole and in order on its rail, or its rail is lost. It arrives without
+//! further data having to arrive behind it.
 
 use driver::FetchEnd;
 use std::collections::{HashMap, VecDeque};
@@ -10,15 +10,15 @@ use super::*;
 const SEEDS: u64 = 3000;
 const RAILS: usize = 3;
 const STEPS: usize = 120;
-/// In so many steps without faults, everything that was posted has come.
+/// After this many steps without faults, everything that was posted has arrived.
 const SETTLING_STEPS: usize = 20_000;
 
 /// One process.
 struct Side {
     rails: Vec<Option<TcpConnection<Faulty>>>,
-    /// What was posted to each rail and has not come, for the other side to compare.
+    /// What was posted to each rail and has not arrived, for comparison on the other side.
     posted: Vec<VecDeque<Posted>>,
-    /// Parts that were posted to each rail and whose memory is not known to be free.
+    /// Parts that were posted to each rail and whose memory may still be read.
     unsent: Vec<VecDeque<u64>>,
     ledger: Ledger,
 }
@@ -29,12 +29,12 @@ enum Posted {
     Part { message: u64, length: usize },
 }
 
-/// What comes in, compared with what was posted on the other side.
+/// Compares what arrives with what was posted on the other side.
 struct Ledger {
     rng: fastrand::Rng,
-    /// The other side's.
+    /// What the other side has posted.
     expected: Vec<VecDeque<Posted>>,
-    /// Messages of which a part is arriving: on which rail, and where to.
+    /// Messages of which a part is arriving: the rail, and the destination.
     arriving: HashMap<u64, (usize, Buffer)>,
     arrived: Vec<u64>,
 }
@@ -115,7 +115,7 @@ impl Side {
             self.posted[rail].push_back(Posted::Packet(data.clone()));
             connection.post(&[&frame::head(FrameKind::Packet, length)[..], &data].concat())
         } else {
-            // Messages of one number are the same message, posted again as if its rail were lost.
+            // Equal numbers denote one message, which is posted again as if its rail were lost.
             let length = 8 * (message as usize % 60 + 1);
             let buffer = memory(length, if rng.bool() { 8 } else { 0 });
             buffer.write(0, &data_of(message, length));
@@ -136,14 +136,14 @@ impl Side {
         }
     }
 
-    /// What could not be written is followed by what the peer had written before.
+    /// After a failed write, what the peer had written before is still read.
     fn note(&mut self, rail: usize, result: io::Result<()>) {
         if let (Err(error), Some(connection)) = (result, &mut self.rails[rail]) {
             connection.fail(error);
         }
     }
 
-    /// A look at one rail, as the driver takes it.
+    /// Polls one rail, as the driver does.
     fn poll(&mut self, rail: usize, inbox: &mut [u8]) {
         let Some(connection) = &mut self.rails[rail] else { return };
         connection.posted = false;
@@ -178,7 +178,7 @@ impl Side {
         self.posted[rail].clear();
     }
 
-    /// Hands over what this side has posted since, for the other to compare.
+    /// Passes what this side has posted since to the other side for comparison.
     fn announce_to(&mut self, other: &mut Side) {
         for rail in 0..RAILS {
             other.ledger.expected[rail].append(&mut self.posted[rail]);
@@ -231,7 +231,7 @@ fn run(seed: u64) {
     settle(&mut sides, &mut inbox);
 }
 
-/// Without any more faults, all that was posted on rails that stand comes.
+/// Runs without further faults until everything that was posted on working rails has arrived.
 fn settle(sides: &mut [Side; 2], inbox: &mut [u8]) {
     let is_settled = |sides: &[Side; 2]| {
         (0..RAILS).all(|rail| {
