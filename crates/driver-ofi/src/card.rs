@@ -1,14 +1,14 @@
-//! The card by which peers find a process's endpoints, and who talks over which to which.
+//! The card by which peers find a process's endpoints, and which rails of two processes are paired.
 
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
 use driver::{RailPair, pair_rails, parse_card};
 
-/// What peers need to know of a process: one entry for each of its rails.
+/// What peers need to connect to a process: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OfiCard {
-    /// Drawn anew by each process, so that its tokens are its own.
+    /// A random number that each process draws anew, so that its tokens are its own.
     pub nonce: u64,
     pub ends: Vec<OfiEnd>,
 }
@@ -17,9 +17,9 @@ pub(crate) struct OfiCard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfiEnd {
     pub provider: String,
-    /// What libfabric calls the fabric: interfaces that reach each other have the same.
+    /// libfabric's name of the fabric: interfaces that reach each other have equal names.
     pub fabric: String,
-    /// Of the endpoint.
+    /// The address of the endpoint.
     pub address: Vec<u8>,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for OfiCard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{VERSION},{:016x}", self.nonce)?;
         for OfiEnd { provider, fabric, address } in &self.ends {
-            // Names are foreign, and may have any character.
+            // Names come from other libraries, and may contain any character.
             write!(f, ",")?;
             for (bytes, last) in
                 [(provider.as_bytes(), ";"), (fabric.as_bytes(), ";"), (address, "")]
@@ -73,8 +73,8 @@ fn parse_hex(text: &str) -> Option<Vec<u8>> {
     if rest.is_empty() { pairs.iter().map(byte).collect() } else { None }
 }
 
-/// Which rails of two processes are used together, that of the process with the lower rank first:
-/// those of the same provider on the same fabric, each once.
+/// Returns which rails of two processes are used together, the rail of the process with the lower
+/// rank first: rails of one provider on one fabric, each once.
 pub(crate) fn pairs(lower: &OfiCard, upper: &OfiCard) -> Vec<RailPair> {
     pair_rails(&lower.ends, &upper.ends, |one, other| {
         one.provider == other.provider && one.fabric == other.fabric

@@ -1,25 +1,26 @@
-//! Which of the interfaces that libfabric has are used.
+//! Decides which of libfabric's interfaces are used.
 
 use driver::{FoundRail, NetworkSelection};
 
 use crate::library::{FabricInterface, InterfaceName, functions};
 
-/// The name of the driver, as `COMBRAY_NET` and the table of drivers have it.
+/// The name of the driver in `COMBRAY_NET` and in the table of drivers.
 pub(crate) const DRIVER: &str = "ofi";
 
-/// The providers of fast networks, which `ofi` alone means.
+/// The providers of fast networks, which `ofi` alone selects.
 const FAST: [&str; 6] = ["verbs", "efa", "cxi", "opx", "psm3", "psm2"];
 
-/// The provider that is shown where nothing is asked for, so that a person learns its name.
+/// The provider that is shown if the user names none, so that the user learns its name.
 const PLAIN: &str = "tcp";
 
-/// More interfaces than these are not used.
+/// The maximal number of interfaces that are used.
 const INTERFACES_MAX: usize = 8;
 
-/// The interfaces to use.
+/// Returns the interfaces to use.
 ///
 /// # Errors
-/// The driver is named, and there is no libfabric, or nothing that is meant: says what there is.
+/// The user names the driver, and there is no libfabric, or no matching interface; the message
+/// lists the ones that exist.
 pub(crate) fn chosen(selection: &NetworkSelection) -> Result<Vec<FabricInterface>, String> {
     let is_named = selection.names_driver(DRIVER);
     let found = match functions().and_then(|functions| functions.interfaces()) {
@@ -40,8 +41,9 @@ pub(crate) fn chosen(selection: &NetworkSelection) -> Result<Vec<FabricInterface
     Ok(found.into_iter().filter(is_used).take(INTERFACES_MAX).collect())
 }
 
-/// Whether an interface is to be used: it is named by its provider, as a whole (`tcp:eth0`), or, if
-/// it is one of a fast network, by its own name (`mlx5_0`) or by the driver.
+/// Whether an interface is to be used. The user may name it with its provider (`tcp:eth0`). An
+/// interface of a fast network may also be named alone (`mlx5_0`), or selected by the driver's
+/// name.
 fn accepts(selection: &NetworkSelection, interface: &InterfaceName) -> bool {
     let InterfaceName { provider, domain, .. } = interface;
     let whole = interface.whole();
@@ -50,7 +52,7 @@ fn accepts(selection: &NetworkSelection, interface: &InterfaceName) -> bool {
     }
     let names = [&whole, provider, domain];
     let is_meant = match is_fast(interface) {
-        // What is said against one of its names is said against it.
+        // Excluding one of its names excludes the interface.
         true if !selection.names_driver(DRIVER) => {
             names.iter().all(|name| selection.accepts(DRIVER, name, None))
         }
@@ -64,7 +66,7 @@ fn is_fast(interface: &InterfaceName) -> bool {
     FAST.contains(&interface.provider.as_str())
 }
 
-/// Whether it leads to other machines, as far as its name and address tell.
+/// Whether it leads to other machines, judging by its name and address.
 fn leads_away(interface: &InterfaceName) -> bool {
     NetworkSelection::default().accepts(DRIVER, &interface.domain, interface.address)
 }
@@ -73,7 +75,7 @@ fn full_name(interface: &InterfaceName) -> String {
     format!("{DRIVER}:{}", interface.whole())
 }
 
-/// Each interface once: a provider has an entry for each of its addresses.
+/// Returns each interface once: a provider lists an interface once for each address.
 fn distinct(found: Vec<FabricInterface>) -> Vec<FabricInterface> {
     let mut distinct: Vec<FabricInterface> = Vec::new();
     for interface in found {
@@ -84,7 +86,7 @@ fn distinct(found: Vec<FabricInterface>) -> Vec<FabricInterface> {
     distinct
 }
 
-/// The rails that a process here would have, and what else libfabric has for those who name it.
+/// Returns the rails that a process here would have, and the other interfaces that libfabric has.
 pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
     let found = match functions().and_then(|functions| functions.interfaces()) {
         Ok(found) => distinct(found),

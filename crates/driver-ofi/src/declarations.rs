@@ -1,15 +1,15 @@
-//! What libfabric's headers declare (rdma/fabric.h, fi_domain.h, fi_endpoint.h, fi_rma.h, fi_cm.h,
-//! fi_eq.h), as far as it is used here. Most of its calls are inline functions of the headers that
-//! go through tables in what the library hands out; these tables are declared up to the last entry
-//! that is used.
+//! The declarations of libfabric's headers (rdma/fabric.h, fi_domain.h, fi_endpoint.h, fi_rma.h,
+//! fi_cm.h, fi_eq.h) that are used here. Most calls are inline functions of the headers that go
+//! through tables in the library's objects. These tables are declared up to the last entry that is
+//! used.
 //!
 //! Structures that the library allocates are declared up to the last field that is used: newer
-//! versions append. What is allocated here has not changed since version 1.8.
-//! `layout` compares all with the headers that are installed.
+//! versions append fields. Structures that are allocated here have not changed since version 1.8.
+//! `layout` compares all of them with the installed headers.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// The version of the interface that is asked for, in which 1.14 to 2.x agree.
+/// The requested version of the interface, on which 1.14 to 2.x agree.
 pub(crate) const VERSION: u32 = (1 << 16) | 14;
 
 pub(crate) const FI_MSG: u64 = 1 << 1;
@@ -38,7 +38,7 @@ pub(crate) const FI_ADDR_UNSPEC: u64 = u64::MAX;
 pub(crate) const FI_EAGAIN: isize = 11;
 pub(crate) const FI_EAVAIL: isize = 259;
 
-/// A table or an entry of one that is not used here.
+/// A table, or an entry of one, that is not used here.
 pub(crate) type Unused = usize;
 
 #[repr(C)]
@@ -268,7 +268,7 @@ pub(crate) struct QueueOps {
     pub read_error: unsafe extern "C" fn(*mut CompletionQueue, *mut ErrorEntry, u64) -> isize,
 }
 
-/// A completion, in the format that is asked for.
+/// A completion, in the requested format.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct CompletionEntry {
@@ -290,7 +290,7 @@ pub(crate) struct ErrorEntry {
     pub provider_error: c_int,
     pub error_data: *mut c_void,
     pub error_data_size: usize,
-    /// Newer versions append.
+    /// Newer versions append fields.
     pub room: [u64; 8],
 }
 

@@ -1,4 +1,4 @@
-//! An endpoint with its buffers: what is unsafe about sending and receiving messages stays here.
+//! An endpoint with its buffers. All unsafe code for sending and receiving messages is here.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::{c_int, c_void};
@@ -18,68 +18,68 @@ mod regions;
 use regions::Region;
 pub(crate) use regions::{READS, ReadNumber, RegionNumber, RegionPlace, RegionUse};
 
-/// The longest message, in bytes: what rests of the 16 KiB that providers send without asking the
-/// receiver first, whose own headers need some.
+/// The longest message, in bytes: providers send up to 16 KiB without asking the receiver first,
+/// and their own headers need a part of that.
 pub(crate) const MESSAGE_BYTES_MAX: usize = (16 << 10) - 256;
 
-/// Buffers for messages that come, and for those that are sent.
+/// The numbers of buffers for arriving messages, and for messages that are sent.
 const RECEIVE_SLOTS: usize = 64;
 const SEND_SLOTS: usize = 64;
 const SLOTS: usize = RECEIVE_SLOTS + SEND_SLOTS;
 
-/// Bytes of memory for a message: whole cache lines.
+/// The memory of a message in bytes: whole cache lines.
 const SLOT_BYTES: usize = MESSAGE_BYTES_MAX.next_multiple_of(64);
 
-/// Completions taken at once.
+/// The maximal number of completions taken at once.
 pub(crate) const COMPLETIONS_TOGETHER: usize = 16;
 
-/// Why nothing goes over an endpoint that was [abandoned](FabricEndpoint::abandon).
+/// The error of using an endpoint that was [abandoned](FabricEndpoint::abandon).
 const ABANDONED: &str = "the interface was given up";
 
-/// A buffer for a message, of those that come or of those that are sent.
+/// A buffer for an arriving message, or for one that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotNumber(usize);
 
-/// How the endpoint knows a peer.
+/// The provider's handle of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerAddress(u64);
 
-/// Something that was begun has ended.
+/// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageEnd {
-    /// A message of so many bytes has come. Its buffer is to be [posted](FabricEndpoint::post)
+    /// A message of this many bytes has arrived. Its buffer must be [posted](FabricEndpoint::post)
     /// again.
     Received(SlotNumber, usize),
-    /// A buffer can be used again: its message has left it.
+    /// A buffer can be reused: its message has left it.
     Sent(SlotNumber),
-    /// The same, but the message may not have arrived.
+    /// A buffer can be reused, but its message may not have arrived; with the reason.
     Failed(SlotNumber, String),
-    /// A read of a peer's memory has ended, or could not be done: says why.
+    /// A read of a peer's memory has ended; with the reason, if it failed.
     Read(ReadNumber, Option<String>),
-    /// Nothing can come any more.
+    /// Nothing more can arrive.
     Broken(String),
 }
 
-/// Whether the provider has taken a message.
+/// The result of passing a message to the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
     Taken,
-    /// Not now: it has no room, or is connecting.
+    /// Not accepted now: the provider has no room, or is connecting.
     Refused,
     Failed(String),
 }
 
-/// Who has the bytes of a buffer.
+/// Whether the library uses a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SlotUse {
     Ours,
     Library,
 }
 
-/// Room that the library may use for an operation while it is underway (`fi_context2`).
+/// Memory that the library may use for an operation until it completes (`fi_context2`).
 type OperationContext = [usize; 8];
 
-/// An endpoint for reliable messages, with an address vector and a completion queue of its own.
+/// An endpoint for reliable messages, with its own address vector and completion queue.
 pub(crate) struct FabricEndpoint {
     info: FabricInfo,
     fabric: FidHandle<Fabric>,
@@ -87,42 +87,42 @@ pub(crate) struct FabricEndpoint {
     vector: FidHandle<AddressVector>,
     queue: FidHandle<CompletionQueue>,
     endpoint: FidHandle<FidEndpoint>,
-    /// If the provider wants to know the buffers.
+    /// The registration of the buffers, if the provider requires one.
     registration: FidHandle<FidRegion>,
     descriptor: Option<RawFd>,
     address: Vec<u8>,
     inject_bytes: usize,
-    /// Of all slots, one after the other.
+    /// The memory of all slots, one after the other.
     memory: NonNull<u8>,
     contexts: NonNull<OperationContext>,
-    /// Of the slots, then of the reads.
+    /// The uses of the slots, then of the reads.
     uses: Vec<SlotUse>,
     free: Vec<SlotNumber>,
-    /// Memory of messages.
+    /// The registered memory of messages.
     regions: Vec<Option<Region>>,
-    /// The key of the last region, where the provider does not choose it.
+    /// The key of the last region, if the provider does not choose keys.
     next_key: u32,
     /// How many reads were begun in each place.
     read_turns: [u32; READS],
     is_abandoned: bool,
 }
 
-/// Something that the library has opened; null: nothing.
+/// An object that the library has opened; null: none.
 struct FidHandle<T>(*mut T);
 
 impl<T> FidHandle<T> {
     const NONE: Self = Self(ptr::null_mut());
 
-    /// What all that the library opens begins with.
+    /// Returns the `fid` with which every object of the library begins.
     fn fid(&self) -> *mut Fid {
         self.0.cast()
     }
 
-    /// Closes it, if it was opened.
+    /// Closes the object, if it was opened.
     fn close(&mut self) {
         let fid = self.fid();
         if !fid.is_null() {
-            // SAFETY: it is open, and not used after this.
+            // SAFETY: it is open, and not used afterwards.
             unsafe { ((*(*fid).ops).close)(fid) };
         }
         *self = Self::NONE;
@@ -130,10 +130,10 @@ impl<T> FidHandle<T> {
 }
 
 impl FabricEndpoint {
-    /// Opens an interface, ready to receive.
+    /// Opens an interface and posts its receive buffers.
     ///
     /// # Errors
-    /// The library refuses something: says what.
+    /// The library refuses a call; the message names it.
     pub(crate) fn open(interface: FabricInterface) -> Result<Self, String> {
         let mut new = Self {
             info: interface.info,
@@ -176,8 +176,8 @@ impl FabricEndpoint {
                 .map_err(|error| format!("fi_fabric: {}", self.info.functions.describe(error)))?,
         );
         let info = self.info.info;
-        // SAFETY: each object is asked for what it opens, with attributes that are there during the
-        // call; the info is whole.
+        // SAFETY: each object opens the next, with attributes that live during the call; the info
+        // is complete.
         unsafe {
             let ops = &*(*self.fabric.0).ops;
             let result = (ops.domain)(self.fabric.0, info, &mut self.domain.0, ptr::null_mut());
@@ -204,7 +204,7 @@ impl FabricEndpoint {
         Ok(())
     }
 
-    /// Opens the completion queue, if it can be with a descriptor to sleep on.
+    /// Opens the completion queue, if possible with a descriptor to sleep on.
     fn open_queue(&mut self) -> Result<(), String> {
         let mut result = 0;
         for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
@@ -217,7 +217,7 @@ impl FabricEndpoint {
                 wait_cond: 0,
                 wait_set: ptr::null_mut(),
             };
-            // SAFETY: the domain is open, and the attributes are there during the call.
+            // SAFETY: the domain is open, and the attributes live during the call.
             unsafe {
                 let open = (*(*self.domain.0).ops).cq_open;
                 result =
@@ -237,13 +237,13 @@ impl FabricEndpoint {
     }
 
     fn control(&self, fid: *mut Fid, command: c_int, argument: *mut c_void) -> isize {
-        // SAFETY: only called with what is open, and what the command wants.
+        // SAFETY: called only with open objects, and with the argument that the command requires.
         unsafe { ((*(*fid).ops).control)(fid, command, argument) as isize }
     }
 
-    /// Tells the provider of the buffers, if it wants to know them.
+    /// Registers the buffers, if the provider requires it.
     fn register_slots(&mut self) -> Result<(), String> {
-        // SAFETY: the info is whole, the domain open, and the memory there until all is closed.
+        // SAFETY: the info is complete, the domain open, and the memory exists until all is closed.
         unsafe {
             if (*(*self.info.info).domain).mr_mode & FI_MR_LOCAL == 0 {
                 return Ok(());
@@ -283,23 +283,25 @@ impl FabricEndpoint {
         Ok(())
     }
 
-    /// By which peers reach this endpoint.
+    /// Returns the address by which peers reach this endpoint.
     pub(crate) fn address(&self) -> &[u8] {
         &self.address
     }
 
-    /// Up to how many bytes a message may have to be [injected](Self::inject).
+    /// Returns the maximal length in bytes of a message that can be [injected](Self::inject).
     pub(crate) fn inject_bytes(&self) -> usize {
         self.inject_bytes
     }
 
-    /// What becomes readable when something has come, if [`may_sleep`](Self::may_sleep) said so.
+    /// Returns the descriptor that becomes readable when something has arrived, if
+    /// [`may_sleep`](Self::may_sleep) returned true before.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        // SAFETY: the queue, which it belongs to, is open as long as this is.
+        // SAFETY: the queue, to which it belongs, is open as long as this is.
         self.descriptor.map(|descriptor| unsafe { BorrowedFd::borrow_raw(descriptor) })
     }
 
-    /// Nothing waits to be taken: the descriptor, if there is one, tells of the next.
+    /// Whether no completion waits. Then the descriptor, if there is one, becomes readable at the
+    /// next.
     pub(crate) fn may_sleep(&self) -> bool {
         if self.descriptor.is_none() || self.is_abandoned {
             return true;
@@ -309,7 +311,7 @@ impl FabricEndpoint {
         unsafe { ((*(*self.fabric.0).ops).trywait)(self.fabric.0, &mut queue, 1) == 0 }
     }
 
-    /// Makes a peer known, by what its endpoint has for an [address](Self::address).
+    /// Adds a peer, given the [address](Self::address) of its endpoint.
     pub(crate) fn insert(&mut self, address: &[u8]) -> Result<PeerAddress, String> {
         if self.is_abandoned {
             return Err(ABANDONED.into());
@@ -319,7 +321,7 @@ impl FabricEndpoint {
             return Err(format!("its address has {other} bytes, ours has {own}"));
         }
         let mut known = FI_ADDR_UNSPEC;
-        // SAFETY: the address is as long as those of this provider are.
+        // SAFETY: the address is as long as this provider's addresses are.
         let count = unsafe {
             let insert = (*(*self.vector.0).ops).insert;
             insert(self.vector.0, address.as_ptr().cast(), 1, &mut known, 0, ptr::null_mut())
@@ -331,11 +333,11 @@ impl FabricEndpoint {
         }
     }
 
-    /// Gives the connection to a peer up, where the provider makes connections: what is underway
-    /// to it ends, and what is sent from now on goes over a new one. Wants to know what has become
-    /// of a message to it right before: where sending fails there is no connection, and libfabric
-    /// 1.17 fails if it is to close it (`ofi_rxm`). Returns how the peer is known then; none: not
-    /// at all.
+    /// Closes the connection to a peer, if the provider makes connections: what is in flight to it
+    /// ends, and later messages go over a new connection. Requires the result of a message that was
+    /// sent to the peer right before: if sending fails there is no connection, and libfabric 1.17
+    /// fails when it is told to close it (`ofi_rxm`). Returns the peer's new handle; none: the
+    /// peer is not known any more.
     pub(crate) fn connect_anew(
         &mut self,
         peer: PeerAddress,
@@ -346,8 +348,8 @@ impl FabricEndpoint {
         }
         let (mut address, mut length) = (vec![0; self.address.len()], self.address.len());
         let mut known = peer.0;
-        // SAFETY: the vector is open, and knows the peer; the room for its address is as long as is
-        // said.
+        // SAFETY: the vector is open, and knows the peer; the room for its address has the stated
+        // length.
         let is_forgotten = unsafe {
             let VectorOps { lookup, remove, .. } = *(*self.vector.0).ops;
             lookup(self.vector.0, known, address.as_mut_ptr().cast(), &mut length) == 0
@@ -362,7 +364,7 @@ impl FabricEndpoint {
         unsafe { self.memory.as_ptr().add(slot.0 * SLOT_BYTES) }
     }
 
-    /// That of a slot, or of a read, which come after the slots.
+    /// Returns the context of a slot, or of a read; contexts of reads follow those of slots.
     fn context(&self, number: usize) -> *mut c_void {
         assert!(number < SLOTS + READS);
         // SAFETY: inside the memory.
@@ -376,18 +378,18 @@ impl FabricEndpoint {
     }
 
     fn description(&self) -> *mut c_void {
-        // SAFETY: if it is not null it is open.
+        // SAFETY: if it is not null, it is open.
         unsafe { self.registration.0.as_ref().map_or(ptr::null_mut(), |one| one.descriptor) }
     }
 
-    /// Gives the buffer of a message that has come to the next one.
+    /// Posts the buffer of an arrived message for the next message.
     pub(crate) fn post(&mut self, slot: SlotNumber) -> Result<(), String> {
         if self.is_abandoned {
             return Ok(());
         }
         assert_eq!(self.uses[slot.0], SlotUse::Ours);
-        // SAFETY: the buffer and the context are not used until the completion is taken, as
-        // `uses` has it.
+        // SAFETY: the buffer and the context are not used until the completion is taken, which
+        // `uses` ensures.
         let result = unsafe {
             ((*(*self.endpoint.0).message).recv)(
                 self.endpoint.0,
@@ -403,44 +405,44 @@ impl FabricEndpoint {
         Ok(())
     }
 
-    /// A message that has come, with its length.
+    /// Returns a message that has arrived, given its length.
     pub(crate) fn received(&self, slot: SlotNumber, length: usize) -> &[u8] {
         assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
-        // SAFETY: so many bytes are there, which only we use now.
+        // SAFETY: there are that many bytes, which only this process uses now.
         unsafe { std::slice::from_raw_parts(self.start(slot), length) }
     }
 
-    /// Whether there is a buffer for a message to be sent.
+    /// Whether there is a free buffer for a message to be sent.
     pub(crate) fn has_free_slot(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Takes a buffer for a message to be sent.
+    /// Takes a free buffer for a message to be sent.
     pub(crate) fn take_slot(&mut self) -> Option<SlotNumber> {
         self.free.pop()
     }
 
-    /// Gives a buffer back that is not used after all.
+    /// Returns a buffer that is not used after all.
     pub(crate) fn return_slot(&mut self, slot: SlotNumber) {
         assert!(slot.0 >= RECEIVE_SLOTS && self.uses[slot.0] == SlotUse::Ours);
         self.free.push(slot);
     }
 
-    /// Where a message is written that is to be sent.
+    /// Returns the memory into which a message to be sent is written.
     pub(crate) fn outgoing(&mut self, slot: SlotNumber, length: usize) -> &mut [u8] {
         assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
-        // SAFETY: so many bytes are there, which only we use now.
+        // SAFETY: there are that many bytes, which only this process uses now.
         unsafe { std::slice::from_raw_parts_mut(self.start(slot), length) }
     }
 
-    /// Sends a message, whose buffer [ends](MessageEnd::Sent) later if it is taken.
+    /// Sends a message. If it is taken, the use of its buffer [ends](MessageEnd::Sent) later.
     pub(crate) fn send(&mut self, slot: SlotNumber, length: usize, to: PeerAddress) -> SendOutcome {
         assert!(self.uses[slot.0] == SlotUse::Ours && length <= SLOT_BYTES);
         if self.is_abandoned {
             return SendOutcome::abandoned();
         }
-        // SAFETY: the buffer and the context are not used until the completion is taken, as
-        // `uses` has it.
+        // SAFETY: the buffer and the context are not used until the completion is taken, which
+        // `uses` ensures.
         let result = unsafe {
             ((*(*self.endpoint.0).message).send)(
                 self.endpoint.0,
@@ -457,7 +459,7 @@ impl FabricEndpoint {
         self.outcome("fi_send", result)
     }
 
-    /// Sends a short message, whose buffer can be used again at once.
+    /// Sends a short message, whose buffer can be reused at once.
     pub(crate) fn inject(
         &mut self,
         slot: SlotNumber,
@@ -468,7 +470,7 @@ impl FabricEndpoint {
         if self.is_abandoned {
             return SendOutcome::abandoned();
         }
-        // SAFETY: so many bytes are there during the call.
+        // SAFETY: there are that many bytes during the call.
         let result = unsafe {
             let inject = (*(*self.endpoint.0).message).inject;
             inject(self.endpoint.0, self.start(slot).cast(), length, to.0)
@@ -484,14 +486,14 @@ impl FabricEndpoint {
         }
     }
 
-    /// Takes what has ended into `ends`, a bounded amount.
+    /// Appends a bounded number of completed operations to `ends`.
     pub(crate) fn poll(&mut self, ends: &mut Vec<MessageEnd>) {
         if self.is_abandoned {
             return;
         }
         let empty = CompletionEntry { context: ptr::null_mut(), flags: 0, length: 0 };
         let mut entries = [empty; COMPLETIONS_TOGETHER];
-        // SAFETY: the queue is open, and so many entries of its format may be written.
+        // SAFETY: the queue is open, and that many entries of its format may be written.
         let count = unsafe {
             let read = (*(*self.queue.0).ops).read;
             read(self.queue.0, entries.as_mut_ptr().cast(), entries.len())
@@ -526,7 +528,7 @@ impl FabricEndpoint {
             error_data_size: 0,
             room: [0; 8],
         };
-        // SAFETY: the queue is open, and the entry may be written; no room is offered for more.
+        // SAFETY: the queue is open, and the entry may be written; it offers no room for more.
         let count = unsafe { ((*(*self.queue.0).ops).read_error)(self.queue.0, &mut entry, 0) };
         if count == 1 {
             let why = self.info.functions.describe(entry.error as isize);
@@ -534,7 +536,7 @@ impl FabricEndpoint {
         }
     }
 
-    /// What has ended, by the context that it was begun with.
+    /// Returns which operation has ended, given its context.
     fn end(
         &mut self,
         context: *mut c_void,
@@ -562,7 +564,7 @@ impl FabricEndpoint {
         })
     }
 
-    /// Whether a buffer is one for messages that come.
+    /// Whether a buffer is one for arriving messages.
     pub(crate) fn is_for_receiving(slot: SlotNumber) -> bool {
         slot.0 < RECEIVE_SLOTS
     }
@@ -576,25 +578,25 @@ impl SendOutcome {
 
 #[cfg(test)]
 impl PeerAddress {
-    /// One that no endpoint knows.
+    /// Returns a handle that no endpoint has.
     pub(crate) fn for_tests() -> Self {
         Self(0)
     }
 }
 
 impl SlotNumber {
-    /// One by its number.
+    /// Returns the buffer of this number.
     #[cfg(test)]
     pub(crate) fn for_tests(number: usize) -> Self {
         Self(number)
     }
 
-    /// Its number among those that are sent from.
+    /// Returns the index among the buffers that are sent from.
     pub(crate) fn sending_index(self) -> usize {
         self.0 - RECEIVE_SLOTS
     }
 
-    /// How many there are that are sent from.
+    /// The number of buffers that are sent from.
     pub(crate) const SENDING: usize = SEND_SLOTS;
 }
 
@@ -604,7 +606,7 @@ impl Drop for FabricEndpoint {
             self.abandon();
         }
         if self.is_abandoned {
-            // The library may use the memory as long as its objects are there.
+            // The library may use the memory as long as its objects exist.
             return;
         }
         self.endpoint.close();
@@ -613,8 +615,8 @@ impl Drop for FabricEndpoint {
         self.registration.close();
         self.domain.close();
         self.fabric.close();
-        // SAFETY: allocated with the same layouts; the library, which has closed all that used
-        // them, uses them no more.
+        // SAFETY: allocated with these layouts; the library has closed everything that used the
+        // memory, and does not use it any more.
         unsafe {
             dealloc(self.memory.as_ptr(), memory_layout());
             dealloc(self.contexts.cast().as_ptr(), contexts_layout());
@@ -631,7 +633,7 @@ fn contexts_layout() -> Layout {
 }
 
 fn zeroed(layout: Layout) -> NonNull<u8> {
-    // SAFETY: the layouts have bytes.
+    // SAFETY: the layouts are not empty.
     let memory = unsafe { alloc_zeroed(layout) };
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }

@@ -1,4 +1,4 @@
-//! What the fuzz target of messages does with any bytes.
+//! The fuzz target of messages.
 
 use driver::conformance::check_card;
 
@@ -10,7 +10,7 @@ use crate::parts::Offer;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// The head of a message with the offer behind it, and the card by which a process is found.
+/// Reads the head of a message with the offer behind it, and the card of a process.
 pub fn messages(bytes: &[u8]) {
     if let Some(head) = MessageHead::parse(bytes) {
         assert_eq!(head.bytes(), bytes[..HEAD_BYTES]);

@@ -1,4 +1,4 @@
-//! What is declared here against the headers of libfabric, where they and a C compiler are there.
+//! Compares the declarations with the headers of libfabric, if these and a C compiler exist.
 
 use std::fmt::Write;
 use std::mem::offset_of;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::declarations as ours;
 
-/// An expression of C, and what it must be.
+/// An expression of C, and its required value.
 type Fact = (String, u64);
 
 macro_rules! fields {

@@ -1,13 +1,13 @@
-//! The driver between machines over libfabric: one interface to what fast networks have
-//! (InfiniBand, Omni-Path, Slingshot, EFA), each of which has a provider there.
+//! The driver between machines over libfabric, the common interface to fast networks (InfiniBand,
+//! Omni-Path, Slingshot, EFA), each of which has a provider in libfabric.
 //!
-//! The library is loaded when a person names the driver (`COMBRAY_NET=ofi`): nobody else needs it.
-//! Each interface that is used is a rail: a reliable endpoint (FI_EP_RDM) with buffers of its own
-//! (`endpoint`, where all that is unsafe is, with `library` and `declarations`). Messages go in
-//! buffers that are posted ahead, and bear a token that only processes of the job can make and a
-//! number (`message`), as providers may end a large one after the next. Parts of large messages
-//! stay where they are until their receiver reads them (`parts`). Which interfaces are used is in
-//! `choice`; the driver is in `ofi`.
+//! The library is loaded only when the user names the driver (`COMBRAY_NET=ofi`). Each interface
+//! that is used is a rail: a reliable endpoint (FI_EP_RDM) with buffers of its own (`endpoint`,
+//! which contains all unsafe code together with `library` and `declarations`). Messages arrive in
+//! buffers that are posted in advance. They bear a token that only processes of the job can make,
+//! and a sequence number (`message`), as providers may complete a large message after a later one.
+//! Parts of large messages stay in the sender's memory until their receiver reads them (`parts`).
+//! `choice` decides which interfaces are used; `ofi` is the driver.
 
 mod card;
 mod choice;

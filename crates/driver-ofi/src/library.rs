@@ -1,4 +1,4 @@
-//! The library, which is loaded when it is wanted first, and what it finds on this machine.
+//! Loads the library at its first use, and finds the interfaces of this machine.
 
 use std::env;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -17,17 +17,17 @@ use crate::declarations::{
     FI_THREAD_DOMAIN, Fabric, FabricAttributes, FiInfo, VERSION,
 };
 
-/// The name that all versions of the library have.
+/// The file name of the library in all its versions.
 const LIBRARY: &str = "libfabric.so.1";
 
-/// What libfabric makes reliable of datagrams of an adapter, as a second interface beside that
-/// which is reliable itself.
+/// The provider that implements reliable messages over an adapter's datagrams. It appears as a
+/// second interface beside the adapter's own reliable one.
 const DATAGRAMS_OF_ADAPTERS: &str = "verbs;ofi_rxd";
 
-/// What it answers if no provider has what is wanted (-FI_ENODATA).
+/// The result if no provider fulfils the request (-FI_ENODATA).
 const NO_DATA: isize = -61;
 
-/// The functions that are symbols of the library.
+/// The functions that are exported symbols of the library.
 #[derive(Clone, Copy)]
 pub(crate) struct FabricFunctions {
     getinfo: GetInfo,
@@ -51,19 +51,22 @@ type OpenFabric =
     unsafe extern "C" fn(*mut FabricAttributes, *mut *mut Fabric, *mut c_void) -> c_int;
 type DescribeError = unsafe extern "C" fn(c_int) -> *const c_char;
 
-/// The library, or why there is none.
+/// Returns the functions of the library, or why it cannot be loaded.
 pub(crate) fn functions() -> Result<FabricFunctions, String> {
     static FUNCTIONS: OnceLock<Result<FabricFunctions, String>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| FabricFunctions::load(Path::new(LIBRARY))).clone()
 }
 
-/// Says to libfabric what it takes from the environment only, when it is asked something first, as
-/// far as a person has not said it: how many processes there are, for which it makes its queues;
-/// that it shall not know memory longer than it is told to, for which it would change functions of
-/// the C library in the running program; that it closes the connection to a peer that is removed
-/// from an address vector, which is how a driver can give one up; and that connections share their
-/// buffers for what comes, as it uses those of a connection after its end (`ofi_rxm`, 1.17 to 2.4),
-/// if messages that came over it were not taken then.
+/// Sets the options that libfabric reads only from the environment, before its first use, unless
+/// the user has set them:
+///
+/// - the number of processes, from which it derives the length of its queues;
+/// - that it must not cache registrations of memory, for which it would patch functions of the C
+///   library in the running program;
+/// - that it closes the connection to a peer that is removed from an address vector, which is how a
+///   driver can close one;
+/// - that connections share their receive buffers, as it uses those of a connection after its end
+///   (`ofi_rxm`, 1.17 to 2.4) if messages that arrived over it were not taken then.
 pub(crate) fn say_defaults(processes: usize) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -76,8 +79,8 @@ pub(crate) fn say_defaults(processes: usize) {
         ];
         for (name, text) in texts {
             let text = text.filter(|_| environment::value(name).is_none());
-            // SAFETY: a program that reads its environment while MPI begins in another thread does
-            // so by the C library's functions, which leave texts that were there where they are.
+            // SAFETY: a program that reads its environment on another thread while MPI begins does
+            // so with the C library's functions, which do not move existing strings.
             text.into_iter().for_each(|text| unsafe { env::set_var(name, text) });
         }
     });
@@ -85,8 +88,7 @@ pub(crate) fn say_defaults(processes: usize) {
 
 impl FabricFunctions {
     fn load(path: &Path) -> Result<Self, String> {
-        // SAFETY: libfabric looks for its providers when it is asked something first, not when it
-        // is loaded.
+        // SAFETY: libfabric looks for its providers at its first use, not when it is loaded.
         let library = unsafe { LoadedLibrary::open(path) }.map_err(|cause| {
             format!("libfabric cannot be loaded ({cause}): install it (Debian: libfabric1)")
         })?;
@@ -106,16 +108,16 @@ impl FabricFunctions {
         }
     }
 
-    /// What the library says of an error, whose number may be negative.
+    /// Returns the library's text for an error, whose number may be negative.
     pub(crate) fn describe(self, error: isize) -> String {
         let number = c_int::try_from(error.unsigned_abs()).unwrap_or(c_int::MAX);
-        // SAFETY: takes any number, and returns a text that stays.
+        // SAFETY: takes any number, and returns a static text.
         unsafe { text((self.strerror)(number)) }
     }
 
-    /// The interfaces by which reliable messages can be sent in order.
+    /// Returns the interfaces over which reliable messages can be sent in order.
     pub(crate) fn interfaces(self) -> Result<Vec<FabricInterface>, String> {
-        // SAFETY: without an info, one is allocated with all that it points to.
+        // SAFETY: without an argument, an info is allocated with everything that it points to.
         let (result, list) = unsafe {
             let hints = (self.dupinfo)(ptr::null());
             if hints.is_null() {
@@ -135,14 +137,14 @@ impl FabricFunctions {
         let mut found = Vec::new();
         let mut next: *const FiInfo = list;
         while !next.is_null() {
-            // SAFETY: the list and what it points to are there until it is given back, and the
-            // copy is whole.
+            // SAFETY: the list and everything that it points to exist until it is freed, and the
+            // copy is complete.
             unsafe {
                 found.extend(FabricInterface::of(self, &*next));
                 next = (*next).next;
             }
         }
-        // SAFETY: it comes from the library, and nobody uses it any more.
+        // SAFETY: it comes from the library, and is not used any more.
         unsafe { (self.freeinfo)(list) };
         Ok(found)
     }
@@ -150,21 +152,21 @@ impl FabricFunctions {
     /// Opens the fabric of an interface.
     pub(crate) fn open_fabric(self, info: &FabricInfo) -> Result<*mut Fabric, isize> {
         let mut fabric = ptr::null_mut();
-        // SAFETY: the info is whole.
+        // SAFETY: the info is complete.
         let result = unsafe { (self.fabric)((*info.info).fabric, &mut fabric, ptr::null_mut()) };
         if result == 0 { Ok(fabric) } else { Err(result as isize) }
     }
 }
 
-/// What an interface must do: messages in order, and reads of peers' memory, with what this driver
-/// can live with.
+/// Fills in what an interface must provide: messages in order, and reads of peers' memory; and
+/// which modes this driver supports.
 ///
 /// # Safety
-/// What `hints` points to is there.
+/// Everything that `hints` points to exists.
 unsafe fn describe_wishes(hints: &mut FiInfo) {
     hints.caps = FI_MSG | FI_RMA;
     hints.mode = FI_CONTEXT | FI_CONTEXT2;
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe {
         (*hints.endpoint).kind = FI_EP_RDM;
         (*hints.transmit).msg_order = FI_ORDER_SAS;
@@ -180,49 +182,49 @@ pub(crate) struct FabricInfo {
     pub info: *mut FiInfo,
 }
 
-// SAFETY: it is a value of its own, which may be used by any thread, by one at a time.
+// SAFETY: it is an independent value, which any thread may use, one at a time.
 unsafe impl Send for FabricInfo {}
 
 impl Drop for FabricInfo {
     fn drop(&mut self) {
-        // SAFETY: it comes from the library, and nobody uses it any more.
+        // SAFETY: it comes from the library, and is not used any more.
         unsafe { (self.functions.freeinfo)(self.info) }
     }
 }
 
-/// What an interface is called, and where it is.
+/// The names of an interface, and its address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InterfaceName {
-    /// The provider, as `tcp` for `tcp;ofi_rxm`.
+    /// The provider, such as `tcp` for `tcp;ofi_rxm`.
     pub provider: String,
     /// The domain: a network interface or an adapter.
     pub domain: String,
-    /// Its own address, if it is one of the Internet Protocol.
+    /// Its own IP address, if it has one.
     pub address: Option<IpAddr>,
 }
 
 impl InterfaceName {
-    /// How `COMBRAY_NET` names it, after the driver.
+    /// Returns its name in `COMBRAY_NET`, after the driver.
     pub(crate) fn whole(&self) -> String {
         format!("{}:{}", self.provider, self.domain)
     }
 }
 
-/// An interface by which messages can be sent.
+/// An interface over which messages can be sent.
 pub(crate) struct FabricInterface {
     pub name: InterfaceName,
-    /// Which interfaces reach each other.
+    /// Interfaces with equal names of the fabric reach each other.
     pub fabric: String,
-    /// What it carries, in bytes per microsecond (megabytes per second), if it tells.
+    /// Its speed in bytes per microsecond (megabytes per second), if it reports one.
     pub speed: Option<u64>,
     pub info: FabricInfo,
 }
 
 impl FabricInterface {
     /// # Safety
-    /// `info` is whole and comes from the library.
+    /// `info` is complete and comes from the library.
     unsafe fn of(functions: FabricFunctions, info: &FiInfo) -> Option<Self> {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let copy = (functions.dupinfo)(info);
             let copy = (!copy.is_null()).then_some(FabricInfo { functions, info: copy })?;
@@ -241,16 +243,16 @@ impl FabricInterface {
     }
 }
 
-/// The provider without what the library lays over it.
+/// Returns the provider without the utility providers that libfabric layers over it.
 fn base_provider(name: &str) -> &str {
     let mut parts = name.split(';').filter(|part| !part.starts_with("ofi_"));
     parts.next().unwrap_or(name)
 }
 
 /// # Safety
-/// As for [`FabricInterface::of`].
+/// `info` must be valid as for [`FabricInterface::of`].
 unsafe fn address(info: &FiInfo) -> Option<IpAddr> {
-    // The port and for version 6 the flow, in this order, stand before the address.
+    // The address is preceded by the port and, for IPv6, by the flow.
     let (from, length) = match info.address_format {
         FI_SOCKADDR_IN => (4, 4),
         FI_SOCKADDR_IN6 => (8, 16),
@@ -259,7 +261,7 @@ unsafe fn address(info: &FiInfo) -> Option<IpAddr> {
     if info.source.is_null() || info.source_length < from + length {
         return None;
     }
-    // SAFETY: as the caller vouches, so many bytes are there.
+    // SAFETY: the caller guarantees that there are that many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(info.source.cast::<u8>().add(from), length) };
     match length {
         4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
@@ -268,9 +270,9 @@ unsafe fn address(info: &FiInfo) -> Option<IpAddr> {
 }
 
 /// # Safety
-/// As for [`FabricInterface::of`].
+/// `info` must be valid as for [`FabricInterface::of`].
 unsafe fn speed(info: &FiInfo) -> Option<u64> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     let bits = unsafe { info.nic.as_ref()?.link.as_ref()?.speed };
     let speed = bits as u64 / 8_000_000;
     (speed > 0).then_some(speed)
@@ -282,7 +284,7 @@ unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 

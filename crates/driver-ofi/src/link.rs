@@ -1,4 +1,4 @@
-//! What goes over one rail to and from one peer.
+//! The messages over one rail to and from one peer.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,61 +7,63 @@ use crate::endpoint::{PeerAddress, SlotNumber};
 use crate::message::MessageKind;
 use crate::parts::LinkParts;
 
-/// So many messages to one peer may wait until the provider takes them, so that others have room.
+/// The maximal number of messages to one peer that wait for the provider, so that other peers have
+/// room.
 const WAITING_MAX: usize = 16;
 
-/// One in so many short messages is sent so that the provider tells when it has left.
+/// One in this many short messages is sent with a completion, so that the provider reports when it
+/// has left.
 const INJECTED_TOGETHER: u32 = 16;
 
-/// Who has so many messages underway is not pinged.
+/// A peer with this many messages in flight is not pinged.
 const UNDERWAY_BESIDE_PINGS_MAX: usize = 16;
 
-/// A connection that has not come about in this part of the time after which a silent machine is
-/// taken for dead is tried anew: the provider may wait for an answer that is lost. Each time it has
-/// twice as long, since trying anew ends what may be about to succeed.
+/// The part of the timeout of silent machines after which a connection that is not established is
+/// attempted anew: the provider may wait for an answer that is lost. Each time the limit doubles,
+/// since a new attempt aborts one that may be about to succeed.
 const FIRST_CONNECTION_PART: u32 = 4;
 
-/// So often that time doubles at most.
+/// How many times that limit doubles at most.
 const DOUBLINGS_MAX: u32 = 8;
 
 /// A pair of rails of this process and a peer.
 #[derive(Debug)]
 pub(crate) struct OfiLink {
     pub to: PeerAddress,
-    /// The number of the next message to it.
+    /// The sequence number of the next message to the peer.
     pub next_sent: u32,
     /// Messages that the provider has not taken yet.
     pub waiting: VecDeque<WaitingMessage>,
-    /// How many the provider has taken and not sent yet, and their bytes.
+    /// How many messages the provider has taken and not sent yet, and their bytes.
     pub underway: usize,
     pub bytes: usize,
-    /// How many have gone of which the provider does not tell when they have left.
+    /// How many messages were sent without a completion.
     pub injected: u32,
     pub parts: LinkParts,
-    /// Since when the provider refuses what waits, although nothing is underway.
+    /// Since when the provider refuses messages although nothing is in flight.
     pub refused_since: Option<Instant>,
-    /// When it was last connected anew, because of that, and how often it was.
+    /// When the link was last connected anew because of refusals, and how many times it was.
     connecting_since: Option<Instant>,
     reconnections: u32,
-    /// Whether anything was sent or has come.
+    /// Whether anything was sent or has arrived.
     pub is_used: bool,
-    /// Whether a message has come from the peer, or the provider has taken one to it.
+    /// Whether a message has arrived from the peer, or the provider has taken one to it.
     pub stands: bool,
-    /// Whether something was sent since it was pinged last.
+    /// Whether anything was sent since the last ping.
     pub is_fresh: bool,
     /// Whether the goodbye was sent.
     pub has_said_goodbye: bool,
-    /// Whether the peer has taken leave.
+    /// Whether the peer has left.
     pub has_departed: bool,
-    /// The number of the next message from it.
+    /// The sequence number of the next message from the peer.
     next_received: u32,
     early: Vec<EarlyMessage>,
-    /// The message that was missing before others when that was looked at last, and how often
-    /// that was so.
+    /// The message that was missing before later ones at the last check, and at how many checks in
+    /// a row it was missing.
     missing: Option<(u32, u32)>,
 }
 
-/// A message that is to be sent.
+/// A message to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitingMessage {
     pub slot: SlotNumber,
@@ -69,7 +71,7 @@ pub(crate) struct WaitingMessage {
     pub kind: MessageKind,
 }
 
-/// A message that came before one that was sent before it.
+/// A message that arrived before an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EarlyMessage {
     pub sequence: u32,
@@ -78,22 +80,22 @@ pub(crate) struct EarlyMessage {
     pub length: usize,
 }
 
-/// What is to be done as the provider does not take a message.
+/// What to do if the provider does not take a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalAnswer {
-    /// It will.
+    /// Wait until the provider takes it.
     Wait,
-    /// The connection does not come about; nothing is lost with it, and it is tried anew.
+    /// Connect anew: the connection is not being established, and no data is lost with it.
     ConnectAnew,
     Lose,
 }
 
-/// What is to be done with a message, by its number.
+/// What to do with a message, according to its sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArrivalOrder {
     Now,
     Later,
-    /// It was here before.
+    /// Drop it: it is a duplicate.
     Never,
 }
 
@@ -125,19 +127,20 @@ impl OfiLink {
         self.waiting.len() < WAITING_MAX
     }
 
-    /// Whether all messages that were sent have left.
+    /// Whether all sent messages have left.
     pub(crate) fn is_quiet(&self) -> bool {
         self.waiting.is_empty() && self.underway == 0
     }
 
-    /// Whether the peer may be pinged: also while messages are underway, as those may be lost,
-    /// which shows when something comes behind them; but not without end if it does not read.
+    /// Whether the peer may be pinged. It may be while messages are in flight, as these may be
+    /// lost, which a later message reveals; but only up to a limit if the peer does not read.
     pub(crate) fn may_ping(&self) -> bool {
         self.waiting.is_empty() && self.underway < UNDERWAY_BESIDE_PINGS_MAX
     }
 
-    /// Looks whether a message is missing before others, and says how many times in a row the same
-    /// one was. Looks are counted, not time: in between this process may have been stopped.
+    /// Checks whether a message is missing before later ones. Returns at how many checks in a row
+    /// it was missing. Checks are counted instead of time, as this process may have been stopped in
+    /// between.
     pub(crate) fn look_for_missing(&mut self) -> u32 {
         let number = self.next_received;
         let before = self.missing.filter(|known| known.0 == number).map_or(0, |(_, looks)| looks);
@@ -145,21 +148,20 @@ impl OfiLink {
         self.missing.map_or(0, |(_, looks)| looks)
     }
 
-    /// Whether all that was sent has left, and the peer has read what it was offered.
+    /// Whether all sent data has left, and the peer has read all that it was offered.
     pub(crate) fn is_flushed(&self) -> bool {
         self.is_quiet() && self.parts.is_flushed()
     }
 
-    /// Whether the next message may go without being told when it has left, as far as this link
-    /// is concerned. Some are told of, so that a link to a peer that does not read is not taken
-    /// for a broken one.
+    /// Whether this link allows the next message to be sent without a completion. Some messages
+    /// have one, so that a link to a peer that does not read is not considered broken.
     pub(crate) fn may_inject(&self) -> bool {
         !(self.injected + 1).is_multiple_of(INJECTED_TOGETHER)
     }
 
-    /// The provider has refused a message. While some are underway, there may be no room; else it
-    /// is connecting, which nobody can but who is reached. A peer that was never reached may not
-    /// have come so far.
+    /// Records that the provider has refused a message. While messages are in flight, there may be
+    /// no room. Otherwise the provider is connecting, which succeeds only if the peer is reached. A
+    /// peer that was never reached may not have started yet.
     pub(crate) fn note_refusal(&mut self, now: Instant, silence: Duration) -> RefusalAnswer {
         if self.underway > 0 {
             self.refused_since = None;
@@ -179,13 +181,13 @@ impl OfiLink {
         RefusalAnswer::ConnectAnew
     }
 
-    /// Whether a link that never stood has not come about for so long that it does not work, if
-    /// the peer is reached otherwise.
+    /// Whether a link that was never established counts as failed after this time, if the peer is
+    /// reached otherwise.
     pub(crate) fn is_late(&self, now: Instant, silence: Duration) -> bool {
         !self.stands && self.refused_since.is_some_and(|since| now - since >= silence)
     }
 
-    /// Takes a message that has come into account.
+    /// Records an arrived message, and returns what to do with it.
     pub(crate) fn arrive(&mut self, message: EarlyMessage) -> ArrivalOrder {
         self.is_used = true;
         self.stands = true;
@@ -202,14 +204,14 @@ impl OfiLink {
         }
     }
 
-    /// The next message, if it has come before its turn.
+    /// Returns the next message in order, if it has arrived before its turn.
     pub(crate) fn next_early(&mut self) -> Option<EarlyMessage> {
         let place = self.early.iter().position(|one| one.sequence == self.next_received)?;
         self.next_received = self.next_received.wrapping_add(1);
         Some(self.early.swap_remove(place))
     }
 
-    /// The buffers of messages whose turn has not come.
+    /// Returns the buffers of messages whose turn has not come.
     pub(crate) fn early_slots(&self) -> impl Iterator<Item = SlotNumber> {
         self.early.iter().map(|one| one.slot)
     }
@@ -270,7 +272,7 @@ mod tests {
         assert_eq!(link.next_early(), Some(message(0)));
     }
 
-    /// What refusals are answered with, which come each second, until the link is lost.
+    /// Returns what refusals, one each second, are answered with until the link is lost.
     fn answers(link: &mut OfiLink) -> Vec<RefusalAnswer> {
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
@@ -299,8 +301,8 @@ mod tests {
         assert!(!answers.contains(&RefusalAnswer::ConnectAnew));
     }
 
-    /// A connection whose first messages were lost, as the interface went down, never came about,
-    /// and what waited for it never went.
+    /// A connection whose first messages were lost, as the interface went down, was never
+    /// established, and the messages that waited for it were never sent.
     #[test]
     fn a_connection_that_does_not_come_about_is_tried_anew() {
         let answers = answers(&mut link());

@@ -1,38 +1,38 @@
-//! What stands before each message: who sent it, and that it is of the job.
+//! The head of each message: its sender, and the proof that it is of the job.
 
 use base::GateId;
 use driver::Secret;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-/// Bytes before what a message carries.
+/// The number of bytes before the contents of a message.
 pub(crate) const HEAD_BYTES: usize = 16;
 
-/// What shows that a message comes from a process of the job, for this process.
+/// Proves that a message comes from a process of the job and is for this process.
 pub(crate) type Token = [u8; 7];
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MessageKind {
     Packet = 1,
-    /// Nothing: the sender wants to know whether this process is still there.
+    /// Empty: the sender tests whether this process still exists.
     Ping = 2,
     /// The sender sends nothing more.
     Goodbye = 3,
-    /// The memory of a part of a large message, which this process may read.
+    /// The address of a part of a large message, which this process may read.
     Offer = 4,
     /// The numbers of parts that the sender has read.
     Read = 5,
     /// The sender does not use this rail any more.
     Lost = 6,
-    /// The sender begins a rail anew that was lost: is it heard?
+    /// The sender begins again a rail that was lost, and expects an answer.
     Hello = 7,
-    /// It is.
+    /// The answer to a hello.
     Answer = 8,
 }
 
 impl MessageKind {
-    /// Whether it carries something that the layers above miss if it is lost.
+    /// Whether it carries data whose loss the layers above would notice.
     pub(crate) fn carries(self) -> bool {
         matches!(self, Self::Packet | Self::Offer | Self::Read)
     }
@@ -44,7 +44,7 @@ pub(crate) struct MessageHead {
     pub token: Token,
     /// The sender's rank.
     pub sender: u32,
-    /// Its place among those that went this way: large ones may end after later ones.
+    /// Its sequence number on this rail: large messages may complete after later ones.
     pub sequence: u32,
 }
 
@@ -58,7 +58,7 @@ impl MessageHead {
         bytes
     }
 
-    /// The head of a message, if it may be one.
+    /// Returns the head of a message, if it may be one.
     pub(crate) fn parse(message: &[u8]) -> Option<Self> {
         let (kind, rest) = message.split_first()?;
         let (token, rest) = rest.split_first_chunk()?;
@@ -80,8 +80,8 @@ impl MessageHead {
     }
 }
 
-/// The token of messages from one process to another, which has drawn `nonce`, when a rail was lost
-/// and begun anew `turn` times.
+/// Returns the token of messages from one process to another, which has drawn `nonce`, after a rail
+/// was lost and begun anew `turn` times.
 pub(crate) fn token(secret: &Secret, from: u32, (to, nonce): (GateId, u64), turn: u32) -> Token {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("keys may have any length");
     mac.update(b"combray libfabric 2");
@@ -93,7 +93,7 @@ pub(crate) fn token(secret: &Secret, from: u32, (to, nonce): (GateId, u64), turn
     std::array::from_fn(|at| bytes[at])
 }
 
-/// Whether two tokens are the same; the time tells nothing of them.
+/// Whether two tokens are equal, compared in constant time.
 pub(crate) fn agree(one: &Token, other: &Token) -> bool {
     one.iter().zip(other).fold(0, |bits, (one, other)| bits | (one ^ other)) == 0
 }

@@ -1,4 +1,4 @@
-//! The driver: rails, peers and what happens to them.
+//! The driver: rails, peers and the handling of their events.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -37,23 +37,23 @@ pub struct Ofi {
     rails: Vec<RailProfile>,
     ports: Vec<OfiPort>,
     peers: PeerTable<OfiPeer>,
-    /// Readable when one of the endpoints has something; none: one of them cannot tell.
+    /// Readable when one of the endpoints has a completion; none: one of them has no descriptor.
     waking: Option<OwnedFd>,
-    /// Links on which messages or reads wait until the provider takes them, or until there is room.
+    /// Links on which messages or reads wait for the provider, or for room.
     stuck: Vec<LinkName>,
-    /// Rails whose endpoint was abandoned, of which their peers are to be told.
+    /// Rails whose endpoint was abandoned, of which their peers must be notified.
     abandoned: Vec<usize>,
     ping_at: Instant,
-    /// A peer that takes nothing for so long is taken for dead.
+    /// A peer that accepts nothing for this long counts as failed.
     silence: Duration,
     clock: SilenceClock,
     polls: u32,
     ends: Vec<MessageEnd>,
-    /// Messages that were not of the job, or came again.
+    /// How many messages were not of the job, or were repetitions.
     refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<LinkName>,
-    /// When one that was lost is tried again.
+    /// When the next lost rail is tried again.
     restore_at: Option<Instant>,
 }
 
@@ -63,11 +63,11 @@ type LinkName = (GateId, usize);
 /// One rail of this process.
 struct OfiPort {
     endpoint: FabricEndpoint,
-    /// By buffer that is sent from.
+    /// The messages in flight, by the buffer that they are sent from.
     underway: [Option<UnderwayMessage>; SlotNumber::SENDING],
     /// Parts that are being read.
     reads: [Option<UnderwayPart>; READS],
-    /// What has ended and was not looked at.
+    /// Operations that have ended and were not handled yet.
     ended: Vec<MessageEnd>,
 }
 
@@ -77,40 +77,40 @@ struct UnderwayMessage {
     gate: GateId,
     length: usize,
     kind: MessageKind,
-    /// The turn of the rail that it was sent in.
+    /// The turn of the rail in which it was sent.
     turn: u32,
 }
 
-/// A peer of which something is known.
+/// A peer whose card has been read.
 struct OfiPeer {
     /// By own rail.
     links: Vec<Option<OfiLink>>,
-    /// Where it is, by own rail, also if that is lost.
+    /// Its addresses, by own rail, kept even if the rail is lost.
     addresses: Vec<Option<PeerAddress>>,
-    /// What it has drawn.
+    /// The number that the peer has drawn.
     nonce: u64,
     /// By own rail.
     heard: Vec<Option<HeardPeer>>,
     /// By own rail.
     turns: Vec<RailTurn>,
-    /// Those that were lost and are to work again, by own rail.
+    /// The rails that were lost and must be restored, by own rail.
     restoring: Vec<Option<NextTry>>,
-    /// What became of rails that were lost, for people.
+    /// Why rails were lost, for users.
     failures: Vec<(usize, String)>,
-    /// Whether it had taken leave on a rail that was lost.
+    /// Whether the peer had left on a rail that was lost.
     departed: bool,
 }
 
-/// What is lost with a rail, beside what waits to be sent.
+/// What is lost with a rail, apart from messages that wait to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LostWith {
-    /// Something that the layers above miss.
+    /// Data whose loss the layers above would notice.
     Packets,
     Nothing,
 }
 
 impl LostWith {
-    /// Such a message is.
+    /// Returns the loss if a message of this kind is lost.
     fn message(kind: MessageKind) -> Self {
         if kind.carries() { Self::Packets } else { Self::Nothing }
     }
@@ -122,23 +122,23 @@ const PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
 /// Why a link is lost that the provider cannot connect.
 const TAKES_NOTHING: &str = "it takes no messages: it has ended, or its machine cannot be reached";
 
-/// Looks at the completions of a rail in one poll, so that others get their turn.
+/// The maximal number of checks of a rail's completions in one poll, so that all get their turn.
 const LOOKS_PER_POLL_MAX: usize = 4;
 
-/// What is taken for a rail that does not tell its speed, in bytes per microsecond.
+/// The speed that is assumed for a rail that reports none, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
 
-/// Rails are looked after once in so many polls although something always comes.
+/// Rails are checked once in this many polls even if messages arrive all the time.
 const POLLS_PER_LOOK: u32 = 64;
 
-/// In the time after which a silent machine is taken for dead, peers are pinged so often.
+/// How many times peers are pinged within the timeout of silent machines.
 const PINGS_PER_SILENCE: u32 = 5;
 
-/// The driver of a process, as the table of drivers wants it; none, if there is no interface that
-/// the settings let in.
+/// Creates the driver of a process, as the table of drivers requires; none, if no interface is
+/// accepted by the settings.
 ///
 /// # Errors
-/// The settings name networks in a way that makes no sense, or what they name cannot be had.
+/// The settings name networks in a way that makes no sense, or a named network cannot be used.
 pub fn open(
     own: GateId,
     settings: &Settings,
@@ -205,7 +205,7 @@ impl Ofi {
         Ok(ofi)
     }
 
-    /// One descriptor for those of all endpoints, if all have one.
+    /// Returns one descriptor for the descriptors of all endpoints, if all have one.
     fn join_descriptors(&self) -> Option<OwnedFd> {
         let waking = epoll::create(CreateFlags::CLOEXEC).ok()?;
         forks::keep_from_children(&waking);
@@ -228,7 +228,7 @@ impl Ofi {
         self.peers.iter().flat_map(|(_, peer)| peer.links.iter().flatten()).all(is_so)
     }
 
-    /// Whether there is room for a message over a link.
+    /// Whether there is room for a message on a link.
     fn takes_message(&self, link: &OfiLink, rail: usize) -> bool {
         link.has_room() && self.ports[rail].endpoint.has_free_slot()
     }
@@ -237,7 +237,7 @@ impl Ofi {
         self.peers.link_names(|peer| &peer.links)
     }
 
-    /// The peer, whose card is looked up if it is not known.
+    /// Reads the peer's card, if that was not done yet.
     fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
         if self.peers.get(gate).is_some() {
             return Ok(());
@@ -274,20 +274,21 @@ impl Ofi {
         Ok(())
     }
 
-    /// Of which turn of a rail a message with this head is, if it is from the process that it says.
+    /// Returns the turn of a rail to which a message with this head belongs, if its token proves
+    /// its sender.
     fn turn_of(&mut self, rail: usize, head: &MessageHead) -> Option<MessageTurn> {
         let gate = GateId(head.sender);
         if self.peers.get(gate).is_none() {
             let secret = self.directory.secret().ok()?;
-            // What the peer has drawn is not known yet, and does not matter for what it sends.
+            // The number that the peer has drawn is not known yet, and does not matter for its
+            // messages.
             RailTurn::new(&secret, (self.own, self.card.nonce), (gate, 0), 0).of(head)?;
             self.meet(gate).ok()?;
         }
         self.peers.get(gate)?.turns[rail].of(head)
     }
 
-    /// Sends a message over a link, which has room; or keeps it, if the provider does not take it
-    /// now.
+    /// Sends a message over a link, which has room; keeps it if the provider does not take it now.
     fn transmit(
         &mut self,
         (gate, rail): LinkName,
@@ -319,8 +320,8 @@ impl Ofi {
         }
     }
 
-    /// Gives the provider what waits on a link, as far as it takes it; short packets without asking
-    /// to be told when they have left.
+    /// Passes the waiting messages of a link to the provider, as far as it takes them. Short
+    /// packets go without a completion.
     fn send_waiting(&mut self, (gate, rail): LinkName) {
         let port = &mut self.ports[rail];
         let Some(peer) = self.peers.get_mut(gate) else { return };
@@ -364,8 +365,8 @@ impl Ofi {
         }
     }
 
-    /// A rail to a peer does not work any more. Where the peer has taken leave, that matters only
-    /// if a packet to it is lost.
+    /// Reports that a rail to a peer has failed. If the peer has left, this matters only if a
+    /// packet to it is lost.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str, with: LostWith) {
         let name = &self.rails[rail].name;
         let message = format!("over {name}: {why}");
@@ -385,7 +386,7 @@ impl Ofi {
         self.lost.push((gate, rail, DriverError { message }));
     }
 
-    /// Uses a link no more; its buffers are given back.
+    /// Stops using a link; its buffers are released.
     fn remove(&mut self, gate: GateId, rail: usize) -> Option<OfiLink> {
         let peer = self.peers.get_mut(gate)?;
         let link = peer.links.get_mut(rail)?.take()?;
@@ -399,28 +400,28 @@ impl Ofi {
         Some(link)
     }
 
-    /// Gives a buffer to the next message that comes.
+    /// Posts a buffer for the next arriving message.
     fn post(&mut self, rail: usize, slot: SlotNumber) {
         if let Err(why) = self.ports[rail].endpoint.post(slot) {
             self.break_rail(rail, &why);
         }
     }
 
-    /// Nothing comes over a rail any more.
+    /// Reports that nothing arrives over a rail any more.
     fn break_rail(&mut self, rail: usize, why: &str) {
         for (gate, _) in self.names().into_iter().filter(|name| name.1 == rail) {
             self.lose(gate, rail, why, LostWith::Nothing);
         }
     }
 
-    /// Takes what has ended on a rail; returns whether anything has come or failed.
+    /// Handles the completions of a rail; returns whether anything has arrived or failed.
     fn take_ends(&mut self, rail: usize, sink: &mut dyn Sink) -> bool {
         let mut ends = std::mem::take(&mut self.ends);
         let mut found = false;
         for _ in 0..LOOKS_PER_POLL_MAX {
             ends.append(&mut self.ports[rail].ended);
             self.ports[rail].endpoint.poll(&mut ends);
-            // Another look costs as much as one that finds something.
+            // Another check costs as much as one that finds something.
             let is_full = ends.len() >= COMPLETIONS_TOGETHER;
             for end in ends.drain(..) {
                 found |= !matches!(end, MessageEnd::Sent(_));
@@ -460,7 +461,7 @@ impl Ofi {
         }
     }
 
-    /// Hands on a message that has come, and those that waited for it.
+    /// Delivers an arrived message, and the messages that waited for it.
     fn receive(&mut self, rail: usize, slot: SlotNumber, length: usize, sink: &mut dyn Sink) {
         let message = self.ports[rail].endpoint.received(slot, length);
         let head = MessageHead::parse(message);
@@ -525,8 +526,8 @@ impl Ofi {
         }
     }
 
-    /// A message has come over a rail that this process has lost: the peer, which may not know it,
-    /// is told.
+    /// Handles a message over a rail that this process has lost: the peer, which may not know that,
+    /// is notified.
     fn refuse(&mut self, gate: GateId, rail: usize, kind: MessageKind) {
         if kind.carries() || kind == MessageKind::Ping {
             self.say((gate, rail), MessageKind::Lost);
@@ -538,13 +539,13 @@ impl Ofi {
         heard.into_iter().for_each(|heard| heard.is_heard = true);
     }
 
-    /// Asks peers to which nothing was sent for a while whether they are there: the provider tells
-    /// if they are not. Gives up those of which something does not come.
+    /// Pings peers to which nothing was sent for a while: the provider reports if they do not exist
+    /// any more. Gives up links on which a message is missing for long.
     fn ping(&mut self) {
         for (gate, rail) in self.names() {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
             let Some(link) = self.link_mut(gate, rail) else { continue };
-            // A provider that has connected again does not tell what it has lost.
+            // A provider that has reconnected does not report what it has lost.
             if link.look_for_missing() > PINGS_PER_SILENCE {
                 let why = "a message has not come, although later ones have";
                 self.lose(gate, rail, why, LostWith::Packets);
@@ -583,7 +584,7 @@ impl Driver for Ofi {
     }
 
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
-        // Who tries to post something hears that the rail is lost.
+        // An attempt to post will report that the rail is lost.
         self.link(gate, rail)
             .is_none_or(|link| link.parts.has_room() && self.takes_message(link, rail))
     }
@@ -661,7 +662,7 @@ impl Driver for Ofi {
         self.link(gate, rail).map_or(0, |link| (link.bytes + link.parts.bytes()) as u64)
     }
 
-    /// Providers connect to a peer, and take what comes, when they are polled.
+    /// Providers connect to a peer, and receive, only when they are polled.
     fn delivers_by_itself(&self) -> bool {
         false
     }
@@ -688,13 +689,14 @@ impl Driver for Ofi {
         self.waking.as_ref().map(AsFd::as_fd)
     }
 
-    /// The descriptor tells of what comes next only if the provider was asked, which costs a call
-    /// of the system.
+    /// The descriptor becomes readable at the next completion only if the provider was asked
+    /// before, which costs a system call.
     fn may_sleep(&self) -> bool {
         self.ports.iter().all(|port| port.endpoint.may_sleep())
     }
 
-    /// What has left tells that there is room; but not when a provider takes again what it refused.
+    /// Completed sends show that there is room; but not if a provider accepts again what it
+    /// refused.
     fn wakes_for_room(&self) -> bool {
         self.stuck.is_empty()
     }
@@ -710,7 +712,8 @@ impl Driver for Ofi {
         self.refused
     }
 
-    /// Waits until what was sent has left, says goodbye, and waits until peers have done so too.
+    /// Waits until everything sent has left, says goodbye, and waits until peers have said goodbye,
+    /// too.
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let until = Instant::now() + limit;
         self.poll_while(sink, until, |ofi| !ofi.is_flushed());

@@ -1,5 +1,5 @@
 //! Parts of large messages between this process and a peer over one rail: the sender offers the
-//! memory of a part, the receiver reads it, and says when it has.
+//! memory of a part, the receiver reads it, and reports when it has.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -9,11 +9,11 @@ use memory::Buffer;
 
 use crate::endpoint::{RegionNumber, RegionPlace};
 
-/// Parts that are offered to a peer at once at most: while one is read, the memory of others is
-/// made known to the provider.
+/// The maximal number of parts that are offered to a peer at once: while one is read, the memory of
+/// others is registered with the provider.
 pub(crate) const OFFERED_MAX: usize = 4;
 
-/// What an offer tells.
+/// The contents of an offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     /// The number that the sender gave the part.
@@ -23,7 +23,7 @@ pub(crate) struct Offer {
     pub place: RegionPlace,
 }
 
-/// Bytes of an offer.
+/// The length of an offer in bytes.
 pub(crate) const OFFER_BYTES: usize = 4 + 24 + 8 + 8 + 8;
 
 impl Offer {
@@ -56,14 +56,14 @@ impl Offer {
 /// The parts between this process and a peer over one rail.
 #[derive(Debug, Default)]
 pub(crate) struct LinkParts {
-    /// Those that the peer may read.
+    /// The parts that the peer may read.
     offered: Vec<OfferedPart>,
     next: u32,
-    /// When the rail had nothing to do last.
+    /// When the rail was last idle.
     idle_until: Option<Instant>,
-    /// Those that wait to be read.
+    /// The parts that wait to be read.
     pub wanted: VecDeque<WantedPart>,
-    /// The numbers of those that were read, as long as the peer was not told.
+    /// The numbers of parts that were read, until they are reported to the peer.
     pub read: Vec<u32>,
 }
 
@@ -79,7 +79,7 @@ struct OfferedPart {
 #[derive(Debug)]
 pub(crate) struct WantedPart {
     pub offer: Offer,
-    /// Where it belongs.
+    /// The buffer into which the part is read.
     pub buffer: Buffer,
     pub offset: usize,
 }
@@ -90,7 +90,7 @@ pub(crate) struct PartEnd {
     pub region: RegionNumber,
     pub token: u64,
     pub bytes: u64,
-    /// For how long the rail has had something to do for it, in nanoseconds.
+    /// For how long the rail was busy with it, in nanoseconds.
     pub nanoseconds: u64,
 }
 
@@ -100,17 +100,18 @@ impl LinkParts {
         self.offered.len() < OFFERED_MAX
     }
 
-    /// Whether the peer has read all that was offered, and was told of all that it has offered.
+    /// Whether the peer has read all offered parts, and was notified of all reads of the parts that
+    /// it has offered.
     pub(crate) fn is_flushed(&self) -> bool {
         self.offered.is_empty() && self.read.is_empty()
     }
 
-    /// Bytes that the peer has not read.
+    /// Returns the number of bytes that the peer has not read.
     pub(crate) fn bytes(&self) -> usize {
         self.offered.iter().map(|one| one.part.length).sum()
     }
 
-    /// Offers a part; returns what to tell.
+    /// Offers a part; returns the offer to send.
     pub(crate) fn offer(
         &mut self,
         part: Part,
@@ -125,7 +126,7 @@ impl LinkParts {
         offer
     }
 
-    /// The peer has read a part; none: it is not one that is offered.
+    /// Handles the end of a part that the peer has read; none if the part was not offered.
     pub(crate) fn end(&mut self, number: u32, now: Instant) -> Option<PartEnd> {
         let place = self.offered.iter().position(|one| one.number == number)?;
         let OfferedPart { part, region, at, .. } = self.offered.remove(place);
@@ -135,7 +136,7 @@ impl LinkParts {
         Some(PartEnd { region, token: part.token, bytes: part.length as u64, nanoseconds })
     }
 
-    /// The regions of what is offered.
+    /// Returns the regions of the offered parts.
     pub(crate) fn regions(&self) -> impl Iterator<Item = RegionNumber> {
         self.offered.iter().map(|one| one.region)
     }

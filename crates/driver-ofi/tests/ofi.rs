@@ -1,5 +1,5 @@
-//! Drivers of several processes in this one, over libfabric's provider of TCP on the loopback
-//! interface. Without libfabric they are skipped.
+//! Tests drivers of several processes within this process, over libfabric's TCP provider on the
+//! loopback interface. Without libfabric, the tests are skipped.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn open(
     driver_ofi::open(GateId(gate), &settings, Box::new(directory))
 }
 
-/// Whether there is no libfabric here, which is told.
+/// Whether libfabric is missing, which is printed.
 fn is_missing() -> bool {
     let missing = open(0, "ofi:tcp:lo", SharedCards::default()).err();
     let why = missing.filter(|error| error.message.contains("cannot be loaded"));
@@ -31,7 +31,7 @@ fn is_missing() -> bool {
     why.is_some()
 }
 
-/// So many drivers that are connected, with these secrets.
+/// Creates `COUNT` connected drivers, with these secrets.
 fn connected<const COUNT: usize>(secrets: [u8; COUNT]) -> [Box<dyn Driver>; COUNT] {
     let cards = Cards::default();
     let mut gate = 0;
@@ -49,7 +49,7 @@ fn connected<const COUNT: usize>(secrets: [u8; COUNT]) -> [Box<dyn Driver>; COUN
     drivers
 }
 
-/// Two drivers, of which the second has a packet of the first.
+/// Creates two drivers, of which the second has received a packet of the first.
 fn met(records: &mut [RecordingSink; 2]) -> [Box<dyn Driver>; 2] {
     let [mut one, mut two] = connected([1, 1]);
     assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
@@ -57,7 +57,7 @@ fn met(records: &mut [RecordingSink; 2]) -> [Box<dyn Driver>; 2] {
     [one, two]
 }
 
-/// Polls two drivers until what is wanted has come; fails after some seconds.
+/// Polls two drivers until a condition holds; fails after some seconds.
 fn poll_until(
     drivers: [&mut dyn Driver; 2],
     records: &mut [RecordingSink; 2],
@@ -81,7 +81,7 @@ fn conforms() {
     conformance::packets(&mut *one, Some(&mut *two), GateId(0));
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
     conformance::unsteady(&mut *one, &mut *two);
-    // Memory of the program, which is read where it lies, and such in many runs, which is copied.
+    // Contiguous memory, which is read in place, and memory in many runs, which is copied.
     let bytes: Vec<u8> = (0..3_000_000u32).map(|at| (at * 7 + at / 251) as u8).collect();
     let whole = Buffer::zeroed(bytes.len());
     whole.write(0, &bytes);
@@ -98,7 +98,7 @@ fn a_sleeper_is_woken() {
     }
     let [mut one, mut two] = connected([1, 1]);
     let mut record = RecordingSink::default();
-    // The first connects, and lets all that belongs to that come.
+    // The first message connects; all related messages are received.
     for length in [8, 8, 4000] {
         let mut records = Default::default();
         assert!(one.post_packet(GateId(1), 0, length, &mut |out| out.fill(1)));
@@ -110,7 +110,7 @@ fn a_sleeper_is_woken() {
             let timeout = rustix::event::Timespec { tv_sec: 0, tv_nsec: milliseconds * 1_000_000 };
             rustix::event::poll(&mut polled, Some(&timeout)).unwrap() > 0
         };
-        // Pings may come meanwhile.
+        // Pings may arrive meanwhile.
         let becomes_quiet = (0..50).any(|_| {
             while two.poll(&mut record) || one.poll(&mut record) || !one.is_flushed() {}
             std::thread::sleep(Duration::from_millis(10));
@@ -120,7 +120,7 @@ fn a_sleeper_is_woken() {
         assert!(becomes_quiet, "nothing has come after {length} bytes");
         assert!(one.post_packet(GateId(1), 0, length, &mut |out| out.fill(2)));
         assert!(is_readable(&*two, 900), "{length} bytes have come");
-        // A provider may fetch a long one, which the sender has to help with.
+        // A provider may fetch a long message, with the help of the sender.
         let mut records = Default::default();
         poll_until([&mut *one, &mut *two], &mut records, |records| !records[1].packets.is_empty());
     }
@@ -144,7 +144,7 @@ fn strangers_are_not_heard() {
     while !look() {
         assert!(Instant::now() < latest, "what a stranger has sent is refused");
     }
-    // Nor does anything come after it.
+    // Nothing arrives after it either.
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
         look();
@@ -203,7 +203,7 @@ fn a_peer_that_has_gone_without_a_word_is_lost() {
     let mut records = Default::default();
     let [mut one, two] = met(&mut records);
     drop(two);
-    // Nothing is sent: it only waits.
+    // Nothing is sent: the process only waits.
     let mut record = RecordingSink::default();
     let end = Instant::now() + Duration::from_secs(20);
     while record.lost.is_empty() {
@@ -219,8 +219,8 @@ fn a_peer_that_has_gone_without_a_word_is_lost() {
     one.leave(&mut record, Duration::from_secs(1));
 }
 
-/// Who has given a rail up says so when something comes over it: the provider connects again what
-/// has broken, and the other would wait for ever.
+/// A process that has given a rail up reports so when something arrives over it. The provider
+/// reconnects broken connections, so the other process would otherwise wait forever.
 #[test]
 fn a_rail_that_one_has_given_up_is_lost_for_the_other() {
     if is_missing() {
@@ -229,7 +229,7 @@ fn a_rail_that_one_has_given_up_is_lost_for_the_other() {
     let mut records = Default::default();
     let [mut one, mut two] = met(&mut records);
     two.give_up(GateId(0), 0);
-    // It waits for a part to be read.
+    // The process waits for a part to be read.
     let (buffer, label) = (Buffer::zeroed(100_000), Label::default());
     one.post_part(GateId(1), 0, Part { label, buffer, offset: 0, length: 100_000, token: 1 });
     poll_until([&mut *one, &mut *two], &mut records, |records| !records[0].lost.is_empty());
@@ -246,8 +246,8 @@ fn rails_over_libfabric_are_restored() {
     conformance::restoring([&mut *one, &mut *two]);
 }
 
-/// The provider may keep a connection over which nothing comes any more: after a hello that is not
-/// answered the next goes over a new one, also while the peer was reading.
+/// The provider may keep a connection over which nothing arrives any more: after an unanswered
+/// hello the next one goes over a new connection, even if the peer was reading.
 #[test]
 fn a_rail_is_restored_over_a_new_connection() {
     if is_missing() {
@@ -267,7 +267,7 @@ fn a_rail_is_restored_over_a_new_connection() {
         }
         two.give_up(GateId(0), 0);
         two.restore(GateId(0), 0);
-        // It says hello after half a second, and once more after another one.
+        // It sends a hello after half a second, and again half a second later.
         let end = Instant::now() + Duration::from_millis(1700);
         while Instant::now() < end {
             two.poll(&mut records[1]);
@@ -283,7 +283,7 @@ fn a_rail_is_restored_over_a_new_connection() {
     }
 }
 
-/// A peer that has not come so far is tried again and again, and gets what has waited for it.
+/// A peer that has not started yet is tried repeatedly, and receives what has waited for it.
 #[test]
 fn who_comes_late_is_reached() {
     if is_missing() {
@@ -292,7 +292,7 @@ fn who_comes_late_is_reached() {
     let [mut one, mut two] = connected([1, 1]);
     assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
     let mut records: [RecordingSink; 2] = Default::default();
-    // Longer than the silence that is taken for death.
+    // Longer than the timeout of silent machines.
     let end = Instant::now() + Duration::from_millis(1500);
     while Instant::now() < end {
         one.poll(&mut records[0]);
@@ -302,8 +302,8 @@ fn who_comes_late_is_reached() {
     assert_eq!(records[1].packets.len(), 1);
 }
 
-/// Where the peer is reached by another driver, nobody waits for a connection that does not come
-/// about: nor is it lost before that is clear.
+/// If the peer is reached by another driver, processes do not wait for a connection that is not
+/// established. It is not lost before that is clear, either.
 #[test]
 fn a_connection_that_never_comes_about_is_lost_beside_others() {
     if is_missing() {
@@ -321,8 +321,7 @@ fn a_connection_that_never_comes_about_is_lost_beside_others() {
     assert!(record.lost[0].2.contains("over ofi:tcp:lo: it takes no messages"), "{record:?}");
 }
 
-/// Bytes that come by another way, or a program that has its memory back, must not find it written
-/// later.
+/// Memory must not be written after its bytes arrived in another way, or the program got it back.
 #[test]
 fn nothing_is_written_over_a_rail_that_was_given_up() {
     if is_missing() {

@@ -1,4 +1,4 @@
-//! Memory of messages that the provider knows, and reads of peers' memory into it.
+//! Memory of messages that is registered with the provider, and reads of peers' memory into it.
 
 use std::ptr;
 
@@ -10,52 +10,52 @@ use crate::declarations::{
 };
 use crate::endpoint::PeerAddress;
 
-/// Reads of peers' memory that are underway on an endpoint at most.
+/// The maximal number of concurrent reads of peers' memory on an endpoint.
 pub(crate) const READS: usize = 32;
 
-/// The most that is read at once, in bytes, also where the provider would read more.
+/// The maximal length of one read in bytes, even if the provider allows more.
 const READ_BYTES_MAX: usize = 1 << 30;
 
-/// Memory that the provider knows, until it is [forgotten](FabricEndpoint::forget).
+/// Memory that is registered until it is [forgotten](FabricEndpoint::forget).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionNumber(usize);
 
-/// What a region is for.
+/// The use of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegionUse {
     /// Peers read it.
     Offered,
-    /// What is read from peers is written there.
+    /// Data that is read from peers is written to it.
     Filled,
 }
 
-/// Where peers find a region.
+/// The address and key by which peers read a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RegionPlace {
     pub address: u64,
     pub key: u64,
 }
 
-/// A read that was begun: its place among those that are underway, and which one it is there.
+/// A read that was begun: its place among the concurrent reads, and its turn in that place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReadNumber {
     pub place: usize,
     pub turn: u32,
 }
 
-/// What a region keeps.
+/// A registered region.
 pub(super) struct Region {
-    /// None: the provider does not want to know memory of this use.
+    /// None: the provider does not require registration for this use.
     handle: FidHandle<FidRegion>,
     address: usize,
     length: usize,
-    /// Keeps the memory.
+    /// Keeps the memory alive.
     _memory: Buffer,
 }
 
 impl FabricEndpoint {
-    /// Makes `length` bytes of a message, from `offset` on, known to the provider. None: they do
-    /// not lie in one run, or it does not want them.
+    /// Registers `length` bytes of a message, from `offset` on, with the provider. None: the bytes
+    /// are not contiguous, or the provider refuses.
     pub(crate) fn register(
         &mut self,
         memory: &Buffer,
@@ -72,7 +72,7 @@ impl FabricEndpoint {
             false
         });
         let (address, _) = run.filter(|run| run.1 == length)?;
-        // SAFETY: the info is whole.
+        // SAFETY: the info is complete.
         let mode = unsafe { (*(*self.info.info).domain).mr_mode };
         let mut handle = FidHandle::NONE;
         if usage == RegionUse::Offered || mode & FI_MR_LOCAL != 0 {
@@ -82,7 +82,7 @@ impl FabricEndpoint {
             };
             self.next_key = self.next_key.wrapping_add(1);
             let key = if mode & FI_MR_PROV_KEY != 0 { 0 } else { u64::from(self.next_key) };
-            // SAFETY: the domain is open; the region keeps the memory until it is closed.
+            // SAFETY: the domain is open; the region keeps the memory alive until it is closed.
             let result = unsafe {
                 ((*(*self.domain.0).registration).register)(
                     self.domain.fid(),
@@ -109,10 +109,10 @@ impl FabricEndpoint {
         Some(RegionNumber(place))
     }
 
-    /// Where peers find a region that is offered.
+    /// Returns where peers find a region that is offered.
     pub(crate) fn place(&self, region: RegionNumber) -> RegionPlace {
         let region = self.regions[region.0].as_ref().expect("it was not forgotten");
-        // SAFETY: the info is whole, and the region is open.
+        // SAFETY: the info is complete, and the region is open.
         let (mode, key) = unsafe {
             let mode = (*(*self.info.info).domain).mr_mode;
             (mode, region.handle.0.as_ref().map_or(0, |region| region.key))
@@ -121,29 +121,29 @@ impl FabricEndpoint {
         RegionPlace { address, key }
     }
 
-    /// Lets the provider know a region no more; nothing may be read into it.
+    /// Deregisters a region; no read into it may be in progress.
     pub(crate) fn forget(&mut self, region: RegionNumber) {
         if let Some(mut region) = self.regions.get_mut(region.0).and_then(Option::take) {
             region.handle.close();
         }
     }
 
-    /// Whether memory that is read into is known to the provider, as it is where an adapter writes:
-    /// such reads end when their connection is closed. Where the provider writes itself, libfabric
-    /// 1.17 fails then (`tcp;ofi_rxm`).
+    /// Whether memory that is read into is registered with the provider, as it is where an adapter
+    /// writes: then reads end when their connection is closed. Where the provider itself writes,
+    /// libfabric 1.17 fails in that case (`tcp;ofi_rxm`).
     pub(crate) fn knows_memory(&self) -> bool {
-        // SAFETY: the info is whole.
+        // SAFETY: the info is complete.
         unsafe { (*(*self.info.info).domain).mr_mode & FI_MR_LOCAL != 0 }
     }
 
-    /// The most that one read can bring, in bytes.
+    /// Returns the maximal length of one read in bytes.
     pub(crate) fn read_bytes_max(&self) -> usize {
-        // SAFETY: the info is whole.
+        // SAFETY: the info is complete.
         unsafe { (*(*self.info.info).endpoint).max_msg_size }.clamp(1, READ_BYTES_MAX)
     }
 
-    /// Begins to read `length` bytes at `place` of a peer's memory into a region, from `at` on.
-    /// Which read it is follows from its place among those that are underway, which must be free.
+    /// Begins to read `length` bytes at `place` of a peer's memory into a region, from `at` on. The
+    /// read is identified by its place among the concurrent reads, which must be free.
     pub(crate) fn read(
         &mut self,
         place: usize,
@@ -158,8 +158,8 @@ impl FabricEndpoint {
         }
         let region = self.regions[into.0].as_ref().expect("it was not forgotten");
         assert!(at.checked_add(length).is_some_and(|end| end <= region.length));
-        // SAFETY: all are open; the bytes are in the region, which keeps them, and neither it nor
-        // the context is used until the completion is taken, as `uses` has it.
+        // SAFETY: all are open; the bytes are in the region, which keeps them alive. Neither the
+        // region nor the context is used until the completion is taken, which `uses` ensures.
         let result = unsafe {
             let descriptor =
                 region.handle.0.as_ref().map_or(ptr::null_mut(), |region| region.descriptor);
@@ -180,15 +180,16 @@ impl FabricEndpoint {
         (number, self.outcome("fi_read", result))
     }
 
-    /// Whether the provider may still write what a read brings.
+    /// Whether the provider may still write the data of a read.
     pub(crate) fn is_reading(&self, place: usize) -> bool {
         self.uses[SLOTS + place] == SlotUse::Library && !self.is_abandoned
     }
 
-    /// Uses the endpoint no more: when this returns, nothing is written into regions any more, and
-    /// nothing comes or goes. Adapters do not reach memory that was forgotten, and providers that
-    /// know no memory write when they are polled. The library's objects stay, as libfabric 1.17
-    /// fails when an endpoint is closed over which a read is underway (`tcp;ofi_rxm`).
+    /// Stops using the endpoint: when this returns, nothing is written into regions any more, and
+    /// nothing arrives or is sent. Adapters do not access memory that was deregistered, and
+    /// providers without registration write only when they are polled. The library's objects are
+    /// not closed, as libfabric 1.17 fails when an endpoint with a read in progress is closed
+    /// (`tcp;ofi_rxm`).
     pub(crate) fn abandon(&mut self) {
         self.is_abandoned = true;
         (0..self.regions.len()).for_each(|region| self.forget(RegionNumber(region)));
@@ -197,7 +198,7 @@ impl FabricEndpoint {
 
 #[cfg(test)]
 impl RegionNumber {
-    /// One that no endpoint knows.
+    /// Returns a region that no endpoint has.
     pub(crate) fn for_tests(number: usize) -> Self {
         Self(number)
     }

@@ -1,12 +1,12 @@
-//! Rails that were lost and are to work again.
+//! Restores rails that were lost.
 //!
-//! Who has lost a rail begins it anew, as the next **turn**, whose messages bear another token: it
-//! says hello, with pauses, until something of that turn comes. The other process, to which such a
-//! hello is news, loses the rail with that, and begins the same turn. What of the turn before comes
-//! late is of no use: it has another token.
+//! A process that has lost a rail begins the next **turn** of it, whose messages bear another
+//! token. It sends a hello, with pauses, until something of that turn arrives. When such a hello
+//! arrives at the other process, the rail is lost there, too, and that process begins the turn as
+//! well. Late messages of the turn before are dropped, as they have another token.
 //!
-//! The provider may still have a connection over which nothing comes any more, or wait for an
-//! answer that is lost: where a hello is not answered, the next goes over a new connection.
+//! The provider may still have a connection over which nothing arrives any more, or wait for an
+//! answer that is lost: if a hello is not answered, the next one goes over a new connection.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,14 @@ use crate::endpoint::SendOutcome;
 use crate::link::OfiLink;
 use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
 
-/// One of the times that a rail to a peer works until it is lost.
+/// One period in which a rail to a peer works until it is lost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RailTurn {
     pub number: u32,
-    /// What messages to the peer bear, and what those from it must.
+    /// The token of messages to the peer, and the token required of messages from it.
     pub sending: Token,
     receiving: Token,
-    /// What those from it bear in the next turn.
+    /// The token of messages from the peer in the next turn.
     next_receiving: Token,
 }
 
@@ -43,7 +43,7 @@ impl RailTurn {
         }
     }
 
-    /// Of which turn a message is, if it is of the job.
+    /// Returns the turn to which a message belongs, if it is of the job.
     pub(super) fn of(&self, head: &MessageHead) -> Option<MessageTurn> {
         if agree(&self.receiving, &head.token) {
             return Some(MessageTurn::This);
@@ -53,7 +53,7 @@ impl RailTurn {
     }
 }
 
-/// Of which turn of its rail a message is.
+/// The turn of a rail to which a message belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MessageTurn {
     This,
@@ -61,20 +61,21 @@ pub(super) enum MessageTurn {
     Next,
 }
 
-/// When a rail that was lost is tried again.
+/// When a lost rail is tried again.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NextTry {
-    /// When to say hello.
+    /// When to send a hello.
     at: Instant,
-    /// When that is an attempt of its own, and not one to say what the provider did not take.
+    /// When that is a new attempt, instead of the repetition of a hello that the provider did not
+    /// take.
     anew_at: Instant,
-    /// Attempts that were begun.
+    /// The number of attempts begun.
     count: u32,
-    /// A hello was taken, or the provider is connecting.
+    /// Whether a hello was taken, or the provider is connecting.
     is_unanswered: bool,
 }
 
-/// A provider that is connecting is asked so often whether it takes a hello now.
+/// How often a connecting provider is asked to take a hello.
 const HELLO_PERIOD: Duration = Duration::from_millis(10);
 
 impl Ofi {
@@ -93,8 +94,7 @@ impl Ofi {
         peer.restoring[rail] = Some(NextTry { at, anew_at: at, count: 0, is_unanswered: false });
     }
 
-    /// Says hello over rails that were lost, where the time has come; not to peers that have taken
-    /// leave.
+    /// Sends a hello over lost rails for which it is time, except to peers that have left.
     pub(super) fn look_after_restoring(&mut self) {
         let names = self.peers.link_names(|peer| &peer.restoring);
         let now = Instant::now();
@@ -129,7 +129,7 @@ impl Ofi {
         self.restore_at = all.map(|next| next.at).min();
     }
 
-    /// A message of the turn that a rail is in has come: if that was lost, it works again.
+    /// Handles a message of the current turn of a rail: if the rail was lost, it works again.
     pub(super) fn note_turn(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
         let Some(to) = peer.addresses[rail].filter(|_| peer.restoring[rail].is_some()) else {
@@ -141,8 +141,8 @@ impl Ofi {
         self.restored.push((gate, rail));
     }
 
-    /// The peer does not use a rail any more. Where it begins it anew while this process does so,
-    /// too, it worked for the peer meanwhile.
+    /// Handles that the peer has lost a rail. If the peer begins it anew while this process does
+    /// so, too, the rail worked for the peer meanwhile.
     pub(super) fn note_peer_loss(&mut self, gate: GateId, rail: usize, turn: MessageTurn) {
         let is_restoring = self.peers.get(gate).is_some_and(|peer| peer.restoring[rail].is_some());
         match is_restoring && turn == MessageTurn::Next {
@@ -156,8 +156,8 @@ impl Ofi {
         }
     }
 
-    /// What is sent to a peer over a rail goes over a new connection from now on.
-    /// `sent` is what has become of a message to it right before.
+    /// Uses a new connection for later messages to a peer over a rail. `sent` is the result of a
+    /// message that was sent to it right before.
     pub(super) fn connect_anew(&mut self, (gate, rail): LinkName, sent: &SendOutcome) {
         let Some(peer) = self.peers.get_mut(gate) else { return };
         let Some(known) = peer.addresses[rail] else { return };
@@ -167,8 +167,8 @@ impl Ofi {
         }
     }
 
-    /// Sends a message that is no part of what is sent in order; if the provider does not take it,
-    /// whoever waits for it asks again.
+    /// Sends a message outside of the sequence. If the provider does not take it, its sender tries
+    /// again later.
     pub(super) fn say(&mut self, (gate, rail): LinkName, kind: MessageKind) -> SendOutcome {
         let Some(peer) = self.peers.get(gate) else { return SendOutcome::Refused };
         let Some(to) = peer.addresses[rail] else { return SendOutcome::Refused };

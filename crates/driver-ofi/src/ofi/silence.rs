@@ -1,9 +1,9 @@
-//! Rails over which nothing is heard from a peer.
+//! Detects rails over which nothing arrives from a peer.
 //!
-//! Providers tell when a peer has ended. When its machine, or the network to it, is dead, they may
-//! try to reach it for a quarter of an hour. So where the addresses of the endpoints are those of
-//! IP, the peer's system is asked. It answers also for a process that computes, or is stopped.
-//! Silence counts only where it has answered before: some networks let no such question pass.
+//! Providers report when a peer has ended. If the peer's machine, or the network to it, has failed,
+//! they may try to reach it for a quarter of an hour. So if the endpoints have IP addresses, the
+//! peer's kernel is probed. It answers also for a process that computes, or is stopped. Silence
+//! counts only if the kernel has answered before: some networks drop such probes.
 
 use std::mem;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,15 +14,16 @@ use driver::{Liveness, PeerLife};
 
 use super::{LostWith, Ofi};
 
-/// What was heard from a peer over a rail.
+/// What has arrived from a peer over a rail.
 #[derive(Debug)]
 pub(super) struct HeardPeer {
-    /// Whether a message has come since this was looked at last.
+    /// Whether a message has arrived since the last check.
     pub is_heard: bool,
-    /// For how long none has, and its system has not answered, as far as this process looked.
+    /// For how long none has arrived, and its kernel has not answered, as far as this process has
+    /// checked.
     silence: Duration,
     liveness: Liveness,
-    /// Whether its system has ever answered.
+    /// Whether its kernel has ever answered.
     answers: bool,
 }
 
@@ -33,30 +34,30 @@ pub(super) struct SilenceClock {
     looked: Instant,
 }
 
-/// So often within the time for which silence is borne it is counted.
+/// How many times silence is counted within its limit.
 const LOOKS_PER_SILENCE: u32 = 20;
 
-/// Between two looks, silence counts for no longer than that: the process may have been stopped, or
-/// may have computed, and what came meanwhile not be taken yet.
+/// Between two checks, silence counts for no longer than this: the process may have been stopped,
+/// or may have computed, and messages that arrived meanwhile may not be taken yet.
 const COUNTED_BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
-/// Of the time for which silence is borne, after this part of it a system is asked.
+/// The part of the limit of silence after which the kernel is probed.
 const UNASKED_PART: u32 = 4;
 
-/// How libfabric, and the system, name the families of addresses.
+/// The numbers of address families, as libfabric and the kernel use them.
 const IPV4: u16 = 2;
 const IPV6: u16 = 10;
 
 impl HeardPeer {
-    /// Of a peer with this address of its endpoint, when the own one has that.
+    /// Creates the state of a peer, given the addresses of the own endpoint and of the peer's.
     pub(super) fn new(own: &[u8], peer: &[u8]) -> Self {
         let addresses = ip_address(own).zip(ip_address(peer)).map(|(own, peer)| (own, peer, 0));
         let liveness = Liveness::new(addresses);
         Self { is_heard: false, silence: Duration::ZERO, liveness, answers: false }
     }
 
-    /// Counts the time that has passed, and asks if it is time to; whether the peer's machine is
-    /// taken for dead.
+    /// Counts the time that has passed, and sends a probe if it is time to. Returns whether the
+    /// peer's machine counts as failed.
     fn is_dead(&mut self, now: Duration, passed: Duration, limit: Duration) -> bool {
         self.silence = if mem::take(&mut self.is_heard) {
             Duration::ZERO
@@ -82,7 +83,7 @@ impl SilenceClock {
 }
 
 impl Ofi {
-    /// Gives up links to peers whose machine has answered nothing for too long.
+    /// Gives up links to peers whose machine has not answered for too long.
     pub(super) fn look_for_silence(&mut self, now: Instant) {
         let passed = now - self.clock.looked;
         if passed < self.silence / LOOKS_PER_SILENCE {
@@ -121,7 +122,7 @@ impl Ofi {
     }
 }
 
-/// The IP address in what libfabric has as the address of an endpoint, if there is one.
+/// Returns the IP address in libfabric's address of an endpoint, if there is one.
 fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
     match u16::from_ne_bytes(*bytes.first_chunk()?) {
         IPV4 => Some(Ipv4Addr::from(*bytes.get(4..)?.first_chunk::<4>()?).into()),
@@ -151,13 +152,13 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             now += step;
         }
-        // From here on nobody answers.
+        // From here on, no kernel answers.
         heard.liveness = Liveness::new(None);
         let looks = (1..).find(|_| heard.is_dead(Duration::ZERO, step, LIMIT));
         assert_eq!(looks, Some(LOOKS_PER_SILENCE));
         heard.is_heard = true;
         assert!(!heard.is_dead(Duration::ZERO, step, LIMIT));
-        // A pause of this process is no silence.
+        // A pause of this process does not count as silence.
         assert!(!heard.is_dead(Duration::ZERO, 3 * LIMIT, LIMIT));
         let mut unheard = HeardPeer::new(&own, b"no address");
         assert!(!(0..100).any(|_| unheard.is_dead(Duration::ZERO, step, LIMIT)));

@@ -12,11 +12,11 @@ use crate::link::OfiLink;
 use crate::message::MessageKind;
 use crate::parts::{OFFER_BYTES, Offer, WantedPart};
 
-/// So long is waited for reads over a rail that is lost. What has not ended then could be written
-/// later, and the endpoint is abandoned.
+/// How long to wait for reads over a rail that is lost. If a read has not ended by then, it might
+/// write later, so the endpoint is abandoned.
 const READS_END_MAX: Duration = Duration::from_millis(500);
 
-/// Numbers of parts in one message at most.
+/// The maximal number of part numbers in one message.
 const NUMBERS_TOGETHER: usize = 16;
 
 /// A part that is being read.
@@ -24,9 +24,9 @@ pub(super) struct UnderwayPart {
     gate: GateId,
     wanted: WantedPart,
     region: RegionNumber,
-    /// What is read, where it does not go to its place at once.
+    /// The buffer for data that is not read directly into its place.
     staged: Option<Buffer>,
-    /// How many bytes are here.
+    /// How many bytes have been read.
     done: usize,
     step: ReadStep,
 }
@@ -34,9 +34,9 @@ pub(super) struct UnderwayPart {
 /// What a part that is being read waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadStep {
-    /// The end of this read, of so many bytes.
+    /// The end of this read, of this many bytes.
     End(ReadNumber, usize),
-    /// That the provider takes a read.
+    /// The provider, which must take a read.
     Room,
 }
 
@@ -62,7 +62,7 @@ impl Ofi {
         });
     }
 
-    /// A peer offers a part.
+    /// Handles the offer of a part by a peer.
     pub(super) fn take_offer(&mut self, name: LinkName, bytes: &[u8], sink: &mut dyn Sink) {
         let (gate, rail) = name;
         let Some(offer) = Offer::parse(bytes) else {
@@ -83,7 +83,7 @@ impl Ofi {
         }
     }
 
-    /// The peer has read parts.
+    /// Handles the report that the peer has read parts.
     pub(super) fn take_read(&mut self, (gate, rail): LinkName, bytes: &[u8], sink: &mut dyn Sink) {
         let now = Instant::now();
         for number in bytes.as_chunks().0 {
@@ -95,7 +95,7 @@ impl Ofi {
         }
     }
 
-    /// Goes on with what waits on a link: reads, and what is to be told of them.
+    /// Continues what waits on a link: reads, and reports of them.
     pub(super) fn go_on(&mut self, name: LinkName) {
         for place in 0..READS {
             let waits = |part: &UnderwayPart| part.gate == name.0 && part.step == ReadStep::Room;
@@ -107,7 +107,7 @@ impl Ofi {
         self.tell_read(name);
     }
 
-    /// Begins to read parts that were offered, as far as there is room.
+    /// Begins to read offered parts, as far as there is room.
     fn read_wanted(&mut self, name: LinkName) {
         let (gate, rail) = name;
         loop {
@@ -160,7 +160,7 @@ impl Ofi {
         }
     }
 
-    /// A read has ended.
+    /// Handles the end of a read.
     pub(super) fn end_read(
         &mut self,
         rail: usize,
@@ -192,7 +192,7 @@ impl Ofi {
         self.note_read((gate, rail), offer.number);
     }
 
-    /// A part was read, or is not wanted: its sender is told.
+    /// Records that a part was read, or is not needed, which is reported to its sender.
     fn note_read(&mut self, name: LinkName, number: u32) {
         if let Some(link) = self.link_mut(name.0, name.1) {
             link.parts.read.push(number);
@@ -218,15 +218,15 @@ impl Ofi {
         }
     }
 
-    /// Looks at a link again in the next poll.
+    /// Handles a link again in the next poll.
     pub(super) fn return_to(&mut self, name: LinkName) {
         if !self.stuck.contains(&name) {
             self.stuck.push(name);
         }
     }
 
-    /// What is read and offered over a link that is given up ends: when this returns, nothing is
-    /// written into memory of its messages any more.
+    /// Ends the reads and offers of a link that is given up: when this returns, nothing is written
+    /// into memory of its messages any more.
     pub(super) fn end_parts(&mut self, gate: GateId, rail: usize, link: &OfiLink) {
         let port = &mut self.ports[rail];
         link.parts.regions().for_each(|region| port.endpoint.forget(region));
@@ -248,7 +248,7 @@ impl Ofi {
                 self.abandoned.push(rail);
                 break;
             }
-            // What else has ended is looked at in the next poll.
+            // Other completions are handled in the next poll.
             port.endpoint.poll(&mut port.ended);
         }
         for place in places {
