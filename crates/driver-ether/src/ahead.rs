@@ -1,4 +1,4 @@
-//! Sockets that a launcher opens for processes which may not open any.
+//! Opens sockets in a launcher for processes that may not open any.
 
 use std::fmt::Write;
 use std::io;
@@ -11,9 +11,10 @@ use sys::packets::{self, GROUP_MAX};
 use crate::interfaces::{self, EtherInterface};
 use crate::port::{NO_SLOT, Port, open_sockets, random};
 
-/// Opens the sockets of so many processes on each interface that the person's wishes let in. Those
-/// of one interface are a group, in which the kernel finds the one for a frame at once, however
-/// many they are. Nothing, without the capability CAP_NET_RAW.
+/// Opens the sockets of `processes` processes on each interface that the configuration `networks`
+/// selects. The sockets of one interface form a fanout group, in which the kernel finds the
+/// receiver of a frame in constant time, however many they are. Returns nothing without the
+/// capability CAP_NET_RAW.
 pub fn open_ahead(networks: &str, processes: usize) -> Vec<PassedDescriptors> {
     let Ok(selection) = NetworkSelection::parse(networks) else { return Vec::new() };
     let mut all: Vec<PassedDescriptors> = Vec::new();
@@ -33,7 +34,7 @@ fn open_group(interface: &EtherInterface, all: &mut [PassedDescriptors]) -> io::
         let endpoint = random()? as u32;
         let sockets = open_sockets(interface.index, endpoint)?;
         let mut slot = NO_SLOT;
-        // Those that find no place in the group have their filters alone.
+        // Sockets that get no place in the group rely on their filters alone.
         if 2 * number + 2 <= GROUP_MAX {
             slot = number as u8;
             for socket in &sockets {
@@ -49,11 +50,11 @@ fn open_group(interface: &EtherInterface, all: &mut [PassedDescriptors]) -> io::
     Ok(())
 }
 
-/// The ports for which a launcher has opened sockets, by the text that [`open_ahead`] gave. Those
-/// of an interface that has gone down since are closed.
+/// Returns the ports for which a launcher has opened sockets, given the text that [`open_ahead`]
+/// returned. Ports of an interface that has gone down since are closed.
 ///
 /// # Errors
-/// What it names is not there.
+/// A descriptor that the text names does not exist.
 pub(crate) fn inherited(text: &str, selection: &NetworkSelection) -> io::Result<Vec<Port>> {
     let interfaces = interfaces::usable(selection);
     let mut ports = Vec::new();

@@ -1,5 +1,5 @@
-//! What a process sleeps on: its sockets for urgent frames, and a timer for what is to be sent
-//! although nothing comes.
+//! The descriptor that a process sleeps on: it covers the sockets for urgent frames, and a timer
+//! for what must be sent although nothing arrives.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,12 +13,12 @@ use sys::forks;
 
 use crate::timing::Time;
 
-/// Is readable when there may be something to do.
+/// Readable when there may be work.
 #[derive(Debug)]
 pub(crate) struct WakingDescriptor {
     epoll: OwnedFd,
     timer: OwnedFd,
-    /// When the timer ends, if it runs.
+    /// When the timer expires, if it runs.
     ends_at: Option<Time>,
 }
 
@@ -39,8 +39,8 @@ impl WakingDescriptor {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(0), EventFlags::IN)?)
     }
 
-    /// Sees to it that it is readable at this time. A timer that ends before is left alone: most
-    /// of what is awaited comes in time.
+    /// Ensures that the descriptor is readable at this time. A timer that expires before is left
+    /// alone: mostly, what is awaited arrives in time.
     pub(crate) fn wake_at(&mut self, at: Option<Time>, now: Time) {
         if let Some(at) = at
             && self.ends_at.is_none_or(|known| at < known)
@@ -50,7 +50,8 @@ impl WakingDescriptor {
         }
     }
 
-    /// The time has come: if the timer has ended, it does not make this readable any more.
+    /// Resets the descriptor if the timer has expired, so that the timer does not make it readable
+    /// any more.
     pub(crate) fn pass(&mut self, now: Time) {
         if self.ends_at.is_some_and(|ends_at| now >= ends_at) {
             self.set(0);
@@ -58,13 +59,13 @@ impl WakingDescriptor {
         }
     }
 
-    /// Lets the timer end after so many nanoseconds; 0: never.
+    /// Sets the timer to expire after this many nanoseconds; 0: never.
     fn set(&self, after: Time) {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         let (seconds, rest) = (after / 1_000_000_000, after % 1_000_000_000);
         let value = Timespec { tv_sec: seconds as i64, tv_nsec: rest as _ };
         let times = Itimerspec { it_interval: zero, it_value: value };
-        // It takes any time.
+        // Any time is valid.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &times);
     }
 

@@ -1,4 +1,5 @@
-//! The card by which peers find a process's interfaces, and who talks over which to which.
+//! The card by which peers find a process's interfaces, and which rails of two processes are
+//! paired.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,10 +9,10 @@ use driver::{RailPair, pair_rails, parse_card, same_network};
 
 use crate::interfaces::{MacAddress, parse_mac};
 
-/// What peers need to know of a process: one entry for each of its rails.
+/// What peers need to connect to a process: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EtherCard {
-    /// Drawn anew by each process, so that its keys are its own.
+    /// A random number that each process draws anew, so that its keys are its own.
     pub nonce: u64,
     pub ends: Vec<EtherEnd>,
 }
@@ -22,12 +23,12 @@ pub(crate) struct EtherEnd {
     pub name: String,
     pub mac: MacAddress,
     pub mtu: usize,
-    /// Its IP address, and how many bits of it name its network.
+    /// Its IP address, and the length of the network prefix in bits.
     pub address: Option<(IpAddr, u8)>,
-    /// Where the process listens there.
+    /// The number of the process's endpoint on the interface.
     pub endpoint: u32,
     pub slot: u8,
-    /// Bytes of frames that may wait there.
+    /// How many bytes of frames may wait there.
     pub room: usize,
     /// The UDP port that the process holds there as long as it exists; 0: none.
     pub life: u16,
@@ -81,14 +82,14 @@ fn parse_end(word: &str) -> Option<EtherEnd> {
     fields.next().is_none().then_some(end)
 }
 
-/// Which rails of two processes are used together: those in the same network, each once; where
-/// interfaces have no addresses, those of the same name.
+/// Returns which rails of two processes are used together: rails in one network, each once.
+/// Interfaces without addresses are paired by name.
 pub(crate) fn pairs(lower: &EtherCard, upper: &EtherCard) -> Vec<RailPair> {
     pair_rails(&lower.ends, &upper.ends, are_near)
 }
 
 fn are_near(one: &EtherEnd, other: &EtherEnd) -> bool {
-    // No switch gives a frame back to where it came from.
+    // A switch never forwards a frame to the port from which it came.
     one.mac != other.mac
         && match (one.address, other.address) {
             (Some((here, bits)), Some((there, others))) => {

@@ -1,4 +1,4 @@
-//! The driver: rails, peers and what happens to them.
+//! The driver: rails, peers and the handling of their events.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -39,17 +39,17 @@ pub struct Ether {
     urgent: FrameBatch,
     bulk: FrameBatch,
     scratch: Vec<u8>,
-    /// Links to which something was posted since the last poll.
+    /// Links on which something was posted since the last poll.
     posted: Vec<LinkName>,
-    /// Links on which something came, or for which there was no room.
+    /// Links on which frames arrived, or for which there was no room.
     touched: Vec<LinkName>,
-    /// Links on which frames are expected for which nobody is woken.
+    /// Links on which bulk frames are expected, which wake no process.
     expecting: Vec<LinkName>,
-    /// When some link has something to do at the earliest, and when links were looked after last.
+    /// When the next link needs handling, and when links were last handled.
     look_at: Option<Time>,
     looked: Time,
     polls: u32,
-    /// Frames that were dropped.
+    /// The number of frames that were dropped.
     refused: u64,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<LinkName>,
@@ -58,30 +58,30 @@ pub struct Ether {
 /// A peer and an own rail.
 type LinkName = (GateId, usize);
 
-/// A peer of which something is known.
+/// A peer whose card has been read.
 struct EtherPeer {
     card: EtherCard,
-    /// Its rails, by own rail, also where they were lost.
+    /// The peer's rails, by own rail, including lost ones.
     partners: Vec<Option<usize>>,
     /// By own rail.
     links: Vec<Option<EtherLink>>,
-    /// Those that were lost and are to work again, by own rail.
+    /// Links that were lost and must be restored, by own rail.
     restoring: Vec<Option<EtherLink>>,
     /// By own rail.
     turns: Vec<LinkTurn>,
-    /// What became of rails that were lost, for people.
+    /// Why rails were lost, for users.
     failures: Vec<(usize, String)>,
-    /// Whether it had taken leave on a rail that was lost.
+    /// Whether the peer had left on a rail that was lost.
     departed: bool,
 }
 
 impl EtherPeer {
-    /// The links on which anything was ever heard or posted.
+    /// Returns the links on which anything has arrived or was posted.
     fn used(&self) -> impl Iterator<Item = &Link> {
         self.links.iter().flatten().map(|known| &known.link).filter(|link| link.is_used())
     }
 
-    /// The link of an own rail, also one that was lost and is to work again.
+    /// Returns the link of an own rail, including one that was lost and must be restored.
     fn any_link_mut(&mut self, rail: usize) -> Option<&mut EtherLink> {
         let lost = self.restoring.get_mut(rail)?.as_mut();
         self.links.get_mut(rail)?.as_mut().or(lost)
@@ -92,48 +92,49 @@ struct EtherLink {
     link: Link,
     mac: MacAddress,
     liveness: Liveness,
-    /// That of the next turn, once a frame came that may be of it.
+    /// The seal of the next turn, once a frame arrived that may be of that turn.
     next_seal: Option<Box<Seal>>,
 }
 
-/// What stands behind the Ethernet header of a frame.
+/// The contents of a frame behind the Ethernet header.
 struct ReceivedFrame<'a> {
     head: &'a [u8; COVERED_BYTES],
-    /// What the head says.
+    /// The parsed head.
     header: FrameHeader,
     tag: &'a [u8],
     data: &'a [u8],
 }
 
-/// Which frames are taken of those that have come.
+/// Which of the arrived frames are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakenFrames {
     All,
-    /// Those that follow no others which may be in the socket for which nobody is woken.
+    /// Only frames before which no bulk frames may be missing that are still in the other socket.
     InTurn,
 }
 
-/// Frames taken from a socket at once, and how often in one poll, so that others get their turn.
+/// The maximal number of frames taken from a socket at once, and of such batches in one poll, so
+/// that all get their turn.
 const FRAMES_TOGETHER: usize = 32;
 const BATCHES_PER_POLL_MAX: usize = 4;
 
-/// The same of those for which nobody is woken: all that one peer may send at once, and more.
+/// The maximal number of batches of bulk frames in one poll: more than one peer may send at once.
 const BULK_BATCHES_MAX: usize = 8;
 
-/// Frames for which nobody is woken are looked for once in so many polls although none is expected.
+/// Bulk frames are polled for once in this many polls even if none are expected.
 const POLLS_PER_LOOK: u32 = 256;
 
-/// What every network carries, behind the Ethernet header.
+/// The length behind the Ethernet header of frames that every network carries.
 const SHORT_FRAME_BYTES: usize = 1500;
 
-/// What is taken for a rail that does not declare its speed, in bytes per microsecond.
+/// The speed that is assumed for a rail that declares none, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
 
-/// What stands for the backlog of a rail on which the peer has not answered.
+/// The backlog that is reported for a rail on which the peer has not answered.
 const NOT_YET: u64 = 1 << 40;
 
-/// The driver of a process, as the table of drivers wants it; none, if there is no interface that
-/// the settings let in.
+/// Creates the driver of a process, as the table of drivers requires; none, if no interface is
+/// accepted by the settings.
 ///
 /// # Errors
 /// The settings name networks in a way that makes no sense, or the system refuses sockets.
@@ -156,7 +157,8 @@ pub fn open(
     Ok(if ether.ports.is_empty() { None } else { Some(Box::new(ether)) })
 }
 
-/// The rails that a process here would have, if this process or the launcher may open sockets.
+/// Returns the rails that a process here would have, if this process or the launcher may open
+/// sockets.
 pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
     let rail = |interface: EtherInterface| FoundRail {
         name: format!("{}:{}", interfaces::DRIVER, interface.name),
@@ -166,7 +168,7 @@ pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
     interfaces::usable(selection).into_iter().map(rail).collect()
 }
 
-/// Sockets that this process opens itself.
+/// Opens the sockets of this process itself.
 fn own_ports(selection: &NetworkSelection) -> Result<Vec<Port>, DriverError> {
     let open = |interface: EtherInterface| {
         let endpoint = random()? as u32;
@@ -189,7 +191,7 @@ fn refused(interface: &str, cause: &io::Error) -> DriverError {
     DriverError { message: format!("no frames can be sent over {interface}: {obstacle}") }
 }
 
-/// Why sockets cannot be had, and what to do.
+/// Describes why sockets cannot be opened, and what to do.
 fn obstacle(cause: &io::Error) -> String {
     match cause.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -260,7 +262,7 @@ impl Ether {
         self.peers.link_names(|peer| &peer.links)
     }
 
-    /// The peer, whose card is looked up if it is not known.
+    /// Reads the peer's card, if that was not done yet.
     fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
         if self.peers.get(gate).is_some() {
             return Ok(());
@@ -286,7 +288,7 @@ impl Ether {
         Ok(())
     }
 
-    /// What the frames of a link are sealed with in one of its turns.
+    /// Returns the seal of the frames of a link in one of its turns.
     fn seal(
         &self,
         gate: GateId,
@@ -376,16 +378,16 @@ impl Ether {
         self.waking.wake_at(deadline, now);
     }
 
-    /// Sees to it that there is a [look](Self::look) by this time.
+    /// Ensures that there is a [look](Self::look) by this time.
     fn look_by(&mut self, at: Time) {
         let now = self.now();
         self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
         self.waking.wake_at(Some(at), now);
     }
 
-    /// Takes the frames that have come on a rail; returns whether there were any. Of those for
-    /// which nobody is woken, none is taken without what was sent before it for which somebody is:
-    /// what seems to be missing afterwards was lost.
+    /// Processes the frames that have arrived on a rail; returns whether there were any. A bulk
+    /// frame is processed only after the urgent frames that were sent before it. What is missing
+    /// after that was lost.
     fn receive(&mut self, rail: usize, now: Time, sink: &mut dyn Sink) -> bool {
         let mut found = false;
         for turn in 0..BATCHES_PER_POLL_MAX {
@@ -403,7 +405,7 @@ impl Ether {
                 0
             });
             found |= count > 0;
-            // The last frame of a packet or a block is here before those before it, which are in
+            // The last frame of a packet or a block has arrived before earlier frames, which are in
             // the other socket.
             let mut late = 0_u64;
             for index in 0..count {
@@ -418,7 +420,7 @@ impl Ether {
             for index in (0..count).filter(|index| late & (1 << index) != 0) {
                 self.take(rail, batch.frame(index), TakenFrames::All, now, sink);
             }
-            // A lone one is most often all: what else is here is looked at next time.
+            // A lone frame is mostly the only one: further frames are left to the next poll.
             let is_full = count == batch.looked_for() && !is_alone;
             self.urgent = batch;
             if !is_full && !found_bulk {
@@ -446,8 +448,8 @@ impl Ether {
         found
     }
 
-    /// Takes a frame; what is no frame of the job is dropped, and counted. False: it is to be taken
-    /// later.
+    /// Processes a frame. Frames that are not of the job are dropped, and counted. False: the frame
+    /// must be processed later.
     fn take(
         &mut self,
         rail: usize,
@@ -494,14 +496,15 @@ impl Ether {
         true
     }
 
-    /// Something has come on a link: what it has to send goes at the end of the poll.
+    /// Records that a frame has arrived on a link: what the link has to send is sent at the end of
+    /// the poll.
     fn touch(&mut self, name: LinkName) {
         if !self.touched.contains(&name) {
             self.touched.push(name);
         }
     }
 
-    /// Somebody who is not known sends a frame: is it a process of the job?
+    /// Handles a frame of an unknown sender: returns whether it is a process of the job.
     #[cold]
     fn admit(&mut self, rail: usize, header: &FrameHeader, data: &[u8]) -> bool {
         let Ok(secret) = self.directory.secret() else { return false };
@@ -511,7 +514,7 @@ impl Ether {
             && self.meet(GateId(header.source)).is_ok()
     }
 
-    /// A rail to a peer is lost.
+    /// Reports that a rail to a peer is lost.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         let message = format!("over {}: {why}", self.ports[rail].interface.name);
         let Some(peer) = self.peers.get_mut(gate) else { return };
@@ -529,7 +532,7 @@ impl Ether {
         }
     }
 
-    /// Somebody wants to post something on a rail that leads nowhere any more.
+    /// Handles an attempt to post on a rail that is lost.
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peers.get(gate) else { return };
@@ -555,7 +558,7 @@ impl Driver for Ether {
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         self.meet(gate)?;
         let now = self.now();
-        // Both sides must count rails alike, also such as were lost before.
+        // Both sides must get equal counts of rails, including rails that were lost before.
         let of_peer = |peer: &EtherPeer| {
             let rails = (0..peer.partners.len()).filter(|rail| peer.partners[*rail].is_some());
             (rails.collect(), peer.departed)
@@ -572,7 +575,7 @@ impl Driver for Ether {
     }
 
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
-        // Who tries to post something hears that the rail is lost.
+        // An attempt to post will report that the rail is lost.
         self.link(gate, rail).is_none_or(Link::has_room)
     }
 
@@ -637,7 +640,7 @@ impl Driver for Ether {
         stands.map_or(NOT_YET, Link::backlog)
     }
 
-    /// Lost frames are sent again, and acknowledged, when it is polled.
+    /// Lost frames are repeated, and arrived ones acknowledged, when the process polls.
     fn delivers_by_itself(&self) -> bool {
         false
     }
@@ -687,7 +690,7 @@ impl Driver for Ether {
 }
 
 impl<'a> ReceivedFrame<'a> {
-    /// None: it is no frame of this version.
+    /// Splits a frame; None: it is no frame of this version.
     fn parse(frame: &'a [u8]) -> Option<Self> {
         let (head, rest) = frame.get(ETHERNET_BYTES..)?.split_first_chunk()?;
         let (tag, data) = rest.split_at_checked(HEAD_BYTES - COVERED_BYTES)?;

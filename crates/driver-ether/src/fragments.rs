@@ -1,5 +1,5 @@
-//! Frames that have become too long for the path to the peer: each goes in several, which are put
-//! together before anything looks at it. What is sent for the first time is made short enough.
+//! Sends frames that have become too long for the path to the peer in several fragments, which are
+//! put together before they are processed. New frames are made short enough.
 
 use std::collections::VecDeque;
 
@@ -7,18 +7,18 @@ use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind};
 use crate::link::{PACKET_BYTES_MAX, Transmitter};
 use crate::seal::Seal;
 
-/// Frames that are being put together at most. One of which fragments are missing goes again, in
-/// the same fragments.
+/// The maximal number of frames that are being put together. A frame with missing fragments is
+/// repeated, in equal fragments.
 const GROUPS_MAX: usize = 64;
 
-/// Multiplying a count by this spreads it, so that what goes first does not depend on how many
-/// others go between two sendings of a frame.
+/// Multiplying a count by this spreads it, so that which fragment goes first does not depend on how
+/// many other frames are sent between two transmissions of a frame.
 const SPREAD: u32 = 0x9e37_79b1;
 
-/// The longest frame, with its head.
+/// The maximal length of a frame, with its head.
 const WHOLE_BYTES_MAX: usize = COVERED_BYTES + PACKET_BYTES_MAX;
 
-/// Frames of which fragments have come.
+/// Frames of which fragments have arrived.
 #[derive(Debug, Default)]
 pub(crate) struct FragmentGroups {
     groups: VecDeque<FragmentGroup>,
@@ -28,25 +28,25 @@ pub(crate) struct FragmentGroups {
 struct FragmentGroup {
     name: GroupName,
     bytes: Vec<u8>,
-    /// Where the fragments begin that have come, and their bytes in all.
+    /// The offsets of the fragments that have arrived, and the total of their bytes.
     offsets: Vec<u32>,
     arrived: usize,
 }
 
-/// Which frame it is: its place in the sequence, or its part; then which piece it is, if it is one,
-/// and how long its fragments are. Whenever it goes again, its data is the same.
+/// Identifies a frame: its place in the sequence, or its part; then its piece, if it is one, and
+/// the length of its fragments. The data of repetitions is equal.
 type GroupName = (u32, u64);
 
 /// What was sent of several frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SentFrames {
     pub frames: usize,
-    /// How many numbers that took.
+    /// How many frame numbers that used.
     pub numbers: u64,
 }
 
-/// Sends frames, in fragments where their data is longer than `data_bytes`; `count` tells how often
-/// that was done.
+/// Sends frames, in fragments if their data is longer than `data_bytes`. `count` counts the frames
+/// sent in fragments.
 pub(crate) fn send_frames(
     frames: &[(FrameHeader, &[u8])],
     (data_bytes, count): (usize, &mut u32),
@@ -77,7 +77,7 @@ pub(crate) fn send_frames(
     sent
 }
 
-/// Whether all fragments of a frame went, and how many did.
+/// Sends a frame in fragments. Returns whether all fragments were sent, and how many.
 fn send_fragments(
     header: FrameHeader,
     data: &[u8],
@@ -90,7 +90,7 @@ fn send_fragments(
     let whole = [&head[..], data].concat();
     *count = count.wrapping_add(1);
     let fragments: Vec<&[u8]> = whole.chunks(data_bytes).collect();
-    // Where there is room for some of them only, each has its turn to be among the first.
+    // If there is room for some fragments only, each of them gets its turn to be among the first.
     let first = (count.wrapping_mul(SPREAD) >> 16) as usize % fragments.len();
     let places = (0..fragments.len()).map(|behind| (first + behind) % fragments.len());
     let fragment = |(behind, at): (u64, usize)| {
@@ -110,7 +110,7 @@ fn send_fragments(
     (sent == fragments.len(), sent as u64)
 }
 
-/// What tells the fragments of a frame, beside its place or part.
+/// Returns what identifies the fragments of a frame, besides its place or part.
 fn mask(header: &FrameHeader, data_bytes: usize) -> u64 {
     let piece = match header.kind {
         FrameKind::Piece => 1 << 63 | u64::from(header.index) << 24,
@@ -120,7 +120,7 @@ fn mask(header: &FrameHeader, data_bytes: usize) -> u64 {
 }
 
 impl FragmentGroups {
-    /// Takes a fragment; the frame that is whole with it, head and data.
+    /// Adds a fragment. Returns head and data of the frame that is complete with it, if any.
     pub(crate) fn take(&mut self, header: &FrameHeader, data: &[u8]) -> Option<Vec<u8>> {
         let (name, at) = ((header.first, header.mask), header.index as usize);
         let length = header.request as usize;

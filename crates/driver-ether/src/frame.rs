@@ -1,40 +1,41 @@
-//! The frame: what stands behind the Ethernet header.
+//! The frame, behind the Ethernet header.
 //!
-//! All frames have the same head; docs/internals/ethernet.md has its table. Numbers are
+//! All frames have one format of head; docs/internals/ethernet.md describes it. Numbers are
 //! little-endian.
 
 use sys::packets::{CLASS_AT, SLOT_AT};
 
-/// Bytes of the head, the tag included.
+/// The length of the head in bytes, the tag included.
 pub(crate) const HEAD_BYTES: usize = 72;
 
-/// Bytes of the head that the tag covers; the tag is behind them.
+/// How many bytes of the head the tag covers; the tag follows them.
 pub(crate) const COVERED_BYTES: usize = 64;
 
-/// The EtherType, one of those that IEEE 802 leaves to local experiments.
+/// The EtherType, one that IEEE 802 reserves for local experiments.
 pub(crate) const ETHER_TYPE: u16 = 0x88b5;
 
-/// The version of frames, which both sides must agree in.
+/// The version of frames, in which both sides must agree.
 pub(crate) const VERSION: u8 = 1;
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// Is this heard? The frame is as long as the frames that its sender would like to send.
+    /// Requests an answer. The frame has the length of the frames that its sender would like to
+    /// send.
     Hello,
-    /// So long a hello was heard.
+    /// Answers a hello, and contains its length.
     Answer,
-    /// Nothing but what the head says of what has arrived.
+    /// Carries only the acknowledgement in its head.
     Acknowledgement,
-    /// Bytes of a packet: of the sequence.
+    /// Bytes of a packet; sequenced.
     Packet,
-    /// A part can be pulled: of the sequence.
+    /// A part can be pulled; sequenced.
     Announce,
-    /// A part is complete: of the sequence.
+    /// A part is complete; sequenced.
     Done,
-    /// The sender will send no more, on purpose: of the sequence.
+    /// The sender is leaving, and will send no more; sequenced.
     Goodbye,
-    /// These pieces of a part are wanted.
+    /// Requests pieces of a part.
     Request,
     /// A piece of a part.
     Piece,
@@ -43,7 +44,7 @@ pub(crate) enum FrameKind {
 }
 
 impl FrameKind {
-    /// Whether frames of this kind have a place in the sequence.
+    /// Whether frames of this kind are sequenced.
     pub(crate) fn is_sequenced(self) -> bool {
         matches!(self, Self::Packet | Self::Announce | Self::Done | Self::Goodbye)
     }
@@ -62,47 +63,47 @@ const KINDS: [FrameKind; 10] = [
     FrameKind::Fragment,
 ];
 
-/// The head of a frame. The fields `first` to `count` mean what the kind says.
+/// The head of a frame. The meaning of the fields `first` to `count` depends on the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
-    /// For whom it is, on its machine.
+    /// The receiving endpoint on its machine.
     pub endpoint: u32,
-    /// The place of that process among those whose sockets were opened together.
+    /// The index of the receiving process among those whose sockets were opened together.
     pub slot: u8,
-    /// Nobody is woken for it.
+    /// Whether the frame wakes no process (bulk).
     pub is_bulk: bool,
     pub kind: FrameKind,
-    /// The last frame of its packet.
+    /// Whether it is the last frame of its packet.
     pub is_last: bool,
-    /// The sender waits to be told what has arrived.
+    /// Whether the sender waits for an acknowledgement.
     pub asks: bool,
-    /// No two frames between two processes over a pair of interfaces have the same.
+    /// A number that is unique among the frames between two processes over a pair of interfaces.
     pub number: u64,
     /// The rank of the sender.
     pub source: u32,
-    /// All of the sequence before this one have arrived ...
+    /// All sequenced frames before this one have arrived ...
     pub acknowledged: u32,
-    /// ... and of those behind it the ones whose bit is set.
+    /// ... and also the later ones whose bit is set.
     pub early: u64,
-    /// How many frames of the sequence may be underway to the sender.
+    /// How many sequenced frames may be in flight to the sender.
     pub room: u32,
     /// When it was sent, in microseconds.
     pub time: u32,
-    /// When that was sent which this answers; 0: nothing.
+    /// When the frame was sent that this one answers; 0: none.
     pub echo: u32,
     /// The place in the sequence; or the part; or the frame of a fragment.
     pub first: u32,
-    /// The first piece of a request, or the piece; how long the hello was that is answered; where a
-    /// fragment begins.
+    /// The first piece of a request, or the piece; the length of the hello that is answered; the
+    /// offset of a fragment.
     pub index: u32,
-    /// The request that is made, or answered; how long the frame of a fragment is.
+    /// The request that is made, or answered; the length of the frame of a fragment.
     pub request: u32,
-    /// Which pieces from the first on are wanted.
+    /// Which pieces from the first on are requested.
     pub mask: u64,
 }
 
 impl FrameHeader {
-    /// Writes all but the tag.
+    /// Writes everything but the tag.
     pub(crate) fn emit(&self, out: &mut [u8; COVERED_BYTES]) {
         let kind = KINDS.iter().position(|kind| *kind == self.kind).unwrap_or_default() as u8;
         out[..4].copy_from_slice(&self.endpoint.to_le_bytes());
@@ -123,7 +124,7 @@ impl FrameHeader {
         out[56..64].copy_from_slice(&self.mask.to_le_bytes());
     }
 
-    /// None: it is no head of this version.
+    /// Reads a head; None: it is no head of this version.
     pub(crate) fn parse(bytes: &[u8; COVERED_BYTES]) -> Option<Self> {
         let four = |at: usize| {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])

@@ -1,4 +1,4 @@
-//! What the fuzz targets of frames do with any bytes.
+//! The fuzz targets of frames.
 
 use driver::conformance::{BoundedSink, check_card};
 use memory::Buffer;
@@ -14,7 +14,7 @@ use crate::timing::MILLISECOND;
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
-/// Frames leave, and nobody looks at them.
+/// Drops all frames that are sent.
 struct Nowhere;
 
 impl Transmitter for Nowhere {
@@ -28,8 +28,9 @@ impl Transmitter for Nowhere {
     }
 }
 
-/// A process of the job sends these frames over a link on which packets and parts are posted:
-/// heads, in which the number of the bytes that follow stands in place of the version.
+/// Receives these frames from a process of the job over a link on which packets and parts are
+/// posted. The bytes are heads, in which the number of following bytes stands in place of the
+/// version.
 pub fn frames(mut bytes: &[u8]) {
     let mut link = Link::between(0, 1, 64);
     let mut now = 0;
@@ -56,7 +57,7 @@ pub fn frames(mut bytes: &[u8]) {
     }
 }
 
-/// The card by which a process is found.
+/// Reads the card of a process.
 pub fn card(bytes: &[u8]) {
     check_card::<EtherCard>(bytes);
 }

@@ -6,36 +6,36 @@ use std::net::IpAddr;
 use driver::NetworkSelection;
 use if_addrs::IfAddr;
 
-/// The name of the driver, as `COMBRAY_NET` and the table of drivers have it.
+/// The name of the driver in `COMBRAY_NET` and in the table of drivers.
 pub(crate) const DRIVER: &str = "ether";
 
-/// The address of an interface among those on its network.
+/// The MAC address of an interface.
 pub(crate) type MacAddress = [u8; 6];
 
-/// An interface that frames can be sent on.
+/// An interface over which frames can be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EtherInterface {
     pub name: String,
     pub index: u32,
     pub mac: MacAddress,
-    /// The longest frame behind the Ethernet header, in bytes.
+    /// The maximal length of a frame behind the Ethernet header, in bytes.
     pub mtu: usize,
-    /// Its IP address, if it has one, and how many bits of it name its network.
+    /// Its IP address, if it has one, and the length of the network prefix in bits.
     pub address: Option<(IpAddr, u8)>,
     /// Its declared speed in bytes per microsecond (megabytes per second), if it declares one.
     pub speed: Option<u64>,
 }
 
-/// More interfaces than these are not used.
+/// The maximal number of interfaces that are used.
 const INTERFACES_MAX: usize = 8;
 
-/// What the system calls an Ethernet interface (ARPHRD_ETHER).
+/// The kernel's type number of an Ethernet interface (ARPHRD_ETHER).
 const ETHERNET: &str = "1";
 
-/// Shorter frames would hold little but their heads.
+/// Shorter frames would contain little but their heads.
 const MTU_MIN: usize = 576;
 
-/// The Ethernet interfaces that are up and that `selection` lets in, by name.
+/// Returns the Ethernet interfaces that are up and that `selection` accepts, by name.
 pub(crate) fn usable(selection: &NetworkSelection) -> Vec<EtherInterface> {
     let folder = fs::read_dir("/sys/class/net");
     let names = folder.into_iter().flatten().flatten().map(|entry| entry.file_name());
@@ -57,7 +57,8 @@ pub(crate) fn usable(selection: &NetworkSelection) -> Vec<EtherInterface> {
     names.into_iter().filter_map(of_name).take(INTERFACES_MAX).collect()
 }
 
-/// An interface as it is now, with the address that it is known by; none: it is not up.
+/// Returns an interface in its current state, with the IP address under which it is known; none: it
+/// is not up.
 pub(crate) fn again(known: &EtherInterface) -> Option<EtherInterface> {
     of_system(known.name.clone(), known.address)
 }

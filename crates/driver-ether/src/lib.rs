@@ -1,11 +1,11 @@
-//! The driver between machines, over plain Ethernet: frames of an EtherType of their own, beside IP
-//! on the same interface, without TCP/IP.
+//! The driver between machines over plain Ethernet: frames of their own EtherType, beside IP on one
+//! interface, without TCP/IP.
 //!
 //! Each usable Ethernet interface is a rail. Two processes find each other by their cards, which
-//! tell MAC addresses and endpoints, and talk over each pair of interfaces in the same network by a
-//! `link::Link`: the protocol, which knows neither sockets nor clock, and is simulated with
-//! all that networks do. What goes through sockets is in `port`; the driver is in `ether`.
-//! docs/internals/ethernet.md tells the protocol.
+//! contain MAC addresses and endpoints. They communicate over each pair of interfaces in one
+//! network through a `link::Link`: the protocol, which uses neither sockets nor clock, and is
+//! simulated with all faults of networks. `port` sends and receives through sockets; `ether` is the
+//! driver. docs/internals/ethernet.md describes the protocol.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! What two processes say to each other over one pair of interfaces: the protocol, without sockets,
-//! threads or clock. Time and frames come as arguments; frames go to a [`Transmitter`].
+//! The protocol between two processes over one pair of interfaces, without sockets, threads or
+//! clock. Time and frames are arguments; frames are sent through a [`Transmitter`].
 //!
-//! After each frame that came and each thing that was posted, [`Link::transmit`] sends what is to
-//! be sent by now; [`Link::deadline`] says when there is something to do although nothing comes.
+//! After each arrived frame and each post, [`Link::transmit`] sends what is due. [`Link::deadline`]
+//! returns when something will be due although nothing arrives.
 
 use std::collections::VecDeque;
 
@@ -23,51 +23,51 @@ use crate::sequence::{FrameOrder, Incoming, Outgoing};
 use crate::serving::{PieceRun, Services};
 use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Time};
 
-/// What is put together of fragments is no frame.
+/// The error of fragments that form no frame.
 const NO_FRAME: &str = "what came in fragments is no frame";
 
-/// Who takes the frames of a link.
+/// Sends the frames of a link.
 pub(crate) trait Transmitter {
-    /// Takes frames with their data, and returns how many: fewer if there is no room now.
+    /// Sends frames with their data. Returns how many were sent: fewer if there is no room now.
     fn frames(&mut self, seal: &Seal, frames: &[(FrameHeader, &[u8])]) -> usize;
 
-    /// Takes a frame for each of these pieces, which lie behind each other in the `length` bytes
-    /// from `offset` on in the buffer, and returns how many.
+    /// Sends a frame for each of these pieces, which are consecutive in the `length` bytes from
+    /// `offset` on in the buffer. Returns how many were sent.
     fn pieces(&mut self, seal: &Seal, heads: &[FrameHeader], run: PieceBytes<'_>) -> usize;
 }
 
-/// Where the bytes of pieces lie.
+/// Where the bytes of pieces are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceBytes<'a> {
     pub buffer: &'a Buffer,
     pub offset: usize,
     pub length: usize,
-    /// How many bytes each has; the last may have fewer.
+    /// The length of each piece in bytes; the last may be shorter.
     pub each: usize,
 }
 
-/// Where frames go, and what is known of the way.
+/// The parameters of a link and its path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkTerms {
-    /// The own rank, which frames tell.
+    /// The own rank, which frames contain.
     pub own: u32,
     /// The peer, and the own rail.
     pub gate: GateId,
     pub rail: usize,
-    /// Where the peer listens.
+    /// The peer's endpoint.
     pub endpoint: u32,
     pub slot: u8,
-    /// What a hello begins with, which shows that it comes from the job.
+    /// The beginning of a hello, which proves that it comes from the job.
     pub introduction: [u8; INTRODUCTION_BYTES],
-    /// What a hello tells next: where to answer.
+    /// The own MAC address, to which the peer answers; hellos contain it, too.
     pub mac: MacAddress,
-    /// How often the link was begun anew.
+    /// How many times the link was begun anew.
     pub turn: LinkTurn,
-    /// What a frame may be long that every network carries, and what both interfaces would carry.
+    /// The length of frames that every network carries, and the length that both interfaces carry.
     pub frame_bytes: [usize; 2],
-    /// Frames of the sequence, and pieces, for which there is room here.
+    /// How many sequenced frames, and pieces, this process has room for.
     pub room: LinkRoom,
-    /// Pieces for which the peer has room, as its card says.
+    /// How many pieces the peer has room for, according to its card.
     pub peer_room: usize,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct LinkRoom {
     pub bulk: usize,
 }
 
-/// What two processes say to each other over one pair of interfaces.
+/// The state of the protocol over one pair of interfaces.
 #[derive(Debug)]
 pub(crate) struct Link {
     terms: LinkTerms,
@@ -86,86 +86,86 @@ pub(crate) struct Link {
     greeting: Greeting,
     path: PathLength,
     fragments: FragmentGroups,
-    /// How many frames went in fragments.
+    /// How many frames were sent in fragments.
     fragmented: u32,
     /// The number of the next frame.
     number: u64,
     trips: RoundTrips,
     outgoing: Outgoing,
     incoming: Incoming,
-    /// The first frames of a packet of which more are to come.
+    /// The first frames of an incomplete packet.
     packet: Vec<u8>,
     pulls: Pulls,
     wanted: Option<WantedPieces>,
     services: Services,
     acknowledging: Acknowledging,
-    /// The lengths of hellos that are to be sent.
+    /// The lengths of hellos to be sent.
     hellos: VecDeque<usize>,
-    /// Hellos that were heard, by their length, which are to be answered.
+    /// The lengths of received hellos that must be answered.
     to_answer: Vec<u32>,
-    /// When the sender of what came last says that it was sent.
+    /// The sending time in the last arrived frame.
     echo: u32,
-    /// Since when something was asked and nothing heard.
+    /// Since when an answer is expected and nothing has arrived.
     asked_at: Option<Time>,
-    /// When the last frame came.
+    /// When the last frame arrived.
     pub heard_at: Time,
-    /// The last that the peer said is that it will send no more.
+    /// Whether the peer's last frame says that it will send no more.
     pub has_departed: bool,
-    /// Something was posted since the last look.
+    /// Whether something was posted since the last poll.
     pub is_posted: bool,
-    /// Rails on which a part was arriving that comes over this one now.
+    /// Rails on which a part was arriving that arrives over this one now.
     pub superseded: Vec<usize>,
 }
 
-/// What is to be said of what has arrived.
+/// The pending acknowledgement.
 #[derive(Debug, Default)]
 struct Acknowledging {
-    /// Frames that have come since it was said last.
+    /// How many frames have arrived since the last acknowledgement.
     count: usize,
-    /// When it is to be said at the latest.
+    /// When the acknowledgement must be sent at the latest.
     by: Option<Time>,
 }
 
-/// How the peer is found.
+/// The state of finding the peer.
 #[derive(Debug)]
 struct Greeting {
     is_answered: bool,
-    /// The next hellos go at this time; none: there will be none.
+    /// When the next hellos are sent; none: no more are sent.
     at: Option<Time>,
     tries: u32,
 }
 
-/// Between the first two hellos, and at most.
+/// The minimal and maximal time between hellos.
 const HELLO_AFTER_MIN: Time = 2 * MILLISECOND;
 const HELLO_AFTER_MAX: Time = 250 * MILLISECOND;
 
-/// When long frames were not answered so often, the network does not carry them.
+/// After this many unanswered long frames, the network is considered not to carry them.
 const LONG_TRIES_MAX: u32 = 10;
 
-/// So many frames are acknowledged at once, as their sender may wait for it.
+/// After this many frames an acknowledgement is sent at once, as their sender may wait for it.
 const ACKNOWLEDGED_TOGETHER: usize = 16;
 
-/// Frames that are handed to the system at once.
+/// How many frames are passed to the kernel at once.
 const TOGETHER_MAX: usize = 64;
 
 /// The longest packet, in bytes.
 pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
 
-/// While something is asked, it is looked after so often.
+/// How often a link is checked while an answer is expected.
 const SILENCE_LOOK_PERIOD: Time = 250 * MILLISECOND;
 
-/// Bytes of what a hello begins with.
+/// The length of the beginning of a hello in bytes.
 const INTRODUCTION_BYTES: usize = 8;
 
 /// The shortest hello.
 const HELLO_BYTES_MIN: usize = HEAD_BYTES + INTRODUCTION_BYTES + size_of::<MacAddress>();
 
-/// Hellos that wait for an answer at most.
+/// The maximal number of hellos that wait for an answer.
 const ANSWERS_MAX: usize = 4;
 
 impl Link {
-    /// A link between the processes `own` and `peer`, each with so much room, for trials without
-    /// sockets. It has greeted.
+    /// Creates a link between the processes `own` and `peer`, each with this room, for tests
+    /// without sockets. It is connected.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn between(own: u32, peer: u32, room: usize) -> Self {
         let end = |rank| SealEnd { rank, nonce: u64::from(rank), rail: 0 };
@@ -187,7 +187,7 @@ impl Link {
         link
     }
 
-    /// A link on which nothing has been said.
+    /// Creates a link on which nothing has been sent.
     pub(crate) fn new(terms: LinkTerms, seal: Seal) -> Self {
         let mut outgoing = Outgoing::new();
         outgoing.limit(terms.room.urgent);
@@ -230,7 +230,7 @@ impl Link {
         self.greeting.at = Some(now + pause_before_again(0));
     }
 
-    /// The own interface has another address now: the peer is told before anything else is sent.
+    /// Sets a new address of the own interface, which is sent to the peer before anything else.
     pub(crate) fn move_to(&mut self, mac: MacAddress, now: Time) {
         self.terms.mac = mac;
         self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0 };
@@ -241,7 +241,7 @@ impl Link {
         self.greeting.is_answered
     }
 
-    /// The own room is shared by more links, or fewer.
+    /// Sets the own room, after the number of links that share it has changed.
     pub(crate) fn limit(&mut self, room: LinkRoom) {
         self.terms.room = room;
         self.pulls.limit(room.bulk);
@@ -252,7 +252,7 @@ impl Link {
         self.stands() && !self.is_posted && self.outgoing.has_room() && self.services.has_room()
     }
 
-    /// Bytes of data that a frame may have.
+    /// Returns how many bytes of data a frame may have.
     fn data_bytes(&self) -> usize {
         self.path.now - HEAD_BYTES
     }
@@ -285,49 +285,49 @@ impl Link {
         self.outgoing.push(FrameKind::Announce, data);
     }
 
-    /// Says that nothing more will be sent.
+    /// Announces to the peer that no more will be sent.
     pub(crate) fn say_goodbye(&mut self) {
         self.outgoing.push(FrameKind::Goodbye, Vec::new());
     }
 
-    /// What has come is acknowledged the next time that something is [sent](Self::transmit), also
-    /// if that was done before.
+    /// Sends an acknowledgement with the next [`transmit`](Self::transmit), even if one was sent
+    /// before.
     pub(crate) fn acknowledge_now(&mut self, now: Time) {
         self.acknowledging = Acknowledging { count: 1, by: Some(now) };
     }
 
-    /// Whether all that was posted has left this process.
+    /// Whether everything posted has left this process.
     pub(crate) fn is_flushed(&self) -> bool {
         !self.outgoing.has_unsent() && !self.services.has_requests()
     }
 
-    /// Whether all that was posted has arrived.
+    /// Whether everything posted has arrived.
     pub(crate) fn has_delivered(&self) -> bool {
         self.outgoing.is_empty() && !self.services.is_active()
     }
 
-    /// Whether anything was ever heard or posted.
+    /// Whether anything was ever sent.
     pub(crate) fn is_used(&self) -> bool {
         self.number > 0
     }
 
-    /// Whether frames are expected for which nobody is woken.
+    /// Whether bulk frames are expected, which wake no process.
     pub(crate) fn expects_bulk(&self) -> bool {
         self.pulls.is_active() || self.incoming.has_gap() || !self.packet.is_empty()
     }
 
-    /// Bytes of parts that were posted and have not been sent.
+    /// Returns how many bytes of parts were posted and have not been sent.
     pub(crate) fn backlog(&self) -> u64 {
         self.services.backlog()
     }
 
-    /// For how long something has been asked and nothing heard.
+    /// Returns for how long an answer has been expected and nothing has arrived.
     pub(crate) fn silence(&self, now: Time) -> Time {
         self.asked_at.map_or(0, |asked_at| now.saturating_sub(asked_at))
     }
 
-    /// Asks the peer for an answer if it stands, has not taken leave, nothing has been heard since
-    /// this time, and no answer is expected. That counts as silence since then.
+    /// Requests an answer if the peer is connected, has not left, nothing has arrived since this
+    /// time, and no answer is expected. That counts as silence since then.
     pub(crate) fn ask_if_idle(&mut self, since: Time) -> bool {
         let is_idle = self.stands() && !self.has_departed && self.asked_at.is_none();
         let asks = is_idle && self.heard_at < since;
@@ -338,20 +338,21 @@ impl Link {
         asks
     }
 
-    /// The machine of the peer lives: who is silent there computes, or is stopped.
+    /// Restarts the time of silence: the peer's machine is alive, and the peer computes or is
+    /// stopped.
     pub(crate) fn excuse_silence(&mut self, now: Time) {
         self.asked_at = self.asked_at.map(|_| now);
     }
 
-    /// Whether a frame, if it is the peer's, is of the sequence and has come before its turn.
+    /// Whether a frame, if it is the peer's, is sequenced and has arrived before its turn.
     pub(crate) fn is_early(&self, header: &FrameHeader) -> bool {
         header.kind.is_sequenced() && self.incoming.is_early(header.first)
     }
 
-    /// Takes a frame that the [`Seal`] has accepted.
+    /// Processes a frame that the [`Seal`] has accepted.
     ///
     /// # Errors
-    /// What is in it makes no sense.
+    /// Its contents make no sense.
     pub(crate) fn receive(
         &mut self,
         header: &FrameHeader,
@@ -374,7 +375,7 @@ impl Link {
         self.take(header, data, now, sink)
     }
 
-    /// Takes what is in a frame, which may have come in fragments.
+    /// Processes the contents of a frame, which may have arrived in fragments.
     fn take(
         &mut self,
         header: &FrameHeader,
@@ -397,7 +398,7 @@ impl Link {
                     self.to_answer.push((HEAD_BYTES + data.len()) as u32);
                     self.echo = header.time;
                 }
-                // Who says hello hears.
+                // A peer that sends a hello can receive.
                 if !self.stands() {
                     let soon = now + HELLO_AFTER_MIN;
                     self.greeting.at = self.greeting.at.map(|at| at.min(soon));
@@ -427,7 +428,7 @@ impl Link {
     fn note_answer(&mut self, frame_bytes: usize, now: Time) {
         if !self.stands() {
             self.path.begin(frame_bytes, now);
-            // Long frames are tried as often as they would be had it answered at once.
+            // Long frames are tried as often as if the peer had answered at once.
             let at = Some(now + HELLO_AFTER_MIN);
             self.greeting = Greeting { is_answered: true, at, tries: 0 };
         }
@@ -450,7 +451,7 @@ impl Link {
             self.echo = header.time;
         }
         self.acknowledging.count += 1;
-        // Who waits for it, sends again, or has lost something, shall know it at once.
+        // A sender that waits for it, repeats frames, or has lost some, must get it at once.
         let is_usual = turn == FrameOrder::Now && !header.asks && !self.incoming.has_gap();
         let by = if is_usual { now + ACKNOWLEDGE_AFTER } else { now };
         self.acknowledging.by = Some(self.acknowledging.by.map_or(by, |known| known.min(by)));
@@ -463,7 +464,7 @@ impl Link {
         Ok(())
     }
 
-    /// Takes the next frame of the sequence.
+    /// Processes the next frame of the sequence.
     fn deliver(
         &mut self,
         kind: FrameKind,
@@ -537,7 +538,7 @@ impl Link {
         self.outgoing.push(FrameKind::Done, data);
     }
 
-    /// When [`transmit`](Self::transmit) has something to do although nothing came or was posted.
+    /// Returns when [`transmit`](Self::transmit) has work although nothing arrived or was posted.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         let times = [
             self.outgoing.deadline(),
@@ -550,7 +551,7 @@ impl Link {
         times.into_iter().flatten().min()
     }
 
-    /// Sends what is to be sent by now. False: there was no room for some of it.
+    /// Sends what is due. False: there was no room for some of it.
     pub(crate) fn transmit(&mut self, now: Time, to: &mut impl Transmitter) -> bool {
         self.outgoing.handle_time(now);
         let sent = self.send_greetings(now, to)
@@ -601,7 +602,7 @@ impl Link {
         true
     }
 
-    /// Finds out which hellos are to be sent by now.
+    /// Determines which hellos are due.
     fn plan_hellos(&mut self, now: Time) {
         if self.outgoing.is_empty() && !self.services.is_active() {
             self.path.confirm();
@@ -626,7 +627,7 @@ impl Link {
         self.greeting.at = (!is_over).then_some(now + pause);
     }
 
-    /// Sends a frame that is not of the sequence.
+    /// Sends a frame that is not sequenced.
     fn send_control(
         &mut self,
         kind: FrameKind,
@@ -642,7 +643,7 @@ impl Link {
         sent
     }
 
-    /// The head of the next frame.
+    /// Returns the head of the next frame.
     fn header(&self, kind: FrameKind, now: Time) -> FrameHeader {
         let (acknowledged, early) = self.incoming.acknowledgement();
         let LinkTerms { own, endpoint, slot, room, .. } = self.terms;
@@ -667,7 +668,7 @@ impl Link {
         }
     }
 
-    /// So many frames went; all told what has arrived, and what it answers.
+    /// Records that `count` frames were sent, which all contained the acknowledgement and the echo.
     fn note_sent(&mut self, count: u64) {
         if count > 0 {
             self.number += count;
@@ -689,8 +690,8 @@ impl Link {
                         kind: frame.kind,
                         is_last: frame.is_last,
                         asks: is_window_full && behind + 1 == ready.len() as u64,
-                        // What is sent again, or at the end of what may be sent now, may be all
-                        // that its receiver waits for.
+                        // A repeated frame, or the last one that may be sent now, may be all that
+                        // its receiver waits for.
                         is_bulk: !frame.is_last
                             && !frame.is_again
                             && behind + 1 < ready.len() as u64,
@@ -761,7 +762,7 @@ fn send_run(
             is_bulk: !is_last,
             is_last,
             number: header.number + u64::from(behind),
-            // Those behind waited for their turn.
+            // Later frames waited for their turn.
             echo: if behind == 0 { run.echo } else { 0 },
             first: run.announced.number,
             index: run.first + behind,
@@ -783,17 +784,17 @@ fn send_run(
     send_frames(&frames, (data_bytes, count), seal, to)
 }
 
-/// Where the sender of a hello wants to be answered.
+/// Returns the address in a hello to which it must be answered.
 pub(crate) fn told_address(hello: &[u8]) -> Option<MacAddress> {
     hello.get(INTRODUCTION_BYTES..)?.first_chunk().copied()
 }
 
-/// How long to wait before a link that was lost is tried again, after so many attempts in vain.
+/// Returns how long to wait before a lost link is tried again, after `failures` failed attempts.
 fn pause_before_again(failures: u32) -> Time {
     restore_pause(failures).as_nanos() as Time
 }
 
-/// A time as heads tell it: in microseconds, and never 0.
+/// Returns a time as heads contain it: in microseconds, and never 0.
 fn time_field(now: Time) -> u32 {
     ((now / MICROSECOND) as u32).max(1)
 }

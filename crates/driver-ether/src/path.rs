@@ -1,83 +1,85 @@
-//! How long the frames may be that the path to a peer carries.
+//! Determines the maximal length of frames that the path to a peer carries.
 //!
-//! That is found out by hellos of several lengths, which the peer answers: when it is greeted, when
-//! long frames have been underway for a while and none has arrived (the path may carry only shorter
-//! ones now), and from time to time while it carries less than both interfaces do.
+//! Hellos of several lengths, which the peer answers, find it out. They are sent when the peer is
+//! greeted; when long frames have been in flight for a while and none has arrived (the path may
+//! carry only shorter ones now); and from time to time while the path carries less than both
+//! interfaces do.
 
 use crate::timing::{MILLISECOND, Time};
 
 /// The shortest length of frames, behind the Ethernet header, that is tried.
 const SHORTEST: usize = 576;
 
-/// When no long frame has arrived for so long, the path is checked.
+/// When no long frame has arrived for this long, the path is checked.
 const CHECK_AFTER: Time = 500 * MILLISECOND;
 
-/// So often hellos of a length go unanswered, while shorter ones are answered, before it is given
-/// up.
+/// How many hellos of a length must stay unanswered, while shorter ones are answered, before the
+/// length is given up.
 const TRIES_MAX: u32 = 10;
 
-/// So often a peer is greeted by hellos of the usual lengths only.
+/// How many times a peer is greeted by hellos of the usual lengths only.
 const TRIES_OF_USUAL: u32 = 3;
 
-/// Between two hellos of a check, at first and at most.
+/// The minimal and maximal time between two hellos of a check.
 const TRY_AFTER: (Time, Time) = (2 * MILLISECOND, 250 * MILLISECOND);
 
-/// While the path carries less than both interfaces, longer frames are tried so often.
+/// How often longer frames are tried while the path carries less than both interfaces.
 const GROW_PERIOD: Time = 5000 * MILLISECOND;
 
-/// What is known of the path.
+/// The state of the path.
 #[derive(Debug)]
 pub(crate) struct PathLength {
-    /// Lengths that are tried, from the shortest on.
+    /// The lengths that are tried, shortest first.
     lengths: Vec<usize>,
-    /// How long frames may be.
+    /// The current maximal length of frames.
     pub now: usize,
-    /// Since when long frames are underway of which none has arrived.
+    /// Since when long frames have been in flight of which none has arrived.
     unconfirmed: Option<Time>,
     check: Option<PathCheck>,
     grows_at: Option<Time>,
 }
 
-/// Hellos of all lengths that may pass.
+/// A check with hellos of all lengths that may pass.
 #[derive(Debug)]
 struct PathCheck {
-    /// The longest that was answered.
+    /// The longest length that was answered.
     answered: usize,
     tries: u32,
     at: Time,
 }
 
 impl PathLength {
-    /// Of a path that is taken to carry frames of `short` bytes, and perhaps of `long`.
+    /// Creates the state of a path that is assumed to carry frames of `short` bytes, and perhaps of
+    /// `long`.
     pub(crate) fn new([short, long]: [usize; 2]) -> Self {
         let mut lengths = vec![SHORTEST.min(short), short, long];
         lengths.dedup();
         Self { lengths, now: short, unconfirmed: None, check: None, grows_at: None }
     }
 
-    /// Whether frames of this length may fail to pass where others do.
+    /// Whether frames of this length may be dropped where shorter ones pass.
     pub(crate) fn is_long(&self, frame: usize) -> bool {
         frame > self.lengths[0]
     }
 
-    /// Whether the path carries all that both interfaces do.
+    /// Whether the path carries as much as both interfaces do.
     pub(crate) fn is_full(&self) -> bool {
         Some(&self.now) == self.lengths.last()
     }
 
-    /// The lengths that are longer than what it is known to carry.
+    /// Returns the lengths that are longer than the current maximum.
     pub(crate) fn longer(&self) -> impl Iterator<Item = usize> {
         self.lengths.iter().copied().filter(|length| *length > self.now)
     }
 
-    /// The lengths of hellos to a peer that has not answered so many: the shortest is tried when
-    /// the usual ones were not heard.
+    /// Returns the lengths of hellos to a peer that has not answered `tries` of them: the shortest
+    /// length is tried when the usual ones were not answered.
     pub(crate) fn lengths_to_begin(&self, tries: u32) -> impl Iterator<Item = usize> {
         let skipped = usize::from(tries < TRIES_OF_USUAL && self.lengths.len() > 1);
         self.lengths.iter().copied().skip(skipped.min(self.lengths.len() - 1))
     }
 
-    /// A hello of this length was answered.
+    /// Records that a hello of this length was answered.
     pub(crate) fn note_answer(&mut self, length: usize, now: Time) {
         if !self.lengths.contains(&length) {
             return;
@@ -95,8 +97,8 @@ impl PathLength {
         }
     }
 
-    /// The peer is found, by the answer to a hello of this length: what is longer is not known to
-    /// pass.
+    /// Sets the length after the peer's first answer, to a hello of this length: longer frames are
+    /// not known to pass.
     pub(crate) fn begin(&mut self, length: usize, now: Time) {
         if self.lengths.contains(&length) {
             self.now = length;
@@ -104,25 +106,25 @@ impl PathLength {
         }
     }
 
-    /// Frames of this length were sent.
+    /// Records that frames of this length were sent.
     pub(crate) fn note_sent(&mut self, frame: usize, now: Time) {
         if self.is_long(frame) && self.unconfirmed.is_none() {
             self.unconfirmed = Some(now);
         }
     }
 
-    /// A long frame has arrived, or nothing long is underway.
+    /// Records that a long frame has arrived, or no long frame is in flight.
     pub(crate) fn confirm(&mut self) {
         self.unconfirmed = None;
     }
 
-    /// When [`lengths_to_try`](Self::lengths_to_try) has something to do.
+    /// Returns when [`lengths_to_try`](Self::lengths_to_try) has work.
     pub(crate) fn deadline(&self) -> Option<Time> {
         let begins = self.unconfirmed.map(|since| since + CHECK_AFTER);
         self.check.as_ref().map(|check| check.at).or(begins)
     }
 
-    /// The lengths of hellos that are to be sent now.
+    /// Returns the lengths of hellos that are due.
     pub(crate) fn lengths_to_try(&mut self, now: Time) -> Vec<usize> {
         if self.deadline().is_none_or(|at| now < at) {
             return Vec::new();
@@ -142,7 +144,7 @@ impl PathLength {
         self.lengths.iter().copied().filter(|length| *length <= self.now).collect()
     }
 
-    /// Whether it is time to try longer frames again, which is asked when something is sent.
+    /// Whether it is time to try longer frames again; called when something is sent.
     pub(crate) fn is_time_to_grow(&mut self, now: Time) -> bool {
         let grows = self.grows_at.is_some_and(|at| now >= at);
         if grows {

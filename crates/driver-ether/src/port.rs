@@ -1,4 +1,4 @@
-//! The sockets of one interface, and how frames go through them.
+//! The sockets of one interface, and how frames are sent through them.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,34 +12,34 @@ use crate::interfaces::{EtherInterface, MacAddress};
 use crate::link::{LinkRoom, PieceBytes, Transmitter};
 use crate::seal::Seal;
 
-/// Where a process listens on an interface.
+/// The sockets of a process on an interface.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub interface: EtherInterface,
     pub endpoint: u32,
     pub slot: u8,
-    /// For frames that somebody may sleep for, and for others.
+    /// The sockets for urgent frames, which wake a sleeping process, and for bulk frames.
     pub urgent: OwnedFd,
     pub bulk: OwnedFd,
-    /// Bytes of frames that may wait at each socket, as the system counts.
+    /// How many bytes of frames may wait at each socket, as the kernel counts.
     pub urgent_room: usize,
     pub bulk_room: usize,
-    /// By which the system tells peers that this process exists. It stays when the interface is
-    /// replaced, as peers know its number.
+    /// The UDP port by which the kernel shows peers that this process exists. It is kept when the
+    /// interface is replaced, as peers have its number.
     pub life: Option<LifePort>,
-    /// The interface has gone down, or may have another address, and was not seen up since.
+    /// Whether the interface has gone down, or may have another address, and was not seen up since.
     pub is_down: bool,
 }
 
-/// What a socket shall hold, in bytes: the pieces that are underway at most, twice, as long as they
-/// may be.
+/// The capacity of the sockets in bytes: twice the maximal number of pieces in flight, of maximal
+/// length.
 pub(crate) const BULK_ROOM: usize = 8 << 20;
 pub(crate) const URGENT_ROOM: usize = 2 << 20;
 
-/// Where no slots are given out, as each process opens its own sockets.
+/// The slot where none are assigned, as each process opens its own sockets.
 pub(crate) const NO_SLOT: u8 = 0;
 
-/// The sockets for an endpoint of an interface: for urgent frames, and for others.
+/// Opens the sockets for an endpoint of an interface: for urgent frames, and for bulk frames.
 ///
 /// # Errors
 /// The system's; `PermissionDenied` without the capability CAP_NET_RAW.
@@ -89,12 +89,12 @@ impl Port {
         Ok(())
     }
 
-    /// The longest frame, behind the Ethernet header.
+    /// Returns the maximal length of a frame, behind the Ethernet header.
     pub(crate) fn frame_bytes_max(&self) -> usize {
         self.interface.mtu
     }
 
-    /// The room of each link, when there are so many.
+    /// Returns the room of each of `links` links.
     pub(crate) fn room(&self, links: usize) -> LinkRoom {
         let each = counted_bytes(self.interface.mtu) * links.max(1);
         LinkRoom { urgent: (self.urgent_room / each).max(1), bulk: (self.bulk_room / each).max(1) }
@@ -108,8 +108,8 @@ impl Drop for Port {
     }
 }
 
-/// What the system counts for a frame of so many bytes that waits at a socket, at most: its memory
-/// is a power of two, and has a description.
+/// Returns what the kernel counts at most for a frame of `frame` bytes that waits at a socket: its
+/// memory is a power of two, and has a descriptor.
 pub(crate) fn counted_bytes(frame: usize) -> usize {
     (frame + 512).next_power_of_two() + 1024
 }
@@ -119,11 +119,11 @@ pub(crate) struct PortTransmitter<'a> {
     pub socket: BorrowedFd<'a>,
     pub from: MacAddress,
     pub to: MacAddress,
-    /// For the data of pieces in short runs.
+    /// A buffer for the data of pieces in short runs.
     pub scratch: &'a mut Vec<u8>,
 }
 
-/// Ethernet header and head.
+/// The length of Ethernet header and head.
 const START_BYTES: usize = ETHERNET_BYTES + HEAD_BYTES;
 
 type FrameStart = [u8; START_BYTES];
@@ -206,9 +206,9 @@ impl PortTransmitter<'_> {
     }
 }
 
-/// Hands frames to the system, and returns how many it took. Those that it refuses for another
-/// reason than that there is no room now, such as that the interface is down, count as sent: they
-/// are lost.
+/// Passes frames to the kernel, and returns how many it accepted. Frames that it refuses for
+/// another reason than lack of room, such as that the interface is down, count as sent: they are
+/// lost.
 fn send_all(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> usize {
     let mut sent = 0;
     while sent < frames.len() {
@@ -217,7 +217,7 @@ fn send_all(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> usize {
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => return sent,
             Err(error) if error.raw_os_error() == Some(ENOBUFS) => return sent,
-            // Those behind it may be shorter.
+            // Later frames may be shorter.
             Err(error) if error.raw_os_error() == Some(EMSGSIZE) => sent += 1,
             Err(_) => return frames.len(),
         }
@@ -225,6 +225,6 @@ fn send_all(socket: BorrowedFd<'_>, frames: &[[IoSlice<'_>; 2]]) -> usize {
     sent
 }
 
-/// The queue of the interface is full; a frame is longer than it carries.
+/// The errors for a full queue of the interface, and for a frame longer than it carries.
 const ENOBUFS: i32 = 105;
 const EMSGSIZE: i32 = 90;

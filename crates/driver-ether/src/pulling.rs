@@ -1,5 +1,5 @@
-//! Parts of large messages, at the receiver: it asks for their pieces, in blocks of which several
-//! are underway, and puts each piece where it belongs, in whatever order they come.
+//! Receives parts of large messages: requests their pieces, in blocks of which several are in
+//! flight, and stores each piece in its place, in any order of arrival.
 
 use std::collections::VecDeque;
 
@@ -8,35 +8,36 @@ use memory::transfer::Label;
 
 use crate::timing::{CongestionWindow, RoundTrips, Time};
 
-/// Pieces in a block at most.
+/// The maximal number of pieces in a block.
 pub(crate) const BLOCK_PIECES_MAX: usize = 32;
 
-/// A window is divided into at least so many blocks: one is made ready while others are underway.
+/// The minimal number of blocks into which a window is divided: one is prepared while others are in
+/// flight.
 const BLOCKS_UNDERWAY: usize = 4;
 
-/// Pieces underway at most, however much room there is.
+/// The maximal number of pieces in flight, however much room there is.
 pub(crate) const PIECES_UNDERWAY_MAX: usize = BLOCKS_UNDERWAY * BLOCK_PIECES_MAX;
 
-/// A piece that was asked for so many pieces before others have come is lost.
+/// A piece counts as lost when this many pieces that were requested later have arrived.
 const OVERTAKEN_MAX: u32 = 3;
 
-/// Parts that are announced at once at most.
+/// The maximal number of parts that are announced at once.
 pub(crate) const PARTS_MAX: usize = 64;
 
-/// What an announcement tells.
+/// The contents of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Announced {
     /// The number that the sender gave the part.
     pub number: u32,
     pub label: Label,
     pub length: u64,
-    /// How many bytes each piece has; the last may have fewer.
+    /// The length of each piece in bytes; the last may be shorter.
     pub piece_bytes: u32,
-    /// How many pieces follow without being asked for.
+    /// How many pieces follow without a request.
     pub following: u32,
 }
 
-/// Bytes of an announcement.
+/// The length of an announcement in bytes.
 const ANNOUNCED_BYTES: usize = 24 + 4 + 4 + 4 + 8;
 
 impl Announced {
@@ -79,12 +80,12 @@ impl Announced {
 pub(crate) struct Pulls {
     parts: VecDeque<ArrivingPart>,
     requests: VecDeque<PullRequest>,
-    /// Pieces that were asked for, or follow an announcement, and have not come.
+    /// How many pieces were requested, or follow an announcement, and have not arrived.
     underway: usize,
     window: CongestionWindow,
     /// The number of the last request.
     last: u32,
-    /// Losses of what was asked for up to this request are dealt with.
+    /// Losses of pieces requested up to this request have been handled.
     recovered: u32,
     failures: u32,
 }
@@ -94,27 +95,27 @@ struct ArrivingPart {
     announced: Announced,
     buffer: Buffer,
     offset: usize,
-    /// Which pieces are here, and how many.
+    /// Which pieces have arrived, and how many.
     here: Vec<u64>,
     count: u32,
-    /// All before this one were asked for.
+    /// All pieces before this one were requested.
     asked: u32,
 }
 
-/// Pieces that were asked for together.
+/// Pieces that were requested together.
 #[derive(Clone, Copy, Debug)]
 struct PullRequest {
     number: u32,
     part: u32,
     first: u32,
-    /// Those that have not come, counted from the first.
+    /// The pieces that have not arrived, counted from the first.
     missing: u64,
     asked_at: Time,
-    /// Pieces that were asked for later and have come.
+    /// How many pieces that were requested later have arrived.
     overtaken: u32,
 }
 
-/// Which pieces to ask for.
+/// The pieces to request next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WantedPieces {
     pub number: u32,
@@ -124,7 +125,7 @@ pub(crate) struct WantedPieces {
 }
 
 impl Pulls {
-    /// With room for so many pieces at once.
+    /// Creates the state with room for `room` pieces at once.
     pub(crate) fn new(room: usize) -> Self {
         Self {
             parts: VecDeque::new(),
@@ -137,7 +138,7 @@ impl Pulls {
         }
     }
 
-    /// The room for pieces has changed.
+    /// Changes the room for pieces.
     pub(crate) fn limit(&mut self, room: usize) {
         self.window.limit(room.clamp(1, PIECES_UNDERWAY_MAX));
     }
@@ -147,7 +148,8 @@ impl Pulls {
         !self.parts.is_empty()
     }
 
-    /// A part was announced, whose bytes belong at `offset` in `buffer`; false: there are too many.
+    /// Begins an announced part, whose bytes belong at `offset` in `buffer`; false: there are too
+    /// many parts.
     pub(crate) fn begin(
         &mut self,
         announced: Announced,
@@ -187,7 +189,7 @@ impl Pulls {
         });
     }
 
-    /// A piece has come; returns the part if it is complete with it.
+    /// Stores an arrived piece; returns the part if it is complete with it.
     pub(crate) fn take(
         &mut self,
         part: u32,
@@ -215,7 +217,7 @@ impl Pulls {
         if !is_complete {
             return None;
         }
-        // Nothing of it is missing any more.
+        // No piece of the part is missing any more.
         self.requests.retain(|one| one.part != part);
         self.parts.remove(place).map(|whole| whole.announced)
     }
@@ -244,7 +246,7 @@ impl Pulls {
         }
     }
 
-    /// What is to be asked for now, if anything.
+    /// Returns what must be requested now, if anything.
     pub(crate) fn next_wanted(&mut self, now: Time, trips: &RoundTrips) -> Option<WantedPieces> {
         if let Some(wanted) = self.wanted_again(now, trips) {
             return Some(wanted);
@@ -264,7 +266,7 @@ impl Pulls {
         Some(WantedPieces { number: self.last, part: number, first, mask })
     }
 
-    /// What was asked for and is lost.
+    /// Returns requested pieces that are lost.
     fn wanted_again(&mut self, now: Time, trips: &RoundTrips) -> Option<WantedPieces> {
         let limit = trips.resend_after(self.failures);
         let is_late = |one: &PullRequest| now >= one.asked_at + limit;
@@ -273,8 +275,8 @@ impl Pulls {
         let request = self.requests.remove(place)?;
         self.underway -= request.missing.count_ones() as usize;
         self.failures += u32::from(is_late(&request));
-        // All that is lost of what was asked for together counts as one loss; the first that is
-        // late may come from a sender that was busy with something else.
+        // All losses among pieces requested together count as one loss. The first request that is
+        // late may be to a sender that was busy with something else.
         let is_loss = !is_late(&request) || self.failures > 1;
         if is_loss && request.number >= self.recovered {
             self.recovered = self.last + 1;
@@ -291,14 +293,14 @@ impl Pulls {
         Some(WantedPieces { number, part, first, mask })
     }
 
-    /// When something is taken for lost.
+    /// Returns when the oldest request counts as lost.
     pub(crate) fn deadline(&self, trips: &RoundTrips) -> Option<Time> {
         let oldest = self.requests.iter().map(|one| one.asked_at).min()?;
         Some(oldest + trips.resend_after(self.failures))
     }
 }
 
-/// A mask of so many pieces.
+/// Returns a mask of `count` pieces.
 pub(crate) fn ones(count: u32) -> u64 {
     if count >= 64 { u64::MAX } else { (1 << count) - 1 }
 }

@@ -1,4 +1,5 @@
-//! Who sent a frame: a tag that only processes of the job can make, and numbers that are used once.
+//! Authenticates frames: with a tag that only processes of the job can make, and with numbers that
+//! are used once.
 
 use driver::Secret;
 use highway::{HighwayHash, HighwayHasher, Key};
@@ -7,22 +8,23 @@ use sha2::Sha256;
 
 use crate::frame::COVERED_BYTES;
 
-/// Bytes of a tag.
+/// The length of a tag in bytes.
 pub(crate) const TAG_BYTES: usize = 8;
 
-/// One end of a pair of interfaces, as keys are derived from it.
+/// One end of a pair of interfaces, from which keys are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SealEnd {
     /// The rank of the process.
     pub rank: u32,
-    /// Drawn by it when its driver was made, so that no two have the same keys.
+    /// A random number that the process draws when its driver is created, so that no two processes
+    /// have equal keys.
     pub nonce: u64,
-    /// Which of its rails.
+    /// The index of its rail.
     pub rail: u32,
 }
 
-/// How often a link was lost and begun anew: each turn has keys of its own, so that nothing of an
-/// earlier one is taken.
+/// How many times a link was lost and begun anew: each turn has keys of its own, so that no frame
+/// of an earlier turn is accepted.
 pub(crate) type LinkTurn = u32;
 
 /// Makes and checks the tags of frames between two processes over a pair of interfaces.
@@ -39,7 +41,7 @@ impl Seal {
         Self { sending, receiving, seen: ReplayWindow::default() }
     }
 
-    /// The tag of a frame to the peer.
+    /// Returns the tag of a frame to the peer.
     pub(crate) fn tag<'a>(
         &self,
         head: &[u8; COVERED_BYTES],
@@ -48,7 +50,7 @@ impl Seal {
         tag(self.sending, head, data).to_le_bytes()
     }
 
-    /// Whether a frame with this number and tag is the peer's, and comes for the first time.
+    /// Whether a frame with this number and tag is the peer's, and arrives for the first time.
     pub(crate) fn accepts(
         &mut self,
         head: &[u8; COVERED_BYTES],
@@ -57,14 +59,14 @@ impl Seal {
         number: u64,
     ) -> bool {
         let own = tag(self.receiving, head, std::iter::once(data)).to_le_bytes();
-        // All bytes are looked at, so that the time tells nothing.
+        // All bytes are compared, so that the time reveals nothing.
         let differing = own.iter().zip(tagged).fold(0, |bits, (one, other)| bits | (one ^ other));
         differing == 0 && tagged.len() == TAG_BYTES && self.seen.enter(number)
     }
 }
 
-/// What shows, before anything is known of its sender, that a hello to an endpoint comes from the
-/// job. It can be repeated by a stranger, which leads to nothing but a look for a peer that exists.
+/// Returns the proof that a hello to an endpoint comes from the job, checked before its sender is
+/// known. An outsider can replay it, which only causes a lookup of a peer that exists.
 pub(crate) fn introduction(secret: &Secret, rank: u32, endpoint: u32) -> [u8; TAG_BYTES] {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("keys may have any length");
     mac.update(b"combray ethernet hello 1");
@@ -97,18 +99,18 @@ fn tag<'a>(key: [u64; 4], head: &[u8; COVERED_BYTES], data: impl Iterator<Item =
     hasher.finalize64()
 }
 
-/// Which numbers were seen: those behind the highest by less than the window, one by one; all that
-/// are older count as seen.
+/// Records which numbers were seen: individually for numbers less than the window behind the
+/// highest; all older ones count as seen.
 #[derive(Debug)]
 struct ReplayWindow {
-    /// One more than the highest number seen.
+    /// The highest number seen plus one.
     end: u64,
     bits: [u64; WINDOW_WORDS],
 }
 
 const WINDOW_WORDS: usize = 32;
 
-/// How far a frame may be overtaken, and 64. More are never underway.
+/// The window: how many later frames may overtake a frame, plus 64. There are never more in flight.
 const WINDOW: u64 = 64 * WINDOW_WORDS as u64;
 
 impl Default for ReplayWindow {
@@ -118,13 +120,13 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Notes a number; false: it was seen before, or may have been.
+    /// Records a number; false: it was seen before, or may have been.
     fn enter(&mut self, number: u64) -> bool {
-        // The oldest word would be shared with the newest numbers.
+        // The word of the oldest numbers would be shared with the newest numbers.
         if number == u64::MAX || number.saturating_add(WINDOW - 64) < self.end {
             return false;
         }
-        // The places of numbers that are new by this one are cleared word by word.
+        // The bits between the highest number so far and this one are cleared word by word.
         while self.end <= number {
             if self.end.is_multiple_of(64) {
                 self.bits[(self.end / 64) as usize % WINDOW_WORDS] = 0;

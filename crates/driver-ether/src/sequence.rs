@@ -1,42 +1,43 @@
-//! The sequence of frames from one process to another: each arrives once, in order, whatever the
-//! network does to single ones.
+//! The sequence of frames from one process to another: each arrives once and in order, whatever the
+//! network does to single frames.
 
 use std::collections::VecDeque;
 
 use crate::frame::FrameKind;
 use crate::timing::{CongestionWindow, RoundTrips, Time};
 
-/// How many frames of the sequence are underway at most: as many as one head tells of.
+/// The maximal number of sequenced frames in flight: as many as one head can acknowledge.
 pub(crate) const WINDOW_MAX: usize = 64;
 
-/// A frame that was sent so many behind another is taken for overtaken by it no more, but for lost.
+/// A frame counts as lost, instead of overtaken, when a frame that was sent this many frames later
+/// has arrived.
 const OVERTAKEN_MAX: u64 = 3;
 
-/// Buffers that are kept to be used again.
+/// The maximal number of buffers that are kept for reuse.
 const SPARE_MAX: usize = WINDOW_MAX;
 
-/// What goes to the peer.
+/// The frames to the peer.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    /// From the oldest that is not acknowledged.
+    /// Beginning with the oldest that is not acknowledged.
     frames: VecDeque<OutgoingFrame>,
     /// The place of the first of `frames` in the sequence.
     first: u64,
-    /// How many of `frames` have never been sent: the last ones.
+    /// How many of `frames` were never sent: the last ones.
     unsent: usize,
     underway: usize,
     window: CongestionWindow,
     /// How many times frames were sent.
     sendings: u64,
-    /// The latest sending of which it is known that it has arrived.
+    /// The latest sending that is known to have arrived.
     arrived: u64,
-    /// The latest sending that was lost, and the one before which losses are dealt with.
+    /// The latest sending that was lost, and the sending before which losses have been handled.
     lost: u64,
     recovered: u64,
-    /// When what is underway is taken for lost.
+    /// When the frames in flight count as lost.
     deadline: Option<Time>,
     failures: u32,
-    /// The longest data of those that have arrived since this was asked.
+    /// The length of the longest data that has arrived since the last call of `take_arrived_bytes`.
     arrived_bytes: usize,
     spare: Vec<Vec<u8>>,
 }
@@ -51,15 +52,15 @@ struct OutgoingFrame {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OutgoingState {
-    /// It is to be sent, for the first time or again.
+    /// It must be sent, for the first time or again.
     Waiting,
-    /// It was sent as this sending.
+    /// It is in flight as this sending.
     Underway(u64),
-    /// It has arrived before others.
+    /// It has arrived before earlier frames.
     Arrived,
 }
 
-/// A frame that is to be sent now.
+/// A frame to be sent now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadyFrame<'a> {
     pub kind: FrameKind,
@@ -89,7 +90,7 @@ impl Outgoing {
         }
     }
 
-    /// An empty buffer for the data of a frame.
+    /// Returns an empty buffer for the data of a frame.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
@@ -106,31 +107,31 @@ impl Outgoing {
         self.unsent += 1;
     }
 
-    /// Whether all that was appended has been sent once, and more may be.
+    /// Whether all appended frames have been sent once, and more may be sent.
     pub(crate) fn has_room(&self) -> bool {
         self.unsent == 0 && self.underway < self.window.get()
     }
 
-    /// Whether all has arrived.
+    /// Whether all frames have arrived.
     pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Whether some wait to be sent for the first time.
+    /// Whether frames wait to be sent for the first time.
     pub(crate) fn has_unsent(&self) -> bool {
         self.unsent > 0
     }
 
-    /// The receiver has room for so many frames at once.
+    /// Sets how many frames the receiver has room for at once.
     pub(crate) fn limit(&mut self, room: usize) {
         self.window.limit(room.clamp(1, WINDOW_MAX));
     }
 
-    /// The places of the frames that are to be sent now, in the order in which they are; at most as
-    /// many as `out` takes.
+    /// Writes the places of the frames that must be sent now to `out`, in their order. Returns how
+    /// many there are, at most as many as `out` has room for.
     fn ready_places(&self, out: &mut [usize]) -> usize {
         let mut room = self.window.get().saturating_sub(self.underway);
-        // What was lost goes also if the window is full: it is not underway.
+        // Lost frames are sent even if the window is full: they are not in flight.
         let reach = self.frames.len().min(WINDOW_MAX);
         let mut count = 0;
         for (place, frame) in self.frames.iter().take(reach).enumerate() {
@@ -146,8 +147,8 @@ impl Outgoing {
         count
     }
 
-    /// Hands the frames that are to be sent now to `send`, with whether the window is full with
-    /// them; it says how many of them went.
+    /// Passes the frames to be sent now to `send`, with whether they fill the window. `send`
+    /// returns how many were sent.
     pub(crate) fn send_ready(
         &mut self,
         now: Time,
@@ -190,8 +191,8 @@ impl Outgoing {
         }
     }
 
-    /// The peer says what has arrived: all before `acknowledged`, and those behind it whose bit is
-    /// set in `early`. Returns whether that was news.
+    /// Handles an acknowledgement: all frames before `acknowledged` have arrived, and the later
+    /// ones whose bit is set in `early`. Returns whether it acknowledged anything new.
     pub(crate) fn acknowledge(
         &mut self,
         acknowledged: u32,
@@ -218,7 +219,7 @@ impl Outgoing {
         }
         let sent = (sent_end - self.first) as usize;
         for bit in (0..64).filter(|bit| early & (1 << bit) != 0) {
-            // The one at `acknowledged` itself is missing.
+            // The frame at `acknowledged` itself is missing.
             let place = bit + 1;
             if place >= sent {
                 break;
@@ -240,7 +241,7 @@ impl Outgoing {
         true
     }
 
-    /// The longest data of the frames that have arrived since this was called last.
+    /// Returns the length of the longest data that has arrived since the last call.
     pub(crate) fn take_arrived_bytes(&mut self) -> usize {
         std::mem::take(&mut self.arrived_bytes)
     }
@@ -252,13 +253,13 @@ impl Outgoing {
                 self.arrived = self.arrived.max(sending);
                 true
             }
-            // It had been taken for lost.
+            // It had counted as lost.
             OutgoingState::Waiting => true,
             OutgoingState::Arrived => false,
         }
     }
 
-    /// What was overtaken by too many is lost.
+    /// Marks frames as lost that were overtaken by too many others.
     fn find_lost(&mut self) {
         let before = self.arrived.saturating_sub(OVERTAKEN_MAX);
         self.lose(|sending| sending < before);
@@ -277,7 +278,7 @@ impl Outgoing {
         }
     }
 
-    /// All that is lost of one window counts as one loss.
+    /// Reduces the window. All losses of one window count as one loss.
     fn give_way(&mut self) {
         if self.lost > self.recovered {
             self.recovered = self.sendings;
@@ -285,12 +286,12 @@ impl Outgoing {
         }
     }
 
-    /// When [`handle_time`](Self::handle_time) has something to do.
+    /// Returns when [`handle_time`](Self::handle_time) has work.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.deadline
     }
 
-    /// What has been underway for too long is lost.
+    /// Marks frames as lost that have been in flight for too long.
     pub(crate) fn handle_time(&mut self, now: Time) {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
@@ -298,23 +299,23 @@ impl Outgoing {
         self.failures += 1;
         self.deadline = None;
         self.lose(|_| true);
-        // The first time its receiver may have been busy with something else.
+        // The first time, the receiver may have been busy with something else.
         if self.failures > 1 {
             self.give_way();
         }
     }
 }
 
-/// What has come from the peer.
+/// The frames from the peer.
 #[derive(Debug, Default)]
 pub(crate) struct Incoming {
-    /// The place of the first that has not come.
+    /// The place of the first frame that has not arrived.
     next: u64,
-    /// Those behind it that have, by their distance from it.
+    /// Later frames that have arrived, by their distance from it.
     early: VecDeque<Option<EarlyFrame>>,
 }
 
-/// A frame that came before its turn.
+/// A frame that arrived before its turn.
 #[derive(Debug)]
 pub(crate) struct EarlyFrame {
     pub kind: FrameKind,
@@ -322,20 +323,20 @@ pub(crate) struct EarlyFrame {
     pub data: Box<[u8]>,
 }
 
-/// What is to be done with a frame of the sequence.
+/// What to do with a sequenced frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameOrder {
-    /// It is the next.
+    /// Process it: it is the next one.
     Now,
-    /// It is kept until those before it have come.
+    /// Keep it until all earlier frames have arrived.
     Later,
-    /// It has come before, or was never meant to come.
+    /// Drop it: it is a repetition, or beyond the window.
     Never,
 }
 
 impl Incoming {
-    /// Takes a frame. If it is the next, those that follow it and have come before are
-    /// [next](Self::next_early) then.
+    /// Records a frame. If it is the next one, later frames that have arrived follow through
+    /// [`next_early`](Self::next_early).
     pub(crate) fn take(
         &mut self,
         place: u32,
@@ -365,12 +366,12 @@ impl Incoming {
         FrameOrder::Later
     }
 
-    /// Whether others before this place have not come.
+    /// Whether frames before this place have not arrived.
     pub(crate) fn is_early(&self, place: u32) -> bool {
         near(place, self.next).is_some_and(|place| place > self.next)
     }
 
-    /// The next frame, if it came before its turn.
+    /// Returns the next frame, if it arrived before its turn.
     pub(crate) fn next_early(&mut self) -> Option<EarlyFrame> {
         let frame = self.early.front_mut()?.take()?;
         self.early.pop_front();
@@ -378,12 +379,13 @@ impl Incoming {
         Some(frame)
     }
 
-    /// Whether one is missing before others.
+    /// Whether a frame is missing before later ones.
     pub(crate) fn has_gap(&self) -> bool {
         self.early.iter().any(Option::is_some)
     }
 
-    /// What the peer is told: the place before which all have come, and what came behind it.
+    /// Returns the acknowledgement: the place before which all frames have arrived, and which later
+    /// ones have.
     pub(crate) fn acknowledgement(&self) -> (u32, u64) {
         let bits = self.early.iter().skip(1).enumerate().take(64);
         let early = bits.fold(0, |bits, (bit, frame)| bits | u64::from(frame.is_some()) << bit);
@@ -391,7 +393,7 @@ impl Incoming {
     }
 }
 
-/// The number near `known` whose last 32 bits are these; none before the first.
+/// Returns the number near `known` whose low 32 bits are `bits`; none if it would be negative.
 fn near(bits: u32, known: u64) -> Option<u64> {
     let distance = bits.wrapping_sub(known as u32) as i32;
     known.checked_add_signed(i64::from(distance))
@@ -401,7 +403,7 @@ fn near(bits: u32, known: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Sends what may be sent, in frames of which the places are returned.
+    /// Sends what may be sent. Returns the places of the frames.
     fn send(outgoing: &mut Outgoing, now: Time, most: usize) -> Vec<u32> {
         let mut sent = Vec::new();
         outgoing.send_ready(now, &RoundTrips::default(), |ready, _| {
@@ -434,7 +436,7 @@ mod tests {
         assert!(acknowledge(&mut outgoing, 3, 0) && outgoing.is_empty());
         assert!(!acknowledge(&mut outgoing, 3, 0), "that is known");
         assert!(!acknowledge(&mut outgoing, 4, 0), "so many were never sent");
-        // No more are underway than the receiver has room for.
+        // There are never more frames in flight than the receiver has room for.
         outgoing.limit(2);
         (0..3).for_each(|_| outgoing.push(FrameKind::Packet, vec![1]));
         assert_eq!(send(&mut outgoing, 0, 9), [3, 4]);
@@ -445,17 +447,17 @@ mod tests {
     fn losses_of_one_window_count_as_one() {
         let mut outgoing = with_frames(20);
         send(&mut outgoing, 0, 20);
-        // The first two were overtaken by two frames each, which means nothing yet.
+        // The first two were overtaken by two frames each, which does not mean a loss yet.
         assert!(acknowledge(&mut outgoing, 0, 0b110));
         assert_eq!((outgoing.window.get(), outgoing.underway), (WINDOW_MAX, 18));
-        // By more: the first two are lost, and later the fifth.
+        // By more frames: the first two are lost, and later the fifth.
         assert!(acknowledge(&mut outgoing, 0, 0b1_0110));
         let after_one = outgoing.window.get();
         assert!((40..50).contains(&after_one), "{after_one}");
         assert!(acknowledge(&mut outgoing, 0, 0b11_1101_0110));
         assert_eq!(outgoing.window.get(), after_one);
         assert_eq!(send(&mut outgoing, 0, 20), [0, 1, 4, 6]);
-        // Sent again, and lost again: that is another window.
+        // Sent again and lost again, which belongs to another window.
         (0..20).for_each(|_| outgoing.push(FrameKind::Packet, vec![1]));
         send(&mut outgoing, 0, 20);
         assert!(acknowledge(&mut outgoing, 0, 1 << 30 | 1 << 31));
@@ -477,7 +479,7 @@ mod tests {
         assert!(second - first > first, "it waits longer");
         outgoing.handle_time(second);
         assert!(outgoing.window.get() < WINDOW_MAX);
-        // An answer ends that.
+        // An acknowledgement resets that.
         send(&mut outgoing, second, 2);
         assert!(acknowledge(&mut outgoing, 1, 0));
         assert_eq!(outgoing.failures, 0);

@@ -1,5 +1,4 @@
-//! Parts of large messages, at the sender: it announces them, and sends the pieces that are asked
-//! for.
+//! Sends parts of large messages: announces them, and sends the pieces that the receiver requests.
 
 use std::collections::VecDeque;
 
@@ -8,19 +7,19 @@ use memory::transfer::Part;
 use crate::pulling::{Announced, BLOCK_PIECES_MAX, ones};
 use crate::timing::Time;
 
-/// Parts that are announced at once at most.
+/// The maximal number of parts that are announced at once.
 const PARTS_MAX: usize = 4;
 
-/// Requests that wait to be answered at most; the receiver asks again.
+/// The maximal number of requests that wait; the receiver repeats dropped ones.
 const REQUESTS_MAX: usize = 64;
 
-/// The parts that go to one peer over one rail.
+/// The parts that are being sent to one peer over one rail.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     parts: VecDeque<ServedPart>,
     requests: VecDeque<PieceService>,
     last: u32,
-    /// When the rail had nothing to do last.
+    /// When the rail was last idle.
     idle_until: Time,
 }
 
@@ -29,22 +28,22 @@ struct ServedPart {
     part: Part,
     announced: Announced,
     posted_at: Time,
-    /// All before this piece were sent once.
+    /// All pieces before this one were sent once.
     reached: u32,
 }
 
-/// Pieces that are to be sent.
+/// Pieces to be sent.
 #[derive(Clone, Copy, Debug)]
 struct PieceService {
     part: u32,
     first: u32,
     mask: u64,
     request: u32,
-    /// When it was asked for, by the receiver's clock.
+    /// When they were requested, by the receiver's clock.
     echo: u32,
 }
 
-/// Pieces that lie behind each other and are to be sent now.
+/// Consecutive pieces to be sent now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceRun<'a> {
     pub part: &'a Part,
@@ -53,7 +52,7 @@ pub(crate) struct PieceRun<'a> {
     pub count: u32,
     pub request: u32,
     pub echo: u32,
-    /// Whether the last of them is the last that was asked for.
+    /// Whether the last of them is the last one requested.
     pub ends_block: bool,
 }
 
@@ -62,7 +61,7 @@ pub(crate) struct PieceRun<'a> {
 pub(crate) struct Served {
     pub token: u64,
     pub bytes: u64,
-    /// For how long the rail has had something to do for it.
+    /// For how long the rail was busy with it.
     pub took: Time,
 }
 
@@ -77,8 +76,8 @@ impl Services {
         !self.parts.is_empty()
     }
 
-    /// Begins with a part, of which the first pieces, `following` at most, are sent without being
-    /// asked for; returns what to announce.
+    /// Begins a part, whose first pieces, at most `following`, are sent without a request. Returns
+    /// the announcement to send.
     pub(crate) fn post(
         &mut self,
         part: Part,
@@ -105,7 +104,8 @@ impl Services {
         announced
     }
 
-    /// The receiver asks for pieces; whether that is for the first time, as those before have come.
+    /// Handles a request for pieces. Returns whether it is a first request, which shows that the
+    /// pieces before have arrived.
     pub(crate) fn request(
         &mut self,
         part: u32,
@@ -121,19 +121,19 @@ impl Services {
         served.is_some_and(|served| first >= served.reached)
     }
 
-    /// Whether pieces are to be sent.
+    /// Whether there are pieces to send.
     pub(crate) fn has_requests(&self) -> bool {
         !self.requests.is_empty()
     }
 
-    /// Hands the next pieces to `send`, which says how many of them went; returns whether all did,
-    /// and there may be more.
+    /// Passes the next pieces to `send`, which returns how many were sent. Returns whether all were
+    /// sent, so that there may be more.
     pub(crate) fn send_next(&mut self, send: impl FnOnce(PieceRun<'_>) -> usize) -> bool {
         let Some(service) = self.requests.front_mut() else { return false };
         let number = service.part;
         let known = self.parts.iter_mut().find(|one| one.announced.number == number);
         let Some(served) = known.filter(|_| service.mask != 0) else {
-            // It has arrived by now.
+            // The part has arrived already.
             self.requests.pop_front();
             return true;
         };
@@ -142,7 +142,7 @@ impl Services {
         let first = service.first.saturating_add(skipped);
         let left = served.announced.pieces().saturating_sub(first);
         if left == 0 {
-            // Nobody announced so many.
+            // The part does not have that many pieces.
             self.requests.pop_front();
             return true;
         }
@@ -170,7 +170,7 @@ impl Services {
         sent as u32 >= count.min(left)
     }
 
-    /// The receiver has a part.
+    /// Handles the report that the receiver has a part.
     pub(crate) fn complete(&mut self, number: u32, now: Time) -> Option<Served> {
         let place = self.parts.iter().position(|one| one.announced.number == number)?;
         let served = self.parts.remove(place)?;
@@ -184,7 +184,7 @@ impl Services {
         })
     }
 
-    /// Bytes that were posted and have not been sent once.
+    /// Returns how many bytes were posted and have not been sent once.
     pub(crate) fn backlog(&self) -> u64 {
         let left = |one: &ServedPart| {
             let sent = u64::from(one.reached) * u64::from(one.announced.piece_bytes);
@@ -204,7 +204,8 @@ mod tests {
         Part { label: [0; 24], buffer: Buffer::zeroed(length), offset: 0, length, token }
     }
 
-    /// Sends at most so many of the next pieces: the first, how many, whether they end a block.
+    /// Sends at most `most` of the next pieces. Returns the first, their number, and whether they
+    /// end a block.
     fn sent(services: &mut Services, most: u32) -> Option<(u32, u32, bool)> {
         let mut told = None;
         services.send_next(|run| {
@@ -232,20 +233,20 @@ mod tests {
         let announced = services.post(part(1000, 0), 10, 3, 0);
         assert_eq!((announced.pieces(), announced.following), (100, 3));
         assert_eq!(services.backlog(), 1000);
-        // Those that follow the announcement, one and then the others.
+        // The pieces that follow the announcement, first one and then the others.
         assert_eq!(sent(&mut services, 1), Some((0, 3, true)));
         assert_eq!(sent(&mut services, 9), Some((1, 2, true)));
         assert_eq!((services.backlog(), services.has_requests()), (970, false));
-        // Runs of a block, of which the last ends it.
+        // Runs of a block, the last of which ends it.
         services.request(announced.number, 8, 0b1110_0110, 7, 0);
         assert_eq!(sent(&mut services, 9), Some((9, 2, false)));
         assert_eq!(sent(&mut services, 9), Some((13, 3, true)));
         assert_eq!(services.backlog(), 840);
-        // What was sent before goes again, which leaves no more and no less.
+        // Pieces that were sent before are repeated, which does not change the backlog.
         services.request(announced.number, 0, 0b1, 8, 0);
         assert_eq!(sent(&mut services, 9), Some((0, 1, true)));
         assert_eq!(services.backlog(), 840);
-        // No more than there are, and nothing of parts that have arrived.
+        // No more pieces than there are, and none of parts that have arrived.
         services.request(announced.number, 98, 0b1111, 9, 0);
         assert_eq!(sent(&mut services, 9), Some((98, 2, true)));
         services.request(announced.number, 100, 0b1, 10, 0);

@@ -1,6 +1,6 @@
-//! Two links and a network between them that does what networks do, in simulated time: frames are
-//! lost, doubled and overtaken, the network pauses, a receiver has little room. Whatever happens,
-//! all arrives once, whole and in order.
+//! Simulates two links and a network with faults between them: frames are lost, doubled and
+//! overtaken, the network pauses, a receiver has little room. Whatever happens, everything arrives
+//! once, whole and in order.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,29 +14,29 @@ use crate::link::{Link, PieceBytes, Transmitter};
 use crate::seal::{Seal, TAG_BYTES};
 use crate::timing::{MICROSECOND, MILLISECOND, Time};
 
-/// What the network does to frames.
+/// The faults of the network.
 #[derive(Clone, Copy, Debug)]
 struct Weather {
-    /// Of a thousand frames so many are lost, doubled, overtaken.
+    /// How many of a thousand frames are lost, doubled, overtaken.
     lost: u32,
     doubled: u32,
     late: u32,
-    /// From one end to the other.
+    /// The time from one end to the other.
     takes: Time,
-    /// For each byte, in picoseconds.
+    /// The time for each byte, in picoseconds.
     byte_takes: Time,
-    /// The longest frame that it carries.
+    /// The longest frame that the network carries.
     frame_bytes_max: usize,
-    /// From one time to the other no frame is carried that is longer than `NARROW`.
+    /// The period in which no frame is carried that is longer than `NARROW`.
     narrow: (Time, Time),
-    /// Nothing is carried from one time to the other.
+    /// The period in which nothing is carried.
     pause: (Time, Time),
-    /// Frames that wait at a receiver at most, and how often it looks.
+    /// The maximal number of frames that wait at a receiver, and how often it polls.
     room: usize,
     looks_every: Time,
 }
 
-/// What a path carries that has become narrow.
+/// The longest frame that a narrowed path carries.
 const NARROW: usize = 576;
 
 const CALM: Weather = Weather {
@@ -52,20 +52,21 @@ const CALM: Weather = Weather {
     looks_every: 2 * MICROSECOND,
 };
 
-/// Two links with all that is between them.
+/// Two links, and the network between them.
 struct Simulation {
     random: fastrand::Rng,
     weather: Weather,
     now: Time,
     links: [Link; 2],
-    /// What is underway to each, by the time when it comes; and when the wire there is free.
+    /// The frames in flight to each end, by arrival time; and when the wire to it is free.
     underway: [BTreeMap<(Time, u64), Vec<u8>>; 2],
     free_at: [Time; 2],
     waiting: [VecDeque<Vec<u8>>; 2],
     looked_at: [Time; 2],
     sinks: [RecordingSink; 2],
     count: u64,
-    /// The frames that were sent, lost on purpose, and dropped for want of room.
+    /// The numbers of frames that were sent, and that were lost on purpose or dropped for lack of
+    /// room.
     frames: u64,
     lost: u64,
 }
@@ -142,7 +143,7 @@ impl Simulation {
         frames.0.into_iter().for_each(|frame| self.send(end, frame));
     }
 
-    /// Goes on to the next time at which something happens.
+    /// Advances to the time of the next event.
     fn step(&mut self) {
         let times = (0..2).flat_map(|end| {
             let first = self.underway[end].keys().next().map(|key| key.0);
@@ -207,8 +208,8 @@ fn pattern(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|at| (number * 31 + at * 7 + at / 251) as u8).collect()
 }
 
-/// Packets in both directions and parts in one, between them, checked byte by byte; returns the
-/// time that it took, after the ends have met.
+/// Exchanges packets in both directions and parts in one, between them, checked byte by byte.
+/// Returns the time that it took, after the ends were connected.
 fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Time {
     let mut all = Simulation::new(seed, weather);
     all.meet();
@@ -260,7 +261,7 @@ fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Tim
     let mut got = vec![0; total];
     into.read(0, &mut got);
     assert!(got == pattern(3, total), "seed {seed}");
-    // Nothing more comes of what was doubled, or sent again.
+    // Doubled or repeated frames must have no further effect.
     all.run_until("ending", all.now + 60_000 * MILLISECOND, |all| {
         all.links.iter().all(|link| link.has_delivered() && link.deadline(all.now).is_none())
             && all.underway.iter().all(BTreeMap::is_empty)
@@ -270,7 +271,7 @@ fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Tim
     took
 }
 
-/// A weather of all kinds, by a seed.
+/// Returns faults of all kinds, by a seed.
 fn weather(seed: u64) -> Weather {
     let mut random = fastrand::Rng::with_seed(seed);
     let pause = random.u64(..20) * MILLISECOND;
@@ -288,7 +289,7 @@ fn weather(seed: u64) -> Weather {
     }
 }
 
-/// How many seeds each test takes; more with this variable.
+/// Returns how many seeds each test uses; this variable overrides it.
 fn seeds(usual: u64) -> u64 {
     let wanted = std::env::var("ETHER_SEEDS").ok();
     wanted.and_then(|seeds| seeds.parse().ok()).unwrap_or(usual)
@@ -304,8 +305,8 @@ fn whatever_the_network_does_all_arrives_once() {
     }
 }
 
-/// What is underway when the path becomes narrow arrives, in fragments, and what follows is made
-/// short enough; when the path is wide again, long frames are used again.
+/// Frames in flight when the path becomes narrow arrive in fragments, and later ones are made short
+/// enough. When the path is wide again, long frames are used again.
 #[test]
 fn a_path_may_become_narrow_and_wide_again() {
     const BYTES: usize = 1 << 20;

@@ -1,26 +1,27 @@
-//! How long an answer takes, and how much may be underway.
+//! Round-trip times, and the congestion window.
 
-/// Nanoseconds since the driver was made.
+/// Nanoseconds since the driver was created.
 pub(crate) type Time = u64;
 
 pub(crate) const MICROSECOND: Time = 1_000;
 pub(crate) const MILLISECOND: Time = 1_000_000;
 
-/// After how long what has arrived is acknowledged, if nothing that goes to its sender says so
-/// before.
+/// After how long arrived frames are acknowledged, if no frame to their sender carries the
+/// acknowledgement before.
 pub(crate) const ACKNOWLEDGE_AFTER: Time = 100 * MICROSECOND;
 
-/// What is not acknowledged goes again after this time at the earliest ...
+/// The minimal time after which an unacknowledged frame is repeated ...
 const RESEND_AFTER_MIN: Time = 500 * MICROSECOND;
-/// ... and after this time at the latest, unless round trips take longer ...
+/// ... and the maximal time, unless round trips take longer ...
 const RESEND_AFTER_MAX: Time = 100 * MILLISECOND;
-/// ... as they do where many others use the processor of the peer: then after this time.
+/// ... as they do where many other processes use the peer's processor: then this is the maximal
+/// time.
 const RESEND_AFTER_MAX_IF_SLOW: Time = 1000 * MILLISECOND;
 
-/// What is taken for a round trip before one was measured.
+/// The round trip that is assumed before one was measured.
 const ROUND_TRIP_ASSUMED: Time = MILLISECOND;
 
-/// Measured round trips, smoothed as RFC 6298 has it.
+/// Measured round trips, smoothed as in RFC 6298.
 #[derive(Debug, Default)]
 pub(crate) struct RoundTrips {
     mean: Option<Time>,
@@ -37,7 +38,7 @@ impl RoundTrips {
         self.mean = Some((7 * mean + measured) / 8);
     }
 
-    /// After how long without an answer something is taken for lost, when that has happened
+    /// Returns after how long without an answer something counts as lost, when that has happened
     /// `failures` times in a row.
     pub(crate) fn resend_after(&self, failures: u32) -> Time {
         let mean = self.mean.unwrap_or(ROUND_TRIP_ASSUMED);
@@ -47,20 +48,20 @@ impl RoundTrips {
     }
 }
 
-/// How many frames may be underway: more with each that arrives, fewer when some are lost.
+/// How many frames may be in flight: more with each that arrives, fewer after losses.
 #[derive(Debug)]
 pub(crate) struct CongestionWindow {
     frames: f64,
-    /// Up to this it grows with each frame by one, from there on with each window.
+    /// Up to this size it grows by one with each frame, from there on by one with each window.
     threshold: f64,
     max: usize,
 }
 
-/// It never falls below this, so that later frames tell of a loss.
+/// The minimal window, large enough that later frames reveal a loss.
 const WINDOW_MIN: f64 = 4.0;
 
-/// What remains of the window after a loss. A switch that drops a frame at random, and not as its
-/// queue is full, costs as little as that.
+/// The share of the window that remains after a loss. It costs little if a switch drops a frame at
+/// random, instead of because its queue is full.
 const REMAINS_AFTER_LOSS: f64 = 0.7;
 
 impl CongestionWindow {
@@ -83,7 +84,7 @@ impl CongestionWindow {
         self.threshold = self.frames;
     }
 
-    /// The receiver's room has changed.
+    /// Changes the receiver's room.
     pub(crate) fn limit(&mut self, max: usize) {
         self.max = max.max(1);
         self.frames = self.frames.min(self.max as f64);
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(window.get(), 70);
         window.grow(70);
         assert_eq!(window.get(), 71, "by one with each window");
-        // The receiver had no room for a while; how much the network carries is known.
+        // The receiver had no room for a while; what the network carries is still known.
         window.limit(10);
         assert_eq!(window.get(), 10);
         window.limit(100);
@@ -125,11 +126,11 @@ mod tests {
     fn who_waits_for_an_answer_goes_by_the_round_trips_that_were_seen() {
         let mut trips = RoundTrips::default();
         assert_eq!(trips.resend_after(0), ROUND_TRIP_ASSUMED + ACKNOWLEDGE_AFTER);
-        // One measurement may be anywhere.
+        // A single measurement may be far off.
         trips.note(MILLISECOND);
         assert_eq!(trips.resend_after(0), 3 * MILLISECOND + ACKNOWLEDGE_AFTER);
         assert_eq!(trips.resend_after(3), 8 * trips.resend_after(0));
-        // Many that agree say more, and one that does not less.
+        // Many measurements that agree narrow the estimate; one that differs widens it.
         trips.note(MILLISECOND);
         assert_eq!(trips.resend_after(0), 5 * MILLISECOND / 2 + ACKNOWLEDGE_AFTER);
         (0..40).for_each(|_| trips.note(MILLISECOND));

@@ -1,5 +1,5 @@
-//! Drivers of two processes in this one, on the two ends of a virtual cable, in a network namespace
-//! that has nothing else.
+//! Tests drivers of two processes within this process, on the two ends of a virtual cable, in a
+//! network namespace that has nothing else.
 
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::process::Command;
@@ -16,7 +16,7 @@ type Pair = [Box<dyn Driver>; 2];
 
 const SILENCE: Duration = Duration::from_secs(10);
 
-/// A driver on each end of the cable, with these secrets, which bears so much silence.
+/// Creates a driver on each end of the cable, with these secrets and this limit of silence.
 fn pair(secrets: [u8; 2], silence: Duration) -> Pair {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let mut gate = 0;
@@ -79,7 +79,8 @@ fn packets_and_parts() {
     }
 }
 
-/// What a launcher opens works for those that it is handed to, and frames find each of them.
+/// Sockets that a launcher opens work for the processes that inherit them, and frames reach each of
+/// these processes.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn sockets_of_a_launcher() {
@@ -88,7 +89,7 @@ fn sockets_of_a_launcher() {
     let others = driver_ether::open_ahead("ether:end1", PROCESSES);
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let open = |gate: usize, (text, descriptors): (String, Vec<OwnedFd>)| {
-        // As they are after a process was started with them.
+        // The state after a process was started with them.
         for descriptor in descriptors {
             fcntl_setfd(&descriptor, FdFlags::empty()).unwrap();
             let _ = descriptor.into_raw_fd();
@@ -112,7 +113,7 @@ fn sockets_of_a_launcher() {
         other.connect(GateId(0)).unwrap();
         let mut record = RecordingSink::default();
         let start = Instant::now();
-        // Long ones need both sockets.
+        // Long packets need both sockets.
         let lengths = [8, 60_000];
         let mut posted = 0;
         while record.packets.len() < lengths.len() {
@@ -148,7 +149,7 @@ fn rails_restored() {
     conformance::restoring([&mut *one, &mut *two]);
 }
 
-/// The numbered packets that were posted by the first driver to the second, and those that came.
+/// The numbered packets that the first driver posted to the second, and the packets that arrived.
 #[derive(Debug, Default)]
 struct Series {
     posted: u32,
@@ -158,7 +159,7 @@ struct Series {
 }
 
 impl Series {
-    /// Goes on for so long; rails that are lost are to be restored, as long as there are others.
+    /// Posts and polls for `time`. Lost rails are given up and restored, as where there are others.
     fn go_on(&mut self, drivers: &mut Pair, time: Duration) {
         let start = Instant::now();
         let mut sinks = <[RecordingSink; 2]>::default();
@@ -193,7 +194,7 @@ fn ip(words: &str) {
     assert!(status.success(), "ip {words}");
 }
 
-/// For longer than silence is borne; then both are told, and the rail works again.
+/// For longer than the limit of silence; then both sides report the loss, and the rail works again.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn interface_down_for_long() {
@@ -210,8 +211,8 @@ fn interface_down_for_long() {
     conformance::packets(&mut *two, Some(&mut *one), GateId(1));
 }
 
-/// Another interface of the same name, with another address, takes the place of one, sooner than
-/// silence is taken for death: nothing is lost, nothing comes twice, and nobody is told.
+/// Another interface of the name, with another address, replaces the first one, within the limit of
+/// silence: nothing is lost, nothing arrives twice, and no loss is reported.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn interface_replaced() {
@@ -235,12 +236,12 @@ fn interface_replaced() {
     assert_eq!((series.lost, series.restored), ([0, 0], [0, 0]));
 }
 
-/// A process that does not look is waited for; when it has ended, its system tells, although
-/// nothing is underway to it.
+/// A process that does not poll is waited for. When it has ended, its kernel shows that, although
+/// nothing is in flight to it.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn silent_process_and_its_end() {
-    // Both systems are this one, which answers by way of the loopback.
+    // Both kernels are this one, which answers over the loopback interface.
     ip("link set lo up");
     let silence = Duration::from_secs(2);
     let [mut one, two] = connected_with_silence(silence);
@@ -261,7 +262,8 @@ fn silent_process_and_its_end() {
     assert!(told.contains("the process of rank 1 has ended"), "{told}");
 }
 
-/// Who goes last has heard from who has gone that its goodbye has come, and need not wait.
+/// The process that leaves last has received the acknowledgement of its goodbye from the one that
+/// has left, and need not wait.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn one_leaves_after_the_other() {
@@ -297,7 +299,8 @@ fn one_leaves_after_the_other() {
     });
 }
 
-/// Last frames, which wake who sleeps, are read before those that they follow: that is no loss.
+/// Last frames, which wake a sleeping process, are read before the frames that they follow: that is
+/// no loss.
 #[test]
 #[ignore = "needs the cable, which another test lays"]
 fn frames_go_once() {
@@ -319,7 +322,7 @@ fn frames_go_once() {
         }
         sent() - before
     };
-    // Some go again where a busy machine lets this process wait, but not each time.
+    // Some frames are repeated where a busy machine delays this process, but not each time.
     let counts: Vec<usize> = (0..10).map(|_| frames()).collect();
     let least = counts.iter().min().unwrap();
     assert!(
@@ -328,8 +331,8 @@ fn frames_go_once() {
     );
 }
 
-/// Runs a test of this file in a network namespace with a cable of this MTU; false: this system
-/// makes none.
+/// Runs a test of this file in a network namespace with a cable of this MTU. False: this system
+/// cannot create one.
 fn run_on_cable(test: &str, mtu: u32) -> bool {
     let own = std::env::current_exe().unwrap();
     let lay = format!(

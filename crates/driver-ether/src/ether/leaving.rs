@@ -1,4 +1,4 @@
-//! Taking leave of the peers.
+//! Leaving the peers at the end.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,25 +8,25 @@ use driver::{Driver, Sink};
 use super::{Ether, EtherPeer};
 use crate::link::Link;
 
-/// How long a process that has taken leave waits at most to hear that its goodbye has come: after
-/// its end nobody answers for it, and a peer that has not heard of it would wait.
+/// How long a process that has left waits at most for the acknowledgement of its goodbye: after its
+/// end no process answers for it, and a peer without the goodbye would wait.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// So often a process that goes tells each peer that its goodbye has come.
+/// How many times a process that ends acknowledges the goodbye of each peer.
 const GOODBYE_ANSWERS: usize = 3;
 
 impl EtherPeer {
-    /// Whether it has taken leave, on whatever link: no other one is answered then for long.
+    /// Whether the peer has left, on any link: then other links are answered only for a short time.
     pub(super) fn has_left(&self) -> bool {
         self.departed || self.used().any(|link| link.has_departed)
     }
 
-    /// Whether all that was posted has arrived.
+    /// Whether all posted data has arrived.
     fn has_all(&self) -> bool {
         self.used().all(Link::has_delivered)
     }
 
-    /// Whether what was posted last has arrived on some link, or none is left.
+    /// Whether the last posted data has arrived on some link, or no link is left.
     fn has_heard(&self) -> bool {
         let mut used = self.used().peekable();
         used.peek().is_none() || used.any(Link::has_delivered)
@@ -34,8 +34,8 @@ impl EtherPeer {
 }
 
 impl Ether {
-    /// Waits until the peers have what was sent and have taken leave, for `limit`; then until they
-    /// have what was sent.
+    /// Waits up to `limit` until the peers have received all data and have left; then until they
+    /// have received all data.
     pub(super) fn take_leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let deadline = Instant::now() + limit;
         let is_done = |peer: &EtherPeer| peer.has_left() || peer.has_all();
@@ -50,14 +50,14 @@ impl Ether {
         let has_left = |peer: &EtherPeer| peer.has_left() || peer.used().next().is_none();
         self.poll_while(sink, Some(deadline), |ether| !ether.all_peers(has_left));
         self.poll_while(sink, None, |ether| !ether.all_peers(is_done));
-        // Who has gone needs nothing; who still waits shall have heard the goodbye.
+        // A peer that has ended needs nothing; a peer that still waits must receive the goodbye.
         let linger = Instant::now() + LINGER;
         self.poll_while(sink, Some(linger), |ether| !ether.all_peers(EtherPeer::has_heard));
         self.answer_goodbyes();
     }
 
-    /// Tells peers that their goodbyes have come: nobody does so when this process has ended, and a
-    /// lone frame may be lost.
+    /// Acknowledges the peers' goodbyes: no process does so when this one has ended, and a single
+    /// frame may be lost.
     fn answer_goodbyes(&mut self) {
         let now = self.now();
         for (gate, rail) in self.names() {

@@ -1,10 +1,9 @@
-//! Rails that were lost, and interfaces that have gone down: both are looked after until they are
-//! back.
+//! Restores rails that were lost, and interfaces that have gone down.
 //!
-//! Who has lost a rail begins it anew, as the next **turn** of its link, with keys of its own: it
-//! says hello, with pauses. The other process, to which such a hello is news, loses the rail with
-//! that, and begins the same turn. When a hello is answered, the rail works again; nothing of the
-//! turn before is taken by then, as it has other keys.
+//! A process that has lost a rail begins the next **turn** of its link, with keys of its own. It
+//! sends hellos, with pauses. When such a hello arrives at the other process, the rail is lost
+//! there, too, and that process begins the turn as well. When a hello is answered, the rail works
+//! again. No frame of the turn before is accepted by then, as it has other keys.
 
 use std::os::fd::AsFd;
 
@@ -17,7 +16,7 @@ use crate::interfaces;
 use crate::link::told_address;
 use crate::timing::{MILLISECOND, Time};
 
-/// An interface that has gone down is looked for so often.
+/// How often an interface that has gone down is checked.
 const RENEW_PERIOD: Time = 250 * MILLISECOND;
 
 impl Ether {
@@ -44,7 +43,8 @@ impl Ether {
         self.transmit((gate, rail), now);
     }
 
-    /// Whether a frame that is not of this turn of a link shows that the peer has begun the next.
+    /// Whether a frame that is not of this turn of a link shows that the peer has begun the next
+    /// turn.
     #[cold]
     pub(super) fn begins_next_turn(
         &mut self,
@@ -60,7 +60,7 @@ impl Ether {
         if header.kind != FrameKind::Hello || header.first != turn {
             return false;
         }
-        // Keys are derived once, however many frames pretend to be of the next turn.
+        // Keys are derived once, however many frames claim to be of the next turn.
         if known.next_seal.is_none() {
             let Ok(secret) = self.directory.secret() else { return false };
             let ends = self.peers.get(gate).map(|peer| (&peer.card, partner));
@@ -75,8 +75,8 @@ impl Ether {
         seal.is_some_and(|seal| seal.accepts(head, data, tag, header.number))
     }
 
-    /// Takes a frame over a link that was lost and is to work again. What comes of the sequence
-    /// before the peer is known to hear goes again.
+    /// Processes a frame over a link that was lost and must be restored. Sequenced frames that
+    /// arrive before the peer is known to receive are repeated by the peer.
     pub(super) fn take_restoring(
         &mut self,
         gate: GateId,
@@ -92,7 +92,7 @@ impl Ether {
         }
         if !known.link.seal.accepts(head, data, tag, header.number) {
             if self.begins_next_turn(gate, rail, frame) {
-                // It worked for the peer meanwhile, which has lost it again.
+                // The link worked for the peer meanwhile, which has lost it again.
                 self.peers.get_mut(gate).into_iter().for_each(|peer| peer.restoring[rail] = None);
                 return self.begin_anew(gate, rail);
             }
@@ -100,7 +100,7 @@ impl Ether {
             return;
         }
         known.note_address(header.kind, data);
-        // Neither of the two kinds can be wrong.
+        // Frames of these two kinds are always valid.
         let _ = known.link.receive(header, data, now, sink);
         let stands = known.link.stands();
         self.touch((gate, rail));
@@ -112,8 +112,7 @@ impl Ether {
         }
     }
 
-    /// Sends what is to be sent over links that were lost; those to peers that have taken leave are
-    /// not needed any more.
+    /// Sends what is due over links that were lost. Links to peers that have left are dropped.
     pub(super) fn look_after_restoring(&mut self, now: Time) {
         for (gate, rail) in self.peers.link_names(|peer| &peer.restoring) {
             let Some(peer) = self.peers.get_mut(gate) else { continue };
@@ -124,14 +123,16 @@ impl Ether {
         }
     }
 
-    /// An interface has gone down, as one of its sockets tells once; it may have been taken away.
+    /// Records that an interface has gone down, which one of its sockets reports once. The
+    /// interface may have been removed.
     #[cold]
     pub(super) fn note_down(&mut self, rail: usize, now: Time) {
         self.ports[rail].is_down = true;
         self.look_by(now);
     }
 
-    /// Looks whether interfaces that have gone down are up again, or others with their names.
+    /// Checks whether interfaces that have gone down are up again, or replaced by others of their
+    /// names.
     pub(super) fn look_after_ports(&mut self, now: Time) {
         for rail in 0..self.ports.len() {
             if self.ports[rail].is_down && !self.renew(rail, now) {
@@ -140,9 +141,8 @@ impl Ether {
         }
     }
 
-    /// Opens sockets on an interface that stands in the place of the one that is known, and tells
-    /// peers another address than the one that they know; false: there is no interface, or it does
-    /// not let us.
+    /// Opens sockets on the interface that now has the known name, and sends peers its address if
+    /// that has changed. False: there is no such interface, or the process may not open sockets.
     #[cold]
     fn renew(&mut self, rail: usize, now: Time) -> bool {
         let Some(found) = interfaces::again(&self.ports[rail].interface) else { return false };
@@ -172,7 +172,7 @@ impl Ether {
 }
 
 impl EtherLink {
-    /// A hello tells where its sender is.
+    /// Records the sender's address in a hello.
     pub(super) fn note_address(&mut self, kind: FrameKind, data: &[u8]) {
         if kind == FrameKind::Hello
             && let Some(mac) = told_address(data)

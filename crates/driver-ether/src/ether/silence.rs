@@ -1,4 +1,4 @@
-//! Looking after links, and giving up those over which nothing is heard.
+//! Checks links, and gives up those over which nothing arrives.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use driver::PeerLife;
 use super::Ether;
 use crate::timing::{MILLISECOND, Time};
 
-/// Links that wait for answers are looked after more often. If not, this process was stopped, or
-/// computed, and what has come meanwhile was not taken yet: that is no silence.
+/// Links that wait for answers are checked more often than this. If not, this process was stopped,
+/// or computed, and frames that arrived meanwhile are not processed yet: that is no silence.
 const PAUSE_MIN: Time = 2000 * MILLISECOND;
 
-/// All links are looked after so often, also where nothing is underway.
+/// How often all links are checked, even if nothing is in flight.
 const IDLE_LOOK_PERIOD: Time = 1000 * MILLISECOND;
 
-/// So often within the time for which silence is borne an idle peer is asked.
+/// How many times an idle peer is probed within the limit of silence.
 const ASKED_WITHIN_SILENCE: Time = 5;
 
 impl Ether {
-    /// Looks after all links, as the time has come for one of them.
+    /// Checks all links, as it is time for one of them.
     pub(super) fn look(&mut self, now: Time) {
         self.look_at = None;
         self.waking.pass(now);
@@ -41,8 +41,8 @@ impl Ether {
         }
     }
 
-    /// Asks a peer for an answer over a link on which nothing is underway and nothing has come for
-    /// a while: this process may wait for what a machine never sends that is dead.
+    /// Probes a peer over a link on which nothing is in flight and nothing has arrived for a while:
+    /// this process may wait for something that a failed machine never sends.
     fn ask_if_idle(&mut self, gate: GateId, rail: usize, now: Time) {
         let since = now.saturating_sub(self.silence / ASKED_WITHIN_SILENCE);
         let Some(known) = self.link_mut(gate, rail) else { return };
@@ -51,9 +51,9 @@ impl Ether {
         }
     }
 
-    /// Why a link is to be given up over which nothing is heard, if it is. A process that computes,
-    /// or is stopped, is waited for as long as its system says that it exists; one that was heard
-    /// over another link a short time ago does neither.
+    /// Returns why a silent link must be given up, if it must. A process that computes, or is
+    /// stopped, is waited for as long as its kernel reports that it exists. This does not apply if
+    /// the peer has sent something over another link a short time ago.
     fn judge_silence(&mut self, gate: GateId, rail: usize, now: Time) -> Option<String> {
         let silence = self.silence;
         let peer = self.peers.get_mut(gate)?;
@@ -64,7 +64,8 @@ impl Ether {
             known.liveness.rest();
             return None;
         }
-        // Its address may have changed: the system reports no event for that while it is up.
+        // The interface's address may have changed: the kernel reports no event for that while it
+        // is up.
         self.ports[rail].is_down = true;
         let rank = gate.0;
         let is_heard = heard_at > now.saturating_sub(silence / 4);

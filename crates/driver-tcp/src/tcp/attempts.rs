@@ -198,7 +198,7 @@ impl Tcp {
         }
     }
 
-    /// Handles the claim of a process of the job that wants to connect.
+    /// Handles the claim of a process of the job to become a connection.
     fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
         let gate = GateId(introduction.from);
         let own = self.own;
