@@ -63,7 +63,7 @@ struct MeasuredMessage {
 /// The number of size classes: about 16, 32 and 64 KiB.
 const CLASSES: usize = 3;
 
-/// How many messages in a row go the same way while both are tried.
+/// How many messages in a row use one way while both are tried.
 const ROW: u64 = 16;
 
 /// One of this many messages in fragments is timed: its sender waits until it has seen how far the

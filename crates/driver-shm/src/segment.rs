@@ -254,7 +254,7 @@ impl MappedSegment {
     pub(crate) fn find_region(&self, slot: usize) -> Option<&RegionEntry> {
         // SAFETY:
         // - The table lies inside the mapping, behind the header, and is aligned.
-        // - Entries are made of atomic words, for which every pattern is valid.
+        // - Entries consist of atomic words, for which every pattern is valid.
         (slot < REGIONS_MAX).then(|| unsafe {
             self.mapping.base().add(REGIONS_OFFSET).cast::<RegionEntry>().add(slot).as_ref()
         })

@@ -45,7 +45,7 @@ pub struct Shm {
     incoming: Vec<AssistedCopy>,
     choice: CopyStatistics,
     program: ProgramState,
-    /// How many polls there were.
+    /// How many times the transfers with the senders' help were advanced.
     looks: u32,
     /// How many polls found nothing, modulo 2^16.
     idle_looks: u16,

@@ -26,7 +26,7 @@ const PACKETS_MAX: usize = 64;
 const PACKET_BYTES_MAX: usize = 16 << 10;
 
 impl Loopback {
-    /// The loopback of the process `own`.
+    /// Creates the loopback of the process `own`.
     pub fn new(own: GateId) -> Self {
         let profile = RailProfile {
             name: "self".into(),

@@ -26,7 +26,7 @@ pub trait Sink {
     /// The data of a message that was to be fetched is in place, and its sender has been notified.
     fn written(&mut self, token: u64);
 
-    /// A fetch ended.
+    /// A fetch has ended.
     fn fetched(&mut self, token: u64, end: FetchEnd);
 
     /// A rail to `gate` has failed; what was posted there may not have arrived.

@@ -275,7 +275,7 @@ impl Job {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The rank of this process in the job.
+    /// Returns the rank of this process in the job.
     pub fn rank(&self) -> u32 {
         self.place.rank
     }

@@ -85,7 +85,7 @@ pub(crate) enum AgentOrder {
     Start(Start),
     /// Pass this to rank 0 as standard input. Empty: the input has ended.
     Input(Vec<u8>),
-    /// Write this line to the PMI connection of a rank.
+    /// Write this line, an answer, to the PMI connection of a rank.
     Answer(u32, String),
     /// Close the PMI connection of a rank, even if it has not received all answers.
     ClosePmi(u32),

@@ -139,7 +139,7 @@ pub(crate) struct CallOption {
 }
 
 impl CallOption {
-    /// Creates an option without a value, which the manager may ignore.
+    /// Creates a boolean option that is set.
     pub(crate) fn flag(name: &CStr) -> Self {
         let mut data = Data { room: [0; 3] };
         data.flag = true;

@@ -155,7 +155,7 @@ impl PmixFunctions {
 }
 
 impl Client {
-    /// The rank of this process in its job.
+    /// Returns the rank of this process in its job.
     pub fn rank(&self) -> u32 {
         self.own.rank
     }

@@ -69,7 +69,7 @@ impl Shm {
         entry.is_some_and(|entry| entry.exchange.is_ahead(generation))
     }
 
-    /// Begins to copy jointly.
+    /// Begins a fetch that both processes copy.
     fn begin_joint(&mut self, fetch: &Fetch) -> Result<(), RegionError> {
         let declared =
             self.own.declared.declare(&fetch.into, RegionAccess::ReadAndWrite, WayOut::Read);

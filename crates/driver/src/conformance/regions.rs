@@ -75,7 +75,6 @@ fn contents(buffer: &Buffer) -> Vec<u8> {
 ///
 /// # Panics
 /// If the driver does not conform.
-/// If the driver does not conform.
 pub fn regions(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
     for there in [0, 8, 600, 96_000] {
         for here in [0, 24, 2000] {

@@ -23,7 +23,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 ///
 /// # Panics
 /// If the driver does not conform.
-/// If the driver does not conform.
 pub fn restoring(mut both: [&mut dyn Driver; 2]) {
     for turn in 0..LOSSES {
         let (first, second) = (GateId(turn % 2), GateId(1 - turn % 2));

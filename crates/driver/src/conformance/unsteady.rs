@@ -91,7 +91,6 @@ impl Driver for Unsteady<'_> {
 ///
 /// # Panics
 /// If the driver does not conform.
-/// If the driver does not conform.
 pub fn unsteady(one: &mut dyn Driver, other: &mut dyn Driver) {
     for seed in 0..SEEDS {
         let pace = |is_slow: bool| if is_slow { 99 } else { 0 };

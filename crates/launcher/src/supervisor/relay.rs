@@ -28,7 +28,7 @@ impl Relay {
         Ok(Self { source: Some(File::from(descriptor)), room: INPUT_BYTES_MAX })
     }
 
-    /// The descriptor to watch.
+    /// Returns the descriptor to watch.
     pub(super) fn watched(&self) -> Option<RawFd> {
         let source = self.source.as_ref().filter(|_| self.room > 0)?;
         Some(source.as_raw_fd())
