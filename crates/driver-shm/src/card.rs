@@ -74,8 +74,8 @@ pub fn machine_name() -> String {
 }
 
 /// Returns for each process the index of the first process with which it can share memory, computed
-/// from the [names](machine_name) of all. A process without a name is treated as being on another
-/// machine.
+/// from the [names](machine_name) of all. All processes without a name are treated as being on one
+/// further machine.
 pub fn machines<'a>(names: impl Iterator<Item = Option<&'a str>>) -> Vec<u32> {
     let names: Vec<Vec<&str>> =
         names.map(|name| name.unwrap_or_default().split(':').collect()).collect();

@@ -6,8 +6,8 @@
 //! therefore also listens on a Unix socket. It sends the descriptors of its shared memory to a
 //! process that sends the nonce of that memory.
 //!
-//! A thread answers requests as soon as there has been one. Until then, the thread that polls, goes
-//! to sleep, or waits for an answer checks for the first request.
+//! A thread answers requests as soon as it is clear that peers need that. Until then, the thread
+//! that polls, goes to sleep, or waits for an answer checks for the first request.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

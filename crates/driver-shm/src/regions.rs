@@ -20,8 +20,8 @@ use sys::cross_memory::Run;
 use crate::segment::MappedSegment;
 
 /// How many regions a process can have declared at a time. Each announced message has one, also the
-/// short ones that wait for credit. A message without a region costs the sender one more round of
-/// messages. Unused entries take no memory.
+/// short ones that wait for credit. For a message without a region, the sender must act once more.
+/// Unused entries take no memory.
 pub(crate) const REGIONS_MAX: usize = 1 << 17;
 
 /// How many tables of runs are kept for buffers that are declared again.

@@ -312,7 +312,7 @@ impl Tcp {
         if connection.departed {
             self.note_departure(connection.gate);
         }
-        // If the peer had left and nothing was sent to it since, the failure affects no one.
+        // If the peer had left and nothing was sent to it since, the failure has no effect.
         if !connection.departed || connection.awaited {
             self.lose(connection.gate, connection.rail, &why);
         } else {

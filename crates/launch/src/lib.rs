@@ -87,7 +87,8 @@ trait Manager: Send {
     fn abort(&mut self, code: i32);
 
     /// Asks the launcher to end the whole job, for a reason which the launcher shows to the user.
-    /// Returns whether the launcher can show reasons; if not, nothing was sent.
+    /// Returns false if the launcher cannot show reasons; then the caller must use
+    /// [`abort`](Self::abort).
     fn abort_for(&mut self, _code: i32, _reason: &str) -> bool {
         false
     }
@@ -165,8 +166,7 @@ impl std::error::Error for JoinError {}
 ///
 /// # Errors
 /// There is a launcher that started several processes, but none that this process can connect to:
-/// the processes would run as as many jobs of one process each. Or the launcher's answers make no
-/// sense.
+/// each process would run as a job of its own. Or the launcher's answers make no sense.
 pub fn join() -> Result<Job, JoinError> {
     let job = match environment::find(sys::environment::text)? {
         FoundManager::Alone => {

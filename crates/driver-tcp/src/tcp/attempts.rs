@@ -163,7 +163,7 @@ impl Tcp {
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
         }
         if self.is_leaving {
-            // The peer connected first, or will connect again.
+            // The peer may have left before. A process that posts later begins a new connection.
             return self.set_way(gate, rail, RailConnection::Open);
         }
         let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;

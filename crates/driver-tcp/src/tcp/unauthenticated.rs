@@ -139,7 +139,7 @@ impl Tcp {
         self.go_on(slot);
     }
 
-    /// Closes the oldest one, for its descriptor. Returns whether there was one.
+    /// Closes the oldest connection, for its descriptor. Returns whether there was one.
     pub(super) fn close_oldest_unauthenticated(&mut self) -> bool {
         let Some(&(slot, _)) = self.unauthenticated.all.front() else { return false };
         self.remove(slot);
