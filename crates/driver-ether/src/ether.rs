@@ -118,7 +118,8 @@ enum TakenFrames {
 const FRAMES_TOGETHER: usize = 32;
 const BATCHES_PER_POLL_MAX: usize = 4;
 
-/// The maximal number of batches of bulk frames in one poll: more than one peer may send at once.
+/// The maximal number of batches of bulk frames in one poll, which exceeds what a single peer may
+/// send at once.
 const BULK_BATCHES_MAX: usize = 8;
 
 /// Bulk frames are polled for once in this many polls even if none are expected.

@@ -107,7 +107,7 @@ pub(crate) struct OwnSegment {
     pub supply: Box<Supply>,
     /// The pipe that wakes this process when it sleeps on descriptors.
     reader: PipeReader,
-    /// The memory file and the writing end of the pipe, kept open for peers.
+    /// The memory file and both ends of the pipe, kept open for peers.
     _passed: KeptDescriptors,
     _probe: Box<[u8; 16]>,
 }

@@ -354,8 +354,8 @@ impl<S: ByteStream> TcpConnection<S> {
     }
 
     /// Processes the bytes that were held until the rail was given up on which the arriving part
-    /// was: its bytes, and the frames behind it. Nothing more may arrive later that would cause
-    /// these bytes to be processed.
+    /// was: its bytes, and the frames behind it. This must be done now, as possibly no further data
+    /// arrives that would trigger it.
     fn take_held(&mut self, sink: &mut dyn Sink) -> io::Result<Option<usize>> {
         let held = std::mem::take(&mut self.held);
         let count = self.fill(&held, sink);

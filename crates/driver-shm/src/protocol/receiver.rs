@@ -34,7 +34,8 @@ pub trait ReceiverWorld {
     /// Whether the sender's memory can be read.
     fn is_readable(&self) -> bool;
 
-    /// Reads bytes of the region to the equal offset in the buffer. Returns whether that worked.
+    /// Reads bytes of the region into the buffer, at the offset that they have in the region.
+    /// Returns whether that worked.
     fn read(&mut self, offset: usize, length: usize) -> bool;
 
     /// Copies the beginning of a filled piece of the sender's pool to offset `at` of the buffer.

@@ -58,8 +58,8 @@ pub trait SenderWorld {
     /// Copies bytes of a message, from `offset` on, to the beginning of a piece of the pool.
     fn fill(&mut self, piece: usize, data: &Buffer, offset: usize, length: usize, caches: Caches);
 
-    /// Writes a range of a message to the equal range of a peer's region. Returns whether that
-    /// worked.
+    /// Writes a range of a message to a peer's region, at the offset that it has in the message.
+    /// Returns whether that worked.
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool;
 
     /// Wakes a peer if it sleeps.
