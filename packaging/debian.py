@@ -1,6 +1,6 @@
 """A package for Debian. All of Combray lies in a folder of its own, laid out like any prefix; /usr/bin, the
-manual and the completions are where Debian wants them. Commands are called mpirun.combray and so on there, and
-`update-alternatives` has them as choices for mpirun, mpicc and mpi.h beside those of other MPI packages.
+manual and the completions are where Debian requires them. Commands are called mpirun.combray and so on there, and
+`update-alternatives` offers them as choices for mpirun, mpicc and mpi.h beside those of other MPI packages.
 """
 
 import datetime
@@ -17,7 +17,8 @@ import payload
 from payload import Entry
 
 TEMPLATES = payload.ROOT / "packaging/debian"
-# Lower than Open MPI's 50 and MPICH's 40: who has another MPI keeps it until somebody chooses.
+# Lower than Open MPI's 50 and MPICH's 40: a system with another MPI keeps it until the
+# administrator chooses.
 PRIORITY = 30
 LAUNCHERS = ("mpirun", "mpiexec")
 WRAPPERS = ("mpicc", "mpic++", "mpicxx", "mpiCC", "mpif77", "mpif90", "mpifort")
@@ -128,7 +129,7 @@ def tree(entries, triplet, choices, version):
             # Debian's shared libraries are not executable.
             mode = 0o644 if ".so" in path else entry.mode
             put(f"{own}/{path}", mode, entry.content, entry.target)
-    # What looks for the documentation of its prefix finds it.
+    # Programs that search for the documentation of this prefix find it.
     put(f"{own}/share", target="../../../share")
     for name in ("combray", *LAUNCHERS, *WRAPPERS):
         command = "combray" if name == "combray" else f"{name}.combray"

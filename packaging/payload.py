@@ -55,7 +55,7 @@ def stripped(name, content):
 
 
 def glibc(entries):
-    """The oldest C library, as (2, 35), that has every symbol that ELF files ask for."""
+    """The oldest C library, as (2, 35), that has every symbol that ELF files import."""
     with tempfile.TemporaryDirectory() as folder:
         files = []
         for number, entry in enumerate(entry for entry in entries if entry.is_elf):
@@ -66,7 +66,7 @@ def glibc(entries):
 
 
 def version():
-    """The version of Combray, as the sources say it."""
+    """The version of Combray, from the sources."""
     found = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)
     return found[1]
 

@@ -3,11 +3,11 @@ environment have the commands, libraries and headers. Nothing is compiled at ins
 
 A wheel has no symbolic links:
 
-- `mpirun`, `mpicc` and their kin are scripts that call `combray` with their name;
+- `mpirun`, `mpicc` and the other commands are scripts that call `combray` with their name;
 - a library's name for the linker (`libmpi_abi.so`) is a linker script;
 - another name of a library for programs (`libmpich.so.12`) is a small library that depends on it.
 
-`libmpi.so.12` lies in `lib`, where mpi4py looks for it.
+`libmpi.so.12` lies in `lib`, where mpi4py searches for it.
 """
 
 import base64
@@ -54,7 +54,7 @@ def make(entries, folder, machine):
 
 
 def data(entries):
-    """The files as they shall lie in an environment."""
+    """The files as they will lie in an environment."""
     files = {}
     for path, entry in entries.items():
         if LEFT_OUT.match(path):
@@ -101,7 +101,7 @@ def digest(content):
 
 
 def archive(contents):
-    """The bytes of a ZIP archive in which all times are the same."""
+    """The bytes of a ZIP archive in which all time stamps are equal."""
     moment = time.gmtime(payload.epoch())[:6]
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archived:

@@ -53,10 +53,10 @@ fortran_interface() {
 
 mpich=$1/lib/combray/mpich
 install_new "$2/libmpi_mpich.so" "$mpich/libmpi.so.12"
-# As Debian and others call it, and as programs ask for it that look for no version.
+# The name that Debian and others use, and that programs without a version number load.
 ln -sfn libmpi.so.12 "$mpich/libmpich.so.12"
 ln -sfn libmpi.so.12 "$mpich/libmpi.so"
-# Programs in C++ ask for these, mostly without calling what was in them.
+# Programs in C++ load these, mostly without calling their former content.
 ln -sfn libmpi.so.12 "$mpich/libmpicxx.so.12"
 ln -sfn libmpi.so.12 "$mpich/libmpichcxx.so.12"
 fortran_interface mpich "$mpich/libmpi.so.12" "$mpich/libmpifort.so.12"
@@ -66,6 +66,6 @@ install_new "$2/libmpi_open_mpi.so" "$open_mpi/libmpi.so.40"
 ln -sfn libmpi.so.40 "$open_mpi/libmpi.so"
 ln -sfn libmpi.so.40 "$open_mpi/libmpi_cxx.so.40"
 fortran_interface open_mpi "$open_mpi/libmpi.so.40" "$open_mpi/libmpi_mpifh.so.40"
-# Programs that use modules also ask for these.
+# Programs that use modules also load these.
 ln -sfn libmpi_mpifh.so.40 "$open_mpi/libmpi_usempi_ignore_tkr.so.40"
 ln -sfn libmpi_mpifh.so.40 "$open_mpi/libmpi_usempif08.so.40"

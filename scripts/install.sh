@@ -16,7 +16,7 @@ profile=${2:-release}
 target=${CARGO_TARGET_DIR:-target}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
-# Files that are given away name no folder of this machine, and are the same from every folder.
+# Released files contain no folder names of this machine, and are identical from every folder.
 if [ "$profile" = release ]; then
     separator=$'\x1f'
     CARGO_ENCODED_RUSTFLAGS=${CARGO_ENCODED_RUSTFLAGS-${RUSTFLAGS:+${RUSTFLAGS// /$separator}}}
@@ -35,7 +35,7 @@ mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,shar
 install_new() { install -m "$1" "$2" "$3.new" && mv -f "$3.new" "$3"; }
 install_new 755 "$target/$profile/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
-# Makefiles name it so; programs ask for libmpi_abi.so.1.
+# The name in makefiles; programs load libmpi_abi.so.1.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 # Early programs of the standard ABI were linked with this name.
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"

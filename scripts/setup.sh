@@ -10,7 +10,7 @@ fi
 cd "$(dirname "$0")/.."
 export PATH="$HOME/.cargo/bin:$PATH"
 
-# The lowest Rust that builds Combray, as Cargo.toml says.
+# The lowest Rust version that builds Combray, from Cargo.toml.
 rust_needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 has() { command -v "$1" >/dev/null 2>&1; }
@@ -44,14 +44,14 @@ fi
 # What sees the machine and binds processes (docs/user/topology.md). Programs run without it too.
 compgen -G '/usr/lib/*/libhwloc.so.15' >/dev/null || compgen -G '/usr/lib*/libhwloc.so.15' >/dev/null ||
     missing+=(libhwloc15)
-# The cluster in a box (tests/cluster/box), for whoever may have network namespaces.
+# The cluster in a box (tests/cluster/box), for users that may create network namespaces.
 if [ "$task" != build ] && [ "$(id -u)" -eq 0 ]; then
     has tc || missing+=(iproute2)
     has nsenter || missing+=(util-linux)
     has hostname || missing+=(hostname)
 fi
-# For a test of jobs over ssh. Debian's package starts its daemon where there is a system to start
-# it: there the test is left to whoever has it anyway.
+# For a test of jobs over ssh. Debian's package starts its daemon where there is an init system to
+# start it: there the test needs a machine that has it anyway.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ ! -d /run/systemd/system ]; then
     has ssh || missing+=(openssh-client)
     [ -x /usr/sbin/sshd ] || missing+=(openssh-server)
@@ -91,9 +91,9 @@ if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then
 fi
 [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
 
-# A small cluster with Slurm (tests/cluster/slurm), for whoever may have network namespaces. Without
-# what these packages recommend it takes seconds, and the tests go without where they are not to be
-# had.
+# A small cluster with Slurm (tests/cluster/slurm), for users that may create network namespaces.
+# Without the recommended packages the installation takes seconds, and the tests are skipped where
+# these packages are not available.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ]; then
     slurm=()
     has slurmctld || slurm+=(slurmctld)
@@ -117,8 +117,8 @@ if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ] && ! has flang-new-19; then
         echo "No flang could be installed: the tests with it will be skipped" >&2
 fi
 
-# An emulated machine with four NUMA nodes (tests/numa/vm), for whoever may show it all files; its
-# kernel is fetched with the test.
+# An emulated machine with four NUMA nodes (tests/numa/vm), for users that may expose all files to
+# it; its kernel is fetched with the test.
 if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; then
     emulation=()
     has qemu-system-x86_64 || emulation+=(qemu-system-x86)
@@ -135,7 +135,8 @@ if [ "$task" = test ] && [ "$(id -u)" -eq 0 ] && [ "$(uname -m)" = x86_64 ]; the
     fi
 fi
 
-# Debian keeps a Rust beside its own for what needs a newer one; it wants no more than its packages.
+# Debian keeps a second, newer Rust beside its own for packages that need it; it requires only its
+# packages.
 rust_of_debian() {
     has apt-cache || return 1
     local candidate

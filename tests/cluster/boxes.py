@@ -53,7 +53,7 @@ def own_box(function):
                 function(box)
             finally:
                 box("down")
-            # Whoever was killed may take a moment to end.
+            # A process that was killed may take a moment to end.
             deadline = time.monotonic() + END_SECONDS_MAX
             while (left := box.living()) and time.monotonic() < deadline:
                 time.sleep(0.02)

@@ -34,7 +34,7 @@ def over(networks, rates=None, silence=None):
 @transfer
 @over("ether")
 def interface_down_and_up(transfer):
-    """Nothing is lost, and nobody is warned of what passed."""
+    """Nothing is lost, and a short outage causes no warning."""
     def cut_and_heal():
         transfer.box("cut", "box2", "eth0")
         time.sleep(DOWN_SECONDS)
@@ -48,7 +48,7 @@ def interface_down_and_up(transfer):
 @transfer
 @over("ether", silence=LONG_SILENCE_S)
 def only_interface_down_for_long(transfer):
-    """As long as silence is borne, nothing is lost, and nobody is warned."""
+    """Up to the timeout for silence, nothing is lost, and there is no warning."""
     def cut_and_heal():
         transfer.box("cut", "box2", "eth0")
         time.sleep(LONG_DOWN_SECONDS)
@@ -132,7 +132,8 @@ def interface_lost_at_the_start(transfer):
 @transfer
 @over("ether", rates=list(RATES.values()))
 def interface_half_open_at_the_end(transfer):
-    """Who hears nothing on it, as the peer has gone meanwhile, has heard on the other one that it goes."""
+    """A process that receives nothing on one interface, as the peer has left meanwhile, has
+    received the goodbye on the other."""
     def mute():
         transfer.box("mute", "box1", "eth1")
         time.sleep(2 * DOWN_SECONDS)
@@ -174,7 +175,8 @@ def frames_lost_doubled_and_overtaken(transfer):
 @transfer
 @over("ether", rates=["0"])
 def strangers_put_nothing_in(transfer):
-    """A third host hears everything, as the bridge is a hub, and sends it again, changed and as it was."""
+    """A third host receives everything, as the bridge is a hub, and sends it again, changed and
+    unchanged."""
     heard, sent, _ = beside_stranger(transfer)
     assert heard > 1000 and sent > 1000, (heard, sent)
 
@@ -189,7 +191,7 @@ def strangers_flood(transfer):
 
 
 def beside_stranger(transfer, *how):
-    """How many frames a stranger heard and sent, and how many the job refused."""
+    """How many frames a stranger received and sent, and how many the job refused."""
     strangers = []
     transfer.hosts = 3
 

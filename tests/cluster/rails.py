@@ -65,8 +65,9 @@ class Transfer:
             self.box("rate", host, interface, rate)
 
     def disturbed(self, disturb, seconds=TRANSFER_SECONDS, pause=0, rest=0, is_awaited=True):
-        """Run a transfer, disturb it under way; gives its exit code and output. If its end is not
-        awaited, it is ended afterwards, and its code is None if it had not ended before."""
+        """Runs a transfer, disturbs it while it is underway; returns its exit code and output. If
+        its end is not awaited, it is ended afterwards, and its code is None if it had not ended
+        before."""
         self.box("up", str(self.hosts), *self.rates)
         process = jobs.start([*self.environment, *self.mpiexec, "-n", "2", *self.wrapper, self.program,
                               seconds, pause, rest])
@@ -195,7 +196,7 @@ def slower_rail_in_the_middle(transfer):
     went_on(code, output)
 
 
-# The shortest silence that can be asked for, and how long a living machine is put to the test.
+# The shortest silence that can be configured, and how long a living machine is tested.
 SILENCE_S, TRIAL_SECONDS = 2, 7
 
 
@@ -213,7 +214,7 @@ def with_short_silence(function):
 @transfer
 @with_short_silence
 def only_path_cut(transfer):
-    """The job ends, and says which machine is silent, and for how long."""
+    """The job ends, and its message names the silent machine, and for how long it was silent."""
     code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=60)
     assert code != 0, f"exit code 0\n{output}"
     told = re.search(r"rank [01] cannot be reached: over eth0: nothing was heard from "

@@ -1,9 +1,9 @@
-// A stretch of network between two interfaces that does to frames what networks do: of a thousand,
-// so many are lost, doubled, or overtaken by those that come in the next millisecond.
+// A piece of network between two interfaces that damages traffic as networks do: of a thousand
+// frames, so many are lost, doubled, or overtaken by the frames of the next millisecond.
 //
 //     weather ONE OTHER LOST DOUBLED LATE
 //
-// Tells what it did when it is ended by SIGTERM.
+// Prints its counts when it is ended by SIGTERM.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -48,7 +48,7 @@ static int64_t now(void) {
     return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
 }
 
-// The same every time.
+// A fixed seed, so that every run is equal.
 static int happens(unsigned per_mille) {
     static uint64_t state = 0x9e3779b97f4a7c15;
     state ^= state << 13;

@@ -1,11 +1,12 @@
-// A random program that survives: rounds of random operations, in which processes die at random
-// moments; those that are left revoke, shrink, agree on the round to go on with, and finish.
+// A random program that survives failures: rounds of random operations, in which processes die at
+// random moments. The survivors revoke, shrink, agree on the round to go on with, and finish.
 //
 //   survivor SEED ROUNDS           under a launcher that keeps the job going
-//   survivor SEED ROUNDS spared    nobody dies by the plan
+//   survivor SEED ROUNDS spared    no process dies by the plan
 //
-// All processes draw the same plan from the seed: operations, sizes, who dies, when and how. A
-// result that a process was told is right is checked. Whoever comes to the end says so.
+// All processes draw one plan from the seed: operations, sizes, and which processes die, when and
+// how. If an operation succeeds at a process, its result is checked there. A process that reaches
+// the end prints that.
 #include "../c/check.h"
 #include <signal.h>
 #include <sys/prctl.h>
@@ -29,19 +30,20 @@ static void leave(int signal_number) {
     _exit(3);
 }
 
-// A child that ends its parent at a moment of the plan, after the byte that says that the job runs.
+// A child that ends its parent at a moment of the plan, after it has read the byte that says that
+// the job runs.
 static int executioner(int delay_us, int how) {
     int ends[2];
     if (pipe(ends)) exit(1);
     pid_t parent = getpid();
     if (!fork()) {
         char byte;
-        // It goes with its parent, whoever ends that.
+        // The child ends with its parent, whatever ends the parent.
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(ends[1]);
         if (read(ends[0], &byte, 1) != 1) _exit(0);
         usleep(delay_us);
-        // Whoever has ended meanwhile is not here any more.
+        // The parent has ended meanwhile.
         if (getppid() != parent) _exit(0);
         static const int signals[] = {SIGKILL, SIGSTOP, SIGSEGV, SIGUSR1};
         kill(parent, signals[how]);
@@ -55,7 +57,8 @@ static int executioner(int delay_us, int how) {
     return ends[1];
 }
 
-// Who of `size` processes dies, when and how; returns where to say that the job runs, or -1.
+// Which of `size` processes die, when and how; returns the descriptor to which the start of the job
+// is reported, or -1.
 static int plan_death(int rank, int size) {
     Random plan = random_from(seed);
     int deaths = random_below(&plan, size), own = -1;
@@ -150,7 +153,7 @@ static int creation(MPI_Comm comm, int which, int next, long base) {
     return code == MPI_SUCCESS ? freed : code;
 }
 
-// One operation of the plan; its results are checked if the process was told that they are there.
+// One operation of the plan; its results are checked if the call succeeded.
 static int operation(MPI_Comm comm, int round) {
     Random plan = random_from(seed * 1000003 + round);
     int rank, size, code;
@@ -181,7 +184,8 @@ static int operation(MPI_Comm comm, int round) {
     case 2: return MPI_Barrier(comm);
     case 3:
         pattern_fill(in, count * 8, base + rank);
-        // The round is the tag, as whoever receives from anybody may be in an earlier round.
+        // The round is the tag, as a process that receives from any source may be in an earlier
+        // round.
         code = MPI_Sendrecv(in, count, MPI_LONG, next, round, out, count, MPI_LONG, before, round, comm,
                             MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS) CHECK_PATTERN(out, count * 8, base + before);
@@ -204,7 +208,7 @@ static int operation(MPI_Comm comm, int round) {
         } else {
             MPIX_Comm_revoke(comm);
         }
-        // It may be the failure of anybody that interrupted it; the communicator is revoked now.
+        // The failure of any process may have interrupted it; the communicator is revoked now.
         while (requests[0] != MPI_REQUEST_NULL) {
             int again = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
             CHECK(again == MPI_SUCCESS || is_expected(again), "class %d", class_of(again));

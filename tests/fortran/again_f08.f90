@@ -1,5 +1,5 @@
-! Sections of the same shapes again and again, whose datatypes are kept: more shapes than are kept, sent while
-! earlier sends are pending; the same shape of other types; sections sent while MPI_Finalize begins.
+! Sections of equal shapes again and again, whose datatypes are kept: more shapes than are kept, sent while
+! earlier sends are pending; an equal shape of other types; sections sent while MPI_Finalize begins.
 ! run: 1 2 4
 ! built-for: mpich
 program again_f08
@@ -39,7 +39,7 @@ program again_f08
       end do
     end do
   end do
-  ! The same shape and size as one that is kept, of another type and of types of the program.
+  ! The shape and size of a kept section, of another type and of types of the program.
   x = [(real(i + rank), i = 1, 64)]
   do k = 1, 3
     y = -1

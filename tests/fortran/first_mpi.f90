@@ -1,4 +1,4 @@
-! The same first steps in module mpi.
+! The first steps of first_f08.f90, in module mpi.
 ! run: 1 2 5
 ! built-for: mpich openmpi
 program first_mpi

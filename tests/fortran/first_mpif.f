@@ -1,4 +1,4 @@
-! The same first steps with mpif.h, in fixed form.
+! The first steps of first_f08.f90, with mpif.h, in fixed form.
 ! run: 1 2 5
 ! built-for: mpich openmpi
       program first_mpif

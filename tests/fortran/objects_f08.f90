@@ -5,7 +5,7 @@ program objects_f08
   use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
   implicit none
   integer :: rank = -1, processes
-  ! What the compiler is can be asked for at any time.
+  ! The facts of the compiler can be queried at any time.
   call compiler()
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)

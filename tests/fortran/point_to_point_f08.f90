@@ -55,7 +55,7 @@ program point_to_point_f08
   call MPI_Send(data(4), 1, MPI_INTEGER, next, 14, MPI_COMM_WORLD)
   call MPI_Waitsome(4, requests, n, indices, statuses)
   call check(n == 1 .and. indices(1) == 4 .and. statuses(1)%MPI_TAG == 14, "wait for some")
-  ! Nobody sends the others before all have this one.
+  ! No process sends the others before all have this one.
   call MPI_Barrier(MPI_COMM_WORLD)
   call MPI_Send(data(1), 1, MPI_INTEGER, next, 11, MPI_COMM_WORLD)
   call MPI_Send(data(2), 1, MPI_INTEGER, next, 12, MPI_COMM_WORLD)
@@ -108,7 +108,7 @@ program point_to_point_f08
   call MPI_Request_free(requests(1))
   call MPI_Request_free(requests(2))
 
-  ! To nobody; and addresses from the bottom.
+  ! To MPI_PROC_NULL; and addresses from MPI_BOTTOM.
   call MPI_Recv(got, 4, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD, status)
   call check(status%MPI_SOURCE == MPI_PROC_NULL, "nobody")
   call from_the_bottom()

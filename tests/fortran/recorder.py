@@ -48,7 +48,8 @@ def symbols_of(library):
 
 
 def write_for(family, source, root, folder):
-    """Writes the calls of a program that a library has routines for; gives the folder to look in first."""
+    """Writes the calls of a program for the routines that a library has; returns the folder to
+    search first."""
     name = re.search(r"include '(calls\w*)\.inc'", source.read_text()).group(1)
     library, plain, large = SYMBOLS[family, name]
     known = symbols_of(next(pathlib.Path(root).rglob(library)))

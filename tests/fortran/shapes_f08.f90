@@ -1,4 +1,4 @@
-! Every kind of thing that can be a buffer in module mpi_f08. flang 19 has no procedures in Fortran
+! Every kind of argument that can be a buffer in module mpi_f08. flang 19 has no procedures in Fortran
 ! whose arguments have assumed rank.
 ! run: 1
 ! gfortran
@@ -16,7 +16,7 @@ contains
     error stop 1
   end subroutine check
 
-  ! An array of which only the caller knows the size, and one that lies with gaps.
+  ! An array whose size only the caller knows, and one with gaps between its elements.
   subroutine assumed_size(n, x, y)
     integer, intent(in) :: n
     integer, intent(in) :: x(*)

@@ -1,4 +1,4 @@
-! What is said of wrong arguments names the routine and the argument, also where errors are returned.
+! The message about a wrong argument names the routine and the argument, also where errors are returned.
 ! run: 1
 ! built-for: mpich
 program wrong_arguments_f08

@@ -1,4 +1,4 @@
-! A section that a nonblocking reduction cannot keep: the message says which argument of which call.
+! A section that a nonblocking reduction cannot keep: the message names the argument and the call.
 ! run: 1
 ! built-for: mpich
 ! fails: MPI_Iallreduce: argument 1 (sendbuf) is an array section with gaps|contiguous array

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 
-# How long a job that is asked to end may take.
+# The time within which a job must end after it was asked to.
 END_SECONDS = 5
 
 _running = set()
@@ -18,7 +18,7 @@ _stopped = threading.Event()
 
 
 class Stopped(Exception):
-    """This runner was told to stop."""
+    """This runner was asked to stop by a signal."""
 
 
 def start(command, **options):
@@ -42,7 +42,7 @@ def run_bounded(command, timeout, standard_input=None, **options):
     except subprocess.TimeoutExpired:
         return None, end(process)
     except BaseException:
-        # The runner is told to stop: its job must not live on.
+        # The runner is stopped by a signal: its job must not live on.
         end(process)
         raise
     finally:
@@ -60,7 +60,7 @@ def run(command, timeout=30.0, **options):
 
 def end(process):
     """End a job and give what it wrote: by asking its launcher, then by force."""
-    # A launcher that is asked ends its processes, which may sit in groups of their own.
+    # A launcher that gets a signal ends its processes, which may be in groups of their own.
     _signal(process, signal.SIGTERM)
     try:
         return process.communicate(timeout=END_SECONDS)[0]
@@ -85,7 +85,7 @@ def private_folder():
 
 
 def stop_with_jobs(name):
-    """Whoever tells this runner to stop ends its jobs as well; to be called by its main thread."""
+    """A signal that stops this runner ends its jobs as well; to be called by its main thread."""
     def stop(*_):
         _stopped.set()
         for process in list(_running):

@@ -18,7 +18,7 @@ class Task:
     places: int = 1
     # Runs when nothing else does.
     alone: bool = False
-    # Of tasks that need the same thing, one runs at a time.
+    # Of several tasks that need one resource, one runs at a time.
     needs: str = ""
 
 

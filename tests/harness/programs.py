@@ -1,4 +1,4 @@
-"""The C programs of tests/c: what their heads say, and how they are compiled."""
+"""The C programs of tests/c: how their heads are parsed, and how they are compiled."""
 
 import pathlib
 import re
@@ -14,7 +14,7 @@ CHECKED_PROCESSES_MAX = 3
 
 
 class Program:
-    """One C source and what its head says about running it (tests/README.md)."""
+    """One C source and the settings in its head (tests/README.md)."""
 
     def __init__(self, source, build):
         self.head = source.read_text().split("#include", 1)[0]
@@ -90,7 +90,7 @@ class Compiler:
             target.stat().st_mtime >= path.stat().st_mtime for path in inputs
         ):
             return None
-        # Under a name of its own first, as two scenarios may want it at the same time.
+        # Under a name of its own first, as two scenarios may compile it concurrently.
         new = target.with_name(f"{target.name}.{threading.get_ident()}")
         command = [*self.mpicc, *CFLAGS, *flags, str(source), "-o", str(new), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)

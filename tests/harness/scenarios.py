@@ -1,7 +1,7 @@
-"""Words of scenarios: Python functions that start jobs and look at them from outside.
+"""Helpers for scenarios: Python functions that start jobs and observe them from outside.
 
-A scenario takes the runner of tests/run, which knows `mpicc`, `mpiexec`, `build` (a folder with the C
-programs) and the compiler. An AssertionError is a failure, `Skip` a skip. SCENARIOS of its file names it.
+A scenario takes the runner of tests/run, which has `mpicc`, `mpiexec`, `build` (a folder with the C
+programs) and the compiler. An AssertionError is a failure, `Skip` a skip. SCENARIOS of its file lists it.
 """
 
 import os
@@ -14,7 +14,7 @@ from .jobs import run
 
 # A job that lost a process must be gone after so long.
 END_SECONDS_MAX = 10.0
-# How many places of the pool a scenario takes that does not say.
+# The number of places of the pool that a scenario takes by default.
 PLACES = 3
 
 
@@ -23,7 +23,7 @@ class Skip(Exception):
 
 
 def alone(reason):
-    """Marks a scenario that must not be played beside other jobs, and says why."""
+    """Marks a scenario that must not run beside other jobs, with the reason."""
     def mark(function):
         function.alone = reason
         return function
@@ -47,7 +47,7 @@ def needs(thing):
 
 
 def program(runner):
-    """The program that does what its argument says (tests/c/job.c)."""
+    """The program whose argument selects its behaviour (tests/c/job.c)."""
     return str(runner.build / "job")
 
 
@@ -84,7 +84,7 @@ def parent_of(process):
 
 
 def own_copy(runner, folder):
-    """The job program under a path of its own, so that its processes can be told from others."""
+    """The job program under a path of its own, which distinguishes its processes from others."""
     copy = pathlib.Path(folder).resolve() / "job"
     # By a process: what this one writes, its children hold open for a moment, and a file that is
     # open for writing cannot be run.
@@ -131,7 +131,8 @@ def traces():
 
 
 def ends_badly(runner, how, *words):
-    """A job of three of which the last ends like this does too, soon, and says these words."""
+    """A job of three processes of which the last ends like this; the job must end soon too, with
+    these words."""
     code, output, seconds = start(runner, 3, how)
     assert code != 0, f"exit code 0\n{output}"
     assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s\n{output}"

@@ -27,8 +27,8 @@ static void fill_beside(unsigned char *bytes, int count, uint64_t word) {
     for (int i = 0; i < count; i++) bytes[i] = (unsigned char)(word >> i % 8 * 8) ^ (unsigned char)(i / 8);
 }
 
-// A message to the next process and one from that before, of the same length everywhere, in the
-// ways to wait for them; a collective operation tells whether all are over.
+// A message to the next process and one from the previous, of one length everywhere, with the
+// various ways to wait for them; a collective operation tells whether all have finished.
 static void *communicate_beside(void *argument) {
     Beside *self = argument;
     int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;

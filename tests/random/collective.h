@@ -31,7 +31,8 @@ static void block_add(Blocks *blocks, const Operation *operation, int a, int b) 
     blocks->units[blocks->count++] = units;
 }
 
-// What this process gives and gets. Data that is the same for all receivers is named by 0.
+// The contribution and the result of this process. Data that is equal for all receivers has the
+// name 0.
 static void blocks_of(const Operation *operation, Blocks *out, Blocks *in) {
     const Comm *comm = operation->comm;
     int side = comm->inter ? side_of(comm, me) : 0, peers = peers_of(comm, side);

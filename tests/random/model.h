@@ -1,5 +1,5 @@
-// What the plain model knows: memory that lives as long as one program, random layouts beside the
-// datatypes that describe them, and blocks of data in buffers.
+// The objects of the plain model: memory that lives as long as one program, random layouts beside
+// the datatypes that describe them, and blocks of data in buffers.
 #ifndef MODEL_H
 #define MODEL_H
 
@@ -41,8 +41,9 @@ static void shuffle(Random *random, int *values, int count) {
     }
 }
 
-// A type map (sizes and displacements, in the order of the datatype) and the datatype that shall be
-// the same. Lower bound zero; the extent is always set, so that no padding is left to the library.
+// A type map (sizes and displacements, in the order of the datatype) and the datatype that must be
+// equal to it. Lower bound zero; the extent is always set, so that no padding is left to the
+// library.
 typedef struct {
     int entries, made;
     int *size;
@@ -53,7 +54,7 @@ typedef struct {
 
 enum { ENTRIES_MAX = 3, BASES = 6 };
 
-// What a message is made of. Both sides have the same, each in a layout of its own.
+// The content of a message. Both sides have equal content, each in a layout of its own.
 static const struct {
     int entries, size[ENTRIES_MAX];
     long at[ENTRIES_MAX], extent;
@@ -134,7 +135,7 @@ static void layout_indexed(Random *random, Layout *made, const Layout *old, int 
         lengths[blocks] = 1 + random_below(random, left);
         order[blocks] = blocks;
     }
-    // Where blocks lie says nothing about their order in the message.
+    // The place of blocks implies nothing about their order in the message.
     shuffle(random, order, blocks);
     for (int i = 0; i < blocks; i++) {
         next += random_below(random, 3);
@@ -213,7 +214,7 @@ static Layout *layout_random(Random *random, int base, int elements) {
     return layout;
 }
 
-// One buffer and the blocks in it: what the arguments of a call say.
+// One buffer and the blocks in it, as the arguments of a call describe them.
 typedef struct {
     int blocks;
     int *count, *displacement;
@@ -254,7 +255,7 @@ static View view_make(Random *random, int base, int unit, int blocks, const int 
         view.at_int[block] = (int)view.at[block];
         view.bytes = view.at[block] + view.count[block] * layout->extent;
     }
-    // The call wants a datatype though there be no block.
+    // The call needs a datatype even if there is no block.
     if (blocks == 0) {
         view.layout[0] = layout;
         view.type[0] = layout->type;

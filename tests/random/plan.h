@@ -1,10 +1,11 @@
 // A random but valid program, planned by every process alike.
 //
-// Operations stand in one order. Operation k meets at time 4k + 1: that is where a blocking call
-// stands; what begins without blocking begins at any time up to 4k, and ends at any time from 4k +
-// 2 on. So whoever blocks waits only for what all others begin before they can block themselves,
-// and no program can hang. What must match in order (messages of a channel, collectives of a
-// communicator) begins in the order of operations everywhere, so that there is one outcome.
+// Operations have one order. Operation k meets at time 4k + 1: a blocking call is made at that
+// time. A nonblocking operation begins at any time up to 4k, and ends at any time from 4k + 2 on.
+// So a process that blocks waits only for operations that all others begin before they can block
+// themselves, and no program can hang. Operations that must match in order (messages of a channel,
+// collectives of a communicator) begin in the order of operations on all processes, so that there
+// is one outcome.
 #ifndef PLAN_H
 #define PLAN_H
 
@@ -47,13 +48,13 @@ typedef struct {
 typedef struct Operation {
     int kind, index, what, tag, base, unit, amount, in_place, number, reduction, early_free;
     Comm *comm;
-    // Names the data of this operation, and what stays the same when it is repeated.
+    // Names the data of this operation, and what is unchanged when it is repeated.
     uint64_t name, shape;
     // The sides of a message are roles 0 and 1; a collective has one role per process. COLLECT has
     // the senders first and the receiver last.
     int roles, root_side, root;
     Role role[PARTS_MAX];
-    // The same operation with the same persistent requests, before and after.
+    // The repetitions of this operation with its persistent requests, before and after.
     struct Operation *previous;
     int repeated;
     // What a creation makes: one communicator, or two groups each its own.
@@ -98,7 +99,7 @@ static Comm *plan_comm(Plan *plan) {
     return comm;
 }
 
-// Once its members are known.
+// Set once its members are decided.
 static void plan_sources(Plan *plan, Comm *comm) {
     for (int side = 0; side <= comm->inter; side++)
         for (int i = 0; i < comm->size[side]; i++) {
@@ -200,7 +201,7 @@ static void plan_message(Plan *plan, Operation *operation) {
     plan_message_roles(plan, operation, from, to, 0);
 }
 
-// Everybody sends to one and receives from one.
+// All processes send to one and receive from one.
 static void plan_shift(Plan *plan, Operation *operation) {
     Comm *comm = operation->comm;
     int size = comm->size[0], to[MEMBERS_MAX];
@@ -233,7 +234,7 @@ static void plan_shift(Plan *plan, Operation *operation) {
     }
 }
 
-// One receives from anybody, as many messages as come.
+// One process receives from any source, as many messages as come.
 static void plan_collect(Plan *plan, Operation *operation) {
     Random *random = &plan->random;
     Comm *comm = operation->comm;
@@ -360,7 +361,7 @@ static void plan_create(Plan *plan, Operation *operation) {
     for (int i = 0; i < plan->processes; i++) {
         operation->color[i] = random_below(random, operation->what == INTER ? 2 : 3);
         if (operation->what == SUBSET || operation->what == SUBSET_GROUP) operation->color[i] %= 2;
-        // Keys differ, so that the order is known without the rule for equal ones.
+        // Keys differ, so that the order does not depend on the rule for equal ones.
         operation->key[i] = i;
     }
     shuffle(random, operation->key, plan->processes);

@@ -1,5 +1,5 @@
-// Random but valid MPI programs, from seeds: every process plans the same program (plan.h), does
-// its part of it with MPI, and compares each buffer with what a plain sequential model says.
+// Random but valid MPI programs, from seeds: every process plans one common program (plan.h), does
+// its part of it with MPI, and compares each buffer with the result of a plain sequential model.
 //
 //     random_programs [--seed S] [--programs N] [--beside THREADS] [--verbose]
 //
@@ -83,7 +83,7 @@ static Task *task_for(Operation *operation, int part) {
     return *slot;
 }
 
-// A receive for what nobody sends.
+// A receive for a message that no process sends.
 static void cancel_one(Operation *operation) {
     int data = 7, cancelled = 0;
     MPI_Request request;
@@ -177,8 +177,8 @@ static void complete_some(Task *must) {
     MPI_Request requests[PARTS_MAX];
     MPI_Status statuses[PARTS_MAX];
     int indices[PARTS_MAX], done = 0, flag = 0, way = random_below(&whim, must ? 7 : 4);
-    // With MPICH most programs fail when these two are used and fewer without them. Why is not
-    // known: it may be that library, or these programs.
+    // With MPICH most programs fail when these two are used and fewer without them. The cause is
+    // not known: it may be that library, or these programs.
     if (!check_is_combray && (way == 2 || way == 3)) way = 1;
     int count = choose(chosen, must, way == 6);
     for (int i = 0; i < count; i++) requests[i] = chosen[i]->request;
@@ -289,7 +289,7 @@ static void run_program(uint64_t seed) {
     for (int k = 0; k < plan.operations; k++)
         for (int part = 0; part < plan.operation[k].roles; part++)
             if (plan.operation[k].role[part].process == me) judge_finished(&plan.operation[k], part);
-    // A send that nobody waited for may still read its buffer.
+    // A send for which no call has waited may still read its buffer.
     OK(MPI_Barrier(control));
     release_all();
     give_back_kept();
@@ -325,12 +325,12 @@ static void too_long(int signal) {
     if (event_at < event_count) fprintf(stderr, "seed %llu: rank %d does not get past %s %d (event %d of %d, step %d, time %ld)\n",
             (unsigned long long)plan.seed, me, kinds[plan.operation[event->operation].kind],
             event->operation, event_at, event_count, event->what, event->key);
-    // The others shall say so too.
+    // Gives the other processes time to print their lines, too.
     sleep(1);
     _exit(1);
 }
 
-// What the command line says.
+// The settings of the command line.
 static unsigned long long first = 1, programs = 100, failed;
 static int verbose;
 

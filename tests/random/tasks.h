@@ -27,9 +27,9 @@ typedef struct Task {
 } Task;
 
 static int me;
-// Tokens and the like, away from the program's communicators.
+// Tokens and other internal messages, outside of the program's communicators.
 static MPI_Comm control;
-// What only this process decides, and nobody else sees.
+// Decisions of this process alone, which no other process sees.
 static Random whim;
 
 static Random task_random(const Task *task) {
@@ -174,7 +174,7 @@ static void judge_received(Task *task, const MPI_Status *status) {
     judge(task);
 }
 
-// A probe, then the receive that it tells of.
+// A probe, then the receive of the message that it reports.
 static void receive_probed(Task *task, int source, int tag) {
     const View *view = &task->in_view;
     MPI_Comm comm = task->operation->comm->handle;
@@ -240,7 +240,7 @@ static void begin_shift(Task *task) {
     prepare_out(task, comm->member[0][rank], 0);
     // Elsewhere MPI_Isendrecv_replace has been seen to bring wrong data.
     if (task->role->mode && (check_is_combray || !begun)) {
-        // The same memory both ways.
+        // One memory for both directions.
         task->in = task->out;
         task->out = NULL;
         *in = *out;
@@ -269,7 +269,8 @@ static void begin_shift(Task *task) {
     judge(task);
 }
 
-// Messages from anybody: which receive gets which is open, but a sender's come in order.
+// Messages from any source: which receive gets which is open, but the messages of one sender come
+// in order.
 static void finish_collect(Task *task) {
     Operation *operation = task->operation;
     int messages = operation->roles - 1, seen[PARTS_MAX] = {0};

@@ -26,7 +26,7 @@ def inside(runner, *request, command="salloc"):
 
 
 def lines_of(runner, request, *words):
-    """What ranks write in such an allocation, and what the launcher says."""
+    """The output of ranks in such an allocation, and the launcher's messages."""
     code, output, _ = run([*inside(runner, *request), *runner.mpiexec, *words])
     assert code == 0, f"exit code {code}\n{output}"
     ranks = sorted(line for line in output.splitlines() if re.match(r"\d+/", line))
@@ -65,7 +65,7 @@ def the_doctor_looks_at_all_hosts_of_an_allocation(runner):
     found = doctor_scenarios.findings(output.split("Between the hosts")[1])
     assert {subject: mark for subject, (mark, _) in found.items()} == {
         "versions": "ok", "networks": "ok", "trial job": "ok"}, output
-    # A step of a job is asked about its own host.
+    # The question about a step of a job goes to the step's own host.
     code, output, _ = run([*inside(runner, "-N1", "-n1", command="srun"), *doctor],
                           env=doctor_scenarios.environment_of(runner), timeout=120.0)
     assert code == 0 and re.search(r"ok +allocation +Slurm job \d+: 1 slot on 1 host$", output, re.M), output

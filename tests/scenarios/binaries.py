@@ -1,4 +1,5 @@
-"""Programs that were compiled for MPICH and Open MPI: they find Combray's library, and what is in the way is told."""
+"""Programs that were compiled for MPICH and Open MPI: they find Combray's library, or a message
+says what prevents it."""
 
 import os
 import pathlib
@@ -74,7 +75,7 @@ def programs_of_mpich_run_as_they_are(runner):
         "plain": [],
         "fixed": ["-no-pie", "-fno-pie"],
         "lazy": ["-Wl,-z,lazy"],
-        # A newer kind of folder in the program comes after what the launcher says.
+        # A newer kind of library folder in the program is searched after the launcher's folder.
         "runpath": [f"-Wl,--enable-new-dtags,-rpath,{MPICH}/lib"],
     }
     for name, flags in kinds.items():
@@ -259,7 +260,7 @@ def programs_of_open_mpi_run_as_they_are(runner):
 
 
 def a_library_loaded_later_is_found_if_that_is_asked_for(runner):
-    """As by Python, whose extension modules the launcher does not know."""
+    """Loads the library as Python does, whose extension modules the launcher does not inspect."""
     folder = folder_of(runner)
     worlds = {
         "libmpi.so.12": "(void *)0x44000000",
@@ -293,7 +294,8 @@ def a_name_without_a_version_leads_to_the_library_of_the_program(runner):
     for name, library in {"libmpi.so.12": MPICH, "libmpi.so.40": OPEN_MPI}.items():
         source = UNVERSIONED % name
         loads = compile_c(folder / f"unversioned-{name}", source, "-x", "none", "-ldl")
-        # What the name leads to without Combray tells which library the program means.
+        # The library that the name resolves to without Combray shows which library the program
+        # expects.
         code, output, _ = plainly(runner, "--force-library", "-n", 2, loads, LD_LIBRARY_PATH=f"{library}/lib")
         assert code == 0 and output.count("one library") == 2, f"{name} loaded later: {output}"
         linked = for_mpich(folder / f"unversioned-linked-{name}", "-Wl,--no-as-needed", source=source, library=library)

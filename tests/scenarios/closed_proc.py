@@ -11,7 +11,7 @@ import time
 
 from harness.scenarios import END_SECONDS_MAX, Skip, needs_combray, run
 
-# Nobody has this number.
+# No user has this number.
 USER = ["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
 
 
@@ -24,7 +24,7 @@ def for_everybody(runner, mode=0o755):
     launcher = shutil.which(runner.mpiexec[0])
     if subprocess.run([*USER, launcher, "--version"], capture_output=True).returncode != 0:
         raise Skip(f"{launcher} cannot be started by others")
-    # Others cannot look into the folder of the tests.
+    # Other users cannot read the folder of the tests.
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         program = pathlib.Path(folder) / "closed_proc"
         shutil.copy(runner.build / "closed_proc", program)
@@ -100,7 +100,7 @@ def the_network_is_used_where_no_descriptor_can_be_passed(runner):
         inside = ["unshare", "-Uc", program, "nobody"]
         code, output, _ = run([*runner.mpiexec, "-n", "1", *one, *inside, ":", "-n", "1", *other, *inside], timeout=60)
         assert code == 0, f"exit code {code}\n{output}"
-        # Without a network between them the error says why they can share no memory.
+        # Without a network between them the error explains why they can share no memory.
         alone = ["unshare", "-Ucn", program, "nobody"]
         code, output, _ = run([*runner.mpiexec, "-n", "2", *alone], timeout=60)
         for words in ("/proc/PID/fd is closed", "different network namespaces", "no network interface"):

@@ -46,7 +46,7 @@ def both_are_measured(runner):
 
 
 def a_program_for_open_mpi_is_compared_with_that(runner):
-    """As it was compiled for that: the same file with both."""
+    """The program as it was compiled for the other library: one file runs with both."""
     needs_combray(runner)
     prefix = pathlib.Path(shutil.which(runner.mpiexec[0])).parent.parent
     if not (prefix / "lib/combray/open-mpi/libmpi.so.40").exists():

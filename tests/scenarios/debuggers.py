@@ -25,7 +25,8 @@ def table(output):
 
 
 def started(runner, command, count, environment=()):
-    """A job that a debugger starts: nobody is through MPI_Init before it says so. Gives the table."""
+    """A job that a debugger starts: no rank leaves MPI_Init before the debugger releases it.
+    Returns the table."""
     if platform.machine() != "x86_64":
         raise Skip("the small debugger starts launchers on x86-64 only")
     code, output, _ = run([*environment, client(runner), *command], timeout=60.0)
@@ -130,7 +131,8 @@ def printed(output, file, count):
 
 
 def gdb_attaches_to_a_job_that_stands_still(runner):
-    """To the launcher, whose table tells the ranks; then to a rank, which shows the call in which it waits."""
+    """Attaches to the launcher, whose table lists the ranks; then to a rank, which shows the call
+    in which it waits."""
     needs_combray(runner)
     launcher = hangs.begin(runner, "crossed", 2)
     try:
@@ -138,7 +140,7 @@ def gdb_attaches_to_a_job_that_stands_still(runner):
         processes = printed(gdb(*printing(2), of=["-p", str(launcher.pid)]), runner.build / "hangs", 2)
         for process in processes:
             stack = gdb("thread apply all backtrace", of=["-p", str(process)])
-            # Functions whose code stands in that of others have no address.
+            # Functions that were inlined or merged have no address.
             frames = re.findall(r"^#\d+ +(?:0x\w+ in )?(\w+) \(", stack, re.M)
             inside = [name for name in frames if name in ("MPI_Recv", "PMPI_Recv", "receive", "crossed", "main")]
             assert inside[-4:-3] in (["MPI_Recv"], ["PMPI_Recv"]), stack

@@ -1,4 +1,5 @@
-"""Processes that do not agree in their collective operations: it is told, and nobody waits for ever."""
+"""Processes whose collective operations do not match: that is reported, and no process waits for
+ever."""
 
 import re
 import threading
@@ -7,7 +8,7 @@ from harness.scenarios import needs_combray, places, run
 
 SECONDS_MAX = 20.0
 DISAGREEMENTS = ["small-root", "large-root", "nonblocking", "counts", "roots", "functions", "absent"]
-# What the receiver of too much says, and what those say who would wait for ever.
+# The error of a receiver that gets too much, and the errors of processes that would wait for ever.
 TOO_LONG = r"but the receive buffer only \d+|where there is room for \d+|with sizes that do not agree"
 FOR_EVER = r"rank \d of MPI_COMM_WORLD waits in MPI_\w+.* for rank \d, which (is in|has ended|has called) .*" \
            r"must call the same collective operations"
@@ -28,7 +29,7 @@ def play(runner, how, count, boards, variables, outcomes):
 
 
 def play_all(runner, cases):
-    """All cases at the same time, as they sleep nearly always."""
+    """Runs all cases concurrently, as they sleep nearly always."""
     needs_combray(runner)
     outcomes = []
     players = [threading.Thread(target=play, args=(runner, *case, outcomes)) for case in cases]
@@ -50,12 +51,12 @@ def disagreement_is_told(runner):
         case = f"{how}, {count} processes, boards {boards}: exit code {code}\n{output}"
         assert code is not None, case
         if how.startswith("late"):
-            # Nobody may take a process that computes for one that disagrees.
+            # A process that computes must not be mistaken for one whose call does not match.
             assert code == 0 and output.count("is done") == count, case
         elif more:
             assert re.search(ENDED, output), case
         elif code == 0:
-            # Some calls that do not agree end all the same: less than there is room for is
+            # Some mismatched calls complete without an error: less data than there is room for is
             # accepted.
             assert how != "absent", case
         else:

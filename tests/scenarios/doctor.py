@@ -21,7 +21,7 @@ def command_of(runner):
 
 
 def environment_of(runner, **changes):
-    """The environment of a person who has this installation first in PATH, and no allocation."""
+    """The environment of a user who has this installation first in PATH, and no allocation."""
     folder = str(pathlib.Path(command_of(runner)).parent)
     kept = {name: value for name, value in os.environ.items()
             if not re.match(r"SLURM|PBS|LSB|COMBRAY_(?!BOX)|LD_", name)}
@@ -46,7 +46,7 @@ def findings(output):
 
 
 def is_named(runner, subject, mark, *words, before=(), code=None, **changes):
-    """The doctor says this mark of the subject, what is wrong, and what to do."""
+    """Checks that the doctor prints this mark for the subject, what is wrong, and what to do."""
     got, output, _ = run([*before, command_of(runner), "doctor"], env=environment_of(runner, **changes), timeout=90)
     shown, text = findings(output).get(subject, ("nothing", ""))
     assert shown == mark, f"{subject} is marked {shown}, not {mark}\n{output}"
@@ -170,7 +170,7 @@ def the_clock_is_a_device(runner):
 
 
 def an_allocation_that_cannot_be_used(runner):
-    # Nobody who could start something there is in PATH.
+    # PATH has no program that could start processes there.
     path = environment_of(runner)["PATH"].split(":")
     path = ":".join(folder for folder in path if not os.path.exists(f"{folder}/srun"))
     is_named(runner, "allocation", "FAULT", "--hosts", PBS_NODEFILE="/nowhere/at/all", PATH=path)

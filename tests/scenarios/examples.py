@@ -60,7 +60,8 @@ def poisson(runner):
 
 @places(8)
 def recorded_matrix(runner):
-    """--record writes who sent how much to whom, also where only some programs were told to."""
+    """--record writes how much each rank sent to each other rank, also where only some programs
+    record."""
     needs_combray(runner)
     program = build(runner, "poisson3d_recorded", "poisson3d.c", native=False)
     file = runner.build / "poisson3d.matrix"

@@ -8,7 +8,7 @@ from harness.scenarios import Skip, check_survivors, needs_combray, run
 
 from . import hosts
 
-# Each process gets a disk of its own there, which nobody else sees.
+# Each process gets a disk of its own there, which no other process sees.
 FOLDER = "/mnt"
 OWN_DISK = f"mount -t tmpfs none {FOLDER} && echo $COMBRAY_RANK > {FOLDER}/data"
 PROGRAM = 'exec "$0" "$@"'

@@ -1,4 +1,4 @@
-"""Jobs that stand still are asked why (`combray ps`), and say it in their first line."""
+"""Jobs that stand still are queried (`combray ps`): the first line of the answer is the reason."""
 
 import concurrent.futures
 import contextlib
@@ -138,7 +138,8 @@ def ask_in_all_ways(runner, launcher, other):
     assert code == 0 and all(re.search(rf"^ *{one.pid} +2 ", listed, re.M) for one in (launcher, other)), listed
     refused_to_others(runner, launcher)
     end(other)
-    # The first SIGQUIT asks, and nobody is ended by it; a second one at once is passed on.
+    # The first SIGQUIT asks for the report and ends no process; a second one soon after is passed
+    # on.
     launcher.send_signal(signal.SIGQUIT)
     time.sleep(1.5)
     assert launcher.poll() is None, end_of(launcher)
@@ -150,7 +151,7 @@ def ask_in_all_ways(runner, launcher, other):
 
 
 def refused_to_others(runner, launcher):
-    """Another user than the one who started the job, and the administrator, hears nothing of it."""
+    """A user other than the owner of the job and root gets no answer about it."""
     if os.geteuid() != 0:
         return
     nobody = 65534
@@ -167,13 +168,13 @@ def time_limit_tells_the_cause(runner):
     assert time.monotonic() - begun < END_SECONDS_MAX, output
     assert "the time limit of 2 s has passed" in output, output
     assert re.search(CAUSES["tag"][1], output, re.M), output
-    # A program that knows nothing of MPI has nothing to say.
+    # A program that does not use MPI has nothing to report.
     code, output, seconds = run([*runner.mpiexec, "--timeout", "1", "-n", "1", "sleep", "60"])
     assert code == 124 and "waits for" not in output and seconds < 4, f"{seconds:.1f} s\n{output}"
 
 
 def an_interrupt_tells_the_cause(runner):
-    """As Ctrl-C does, and a batch system whose time is over."""
+    """Sends a signal as Ctrl-C does, or a batch system at the end of its time limit."""
     needs_combray(runner)
     for number in (signal.SIGINT, signal.SIGTERM):
         launcher = begin(runner, "tag", 2)
@@ -220,7 +221,7 @@ def programs_without_mpi_are_asked_too(runner):
 
 
 def asked_job(runner, host, copy):
-    """What `combray ps` says on such a host of the job whose program lies there."""
+    """The output of `combray ps` on such a host of the job, where the program has this path."""
     code, listed, _ = run([*host, command(runner), "ps", "--json"])
     told = json.loads(listed.splitlines()[-1])
     found = [one for one in (told if isinstance(told, list) else [told]) if str(copy) in one["program"]]
@@ -293,7 +294,8 @@ def standstills_under_slurm_are_explained(runner):
 
 @needs("slurm")
 def what_two_hosts_of_slurm_tell_is_joined(runner):
-    """Each host tells of its own ranks, and what is missing; both together tell the cause."""
+    """Each host reports its own ranks and which are missing; both reports together show the cause.
+    """
     needs_combray(runner)
     copy, ended = told_under(runner, managers.slurm("pmi2", hosts=2)(runner), "ring", 10)
     try:

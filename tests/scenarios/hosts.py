@@ -59,7 +59,7 @@ def hosts(runner, count, *rates):
 
 
 def ends(command, *words, code=None, **more):
-    """The job fails soon and says these words."""
+    """The job fails soon, with these words."""
     got, output, seconds = scenarios.run(command, **more)
     assert got != 0 and code in (None, got), f"exit code {got}\n{output}"
     assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s\n{output}"
@@ -236,7 +236,8 @@ def outages(*words):
 
 @places(8)
 def who_is_killed_elsewhere_is_missed_over_every_network(runner):
-    """A process, its agent or its whole host, while the others wait, or ask again and again."""
+    """A process, its agent or its whole host dies while the others wait, or test again and again.
+    """
     if not scenarios.is_combray(runner):
         raise Skip("holds for Combray's launcher")
     outages("--outage", "kill-process,kill-agent,kill-host", "--net", "tcp,ether,ofi:tcp", "--keep-going", "yes", "--count", "9")

@@ -152,7 +152,8 @@ def alone_without_launcher(runner):
 
 
 def foreign_launcher_is_an_error(runner):
-    """Under a launcher that nobody can talk to, N programs must not run as N times one."""
+    """Under a launcher whose protocol the library does not support, N programs must not run as N
+    jobs of one process."""
     needs_combray(runner)
     cases = [
         {"PMI_SIZE": "4", "PMI_RANK": "1"},
@@ -182,7 +183,7 @@ def cycles_leave_nothing(runner):
             run([*runner.mpiexec, "-n", "3", str(copy), how])
         wait_until_gone(copy)
         left = traces() - before
-        # Other jobs of this machine, of other people, come and go: what is still there a moment
+        # Other jobs of other users on this machine come and go: only what is still there a moment
         # later counts.
         time.sleep(0.5 if left else 0)
         left &= traces()
@@ -315,7 +316,7 @@ def errors_abort_ends_its_group(runner):
 
 
 def survivors(runner, count, how, *options):
-    """A job whose last rank ends so; the exit code and what it said."""
+    """A job whose last rank ends in this way; returns the exit code and the output."""
     command = [*runner.mpiexec, *options, "-n", str(count), str(runner.build / "survivors"), how]
     code, output, _ = run(command)
     return code, output
@@ -331,7 +332,7 @@ def survivors_of_an_ended_process_are_told(runner):
 
 
 def survivors_of_a_killed_process_are_told(runner):
-    """The same under a launcher that lets the others go on."""
+    """The case above under a launcher that lets the other ranks go on."""
     needs_combray(runner)
     for count in (2, 4):
         code, output = survivors(runner, count, "killed", "--keep-going")
@@ -396,7 +397,7 @@ def a_window_is_freed_when_all_that_are_left_are_done(runner):
 
 def nobody_waits_for_a_window_that_another_could_not_make(runner):
     needs_combray(runner)
-    # Who fails is needed for all windows with memory; without it only some are told.
+    # The failing process is needed for all windows with memory; without it only some get an error.
     cases = [(137, "killed", 0, what, 1 + what % 3) for what in range(6)]
     cases += [(142, "killed", moment, what, 2) for what, moment in enumerate((400, 1000, 2000, 4000, 7000))]
     cases += [(6, "alone", 0, what, 2) for what in (2, 4, 5)]

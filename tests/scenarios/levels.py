@@ -1,5 +1,5 @@
-"""Collective operations over the levels of a machine, which is pretended: whoever runs is told that its
-processes are in packages, NUMA nodes and behind caches of their own."""
+"""Collective operations over the levels of a machine that is pretended: the processes are
+configured as being in packages, NUMA nodes and behind caches of their own."""
 
 import json
 import pathlib
@@ -11,7 +11,7 @@ from harness.scenarios import needs_combray, places, run
 
 # Two packages of two NUMA nodes, each for two processes that share a cache.
 EIGHT = "0.0.0*2,0.1.1*2,1.2.2*2,1.3.3*2"
-# The same, but neighbours are in different packages.
+# The machine above, but neighbours are in different packages.
 SCATTERED = "0.0.0,1.2.2,0.1.1,1.3.3,0.0.0,1.2.2,0.1.1,1.3.3"
 FOUR_ALIKE = "0.0.0*4"
 AS_IF_EACH_HAD_A_CORE = ["-x", "COMBRAY_CORES=8"]
@@ -62,7 +62,8 @@ def pieces_of_a_broadcast_go_down_all_levels_at_once(runner):
 
 @places(8)
 def boards_go_by_parts(runner):
-    """Where it takes so long from package to package that the prediction says so."""
+    """A machine where a crossing between packages takes so long that the prediction chooses by it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         host = pathlib.Path("/proc/sys/kernel/hostname").read_text().strip()
         costs = {"package_line_ns": 1000000, "numa_line_ns": 10000}

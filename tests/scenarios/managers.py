@@ -23,7 +23,7 @@ RSH = TESTS / "cluster" / "rsh"
 SLURM_HOSTS = 2
 HOSTS = "box1,box2"
 UNAVAILABLE = 77
-# libpmix tells after a second that its server is gone; the machine may have more to do.
+# libpmix reports after a second that its server is gone; a busy machine may take longer.
 GONE_SECONDS_MAX = 5.0
 # Scenarios are played side by side, and the first one starts it for all.
 SLURM_STARTS = threading.Lock()
@@ -72,7 +72,7 @@ def on_hosts(manager, *options):
 
 @functools.cache
 def slurm_problem():
-    """Starts Slurm once for all; says why there is none, if so."""
+    """Starts Slurm once for all scenarios; returns the reason if that is not possible."""
     atexit.register(subprocess.run, [*SLURM, "down"])
     done = subprocess.run([*SLURM, "up", str(SLURM_HOSTS)], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)

@@ -1,4 +1,5 @@
-! Mistakes in Fortran, that `combray run --check` tells by the lines that are marked here (mistakes.py).
+! Mistakes in Fortran, which `combray run --check` reports with the lines that are marked here
+! (mistakes.py).
 program mistakes
    use mpi_f08
    implicit none

@@ -1,4 +1,4 @@
-"""Programs with mistakes, of which `combray run --check` tells each with rank, call and line."""
+"""Programs with mistakes: `combray run --check` reports each with rank, call and line."""
 
 import concurrent.futures
 import pathlib
@@ -11,8 +11,8 @@ from . import hosts
 
 SECONDS_MAX = 60.0
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "c" / "mistakes.c"
-# By the argument of tests/c/mistakes.c: the number of processes, and what is told. {here} is the
-# place that is marked so in that function of the program, as in "// order: here".
+# By the argument of tests/c/mistakes.c: the number of processes, and the reports. {here} stands for
+# the line that is marked in that function of the program, as in "// order: here".
 MISTAKES = {
     "order": (3, [r"rank 1 calls MPI_Bcast, but rank 0 calls MPI_Barrier \(collective operation 1 of MPI_COMM_WORLD\)",
                   r"rank 1: MPI_Bcast, called by order {here}, main", r"rank 0: MPI_Barrier, called by order {others}"]),
@@ -69,10 +69,10 @@ MISTAKES = {
     "mismatched_found": (2, [r"rank 1 receives floating-point numbers of 8 bytes with tag 6 from rank 0, which sends integers "
                              r"of 8 bytes", r"MPI_Mrecv, called by mismatched_found {here}", r"mismatched_found {sender}"]),
 }
-# What is sent to another host is read when it leaves: where the memory is gone, the process ends
-# before that is told.
+# Data for another host is read when it leaves: where the memory is gone, the process ends before
+# the mistake is reported.
 NOT_BETWEEN_HOSTS = {"freed"}
-# Programs without a mistake that use much of the interface: nothing is told of them.
+# Correct programs that use much of the interface: --check reports nothing for them.
 CORRECT = ["none"]
 
 
@@ -101,7 +101,7 @@ def play(runner, name, count, here=None):
 
 
 def faults_of(runner, name, here=None):
-    """What is not told of a mistake, or is told though nothing is wrong."""
+    """Mistakes that are not reported, and reports where nothing is wrong."""
     count, wanted = MISTAKES[name]
     try:
         _, output, _ = play(runner, name, count, here)
@@ -136,7 +136,7 @@ def mistakes_are_told_on_two_hosts(runner):
         look_at_all(runner, here)
 
 
-# What is told of mistakes.f90, likewise.
+# The reports for mistakes.f90, in the form of the table for mistakes.c.
 IN_FORTRAN = [
     r"rank 0: the memory that MPI_Isend sends was changed", r"rank 0: MPI_Isend, called by commit {changed}",
     r"rank 0: MPI_Wait, called by commit {end}",

@@ -88,7 +88,7 @@ OF_ACCESSES = {
 
 
 def reported(runner, program, count, case, form):
-    """What --check says of one form of a case, and the exit code."""
+    """The output of --check for one form of a case, and the exit code."""
     command = [*runner.mpiexec, "--check", "-n", str(count), str(runner.build / program), case, form]
     try:
         code, output, _ = run(command, timeout=SECONDS_MAX)

@@ -16,9 +16,9 @@ from .binaries import MPICH, OPEN_MPI
 
 SOURCE = pathlib.Path(__file__).parents[1] / "c/own_functions.c"
 
-# What the library leaves as it is (crates/sys/src/own_functions.rs): an allocator, which a program
-# may bring, variables, and the functions by which it finds the others; and getauxval, which the
-# crate rustix looks up at run time among all that there is.
+# References that the library leaves unchanged (crates/sys/src/own_functions.rs): an allocator,
+# which a program may bring, variables, and the functions by which it finds the others; and
+# getauxval, which the crate rustix looks up at run time among all loaded libraries.
 KEPT = {"malloc", "calloc", "realloc", "free", "posix_memalign", "environ", "stderr", "dl_iterate_phdr", "dlsym", "dlopen",
         "dlclose", "getauxval"}
 
@@ -46,7 +46,7 @@ def library_of(runner, pattern="libmpi_abi.so.1"):
 
 
 def compiler_of(other):
-    """That of another library, whose programs run on ours of that name."""
+    """The Fortran library of another MPI, whose programs run on ours of that name."""
     compiler = other / "bin/mpicc"
     if not compiler.exists():
         raise Skip(f"no {other.name} (scripts/setup.sh test installs it)")

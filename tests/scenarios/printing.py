@@ -1,4 +1,5 @@
-"""All that ranks have printed arrives unchanged, in whatever way they end, at a terminal, in a pipe and in a file."""
+"""All that ranks have printed arrives unchanged, however they end, at a terminal, in a pipe and in
+a file."""
 
 import concurrent.futures
 import contextlib
@@ -84,13 +85,14 @@ def wait_for(condition, job):
 
 
 def printed_before(runner, words, what, kind, limit):
-    """Runs a job that ends in the given way; gives its output, its errors, and whether all ranks had printed before."""
+    """Runs a job that ends in the given way; returns its output, its errors, and whether all ranks
+    had printed before."""
     options = ["--timeout", str(limit)] if what == "time limit" else []
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="combray-printing-")))
         output, all_of_it = stack.enter_context(outlet(kind, folder))
         errors = stack.enter_context(tempfile.TemporaryFile())
-        # What a person has set for Python would hide what the launcher does.
+        # The user's own setting for Python would hide the launcher's.
         variables = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         job = subprocess.Popen([*runner.mpiexec, *options, "-n", str(RANKS), *words, what, str(folder)], env=variables,
                                stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True)

@@ -20,7 +20,7 @@ FOREIGN_CODE = r"""
 #include <unistd.h>
 __attribute__((constructor)) static void loaded(void) { close(open(MARK, O_CREAT | O_WRONLY, 0600)); }
 """
-# Names under which hwloc, libfabric and PMIx look for libraries in a folder.
+# Names under which hwloc, libfabric and PMIx search for libraries in a folder.
 PLUGINS = ("hwloc_foreign.so", "libforeign-fi.so", "libpmix.so.2")
 VICTIM_TEXT = "what an ordinary user must not overwrite\n"
 CAP_NET_RAW = 13
@@ -146,7 +146,7 @@ def the_command_refuses_to_run_with_more_rights(runner):
                 assert code == 2 and "more rights than the user" in output, f"{give.__name__}: {code}\n{output}"
 
 
-# An ordinary user's offer: in place of a job, or of a process that tells of its job.
+# An ordinary user's forged offer: in place of a job, or of a process that reports its job.
 STRANGER = r"""
 import json, mmap, os, socket, struct, sys, time
 kind = sys.argv[1]

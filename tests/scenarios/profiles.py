@@ -1,4 +1,4 @@
-"""`combray run --profile` tells where the time of a job went, and what would help."""
+"""`combray run --profile` reports where the time of a job went, and what would help."""
 
 import json
 import os
@@ -10,7 +10,8 @@ from . import examples, hosts
 
 # Others may use the machine while times are measured: so often a program is tried.
 ATTEMPTS = 3
-# By the argument of tests/c/profiles.c: the number of processes, and the cause that is told first.
+# By the argument of tests/c/profiles.c: the number of processes, and the cause that is reported
+# first.
 CAUSES = {
     "slow_rank": (2, "slow_rank"),
     "chain": (4, "chain"),
@@ -43,8 +44,8 @@ def advice_names_the_cause(runner):
     assert not faults, "\n".join(faults)
 
 
-# Examples that are made slow (slowed.h): source, way, processes, words, and the cause that is told
-# first.
+# Examples that are made slow (slowed.h): source, kind of slowness, processes, words, and the cause
+# that is reported first.
 SLOWED = [
     ("poisson3d", "BY_ONE_RANK", 2, ["24", "40"], "slow_rank"),
     ("poisson3d", "BY_A_CHAIN", 4, ["24", "25"], "chain"),
@@ -54,12 +55,12 @@ SLOWED = [
 
 
 def first_cause(file):
-    """The cause that was told first, by its name for programs."""
+    """The cause that was reported first, by its machine-readable name."""
     return [one["cause"] for one in json.loads(file.read_text())["advice"]][:1]
 
 
 def advised(runner, command, cause):
-    """Runs a program until it is told that this is its cause; gives what is told instead."""
+    """Runs a program until this cause is reported; returns what is reported instead."""
     file = runner.build / "slowed.json"
     for _ in range(ATTEMPTS):
         code, output, _ = run([*command(["--profile", str(file)])], timeout=120)

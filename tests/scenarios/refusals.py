@@ -1,6 +1,7 @@
 """Systems that refuse something: calls, memory, descriptors, /proc, room for output.
 
-A job works another way, or says what was refused, by whom, and what to do. Nothing crashes, and nobody waits.
+A job uses another mechanism, or reports what was refused, by which part of the system, and what to
+do. Nothing crashes, and no process waits for ever.
 """
 
 import os
@@ -41,7 +42,7 @@ def works_without(runner, *calls):
 
 
 def is_told(runner, call, *words):
-    """The job ends, and its words name the call, who refuses it, and what to do."""
+    """The job ends, and its message names the call, what refuses it, and what to do."""
     needs_combray(runner)
     for error in ERRORS:
         code, output = refused(runner, f"{call}={error}")
@@ -75,7 +76,8 @@ def no_affinity(runner):
 
 
 def no_setaffinity(runner):
-    """Nobody has asked for the default binding: its refusal is a note, and that of another one is named."""
+    """The default binding was not requested: its refusal is a note; the refusal of a requested
+    binding is an error."""
     needs_combray(runner)
     for error in ERRORS:
         refusal = f"sched_setaffinity={error}"
@@ -153,7 +155,8 @@ def in_namespace(runner, setup, mode="traffic"):
 
 
 def no_proc(runner):
-    """Nobody knows then with whom memory could be shared; there is the network."""
+    """Then processes do not know with which others they could share memory; they use the network.
+    """
     code, output = in_namespace(runner, "mount -t tmpfs none /proc")
     assert code == 0, f"exit code {code}\n{output}"
 
@@ -198,7 +201,7 @@ def no_locked_memory(runner):
 
 
 def output_to_a_full_disk(runner):
-    """Told, and the exit code says it; the job does not go on for nobody."""
+    """The failure is reported, also by the exit code; the job does not go on without a reader."""
     needs_combray(runner)
     command = [*runner.mpiexec, "-n", "3", program(runner), "lines"]
     with open("/dev/full", "wb") as full:
@@ -297,7 +300,7 @@ def frozen_control_group(runner):
 
 
 def shrinking_control_group(runner):
-    """A job whose cores are taken away, all but one, and given back, goes on."""
+    """A job goes on when all its cores but one are taken away, and later given back."""
     needs_combray(runner)
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
@@ -327,7 +330,8 @@ def clock_that_jumps(runner):
 
 
 def small_control_group(runner):
-    """A group with too little memory: a process is killed, and that is told with the likely cause."""
+    """A group with too little memory: a process is killed, and that is reported with the likely
+    cause."""
     needs_combray(runner)
     with ControlGroup("memory") as group, tempfile.TemporaryFile() as output:
         group.limit_memory(12 << 20)
@@ -335,7 +339,7 @@ def small_control_group(runner):
         code = job.wait(timeout=60)
         output.seek(0)
         text = output.read().decode(errors="replace")
-        # The system may kill the launcher itself, which can say nothing then.
+        # The kernel may kill the launcher itself, which cannot report anything then.
         assert code == 0 or code == -signal.SIGKILL or re.search(r"SIGKILL", text), f"exit code {code}\n{text}"
         check_words(text)
 

@@ -28,7 +28,7 @@ def threads_of_a_job_are_shown_where_they_are(runner):
                 assert f"Threads of rank {rank} (process " in told and "scheduler cache" in told, told
             for census in (process["workers"][0] for process in json.loads(look([*topo, "--json"]))["processes"]):
                 assert census["alive"] == 41 and len(census["processors"]) == 1, census
-                # Whoever waits in MPI looks for messages now and then.
+                # A thread that waits in MPI polls for messages now and then.
                 assert census["waiting"] in (40, 41), census
             picture = folder / "threads.svg"
             look([*topo, "--output", str(picture)])

@@ -1,4 +1,4 @@
-"""docs/user/first-hour.md as somebody who types its commands sees it."""
+"""Runs the commands of docs/user/first-hour.md as a reader types them."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ SECONDS_MAX = 120
 
 
 def steps():
-    """The commands of the page, each with what it is said to print."""
+    """The commands of the page, each with the output that the page shows."""
     for language, block in re.findall(r"^```(\w*)\n(.*?)^```", PAGE.read_text(), re.M | re.S):
         if language:  # What needs other hosts, or other packages.
             continue

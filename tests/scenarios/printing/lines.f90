@@ -1,4 +1,4 @@
-! The same as lines.c, in Fortran.
+! The program of lines.c, in Fortran.
 program lines
     use mpi
     use iso_c_binding, only: c_int

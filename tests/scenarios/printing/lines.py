@@ -1,4 +1,5 @@
-"""The same as lines.c, in Python: the library is called as it is, by the numbers of the standard's binary interface."""
+"""The program of lines.c, in Python: the library is called directly, with the numbers of the
+standard's binary interface."""
 
 import ctypes
 import os

@@ -55,6 +55,6 @@ class Combray(Package):
         self.spec.mpif77 = join_path(self.prefix.bin, "mpif77")
 
     def name_wrappers(self, env):
-        """What build systems look at to find an MPI."""
+        """The variables by which build systems find an MPI."""
         for variable, name in (("MPICC", "mpicc"), ("MPICXX", "mpicxx"), ("MPIF77", "mpif77"), ("MPIF90", "mpif90")):
             env.set(variable, join_path(self.prefix.bin, name))
