@@ -8,7 +8,7 @@ COLLECTIVES = ("barrier", "bcast", "gather", "scatter", "allgather", "alltoall",
                "allreduce", "reduce_scatter_block", "gatherv", "scatterv", "allgatherv",
                "alltoallv", "reduce_scatter", "scan", "exscan")
 SIZES = (8, 1 << 10, 64 << 10, 1 << 20)
-# What a quick comparison looks at: it is all latency.
+# The cells of a quick comparison: latencies only.
 QUICK, QUICK_SIZES = ("barrier", "allreduce"), (8,)
 
 # Numbers of threads of each process, and the messages that each has underway.
@@ -29,7 +29,7 @@ CALL_LIMIT, CALLS_MEAN_LIMIT = 1.1, 0.7
 # Collective input and output (see bench/programs/files.c).
 FILES = ("file_blocks", "file_array", "file_records", "file_checkpoint", "file_gigabyte",
          "file_fresh")
-# Those whose iterations take long, if the library is good.
+# Benchmarks whose iterations take long even with a good library.
 LARGE_FILES = ("file_gigabyte", "file_fresh")
 FILE_LIMIT, FILES_MEAN_LIMIT = 1.2, 0.9
 

@@ -32,7 +32,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Goal:
-    """`kind` says what is compared, `limit` what it has to keep to."""
+    """`kind` is the kind of comparison, `limit` the bound that it must keep."""
 
     kind: str
     limit: float
@@ -175,7 +175,7 @@ def judged_value(measurements: Measurements, key: Key):
     if goal.kind == "growth":
         return growth(measurements, key)
     if goal.kind in ("usual time", "usual rate"):
-        # With more processes than cores the best batch is one in which nobody had to wait.
+        # With more processes than cores the best batch is one in which no process had to wait.
         return ratio(measurements, key, Measurements.median)
     return ratio(measurements, key)
 

@@ -31,7 +31,7 @@ def _mapped_files() -> set:
 
 
 def remove_new_files(before: set) -> None:
-    """Removes files that came since `before` and that nobody uses."""
+    """Removes files that were created after `before` and are in use by no process."""
     created = shared_files() - before
     if not created:
         return

@@ -12,13 +12,13 @@ PEERS_FOLDER = REPOSITORY / "build" / "peers"
 EXAMPLES = REPOSITORY / "examples"
 PROGRAMS_FOLDER = REPOSITORY / "build" / "bench"
 
-# Settings of other people's shells must not reach one library and not another.
+# Settings of the user's shell must not affect one library and not another.
 FOREIGN_PREFIXES = ("OMPI_", "OPAL_", "PRTE_", "PMIX_", "PMI_", "MPIR_", "MPICH_", "HYDRA_",
                     "I_MPI_", "UCX_", "FI_", "COMBRAY_", "LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
 class LibraryError(Exception):
-    """A library cannot be installed, compiled with or started; the text says why."""
+    """A library cannot be installed, compiled with or started; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def combray(prefix: Path, name: str = "combray", title: str = "Combray") -> Libr
 
 
 def variations(subject: Library, others: dict) -> list:
-    """What stands beside the libraries between hosts, where a benchmark asks for it."""
+    """The plain programs that are compared with the libraries between hosts, if a benchmark
+    requests them."""
     found = [subject.variation("direct", "not aggregating", COMBRAY_STRATEGY="direct"),
              subject.variation("eth0", "on eth0 alone", COMBRAY_NET="eth0"),
              subject.variation("ether", "over plain Ethernet", COMBRAY_NET="ether"),
@@ -99,7 +100,8 @@ def peer_libraries() -> dict:
         Library("impi", "Intel MPI", impi, "Intel",
                 ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
                 ("bin/mpiexec",),
-                # Without a fabric named, the wheel looks for providers where it has none.
+                # Unless a fabric is named, the wheel searches for providers in a folder where it
+                # has none.
                 {**impi_root, "I_MPI_FABRICS": "shm"},
                 ("bin/mpiexec", "-bootstrap", "ssh", "-bootstrap-exec", "{rsh}", "-hosts",
                  "{hosts}", "-ppn", "{share}", "-iface", "eth0"),

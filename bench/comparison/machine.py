@@ -74,8 +74,8 @@ def _processor_times() -> list:
 
 
 class OthersWatch:
-    """Tells what share of the cores others used since it was made: what was used in all,
-    without what this process and all that it started and waited for used."""
+    """Measures which share of the cores other programs used since it was created: the use of all
+    programs, without that of this process and of all child processes for which it waited."""
 
     def __init__(self):
         self.ticks, self.own = _processor_times(), self._own_seconds()

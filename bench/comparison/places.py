@@ -16,7 +16,7 @@ PAYLOAD_SHARE = 1448 / 1514
 
 
 class PlaceError(Exception):
-    """A place cannot be made; the text says why."""
+    """A place cannot be made; the text is the reason."""
 
 
 class OneMachine:
@@ -65,7 +65,7 @@ class Cluster:
 
     @property
     def feels_cores(self) -> bool:
-        """Shaped interfaces are slower than anything that cores have to say to each other."""
+        """Shaped interfaces are slower than any transfer between cores."""
         return not any(self.rates)
 
     @property

@@ -127,7 +127,7 @@ def parse(output: str) -> list:
 
 
 def parse_application(output: str, part: Part) -> list:
-    """The same records out of what an application of examples/ prints for people: its library in
+    """Records in this form from the readable output of an application of examples/: its library in
     the first line, and the times of each repetition in one."""
     lines = output.splitlines()
     found = [tuple(map(float, match.groups())) for match in map(TIMES.fullmatch, lines) if match]
@@ -212,7 +212,7 @@ class Measurements:
         return min((sample.min_us for sample in self.limits.get((way, size), [])), default=None)
 
     def note(self, library: Library, part: Part, records: list) -> None:
-        """Keeps what the program says that it left out."""
+        """Stores the program's notes about what it left out."""
         notes = self.notes.setdefault(library.name, [])
         for record in records:
             if record["record"] == "note":
@@ -228,16 +228,16 @@ class Measurements:
             sentences.append(sentence)
 
     def is_near(self, sample: Sample):
-        """Whether the cores were as near to each other as they came in this run (see
-        crossing.c); None where that changed under way."""
+        """Whether the cores were as near to each other as they came in this run (see crossing.c);
+        None where that changed during the run."""
         shortest = min((min(values) for values in self.crossings.values() if values), default=0)
         found = {crossing <= NEAR_FACTOR * shortest for crossing in sample.crossings_ns}
         return None if len(found) > 1 else found != {False}
 
     def phases(self) -> list:
-        """(title, measurements) for rounds with the cores as near as they came in this run,
-        for the others, and for figures that neither has of all libraries: two times from
-        different phases say nothing about the libraries."""
+        """(title, measurements) for rounds with the cores as near as they came in this run, for the
+        others, and for figures that neither has of all libraries: two times from different phases
+        cannot compare the libraries."""
         near, far, mixed = Measurements(), Measurements(), Measurements()
         for key, by_library in self.samples.items():
             split = {phase: {name: [sample for sample in samples if self.is_near(sample) is flag]
@@ -288,7 +288,8 @@ class Measurements:
         return statistics.median(times) if times else None
 
     def ratio_to_twin(self, key: tuple, name: str):
-        """The median over the rounds: both times of a round met the same machine."""
+        """The median over the rounds: both times of a round were measured under equal conditions of
+        the machine."""
         ratios = [sample.ratio for sample in self.samples.get(key, {}).get(name, [])
                   if sample.ratio is not None]
         return statistics.median(ratios) if ratios else None
@@ -343,8 +344,8 @@ def measure_limits(measurements: Measurements, cores: list) -> None:
 
 def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
                seconds: float) -> Measurements:
-    """Every part with every library in turn, `rounds` times: A B C D A B C D ...
-    A library that fails a part twice is not asked for that part again."""
+    """Every part with every library in turn, `rounds` times: A B C D A B C D ... A library that
+    fails a part twice is not run on that part again."""
     measurements = Measurements()
     strikes = {}
     for number in range(1, rounds + 1):

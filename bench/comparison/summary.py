@@ -7,7 +7,7 @@ from . import cells, goals
 from .running import LIMIT_SIZES, Key, Measurements
 from .table import cell_ratios, label, size_text
 
-# The ways (see limits.c) by which a library can move messages whose memory is the program's own.
+# The methods (see limits.c) by which a library can move messages whose memory is the program's own.
 WAYS = {"pingpong": ("fetch", "fetched halves", "ring"),
         "pingping": ("each fetching", "two rings")}
 SHOWN_WORST = 12
@@ -144,8 +144,8 @@ def print_guidelines(measurements: Measurements) -> None:
 
 
 def print_before(measurements: Measurements, title: str) -> None:
-    """How times have changed since the other state of Combray: the mean, then the worst. Usual times
-    decide; beside them stands what the shortest ones say."""
+    """How times have changed since the other state of Combray: the mean, then the worst. Usual
+    times decide; the result for the shortest times stands beside them."""
     ratios = {key: goals.ratio_to_before(measurements, key) for key in measurements.samples}
     ratios = {key: ratio for key, ratio in ratios.items() if ratio is not None}
     if not ratios:

@@ -1,4 +1,4 @@
-"""What people read at the end."""
+"""The readable output at the end."""
 
 from . import cells, goals, places
 from .running import Key, Measurements
@@ -108,7 +108,7 @@ def cell_ratios(measurements: Measurements, is_about) -> dict:
 
 def print_cells(measurements: Measurements) -> None:
     """Ratios of the collectives, a line for each operation and a column for each number of
-    processes and size; then what the goals say of all of them."""
+    processes and size; then the results of the goals for all of them."""
     ratios = cell_ratios(measurements, cells.is_cell)
     if not ratios:
         return

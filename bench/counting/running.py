@@ -16,7 +16,7 @@ PAGE_BYTES = 4096
 
 
 class Unable(Exception):
-    """Nothing can be counted here; the text says why."""
+    """Nothing can be counted here; the text is the reason."""
 
 
 def run(command: list, **options) -> str:
@@ -32,8 +32,8 @@ def run(command: list, **options) -> str:
 
 
 def tools_of(prefix: Path) -> dict:
-    """All that decides how many instructions the same source has. Which of their ways the C library
-    and ours take depends on what the processor can do."""
+    """All that determines the number of instructions of one source. The C library and Combray
+    choose their code by the features of the processor."""
     library = prefix / "lib" / "libmpi_abi.so.1"
     if not library.exists():
         raise Unable(f"there is no {library}: `make build`, or name the prefix")

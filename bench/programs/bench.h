@@ -1,8 +1,8 @@
 /*
  * combray-bench: one portable MPI benchmark, compiled unchanged with every library.
  *
- * It uses the plain C API only, so that a difference between two libraries is a
- * difference between the libraries.  docs/internals/benchmarks.md says what each part measures.
+ * It uses the plain C API only, so that a difference between two results is a
+ * difference between the libraries.  docs/internals/benchmarks.md describes what each part measures.
  */
 #ifndef COMBRAY_BENCH_H
 #define COMBRAY_BENCH_H
@@ -98,8 +98,8 @@ void expect_constant(const struct job *job, const void *buffer, size_t first, si
 
 /* ---- measuring (measure.c) ---- */
 
-/* Whose clock counts: that of the first process, or the slowest of all; or, for what waits for
- * nobody, the slowest by how long a processor worked for the calling thread. */
+/* Which clock counts: that of the first process, or the slowest of all; or, for operations that
+ * wait for no other process, the slowest by the processor time of the calling thread. */
 enum clock_choice { CLOCK_FIRST, CLOCK_SLOWEST, CLOCK_WORKED };
 
 /* Something that is repeated and timed; all processes of `comm` call it together. */
@@ -124,9 +124,9 @@ struct timing {
 enum { OPERATIONS_TOGETHER = 9 };
 
 /*
- * Times `count` operations on one communicator, their batches in alternation, so that they meet
- * the same machine.  The results are valid on the communicator's rank 0.  False, without results,
- * if an operation is slower than the options allow.
+ * Times `count` operations on one communicator, their batches in alternation, so that all run
+ * under equal conditions.  The results are valid on the communicator's rank 0.  False, without
+ * results, if an operation is slower than the options allow.
  */
 bool measure(const struct job *job, const struct operation *operations, int count,
              struct timing *timings);
@@ -154,7 +154,7 @@ void report_section(const struct job *job, const char *benchmark, const char *ex
                     bool with_bandwidth);
 /* Call on rank 0 of MPI_COMM_WORLD; other ranks are ignored. */
 void report_row(const struct job *job, const struct row *row);
-/* A comparison of two ways to do the same; tables show only violations. Times in seconds. */
+/* A comparison of two ways to one result; tables show only violations. Times in seconds. */
 void report_guideline(const struct job *job, const char *text, size_t bytes, double slow,
                       double fast, double noise, bool violated);
 void report_note(const struct job *job, const char *note);

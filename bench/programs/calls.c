@@ -340,8 +340,7 @@ static const struct counted on_duplicate[] = {
     {0},
 };
 
-/* Each time that the process makes progress it looks whether somebody wants something of a window,
- * so these come last. */
+/* With a window, each round of progress also checks for requests to it, so these come last. */
 static const struct counted one_sided[] = {
     {"put", put},
     {"flush", flush},
@@ -364,9 +363,9 @@ static const struct {
 
 enum { LISTS = sizeof lists / sizeof lists[0] };
 
-/* In each turn one process goes first, and the other after it. What the first does is counted only
- * if it does not wait for the other. Messages go there and back, as only a process that receives
- * learns how to send in the shortest way. */
+/* In each turn one process goes first, and the other after it. The calls of the first are counted
+ * only if it does not wait for the other. Messages go there and back, as only a process that also
+ * receives learns the shortest way to send. */
 static const struct {
     const char *first_name, *second_name;
     void (*first)(void), (*second)(void);
@@ -450,8 +449,8 @@ static void run_turns(void)
                 reach(step - 1);
             } else {
                 await(step - 1);
-                /* Nothing tells when the first waits inside its call; it has time to get there, and
-                 * a turn in which it came later has more instructions than count. */
+                /* Nothing shows when the first process waits inside its call; it has time to get
+                 * there, and a turn in which it came later has more instructions than count. */
                 if (waits)
                     nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
                 count_once(turns[i].second_name, turns[i].second);

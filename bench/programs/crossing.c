@@ -1,7 +1,7 @@
 /*
  * How long a cache line takes from one core to the other and back, halved, in nanoseconds:
  * the floor under every message between two processes.  On a virtual machine it changes when
- * the host moves a virtual processor, so bench/compare asks before and after each run.
+ * the host moves a virtual processor, so bench/compare measures it before and after each run.
  *
  * Usage: crossing [CORE CORE]; prints the best of many short batches.
  */

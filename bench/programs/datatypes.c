@@ -1,5 +1,5 @@
-/* Two processes, bytes with gaps between them, beside the same number in a row and beside a program
- * that packs them itself. */
+/* Two processes, bytes with gaps between them, beside an equal number of contiguous bytes and
+ * beside a program that packs them itself. */
 #include "bench.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { TAG = 9, BLOCKS_MAX = 2 };
 /* Vectors that span more memory are left out. */
 static const size_t SPAN_MAX = (size_t)64 << 20;
 
-/* A message in memory, the same for the sender and the receiver: as MPI is told, and as bytes. */
+/* A message in memory, equal for the sender and the receiver: as arguments of MPI, and as bytes. */
 struct layout {
     MPI_Datatype type;
     int count;                          /* of `type` in the message */
@@ -34,8 +34,8 @@ struct transfer {
 
 static const unsigned char GAP = 0xA5;
 
-/* Copies `count` blocks from one constant stride to another, as a program does that knows the
- * length of its blocks when it is compiled. */
+/* Copies `count` blocks from one constant stride to another, as a program does whose block length
+ * is a compile-time constant. */
 static void copy_blocks(char *restrict into, size_t into_stride, const char *restrict from,
                         size_t from_stride, size_t block, size_t count)
 {
@@ -244,7 +244,7 @@ static struct layout vector_layout(size_t bytes, size_t block, size_t stride)
                            .blocks = 1, .lengths = {block}};
 }
 
-/* A vector, the same bytes in a row, and the vector packed and unpacked by the program. */
+/* A vector, as many contiguous bytes, and the vector packed and unpacked by the program. */
 static void measure_vector(struct job *job, size_t bytes, size_t block, size_t stride)
 {
     char place[28], stride_text[16] = "";

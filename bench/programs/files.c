@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 /*
- * What one benchmark writes and reads.  Every process has `bytes` of it; `filetype` says where they
- * are, from `displacement` on.
+ * The data that one benchmark writes and reads.  Every process has `bytes` of it; `filetype`
+ * describes where they are, from `displacement` on.
  */
 struct file_case {
     const struct job *job;
@@ -307,7 +307,7 @@ void bench_file_array(struct job *job)
                             MPI_DISTRIBUTE_DFLT_DARG};
         int bytes;
         struct file_case one = {.name = "file_array"};
-        /* The last dimension, whose elements are neighbors, is divided first. */
+        /* The last dimension, whose elements are neighbours in memory, is divided first. */
         MPI_Dims_create(job->size, 3, grid);
         int last = grid[0];
         grid[0] = grid[2];
@@ -368,7 +368,7 @@ void bench_file_gigabyte(struct job *job)
     measure_case(job, &one, bytes);
 }
 
-/* A block of 32 MiB of each process, and the same in records of all in turn. */
+/* A block of 32 MiB of each process, and as much in records of all processes in turn. */
 void bench_file_fresh(struct job *job)
 {
     static const int records[] = {512, 4 << 10, 64 << 10};

@@ -1,6 +1,6 @@
 /*
- * Self-consistent performance: what can be had by other calls of the same library must not be
- * faster.  After J. L. Träff, W. D. Gropp and R. Thakur, "Self-Consistent MPI Performance
+ * Self-consistent performance: a combination of other calls of one library with an equal result
+ * must not be faster.  After J. L. Träff, W. D. Gropp and R. Thakur, "Self-Consistent MPI Performance
  * Guidelines", IEEE Transactions on Parallel and Distributed Systems 21(5), 2010.
  */
 #include "bench.h"
@@ -135,7 +135,7 @@ static void call_reduce_local(struct sides *s, int bytes)
     MPI_Reduce_local(s->sent, s->received, doubles(bytes), MPI_DOUBLE, MPI_SUM);
 }
 
-/* Between ranks 0 and 1, there and back, in so many messages of the same length. */
+/* Between ranks 0 and 1, there and back, in so many messages of equal length. */
 static void send_in_parts(struct sides *s, int bytes, int parts)
 {
     if (s->job->rank > 1)
@@ -165,7 +165,7 @@ static void call_send_in_two(struct sides *s, int bytes)
     send_in_parts(s, bytes, 2);
 }
 
-/* `slow` must not take longer than all of `fast`, for the same number of bytes. */
+/* `slow` must not take longer than all of `fast`, for an equal number of bytes. */
 static const struct composition {
     const char *text;
     call *slow, *fast[2];
@@ -262,7 +262,7 @@ struct tally {
     int comparisons, violations;
 };
 
-/* What looks like a violation is measured a second time, and counts if it is one again. */
+/* An apparent violation is measured a second time, and counts if it is one again. */
 static void compare(struct job *job, const char *text, struct side slow, struct side fast,
                     struct tally *tally)
 {

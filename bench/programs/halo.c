@@ -31,7 +31,8 @@ struct halo {
     /* One-sided: what neighbours write lies in `landed`. */
     MPI_Win window;
     char *landed;
-    /* With notification: two halves that take turns, so that nobody writes what is still read. */
+    /* With notification: two halves that take turns, so that no process writes a half that is still
+       read. */
     MPI_Win notified;
     char *halves;
     _Atomic long *flags;            /* in `notified`, behind the halves: one for each direction */

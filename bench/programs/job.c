@@ -1,4 +1,4 @@
-/* The processes of one run: who they are, on which cores, with what clock. */
+/* The processes of one run: ranks, cores and clock. */
 #include "bench.h"
 
 #include <stdarg.h>

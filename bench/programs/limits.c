@@ -1,9 +1,9 @@
 /*
  * What two cores can do for messages inside one machine, without any library: how long a message
  * takes that one core copies (`copy`), that the kernel copies out of another process (`fetch`),
- * and that both cores copy or fetch a half of at the same time (`halves`, `fetched halves`); and,
+ * and of which each core concurrently copies or fetches a half (`halves`, `fetched halves`); and,
  * where two messages go in opposite directions at once, both cores copying (`each`) or fetching
- * (`each fetching`) one.  bench/compare shows beside them what the libraries reach.
+ * (`each fetching`) one.  bench/compare shows the libraries' figures beside them.
  *
  * Usage: limits CORE CORE SIZE...; prints a line of JSON for each size and way: the best of many
  * short batches, in microseconds for one message, or for two in opposite directions.
@@ -29,7 +29,8 @@ enum way { COPY, FETCH, HALVES, FETCHED_HALVES, RING, EACH_FETCHING, TWO_RINGS, 
 static const char *const names[WAYS] = {"copy", "fetch", "halves", "fetched halves", "ring",
                                         "each fetching", "two rings"};
 
-/* Shared by both processes. A lap is one message; each says the last one it began or ended. */
+/* Shared by both processes. A lap is one message; each process publishes the last lap that it began
+   or ended. */
 struct course {
     _Alignas(128) atomic_long begun;
     _Alignas(128) atomic_long ended;
@@ -170,7 +171,7 @@ static void follow(struct side *side, enum way way, size_t bytes, long first, lo
     }
 }
 
-/* A fixed number of laps, the same on both sides: as many as fill the batches at 10 GB/s. */
+/* A fixed number of laps, equal on both sides: as many as fill the batches at 10 GB/s. */
 static long laps_of_batch(size_t bytes)
 {
     double laps = BATCH_SECONDS / ((double)bytes / 10e9 + 0.5e-6);

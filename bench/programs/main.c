@@ -104,7 +104,7 @@ static bool selection_is_known(const struct job *job)
     return true;
 }
 
-/* What must be known before MPI starts. */
+/* Settings that must be known before MPI starts. */
 static int wanted_level(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)

@@ -85,7 +85,7 @@ static long calibrate(const struct job *job, const struct operation *operation)
     return options->iterations > 0 ? options->iterations : (long)state[0];
 }
 
-/* As many batches as the limit of time allows; the same number everywhere. */
+/* As many batches as the time limit allows; an equal number on all processes. */
 static int affordable_batches(const struct job *job, const struct operation *operations,
                               int count, const long *iterations)
 {

@@ -173,7 +173,7 @@ static bool parse_counts(const char *text, long most, struct list *list)
     return good;
 }
 
-/* Options whose value must be right; false if it is not. */
+/* Options whose value must be valid; false if it is not. */
 static bool apply_value(struct options *options, int id, const char *text)
 {
     double number = 0;

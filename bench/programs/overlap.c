@@ -90,9 +90,9 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-/* Both processes are ready at the same time; gives the seconds until this one has computed and the
-   whole communication is over: the first process hears from the second one when that has done its
-   part, for a send may be over long before its message has arrived. */
+/* Both processes are ready at one time; returns the seconds until this one has computed and the
+   whole communication is over. The second process sends a message to the first when it has done its
+   part, for a send may be complete long before its message has arrived. */
 static double run_part(struct overlap *overlap, const struct pattern *pattern, int part)
 {
     const struct job *job = overlap->job;

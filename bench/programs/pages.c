@@ -1,4 +1,5 @@
-/* Two processes, one with memory that the other asks for by pages, as distributed shared memory does. */
+/* Two processes, one with memory that the other fetches by pages, as distributed shared memory
+   does. */
 #include "bench.h"
 
 #include <stdlib.h>

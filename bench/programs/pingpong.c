@@ -56,7 +56,7 @@ static void run_pingping(void *state, long iterations)
 
 static void prepare_check(struct exchange *exchange)
 {
-    /* Each process sends a pattern of its own; the receiver knows its peer's. */
+    /* Each process sends a pattern of its own; the receiver can compute its peer's. */
     pattern_fill(exchange->send_buffer, (size_t)exchange->bytes,
                  exchange->seed + (unsigned)exchange->first);
     pattern_fill(exchange->receive_buffer, (size_t)exchange->bytes, exchange->seed + 100);

@@ -132,7 +132,7 @@ static void draw_x_axis(FILE *file, const struct panel *panel)
     for (int exponent = (int)panel->x.low; exponent <= (int)panel->x.high; exponent++) {
         char text[32];
         double x = panel->left + (exponent - panel->x.low) / doublings * PANEL_WIDTH;
-        /* Both ends are labelled; what would stand too near to them gives way. */
+        /* Both ends are labelled; labels that would be too near to them are left out. */
         bool end = exponent == (int)panel->x.low || exponent == (int)panel->x.high;
         bool near_end = step > 1 && (exponent - panel->x.low <= 1 || panel->x.high - exponent <= 1);
         bool labelled = end || (exponent % step == 0 && !near_end);

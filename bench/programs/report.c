@@ -1,4 +1,4 @@
-/* Output: a table for people, CSV and JSON for programs. Only rank 0 writes. */
+/* Output: a table for readers, CSV and JSON for programs. Only rank 0 writes. */
 #define _POSIX_C_SOURCE 200112L
 #include "bench.h"
 

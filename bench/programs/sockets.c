@@ -1,6 +1,6 @@
 /*
- * Two processes, a plain TCP connection that both sides poll, beside the same messages by MPI:
- * what a library adds to the system's own cost.
+ * Two processes, a plain TCP connection that both sides poll, beside equal messages by MPI:
+ * what a library adds to the kernel's own cost.
  */
 #define _GNU_SOURCE
 #include "bench.h"

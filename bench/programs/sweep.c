@@ -21,7 +21,7 @@ static void fill(struct sweep *sweep)
     size_t bytes = sweep->call->bytes;
     memset(sweep->in, 0x5A, 2 * bytes);
     if (sweep->call->result != RESULT_SUMS) {
-        /* Each neighbour gets the same. */
+        /* Each neighbour gets an equal part. */
         pattern_fill(sweep->out, bytes, seed_of(sweep, sweep->rank));
         memcpy(sweep->out + bytes, sweep->out, bytes);
         return;
@@ -70,7 +70,7 @@ static void check(void *state)
     const struct sweep_call *call = sweep->call;
     sweep->seed += (unsigned)sweep->size;
     fill(sweep);
-    /* Nobody reads or writes at another process before that is ready. */
+    /* No process reads or writes another process's memory before that is ready. */
     MPI_Barrier(sweep->comm);
     sweep->checking = true;
     call->run(sweep, 1);
@@ -82,8 +82,8 @@ static void check(void *state)
 
 /* ---- one call ---- */
 
-/* Whose time counts. What stays in the process waits for nobody: where two processes share a core,
- * the time that the other one has it is no time of the call. */
+/* Which times count. A local operation waits for no other process: where two processes share a
+ * core, the time for which the other one has it is no time of the call. */
 static enum clock_choice clock_of(const struct sweep_call *call, bool local)
 {
     if (local)

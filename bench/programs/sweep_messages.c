@@ -1,4 +1,4 @@
-/* Messages between the two processes of a pair: both do the same. */
+/* Messages between the two processes of a pair: both execute this code. */
 #include "sweep.h"
 
 enum { TOGETHER = 32 };

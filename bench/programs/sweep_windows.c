@@ -39,7 +39,7 @@ static void open_allocated(struct sweep *sweep)
     begin_passive(sweep);
 }
 
-/* Everybody learns where the memory of its peer lies. */
+/* Each process receives the address of its peer's memory. */
 static void open_dynamic(struct sweep *sweep)
 {
     MPI_Aint mine;

@@ -242,7 +242,7 @@ static void check_team(void *state)
     team->seed += THREADS_MAX;
 }
 
-/* What the neighbours' edges are is known of strips that hold their numbers. */
+/* Each strip holds its own number, so the expected edges of the neighbours are known. */
 static void check_strips(void *state)
 {
     struct team *team = state;
@@ -424,7 +424,7 @@ void bench_saturation(struct job *job)
         }
 }
 
-/* The same exchange by both kinds of threads in alternation, each thread with its communicator. */
+/* One exchange by both kinds of threads in alternation, each thread with its communicator. */
 static void compare_kinds(struct job *job, long threads, int window)
 {
     static struct team teams[KINDS];
@@ -473,7 +473,7 @@ void bench_own_threads(struct job *job)
 
 #if HAS_OWN_THREADS
 
-/* Strips of the same plane: without messages, with the library's threads and with the system's, several
+/* Strips of one plane: without messages, with the library's threads and with the system's, several
  * for each core, and with one thread for each core. */
 static void compare_strips(struct job *job)
 {

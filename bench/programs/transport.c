@@ -36,7 +36,7 @@ static struct received bytes_received(void)
     return received;
 }
 
-/* Writable mappings that are shared between processes and backed by the same object. */
+/* Writable mappings that are shared between processes and backed by one object. */
 static int read_shared_mappings(struct mapping *mappings)
 {
     FILE *file = fopen("/proc/self/maps", "r");

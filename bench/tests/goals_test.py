@@ -1,4 +1,4 @@
-"""What a comparison says of times that became longer."""
+"""The report of a comparison about times that became longer."""
 
 import contextlib
 import io

@@ -1,7 +1,7 @@
 """One rank of a run of mpi4py's test files: started by `run`, on every process of the job.
 
-Writes what happens, one JSON object a line, to a file of its own, so that a crash or a hang of any
-process loses nothing and the runner can say which test it was.
+Writes events, one JSON object a line, to a file of its own, so that a crash or a hang of any
+process loses nothing and the runner can name the test.
 """
 
 import ast
@@ -80,10 +80,10 @@ def chosen(module, left_out):
 
 
 class Loader(importlib.machinery.SourceFileLoader):
-    """Loads a test file so that its probes know how this ABI says "not there".
+    """Loads a test file so that its probes accept this ABI's error for "not available".
 
     At module level the suite tries what it needs and takes NotImplementedError as "not available": it
-    comes when a symbol is missing. A library of the standard ABI has all symbols, and returns
+    is raised when a symbol is missing. A library of the standard ABI has all symbols, and returns
     MPI_ERR_UNSUPPORTED_OPERATION instead. Only these probes are changed, no test.
     """
 
@@ -99,7 +99,8 @@ class Loader(importlib.machinery.SourceFileLoader):
 
 
 def unavailable():
-    """What an `except` of a probe catches, given the exception that is under way."""
+    """The exceptions that an `except` of a probe catches, given the exception that is being
+    handled."""
     from mpi4py import MPI
 
     raised = sys.exc_info()[1]
@@ -136,8 +137,8 @@ def run_file(name, left_out, recorder):
 
 
 def main():
-    # The runner asks for it when it takes the job for hung. By a thread that looks at the others
-    # while they run, such as after some seconds of a test, it may end the process.
+    # The runner requests it when it takes the job for hung. A thread that inspects the others while
+    # they run, such as after some seconds of a test, may end the process.
     faulthandler.register(signal.SIGUSR1)
     plan = json.loads(pathlib.Path(sys.argv[1]).read_text())
     prepare_imports(plan["directory"])

@@ -1,6 +1,6 @@
 // Run by guest.sh on a machine with four NUMA nodes: threads of bubbles that use memory run where
-// it is, and memory that is written goes with who must run elsewhere. Prints "NAME: well", or what
-// is wrong.
+// it is, and memory that is written follows threads that must run elsewhere. Prints "NAME: well",
+// or the fault.
 #define _GNU_SOURCE
 #include <combray.h>
 #include <combray_threads.h>
@@ -35,7 +35,7 @@ static int own_node(void) {
 
 static int near;
 
-// Counts whoever ends where its memory is.
+// Counts each thread that ends where its memory is.
 static void *works(void *argument) {
     int node = -1;
     volatile long sum = 0;

@@ -51,8 +51,8 @@ expect levels "0 1
 2 3
 4 5
 6 7" "$(awk '$1 ~ /^[0-9]/ && $4 >= 40 { print $1, $2 }' /tmp/levels | sort)"
-# One job looks at everything, as starting one takes long here. What memory costs is made up, as
-# all of it costs the same here.
+# One job checks everything, as starting one takes long here. The memory costs are invented, as all
+# memory of this machine costs the same.
 export XDG_CACHE_HOME=/tmp/cache
 mkdir -p $XDG_CACHE_HOME/combray
 python3 - >"$XDG_CACHE_HOME/combray/rails-$(hostname).json" <<'END'
@@ -94,7 +94,7 @@ expect near_interface "rank 0: rail on node 0 at 10, helper on 0-1, buffers on 0
 rank 1: rail on node 0 at 16, helper on 2-3, buffers on no node, 2 at the interface
 rank 2: rail on node 2 at 10, helper on 4-5, buffers on 2, 2 at the interface
 rank 3: rail on node 2 at 16, helper on 6-7, buffers on no node, 2 at the interface" "$(near)"
-# Who may run anywhere goes near an interface, in turn near one and the other.
+# A process that may run anywhere goes near an interface, in turn near one and the other.
 expect free_to_choose "2 rail on node 0 at 10, helper on 0-1, buffers on 0, 0 at the interface
 2 rail on node 2 at 10, helper on 4-5, buffers on 2, 0 at the interface" \
     "$(near --bind-to none | sed 's/rank .: //' | sort | uniq -c | sed 's/^ *//')"

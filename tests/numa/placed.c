@@ -1,5 +1,5 @@
 // Run by guest.sh on a machine with four NUMA nodes: four processes, each on a node of its own. For
-// each thing that is looked at rank 0 prints "NAME: well", or whoever finds it what is wrong.
+// each check rank 0 prints "NAME: well", or the rank that finds a fault prints it.
 #define _GNU_SOURCE
 #include <combray.h>
 #include <mpi.h>
@@ -88,7 +88,7 @@ static void migrated(void) {
     snprintf(place, sizeof place, "node:%d", (rank + 1) % NODES);
     EXPECT(combray_place(memory, BYTES, place), MPI_SUCCESS);
     all_on(memory, (rank + 1) % NODES);
-    // Whoever is elsewhere now takes it along.
+    // This thread, now on another node, takes the memory along.
     cpu_set_t set;
     CPU_ZERO(&set);
     CPU_SET(2 * ((rank + 2) % NODES), &set);

@@ -112,7 +112,7 @@ exec $PWD/$bin/mpiexec "\$1" "\$2" sh -c 'COMBRAY_NODE=n\$COMBRAY_RANK exec "\$0
 END
     chmod +x /tmp/each-apart
     export MPIEXEC=/tmp/each-apart COMBRAY_NET=ofi:verbs COMBRAY_PREFER=compute
-    # Each by itself, so that something is known of those before one that does not end.
+    # Each by itself, so that there are results before one that does not end.
     for file in build/mpi4py/mpi4py-*/test/test_*.py; do
         file=$(basename "$file" .py)
         [[ $file =~ $1 ]] || continue
