@@ -1,6 +1,6 @@
-// Two processes that share one core and ask again and again whether something is there, by each
-// call that does so, get on about as fast as two that wait for it: who asks in vain gives the core
-// to the other one, and does not keep it until the system takes it away.
+// Two processes that share one core and test again and again for a result, by each call that does
+// so, run about as fast as two that wait: a process that tests without result gives the core to the
+// other one, and does not keep it until the kernel takes it away.
 // run: 2
 // timeout: 60
 // one machine: the processes are bound to the same core
@@ -131,8 +131,8 @@ static const struct {
     {"MPI_Win_sync", by_win_sync}, {"MPI_Request_get_status", by_get_status},
 };
 
-// The same one for both, wherever the launcher has bound them, which then tells how many cores they
-// have together; to be called before the library counts the cores.
+// One core for both, wherever the launcher has bound them, and the number of cores that the
+// launcher would pass for both; to be called before the library counts the cores.
 static void bind_to_first_core(void) {
     setenv("COMBRAY_CORES", "1", 1);
     for (size_t core = 0; core < CPU_SETSIZE; core++) {

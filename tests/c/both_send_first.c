@@ -15,7 +15,8 @@ int main(void) {
     for (int round = 0; round < ROUNDS; round++) {
         for (int which = 0; which < 4; which++) {
             int length = lengths[which];
-            // One waits for the other: both ways of copying are tried, and the faster one is known.
+            // One process waits for the other: both copy methods are tried, and the faster one is
+            // known.
             for (int i = 0; i < EXCHANGES; i++) {
                 if (check_rank < peer) MPI_Send(out, length, MPI_CHAR, peer, 0, world);
                 MPI_Recv(in, length, MPI_CHAR, peer, 0, world, MPI_STATUS_IGNORE);

@@ -1,5 +1,5 @@
 // Buffered sends: they complete without a receive, fail with MPI_ERR_BUFFER when the buffer is too
-// small or missing, detaching waits until the messages are on their way, the space is used again.
+// small or missing, detaching waits until the messages are underway, the space is used again.
 // run: 2
 // hosts
 // checkers: address memory

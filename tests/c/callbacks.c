@@ -7,7 +7,7 @@
 
 static int copies, deletions, inner_keyval, last_extra;
 
-// Uses much of MPI while the outer call is on its way.
+// Uses much of MPI while the outer call is underway.
 static void use_mpi(void) {
     int out = 5, in = 0, size;
     MPI_Request request;
@@ -28,7 +28,7 @@ static int copy(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int
     copies++;
     last_extra = *(int *)extra;
     use_mpi();
-    // Collective on the same communicator: every rank's callback does it at the same place.
+    // Collective on one communicator: every rank's callback calls it at a corresponding place.
     OK(MPI_Comm_dup(MPI_COMM_SELF, &inner));
     OK(MPI_Comm_set_attr(inner, inner_keyval, in));
     OK(MPI_Comm_free(&inner));

@@ -60,8 +60,8 @@ static void one_send(int bytes, int synchronous, int tag) {
         else
             OK(MPI_Isend(buffer, bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, &request));
         OK(MPI_Cancel(&request));
-        // The receiver posts its receive only when told, so nothing matches; yet after MPI_Cancel
-        // waiting is local: it returns whatever others do (MPI 5.0, section 3.8.4).
+        // The receiver posts its receive only after a message, so nothing matches; yet after
+        // MPI_Cancel waiting is local: it returns whatever others do (MPI 5.0, section 3.8.4).
         OK(MPI_Wait(&request, &status));
         OK(MPI_Test_cancelled(&status, &cancelled));
         OK(MPI_Send(&cancelled, 1, MPI_INT, 1, 9999, MPI_COMM_WORLD));

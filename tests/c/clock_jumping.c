@@ -1,6 +1,5 @@
-// Stands before the calls of the system that tell the time of day, which jumps back and forth by
-// hours from one call to the next, as where somebody sets it. Clocks that only go forward are
-// left alone.
+// Interposes the system calls that return the time of day, which jumps back and forth by hours from
+// one call to the next, as if the clock were set. Monotonic clocks are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
-// Processes whose /proc/PID/fd is closed to others share memory and exchange messages all the same:
-// those that forbid tracing before MPI_Init, as an executable without read permission does from its
-// start; some of them; those that forbid it later, before they have met most of the others; and
-// those that are in other user namespaces than their peers.
+// Processes whose /proc/PID/fd is closed to others share memory and exchange messages nevertheless:
+// processes that forbid tracing before MPI_Init, as an executable without read permission does from
+// its start; some of them; processes that forbid it later, before they have connected to most of
+// the others; and processes that are in other user namespaces than their peers.
 // run: 2 3 5
 // each: nobody all odd later namespaces
 // checkers: address threads
@@ -89,7 +89,7 @@ static void window(int bytes) {
 }
 
 static void everything(void) {
-    // From the second on, nobody but neighbours has met before.
+    // From the second on, only neighbours have connected before.
     for (int distance = check_size / 2; distance > 0; distance--) {
         int peer = check_rank ^ distance;
         if (peer < check_size) exchange(peer, 100);
@@ -102,7 +102,7 @@ static void everything(void) {
     window(LARGE);
 }
 
-// Whoever polls without waiting is found as well.
+// A process that polls without waiting is found as well.
 static void first_contact_of_who_tests(void) {
     int last = check_size - 1, flag = 0, value = 0;
     if (check_rank == last) {
@@ -119,7 +119,7 @@ static void write_to(const char *path, const char *text) {
     close(file);
 }
 
-// As apptainer and rootless podman do: the user stays the same, the capabilities do not reach out.
+// As apptainer and rootless podman do: the user stays, the capabilities are valid inside only.
 static int enter_namespace(void) {
     char map[64];
     unsigned user = geteuid(), group = getegid();

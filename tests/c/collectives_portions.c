@@ -1,7 +1,7 @@
-// Large operations that are begun and not waited for at once: inside a machine whoever waits
-// carries out portions of the work for all. Several underway, in place or not, with any datatype,
-// combined by functions of the program, while some compute; and processes that mean different
-// sizes.
+// Large nonblocking operations that are not waited for at once: inside a machine the processes that
+// wait carry out portions of the work for all. Several underway, in place or not, with any
+// datatype, combined by functions of the program, while some compute; and processes that pass
+// different sizes.
 // run: 2 3
 // one machine: portions are carried out by processes that share memory
 // checkers: threads
@@ -130,7 +130,8 @@ static void reduce(int number, int in_place, int own_function) {
     free(receive);
 }
 
-// Whoever comes and finds that the others mean another size is told so, and nobody hangs.
+// A process that comes and finds that the others have passed another size gets an error, and no
+// process hangs.
 static void disagree(void) {
     int *send = room(2 * LENGTH), *receive = room(2 * LENGTH), class;
     MPI_Request request;

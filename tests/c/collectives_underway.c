@@ -1,6 +1,6 @@
 // Nonblocking and persistent collectives: hundreds underway on one communicator, mixed with
 // blocking ones and messages, completed in any order; persistent ones started in another order on
-// each process; operations of the program that call the library; errors told in the status.
+// each process; operations of the program that call the library; errors returned in the status.
 // run: 1 2 3 5
 // hosts
 // checkers: address threads
@@ -16,7 +16,7 @@ typedef struct {
 
 static int value(int operation, int rank, int at) { return operation * 1000003 + rank * 101 + at; }
 
-// The same on all processes, but for the buffers.
+// Equal on all processes, except for the buffers.
 static Operation make(Random *random) {
     Operation made = {random_below(random, KINDS), 0, random_below(random, check_size), 0, 0,
                       MPI_REQUEST_NULL};
@@ -210,7 +210,7 @@ static void wrong_use(void) {
     EXPECT_ERROR(MPI_Start(&request), MPI_ERR_REQUEST, "active");
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     OK(MPI_Request_free(&request));
-    // More is sent than there is room for: the receiver hears of it in the status.
+    // More is sent than there is room for: the receiver gets the error in the status.
     if (check_size > 1) {
         int room = check_rank == 1 ? 2 : 4, code = MPI_SUCCESS;
         OK(MPI_Ibcast(data, room, MPI_INT, 0, MPI_COMM_WORLD, &request));

@@ -15,7 +15,7 @@ static void duplicates(void) {
     CHECK_EQ(result, MPI_CONGRUENT);
     OK(MPI_Comm_compare(copy, copy, &result));
     CHECK_EQ(result, MPI_IDENT);
-    // The same ranks and tag on both: each receive gets its own communicator's message.
+    // Equal ranks and tag on both: each receive gets its own communicator's message.
     int on_copy = 1000 + check_rank, got_copy = -1;
     MPI_Request sends[2];
     OK(MPI_Isend(&value, 1, MPI_INT, next, 0, MPI_COMM_WORLD, &sends[0]));
@@ -87,7 +87,7 @@ static void from_groups(void) {
         CHECK_EQ(result, check_size == 1 ? MPI_CONGRUENT : MPI_UNEQUAL);
         OK(MPI_Barrier(made));
         OK(MPI_Comm_free(&made));
-        // Only the members call: the others need not know.
+        // Only the members call: the others need not.
         OK(MPI_Comm_create_group(MPI_COMM_WORLD, odd, 77, &made));
         OK(MPI_Comm_rank(made, &rank));
         CHECK_EQ(ranks[rank], check_rank);

@@ -1,7 +1,7 @@
 // Creating a communicator synchronizes its members, as it does in other libraries, and programs
-// lean on it: a consensus exchange (MPI_Issend to any, MPI_Iprobe from anyone, MPI_Ibarrier) that
-// is done again and again with one tag, on one communicator, is right only if nobody begins the
-// next one while another still probes for the last. Each operation that makes a communicator, by
+// rely on it: a consensus exchange (MPI_Issend to any, MPI_Iprobe from any source, MPI_Ibarrier)
+// that is repeated with one tag, on one communicator, is right only if no process begins the next
+// one while another still probes for the last. Each operation that makes a communicator, by
 // messages and on boards.
 // run: 2 3 5
 // each: auto never
@@ -12,7 +12,7 @@
 
 static MPI_Comm own_duplicate, halves, both_sides;
 
-// The same clock for all processes of a machine, unlike MPI_Wtime.
+// One clock for all processes of a machine, unlike MPI_Wtime.
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -24,8 +24,8 @@ static void pause_ms(int ms) {
     nanosleep(&time, NULL);
 }
 
-// One exchange: everybody sends its round to the next process; who finds another round's message
-// took part in two at once.
+// One exchange: each process sends its round to the next; a process that receives another round's
+// message took part in two at once.
 static int consensus(MPI_Comm comm, int round) {
     int to = (check_rank + 1) % check_size, value = round, wrong = 0, received = 0, done = 0, sent;
     int begun = 0;

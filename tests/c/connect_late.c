@@ -12,8 +12,8 @@ int main(void) {
     check_begin();
     int out = check_rank, in = -1;
     MPI_Request request;
-    // Emulated hosts have this name. On one machine there is no limit that could be passed; to ask
-    // the others would connect them.
+    // Emulated hosts have this name. On one machine there is no limit that could be exceeded; a
+    // query to the others would connect them.
     unsigned seconds = getenv("COMBRAY_NODE") ? SECONDS : 0;
     if (check_rank == 0) {
         sleep(seconds);

@@ -1,5 +1,5 @@
-// A process that has used up its descriptors sleeps while another one wants to connect to it, and
-// lets it in when there are some again.
+// A process that has used up its descriptors sleeps while another one tries to connect to it, and
+// accepts the connection when there are free descriptors again.
 // run: 4
 #include <fcntl.h>
 #include <sys/resource.h>

@@ -1,5 +1,6 @@
-// Processes that do not agree in their collective operations, for tests/scenarios/disagreements.py:
-// the argument says how. Those that agree, though late, print that they are done.
+// Processes whose collective operations do not match, for tests/scenarios/disagreements.py: the
+// argument selects the mismatch. Processes whose calls match, though late, print that they are
+// done.
 // thread
 #include <mpi.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// What a program asks of its surroundings: what may be called before MPI_Init and after
+// The environment of a program: which functions may be called before MPI_Init and after
 // MPI_Finalize, versions, processor name, clocks, predefined attributes, callbacks of MPI_COMM_SELF
 // at the end.
 // run: 1 2

@@ -1,4 +1,4 @@
-// Error classes, codes and strings of the program: added, asked for, given to error handlers, and
+// Error classes, codes and strings of the program: added, queried, passed to error handlers, and
 // removed in the order that the standard demands; before MPI_Init too. Errors of several requests
 // stand in their statuses.
 // run: 1 2
@@ -84,7 +84,7 @@ static void given_to_a_handler(void) {
     OK(MPI_Remove_error_class(class));
 }
 
-// Of three messages one is too long; who asks for several is told which.
+// Of three messages one is too long; a call for several requests returns which.
 static void in_statuses(int some) {
     MPI_Request requests[3];
     MPI_Status statuses[3];

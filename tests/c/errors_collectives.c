@@ -1,5 +1,5 @@
 // Wrong arguments of collective calls: roots, counts, operations, datatypes, MPI_IN_PLACE where it
-// may not stand. Every rank makes the same wrong call, so none waits for another.
+// is not allowed. Every rank makes one and the same wrong call, so none waits for another.
 // run: 1 3
 #include "check.h"
 

@@ -1,6 +1,6 @@
 // A delete function that fails for an attribute of MPI_COMM_SELF: MPI_Finalize calls the others
-// too, ends MPI in every process, and returns the code, or what the error handler leaves. In
-// another call it keeps a communicator or window; a datatype is freed all the same.
+// too, ends MPI in every process, and returns the code, or the result of the error handler. In
+// another call the communicator or window is kept; a datatype is freed nevertheless.
 // run: 1 2
 // each: returned handled forgiven
 #include "check.h"

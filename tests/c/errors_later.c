@@ -87,7 +87,7 @@ static void null_places(void) {
     OK(MPI_Info_free(&info));
 }
 
-// The same checks in all three forms of a collective.
+// These checks in all three forms of a collective.
 static void wrong_in_all_forms(void) {
     MPI_Datatype raw;
     MPI_Info info = MPI_INFO_NULL;

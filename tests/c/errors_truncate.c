@@ -36,7 +36,7 @@ static void one_size(int bytes, int posted_first, int tag) {
     CHECK_EQ(status.MPI_TAG, tag);
     for (int i = 0; i < guard; i++)
         CHECK(small[half + i] == 0xEE, "byte %d behind the buffer was written (%d)", i, bytes);
-    // The next message of the same tag is the second one.
+    // The next message with this tag is the second one.
     OK(MPI_Recv(small, LONGEST, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &status));
     OK(MPI_Get_count(&status, MPI_BYTE, &half));
     CHECK_EQ(half, 10);
@@ -53,7 +53,7 @@ static void message_names_sizes(void) {
     }
 }
 
-// One truncated message among four: MPI_ERR_IN_STATUS, and each status says its own.
+// One truncated message among four: MPI_ERR_IN_STATUS, and each status holds its own code.
 static void among_several(void) {
     MPI_Request requests[4];
     MPI_Status statuses[4];

@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-// Puts `other` into the place of every descriptor of the same file as `one`; or closes these, if it
-// is -1.
+// Replaces every descriptor of the file of `one` by `other`; or closes these, if `other` is -1.
 static void replace_all(int one, int other) {
     struct stat wanted, found;
     if (fstat(one, &wanted)) exit(2);
@@ -22,7 +21,7 @@ static void replace_all(int one, int other) {
     }
 }
 
-// Stands between this process and its launcher: answers that nothing is known, until the process
+// Stands between this process and its launcher: answers that no key is known, until the process
 // waits for the others.
 static void kill_at_the_barrier(void) {
     int ends[2], launcher = atoi(getenv("PMI_FD"));

@@ -163,7 +163,7 @@ static void views(void) {
     EXPECT_ERROR(MPI_File_seek(file, -5, MPI_SEEK_SET), MPI_ERR_ARG);
     EXPECT_ERROR(MPI_File_read_at(file, -1, back, 1, MPI_INT, &status), MPI_ERR_ARG);
     EXPECT_ERROR(MPI_File_write(file, data, 3, MPI_CHAR, &status), MPI_ERR_TYPE);
-    // The same bytes, without the view.
+    // These bytes again, without the view.
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_File_set_view(file, 16, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
     OK(MPI_File_read_at_all(file, 2, back, 2, MPI_INT, &status));
@@ -260,7 +260,7 @@ static int extent_of(MPI_Datatype datatype, MPI_Aint *extent, void *state) {
     return MPI_SUCCESS;
 }
 
-// The representation has the bytes of ints the other way round.
+// The representation has the bytes of ints in reverse order.
 static int turned(void *to, const void *from, int count) {
     for (int i = 0; i < count; i++)
         for (int byte = 0; byte < 4; byte++)
@@ -302,7 +302,8 @@ static MPI_Info sieving(void) {
     return info;
 }
 
-// Who may not read writes beside holes all the same, also where they would be written together.
+// A process without read permission still writes beside holes, also where they would be written
+// together.
 static void holes_of_what_is_only_written(void) {
     unsigned char bytes[HOLES * HELD], back[2 * HOLES * HELD];
     MPI_Info info = sieving();
@@ -329,8 +330,8 @@ static void holes_of_what_is_only_written(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// Where holes are written together with what lies between them, who writes a single run into a hole
-// at the same time loses nothing.
+// If holes are written together with the data between them, a process that concurrently writes a
+// single run into a hole loses nothing.
 static void single_runs_beside_holes(void) {
     unsigned char bytes[HOLES * HELD], back[HOLES * HELD];
     MPI_Info info = sieving();

@@ -1,6 +1,6 @@
 // The last process is killed while all write a file in the default view by collective calls, in
-// which each writes its own bytes and waits for nobody: the calls of the others tell of it all the
-// same. Started by tests/scenarios under a launcher that keeps the job going.
+// which each writes its own bytes and waits for no other: the calls of the others report the
+// failure nevertheless. Started by tests/scenarios under a launcher that keeps the job going.
 #include "check.h"
 #include <signal.h>
 

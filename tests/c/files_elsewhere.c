@@ -1,4 +1,4 @@
-// Opens the file that the argument names, and prints what rank 0 is told: tests/scenarios/files.py
+// Opens the file that the argument names, and prints the result on rank 0: tests/scenarios/files.py
 // gives processes different files of this name.
 #include "check.h"
 

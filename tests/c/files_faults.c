@@ -1,6 +1,6 @@
-// Files whose calls of the system do less than they were asked for and are interrupted: transfers
-// move all the same what they should (files_random.h). Where the device fails or is full, the call
-// says so, and what it says to be written is in the file.
+// Files whose system calls transfer less than requested and are interrupted: transfers are complete
+// nevertheless (files_random.h). If the device fails or is full, the call returns an error, and the
+// data that it reports as written is in the file.
 // run: 1 2 3 5
 // preload: files_faulty.c
 // one machine: the library with the faults is loaded here
@@ -42,7 +42,7 @@ static void failing_write(Random *random, int round) {
     int is_full = random_below(random, 2), at_fault = random_below(random, SPAN / 4), count;
     Random views = random_from(random_next(random));
     View view = random_view(&views, check_rank, 1);
-    // Drawn from a clone of the same numbers on all.
+    // Drawn from a clone of the random numbers that all share.
     int length = random_below(&views, view.length / 2 + 1) / 2 * 2, touches = 0;
     memset(bytes, 0, sizeof bytes);
     for (int at = 0; at < length; at++) {

@@ -1,6 +1,6 @@
-// Stands before the calls of the system that read and write files, and lets them do less than
-// they were asked for, be interrupted, and fail, as `files_faulty_begin` says, or be the last thing
-// that the process does (`files_faulty_kill`). What is no regular file is left alone.
+// Interposes the system calls that read and write files, and makes them transfer less than
+// requested, be interrupted, and fail, as `files_faulty_begin` configures, or be the last action of
+// the process (`files_faulty_kill`). Descriptors of other kinds of files are left alone.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

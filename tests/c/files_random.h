@@ -86,14 +86,14 @@ static unsigned char value(int round, int rank, int at) {
 
 static int place_of(int at, int spread) { return spread ? at / 2 * 4 + at % 2 : at; }
 
-// All write their own bytes; each knows what all write.
+// All write their own bytes; each can compute what all write.
 static void write_round(Random *random, int round) {
     static unsigned char bytes[2 * SPAN + 4];
     int way = random_below(random, 8), spread = random_below(random, 2);
     Random views = random_from(random_next(random));
     View mine = {0};
     for (int rank = 0; rank < check_size; rank++) {
-        // The same numbers for each rank: cells must lie side by side.
+        // Equal numbers for each rank: cells must lie side by side.
         Random same = views;
         View view = random_view(&same, rank, 1);
         int most = view.length / 2, from = random_below(&same, most + 1);
@@ -153,15 +153,15 @@ static void read_round(Random *random, int round) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-// What some processes have written to ranges that overlap is what they would have written one after
-// the other: of those that are left, there is always one that nobody has written over.
+// The result of overlapping writes of several processes must be that of some sequential order:
+// among the writes that remain, there is always one that no other has overwritten.
 static void check_some_order(int round, const int *from, const int *length, const int *winners,
                              int span) {
     int gone[64] = {0}, left = check_size;
     for (int found = 1; found;) {
         found = 0;
         for (int rank = 0; rank < check_size; rank++) {
-            // The last of those that are left: nobody has written over it.
+            // The last of the remaining writes: no other has overwritten it.
             int is_last = !gone[rank];
             for (int at = from[rank]; is_last && at < from[rank] + length[rank] && at < span; at++)
                 is_last = winners[at] == rank || gone[winners[at]];
@@ -265,7 +265,7 @@ static void shared_round(Random *random, int round) {
     }
     for (int at = 0; at < total; at++) model[view.offsets[from + at]] = back[at];
     OK(MPI_Barrier(MPI_COMM_WORLD));
-    // Who reads in the order of ranks gets the same again.
+    // A process that reads in the order of ranks gets its data again.
     OK(MPI_File_seek_shared(file, from, MPI_SEEK_SET));
     memset(bytes, 0, sizeof bytes);
     OK(MPI_File_read_ordered(file, bytes, length, MPI_BYTE, &status));
@@ -336,8 +336,8 @@ static void in_all_settings(uint64_t seed, void (*rounds)(Random *)) {
     OK(MPI_Type_free(&gaps));
 }
 
-// The words of the command line are the first seed and how many, or none: then the seed of
-// CHECK_SEED, as it is. Whether all went well for as many as were run is told for each that failed.
+// The words of the command line are the first seed and the number of seeds, or none: then the seed
+// is CHECK_SEED, unchanged. Each failing seed is reported, and whether all succeeded.
 static void for_seeds(int argc, char **argv, void (*one)(void)) {
     if (argc < 3) {
         one();

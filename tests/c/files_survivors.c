@@ -1,10 +1,10 @@
-// A process is killed amid a write, while it holds what the others wait for: the lock of a range in
-// atomic mode ("atomic", "nonblocking"), that of holes which are written together with what lies
-// between them ("sieving"), the turn at the shared file pointer ("shared"; "owner": who has it), or
-// the bytes of a collective write ("aggregator"; "member": it is killed before that). Nobody hangs;
-// those that are left write and read on, close the file, and what involves the failed process fails
-// with MPIX_ERR_PROC_FAILED. Started by tests/scenarios under a launcher that keeps the job going,
-// with files_faulty.c loaded first.
+// A process is killed amid a write, while it holds something that the others wait for: the lock of
+// a range in atomic mode ("atomic", "nonblocking"), the lock of holes which are written together
+// with the data between them ("sieving"), the turn at the shared file pointer ("shared"; "owner":
+// the process that keeps the pointer), or the bytes of a collective write ("aggregator"; "member":
+// it is killed before that). No process hangs; the survivors continue to write and read, close the
+// file, and operations that involve the failed process fail with MPIX_ERR_PROC_FAILED. Started by
+// tests/scenarios under a launcher that keeps the job going, with files_faulty.c loaded first.
 // combray.h
 // preload: files_faulty.c
 // one machine: the library with the faults is loaded here
@@ -68,7 +68,7 @@ static int write_at_once(void) {
     return MPI_Wait(&request, &status);
 }
 
-// The others find the lock taken: the one who has it sleeps in its write, then it is killed.
+// The others find the lock taken: its holder sleeps in its write, then it is killed.
 static void be_killed(void) {
     if (is("member")) raise(SIGKILL);
     kill_in_write(0);
@@ -90,7 +90,7 @@ static void go_on_behind_lock(const char *name) {
     for (int tries = 0; tries < 250 && !is_locked(name); tries++) usleep(1000);
     CHECK(is_locked(name), "the failing process holds no lock");
     CHECK_EQ(write_at_once(), MPI_SUCCESS);
-    // All that are left have written the same, whoever was last.
+    // All survivors have written equal data, whichever was last.
     MPI_Status status;
     int count;
     CHECK_EQ(MPI_File_read_at(file, 0, back, SPAN / 2, MPI_BYTE, &status), MPI_SUCCESS);
@@ -148,14 +148,14 @@ int main(int argc, char **argv) {
     if (is("aggregator") || is("member")) FAILS(write_at_once());
     else if (is("shared") || is("owner")) go_on_with_pointer();
     else go_on_behind_lock(name);
-    // And everything later: own bytes move, what takes all is told.
+    // And later operations: own bytes move, calls that need all processes return the failure.
     int flag = 1;
     FAILS(MPIX_Comm_agree(MPI_COMM_WORLD, &flag));
     MPI_Status status;
     CHECK_EQ(MPI_File_write_at(file, 4 * SPAN, bytes, CELL, MPI_BYTE, &status), MPI_SUCCESS);
     CHECK_EQ(MPI_File_read_at(file, 4 * SPAN, back, CELL, MPI_BYTE, &status), MPI_SUCCESS);
     CHECK(memcmp(back, bytes, CELL) == 0, "other bytes than written");
-    // In atomic mode each process moves its own bytes and waits for nobody; the failure is known.
+    // In atomic mode each process moves its own bytes and does not wait; the failure is known.
     FAILS(MPI_File_write_at_all(file, 0, bytes, CELL, MPI_BYTE, &status));
     FAILS(MPI_File_write_ordered(file, bytes, CELL, MPI_BYTE, &status));
     FAILS(MPI_File_sync(file));

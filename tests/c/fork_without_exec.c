@@ -11,7 +11,7 @@
 
 static const double WAITED_SECONDS = 3.0, BURNT_SECONDS_MAX = 0.3;
 
-// How many sockets of IP a process has, which PID 0 asks of itself.
+// How many IP sockets a process has; PID 0 stands for this process.
 static int sockets(void) {
     int count = 0;
     for (int descriptor = 0; descriptor < 1024; descriptor++) {
@@ -23,7 +23,7 @@ static int sockets(void) {
     return count;
 }
 
-// A child that tells how many sockets it has, and sleeps until it is killed.
+// A child that reports how many sockets it has, and sleeps until it is killed.
 static pid_t sleeping_child(void) {
     int ends[2], count = -1;
     CHECK(pipe(ends) == 0, "no pipe");

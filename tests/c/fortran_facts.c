@@ -1,5 +1,5 @@
-// What Fortran bindings tell the library: once, before MPI_Init or later; what cannot be served is
-// refused; what was told can be asked for.
+// Facts that Fortran bindings pass to the library: once, before MPI_Init or later; unsupported
+// values are refused; passed values can be queried.
 // run: 1
 #include "check.h"
 

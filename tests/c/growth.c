@@ -605,7 +605,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void repeat(const Kind *kind, int share) {
     int descriptors = 0, count = CHECK_ROUNDS(kind->thousands * 1000 / share);
-    // A few rounds try each way in which large messages can be copied.
+    // A few rounds try each method by which large messages can be copied.
     int settled = count / 10 > WARM_ROUNDS ? count / 10 : count / 2 < WARM_ROUNDS ? count / 2 : WARM_ROUNDS;
     long kib = 0;
     double begun = MPI_Wtime();

@@ -1,5 +1,5 @@
 // MPI_THREAD_MULTIPLE: one thread converts handles to integers and back while others make and free
-// objects of the same kinds, and communicate. Each handle comes back as it was.
+// objects of these kinds, and communicate. Each handle is converted back to its value.
 // run: 1 2
 // thread
 // timeout: 60

@@ -1,5 +1,5 @@
-// Programs that stand still, each for another reason, which the argument names. What `combray ps`
-// says of each is in tests/scenarios/hangs.py. They wait until they are ended.
+// Programs that hang, each for another reason, which the argument names. The output of `combray ps`
+// for each is in tests/scenarios/hangs.py. They wait until they are ended.
 // thread
 #include <mpi.h>
 #include <pthread.h>
@@ -36,7 +36,7 @@ static void ring(void) {
     send((rank + 1) % size, 2, world);
 }
 
-// Both send more than anybody keeps.
+// Both send more than can be buffered.
 static void large_sends(void) {
     int count = 4 << 20;
     char *data = malloc(count);
@@ -71,7 +71,7 @@ static void communicator(void) {
     MPI_Barrier(world);
 }
 
-// Nobody sends to rank 0, as all others have gone on to the end.
+// No process sends to rank 0, as all others have gone on to the end.
 static void left(void) {
     if (rank == 0) {
         receive(1, 7, world);
@@ -117,7 +117,7 @@ static void libraries(void) {
     MPI_Barrier(rank == 0 ? second : first);
 }
 
-// A request that nobody completes.
+// A request that no process completes.
 static void request(void) {
     if (rank == 0) {
         int value;
@@ -131,7 +131,7 @@ static void request(void) {
     MPI_Barrier(world);
 }
 
-// A synchronous send that nobody receives.
+// A synchronous send that no process receives.
 static void synchronous(void) {
     if (rank == 0) {
         int value = 1;
@@ -149,12 +149,12 @@ static void probe(void) {
     MPI_Barrier(world);
 }
 
-// All wait for anybody.
+// All wait for any source.
 static void anybody(void) {
     receive(MPI_ANY_SOURCE, 14, world);
 }
 
-// All wait for rank 0, which looks for a message of its own again and again.
+// All wait for rank 0, which probes for a message from itself again and again.
 static void polls(void) {
     int flag = 0;
     while (rank == 0 && !flag) {
@@ -179,7 +179,7 @@ static void locks(void) {
     MPI_Barrier(world);
 }
 
-// A chain, at whose end somebody computes.
+// A chain, at whose end a process computes.
 static void chain(void) {
     if (rank == size - 1) {
         sleep(1000);
@@ -262,7 +262,7 @@ static void unsent(void) {
     MPI_Barrier(world);
 }
 
-// Rank 1 has called the operation in vain, has not looked at what it returned, and has gone on.
+// Rank 1 has called the operation, which failed, has ignored the returned error, and has gone on.
 static void refused(void) {
     int value = 0, sum;
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);

@@ -1,6 +1,6 @@
-// A nonblocking exchange of short messages wakes nobody: once its own messages have left, only what
-// others send is missing, and no other process waits for this one. So the helper is not called,
-// which would interrupt the program again and again.
+// A nonblocking exchange of short messages wakes no helper: once its own messages have left, only
+// the messages of others are missing, and no other process waits for this one. So the helper is not
+// woken, which would interrupt the program again and again.
 // run: 2 3
 // one machine: the messages of other machines wake helpers
 #include "check.h"
@@ -52,7 +52,8 @@ int main(void) {
     for (int i = 0; i < OPERATIONS; i++) exchange(ring);
     double milliseconds = (MPI_Wtime() - start) * 1e3;
     long slept = sleeps_of_helper() - before;
-    // It looks by itself once in some milliseconds; called, it would sleep 312 times more at least.
+    // It polls by itself once in some milliseconds; if woken, it would sleep 312 times more at
+    // least.
     CHECK(before < 0 || slept < 30 + milliseconds, "the helper slept %ld times in %.0f ms", slept,
           milliseconds);
     OK(MPI_Comm_free(&ring));

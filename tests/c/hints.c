@@ -1,5 +1,5 @@
-// Hints of communicators and windows: reserved ones have their defaults, are changed by what means
-// something, and stay as they are where the program says nothing new.
+// Hints of communicators and windows: reserved ones have their defaults, are changed by valid
+// values, and stay as they are where the program sets nothing new.
 // run: 1 2
 #include "check.h"
 

@@ -1,5 +1,5 @@
 // MPI_Info_create_env before MPI_Init: the command, its arguments, the number of processes, and
-// what the system tells; after MPI_Init also the level of threads.
+// facts of the system; after MPI_Init also the level of threads.
 // run: 1 3
 #include "check.h"
 

@@ -1,5 +1,5 @@
 // MPI_Intercomm_create_from_groups: in sessions and in the world model; leaders anywhere; both
-// sides talk to each other; wrong arguments are told.
+// sides exchange messages; wrong arguments return errors.
 // run: 2 3 5
 // each: session world
 #include "check.h"
@@ -60,7 +60,7 @@ static void errors(MPI_Group all) {
     EXPECT_ERROR(MPI_Intercomm_create_from_groups(all, check_size, all, 0, "tag", MPI_INFO_NULL,
                                                   MPI_ERRORS_RETURN, &comm),
                  MPI_ERR_RANK, "local_leader");
-    // Only the leader can see it, and tells the others that it failed.
+    // Only the leader can see it, and sends the failure to the others.
     EXPECT_ERROR(MPI_Intercomm_create_from_groups(all, 0, all, 0, "tag", MPI_INFO_NULL,
                                                   MPI_ERRORS_RETURN, &comm),
                  check_rank == 0 ? MPI_ERR_GROUP : MPI_ERR_OTHER,

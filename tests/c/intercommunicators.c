@@ -1,5 +1,5 @@
 // Intercommunicators: making, splitting, duplicating and merging them; messages and all collective
-// operations between two sides of any size; wrong use is told.
+// operations between two sides of any size; wrong use returns errors.
 // run: 1 2 3 5
 // hosts
 // checkers: address
@@ -146,7 +146,7 @@ static void relatives(void) {
         OK(MPI_Barrier(merged));
         OK(MPI_Comm_free(&merged));
     }
-    // Each process with that of the same rank on the other side.
+    // Each process with the process of equal rank on the other side.
     OK(MPI_Comm_split(copy, rank, 0, &split));
     if (rank < remote_size) {
         int there, got = -1;
@@ -177,7 +177,7 @@ static void wrong_use(void) {
     EXPECT_ERROR(MPI_Intercomm_create(local, 1, MPI_COMM_WORLD, 0, 0, &made), MPI_ERR_RANK,
                  "local_leader");
     EXPECT_ERROR(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, check_size, 0, &made), MPI_ERR_RANK);
-    // The same processes on both sides.
+    // The processes are on both sides.
     EXPECT_ERROR(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, check_rank, 0, &made), MPI_ERR_COMM,
                  "both sides");
     OK(MPI_Comm_free(&local));

@@ -1,5 +1,5 @@
-// A program for the scenarios: its first argument says what it does. It has no process counts of
-// its own, so tests/run builds it and leaves starting it to tests/scenarios.
+// A program for the scenarios: its first argument selects its behaviour. It has no process counts
+// of its own, so tests/run builds it and leaves starting it to tests/scenarios.
 #include "check.h"
 #include <signal.h>
 
@@ -70,7 +70,7 @@ static void end_some(void) {
     MPI_Comm_rank(half, &rank);
     MPI_Comm_size(half, &size);
     if (!in_second) {
-        // What the others have sent to the second half must be on its way.
+        // The messages from the others to the second half must be underway.
         if (rank == 0) usleep(100000);
         if (rank == 0) MPI_Send(&value, 1, MPI_INT, 77, 0, half);
         wait_for_ever();
@@ -99,7 +99,7 @@ static void report_error(void) {
     printf("rank %d got %s\n", check_rank, class == MPI_ERR_RANK ? "MPI_ERR_RANK" : "nonsense");
 }
 
-// A session that begins when the world has ended, in which everybody talks to everybody.
+// A session that begins when the world has ended, in which all processes exchange messages.
 static int session_after(void) {
     MPI_Session session;
     MPI_Group group;
@@ -140,7 +140,7 @@ static int end_badly(const char *what, int code) {
 
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "hello";
-    // A call at the wrong time is told as such: it must neither crash nor pass.
+    // A call at the wrong time is reported as such: it must neither crash nor succeed.
     if (is(what, "early")) MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &check_rank);

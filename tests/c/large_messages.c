@@ -62,7 +62,7 @@ static void large_type(void) {
     OK(MPI_Type_free(&block));
 }
 
-// 2.25 GiB of 2.5: blocks of 0.9 MiB, one a MiB; the receiver takes them with the same type.
+// 2.25 GiB of 2.5: blocks of 0.9 MiB, one a MiB; the receiver uses this type, too.
 static void with_gaps(void) {
     enum { USED = 943718 };
     MPI_Datatype gaps;

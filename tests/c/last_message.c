@@ -1,6 +1,6 @@
 // Process 0 sends a message when the machine of process 1 is silent already (tests/cluster), and
-// takes leave, which waits until that machine has it. There is no world, whose processes would all
-// meet before they leave.
+// ends its session, which waits until that machine has the message. There is no world, whose
+// processes would all connect before they leave.
 #include "check.h"
 #include <unistd.h>
 

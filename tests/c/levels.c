@@ -1,5 +1,5 @@
-// Collectives of all processes, for tests/scenarios/levels.py and tests/numa/guest.sh, which look
-// at who sends to whom: with an argument broadcasts from this rank only.
+// Collectives of all processes, for tests/scenarios/levels.py and tests/numa/guest.sh, which check
+// which process sends to which: with an argument broadcasts from this rank only.
 #include "check.h"
 
 enum { TIMES = 40, COUNT = 3 };

@@ -1,5 +1,5 @@
-// A sender that runs far ahead of its receiver: what nobody has asked for yet is bounded at the
-// receiver, and all of it arrives once it asks.
+// A sender that runs far ahead of its receiver: unexpected messages are bounded at the receiver,
+// and all of them arrive once it posts receives.
 // run: 2
 // timeout: 60
 // hosts

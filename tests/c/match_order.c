@@ -1,8 +1,9 @@
 // The order of matching, against a model: one receiver, several senders, random mixtures of exact
 // receives, MPI_ANY_SOURCE and MPI_ANY_TAG on two communicators, posted before or after the
-// messages come. The receiver knows each sender's sequence, so whichever message an MPI_ANY_SOURCE
-// receive got, it must be the first of that sender, communicator and tag that no earlier receive
-// took (MPI 5.0, section 3.5), and a receive that was posted earlier may not be passed over.
+// messages come. The receiver can compute each sender's sequence, so whichever message an
+// MPI_ANY_SOURCE receive got, it must be the first of that sender, communicator and tag that no
+// earlier receive took (MPI 5.0, section 3.5), and a receive that was posted earlier may not be
+// passed over.
 // run: 2 3 4
 // timeout: 60
 // hosts

@@ -1,4 +1,4 @@
-// Mistakes, each named by the argument. What `combray run --check` says of each is in
+// Mistakes, each named by the argument. The report of `combray run --check` for each is in
 // tests/scenarios/mistakes.py, with the lines of this file on which they are made.
 // thread
 #include <mpi.h>
@@ -26,7 +26,7 @@ static void root(void) {
     MPI_Bcast(&value, 1, MPI_INT, rank, world); // root: here
 }
 
-// They add in one place and look for the greatest in the other.
+// They add in one place and compute the maximum in the other.
 static void reduction(void) {
     int value = rank, result;
     MPI_Allreduce(&value, &result, 1, MPI_INT, rank == 1 ? MPI_MAX : MPI_SUM, world); // reduction: here
@@ -84,7 +84,7 @@ static void changed(void) {
     }
 }
 
-// The same with a long message and a request that is started.
+// That mistake with a long message and a request that is started.
 static void changed_started(void) {
     int count = 1 << 18, *data = calloc(count, sizeof *data);
     MPI_Request request;
@@ -170,7 +170,7 @@ static void truncated(void) {
     }
 }
 
-// The same with a receive from anybody, which is waited for.
+// That mistake with a receive from any source, which is waited for.
 static void truncated_later(void) {
     int values[4] = {rank};
     MPI_Request request;
@@ -212,7 +212,7 @@ static void mismatched_structure(void) {
     MPI_Type_free(&made);
 }
 
-// Nobody completes this receive.
+// No call completes this receive.
 static void request_left(void) {
     static int value;
     MPI_Request request;
@@ -238,7 +238,7 @@ static void objects_left(void) {
     MPI_Comm_group(world, &group); // objects_left: group
 }
 
-// Nobody receives this.
+// No process receives this.
 static void message_left(void) {
     int value = rank;
     if (rank == 0) {
@@ -281,7 +281,7 @@ static MPI_Win window_of_all(void) {
     return win;
 }
 
-// Two put into the same place between two fences.
+// Two processes put into one place between two fences.
 static void put_twice(void) {
     MPI_Win win = window_of_all();
     MPI_Win_fence(0, win);
@@ -399,7 +399,7 @@ static void correct_windows(void) {
         MPI_Put(&rank, 1, MPI_INT, to, i, 1, MPI_INT, win);
         MPI_Win_fence(0, win);
     }
-    // Each of two epochs has a put into the same place.
+    // Each of two epochs has a put into one place.
     MPI_Comm_group(world, &all);
     MPI_Group neighbours[2];
     MPI_Group_incl(all, 1, &from, &neighbours[0]);
@@ -496,7 +496,8 @@ static void correct_messages(void) {
         MPI_Testall(8, requests, &flag, MPI_STATUSES_IGNORE);
     }
     MPI_Type_free(&column);
-    // Sends of the same data; from anybody; a receive that is cancelled; one that was found before.
+    // Sends of one buffer; from any source; a receive that is cancelled; a message that was probed
+    // before.
     MPI_Isend(values, 1, MPI_INT, to, 9, world, &requests[0]);
     MPI_Isend(values, 2, MPI_INT, to, 10, world, &requests[1]);
     MPI_Irecv(values[2], 16, MPI_INT, MPI_ANY_SOURCE, 12345, world, &requests[2]);

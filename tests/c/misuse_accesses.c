@@ -35,7 +35,7 @@ static void written_before_wait(void) {
     results[2] = 6;
 }
 
-// The value stays the same, but it is written while it is sent; reading it is right.
+// The value does not change, but it is written while it is sent; reading it is right.
 static void written_while_sent(void) {
     MPI_Request request;
     MPI_Isend(values, 4, MPI_INT, rank, 0, world, &request);
@@ -216,7 +216,7 @@ static void waits_for_value(void) {
     MPI_Win_free(&win);
 }
 
-// A message says that the memory may be written.
+// A message reports that the memory may be written.
 static void stored_before_message(void) {
     make();
     MPI_Win_fence(0, win);

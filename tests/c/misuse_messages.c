@@ -275,7 +275,7 @@ static void slow_receiver(void) {
     }
 }
 
-// Whoever is first is served first: only the master must not send before it is asked.
+// First come, first served: the master alone must not send before it has a request.
 static void master_and_workers(void) {
     enum { TASKS = 4, ASKS = 1, TASK = 2 };
     MPI_Status status;
@@ -321,7 +321,7 @@ static void no_buffering(void) {
         MPI_Probe(MPI_ANY_SOURCE, 4, world, MPI_STATUS_IGNORE);
         MPI_Recv(more, 1, MPI_INT, peer, 4, world, MPI_STATUS_IGNORE);
     }
-    // Sends that nobody waits for before the receives.
+    // Sends for which no call waits before the receives.
     MPI_Isend(values, 1, MPI_INT, peer, 5, world, &requests[0]);
     MPI_Test(&requests[0], &done, MPI_STATUS_IGNORE);
     MPI_Recv(more, 1, MPI_INT, peer, 5, world, MPI_STATUS_IGNORE);
@@ -344,7 +344,7 @@ static void received_by_thread(void) {
     pthread_join(thread, NULL);
 }
 
-// Calls that return an error at once, and look for no message before.
+// Calls that return an error at once, without probing for a message before.
 static void refused_receives(void) {
     MPI_Datatype pair;
     MPI_Type_contiguous(2, MPI_INT, &pair);
@@ -377,7 +377,7 @@ static void wildcard_then_named(void) {
     }
 }
 
-// As many receives from anybody as messages: whichever comes first, all end.
+// As many receives from any source as messages: whichever comes first, all end.
 static void wildcards_for_all(void) {
     if (rank == 0) {
         int named = wrong ? 1 : MPI_ANY_SOURCE;

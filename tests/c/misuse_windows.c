@@ -267,7 +267,7 @@ static void sent_from_window(void) {
     MPI_Win_free(&win);
 }
 
-// Who puts knows that the memory was used before.
+// The process that puts knows that the memory was used before.
 static void sent_before_put(void) {
     make();
     MPI_Win_fence(0, win);

@@ -1,6 +1,6 @@
-// A small debugger: starts a launcher as debuggers do, or looks at one that runs (-p PID), and
-// prints which processes its table has, a line each, with their rank. It knows the launcher by the
-// names of "The MPIR Process Acquisition Interface", version 1.0.
+// A small debugger: starts a launcher as debuggers do, or attaches to a running one (-p PID), and
+// prints the processes in its table, a line each, with their rank. It uses the names of "The MPIR
+// Process Acquisition Interface", version 1.0.
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -127,7 +127,7 @@ static int start(char **words) {
         get(symbol("MPIR_debug_state"), &state, sizeof state);
         printf("state %d\n", state);
         print_table();
-        // Who does not wait would be through MPI_Init by now.
+        // A process that does not wait would have left MPI_Init by now.
         nanosleep(&(struct timespec){0, 500000000}, NULL);
         printf("go on\n");
         fflush(stdout);

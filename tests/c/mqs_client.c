@@ -1,6 +1,7 @@
-// A small debugger that shows message queues: stops a process, finds there the name of the library
-// that reads its queues, and prints what that tells, a line each. The names, types and numbers are
-// those of "MPI Message Queue Dumping Interface", version 1.0. It is told the process.
+// A small debugger that shows message queues: stops a process, finds in it the name of the library
+// that reads its queues, and prints that library's results, a line each. The names, types and
+// numbers are those of "MPI Message Queue Dumping Interface", version 1.0. The argument is the
+// process.
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>

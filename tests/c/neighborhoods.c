@@ -1,6 +1,6 @@
 // Neighbourhood collectives on random grids, graphs and distributed graphs, blocking, nonblocking
 // and persistent, all operations at once on one communicator: every block is where a model computed
-// here says, and what belongs to no neighbour stays as it was.
+// here expects it, and memory that belongs to no neighbour is unchanged.
 // run: 1 2 3 5 8
 // timeout: 60
 // hosts
@@ -10,7 +10,7 @@
 enum { EDGES_MAX = 48, INTS_MAX = 6, ROUNDS = 24 };
 
 // One side of the edges of a process: the process at the other end, and the number of the edge,
-// which is the same at both ends.
+// which is equal at both ends.
 typedef struct {
     int count, peer[EDGES_MAX], edge[EDGES_MAX];
 } Side;
@@ -48,14 +48,14 @@ static Place random_grid(Random *random) {
     return place;
 }
 
-// Edges between the same two processes match by their order in the lists of both.
+// Several edges between two processes match by their order in the lists of both.
 static int numbered(const Side *side, int peer, int from, int to) {
     int nth = 0;
     for (int i = 0; i < side->count; i++) nth += side->peer[i] == peer;
     return (from * 64 + to) * EDGES_MAX + nth;
 }
 
-// Symmetric, as the standard asks of graphs that all processes know: each edge has its other way.
+// Symmetric, as the standard requires of graphs that all processes pass: each edge has its reverse.
 static Place random_graph(Random *random) {
     int degree[16] = {0}, neighbors[16][EDGES_MAX], index[16], edges[16 * EDGES_MAX], count = 0;
     int pairs = random_below(random, 3 * check_size);
@@ -114,7 +114,7 @@ static Place random_distributed_graph(Random *random) {
 
 static int value(int edge, int round, int i) { return edge * 1000 + round * 10 + i; }
 
-// Counts and places of blocks: an edge has the same count at both ends.
+// Counts and places of blocks: an edge has one count at both ends.
 typedef struct {
     int counts[EDGES_MAX], displs[EDGES_MAX];
     MPI_Aint bytes[EDGES_MAX];

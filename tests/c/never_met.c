@@ -1,8 +1,8 @@
-// The last process ends before it has exchanged a message with anybody: who waits for any process
-// is told nevertheless, and so is who waits in a collective operation for one that has been told
-// and has left it. First argument: "killed" (under a launcher that keeps the job going:
-// MPIX_ERR_PROC_FAILED) or "alone" (it ends after an error: MPI_ERR_PROC_ABORTED). Started by
-// tests/scenarios.
+// The last process ends before it has exchanged a message with any other: a process that waits for
+// any source gets the failure nevertheless, and so does a process that waits in a collective
+// operation for one that has seen the failure and has left the operation. First argument: "killed"
+// (under a launcher that keeps the job going: MPIX_ERR_PROC_FAILED) or "alone" (it ends after an
+// error: MPI_ERR_PROC_ABORTED). Started by tests/scenarios.
 #include "check.h"
 #include <signal.h>
 

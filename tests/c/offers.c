@@ -1,6 +1,6 @@
-// Messages whose receives were posted before the receiver went away to compute: the sender, which
-// waits, writes them where they belong. Whatever receives are posted beside, each message goes
-// where the standard says, and nothing is written where a receive was cancelled.
+// Messages whose receives were posted before the receiver began to compute: the sender, which
+// waits, writes them into the receive buffers. Whatever other receives are posted, each message
+// goes where the standard requires, and nothing is written where a receive was cancelled.
 // run: 2 3
 // each: single multiple
 // timeout: 60
@@ -54,7 +54,7 @@ static void one(int bytes, int sender_computes, int receiver_computes, int seed)
     }
 }
 
-// The receives of the second process, in this order; each says for which tag, and how long it is.
+// The receives of the second process, in this order, with their tags and lengths.
 static void several(const int *tags, const int *room, const int *bytes, int count, int seed) {
     MPI_Request requests[3];
     synchronize();
@@ -96,8 +96,7 @@ static void cancelled(int bytes, int computes, int seed) {
     }
 }
 
-// The receiver waits for something else first, so that it looks for messages and takes its offer
-// back.
+// The receiver waits for another message first, so that it polls and takes its offer back.
 static void waits_for_another(int bytes, int seed) {
     MPI_Request request;
     int token = seed;
@@ -116,7 +115,7 @@ static void waits_for_another(int bytes, int seed) {
     }
 }
 
-// A receive that nobody waits for any more gets its message all the same.
+// A receive for which no call waits any more gets its message nevertheless.
 static void given_up(int bytes, int seed) {
     MPI_Request request;
     int token = 0;

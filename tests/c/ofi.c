@@ -31,7 +31,7 @@ static void check_rails(void) {
     CHECK(!strcmp(name, "ofi:tcp:lo"), "the rail between machines is %s", name);
 }
 
-// Everybody sends to everybody, itself included, and receives in another order.
+// Each process sends to all, itself included, and receives in another order.
 static void check_messages(int length) {
     unsigned char *out = malloc((size_t)check_size * LONGEST), *in = malloc((size_t)check_size * LONGEST);
     MPI_Request *requests = malloc(2 * (size_t)check_size * sizeof *requests);
@@ -52,7 +52,7 @@ static void check_messages(int length) {
     free(requests);
 }
 
-// Many short messages to one process, more than there is room for on their way.
+// Many short messages to one process, more than can be underway at one time.
 static void check_many(void) {
     enum { MANY = 2000 };
     for (int number = 0; number < MANY; number++) {

@@ -1,6 +1,6 @@
 // Hybrid programs, at the level that each needs: a field on which the threads of OpenMP work is
 // exchanged with the neighbours by the main thread (funneled), by one thread after the other
-// (serialized), by all at once (multiple). The threads ask only for what their level allows.
+// (serialized), by all at once (multiple). The threads make only calls that their level allows.
 // run: 1 2 3
 // each: funneled serialized multiple
 // openmp
@@ -19,7 +19,7 @@ static double start_value(int process, int thread, int cell) {
     return (process * THREADS + thread) * 10 + cell % 7;
 }
 
-// The strip of the same thread in the processes before and after is the neighbour.
+// The neighbours are the strips of the thread with this number in the processes before and after.
 static void exchange(int thread, MPI_Comm comm, int tag) {
     int before = (check_rank + check_size - 1) % check_size, after = (check_rank + 1) % check_size;
     double *cells = field[thread];

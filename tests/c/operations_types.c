@@ -1,7 +1,7 @@
 // Every predefined operation on every predefined datatype: all calls, collective and one-sided,
-// take the same ones and compute the same, and these are the standard's and those that programs of
-// other libraries rely on. MPI_Compare_and_swap takes all types but numbers with fractions and
-// pairs.
+// accept the same combinations and compute equal results, and these combinations are the standard's
+// and those on which programs of other libraries rely. MPI_Compare_and_swap takes all types but
+// numbers with fractions and pairs.
 // run: 1 2
 #include "check.h"
 
@@ -55,7 +55,7 @@ static const Type types[] = {
 };
 #undef ROW
 
-// An element fits in, whose bytes are such that no number is a NaN.
+// The largest element fits in; its bytes are such that no number is a NaN.
 enum { ROOM = 64 };
 static unsigned char *memory, own[ROOM], given[ROOM], wanted[ROOM], got[ROOM];
 static MPI_Win win;
@@ -71,7 +71,8 @@ static void prepare(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// What one call said and left at the other process (or in `got`) against what is wanted.
+// The return code of one call and its result at the other process (or in `got`) against the
+// expected.
 static void compare(const char *call, const Type *type, const char *operation, int code, int is_taken,
                     int refusal, const unsigned char *result, const unsigned char *value) {
     int size, class = class_of(code);

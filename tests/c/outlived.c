@@ -1,9 +1,9 @@
-// All exchange checked messages with all others, in rounds of which each begins no earlier than its
-// time. A process that fails meanwhile is left out from then on; the others say so and finish. The
-// first argument says how they wait: "wait" by MPI_Waitall, "test" by asking for each request,
-// "probe" by asking for each message, "receive" by blocking calls. The second says how many rounds
-// there are, the third how many milliseconds each lasts at least. Runners kill processes meanwhile,
-// or disturb their network: tests/cluster/outages, also for tests/scenarios.
+// All processes exchange checked messages with all others, in rounds each of which begins no
+// earlier than its time. A process that fails meanwhile is left out from then on; the others report
+// it and finish. The first argument says how they wait: "wait" by MPI_Waitall, "test" by testing
+// each request, "probe" by probing for each message, "receive" by blocking calls. The second is the
+// number of rounds, the third the minimum length of each in milliseconds. Runners kill processes
+// meanwhile, or disturb their network: tests/cluster/outages, also for tests/scenarios.
 #include "check.h"
 
 enum { LARGE = 1 << 20, SIZES = 6, UNDERWAY = 10 };

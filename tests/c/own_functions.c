@@ -1,6 +1,6 @@
-// What a program does whose functions have names of the C library: all that MPI does at once, and
-// no call of the C library, so that each call of such a function comes from the library. For
-// scenarios, which define OWN_FUNCTIONS, and WITH_FORTRAN where the layer for Fortran is linked.
+// A program whose functions have names of the C library: it uses much of MPI, and no function of
+// the C library, so that each call of such a function comes from the library. For scenarios, which
+// define OWN_FUNCTIONS, and WITH_FORTRAN where the layer for Fortran is linked.
 #include <mpi.h>
 
 #ifndef OWN_FUNCTIONS
@@ -35,7 +35,7 @@ enum { WRITE = 1, EXIT_GROUP = 231 };
 enum { WRITE = 64, EXIT_GROUP = 94 };
 #endif
 
-// In place of the function with this name, whose own program has nothing to do.
+// Replaces the function of this name; it does nothing.
 __attribute__((used)) static long called(const char *name) {
     long length = 0;
     while (name[length]) length++;

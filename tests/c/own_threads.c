@@ -39,8 +39,8 @@ static void *exchange(void *argument) {
     return argument;
 }
 
-// A receiver waits in MPI for what another thread of the same process sends later: with one worker
-// only a wait that leaves the worker lets that happen.
+// A receiver waits in MPI for a message that another thread of this process sends later: with one
+// worker that is possible only if the wait releases the worker.
 static void *receives(void *argument) {
     int *value = argument;
     OK(MPI_Recv(value, 1, MPI_INT, check_rank, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE));

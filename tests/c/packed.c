@@ -1,5 +1,5 @@
 // Packed messages: express and cheaper segments of all sizes, several messages at once, any source,
-// beside messages of MPI on the same communicator.
+// beside messages of MPI on one communicator.
 // run: 1 2 3 4
 // timeout: 60
 // combray.h
@@ -112,7 +112,7 @@ static void order_of_beginning(void) {
     OK(MPI_Waitall(OPEN, requests, MPI_STATUSES_IGNORE));
 }
 
-// All send to process 0, which asks who it is and answers.
+// All send to process 0, which queries the source and answers.
 static void any_source(void) {
     enum { ROUNDS = 20 };
     if (check_rank == 0) {
@@ -152,7 +152,7 @@ static void any_source(void) {
     }
 }
 
-// The same tag in MPI, in packed messages and in messages of segments: they never meet.
+// One tag in MPI, in packed messages and in messages of segments: they never match each other.
 static void beside_mpi(void) {
     enum { MESSAGES = 8 };
     MPI_Request requests[4 * MESSAGES + MESSAGES];
@@ -194,7 +194,7 @@ static void beside_mpi(void) {
     }
 }
 
-// To oneself, to nobody, and in a communicator of another order.
+// To the process itself, to MPI_PROC_NULL, and in a communicator of another order.
 static void other_peers(void) {
     combray_message sent, received;
     MPI_Request request;

@@ -10,7 +10,7 @@
 static int value, peer;
 static MPI_Request request;
 
-// The error, and that combray_error_string tells the same as MPI_Error_string.
+// The error, and that combray_error_string returns what MPI_Error_string does.
 #define EXPECT_TEXT(call, class, ...)                                                              \
     do {                                                                                           \
         int code_ = (call);                                                                        \
@@ -127,7 +127,7 @@ static void send_four(int *numbers, MPI_Request *sending) {
     OK(combray_end(&sent, sending));
 }
 
-// One side names other sizes than the other: told, and harmless.
+// One side passes other sizes than the other: an error without further harm.
 static void other_sizes(void) {
     combray_message received;
     MPI_Request requests[2];
@@ -167,7 +167,8 @@ static void other_sizes(void) {
         OK(MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
     }
 
-    // Cheaper ones, asked for before anything has come: told at the end, or by the request.
+    // Cheaper ones, unpacked before anything has come: the error is returned at the end, or by the
+    // request.
     for (int with_request = 0; with_request < 2; with_request++) {
         OK(combray_begin_unpack(MPI_COMM_WORLD, peer, 4, &received));
         OK(combray_unpack(received, &number, 4, COMBRAY_CHEAPER));
@@ -237,7 +238,7 @@ static void giving_up(void) {
 int main(void) {
     combray_message message;
     char text[MPI_MAX_ERROR_STRING];
-    // No error handler hears of this, so the program goes on.
+    // No error handler is called for this, so the program goes on.
     int code = combray_begin(MPI_COMM_WORLD, 0, 0, &message);
     CHECK(code != MPI_SUCCESS && combray_error_string(code, text, sizeof text) == MPI_SUCCESS &&
               strstr(text, "before MPI_Init"), "%s", text);
@@ -250,7 +251,7 @@ int main(void) {
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     other_sizes();
     giving_up();
-    // What is left open at the end is the program's fault, but harms nobody.
+    // A message left open at the end is the program's mistake, but causes no harm.
     OK(combray_begin(MPI_COMM_WORLD, peer, 9, &message));
     OK(combray_pack(message, large_out, LARGE, COMBRAY_CHEAPER));
     OK(combray_begin_unpack(MPI_COMM_WORLD, peer, 9, &message));

@@ -1,5 +1,5 @@
-// What packing is for: a message of many segments is one packet, also with a long segment on its
-// way by itself; and nothing is left behind.
+// The purpose of packing: a message of many segments is one packet, also with a long segment that
+// is sent by itself; and nothing is left behind.
 // run: 2
 // one machine: packets to other machines go when the network takes them
 // combray.h
@@ -72,7 +72,7 @@ int main(void) {
     OK(MPI_Info_set(info, "combray_strategy", "aggregate"));
     OK(MPI_Comm_set_info(MPI_COMM_WORLD, info));
     OK(MPI_Info_free(&info));
-    // The two get to know each other.
+    // The two processes connect.
     packets_of(1, 4, 0, COMBRAY_CHEAPER);
     packets_of(1, 4, 20000, COMBRAY_CHEAPER);
     int left = value_of(requests_left), expected = check_rank == 0;

@@ -1,5 +1,5 @@
-// Random packed messages against a model: every process makes the same plan out of the seed, who
-// sends what to whom in which order; the steps of all its messages are mixed at random on both
+// Random packed messages against a model: every process makes one common plan from the seed, with
+// senders, receivers, contents and order; the steps of all its messages are mixed at random on both
 // sides, and messages of MPI go between.
 // run: 1 2 3 4
 // timeout: 60
@@ -12,7 +12,7 @@
 
 enum { MESSAGES_MAX = 40, SEGMENTS_MAX = 12, TAGS = 3, ROUNDS = CHECK_ROUNDS(200) };
 
-// What a message has: first a number that tells which of the plan it is, then segments.
+// The content of a message: first its number in the plan, then segments.
 typedef struct {
     int source, destination, tag, segments;
     int bytes[SEGMENTS_MAX];

@@ -48,7 +48,7 @@ static void ring(Random *random, int parts, int others, int count) {
         }
         shuffle(random, order, parts);
         MPI_Request both[2] = {receive, send};
-        // Whoever begins: data may be there before the receive is started.
+        // Both orders of starting: data may arrive before the receive is started.
         if (random_below(random, 2)) OK(MPI_Barrier(MPI_COMM_WORLD));
         if (random_below(random, 2)) {
             OK(MPI_Startall(2, both));
@@ -80,9 +80,9 @@ static void ring(Random *random, int parts, int others, int count) {
     free(order);
 }
 
-// The same data for many rounds: partitions become ready at once, soon after each other, late, or
-// with progress in between, and the receiver looks at each, at some, or waits for all. The sender
-// may be done before the receiver starts.
+// One buffer for many rounds: partitions become ready at once, soon after each other, late, or with
+// progress in between, and the receiver tests each, tests some, or waits for all. The sender may be
+// done before the receiver starts.
 static void many_rounds(Random *random, int parts, int others, int count) {
     enum { MANY = 140 };
     int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;
@@ -94,7 +94,7 @@ static void many_rounds(Random *random, int parts, int others, int count) {
     OK(MPI_Precv_init(in, others, of_others, MPI_INT, before, 5, MPI_COMM_WORLD, MPI_INFO_NULL,
                       &receive));
     for (int round = 0; round < MANY; round++) {
-        // Mostly the same way for some rounds.
+        // Mostly one way for several rounds.
         static int way;
         if (random_below(random, 8) == 0) way = random_below(random, 5);
         shuffle(random, order, parts);
@@ -141,7 +141,7 @@ static void many_rounds(Random *random, int parts, int others, int count) {
     free(order);
 }
 
-// Nobody looks at the operation any more when the last data arrive.
+// No call tests the operation any more when the last data arrive.
 static void given_up(void) {
     int out[4], in[4], next = (check_rank + 1) % check_size;
     int before = (check_rank + check_size - 1) % check_size;
@@ -201,7 +201,7 @@ done:
     free(in);
 }
 
-// The sender waits before the receiver looks at its request again.
+// The sender waits before the receiver tests its request again.
 static void progress_elsewhere(void) {
     enum { COUNT = 100000 };
     static int out[2 * COUNT], in[2 * COUNT];
@@ -313,7 +313,7 @@ static void matching(void) {
     (void)plain;
 }
 
-// To the process with the same rank in the other group, and back.
+// To the process with this rank in the other group, and back.
 static void between_groups(void) {
     MPI_Comm half, inter;
     MPI_Request requests[2];

@@ -1,10 +1,10 @@
-// The last process fails while all make persistent collective operations: the others are told, in
-// the call that makes one, that starts it, or that completes it, and none hangs. First argument:
+// The last process fails while all make persistent collective operations: the others get an error,
+// in the call that makes one, that starts it, or that completes it, and none hangs. First argument:
 // "killed" (by a signal, under a launcher that keeps the job going: MPIX_ERR_PROC_FAILED) or
 // "alone" (it ends after an error: MPI_ERR_PROC_ABORTED). Second one: "before", it never comes to
 // the call in which the others are; "made", it fails when the operation is made; or a number of
-// microseconds after which it is killed wherever it is. Third one: which kind of operation.
-// Started by tests/scenarios.
+// microseconds after which it is killed wherever it is. Third one: which kind of operation. Started
+// by tests/scenarios.
 // combray.h
 #include "check.h"
 #include <signal.h>
@@ -75,7 +75,8 @@ static void end_it(const char *how) {
     CHECK(0, "the rank goes on after its error");
 }
 
-// Who only gives, or only talks with neighbours that live, may end well, but an error is this one.
+// A process that only contributes, or only exchanges with live neighbours, may succeed, but an
+// error must be this one.
 static void is_told(int class, int must) {
     CHECK(class == wanted || (!must && class == MPI_SUCCESS), "rank %d got class %d", check_rank, class);
 }

@@ -77,7 +77,8 @@ static void refused(void) {
     EXPECT_ERROR(combray_node_of(page, NULL), MPI_ERR_ARG, "combray_node_of", "node");
 }
 
-// Memory that is used by whoever has touched it is where it should be, whatever the machine.
+// Memory that is used by the process that first touched it is in the right place, whatever the
+// machine.
 static void used(void) {
     char reason[400] = "?", *memory;
     OK(combray_place_reason(reason, sizeof reason));

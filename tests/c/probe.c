@@ -41,7 +41,7 @@ static void probe_then_receive(int bytes, int wild) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-// After a matched probe the same probe finds the next message, and a receive takes the next one.
+// After a matched probe an equal probe finds the next message, and a receive takes the next one.
 static void matched_is_taken(void) {
     MPI_Message first, second;
     MPI_Request requests[2];

@@ -78,7 +78,7 @@ static void sends(int bytes) {
     free(buffer);
 }
 
-// The same for messages that are not long, with gaps or without, where nothing helps.
+// The exchange with short messages, with gaps or without, where no helper is needed.
 static void sends_alone(int count, int stride) {
     int *buffer = calloc((size_t)count * (size_t)stride, sizeof *buffer);
     MPI_Datatype spaced;

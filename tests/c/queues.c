@@ -1,5 +1,5 @@
-// Two processes that stand still with messages in all queues, for mqs_client.c: on MPI_COMM_WORLD,
-// and on a communicator in which the ranks are the other way round. Only scenarios start it.
+// Two processes that hang with messages in all queues, for mqs_client.c: on MPI_COMM_WORLD, and on
+// a communicator with reversed ranks. Only scenarios start it.
 #include "check.h"
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // The rails as the program sees them: their names, where their interfaces are, which is nearest.
-// What is known depends on the machine, but it must fit together.
+// The values depend on the machine, but must be consistent.
 // run: 1 2 3
 // combray.h
 // hosts

@@ -1,6 +1,6 @@
-// Processes fail one after the other, and those that are left go on: they agree, acknowledge,
-// revoke, shrink, and compute on what is left of the world, until two are left. The argument says
-// how the processes end. Started by tests/scenarios under a launcher that keeps the job going.
+// Processes fail one after the other, and the survivors go on: they agree, acknowledge, revoke,
+// shrink, and compute on the rest of the world, until two are left. The argument says how the
+// processes end. Started by tests/scenarios under a launcher that keeps the job going.
 // combray.h
 #include "check.h"
 #include <signal.h>
@@ -57,7 +57,7 @@ static void first_failure(MPI_Comm comm) {
     int next = (rank + 1) % (size - 1), before = (rank + size - 2) % (size - 1), value = -1;
     MPI_Request request;
     CHECK_EQ(MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 7, comm, &request), MPI_SUCCESS);
-    // An agreement tells the failure to everybody, with one value.
+    // An agreement reports the failure to all processes, with one value.
     int flag = ~(1 << rank);
     GIVES(MPIX_Comm_agree(comm, &flag), MPIX_ERR_PROC_FAILED);
     CHECK_EQ(flag, ~((1 << (size - 1)) - 1));
@@ -83,7 +83,7 @@ static void first_failure(MPI_Comm comm) {
     CHECK_EQ(MPI_Send(&rank, 1, MPI_INT, next, 8, comm), MPI_SUCCESS);
     CHECK_EQ(MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 8, comm, MPI_STATUS_IGNORE), MPI_SUCCESS);
     CHECK_EQ(value, before);
-    // Now everybody knows, and has said so.
+    // Now all processes know the failure, and have acknowledged it.
     flag = 6;
     GIVES(MPIX_Comm_agree(comm, &flag), MPI_SUCCESS);
     CHECK_EQ(flag, 6);
@@ -121,7 +121,7 @@ static void computes(MPI_Comm comm) {
     }
 }
 
-// Works until somebody fails, and makes a communicator of the others.
+// Works until a process fails, and makes a communicator of the others.
 static MPI_Comm work_until_failure(MPI_Comm comm, int fails, int kind) {
     int rank, size, code = MPI_SUCCESS;
     long value, sum;

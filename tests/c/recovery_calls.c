@@ -1,4 +1,4 @@
-// The calls by which programs survive failed processes, while nobody fails: agreements, shrunk
+// The calls by which programs survive failed processes, without any failure: agreements, shrunk
 // communicators, acknowledged failures, on communicators of all kinds, blocking and as requests.
 // run: 1 2 3 5
 // combray.h
@@ -85,7 +85,7 @@ static void all_calls(MPI_Comm comm) {
     CHECK_EQ(MPIX_Comm_shrink(comm, &made), MPI_SUCCESS);
     is_as_good(comm, made);
     CHECK_EQ(MPIX_Comm_ishrink(comm, &made, &request), MPI_SUCCESS);
-    // What it will be is known of it already.
+    // The properties of the communicator are known before the request completes.
     MPI_Errhandler handler;
     CHECK_EQ(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), MPI_SUCCESS);
     CHECK_EQ(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);

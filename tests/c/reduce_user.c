@@ -117,7 +117,7 @@ static void local(MPI_Op op) {
     CHECK(!memcmp(out, expected, sizeof(Matrix)), "MPI_Reduce_local: in op inout");
 }
 
-// Asks for the extent of the datatype that it is given, as it may not know it otherwise.
+// Queries the extent of the datatype that it receives, as it may not know it otherwise.
 static void add_apart(void *left, void *right, int *count, MPI_Datatype *apart) {
     MPI_Aint lower, extent;
     OK(MPI_Type_get_extent(*apart, &lower, &extent));
@@ -129,7 +129,7 @@ static void add_apart(void *left, void *right, int *count, MPI_Datatype *apart) 
 }
 
 // The program frees operation and datatype while the reduction is underway, and before a persistent
-// one begins; the function still gets a datatype that it can ask.
+// one begins; the function still gets a datatype that it can query.
 static void freed_early(int persistent) {
     enum { COUNT = 5 };
     int from[2 * COUNT] = {0}, to[2 * COUNT] = {0};

@@ -1,5 +1,5 @@
 // Runs a command as on a system that refuses something: system calls fail with an error, by a
-// seccomp filter as container runtimes set it, or are refused what a limit says. For scenarios.
+// seccomp filter as container runtimes set it, or exceed a resource limit. For scenarios.
 //
 //     refuse [CALL=ERROR | LIMIT=NUMBER]... -- COMMAND [ARGUMENT]...
 #define _GNU_SOURCE

@@ -60,7 +60,7 @@ static void check_ring(MPI_Comm comm, const char *what) {
     free(before);
 }
 
-// Each process hears from its neighbours on a ring, whose ranks they send.
+// Each process receives the ranks of its neighbours on a ring.
 static void check_neighbours(MPI_Comm comm, const char *what) {
     int rank, size, heard[2] = {-1, -1};
     MPI_Comm_rank(comm, &rank);
@@ -151,7 +151,7 @@ static void distributed_graphs(void) {
     check_neighbours(graph, "adjacent");
     MPI_Comm_free(&graph);
 
-    // Process 0 knows all edges.
+    // Process 0 has all edges.
     int count = check_rank == 0 ? check_size : 0;
     int *from = malloc((size_t)check_size * 6 * sizeof *from);
     REQUIRE(from, "no memory");

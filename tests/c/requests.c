@@ -81,7 +81,7 @@ static void test_all(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Testall(COUNT, requests, &flag, statuses));
     CHECK_EQ(flag, 0);
-    // Nothing was completed on the way to "no".
+    // A test without result completed nothing.
     for (int i = 0; i < COUNT; i++) CHECK(requests[i] != MPI_REQUEST_NULL, "request %d", i);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     for (int i = 0; i < COUNT; i++) send(i);
@@ -90,7 +90,7 @@ static void test_all(void) {
     for (int i = 0; i < COUNT; i++) judge(i, &statuses[i]);
 }
 
-// MPI_Request_get_status looks without freeing.
+// MPI_Request_get_status tests without freeing.
 static void get_status(void) {
     MPI_Request request;
     MPI_Status status;

@@ -125,7 +125,7 @@ int main(void) {
         if (which % 2 || which == 8)
             for (int i = 0; i < 20; i++) MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, comm);
         if (check_rank == 0) {
-            // They are likely to wait by then; if not, the outcome is the same.
+            // They are likely to wait by then; if not, the result does not change.
             usleep(which % 4 * 1000);
             CHECK_EQ(MPIX_Comm_revoke(comm), MPI_SUCCESS);
         } else {

@@ -1,6 +1,7 @@
-// Rank 0 frees or closes what was made on a communicator, while the others do not come to that but
-// one revokes the communicator and all the others shrink it: rank 0 returns, joins them, and what
-// they free later is freed, too. Nobody waits for a call that another one will make only later.
+// Rank 0 frees or closes an object that was made on a communicator. The others do not come to that
+// call: one revokes the communicator and all the others shrink it. Rank 0 returns, joins them, and
+// when they free the object later it is freed, too. No process waits for a call that another one
+// will make only later.
 // run: 2 3 5
 #include "check.h"
 

@@ -68,7 +68,7 @@ static void star(const Window *window) {
     OK(MPI_Group_free(&middle));
 }
 
-// An exposure epoch is not over before its origin says so.
+// An exposure epoch is not over before its origin has completed its access epoch.
 static void not_too_early(const Window *window) {
     MPI_Group peer = group_of(1 - check_rank % 2);
     int over = 0;

@@ -1,5 +1,5 @@
-// Accumulates, MPI_Fetch_and_op, MPI_Compare_and_swap and locks of all processes on the same
-// elements at once, on windows of all flavors: nothing gets lost.
+// Accumulates, MPI_Fetch_and_op, MPI_Compare_and_swap and locks of all processes on common elements
+// at once, on windows of all flavors: nothing gets lost.
 // each: auto never
 // run: 1 2 3 5
 // timeout: 60

@@ -1,6 +1,6 @@
-// Dynamic windows: several regions that come and go, also more of them than shared memory tells of,
-// operations over the whole of one, and access to what is not attached, which is refused at the
-// next synchronization and changes nothing.
+// Dynamic windows: several regions that are attached and detached, also more of them than shared
+// memory publishes, operations over the whole of one, and access to memory that is not attached,
+// which is refused at the next synchronization and changes nothing.
 // run: 1 2 3
 // hosts
 // checkers: address

@@ -1,5 +1,6 @@
 // Wrong calls on windows of all flavors: arguments, places outside, epochs that are not open. Each
-// error goes to the window's handler, has its class and says what was wrong; nothing is changed.
+// error goes to the window's handler, has its class and a message with the cause; nothing is
+// changed.
 // run: 1 2
 #include "windows.h"
 

@@ -1,5 +1,5 @@
-// A target that computes and calls nothing of MPI does not hold up those who use its part of an
-// allocated window, with locks, accumulates and flushes. Where the library must be called for
+// A target that computes and calls no MPI function does not hold up processes that use its part of
+// an allocated window, with locks, accumulates and flushes. Where the library must be called for
 // progress (created windows) any call of it will do.
 // run: 2 3
 // timeout: 60

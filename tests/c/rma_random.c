@@ -1,7 +1,7 @@
 // Random one-sided operations against a sequential model, on windows of all flavors: puts, gets,
-// accumulates and their fetching and request forms, with derived datatypes on both sides, small
-// and large, in epochs of all kinds; many at one target, apart from each other or after a flush;
-// and counters that all processes add to at the same time. A second argument is a seed.
+// accumulates and their fetching and request forms, with derived datatypes on both sides, small and
+// large, in epochs of all kinds; many at one target, apart from each other or after a flush; and
+// counters that all processes add to concurrently. A second argument is a seed.
 // each: auto never
 // run: 1 2 3 5
 // timeout: 60
@@ -10,7 +10,7 @@
 #include "windows.h"
 
 enum { SLOT = 100000, ROUNDS = CHECK_ROUNDS(40), OPERATIONS = 8, LANE = SLOT / OPERATIONS };
-// Each part ends with counters, to which everybody adds.
+// Each part ends with counters, to which all processes add.
 enum { COUNTERS = 4, ADDITIONS = 6 };
 
 // The part of each process has a slot for each origin, so that their writes do not meet.
@@ -44,7 +44,7 @@ static Shape shape_of(Random *random, int room) {
     return (Shape){1 + random_below(random, most), length, stride};
 }
 
-// The same number of ints in another shape.
+// An equal number of ints in another shape.
 static Shape reshaped(Random *random, Shape shape) {
     int total = shape.blocks * shape.length;
     if (random_below(random, 2)) return (Shape){1, total, total};
@@ -191,8 +191,8 @@ static void close_epoch(const Window *window, int epoch, int target) {
     }
 }
 
-// Each process adds to a counter of each target, with all others: nothing is lost, and who fetches
-// sees its own additions in their order.
+// Each process adds to a counter of each target, with all others: nothing is lost, and a process
+// that fetches sees its own additions in their order.
 static void add_together(const Window *window, Random *random, int *counters) {
     int additions[64][ADDITIONS], places[64][ADDITIONS];
     for (int origin = 0; origin < check_size; origin++)

@@ -1,5 +1,5 @@
-// Shared windows: the parts follow each other, or lie apart if the info says so; what one process
-// stores the others load. Allocated windows can be queried too.
+// Shared windows: the parts follow each other, or lie apart if the info requests it; each process
+// loads what the others have stored. Allocated windows can be queried too.
 // run: 1 2 3 5
 // one machine: shares memory between all processes
 // checkers: address
@@ -35,7 +35,7 @@ static void parts(MPI_Info info, int together) {
     CHECK_EQ(size, sizeof(int));
     if (together) CHECK_EQ(mine - first, check_rank * (check_rank + 1) / 2);
     stores_are_seen(win, mine, check_rank + 1);
-    // One-sided operations reach the same memory.
+    // One-sided operations access that memory, too.
     int next = (check_rank + 1) % check_size, value = 77 + check_rank;
     OK(MPI_Win_fence(0, win));
     OK(MPI_Put(&value, 1, MPI_INT, next, next, 1, MPI_INT, win));

@@ -1,6 +1,6 @@
 // A process waits for an event inside of an exclusive lock of its own part, and the others post it
-// under MPI_MODE_NOCHECK: that takes no lock, so nobody waits for it, and all operations are done
-// at the end of the epoch. Coarray programs wait so for events.
+// under MPI_MODE_NOCHECK: that takes no lock, so no process waits for it, and all operations are
+// done at the end of the epoch. Coarray programs wait in this way for events.
 // run: 2 3
 // each: auto never
 // hosts

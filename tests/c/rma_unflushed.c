@@ -1,5 +1,5 @@
-// A process accumulates to the next one and does not flush it, but waits in another call for what
-// that one does as soon as it sees the value: it is seen all the same.
+// A process accumulates to the next one without a flush, and waits in another call for a message
+// that the next one sends as soon as it sees the value: the value arrives nevertheless.
 // run: 2 3
 // hosts
 #include "windows.h"

@@ -10,8 +10,8 @@ typedef struct {
     int place;
 } DoubleInt;
 
-// Every process brings the greatest value of the elements whose number is its rank modulo their
-// count.
+// Every process contributes the greatest value of the elements whose number is its rank modulo
+// their count.
 static void large_accumulate(void) {
     enum { COUNT = 100000 };
     Window window = window_open(ALLOCATED, COUNT * sizeof(DoubleInt));

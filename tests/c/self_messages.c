@@ -1,5 +1,5 @@
 // Messages of a process to itself: every size, posted before and after, several at once, large ones
-// in both directions of the same buffers' neighbours, collectives on MPI_COMM_SELF.
+// in both directions between adjacent buffers, collectives on MPI_COMM_SELF.
 // run: 1 2
 #include "check.h"
 

@@ -24,7 +24,7 @@ static unsigned char *buffer, *attached;
 static void send_one(int mode, int form, int bytes, int tag) {
     MPI_Request request;
     pattern_fill(buffer, bytes, tag);
-    // A ready send needs a receive that is posted already: the receiver says so.
+    // A ready send needs a receive that is posted already: the receiver sends a message when it is.
     if (mode == READY)
         OK(MPI_Recv(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     if (form == 0) {
@@ -123,7 +123,7 @@ static void persistent_again(void) {
 
 int main(void) {
     check_begin();
-    // Three buffered sends may be on their way at once, until a ready send waits for the receiver.
+    // Three buffered sends may be underway at once, until a ready send waits for the receiver.
     int size = 3 * (LARGEST + 64 + MPI_BSEND_OVERHEAD);
     buffer = malloc(LARGEST + 64);
     attached = malloc(size);

@@ -33,7 +33,7 @@ static void around(int count) {
     if (count) CHECK_EQ(in[count - 1], check_rank * 1000000 + count - 1);
 }
 
-// A line rather than a ring: its ends talk to nobody.
+// A line rather than a ring: its ends have MPI_PROC_NULL beyond them.
 static void line(int count) {
     int next = check_rank + 1 < check_size ? check_rank + 1 : MPI_PROC_NULL;
     int before = check_rank > 0 ? check_rank - 1 : MPI_PROC_NULL, got = -1;

@@ -1,7 +1,7 @@
 // The last process begins a collective operation, so that its messages are sent, and is killed. The
-// others know that when they come to the operation. It ends well, where all that it needs was sent,
-// or they are told of the failure; what was sent is never taken for a mistake of theirs.
-// Argument: which operation. Started by tests/scenarios.
+// others know of the failure when they call the operation. It succeeds where all messages that it
+// needs were sent, or returns the failure; the messages are never taken for a mismatched call of
+// the others. Argument: which operation. Started by tests/scenarios.
 // combray.h
 #include "check.h"
 #include <signal.h>

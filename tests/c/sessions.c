@@ -69,7 +69,7 @@ static void sets(MPI_Session session) {
     EXPECT_ERROR(MPI_Session_get_pset_info(session, "mpi://NOWHERE", &info), MPI_ERR_ARG, "NOWHERE");
 }
 
-// Creations with other tags and overlapping groups at the same time do not mix.
+// Concurrent creations with other tags and overlapping groups do not mix.
 static void string_tags(MPI_Session session) {
     MPI_Group world, pair;
     int size, rank;

@@ -1,5 +1,5 @@
 // Errors with sessions go to the session's handler, those of a creation to the handler that the new
-// object would get; what was called before anything began ends only after a handler was asked.
+// object would get; a call before anything began ends the program only after a handler was called.
 // run: 1 2 3
 #include "check.h"
 
@@ -87,7 +87,7 @@ static void handlers(void) {
     OK(MPI_Session_finalize(&session));
 }
 
-// A group of others, and processes that do not ask for the same.
+// A group of others, and processes whose arguments differ.
 static void disagreement(void) {
     MPI_Session session;
     MPI_Group all, one, turned;
@@ -102,7 +102,7 @@ static void disagreement(void) {
         EXPECT_ERROR(MPI_Comm_create_from_group(one, "tag", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm),
                      MPI_ERR_GROUP, "group");
     if (size > 2) {
-        // The same processes in another order on one of them.
+        // These processes in another order on one of them.
         int order[3] = {0, 2, 1};
         OK(MPI_Group_incl(all, 3, order, &turned));
         EXPECT_ERROR(MPI_Comm_create_from_group(rank == 1 ? turned : all, "tag", MPI_INFO_NULL,

@@ -1,5 +1,5 @@
 // A process sends much in a session, ends the session and itself. The other receives all of it
-// later; what it still has to say of that (that buffers are free again) nobody is left to hear.
+// later; its notes about that (that buffers are free again) have no receiver any more.
 // run: 2
 // hosts
 // each: near far

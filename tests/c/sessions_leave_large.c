@@ -1,6 +1,6 @@
 // A process sends a large message through its session's buffer, ends the session and itself. The
-// receiver, also one that the network lies before, is slow and gets all of it: the end of the last
-// session waits for what its receiver has not asked for yet.
+// receiver, also one behind a network, is slow and gets all of it: the end of the last session
+// waits until its receiver has fetched everything.
 // run: 2
 // each: near far
 // hosts

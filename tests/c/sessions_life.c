@@ -182,7 +182,7 @@ static void several(void) {
         comms[i] = communicator(sessions[i], "mpi://WORLD", tag);
     }
     for (int i = 0; i < SESSIONS; i++) use(comms[i], 0);
-    // The same string in groups without common processes, and the reversed order.
+    // One string in groups without common processes, and the reversed order.
     MPI_Group all = group_of(sessions[1], "mpi://WORLD"), mine;
     int parity = check_rank % 2;
     int range[1][3] = {{(check_size - 1 - parity) / 2 * 2 + parity, parity, -2}};

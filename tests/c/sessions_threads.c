@@ -1,5 +1,5 @@
 // Sessions of several threads: begun at once, communicators founded at once with different strings
-// in any order, used at once; levels of thread support are told.
+// in any order, used at once; levels of thread support are returned.
 // run: 1 2 3
 // each: sessions world
 // thread

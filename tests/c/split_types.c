@@ -1,6 +1,6 @@
-// MPI_Comm_split_type: by shared memory, by parts of the machine that processes are restricted to,
-// by process sets, by the largest part that separates them; what MPI_Get_hw_resource_info tells
-// fits.
+// MPI_Comm_split_type: by shared memory, by parts of the machine to which processes are restricted,
+// by process sets, by the largest part that separates them; the result of MPI_Get_hw_resource_info
+// is consistent with that.
 // run: 1 2 3 5
 // one machine: expects all processes to share memory
 #define _GNU_SOURCE
@@ -80,7 +80,7 @@ static void by_name(void) {
                  "split_type", "12345");
 }
 
-// Goes down until the processes cannot be told apart any more; each step makes fewer.
+// Goes down until no part separates the processes any more; each step makes fewer.
 static int step_down(void) {
     MPI_Comm comm = MPI_COMM_WORLD;
     int steps = 0;

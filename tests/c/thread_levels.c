@@ -1,5 +1,6 @@
-// The four levels of thread support: what is asked is given, or more; it is known afterwards; the
-// main thread is the one that called; serialized calls from other threads work.
+// The four levels of thread support: the requested level is provided, or a higher one; it can be
+// queried afterwards; the main thread is the one that called; serialized calls from other threads
+// work.
 // run: 1 2
 // each: single funneled serialized multiple
 // thread
@@ -15,7 +16,7 @@ static void *other_thread(void *unused) {
     CHECK_EQ(flag, 0);
     OK(MPI_Query_thread(&level));
     CHECK_EQ(level, provided);
-    // One thread at a time, but not always the same.
+    // One thread at a time, but different threads in turn.
     OK(MPI_Sendrecv(&value, 1, MPI_INT, (check_rank + 1) % check_size, 0, &got, 1, MPI_INT,
                     (check_rank + check_size - 1) % check_size, 0, MPI_COMM_WORLD,
                     MPI_STATUS_IGNORE));

@@ -1,5 +1,5 @@
-// Whatever the level of thread support, any thread may ask for it and whether it is the main one,
-// also while the main thread communicates (section 11.6.2 of the standard).
+// Whatever the level of thread support, any thread may query it and whether the thread is the main
+// one, also while the main thread communicates (section 11.6.2 of the standard).
 // run: 1 2
 // checkers: threads
 // thread
@@ -14,7 +14,7 @@ static atomic_int asked, communicated;
 
 static void *ask(void *unused) {
     (void)unused;
-    // Until both threads have done enough at the same time.
+    // Until both threads have done enough concurrently.
     while (atomic_load(&asked) < ROUNDS || atomic_load(&communicated) < ROUNDS) {
         int is_main = -1, level = -1;
         OK(MPI_Is_thread_main(&is_main));
@@ -42,7 +42,7 @@ int main(int argc, char **argv) {
     check_world();
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, ask, NULL), 0);
-    // All processes go on together, until the other thread of each has asked often enough.
+    // All processes go on together, until the other thread of each has made enough queries.
     for (int round = 0, going = 1; going; round++) {
         communicate(round);
         atomic_fetch_add(&communicated, 1);

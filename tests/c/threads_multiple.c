@@ -24,7 +24,7 @@ static void exchange(int thread) {
     int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;
     Random random = random_from(thread + 1);
     for (int round = 0; round < ROUNDS; round++) {
-        // All ranks draw the same numbers: both sides know the size.
+        // All ranks draw equal numbers: both sides know the size.
         int bytes = random_below(&random, 4) ? random_below(&random, 2000)
                                              : random_below(&random, LARGEST);
         MPI_Comm comm = round % 2 ? comms[thread] : MPI_COMM_WORLD;

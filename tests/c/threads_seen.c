@@ -1,5 +1,5 @@
-// Threads of the library that stay as they are until the program gets a line: for scenarios that
-// look at them.
+// Threads of the library that keep their state until the program gets a line: for scenarios that
+// inspect them.
 // combray.h
 #include "check.h"
 #include <combray_threads.h>

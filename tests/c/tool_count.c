@@ -1,4 +1,4 @@
-// A profiling tool, as people write them: it stands before the library (LD_PRELOAD), counts the
+// A profiling tool, as users write them: it is loaded before the library (LD_PRELOAD), counts the
 // calls that it sees, and passes them on by their PMPI names.
 #include <mpi.h>
 

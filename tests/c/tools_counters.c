@@ -113,7 +113,7 @@ static void unexpected_messages(void) {
     CHECK_EQ(value_of(now), 0);
     CHECK_EQ(value_of(highest), 0);
     for (int i = 0; i < MESSAGES; i++) OK(MPI_Send(data, BYTES, MPI_CHAR, 0, i, MPI_COMM_SELF));
-    // They arrive when this process looks.
+    // They arrive when this process polls.
     OK(MPI_Probe(0, MESSAGES - 1, MPI_COMM_SELF, MPI_STATUS_IGNORE));
     CHECK_EQ(value_of(now), MESSAGES);
     CHECK_EQ(value_of(held), MESSAGES * BYTES);

@@ -1,6 +1,6 @@
-// Events are told to callbacks at the end of calls, with their elements and times; callbacks may
-// call MPI; what is too much is dropped and counted; nothing is told after a registration was
-// freed.
+// Events are reported to callbacks at the end of calls, with their elements and times; callbacks
+// may call MPI; too many events are dropped and counted; nothing is reported after a registration
+// was freed.
 // run: 1 2
 // hosts
 // checkers: address
@@ -26,7 +26,7 @@ static void unexpected(MPI_T_event_instance instance, MPI_T_event_registration f
     CHECK(from == registration && user_data == &told, "");
     CHECK_EQ(safety, MPI_T_CB_REQUIRE_NONE);
     OK(MPI_T_event_copy(instance, elements));
-    // Others may be on their way to a barrier.
+    // Others may be underway to a barrier.
     if (elements[3] != sizeof told) return;
     CHECK_EQ(elements[1], 0);
     CHECK_EQ(elements[2], 40 + told);
@@ -44,7 +44,7 @@ static void unexpected(MPI_T_event_instance instance, MPI_T_event_registration f
     last_stamp = stamp;
     last_instance = instance;
     told++;
-    // A callback may use MPI, which may cause events that are told later.
+    // A callback may use MPI, which may cause events that are reported later.
     int out = 1, in = 0;
     OK(MPI_Sendrecv(&out, 1, MPI_INT, 0, 9, &in, 1, MPI_INT, 0, 9, MPI_COMM_SELF,
                     MPI_STATUS_IGNORE));

@@ -1,5 +1,5 @@
 // Threads read variables while others are inside MPI, at the lowest and at the highest level of
-// thread support. What cannot be read from outside says so.
+// thread support. Reading a variable that cannot be read from outside returns an error.
 // run: 2
 // each: single multiple
 // thread

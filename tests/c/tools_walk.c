@@ -252,7 +252,7 @@ static void categories(void) {
     CHECK(total_events >= all, "%d of %d", total_events, all);
 }
 
-// The strategy can be changed at any time, the way of copying before MPI_Init only.
+// The strategy can be changed at any time, the copy method before MPI_Init only.
 static void scopes(int initialized) {
     int index, n, value, other;
     MPI_T_cvar_handle handle;

@@ -1,5 +1,5 @@
 // Virtual topologies against a model computed here: grids of every shape, graphs, distributed
-// graphs whose edges are given by anybody; duplicates keep them; wrong arguments.
+// graphs whose edges are passed by arbitrary processes; duplicates keep them; wrong arguments.
 // run: 1 2 3 5 8
 // checkers: address
 #include "check.h"
@@ -188,7 +188,7 @@ static void graphs(Random *random) {
     }
 }
 
-// All processes draw the same edges; edge i is given by process giver[i] to the library.
+// All processes draw equal edges; edge i is passed to the library by process giver[i].
 static void distributed_graphs(Random *random) {
     for (int round = 0; round < 12; round++) {
         int count = random_below(random, EDGES_MAX), weighted = random_below(random, 3) > 0;
@@ -232,7 +232,7 @@ static void distributed_graphs(Random *random) {
             CHECK_EQ(in_weights[0], -1);
             CHECK_EQ(out_weights[0], -1);
         }
-        // The same graph again, now from what each process knows of it.
+        // The graph again, now from the edges that each process has.
         OK(MPI_Dist_graph_create_adjacent(
             comm, in, in_ranks, weighted ? in_weights : MPI_UNWEIGHTED, out, out_ranks,
             weighted ? out_weights : MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &copy));
@@ -296,7 +296,7 @@ static void wrong_graphs(void) {
     EXPECT_ERROR(MPI_Dist_graph_create_adjacent(world, 1, &self, MPI_UNWEIGHTED, 1, &self, &one,
                                                 MPI_INFO_NULL, 0, &other),
                  MPI_ERR_ARG, "MPI_UNWEIGHTED");
-    // Only the last process is wrong: nobody waits for it.
+    // Only the last process is wrong: no process waits for it.
     int wrong = check_rank == check_size - 1, degree = wrong ? -1 : 1;
     int code = MPI_Dist_graph_create(world, 1, &self, &degree, &self, MPI_UNWEIGHTED,
                                      MPI_INFO_NULL, 0, &other);

@@ -1,7 +1,7 @@
 // Large and small messages between two processes for so many seconds (its first argument), both
 // ways at once, each checked, and once more after so many seconds without any (its second); then so
 // many seconds of rest (its third): for scenarios that cut or slow a network interface meanwhile
-// (tests/cluster). Tells how much each process has refused that came and was not of the job.
+// (tests/cluster). Prints how many packets from outside of the job each process has refused.
 #include "check.h"
 
 enum { BYTES = 8 << 20, SMALL_COUNT = 8, TAG_LARGE = 1, TAG_SMALL = 2 };

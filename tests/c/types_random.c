@@ -14,7 +14,7 @@ typedef struct {
     int count;
     long lower, upper;
     // The bounds were set, by MPI_Type_create_resized or as those of an array. In a struct such
-    // bounds rule, and those of members without are not asked (MPI 5.0, section 5.1.7).
+    // bounds take precedence, and those of members without are ignored (MPI 5.0, section 5.1.7).
     int marked;
     int *size;
     long *at;

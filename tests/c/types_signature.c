@@ -115,7 +115,7 @@ static void backwards(void) {
     reverse = committed(reverse);
     exchange(out, N, MPI_INT, &in[N - 1], 1, reverse, MPI_STATUS_IGNORE);
     for (int i = 0; i < N; i++) CHECK_EQ(in[i], N - 1 - i);
-    // The same bytes twice in one send are right (on the receiving side they would not be).
+    // Bytes that occur twice in one send are right (on the receiving side they would not be).
     OK(MPI_Type_create_hvector(2, N, 0, MPI_INT, &twice));
     twice = committed(twice);
     exchange(out, 1, twice, repeated, 2 * N, MPI_INT, MPI_STATUS_IGNORE);
@@ -145,7 +145,7 @@ static void empty_types(void) {
     OK(MPI_Type_free(&nothing));
 }
 
-// A type, and the type that it was made from, may be freed while a message with it is on its way.
+// A type, and the type that it was made from, may be freed while a message with it is underway.
 static void freed_in_use(void) {
     MPI_Datatype inner, outer;
     MPI_Request requests[2];

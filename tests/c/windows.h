@@ -1,4 +1,4 @@
-// Windows of all flavors, made alike for tests: every process has a part of the same size, and the
+// Windows of all flavors, made alike for tests: every process has a part of equal size, and the
 // unit of displacements is a byte.
 #ifndef WINDOWS_H
 #define WINDOWS_H

@@ -1,9 +1,9 @@
 // The last process is killed, and rank 0 frees its windows at once while the others still use its
-// parts: what they do there succeeds, and rank 0 may give its memory back when MPI_Win_free
-// returns. With the argument "known" rank 0 knows of the failure when it frees, with "unknown" it
-// does not; with "epochs" it frees amid epochs of its own, for whose end others wait; with "loop"
-// the last one is killed while all make and free windows. Started by tests/scenarios under a
-// launcher that keeps the job going.
+// parts: their operations there succeed, and rank 0 may free its memory when MPI_Win_free returns.
+// With the argument "known" rank 0 knows of the failure when it frees, with "unknown" it does not;
+// with "epochs" it frees amid epochs of its own, for whose end others wait; with "loop" the last
+// one is killed while all make and free windows. Started by tests/scenarios under a launcher that
+// keeps the job going.
 #include "check.h"
 #include <signal.h>
 #include <sys/mman.h>
@@ -109,7 +109,7 @@ static void free_amid_epochs(void) {
     }
     CHECK_EQ(MPI_Win_free(&windows[0]), MPI_SUCCESS);
     if (check_rank != 0) {
-        // Who has to wait for a lock in shared memory may be told of the failure instead.
+        // A process that has to wait for a lock in shared memory may get the failure instead.
         int class = class_of(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, windows[1]));
         CHECK(class == MPI_SUCCESS || class == MPIX_ERR_PROC_FAILED, "the lock gave class %d", class);
         if (class == MPI_SUCCESS) MPI_Win_unlock(1, windows[1]);
@@ -124,7 +124,7 @@ static void free_amid_epochs(void) {
     munmap(memory[2], BYTES);
 }
 
-// Each makes and frees windows until it is told of the failure, wherever that is.
+// Each makes and frees windows until a call returns the failure, wherever that is.
 static void make_and_free(int microseconds) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     long *own = pages();

@@ -1,9 +1,9 @@
-// A process fails while all make windows, so that some that are left have a window and others
-// have none: nobody hangs in what they do with it, and all are told of the failure. First
-// argument: "killed" (under a launcher that keeps the job going: MPIX_ERR_PROC_FAILED) or "alone"
-// (it ends after an error: MPI_ERR_PROC_ABORTED). Second one: after how many microseconds it is
-// killed, wherever it is; 0: before it comes to the call. Third one: what is done with windows.
-// Fourth one: who fails. Started by tests/scenarios.
+// A process fails while all make windows, so that some survivors have a window and others have
+// none: no process hangs in an operation on it, and all get the failure. First argument: "killed"
+// (under a launcher that keeps the job going: MPIX_ERR_PROC_FAILED) or "alone" (it ends after an
+// error: MPI_ERR_PROC_ABORTED). Second one: after how many microseconds it is killed, wherever it
+// is; 0: before it comes to the call. Third one: which operations on windows. Fourth one: which
+// process fails. Started by tests/scenarios.
 #include "check.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -14,7 +14,7 @@ enum { FLAVORS = 4, USES = 6, COUNT = 1 << 13, BYTES = COUNT * 8 };
 static int victim, wanted;
 static long *own, *given, *got;
 
-// Whether a call went well; what it says otherwise is checked.
+// Whether a call succeeded; another result is checked.
 static int goes_well(int code, const char *what) {
     int class = class_of(code);
     CHECK(class == MPI_SUCCESS || class == wanted, "rank %d: %s gave class %d", check_rank, what, class);
@@ -106,7 +106,8 @@ int main(int argc, char **argv) {
         signal(SIGALRM, SIG_DFL);
         setitimer(ITIMER_REAL, &soon, NULL);
     }
-    // Who is not needed for a window without memory makes it without being told.
+    // A process that does not need the failed one for a window without memory makes it without an
+    // error.
     for (int round = microseconds ? 0 : FLAVORS - 1, fine = 1; fine; round++) {
         MPI_Win window = MPI_WIN_NULL;
         int flavor = round % FLAVORS;

@@ -67,7 +67,8 @@ int main(void) {
                 CHECK(class == MPIX_ERR_REVOKED, "rank %d: window %d, wait %d gave class %d", check_rank, flavor, which,
                       class);
             }
-            // Everybody knows it now, or will: what comes later ends, too, and the window goes.
+            // All processes know it now, or will: later operations end, too, and the window is
+            // freed.
             MPI_Barrier(MPI_COMM_WORLD);
             CHECK_EQ(MPI_Win_free(&window), MPI_SUCCESS);
             CHECK(window == MPI_WIN_NULL, "the window is still there");

@@ -1,6 +1,7 @@
 // The last process is killed while it holds locks, or others wait for it, in windows of all kinds,
-// or while it accumulates (argument "accumulate"): nobody hangs, and what involves it fails with
-// MPIX_ERR_PROC_FAILED. Started by tests/scenarios under a launcher that keeps the job going.
+// or while it accumulates (argument "accumulate"): no process hangs, and operations that involve it
+// fail with MPIX_ERR_PROC_FAILED. Started by tests/scenarios under a launcher that keeps the job
+// going.
 #include "check.h"
 #include <signal.h>
 #include <string.h>
@@ -65,7 +66,7 @@ int main(int argc, char **argv) {
     MPI_Comm_group(MPI_COMM_WORLD, &all);
     MPI_Group_incl(all, 1, &last, &failed);
     for (int i = 0; i < WINDOWS; i++) {
-        // Either who asks is told, or it gets what the failed process had.
+        // Either the requesting process gets the failure, or it gets the failed process's lock.
         int class = class_of(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, windows[i]));
         CHECK(class == MPI_SUCCESS || class == MPIX_ERR_PROC_FAILED, "the lock gave class %d", class);
         if (class == MPI_SUCCESS) CHECK_EQ(MPI_Win_unlock(0, windows[i]), MPI_SUCCESS);
