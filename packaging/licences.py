@@ -1,11 +1,12 @@
-"""The licences of the crates that are linked into Combray: their texts must go with what is given away."""
+"""The licences of the crates that are linked into Combray: released files must contain their texts.
+"""
 
 import json
 import pathlib
 
 import payload
 
-# What is installed is built from these crates of ours.
+# The installed files are built from these crates of the workspace.
 ROOTS = ("mpi-abi", "mpi-abi-mpich", "mpi-abi-open-mpi", "cli")
 TEXTS = ("licen[cs]e*", "LICEN[CS]E*", "COPYING*", "COPYRIGHT*", "NOTICE*", "UNLICENSE*")
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Unpacks another MPI of Debian into build/debian/NAME, beside the system's own files, and makes
 # compiler wrappers for it: scripts/debian-mpi.sh NAME PACKAGE ...
-# What they link asks for that library; only Combray's is there to answer.
+# Programs that they link load that library by name; at run time only Combray's has the name.
 set -euo pipefail
 name=$1
 shift

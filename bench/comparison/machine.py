@@ -1,4 +1,4 @@
-"""The machine: what it is, what else runs on it, and how near its two cores are."""
+"""The machine: its properties, other running programs, and how near its two cores are."""
 
 import json
 import os

@@ -61,8 +61,8 @@ class Key(NamedTuple):
 
 
 def run_marked(environ: dict, command: list, seconds: float) -> tuple:
-    """Runs a command within the limit: what it printed, and why it failed or None.
-    Whatever it leaves behind is ended, and nothing else."""
+    """Runs a command within the limit: its output, and why it failed or None. Processes that it
+    leaves behind are ended, and no others."""
     mark = uuid.uuid4().hex
     files_before = leftovers.shared_files()
     process = subprocess.Popen(command, env={**environ, MARK: mark}, text=True, stdin=subprocess.DEVNULL,

@@ -75,7 +75,7 @@ def table(recorded: dict, found: dict) -> list:
 
 
 def failures(recorded: dict, found: dict) -> list:
-    """What became longer, and what is there on one side only."""
+    """Figures that became larger, and figures that exist on one side only."""
     texts = [f"{name}: {found[name]:.1f} instructions, {recorded[name]:.1f} recorded"
              for name in found if name in recorded and found[name] > (1 + TOLERANCE) * recorded[name]]
     texts += [f"{name} is not recorded: bench/instructions --record" for name in found if name not in recorded]

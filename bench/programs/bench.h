@@ -68,7 +68,7 @@ struct job {
     char host[MPI_MAX_PROCESSOR_NAME];
     int cores_allowed;          /* of this process, before it pinned itself */
     int core;                   /* pinned to, or -1 */
-    /* What is being measured: for messages about wrong data. */
+    /* The current measurement: for messages about wrong data. */
     const char *benchmark;
     char variant[48];
     size_t bytes;

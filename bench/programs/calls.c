@@ -70,7 +70,7 @@ static void reduce_scatter(void)
     MPI_Reduce_scatter(sent, received, counts, MPI_INT64_T, MPI_SUM, comm);
 }
 
-/* ---- what is prepared once and used often ---- */
+/* ---- objects that are prepared once and used often ---- */
 
 static MPI_Win window;
 static MPI_Request persistent[2], persistent_allreduce = MPI_REQUEST_NULL;

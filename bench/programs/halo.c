@@ -199,7 +199,7 @@ static void run_flush(void *state, long iterations)
     MPI_Win_unlock_all(halo->notified);
 }
 
-/* Each copies out of its neighbours' memory what they have written there. */
+/* Each process copies from its neighbours' memory the data that they have written there. */
 static void run_shared(void *state, long iterations)
 {
     struct halo *halo = state;

@@ -11,7 +11,7 @@ enum { BATCH = 10, BATCHES_MAX = 40, RUNS_MAX = BATCH * BATCHES_MAX };
 /* Computing takes so many times as long as communicating: what programs that hide it do at least. */
 static const double computing_share = 4;
 
-/* What is timed: the communication alone, the computing alone, and both at once. */
+/* The timed part: the communication alone, the computing alone, and both at once. */
 enum { COMMUNICATION, COMPUTING, TOTAL, PARTS };
 
 struct overlap {

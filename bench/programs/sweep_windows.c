@@ -75,7 +75,7 @@ static void close_passive(struct sweep *sweep)
 
 /* ---- passive targets ---- */
 
-/* What is put is got back where one iteration is checked. */
+/* The data of a put is read back by a get where one iteration is checked. */
 static void get_back(struct sweep *sweep)
 {
     int bytes = (int)sweep->call->bytes;
@@ -129,7 +129,7 @@ static void run_get(void *state, long iterations)
         get_back(sweep);
 }
 
-/* Counters, which lie behind what is put. */
+/* Counters, which lie behind the data of the puts. */
 static const MPI_Aint counter = WINDOW_BYTES - 64;
 
 static int64_t fetch(struct sweep *sweep, int64_t add)

@@ -1,4 +1,4 @@
-"""What is read out of callgrind's dumps, and what is a failure."""
+"""How callgrind's dumps are read, and what counts as a failure."""
 
 import unittest
 

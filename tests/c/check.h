@@ -165,7 +165,7 @@ static int MAYBE_UNUSED check_end(void) {
     return check_failures != 0;
 }
 
-// Random numbers from a seed: the same on every rank if seeded alike. CHECK_SEED overrides.
+// Random numbers from a seed: equal on every rank if seeded alike. CHECK_SEED overrides.
 typedef struct {
     uint64_t state;
 } Random;

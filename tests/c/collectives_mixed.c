@@ -1,6 +1,6 @@
 // Random sequences of collectives on several communicators, with point-to-point messages in flight
-// that use the same ranks and tags: contexts must never mix. No barriers between, so fast ranks run
-// ahead. Also: a barrier holds until the last has come.
+// that use equal ranks and tags: contexts must never mix. No barriers between, so fast ranks run
+// ahead. Also: a barrier holds until the last process has come.
 // run: 2 3 5
 // timeout: 60
 // hosts

@@ -24,7 +24,7 @@ int main(void) {
     make_and_free(MPI_COMM_WORLD, 100000);
     long grown = memory_kib("VmRSS") - before;
     CHECK(grown < GROWTH_KIB_MAX, "memory grew by %ld KiB", grown);
-    // What was made first and what is made now are apart.
+    // Old and new communicators do not mix.
     MPI_Comm comm;
     int value = check_rank, sum = -1;
     OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));

@@ -19,7 +19,7 @@ static void on_win(MPI_Win *object, int *code, ...) { (void)object; change(code)
 static void on_file(MPI_File *object, int *code, ...) { (void)object; change(code); }
 static void on_session(MPI_Session *object, int *code, ...) { (void)object; change(code); }
 
-// Some libraries return what they like.
+// Some libraries return other codes.
 static void check_returned(int line, const char *call, int code, int class) {
     if (!check_is_combray) return;
     int wanted = leaves == NOTHING ? class : leaves;
@@ -89,8 +89,8 @@ static int any(int waits) {
     return code;
 }
 
-// Two requests of which one or both fail: the handler is given the code of the first that fails,
-// and what it leaves is in the status of that one.
+// Two requests of which one or both fail: the handler gets the code of the first that fails, and
+// the code that it returns is in the status of that request.
 static int several(int form, MPI_Status *statuses) {
     MPI_Request requests[3];
     int count, flag, indices[3], code = MPI_SUCCESS;

@@ -36,7 +36,7 @@ static void forgive(MPI_Comm *comm, int *code, ...) {
     *code = MPI_SUCCESS;
 }
 
-// What is freed stays, and can be freed when the function no longer fails.
+// The object stays, and can be freed when the function no longer fails.
 #define KEPT(call, handle, null)                                                                   \
     do {                                                                                           \
         deletions = 0;                                                                             \

@@ -1,6 +1,7 @@
-// Wrong arguments of what is not point-to-point or a plain blocking collective: topologies, their
-// collectives, intercommunicators, one-sided and partitioned communication, nonblocking and
-// persistent collectives. Each gives its class, and a message that names the call and the argument.
+// Wrong arguments of calls other than point-to-point and plain blocking collectives: topologies,
+// their collectives, intercommunicators, one-sided and partitioned communication, nonblocking and
+// persistent collectives. Each returns its class, and a message that names the call and the
+// argument.
 // run: 1 2
 #include "check.h"
 

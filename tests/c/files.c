@@ -1,5 +1,5 @@
-// Files: modes and what is wrong with them, sizes, views, the three file pointers, split and
-// nonblocking transfers, representations, error handlers.
+// Files: modes and errors in them, sizes, views, the three file pointers, split and nonblocking
+// transfers, representations, error handlers.
 // run: 1 2 3
 // hosts
 // checkers: address
@@ -153,7 +153,7 @@ static void views(void) {
     OK(MPI_File_seek(file, -6, MPI_SEEK_END));
     OK(MPI_File_get_position(file, &offset));
     CHECK_EQ(offset, INTS - 6);
-    // Only what is there is read, and the rest of the buffer stays.
+    // Only existing bytes are read, and the rest of the buffer is unchanged.
     back[6] = 77;
     OK(MPI_File_read(file, back, 10, MPI_INT, &status));
     OK(MPI_Get_count(&status, MPI_INT, &count));

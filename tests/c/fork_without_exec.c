@@ -11,7 +11,7 @@
 
 static const double WAITED_SECONDS = 3.0, BURNT_SECONDS_MAX = 0.3;
 
-// How many IP sockets a process has; PID 0 stands for this process.
+// The number of IP sockets of this process.
 static int sockets(void) {
     int count = 0;
     for (int descriptor = 0; descriptor < 1024; descriptor++) {

@@ -1,5 +1,5 @@
 // The datatypes of Fortran as C programs use them: sizes, messages, derived datatypes, packing and
-// reductions of all of them, against arithmetic of the C types with the same representation.
+// reductions of all of them, against arithmetic of the C types with equal representation.
 // run: 1 2 3
 #include "check.h"
 #include <complex.h>

@@ -108,7 +108,7 @@ static void partitioned_messages(int i) {
     for (int k = 0; k < 4 && check_rank == 0; k++) OK(MPI_Pready(k, request));
     OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     OK(MPI_Request_free(&request));
-    // The sender would run ahead, and what it sends be kept.
+    // Otherwise the sender would run ahead, and its messages would be buffered.
     OK(MPI_Barrier(comm));
 }
 
@@ -578,7 +578,7 @@ static void threads(int i) {
 typedef struct {
     const char *name;
     void (*step)(int);
-    // How many thousand times in the long form: what is slow fewer.
+    // The number of repetitions in thousands in the long form: fewer for slow operations.
     int thousands;
 } Kind;
 

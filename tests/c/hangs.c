@@ -244,7 +244,7 @@ static void begun_sends(void) {
     free(data);
 }
 
-// The send failed, for want of room, and rank 1 has not looked at what it returned.
+// The send failed, as there was no room, and rank 1 has ignored the returned error.
 static void unsent(void) {
     double data[4000] = {0};
     MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);

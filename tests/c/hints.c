@@ -90,12 +90,12 @@ static void communicators(void) {
     give_comm(comm, "color", "blue");
     expect_of_comm(comm, "mpi_assert_no_any_tag", "true");
     expect_of_comm(comm, "mpi_assert_no_any_source", "false");
-    // What is ignored is not among the hints (MPI 5.0, section 7.4.4); some libraries return it.
+    // Ignored hints are not among the hints (MPI 5.0, section 7.4.4); some libraries return them.
     if (check_is_combray) expect_of_comm(comm, "color", NULL);
     give_comm(comm, "mpi_assert_no_any_tag", "false");
     expect_of_comm(comm, "mpi_assert_no_any_tag", "false");
     scheduling(comm);
-    // A duplicate has only what it is given.
+    // A duplicate has only the hints passed to it.
     OK(MPI_Comm_dup_with_info(comm, info, &copy));
     expect_of_comm(copy, "mpi_assert_exact_length", "true");
     expect_of_comm(copy, "color", NULL);

@@ -1,5 +1,5 @@
-// What is on one machine, on however many hosts the processes run: those with one host name share
-// memory and shared windows, others do not, and all of them exchange messages.
+// Which processes share a machine, on however many hosts they run: processes with one host name
+// share memory and shared windows, others do not, and all of them exchange messages.
 // run: 1 2 3 5
 // hosts
 // checkers: address threads

@@ -1,6 +1,6 @@
 // A hundred thousand unexpected messages, received in reverse and in random order: found in
-// constant time. Then ten thousand unexpected one-byte messages, which may cost about what they
-// weigh: some tens of bytes each, not a page or a pool buffer.
+// constant time. Then ten thousand unexpected one-byte messages, whose memory must be near their
+// size: some tens of bytes each, not a page or a pool buffer.
 // run: 2
 // timeout: 60
 // one machine: between machines most of the messages wait for a round trip each

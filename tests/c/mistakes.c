@@ -132,7 +132,7 @@ static void overlap(void) {
     }
 }
 
-// What is sent may just be arriving.
+// A value is sent while a receive into it is pending.
 static void sent_too_early(void) {
     int value = rank;
     MPI_Request request;
@@ -253,7 +253,7 @@ static void left_early(void) {
     }
 }
 
-// What is summed is changed before the sum is complete.
+// The contribution is changed before the sum is complete.
 static void changed_sum(void) {
     int value = rank, sum;
     MPI_Request request;
@@ -340,7 +340,7 @@ static void unflushed(void) {
     MPI_Win_free(&win);
 }
 
-// What is put is changed before the put is complete.
+// The origin buffer is changed before the put is complete.
 static void changed_put(void) {
     int value = 5;
     MPI_Win win = window_of_all();
@@ -353,7 +353,7 @@ static void changed_put(void) {
     MPI_Win_free(&win);
 }
 
-// What is got is sent before it is there.
+// The result is sent before the get is complete.
 static void got_too_early(void) {
     int value = 0, other;
     MPI_Win win = window_of_all();

@@ -91,7 +91,7 @@ static void ialltoallv_peers(void) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
-// In place what is sent is described where it is received.
+// In place the receive arguments describe the data that is sent.
 static void alltoallv_in_place(void) {
     one_each();
     others[0] = others[1] = wrong && rank == 1 ? 2 : 1;

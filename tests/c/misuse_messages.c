@@ -229,7 +229,8 @@ static void send_before_bcast(void) {
     }
 }
 
-// Only rank 0 sends first; what it waits for waits for a message that waits for it.
+// Only rank 0 sends first. In the wrong form its first send waits for rank 1, which waits for rank
+// 2, which waits for rank 0.
 static void around_three(void) {
     if (rank == 0) {
         MPI_Send(values, 4, MPI_INT, wrong ? 1 : 2, 0, world);

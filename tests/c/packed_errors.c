@@ -1,5 +1,5 @@
 // Wrong use of the native interface: each fault is an error code with a text that names the call,
-// the argument and the value; nothing ends the program, nothing hangs, and what is right goes on.
+// the argument and the value; nothing ends the program, nothing hangs, and correct messages go on.
 // run: 1 2
 // combray.h
 #include "check.h"
@@ -244,7 +244,7 @@ int main(void) {
               strstr(text, "before MPI_Init"), "%s", text);
     check_begin();
     peer = check_size - 1 - check_rank;
-    // What is not waited for with MPI ends nothing, whatever the error handler.
+    // Errors of messages for which no MPI call waits end nothing, whatever the error handler.
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
     wrong_arguments();
     wrong_messages();

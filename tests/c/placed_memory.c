@@ -1,5 +1,5 @@
 // Memory with a place: MPI_Alloc_mem and windows with the info key combray_memory, combray_place
-// and combray_node_of; on machines with one NUMA node what cannot be is told.
+// and combray_node_of; on machines with one NUMA node impossible requests return an error.
 // run: 1 2
 // one machine: windows that are allocated together must be memory that all can map
 // combray.h

@@ -1,7 +1,7 @@
-// What others wait for goes on while a process is outside of the library: it computes until a file
-// is there that the others make when they have got what they wait for. Without progress outside of
-// calls each of these would wait for ever. Inside a machine, messages that are not long need none
-// ("alone").
+// Operations for which other processes wait make progress while a process is outside of the
+// library: it computes until the others create a file, which they do when their operations are
+// complete. Without progress outside of calls each of these would wait for ever. Inside a machine,
+// short messages need no such progress ("alone").
 // run: 2 3
 // each: single multiple alone
 // timeout: 60
@@ -61,7 +61,7 @@ static void receives(int bytes) {
     free(buffer);
 }
 
-// Rank 1 is away while rank 0 waits for what it sends.
+// Rank 1 is outside of the library while rank 0 waits for its messages.
 static void sends(int bytes) {
     unsigned char *buffer = malloc((size_t)bytes);
     if (check_rank == 1) {
@@ -152,7 +152,7 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     check_world();
     int number = 0;
-    // Emulated hosts have this name; between them, what is begun may wait for more to go with it.
+    // Emulated hosts have this name; between them, a nonblocking send may be held back for a burst.
     const int is_one_machine = getenv("COMBRAY_NODE") == NULL;
     for (int count = 2; is_alone && is_one_machine && count <= 8192; count *= 8) {
         for (int stride = 1; stride <= 3; stride++) {

@@ -85,7 +85,7 @@ static void mutex(const Window *window) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-// All add to the same long array at once, in one epoch between fences and with shared locks.
+// All add to one long array at once, in one epoch between fences and with shared locks.
 static void sums(const Window *window) {
     static double ones[ELEMENTS], sum[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++) ones[i] = i + 1;

@@ -62,7 +62,7 @@ static void handlers(void) {
     EXPECT_ERROR(MPI_Session_set_errhandler(session, comm_handler), MPI_ERR_ARG, "communicators");
     EXPECT_ERROR(MPI_Session_get_num_psets(session, MPI_INFO_NULL, NULL), MPI_ERR_ARG, "npset_names");
 
-    // What is made from a group.
+    // Errors in making objects from a group.
     static char long_tag[MPI_MAX_STRINGTAG_LEN + 1];
     char characters[16];
     snprintf(characters, sizeof characters, "%d", MPI_MAX_STRINGTAG_LEN);

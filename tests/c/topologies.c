@@ -309,7 +309,7 @@ static void wrong_graphs(void) {
     (void)out;
 }
 
-// Topologies are for one group; what is between two has none.
+// Topologies are for one group; an intercommunicator has none.
 static void between_groups(void) {
     MPI_Comm half, inter, other;
     int kind, dims[1] = {1}, periods[1] = {0}, index[1] = {0}, place, upper = check_rank % 2;

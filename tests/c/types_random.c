@@ -272,7 +272,7 @@ static void judge_data(Map *map, int seed) {
                     MPI_COMM_WORLD, MPI_STATUS_IGNORE));
     CHECK(!memcmp(bytes, expected, size), "seed %d: %d copies, %ld bytes to contiguous", seed, count,
           size);
-    // Bytes here, typed there; what is between must stay.
+    // Bytes on this side, a datatype on the other; the gaps must be unchanged.
     memset(received, 0xEE, LONGEST);
     OK(MPI_Sendrecv(expected, (int)size, MPI_PACKED, to, 1, received + origin, count, map->type,
                     from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));

@@ -1,6 +1,6 @@
 // The communicator that a window was made on is revoked while processes wait in each kind of
-// synchronization: all end with MPIX_ERR_REVOKED, and so does what is begun later. Then the window
-// is freed, with open epochs.
+// synchronization: all calls return MPIX_ERR_REVOKED, and so do later ones. Then the window is
+// freed, with open epochs.
 // run: 2 3 5
 #include "check.h"
 

@@ -1,4 +1,5 @@
-"""The emulated hosts themselves: what they share, how launchers reach them, what is left of them."""
+"""The emulated hosts themselves: what they share, how launchers reach them, what remains of them.
+"""
 
 import os
 import pathlib

@@ -18,7 +18,8 @@ RATES = {"eth0": "500mbit", "eth1": "300mbit"}
 TRANSFER_SECONDS = 3
 # From the start of the launcher on, until the transfer is well under way.
 UNDERWAY_SECONDS = 1.5
-# What is silent for so long is given up, and used again after this time when it works again.
+# An interface that is silent for so long is given up, and used again after this time when it works
+# again.
 LOST_SECONDS, RESTORED_SECONDS_MAX = 4, 10
 # A job that lost a rail, or a process, has to notice and to go on, or to end, within this.
 END_SECONDS_MAX = 30.0
@@ -125,7 +126,7 @@ def second_rail_lost_in_the_middle(transfer):
 
 @transfer
 def lost_rail_in_a_pause(transfer):
-    """What is posted later finds nothing underway, and cannot even be sent."""
+    """A later message finds no other underway, and cannot even be sent."""
     code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=0, pause=2)
     went_on(code, output)
     is_warned_of(output, "eth0")

@@ -1,4 +1,4 @@
-"""`combray sample` over two hosts, and jobs that start from what it has kept."""
+"""`combray sample` over two hosts, and jobs that start from its stored results."""
 
 import json
 import os

@@ -27,7 +27,7 @@ contains
     call MPI_Wait(first, MPI_STATUS_IGNORE)
     call MPI_Wait(second, MPI_STATUS_IGNORE)
     if (one /= i .or. any(three /= i)) error stop "received data is not seen"
-    ! What is stored between is sent.
+    ! Values that are stored between the calls are sent.
     call MPI_Send_init(one, 1, MPI_INTEGER, 0, 3, MPI_COMM_SELF, first)
     one = 100 + i
     call MPI_Start(first)

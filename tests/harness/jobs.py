@@ -59,7 +59,7 @@ def run(command, timeout=30.0, **options):
 
 
 def end(process):
-    """End a job and give what it wrote: by asking its launcher, then by force."""
+    """End a job and return its output: first by a signal to its launcher, then by force."""
     # A launcher that gets a signal ends its processes, which may be in groups of their own.
     _signal(process, signal.SIGTERM)
     try:

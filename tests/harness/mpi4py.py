@@ -1,4 +1,5 @@
-"""mpi4py as the tests use it: its source, an environment in which it is installed, what is left out."""
+"""mpi4py as the tests use it: its source, an environment in which it is installed, the files that
+are left out."""
 
 import os
 import pathlib
@@ -70,7 +71,7 @@ def unpack_source(pip, folder):
 
 
 def quietly(command, environment=None):
-    """Runs a command that must succeed; shows what it printed if it does not."""
+    """Runs a command that must succeed; prints its output if it does not."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{shlex.join(command)} failed:\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")

@@ -57,7 +57,8 @@ class Program:
 
 
 class Compiler:
-    """Compiles with the wrapper of the library that is tested, what is not newer than its sources."""
+    """Compiles, with the wrapper of the tested library, each program that is older than its
+    sources."""
 
     def __init__(self, mpicc):
         self.mpicc = mpicc
@@ -80,7 +81,7 @@ class Compiler:
         return found[1] if found else None
 
     def compile(self, source, target, flags=()):
-        """Gives what is wrong, if so."""
+        """Returns the fault, or None."""
         wrapper = pathlib.Path(self.mpicc[0])
         inputs = [source, *(TESTS / "c").glob("*.h")] + ([wrapper] if wrapper.exists() else [])
         inputs += [header for header in map(self.header, ("mpi.h", "combray.h", "combray_threads.h")) if header.exists()]

@@ -109,7 +109,8 @@ def end_of(launcher):
 
 
 def all_processes():
-    """A line for each process: its id, parent, state, what it waits for in the system, its words."""
+    """A line for each process: its id, parent, state, the kernel function in which it waits, its
+    command line."""
     lines = []
     for entry in sorted(pathlib.Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
         try:

@@ -83,8 +83,8 @@ static void *moves(void *argument) {
     return NULL;
 }
 
-// Nearly all memory is on one node, which has not enough processors: some bubbles are put
-// elsewhere, and what they use follows.
+// Nearly all memory is on one node, which has too few processors: some bubbles are put elsewhere,
+// and their memory follows.
 static void memory_follows(void) {
     combray_bubble all, bubbles[BUBBLES];
     combray_thread threads[BUBBLES][THREADS];

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# What is looked at inside of the emulated machine (tests/numa/vm): prints "ok NAME" or "FAILED
-# NAME".
+# The checks inside of the emulated machine (tests/numa/vm): prints "ok NAME" or "FAILED NAME".
 cd "$(dirname "$(realpath "$0")")/../.." || exit 1
 bin=build/prefix/bin
 program=build/numa/placed

@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, info, &network);
     MPI_Info_free(&info);
     if (network != MPI_COMM_NULL) MPI_Comm_size(network, &sharing);
-    // What is not rooted goes from machine to machine by their leaders.
+    // Operations without a root go from machine to machine by their leaders.
     int sum, one = 1;
     for (int i = 0; i < 100; i++) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     snprintf(line, sizeof line, "rank %d: rail on node %d at %d, helper on %s, buffers on%s, %d at the interface", rank,

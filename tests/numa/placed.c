@@ -101,7 +101,7 @@ static void migrated(void) {
     EXPECT(combray_place(memory, BYTES, "node:4") != MPI_SUCCESS, 1);
 }
 
-// Each page goes to the node of the thread that touches it next, with what is in it.
+// Each page goes to the node of the thread that touches it next, with its content.
 static void touched(void) {
     char *memory = fresh();
     cpu_set_t before, set;
@@ -160,8 +160,8 @@ static void used(void) {
         if (memory[at] != 3) faults++;
 }
 
-// What is only read is copied once for a node that reads it often enough, and all its threads read
-// the copy.
+// Memory that is only read is copied once for a node that reads it often enough, and all its
+// threads read the copy.
 static void copied(void) {
     char *memory = fresh(), place[20];
     const void *copy, *again;

@@ -14,7 +14,7 @@ skip() {
     exit 0
 }
 
-# For which "ok" is printed if a command ends well, else what it has printed.
+# Runs a command: prints "ok" if it succeeds, otherwise its output.
 succeeds() {
     local name=$1 output
     shift

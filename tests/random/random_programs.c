@@ -21,7 +21,7 @@ static Plan plan;
 static Task *tasks[OPERATIONS_MAX][PARTS_MAX];
 static Event events[EVENTS_MAX];
 static int event_count, event_at;
-// What is underway with one request here.
+// An operation that is underway with one request here.
 static Task *active[EVENTS_MAX];
 static int active_count;
 
@@ -150,8 +150,8 @@ static void finished(Task *task, const MPI_Status *status) {
     if (task->operation->kind == CREATE) judge_comm(task->operation->made[0]);
 }
 
-// Some of what is underway, in any order; `must` first if it is given. `ripe`: only what will end
-// without anything that this process has yet to do.
+// Some of the pending requests, in any order; `must` first if it is given. `ripe`: only requests
+// that will end without any further action of this process.
 static int choose(Task **chosen, Task *must, int ripe) {
     int count = 0, order[EVENTS_MAX];
     long now = event_at < event_count ? events[event_at].key : 1L << 40;

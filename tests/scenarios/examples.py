@@ -77,7 +77,8 @@ def recorded_matrix(runner):
             bytes_sent = sent.get((one, other), (0, 0))[0]
             expected = (one ^ other) in (1, 2, 4)
             assert (bytes_sent >= faces) == expected, f"{one} sent {bytes_sent} bytes to {other}"
-    # What is worked out of it can be run. The hosts, if they are several, are in the file then.
+    # The order that is computed from it can be run. With several hosts, the file contains them,
+    # too.
     mpiexec, hosts = list(runner.mpiexec), ["localhost"]
     if "--hosts" in mpiexec:
         at = mpiexec.index("--hosts")

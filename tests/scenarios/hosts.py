@@ -227,7 +227,7 @@ def a_host_that_dies_ends_the_job(runner):
 
 
 def outages(*words):
-    """Jobs of tests/cluster/outages, all of which must do what is expected."""
+    """Jobs of tests/cluster/outages, all of which must behave as expected."""
     if subprocess.run([str(BOX), "check"], capture_output=True).returncode != 0:
         raise Skip("no hosts can be emulated here")
     code, output = jobs.run_bounded([str(TESTS / "cluster" / "outages"), "--side-by-side", "3", *words], 600)

@@ -1,4 +1,4 @@
-"""Jobs looked at from outside: how they start, what they print, how they end, what they leave."""
+"""Jobs observed from outside: how they start, what they print, how they end, what they leave."""
 
 import os
 import pathlib

@@ -120,7 +120,7 @@ def nobody_survives(runner, manager):
 
 
 def nobody_outlives_the_launcher(runner, manager):
-    """Nor what it starts processes by."""
+    """Nor does the process remain by which the launcher starts others."""
     with tempfile.TemporaryDirectory() as folder:
         copy = own_copy(runner, folder)
         launcher = jobs.start([*manager(runner), "-n", "2", str(copy), "wait"])

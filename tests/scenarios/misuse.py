@@ -17,7 +17,7 @@ SIDES = r"rank \d calls MPI_\w+ with .* for itself to send, but .* to receive"
 PEERS = r"rank \d calls MPI_\w+ with .* to receive from rank \d, which sends "
 CONFLICT = r"rank \d (reads|writes|changes) memory of rank \d in .*, and rank \d (reads|writes|changes) \d+ bytes of it"
 STANDSTILL = r"ranks? .*waits? for (each other|itself), which only the buffering of messages ends: rank \d in MPI_"
-# By kind: the program, the number of processes, and for each case what is reported.
+# By kind: the program, the number of processes, and the expected report for each case.
 MATRIX = {
     "amounts and types of collective operations": ("misuse_collectives", 3, {
         "allgather_sides": SIDES, "allgather_elements": SIDES, "alltoall_sides": SIDES, "gather_sides": SIDES,
@@ -98,7 +98,7 @@ def reported(runner, program, count, case, form):
 
 
 def faults_of(runner, program, count, case, wanted):
-    """What is not reported of a wrong program; where nothing is wanted, of a right one what is reported."""
+    """The complaints: a wrong program without the wanted report, or a right one with a report or a failure."""
     code, output = reported(runner, program, count, case, "wrong" if wanted else "right")
     if wanted:
         return [] if re.search(f"combray: check: .*{wanted}", output) else [f"{case}: not reported:\n{output}"]

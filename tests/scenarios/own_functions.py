@@ -65,7 +65,8 @@ def compiled(compiler, names, layer=None):
         # What the layer refers to is in our library; the program may be linked with the other one.
         with_layer = []
         if layer:
-            # What it refers to is in our library; the program may be linked with the other one.
+            # The functions that it calls are in our library; the program may be linked with the
+            # other one.
             with_layer = ["-DWITH_FORTRAN", layer, f"-Wl,-rpath,{layer.parent}", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]
         made = subprocess.run([*compiler, *options, "-o", program, SOURCE, *with_layer], capture_output=True, text=True)
         assert made.returncode == 0, made.stderr

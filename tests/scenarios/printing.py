@@ -110,7 +110,7 @@ def printed_before(runner, words, what, kind, limit):
 
 
 def faults_of(runner, language, words, what, kind):
-    """What is wrong with the output of such a job."""
+    """The fault in the output of such a job, or None."""
     for limit in TIME_LIMITS:
         try:
             output, errors, is_whole = printed_before(runner, words, what, kind, limit)

@@ -214,7 +214,7 @@ def the_administrator_asks_jobs_of_strangers(runner):
     if os.geteuid() != 0:
         raise Skip("only the administrator asks jobs of other users")
     command = [shutil.which(runner.mpiexec[0]).replace("mpiexec", "combray"), "ps"]
-    # Address space for the program, and not for what is offered.
+    # Address space for the program, and not for the offered memory.
     limited = ["sh", "-c", 'ulimit -v 4000000; exec "$@"', "sh", *command]
     kinds = ("polite", "rude", "huge", "full", "drips", "floods")
     with contextlib.ExitStack() as stack:
