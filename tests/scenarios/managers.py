@@ -120,7 +120,7 @@ def nobody_survives(runner, manager):
 
 
 def nobody_outlives_the_launcher(runner, manager):
-    """Nor does the process remain by which the launcher starts others."""
+    """The launcher and the processes by which it starts ranks are killed: no rank may remain."""
     with tempfile.TemporaryDirectory() as folder:
         copy = own_copy(runner, folder)
         launcher = jobs.start([*manager(runner), "-n", "2", str(copy), "wait"])
