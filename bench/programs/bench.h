@@ -116,7 +116,7 @@ struct operation {
 struct timing {
     double min, median;             /* seconds per iteration, times `share`, over the batches */
     double spread;                  /* from the lower to the upper quartile of the batches */
-    double processor;               /* the same as min, of the processors of all processes; mean */
+    double processor;               /* as min, for the processor time of all processes; mean */
     long iterations;                /* per batch */
     int batches;
 };

@@ -19,7 +19,7 @@ static const int directions[NEIGHBOURS][2] = {{-1, 0}, {1, 0},  {0, -1}, {0, 1},
 struct halo {
     const struct job *job;
     int to[NEIGHBOURS];             /* the neighbour in a direction */
-    int from[NEIGHBOURS];           /* who sends in that direction to this process */
+    int from[NEIGHBOURS];           /* the rank that sends to this process in that direction */
     int counts[NEIGHBOURS];
     int places[NEIGHBOURS];         /* of the messages in a buffer */
     size_t bytes;                   /* of a buffer */

@@ -56,7 +56,7 @@ struct team {
     int turn, working;
 #if HAS_OWN_THREADS
     combray_thread own[THREADS_MAX];
-    combray_barrier begin, end; /* of a turn, for the library's threads and for who calls them */
+    combray_barrier begin, end; /* of a turn, for the library's threads and their caller */
 #endif
 };
 

@@ -1,5 +1,5 @@
 // Topologies whose processes may be reordered, on machines that are emulated: neighbours come
-// together on one machine, and whoever gets a rank has the neighbours that were given for it.
+// together on one machine, and the process that gets a rank has the neighbours given for it.
 //
 // run: 1 4 6 8
 #include "check.h"
