@@ -38,19 +38,28 @@ fn dependencies_are_used() {
 fn every_file_of_rust_belongs_to_a_crate() {
     let mut faults = Vec::new();
     for (_, folder) in crates() {
-        for path in files_with(&folder.join("src"), &["rs"]) {
+        let root = folder.join("src");
+        let files = files_with(&root, &["rs"]);
+        let text: String = files.iter().map(|path| read(path)).collect();
+        let has_path = |file: &Path| {
+            let from_root = file.strip_prefix(&root).unwrap_or(file).display().to_string();
+            text.contains(&format!("path = \"{from_root}\""))
+        };
+        for path in &files {
             let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if ["lib", "main"].contains(&&*stem) {
-                continue;
-            }
-            let module = path.parent().map(|place| place.with_extension("rs"));
-            let parents = [folder.join("src/lib.rs"), folder.join("src/main.rs")];
-            let is_named = |parent: &Path| {
-                parent.exists() && names(&read(parent), &format!("mod {stem}"))
-                    || parent.exists() && read(parent).contains(&format!("{stem}.rs"))
-            };
-            let mut parents = parents.into_iter().chain(module);
-            if !parents.any(|parent| is_named(&parent)) {
+            let is_root = ["lib", "main"].contains(&&*stem);
+            // Modules of a file that has a path of its own stand beside that file.
+            let beside =
+                files.iter().filter(|file| file.parent() == path.parent() && has_path(file));
+            let above = path.parent().map(|place| place.with_extension("rs"));
+            let mut above = [root.join("lib.rs"), root.join("main.rs")]
+                .into_iter()
+                .chain(above)
+                .chain(beside.cloned())
+                .filter(|file| file.exists());
+            let declaration = format!("mod {stem}");
+            let is_declared = above.any(|file| names(&read(&file), &declaration));
+            if !is_root && !is_declared && !has_path(path) {
                 faults.push(format!("{}: no module names it", path.display()));
             }
         }
