@@ -38,6 +38,8 @@
 //! flags once more. So either the store came before that barrier, and this load sees it; or the
 //! load of the armed doorbell came after the barrier, and the storing member rings. If the system
 //! has no such barriers, the ringing member executes a fence itself.
+//!
+//! Why: docs/internals/decisions/0014-boards.md
 
 mod series;
 

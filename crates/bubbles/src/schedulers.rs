@@ -1,4 +1,6 @@
 //! The schedulers, each in a file of its own, and their combinations.
+//!
+//! Why: docs/internals/decisions/0049-schedulers-of-threads-are-functions-to-moves.md
 
 mod burst;
 mod cache;

@@ -4,6 +4,8 @@
 //! the calls of this process, and the calls that other processes have reported to it. The results
 //! are instances of [`Mistake`], which describes a mistake in words for the user. This crate
 //! contains data and decisions only: no clock, no messages, no access to the memory of the program.
+//!
+//! Why: docs/internals/decisions/0058-calls-are-checked-at-the-door.md
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,6 @@
 //! Predicts how long an algorithm takes, from the costs of its steps.
+//!
+//! Why: docs/internals/decisions/0016-the-cheapest-algorithm-by-prediction.md
 
 use crate::cost::Cost;
 use crate::costs::Crossing;

@@ -1,4 +1,6 @@
 //! The single place that decides on the algorithm of a collective operation.
+//!
+//! Why: docs/internals/decisions/0036-one-place-decides-about-collectives.md
 
 use base::SlotSize;
 

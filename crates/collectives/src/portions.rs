@@ -8,6 +8,8 @@
 //! This form suits operations that a program begins and does not wait for at once. If all wait at
 //! once the other forms are faster, but here other processes do the work of a process that
 //! computes. Each function returns `None` if the operation cannot be carried out so.
+//!
+//! Why: docs/internals/decisions/0030-whoever-waits-works-for-all.md
 
 use crate::board::{RegionSupport, SlotCapacity};
 use crate::member::{InputPlace, Member};

@@ -6,6 +6,8 @@
 //! network through a `link::Link`: the protocol, which uses neither sockets nor clock, and is
 //! simulated with all faults of networks. `port` sends and receives through sockets; `ether` is the
 //! driver. docs/internals/ethernet.md describes the protocol.
+//!
+//! Why: docs/internals/decisions/0046-plain-ethernet.md
 
 #![forbid(unsafe_code)]
 

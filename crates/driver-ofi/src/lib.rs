@@ -8,6 +8,8 @@
 //! and a sequence number (`message`), as providers may complete a large message after a later one.
 //! Parts of large messages stay in the sender's memory until their receiver reads them (`parts`).
 //! `choice` decides which interfaces are used; `ofi` is the driver.
+//!
+//! Why: docs/internals/decisions/0053-fast-networks-by-libfabric.md
 
 mod card;
 mod choice;

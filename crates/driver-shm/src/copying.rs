@@ -11,6 +11,8 @@
 //! first, where this machine's memory was measured. All ways are timed on the messages themselves.
 //! Then the way that was the fastest for the size is used, with a trial of another from time to
 //! time.
+//!
+//! Why: docs/internals/decisions/0015-large-messages-are-piped-through-a-pool.md
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,7 @@
 //! Predicts what messages cost by each way of copying, before one has been timed, from measurements
 //! of this machine's memory.
+//!
+//! Why: docs/internals/decisions/0070-the-first-choice-of-a-way-is-predicted.md
 
 use base::limits;
 use driver::{Copying, MiddleWay};

@@ -9,6 +9,8 @@
 //! message whose sender does not wait for it is not timed, as it lasts as long as the program
 //! computes. It goes by the measured or predicted times of other messages; without any, by the
 //! duration of a system call.
+//!
+//! Why: docs/internals/decisions/0063-the-faster-way-for-messages-of-middle-length.md
 
 use std::hint;
 use std::sync::Arc;

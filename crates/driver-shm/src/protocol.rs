@@ -8,6 +8,8 @@
 //! read no clock: time is an argument, and none where the caller has not read the clock. So they
 //! also run in the simulator (the crate `sim`), where peers stop, are slow, and cannot be read or
 //! written.
+//!
+//! Why: docs/internals/decisions/0033-the-protocol-of-large-messages-has-no-world.md
 
 mod pieces;
 mod receiver;

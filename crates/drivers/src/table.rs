@@ -1,4 +1,6 @@
 //! The table of drivers: the only place that names technologies.
+//!
+//! Why: docs/internals/decisions/0032-drivers-are-equal.md
 
 use base::GateId;
 use driver::{

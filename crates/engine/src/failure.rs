@@ -2,6 +2,8 @@
 //!
 //! A failed gate stays in the list of gates with work. Requests that are submitted to it later are
 //! therefore found in the next round of progress, and no other path has to check for failures.
+//!
+//! Why: docs/internals/decisions/0042-a-process-fails-and-the-others-go-on.md
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -5,6 +5,8 @@
 //! only data. If the receive is posted when the first fragment arrives, each fragment is copied to
 //! its destination in the receive's buffer. Otherwise the fragments are assembled, and delivered as
 //! any other eager message.
+//!
+//! Why: docs/internals/decisions/0057-messages-of-middle-length-go-in-fragments.md
 
 use base::{Fragmentation, GateId, RailId, limits};
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};

@@ -3,6 +3,8 @@
 //! A process sees the bytes of a file through its view, as a stream. Transfers of one process go
 //! directly between the file and the program's memory. Threads of the library make the system calls
 //! of nonblocking transfers.
+//!
+//! Why: docs/internals/decisions/0044-files-are-streams.md
 
 #![forbid(unsafe_code)]
 

@@ -3,6 +3,8 @@
 //! A queried rank replies with a [`RankAnswer`]; the launcher adds its own information, which makes
 //! a [`RankReport`]. [`causes`] describes why the job makes no progress, and [`table`] shows all
 //! ranks. Everything here is data and pure functions: no clock, no files, no processes.
+//!
+//! Why: docs/internals/decisions/0054-who-waits-answers-out-of-what-is-there.md
 
 #![forbid(unsafe_code)]
 

@@ -2,6 +2,8 @@
 //! input and output.
 //!
 //! It makes no decisions. When the connection ends, the agent ends all processes that it started.
+//!
+//! Why: docs/internals/decisions/0012-agents-speak-through-ssh.md
 
 use std::fs::File;
 use std::io::{self, Read};

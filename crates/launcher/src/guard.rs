@@ -5,6 +5,8 @@
 //! ends. So any two of the three may be killed together: the third ends every process below it.
 //! Guard and supervisor have names and command lines of their own, as a user who kills processes by
 //! name or command line means the launcher or the program.
+//!
+//! Why: docs/internals/decisions/0039-three-processes-watch-over-a-job.md
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};

@@ -12,6 +12,8 @@
 //! architectures" (PhD thesis, Université de Bordeaux, 2014). Prefetching, out-of-order execution
 //! and undocumented properties of the processor are covered by the measurements; only the coherence
 //! of the caches is modelled. Pure functions: no clock, no threads, no files.
+//!
+//! Why: docs/internals/decisions/0061-what-accesses-cost-is-measured-by-state.md
 
 #![forbid(unsafe_code)]
 

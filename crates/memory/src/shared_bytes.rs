@@ -1,4 +1,6 @@
 //! Bytes that another process may write.
+//!
+//! Why: docs/internals/decisions/0037-shared-memory-behind-pointers.md
 
 use std::fmt;
 use std::hint::assert_unchecked;

@@ -6,6 +6,8 @@
 //! when the library is compiled, so the queues themselves cost nothing more. The variable also has
 //! the address of a list of communicators, which is updated when they are made and freed. The
 //! reader from outside is the library `mqs`, which knows nothing of the engine but this table.
+//!
+//! Why: docs/internals/decisions/0065-debuggers-find-the-queues-by-a-table-of-offsets.md
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -2,6 +2,8 @@
 //! before it. The crate is compiled once for each dialect, which `cfg(dialect)` selects. Everything
 //! that depends on the dialect is in its file here and in its tables (`abi/`), from which the
 //! constants are generated.
+//!
+//! Why: docs/internals/decisions/0052-dialects-are-one-source-compiled-for-each.md
 
 #[cfg(not(dialect = "mpich"))]
 mod numbers;

@@ -16,6 +16,8 @@
 //! If that message is empty, each partition is sent as a message of its own. The receiver posts
 //! receives for them when it next makes progress. Therefore the sender sends copies, and its
 //! round does not wait for them. The next rounds then begin with a receive for each partition.
+//!
+//! Why: docs/internals/decisions/0008-a-partition-is-a-message.md
 
 mod division;
 mod introduction;

@@ -6,6 +6,8 @@
 //! also a process that is in no call on the communicator, has not created it yet, or has freed
 //! it. The engine sets the attention flag of [`Process`] when such a message arrives; without the
 //! flag no progress round checks for them.
+//!
+//! Why: docs/internals/decisions/0043-programs-survive-failed-processes.md
 
 mod acknowledgement;
 mod agreement;

@@ -1,5 +1,7 @@
 //! Multilevel bisection: cutting a graph in two so that little weight is cut. Coarse images of the
 //! graph are cut first, then the cut is refined on larger and larger images.
+//!
+//! Why: docs/internals/decisions/0022-placement-divides-from-the-root-down.md
 
 use std::collections::BinaryHeap;
 

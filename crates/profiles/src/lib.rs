@@ -4,6 +4,8 @@
 //! Each rank provides a [`RankProfile`]. [`JobProfile::of`] adds them up and draws conclusions
 //! ([`Advice`]); [`JobProfile::page`] formats them on one page. Everything here is data and pure
 //! functions: no clock, no files, no processes.
+//!
+//! Why: docs/internals/decisions/0062-profiles-are-sums-told-at-the-end.md
 
 #![forbid(unsafe_code)]
 

@@ -14,6 +14,8 @@
 //!
 //! The program can leave a note for itself when it leaves the library. At its next entry it then
 //! measures how long it was outside.
+//!
+//! Why: docs/internals/decisions/0020-a-helper-comes-through-the-door.md
 
 use std::fmt;
 

@@ -5,6 +5,8 @@
 //! the holder may have none. It then sleeps; a release wakes one sleeper. A thread that arrives
 //! while a sleeper is being woken may take the lock first, so that the lock is not idle until the
 //! sleeper has a core.
+//!
+//! Why: docs/internals/decisions/0024-threads-look-in-turn-and-sleep-each-for-itself.md
 
 use crate::door::Threads;
 use crate::primitive::{AtomicU32, Ordering};

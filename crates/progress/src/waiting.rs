@@ -14,6 +14,8 @@
 //! This code uses the system through [`WaitingSystem`] and the waiting process through [`Waiter`].
 //! So it also runs in simulated time, in which processes lose their cores and wake-ups come late
 //! (the crate `sim`).
+//!
+//! Why: docs/internals/decisions/0024-threads-look-in-turn-and-sleep-each-for-itself.md
 
 mod asking;
 mod patience;

@@ -4,6 +4,8 @@
 //! reads a lane. As no other producer reserves lines, the tail is private to the producer:
 //! reserving takes no atomic operation, which would wait until the previous packet has left the
 //! core.
+//!
+//! Why: docs/internals/decisions/0017-short-messages-leave-no-trace.md
 
 use std::ptr::NonNull;
 

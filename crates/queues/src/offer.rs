@@ -5,6 +5,8 @@
 //! else. The sender owns the destination from the moment when it claims the offer, by exchanging
 //! one word, until it publishes that the data is written. At all other times the receiver owns it,
 //! and can take an offer back by exchanging that word.
+//!
+//! Why: docs/internals/decisions/0027-a-receive-is-offered-to-its-sender.md
 
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 

@@ -18,6 +18,8 @@
 //! A producer that stops between reserving and publishing delays the producers behind it, for as
 //! long as a copy of one packet takes; its death ends the job. This is the price of one queue per
 //! receiver instead of one per pair of processes, each of which would have to be polled.
+//!
+//! Why: docs/internals/decisions/0001-one-ring-per-receiver.md
 
 #[cfg(loom)]
 mod modelled;

@@ -1,5 +1,7 @@
 //! Memory that is going to be used, on machines with several NUMA nodes. The memory stays, its
 //! pages move to the thread, or the thread moves to it, whichever should finish first.
+//!
+//! Why: docs/internals/decisions/0071-memory-goes-to-its-user-where-that-pays.md
 
 use std::collections::BTreeMap;
 use std::fmt;

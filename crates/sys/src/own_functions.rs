@@ -5,6 +5,8 @@
 //! everything that is linked into this library. Therefore, when the library is loaded, its
 //! references that lead into the program are redirected to the libraries that it was linked with.
 //! Functions that other libraries interpose (LD_PRELOAD) stay, as interposition is intentional.
+//!
+//! Why: docs/internals/decisions/0076-functions-of-the-program-are-not-called-by-the-library.md
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;

@@ -1,4 +1,6 @@
 //! A worker: a kernel thread that runs one thread after another.
+//!
+//! Why: docs/internals/decisions/0050-threads-of-the-library-are-cooperative.md
 
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;

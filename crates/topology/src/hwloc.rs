@@ -1,6 +1,8 @@
 //! The library hwloc, loaded at run time. The declarations here hold for all versions 2.x, which
 //! are called `libhwloc.so.15`: functions that take an opaque pointer (hwloc 2.9.0, `hwloc.h` and
 //! `hwloc/export.h`).
+//!
+//! Why: docs/internals/decisions/0021-hwloc-is-loaded-and-tells-a-text.md
 
 use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};

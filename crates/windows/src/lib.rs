@@ -7,6 +7,8 @@
 //!
 //! This crate uses the following of `mpi`: messages on a communicator of the window's own, waiting,
 //! and rounds of progress.
+//!
+//! Why: docs/internals/decisions/0007-one-way-to-each-part-of-a-window.md
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,6 @@
 //! Memory of messages that is registered with the provider, and reads of peers' memory into it.
+//!
+//! Why: docs/internals/decisions/0067-memory-is-known-to-adapters-only-while-it-is-carried.md
 
 use std::ptr;
 

@@ -4,6 +4,8 @@
 //! program without position-independent code. The loader decides which of them are used, and the
 //! library sees the addresses that the program sees. Inside the library, predefined handles are the
 //! numbers of the standard.
+//!
+//! Why: docs/internals/decisions/0056-handles-of-open-mpi-become-numbers-at-the-door.md
 
 mod objects;
 

@@ -12,6 +12,8 @@
 //!
 //! The arguments are made by methods of [`Call`](super::Call) and, for the tools interface, of
 //! [`Tools`](crate::calls::tools::Tools).
+//!
+//! Why: docs/internals/decisions/0034-entry-points-are-items-of-a-table.md
 
 /// Defines an exported function, under its name and, for tools, with a prefix `P`. In debuggers and
 /// in stack traces (`crate::call_stack`) both have the name of the function, and so has the common

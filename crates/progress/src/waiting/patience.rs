@@ -6,6 +6,8 @@
 //! than a context switch per message. If the awaited process has no core, each spin is wasted. So a
 //! process spins as long as wasted spins are a small part of its time. Beyond that part its waits
 //! yield at once, and it tries to spin again rarely.
+//!
+//! Why: docs/internals/decisions/0072-in-a-crowd-waits-look-as-long-as-that-pays.md
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
