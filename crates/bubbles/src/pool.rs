@@ -156,8 +156,9 @@ pub struct Pool {
 #[derive(Clone, Debug, Default)]
 struct EntityQueue {
     entries: VecDeque<EntityId>,
+    /// The entities that are set aside: no processor runs them until a scheduler moves them.
     aside: VecDeque<EntityId>,
-    /// The number of ready threads in `entries`; threads set aside do not count.
+    /// The number of ready threads in `entries`, not in `aside`.
     ready: u32,
 }
 
@@ -323,8 +324,9 @@ impl Pool {
     /// Returns the thread that a processor runs next, and marks it as running. `None`: there is
     /// nothing that it may run.
     pub fn next(&mut self, processor: u32, scheduler: &mut dyn Scheduler) -> Option<EntityId> {
-        // A scheduler may move a bubble each time that a processor meets it, but only downwards or
-        // to open it.
+        // Each time that the processor meets a bubble, the scheduler may move it. It does so only
+        // downwards or to open the bubble, so the number of attempts is limited. After the last one
+        // the processor runs the thread that it finds.
         for _ in 0..=2 * (self.entities.len() + 1) {
             let Some((thread, bubble)) = self.find(processor) else {
                 if self.decide(Event::Idle { processor }, scheduler).is_empty() {

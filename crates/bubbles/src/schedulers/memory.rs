@@ -1,5 +1,5 @@
-//! Places threads where their memory is. Memory is migrated only where load separates it from its
-//! threads.
+//! Places threads on the NUMA nodes of their memory. Memory is migrated only if its threads must
+//! run on another node to balance the load.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
