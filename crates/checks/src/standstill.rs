@@ -14,8 +14,8 @@ use crate::{CallSite, Mistake, MistakeKind};
 /// The act of another process that a call waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AwaitedAct {
-    /// The other process must post a receive for a message. The message is identified by the
-    /// communicator in which it was reported and by its number.
+    /// The other process must post a receive for a message, which the sender has reported to it.
+    /// Communicator and number identify the message.
     Receive {
         /// The identifier of the communicator, equal in all its processes.
         communicator: u64,
@@ -26,7 +26,7 @@ pub enum AwaitedAct {
         /// The number of the message among the messages that the sender has reported.
         number: u64,
     },
-    /// The other process must send something beyond the messages that it has reported already.
+    /// The other process must send a message that it has not reported to the waiting process yet.
     Send {
         /// The number of reports that have arrived from it.
         heard: u64,
