@@ -48,7 +48,7 @@ fn commands(piece: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
-/// The first option before the program that the launcher does not know.
+/// Returns the first option that the launcher does not know among the options before the program.
 fn unknown_to_the_launcher<'a>(words: &[&'a str]) -> Option<&'a str> {
     let mut words = words.iter().copied();
     while let Some(word) = words.next().filter(|word| word.starts_with('-')) {

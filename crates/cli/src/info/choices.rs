@@ -40,7 +40,7 @@ pub struct ShownCommunicator {
     sizes: Vec<usize>,
 }
 
-/// Larger communicators make the choices of this size.
+/// The maximum of `--processes`: larger communicators are assumed to make the choices of this size.
 const PROCESSES_MAX: i64 = 1 << 20;
 
 /// The largest size at which changes are searched for, as a power of two.
