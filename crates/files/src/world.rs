@@ -86,7 +86,8 @@ impl MemoryFileState {
         (mixed ^ (mixed >> 29)) % below
     }
 
-    /// Returns how much of a call is done.
+    /// Returns how many bytes of a call for `length` bytes are transferred. Some calls are
+    /// interrupted instead, and a call that begins at the broken byte fails.
     fn admit(&mut self, length: usize, offset: u64) -> io::Result<usize> {
         if self.random(4) == 0 {
             return Err(io::ErrorKind::Interrupted.into());
