@@ -92,7 +92,8 @@ impl FromStr for Placing {
     }
 }
 
-/// Places the whole pages of memory that nothing else uses on a node, if the system does that.
+/// Places on a node the pages that lie entirely in `memory`, if the system can do so. Pages that
+/// contain other data, too, stay where they are.
 pub fn keep_on_node(memory: &[u8], node: u32) {
     let start = memory.as_ptr() as usize;
     let pages = start.next_multiple_of(numa::PAGE_BYTES)
@@ -144,14 +145,16 @@ impl Placing {
             }
             Self::Node(node) => {
                 numa::place(addresses.clone(), PagePolicy::On(&[*node]))?;
-                // The system does not move pages that it uses at the moment.
+                // The call above skips pages that the system uses at the moment; this one tries
+                // to move them several times.
                 numa::migrate(addresses, &[*node])?;
             }
             Self::Interleaved(wanted) => {
                 let all = if wanted.is_empty() { numa::nodes()? } else { Vec::new() };
                 let nodes = if wanted.is_empty() { &all } else { wanted };
                 numa::place(addresses.clone(), PagePolicy::Interleaved(nodes))?;
-                // The system does not move pages that are on any of the nodes.
+                // The call above moves no page that is already on any of the nodes; this one
+                // distributes these pages, too.
                 numa::migrate(addresses, nodes)?;
             }
             Self::Here => {
