@@ -14,8 +14,8 @@ use crate::process::Process;
 
 pub use crate::buffer_place::{BufferPlace, ProgramBuffer};
 
-/// The bytes that each message takes from the attached buffer in addition to its data. No
-/// interface reports a smaller number to programs (`MPI_BSEND_OVERHEAD`).
+/// The bytes that each message takes from the attached buffer in addition to its data. It is at
+/// most the `MPI_BSEND_OVERHEAD` of each ABI, which programs add to the size of the buffer.
 pub const OVERHEAD_BYTES: u64 = 64;
 
 impl Process {
