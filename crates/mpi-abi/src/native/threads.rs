@@ -603,7 +603,8 @@ unsafe extern "C" fn combray_bubble_uses(
     }
 }
 
-/// Returns memory of the program, of which only the addresses are used, and how it is used.
+/// Converts arguments of `combray_uses` and `combray_bubble_uses` to a range of addresses and an
+/// access; `None` if they are invalid. The memory itself is not accessed.
 fn used(address: *const c_void, bytes: usize, access: c_int) -> Option<(Range<usize>, MemoryUse)> {
     let access = match access {
         1 => MemoryUse::Reads,

@@ -1,5 +1,5 @@
-//! Collective operations that move data: functions that make operations that are ready to run from
-//! arguments (sections 6.3 to 6.8 of the standard).
+//! Collective operations that move data (sections 6.3 to 6.8 of the standard). Each function
+//! prepares an operation from the arguments of a call; its caller runs it.
 
 use memory::Buffer;
 use mpi::collective::{self, Collective, Invocation, Root};
