@@ -6,8 +6,8 @@ use crate::{CallSummary, JobProfile, RankProfile};
 /// The maximum number of rows of each table.
 const ROWS_MAX: usize = 10;
 
-/// The maximum number of ranks that are shown individually; of more, the ranks that waited most and
-/// least.
+/// The maximum number of ranks that are shown individually. Of a larger job only the ranks that
+/// waited most and those that waited least are shown.
 const RANKS_MAX: usize = 16;
 
 /// Returns the page: at most 80 lines of at most about 120 letters.
