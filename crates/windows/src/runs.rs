@@ -12,8 +12,8 @@ pub(crate) struct ByteRuns {
 }
 
 impl ByteRuns {
-    /// Creates a layout of runs; `None` if they have more bytes than the address space, or exceed
-    /// it.
+    /// Creates a layout of runs; `None` if the sum of their lengths or the end of a run exceeds
+    /// `isize::MAX`.
     pub(crate) fn new(runs: Vec<Segment>) -> Option<Self> {
         let mut begins = Vec::with_capacity(runs.len());
         let mut length = 0_usize;
