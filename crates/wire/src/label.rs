@@ -1,4 +1,5 @@
-//! The label of a part of a large message on a bulk track.
+//! The label of a part of a large message on a bulk track, over which a rail transfers parts
+//! directly from the sender's memory to the receiver's.
 
 use memory::{SharedBytes, SharedBytesMut};
 
