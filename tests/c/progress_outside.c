@@ -1,7 +1,7 @@
-// Operations for which other processes wait make progress while a process is outside of the
-// library: it computes until the others create a file, which they do when their operations are
-// complete. Without progress outside of calls each of these would wait for ever. Inside a machine,
-// short messages need no such progress ("alone").
+// Operations for which other processes wait make progress while a process is outside of the library
+// and computes, until the others create a file, which they do when their operations are complete.
+// Without progress outside of calls each of these would wait for ever. Inside a machine, short
+// messages need no such progress ("alone").
 // run: 2 3
 // each: single multiple alone
 // timeout: 60

@@ -21,6 +21,7 @@ UNDERWAY_SECONDS = 1.5
 # An interface that is silent for so long is given up, and used again after this time when it works
 # again.
 LOST_SECONDS, RESTORED_SECONDS_MAX = 4, 10
+CONNECTED_SECONDS_MAX = 10
 # A job that lost a rail, or a process, has to notice and to go on, or to end, within this.
 END_SECONDS_MAX = 30.0
 
@@ -168,8 +169,12 @@ def libfabric_rail_that_is_restored(transfer):
     transfer.environment += ["COMBRAY_NET=ofi:tcp:eth1,tcp:eth0", f"COMBRAY_HOST_TIMEOUT={SILENCE_S}"]
 
     def reset_and_cut():
-        if "ESTAB" not in transfer.box("on", "box2", "ss", "-Ktn", "dst", "10.77.1.0/24"):
-            raise Skip("this system does not end connections")
+        deadline = time.monotonic() + CONNECTED_SECONDS_MAX
+        # On a loaded machine the connection may not be there yet.
+        while "ESTAB" not in transfer.box("on", "box2", "ss", "-Ktn", "dst", "10.77.1.0/24"):
+            if time.monotonic() > deadline:
+                raise Skip("this system does not end connections")
+            time.sleep(0.2)
         time.sleep(RESTORED_SECONDS_MAX)
         transfer.box("cut", "box1", "eth0")
 

@@ -37,7 +37,10 @@ class Program:
         self.flags = ["-pthread"] * self._says("thread") + ["-fopenmp"] * self._says("openmp")
         self.is_native = self._says("combray.h")
         # A shared library without which it cannot run, and Debian's package that has it.
-        self.library, self.package = (self._words("library").split() + [None, None])[:2]
+        library = self._words("library").split()
+        if len(library) not in (0, 2):
+            raise ValueError(f"{source}: a line of the head begins with 'library:' and names no library and package")
+        self.library, self.package = library or (None, None)
 
     def _words(self, key):
         found = re.search(rf"^// {key}: *(.*)$", self.head, re.M)
