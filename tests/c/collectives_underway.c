@@ -145,7 +145,7 @@ static void persistent_in_any_order(void) {
         OK(MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE));
         for (int i = 0; i < COUNT; i++) verify(&all[i], turn * COUNT + i);
     }
-    // Waiting for one that is not active returns at once.
+    // Waiting for one that is not active returns immediately.
     MPI_Status status;
     OK(MPI_Wait(&all[0].request, &status));
     for (int i = 0; i < COUNT; i++) {

@@ -25,7 +25,7 @@ static void pause_ms(int ms) {
 }
 
 // One exchange: each process sends its round to the next; a process that receives another round's
-// message took part in two at once.
+// message took part in two at the same time.
 static int consensus(MPI_Comm comm, int round) {
     int to = (check_rank + 1) % check_size, value = round, wrong = 0, received = 0, done = 0, sent;
     int begun = 0;

@@ -244,7 +244,7 @@ static void around_three(void) {
     }
 }
 
-// A buffered send of one of both is over at once, as there is memory for it.
+// A buffered send of one of both is over immediately, as there is memory for it.
 static void both_send_with_buffer(void) {
     char buffer[256 + 4 * MPI_BSEND_OVERHEAD];
     int peer = rank ^ 1;

@@ -209,7 +209,7 @@ impl Pool {
         self.add(bubble, Content::Bubble { relation, members: Vec::new(), turn: 0 }, 0)
     }
 
-    /// Creates a thread with this amount of work. In a submitted bubble it is ready at once.
+    /// Creates a thread with this amount of work. In a submitted bubble it is ready immediately.
     pub fn add_thread(&mut self, bubble: Option<EntityId>, load: u64) -> EntityId {
         let id = self.add(bubble, Content::Thread(State::Created), load);
         for above in self.way_out(id) {

@@ -37,11 +37,11 @@ pub enum MistakeKind {
     Reduction,
     /// Amounts or types of one collective operation contradict each other.
     Amount,
-    /// Two threads of a process are in collective operations of one communicator at once.
+    /// Two threads of a process are in collective operations of one communicator at the same time.
     Threads,
     /// Threads are in MPI calls that the level of thread support does not allow.
     ThreadLevel,
-    /// Two operations use one piece of memory at once.
+    /// Two operations use one piece of memory at the same time.
     Overlap,
     /// One call has two buffers that overlap.
     OwnOverlap,

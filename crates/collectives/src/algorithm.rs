@@ -33,8 +33,8 @@ algorithms! {
     Binomial: "binomial",
     /// First inside machines or parts of these, then among their leaders, then inside again.
     Hierarchical: "hierarchical",
-    /// Hierarchical, but on all levels at once: pieces follow each other from leader to leader, and
-    /// through the parts.
+    /// Hierarchical, but on all levels at the same time: pieces follow each other from leader to
+    /// leader, and through the parts.
     HierarchicalPieces: "hierarchical-pieces",
     /// In round k, each process sends a message to the process 2^k ranks above, and receives one
     /// from the process 2^k ranks below.

@@ -346,7 +346,7 @@ fn fold(
 }
 
 impl Operands {
-    /// Returns how many elements are combined at once.
+    /// Returns the number of elements that one step combines.
     fn per_piece(self) -> usize {
         (PIECE_BYTES / self.element_bytes.max(1)).max(1)
     }

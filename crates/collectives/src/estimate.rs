@@ -119,7 +119,7 @@ impl<'a> TimeEstimate<'a> {
     }
 
     /// Adds a star: one process sends a message of `bytes` bytes to each of `peers` others, or
-    /// receives one from each, all at once.
+    /// receives one from each, all in one round.
     pub fn star(&mut self, peers: u64, bytes: usize, direction: TreeDirection) {
         let far = u64::from(self.situation.layout.elsewhere()).min(peers);
         let near_peers = peers - far;
@@ -438,7 +438,7 @@ impl TimeEstimate<'_> {
         self.repeat(steps, |one| one.exchange_at(1, bytes));
     }
 
-    /// Adds that each process exchanges messages with `peers` of the others, at once.
+    /// Adds a round in which each process exchanges messages with `peers` of the others.
     pub fn all_to_all(&mut self, member: Member, peers: u64, bytes: usize) {
         if member.size > 1 {
             self.exchange(peers, bytes, |layout| {

@@ -8,8 +8,8 @@ use base::SlotSize;
 
 /// The steps of one process in one collective operation: rounds, one after the other.
 ///
-/// In a round all transfers are posted at once. When all of them are complete, the local steps are
-/// executed in order; then the next round begins. Transfers between two processes match in the
+/// A round posts all its transfers before it waits for any. When all are complete, the local steps
+/// are executed in order; then the next round begins. Transfers between two processes match in the
 /// order in which their schedules list them, so one tag is enough for an operation.
 ///
 /// The transfers of a round never write a block that another transfer of the round reads or writes.

@@ -142,7 +142,7 @@ const HELLO_AFTER_MAX: Time = 250 * MILLISECOND;
 /// After this many unanswered long frames, the network is considered not to carry them.
 const LONG_TRIES_MAX: u32 = 10;
 
-/// After this many frames an acknowledgement is sent at once, as their sender may wait for it.
+/// After this many frames an acknowledgement is sent immediately, as their sender may wait for it.
 const ACKNOWLEDGED_TOGETHER: usize = 16;
 
 /// How many frames are passed to the kernel at once.
@@ -428,7 +428,7 @@ impl Link {
     fn note_answer(&mut self, frame_bytes: usize, now: Time) {
         if !self.stands() {
             self.path.begin(frame_bytes, now);
-            // Long frames are tried as often as if the peer had answered at once.
+            // Long frames are tried as often as if the peer had answered immediately.
             let at = Some(now + HELLO_AFTER_MIN);
             self.greeting = Greeting { is_answered: true, at, tries: 0 };
         }
@@ -451,7 +451,7 @@ impl Link {
             self.echo = header.time;
         }
         self.acknowledging.count += 1;
-        // A sender that waits for it, repeats frames, or has lost some, must get it at once.
+        // A sender that waits for it, repeats frames, or has lost some, must get it immediately.
         let is_usual = turn == FrameOrder::Now && !header.asks && !self.incoming.has_gap();
         let by = if is_usual { now + ACKNOWLEDGE_AFTER } else { now };
         self.acknowledging.by = Some(self.acknowledging.by.map_or(by, |known| known.min(by)));

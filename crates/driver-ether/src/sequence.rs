@@ -122,7 +122,7 @@ impl Outgoing {
         self.unsent > 0
     }
 
-    /// Sets how many frames the receiver has room for at once.
+    /// Sets how many frames the receiver has room for at the same time.
     pub(crate) fn limit(&mut self, room: usize) {
         self.window.limit(room.clamp(1, WINDOW_MAX));
     }

@@ -459,7 +459,7 @@ impl FabricEndpoint {
         self.outcome("fi_send", result)
     }
 
-    /// Sends a short message, whose buffer can be reused at once.
+    /// Sends a short message, whose buffer can be reused immediately.
     pub(crate) fn inject(
         &mut self,
         slot: SlotNumber,

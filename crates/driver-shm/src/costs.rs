@@ -144,7 +144,7 @@ mod tests {
     fn what_is_expected_to_be_fastest_goes_first_and_the_others_are_tried_soon() {
         let mut costs = expecting([300, 100, 110, 500]);
         assert_eq!(run(&mut costs, 4, [300, 100, 110, 500]), [0, 4, 0, 0]);
-        // The way predicted next is tried at once, those predicted to be far slower later.
+        // The way predicted next is tried immediately, those predicted to be far slower later.
         assert_eq!(run(&mut costs, 4 * 15, [300, 100, 110, 500]), [0, 56, 4, 0]);
         assert_eq!(run(&mut costs, 4 * 32, [300, 100, 110, 500]), [4, 120, 0, 4]);
     }

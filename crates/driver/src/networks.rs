@@ -69,7 +69,7 @@ impl NetworkSelection {
     /// to other machines.
     ///
     /// # Errors
-    /// An entry looks like a network and is none.
+    /// An entry has the form of a network (`10.1.0.0/16`), but its address or length is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (unwanted, list) = match text.trim().strip_prefix('^') {
             Some(rest) => (true, rest),

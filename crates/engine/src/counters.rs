@@ -29,7 +29,7 @@ pub struct Counters {
     pub fragmented: Counter,
     /// Eager messages that went through an outbox.
     pub eager_queued: Counter,
-    /// Messages announced instead of sent at once.
+    /// Messages announced instead of sent immediately.
     pub announced: Counter,
     /// Bytes of announced messages.
     pub announced_bytes: Counter,

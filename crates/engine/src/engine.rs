@@ -371,7 +371,7 @@ impl Engine {
         id
     }
 
-    /// Posts a receive. An unexpected message that it matches is delivered at once.
+    /// Posts a receive. An unexpected message that it matches is delivered immediately.
     #[inline(always)]
     pub fn receive(&mut self, receive: Receive) -> RequestId {
         let Receive { context: slot, source, tag, buffer } = receive;
@@ -536,7 +536,7 @@ impl Engine {
         self.requests[send.0.index].expose(region);
     }
 
-    /// Exposes a region whose data a rail takes at once, without a request of the receiver.
+    /// Exposes a region whose data a rail takes immediately, without a request of the receiver.
     /// [`handle_sent`](Self::handle_sent) is called when the rail has taken it. `next_revocation`
     /// never returns such a region.
     pub fn expose_ahead(&mut self, send: RequestId, region: RegionToken) {

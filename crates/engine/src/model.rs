@@ -194,7 +194,7 @@ impl RailModel {
         let mut sorted = self.recent;
         sorted.sort_unstable();
         let median = sorted[1];
-        // Noise is smoothed; a large change is adopted at once.
+        // Noise is smoothed; a large change is adopted immediately.
         let changed = median.abs_diff(self.pace) > self.pace / 4;
         self.set_pace(if changed { median } else { (3 * self.pace + median).div_ceil(4) });
     }

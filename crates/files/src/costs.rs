@@ -191,7 +191,7 @@ impl LearnedCost {
         Some(self.known.load(Ordering::Relaxed)).filter(|known| *known > 0)
     }
 
-    /// Updates the cost. A lower cost is adopted at once, as nothing makes a call too fast. A
+    /// Updates the cost. A lower cost is adopted immediately, as nothing makes a call too fast. A
     /// higher one may come from a disturbance, and raises the known cost by a quarter at most.
     fn learn(&self, cost: u64) {
         let cost = cost.max(1);

@@ -52,7 +52,8 @@ pub(crate) fn aggregation(hints: &Hints) -> (u64, u64, u64) {
     )
 }
 
-/// The default and the largest number of bytes that an aggregator transfers at once.
+/// The default and the largest number of bytes that an aggregator moves between memory and file in
+/// one step.
 const WINDOW_BYTES: u64 = 4 << 20;
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
 

@@ -64,7 +64,7 @@ impl Manner {
         let untried = self.untried.get() + 1;
         let period = match self.past_caches.get() {
             true => WRITES_BETWEEN_TRIALS,
-            // The write after a slow one is timed at once.
+            // The write after a slow one is timed immediately.
             false if self.slow.get() > 0 => 1,
             false => WRITES_BETWEEN_LOOKS,
         };

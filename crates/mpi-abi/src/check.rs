@@ -265,7 +265,7 @@ impl RequestService for Checks {
     }
 }
 
-/// Whether several threads may be in calls at once.
+/// Whether several threads may be in calls at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallTurns {
     /// They may: they hold the lock of the process, or any thread may make the call.

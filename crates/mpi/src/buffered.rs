@@ -74,7 +74,7 @@ impl BufferPlace {
 }
 
 impl Communicator {
-    /// Sends in buffered mode: data that cannot be sent at once is copied, so that the call
+    /// Sends in buffered mode: data that cannot be sent immediately is copied, so that the call
     /// returns immediately. The message takes room in the communicator's buffer, else in that of
     /// its session, else in that of the process.
     ///

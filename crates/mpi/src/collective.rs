@@ -2,7 +2,7 @@
 //!
 //! A function for each operation prepares it for an [`Invocation`]: it makes a schedule from the
 //! `collectives` crate, and divides the buffers of the call into blocks. The invocation decides
-//! whether the prepared operation is completed at once, begun as a request, or kept in a
+//! whether the prepared operation is completed immediately, begun as a request, or kept in a
 //! persistent request. The executor never blocks, so it serves all three forms.
 //!
 //! All processes of the communicator must call the same operations in the same order. If the

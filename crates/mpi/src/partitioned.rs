@@ -3,7 +3,7 @@
 //! The sender's and the receiver's persistent request meet once: the sender sends an
 //! *introduction* that describes how it divides its data. The introduction has the program's tag
 //! and uses a message space for introductions. After that each partition that the program marks
-//! as ready is sent at once as a message of its own, and is received at its place in the
+//! as ready is sent immediately as a message of its own, and is received at its place in the
 //! receiver's memory. The receiver posts a receive for each partition of the sender, however it
 //! divides its own buffer. The messages of partitions have a message space of their own, in which
 //! the sender reserves tags. The tags do not change from round to round, because messages between

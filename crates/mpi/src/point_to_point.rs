@@ -17,7 +17,7 @@ use crate::status::{MessageSource, MessageStatus};
 /// The destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// No process (`MPI_PROC_NULL`): the operation is complete at once.
+    /// No process (`MPI_PROC_NULL`): the operation is complete immediately.
     Null,
     /// The process with this rank.
     Rank(u32),
@@ -239,7 +239,7 @@ impl Communicator {
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
             let send = Send { gate, peer, context, tag, synchronous, buffer };
-            // A message that can be sent at once is sent before the receive is posted. The peer
+            // A message that can be sent immediately is sent before the receive is posted. The peer
             // does so meanwhile, too. If this process polled for a message while the peer writes
             // it, it would take the cache line from the peer for one transfer time.
             if !process.runtime().try_send(&send) {

@@ -221,7 +221,7 @@ impl Request {
         }
     }
 
-    /// Starts a persistent short message that can be sent at once, or the receive of a short
+    /// Starts a persistent short message that can be sent immediately, or the receive of a short
     /// message. This is the frequent case, in which nothing but the engine is involved and no
     /// error can occur. If it returns false, nothing has happened.
     #[inline(always)]
@@ -248,7 +248,7 @@ impl Request {
         true
     }
 
-    /// Whether the request is persistent and not started: waiting for it returns at once.
+    /// Whether the request is persistent and not started: waiting for it returns immediately.
     pub fn is_inactive(&self) -> bool {
         matches!(self, Request::Persistent(persistent) if persistent.active.is_none())
     }

@@ -11,7 +11,7 @@ use crate::errors::error_of;
 pub enum MessageSource {
     /// Any process.
     Any,
-    /// No process (`MPI_PROC_NULL`): the operation is complete at once.
+    /// No process (`MPI_PROC_NULL`): the operation is complete immediately.
     Null,
     /// The process with this rank.
     Rank(u32),

@@ -248,7 +248,7 @@ impl<M: StoppedMemory> Queues<'_, M> {
         self.memory.long(self.table.engine.wrapping_add(offset))
     }
 
-    /// Reads all requests of the communicator at once.
+    /// Reads all requests of the communicator in one pass.
     fn requests(&self) -> Option<Vec<RequestBytes>> {
         let layout = self.table.layout;
         let first = self.of_engine(layout.requests)?;

@@ -223,7 +223,7 @@ impl Helper {
         if steps == before { self.visit(before, cause) } else { self.leave(steps) }
     }
 
-    /// Leaves all progress to the program. A call that came meanwhile is checked at once.
+    /// Leaves all progress to the program. A call that came meanwhile is checked immediately.
     fn leave(&mut self, steps: u32) -> Next {
         let was_called = mem::take(&mut self.was_called);
         if was_called {

@@ -1,4 +1,4 @@
-//! The lock of a process whose threads may all call MPI at once (`MPI_THREAD_MULTIPLE`).
+//! The lock of a process whose threads may all call MPI at the same time (`MPI_THREAD_MULTIPLE`).
 //!
 //! Without contention, taking the lock costs one exchange, and releasing it another. A thread that
 //! finds the lock taken first checks a few times, as calls are short. It then yields the core, as
@@ -16,7 +16,7 @@ use crate::primitive::{AtomicU32, Ordering};
 #[derive(Default, Debug)]
 pub struct Lock {
     state: AtomicU32,
-    /// The number of threads that want the lock and did not get it at once.
+    /// The number of threads that want the lock and did not get it immediately.
     wanting: AtomicU32,
 }
 
@@ -84,7 +84,7 @@ impl Lock {
         }
     }
 
-    /// Whether at least one thread wants the lock and did not get it at once.
+    /// Whether at least one thread wants the lock and did not get it immediately.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.wanting.load(Ordering::Relaxed) > 0
@@ -97,7 +97,7 @@ mod tests {
     use std::cell::Cell;
     use std::thread;
 
-    /// A system in which a sleeper checks again at once.
+    /// A system in which a sleeper checks again immediately.
     struct Here;
 
     impl Threads for Here {

@@ -1,4 +1,4 @@
-//! The single lock of a process whose threads may all call MPI at once.
+//! The single lock of a process whose threads may all call MPI at the same time.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -83,7 +83,7 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         self.present.load(Ordering::Relaxed)
     }
 
-    /// Whether at least one thread wants the lock and did not get it at once.
+    /// Whether at least one thread wants the lock and did not get it immediately.
     #[inline]
     pub fn is_wanted(&self) -> bool {
         self.lock.is_wanted()

@@ -127,7 +127,7 @@ pub enum CoreSharing {
 /// What a wait does between two polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitStage {
-    /// Poll again at once.
+    /// Poll again immediately.
     Spin,
     /// Yield the core before the next poll.
     Yield,

@@ -13,7 +13,7 @@
 //! to computing, fills the pieces at its next poll only. A receiver that waits meanwhile and finds
 //! no piece claims the data, and reads it itself. Where one copy by the kernel is faster than two
 //! through the pool, the sender leaves the data to the receiver for a moment, and the receiver
-//! claims it at once.
+//! claims it immediately.
 //!
 //! The pool is larger than a core's private cache, and its pieces are used in turn. A cache line is
 //! therefore written again only after both cores have evicted it. It then comes out of the shared
@@ -137,7 +137,7 @@ impl Exchange {
         of(generation, self.filled.load(Ordering::Acquire)) & AHEAD != 0
     }
 
-    /// Whether the data is sent ahead, and the sender expects the receiver to claim it at once.
+    /// Whether the data is sent ahead, and the sender expects the receiver to claim it immediately.
     pub fn is_left_to_receiver(&self, generation: u32) -> bool {
         of(generation, self.filled.load(Ordering::Acquire)) & RECEIVER_FIRST != 0
     }

@@ -130,7 +130,7 @@ impl Runtime {
         self.send_when(send, When::Later)
     }
 
-    /// Sends a message if it can go at once. Returns whether it did, so that its buffer may be
+    /// Sends a message if it can go immediately. Returns whether it did, so that its buffer may be
     /// reused; if not, nothing has happened.
     #[inline(never)]
     pub fn try_send(&mut self, send: &SendCommand) -> bool {

@@ -352,7 +352,7 @@ fn first_alike<T: Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<u32> {
 struct PlaceOf {
     /// The cores on which it may run.
     mask: u128,
-    /// The number of cores that it can use at once.
+    /// The number of cores that it can use at the same time.
     usable: usize,
     /// The number of cores that all processes of its machine can use, if the launcher sent it.
     together: Option<usize>,

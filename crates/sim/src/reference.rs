@@ -146,7 +146,7 @@ impl Space {
         Some(Fact::Withdrawn { message })
     }
 
-    /// Posts a receive. Returns the message that it matches at once, if there is one.
+    /// Posts a receive. Returns the message that it matches immediately, if there is one.
     pub(crate) fn post(&mut self, receive: usize, selector: Selector) -> Option<usize> {
         let found = self.take(selector);
         if found.is_none() {

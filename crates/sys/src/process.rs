@@ -379,7 +379,7 @@ pub fn kill(process: i32, signal: i32) -> io::Result<()> {
     call(unsafe { libc::kill(process, signal) })
 }
 
-/// Ends this process at once, without exit handlers.
+/// Ends this process immediately, without exit handlers.
 pub fn end_at_once(code: i32) -> ! {
     // SAFETY: takes a number, and does not return.
     unsafe { libc::_exit(code) }

@@ -69,7 +69,7 @@ impl Bubble {
     }
 
     /// Makes all threads of the bubble ready, where the scheduler puts them. Threads that are
-    /// created in the bubble after this call are ready at once.
+    /// created in the bubble after this call are ready immediately.
     ///
     /// # Panics
     /// The caller is not a thread of [`Workers`](crate::Workers).

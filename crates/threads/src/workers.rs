@@ -139,7 +139,7 @@ impl Drop for Workers {
         self.shared.ring(usize::MAX);
         self.shared.timers.notify();
         if let Some(watchdog) = self.watchdog.take() {
-            // The watchdog ends at once; if it panicked, the panic was already printed.
+            // The watchdog ends immediately; if it panicked, the panic was already printed.
             let _ = watchdog.join();
         }
         self.shared.ring(usize::MAX);

@@ -163,7 +163,7 @@ impl Window {
         outcome.map(|_| self.unexpose(origins.len()))
     }
 
-    /// `MPI_Win_test`: does what [`Window::wait`] does, if that would return at once; otherwise
+    /// `MPI_Win_test`: does what [`Window::wait`] does, if that would return immediately; otherwise
     /// returns false.
     ///
     /// # Errors

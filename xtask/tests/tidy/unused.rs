@@ -4,12 +4,9 @@ use std::path::Path;
 
 use super::{crates, dependencies, files_with, read, report};
 
-/// All of a crate that may name a dependency or a file, but for one file.
-fn text_of(folder: &Path, without: &Path) -> String {
-    let mut files = files_with(folder, &["rs"]);
-    files.extend([folder.join("Cargo.toml"), folder.join("README.md")]);
-    files.retain(|path| path != without && path.exists());
-    files.iter().map(|path| read(path)).collect()
+/// All of a crate that may name a dependency: its sources, and the examples of its page.
+fn text_of(folder: &Path) -> String {
+    files_with(folder, &["rs", "md"]).iter().map(|path| read(path)).collect()
 }
 
 fn names(text: &str, name: &str) -> bool {
@@ -26,7 +23,7 @@ const COMPILES_OTHERS: &str = "mpi-abi-";
 fn dependencies_are_used() {
     let mut faults = Vec::new();
     for (name, folder) in crates().iter().filter(|(name, _)| !name.starts_with(COMPILES_OTHERS)) {
-        let text = text_of(folder, &folder.join("Cargo.toml"));
+        let text = text_of(folder);
         let unused = dependencies(folder).into_iter();
         let unused = unused.filter(|one| !names(&text, &one.replace('-', "_")));
         faults.extend(unused.map(|one| format!("{name} does not use {one}")));

@@ -92,7 +92,7 @@ pub struct InTime {
 }
 
 impl InTime {
-    /// The phases with their start times, in order. The first phase begins at once.
+    /// The phases with their start times, in order. The first phase begins immediately.
     pub fn new(phases: Vec<(u64, Box<dyn Scheduler>)>) -> Self {
         assert!(!phases.is_empty(), "one phase at least");
         Self { phases }

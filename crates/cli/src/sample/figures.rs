@@ -18,7 +18,7 @@ const SHORT_BYTES_MAX: u64 = 1 << 13;
 pub struct ResultLine {
     benchmark: String,
     bytes: u64,
-    /// The number of messages in flight at once.
+    /// The number of messages that are in flight at the same time.
     value: Option<u64>,
     /// The best batch: what the rail can do without the load of other processes.
     pub min_us: f64,

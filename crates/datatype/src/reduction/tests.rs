@@ -219,7 +219,7 @@ fn is_nan(element: Predefined, bytes: &[u8]) -> bool {
     }
 }
 
-/// The number of elements combined at once; Miri takes minutes for more.
+/// The number of elements of one reduction; Miri takes minutes for more.
 const ELEMENTS: usize = if cfg!(miri) { 2 } else { 9 };
 
 /// Returns elements that are often equal, zero of either sign, or not finite.

@@ -23,7 +23,8 @@ enum ChunkSizes {
 }
 
 impl PacketPacking {
-    /// Fills `plan` with what `rails[rail]` sends next: a packet, or, if there is none, a part.
+    /// Fills `plan` with what `rails[rail]` sends next: a packet of waiting chunks, or, if no chunk
+    /// waits that goes in a packet, a part of a large message.
     pub(super) fn plan(
         self,
         window: &dyn ChunkWindow,

@@ -18,7 +18,7 @@ use crate::pool::PoolTask;
 use crate::storage::{Storage, in_full};
 use crate::transfer::{Direction, while_locked};
 
-/// The number of windows underway at once.
+/// The number of windows underway at the same time.
 const WINDOWS_UNDERWAY_MAX: usize = 2;
 
 /// The largest length of a process's list of runs; a longer one is malformed.

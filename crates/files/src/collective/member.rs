@@ -17,7 +17,7 @@ use crate::view::View;
 /// The size of the first message about a domain: the length of the list of runs, and its beginning.
 pub(crate) const HEAD_BYTES: usize = 1024;
 
-/// The number of windows of a domain underway at once.
+/// The number of windows of a domain underway at the same time.
 const WINDOWS_UNDERWAY_MAX: usize = 3;
 
 /// The bytes of this process.

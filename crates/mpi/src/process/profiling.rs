@@ -202,7 +202,7 @@ impl Process {
         }
     }
 
-    /// The number of the calling thread, if several may be in the library at once.
+    /// The number of the calling thread, if several may be in the library at the same time.
     fn calling_thread(&self) -> u64 {
         match self.level.get() {
             ThreadLevel::Multiple => System.thread_number(),

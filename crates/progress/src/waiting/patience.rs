@@ -5,7 +5,7 @@
 //! the spin of the other ends, as long as the system leaves them on their cores. That costs less
 //! than a context switch per message. If the awaited process has no core, each spin is wasted. So a
 //! process spins as long as wasted spins are a small part of its time. Beyond that part its waits
-//! yield at once, and it tries to spin again rarely.
+//! yield immediately, and it tries to spin again rarely.
 //!
 //! Why: docs/internals/decisions/0072-in-a-crowd-waits-look-as-long-as-that-pays.md
 
@@ -23,10 +23,10 @@ pub struct Patience {
     lost: AtomicU64,
     /// The time of the last update of `lost`, in nanoseconds.
     reckoned: AtomicU64,
-    /// The number of waits that have yielded at once since the budget ran out or was last tried
+    /// The number of waits that have yielded immediately since the budget ran out or was last tried
     /// again.
     yields: AtomicU32,
-    /// The number of waits yielding at once after which spinning is tried again.
+    /// The number of waits yielding immediately after which spinning is tried again.
     yields_till_trial: AtomicU32,
 }
 
@@ -74,7 +74,7 @@ impl Patience {
         self.is_there.store(lost < LOSS_MAX.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Records that a wait yielded at once.
+    /// Records that a wait yielded immediately.
     #[inline]
     pub(super) fn note_yield(&self, kernel: &impl WaitingSystem) {
         let yields = self.yields.load(Ordering::Relaxed) + 1;
@@ -113,7 +113,7 @@ mod tests {
         spins
     }
 
-    /// Records waits that yield at once until spinning is tried again; returns their number.
+    /// Records waits that yield immediately until spinning is tried again; returns their number.
     fn yields(patience: &Patience) -> u32 {
         let mut yields = 0;
         while !patience.is_there() {

@@ -16,7 +16,7 @@ use crate::system::System;
 /// The state that the waiting threads of one process share.
 #[derive(Debug, Default)]
 pub struct WaitingThreads<K = System> {
-    /// The lock that each call holds if all threads may call at once. A wait releases it.
+    /// The lock that each call holds if all threads may call at the same time. A wait releases it.
     pub lock: ReentrantLock<K>,
     pub(super) kernel: K,
     pub(super) sleepers: SleepingThreads,
@@ -50,7 +50,7 @@ pub trait Waiter {
     /// Returns the state that its waiting threads share.
     fn room(&self) -> &WaitingThreads<Self::VirtualKernel>;
 
-    /// Whether all its threads may call at once, so that each call holds the lock of
+    /// Whether all its threads may call at the same time, so that each call holds the lock of
     /// [`room`](Self::room).
     fn is_shared(&self) -> bool;
 
@@ -89,7 +89,7 @@ pub trait Waiter {
     /// followed the last count of a long wait.
     fn answer_inquiries(&self, wait: &LongWait);
 
-    /// Begins to record a wait, whose condition was not met at once; none if waits are not
+    /// Begins to record a wait, whose condition was not met immediately; none if waits are not
     /// recorded.
     fn begin_note(&self, _awaited: Option<RequestId>) -> Option<WaitNote> {
         None

@@ -31,7 +31,7 @@ struct MachinePeer {
     context: ContextSlot,
     peer: GateId,
     /// The data of the messages to send, and the requests of those sent so far; none if the send
-    /// completed at once.
+    /// completed immediately.
     outgoing: Vec<Buffer>,
     sends: Vec<Option<RequestId>>,
     /// The buffers of the messages to receive, and the requests of the receives posted so far.
