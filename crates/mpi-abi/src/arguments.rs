@@ -3,7 +3,7 @@
 mod buffers;
 mod inputs;
 mod integers;
-mod lent;
+mod operations;
 mod outputs;
 mod tools;
 
@@ -19,21 +19,22 @@ use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::operation::{Operation, OperationKernel};
 use mpi::session::Session;
 use mpi::{Destination, MessageSource};
 
 use crate::c::{self, Comm, Handle};
-use crate::calls::operations::UserOperation;
-use crate::entry::{self, Call};
+use crate::call::Call;
+use crate::environment_info;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_GROUP_EMPTY, MPI_INFO_ENV,
     MPI_INFO_NULL, MPI_PROC_NULL, MPI_ROOT,
 };
+use crate::handler_owner::HandlerOwner;
 use crate::handles::describe;
 use crate::library::program_window::ProgramWindow;
-use crate::report::HandlerOwner;
+use crate::library::recent_communicators::LentCommunicator;
+use crate::phase;
 
 pub use buffers::{
     BlocksArgument, ElementsArgument, TypeArgument, buffer_at, check_address, is_in_place,
@@ -43,7 +44,7 @@ pub use inputs::{Callback, HandleList};
 pub use integers::{
     ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,
 };
-pub use lent::{LentCommunicator, RecentCommunicators};
+pub use operations::KnownOperation;
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
@@ -73,29 +74,6 @@ impl<H, T> Deref for NamedObject<H, T> {
     #[inline]
     fn deref(&self) -> &T {
         &self.object
-    }
-}
-
-/// An operation for reductions.
-#[derive(Clone, Debug)]
-pub enum KnownOperation {
-    /// A predefined operation of the standard.
-    Predefined(&'static Operation),
-    /// An operation that the program created.
-    User(UserOperation),
-}
-
-impl KnownOperation {
-    /// Returns the operation as it is applied to elements of a datatype.
-    ///
-    /// # Errors
-    /// `Op` if the operation is not defined for this datatype.
-    #[inline(always)]
-    pub fn on(&self, datatype: &KnownDatatype) -> base::Result<OperationKernel> {
-        match self {
-            KnownOperation::Predefined(operation) => operation.on(datatype),
-            KnownOperation::User(operation) => Ok(operation.on(datatype)),
-        }
     }
 }
 
@@ -219,7 +197,7 @@ impl Call {
         handle: Comm,
         look: fn(&Communicator) -> u32,
     ) -> CallOutcome<u32> {
-        let _visit = entry::pass_door(self);
+        let _visit = phase::pass_door(self);
         Ok(look(&*self.known_communicator(position, handle)?))
     }
 
@@ -248,7 +226,7 @@ impl Call {
                 found.ok_or_else(|| invalid(position, handle))?
             }
         };
-        if !entry::is_locked() {
+        if !phase::is_locked() {
             self.library.recent_communicators.note(handle, &found);
         }
         Ok(LentCommunicator::counted(found))
@@ -294,7 +272,7 @@ impl Call {
     /// Returns the info object with this handle.
     pub fn info(&self, position: usize, handle: c::Info) -> CallOutcome<Rc<Info>> {
         if handle == MPI_INFO_ENV {
-            return Ok(crate::calls::infos::environment(self));
+            return Ok(environment_info::of_this_process(&self.library.process));
         }
         self.library.infos.get(handle).ok_or_else(|| invalid(position, handle))
     }

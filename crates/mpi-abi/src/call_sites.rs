@@ -14,25 +14,23 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use mpi::CallPlace;
+use mpi::{CallPlace, Process};
 use progress::System;
 use progress::waiting::WaitingSystem;
 use runtime::machine::ticks;
 use sys::callers::{self, Caller};
 
 use crate::call_stack;
-use crate::entry::EntryPoint;
-use crate::library::LibraryState;
 
 /// The known call sites.
 #[derive(Debug, Default)]
 pub struct CallSites {
     /// The call sites by function and return address.
-    known: RefCell<AddressMap<(*const EntryPoint, usize), CallPlace>>,
+    known: RefCell<AddressMap<(*const RecentPlaces, usize), CallPlace>>,
     /// For each function, the distances in bytes from the frames of this library to the return
     /// address. There are several if the function is also called through others, such as the
     /// Fortran interfaces.
-    distances: RefCell<AddressMap<*const EntryPoint, Vec<usize>>>,
+    distances: RefCell<AddressMap<*const RecentPlaces, Vec<usize>>>,
 }
 
 /// The most recent call sites of a function. A thread that reads or writes them holds the lock of
@@ -115,12 +113,18 @@ const EXCESS_MAX: usize = 512;
 /// together.
 const CALL_PLACES_MAX: usize = 4096;
 
-/// Returns the call site from which this thread has called a function. The second value is the time
-/// in [`ticks`] at which a slow search for it began, if there was one.
+/// Returns the call site from which this thread has called the function with this name and these
+/// recent call sites. The second value is the time in [`ticks`] at which a slow search for the call
+/// site began, if there was one.
 #[inline(never)]
-pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Option<u64>) {
-    let CallSites { known, distances } = &library.call_sites;
-    let key = std::ptr::from_ref(entry);
+pub fn of(
+    name: &'static str,
+    recent_places: &'static RecentPlaces,
+    sites: &CallSites,
+    process: &Process,
+) -> (CallPlace, Option<u64>) {
+    let CallSites { known, distances } = sites;
+    let key = std::ptr::from_ref(recent_places);
     // The stack of a thread that shares a kernel thread may end at memory that must not be read.
     let may_read = !System.shares_kernel_thread();
     let marker = black_box(0_usize);
@@ -129,10 +133,10 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Opt
     // has its frames, and above the program's first frame is the data that the system gave the
     // thread.
     let word = |distance| unsafe { callers::word_above(&marker, distance) };
-    let recent = entry.recent.distance.load(Ordering::Relaxed);
+    let recent = recent_places.distance.load(Ordering::Relaxed);
     if may_read && recent != 0 {
         let address = word(recent);
-        let slot = entry.recent.slot(address);
+        let slot = recent_places.slot(address);
         if slot.address.load(Ordering::Relaxed) == address {
             return (CallPlace::numbered(slot.place.load(Ordering::Relaxed)), None);
         }
@@ -142,7 +146,7 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Opt
         for distance in distances {
             let address = word(*distance);
             if let Some(place) = known.get(&(key, address)) {
-                entry.recent.note(*distance, address, *place);
+                recent_places.note(*distance, address, *place);
                 return (*place, None);
             }
         }
@@ -169,7 +173,7 @@ pub fn of(entry: &'static EntryPoint, library: &LibraryState) -> (CallPlace, Opt
         0 => None,
         _ => callers().pop().or_else(|| symbol.clone()),
     };
-    let place = library.process.add_call_place(entry.name, Box::new(caller));
+    let place = process.add_call_place(name, Box::new(caller));
     known.borrow_mut().insert((key, address), place);
     (place, Some(looks_since))
 }

@@ -12,6 +12,7 @@ mod collectives;
 mod memory;
 mod messages;
 mod objects;
+mod operations;
 mod phases;
 mod program;
 mod requests;
@@ -19,7 +20,10 @@ mod sites;
 mod standstill;
 mod threads;
 mod transfers;
+mod uses;
+mod watched;
 
+use std::any::Any;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashSet;
 use std::ffi::c_int;
@@ -33,16 +37,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::{KnownCommunicator, KnownDatatype};
 use crate::c::{Comm, Datatype, Handle, Status};
-use crate::entry::{Call, EntryPoint};
+use crate::call::Call;
+use crate::entry_point::EntryPoint;
 use crate::generated::constants::{MPI_STATUS_IGNORE, MPI_SUCCESS};
 use crate::library::LibraryState;
+use crate::library::call_observer::{CallObserver, CallTurns, ObservedCall};
 use crate::output::say;
 
 use accesses::{AccessChecks, AccessTime};
 use announced_message::AnnouncedMessage;
 use blocks::{BlockChecks, BlockName, KnownBlock};
 use collectives::CollectiveChecks;
-use messages::{MessageChecks, ReceiveEnd};
+use messages::MessageChecks;
 use objects::MadeObjects;
 use phases::Phases;
 use program::InCall;
@@ -50,6 +56,7 @@ use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
 use standstill::{StandstillChecks, WaitsInCall};
 use threads::Turn;
+use uses::ReceiveEnd;
 
 /// The state of the checks for mistakes.
 #[derive(Debug)]
@@ -135,7 +142,7 @@ pub fn start(library: &LibraryState) {
         counts: RefCell::default(),
         expected: Cell::new(None),
     });
-    if library.checks.set(Rc::clone(&checks)).is_ok() {
+    if library.checks.set(Rc::clone(&checks) as Rc<dyn CallObserver>).is_ok() {
         process.serve_in_progress(checks);
     }
 }
@@ -143,15 +150,16 @@ pub fn start(library: &LibraryState) {
 /// With fewer communicators or objects, no records are removed.
 const PURGE_MIN: usize = 64;
 
-/// Whether calls are checked.
-pub fn is_wanted(library: &LibraryState) -> bool {
-    library.checks.get().is_some()
+/// Returns the checks, if they are enabled.
+fn checks_of(library: &LibraryState) -> Option<&Checks> {
+    let observer: &dyn Any = &**library.checks.get()?;
+    observer.downcast_ref()
 }
 
 /// Reports, at the end of the program, the requests, objects and messages that it has left. Called
 /// when the attributes are deleted.
 pub fn finish(library: &LibraryState) {
-    let Some(checks) = library.checks.get() else { return };
+    let Some(checks) = checks_of(library) else { return };
     checks.requests.tell_left(checks);
     checks.objects.tell_left(checks, library);
     if messages::await_all(checks, &library.process) && !checks.is_revoked.get() {
@@ -265,15 +273,6 @@ impl RequestService for Checks {
     }
 }
 
-/// Whether several threads may be in calls at the same time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallTurns {
-    /// They may: they hold the lock of the process, or any thread may make the call.
-    Any,
-    /// They may not: the level of thread support does not allow it.
-    OneByOne,
-}
-
 /// A call that is being checked.
 pub struct SeenCall {
     entry: &'static EntryPoint,
@@ -295,24 +294,22 @@ pub struct SeenCall {
     _in_call: InCall,
 }
 
-impl SeenCall {
-    /// Begins to check a call. `turns` determines whether several threads may be in calls at once.
+impl CallObserver for Checks {
     #[cold]
-    pub fn begin(
+    fn begin(
+        self: Rc<Self>,
         entry: &'static EntryPoint,
         library: &'static LibraryState,
         words: &[usize],
         turns: CallTurns,
-    ) -> Option<Box<Self>> {
-        let checks = library.checks.get()?;
+    ) -> Box<dyn ObservedCall> {
         let turn = (turns == CallTurns::OneByOne).then(|| Turn::take(entry, library));
-        let checks = Rc::clone(checks);
-        let waits = WaitsInCall::begin(&checks);
+        let waits = WaitsInCall::begin(&self);
         let words = words.to_vec();
-        let mut seen = Self {
+        let mut seen = SeenCall {
             entry,
             library,
-            checks,
+            checks: self,
             words,
             site: OnceCell::new(),
             collective: None,
@@ -332,7 +329,7 @@ impl SeenCall {
         if seen.word("request").is_none()
             && let Some(transfer) = &transfer
         {
-            seen.transfer = Some(messages::begin(&seen, transfer));
+            seen.transfer = Some(requests::begin_blocking(&seen, transfer));
         }
         accesses::begin(&seen);
         if matches!(seen.function(), "MPI_Mrecv" | "MPI_Imrecv") {
@@ -342,12 +339,13 @@ impl SeenCall {
         if seen.word("win").is_some() {
             seen.transfer = seen.transfer.or_else(|| seen.requests.begun());
         }
-        Some(Box::new(seen))
+        Box::new(seen)
     }
+}
 
-    /// Ends the check of a call that returned `code`.
+impl ObservedCall for SeenCall {
     #[cold]
-    pub fn end(mut self, code: c_int) {
+    fn end(mut self: Box<Self>, code: c_int) {
         if code == MPI_SUCCESS {
             standstill::await_receives(&self);
         }
@@ -377,7 +375,9 @@ impl SeenCall {
         }
         phases::end(&self, is_local);
     }
+}
 
+impl SeenCall {
     /// Returns the name of the function, without the suffix of the form with large counts.
     fn function(&self) -> &'static str {
         self.entry.name.strip_suffix("_c").unwrap_or(self.entry.name)

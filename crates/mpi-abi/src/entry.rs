@@ -2,77 +2,30 @@
 
 mod items;
 
-use std::cell::Cell;
 use std::ffi::c_int;
 use std::ptr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::ErrorClass;
-use mpi::ThreadLevel;
-use mpi::communicator::Communicator;
-use progress::door::ProgramInside;
 use runtime::machine::ticks;
 
-use crate::c::Comm;
-use crate::call_sites::{self, RecentPlaces};
-use crate::call_stack;
+use crate::call::Call;
+use crate::call_sites;
 use crate::calls::tools::{self, ToolOutcome, Tools};
-use crate::check::{self, CallTurns, SeenCall};
-use crate::debuggers;
+use crate::entry_point::EntryPoint;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
-use crate::helper;
+use crate::handler_owner::HandlerOwner;
+use crate::library::call_observer::{CallTurns, ObservedCall};
 use crate::library::{LibraryState, known_library, library};
-use crate::report::{self, HandlerOwner};
+use crate::phase::{
+    CHECKED, FINALIZED, FREED, Guard, LOCKED, MANNER, OPEN, OPEN_LOCKED, PHASE, PROFILED, WATCHED,
+    pass_door,
+};
+use crate::report;
 
 pub(crate) use items::{absent, call_body, entry, exported, native, with_call, with_tools};
-
-/// A function of the C interface.
-#[derive(Debug)]
-pub struct EntryPoint {
-    /// The name, such as `MPI_Send`.
-    pub name: &'static str,
-    /// The names of the parameters.
-    pub parameters: &'static [&'static str],
-    /// The call sites from which the program called it last, for profiles.
-    pub recent: RecentPlaces,
-}
-
-/// One call of a function.
-pub struct Call {
-    /// The called function.
-    pub entry: &'static EntryPoint,
-    /// The state of the library.
-    pub library: &'static LibraryState,
-    /// The object whose error handler is called for errors.
-    handler_owner: Cell<HandlerOwner>,
-}
-
-/// Bits for the state of the process between start and end, and for what calls must do.
-static PHASE: AtomicU32 = AtomicU32::new(0);
-
-/// Calls are allowed: the world exists, or a session is open.
-const OPEN: u32 = 1;
-/// Calls must take the lock.
-const LOCKED: u32 = 2;
-/// Tools have registered for events, which are delivered at the end of calls.
-const WATCHED: u32 = 4;
-/// Calls are recorded for the profile of the job.
-const PROFILED: u32 = 64;
-/// `MPI_Init` has returned.
-const INITIALIZED: u32 = 8;
-/// `MPI_Finalize` has returned.
-const FINALIZED: u32 = 16;
-/// Calls are checked for mistakes of the program.
-const CHECKED: u32 = 32;
-/// Communicators were freed that calls may still use.
-const FREED: u32 = 128;
-
-/// The bits that a call examines at its entry.
-const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
-const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
 /// `words` returns its arguments for code beside the call itself, such as the checks.
@@ -222,71 +175,30 @@ pub fn enter_value<T>(body: impl FnOnce(&'static LibraryState) -> T) -> T {
 /// Runs a call of the tools interface that is allowed from any thread while the interface is
 /// initialized.
 pub fn enter_tool(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
-    let tools = &library().tools;
+    let tools = tools::tools();
     if tools.is_initialized() { enter_tool_any_time(body) } else { MPI_T_ERR_NOT_INITIALIZED }
 }
 
 /// Runs a call of the tools interface that is allowed at any time.
 pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
-    match body(&library().tools) {
+    match body(tools::tools()) {
         Ok(()) => MPI_SUCCESS,
         Err(code) => code,
     }
 }
 
-/// Runs `look` if this thread may enter the library now. It holds the lock, if calls take the lock;
-/// otherwise it must be the thread that initialized MPI. `None` if another thread may be in the
-/// library.
-pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
-    let library = library();
-    let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
-    if is_locked() {
-        let _guard = Guard::lock(library);
-        return Some(look(library));
-    }
-    let is_main = library.main_thread.get() == Some(&thread::current().id());
-    is_main.then(|| {
-        let _visit = library.process.enter_if(true);
-        look(library)
-    })
-}
-
-/// Registers the entry of the program into the library, for the kinds of calls that do not register
-/// it themselves: those that are allowed at any time.
-pub fn pass_door(call: &Call) -> ProgramInside<'_> {
-    call.library.process.enter_if(PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN)
-}
-
-/// Whether this call, which has registered its entry as `visit`, was made by a function of the
-/// program inside another call, while calls rely on being the only one in progress.
-pub fn is_within_another(visit: &ProgramInside<'_>) -> bool {
-    PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN && !visit.is_outermost()
-}
-
-/// Records whether tools have registered for events.
-pub fn set_watched(watched: bool) {
-    if watched {
-        PHASE.fetch_or(WATCHED, Ordering::Release);
-    } else {
-        PHASE.fetch_and(!WATCHED, Ordering::Release);
-    }
-}
-
-/// Keeps a communicator that was freed, because outer calls that led to this one may still use it.
-pub fn keep_freed(call: &Call, handle: Comm, communicator: Rc<Communicator>) {
-    if is_locked() {
-        // With the lock, the users of a communicator are counted.
-        return;
-    }
-    call.library.recent_communicators.keep_freed(handle, communicator);
-    PHASE.fetch_or(FREED, Ordering::Relaxed);
+/// Whether the call involves all processes of a communicator, and this process does not have
+/// rank 0.
+fn is_for_others_to_tell(call: &Call) -> bool {
+    let HandlerOwner::Communicator(handle) = call.handler_owner() else { return false };
+    call.any_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
 }
 
 /// Prints once that a function is not implemented, because programs may ignore errors. If the
 /// function involves all processes of a communicator, the process with rank 0 prints it for all.
 fn tell_unsupported(call: &Call) {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    if !call.is_for_others_to_tell() && !TOLD.swap(true, Ordering::Relaxed) {
+    if !is_for_others_to_tell(call) && !TOLD.swap(true, Ordering::Relaxed) {
         crate::output::say(&format!(
             "{} is not implemented in this version of Combray ({}) and does nothing; `combray info \
              --unsupported` lists all such functions",
@@ -337,7 +249,7 @@ struct Admission(*mut AdmittedCall);
 /// What must be done at the end of a call.
 struct AdmittedCall {
     /// The check of the call, if calls are checked.
-    checked: Option<Box<SeenCall>>,
+    checked: Option<Box<dyn ObservedCall>>,
     /// Bits of [`PHASE`]: whether at the end the call is recorded, events are delivered to tools,
     /// and the lock is released.
     then: u32,
@@ -373,7 +285,7 @@ impl Admission {
     #[inline(never)]
     fn end(self, library: &'static LibraryState, code: c_int) {
         let AdmittedCall { checked, then } = self.into_call();
-        let _guard = (then & LOCKED != 0).then(|| Guard(library));
+        let _guard = (then & LOCKED != 0).then(|| Guard::of_held(library));
         if let Some(seen) = checked {
             seen.end(code);
         }
@@ -381,7 +293,7 @@ impl Admission {
             library.process.end_call();
         }
         if then & WATCHED != 0 {
-            tools::tell(library);
+            tools::tell();
         }
     }
 }
@@ -409,12 +321,14 @@ fn admit(
             library.process.lock().lock();
         }
         if phase & PROFILED != 0 {
-            library.process.begin_call(begun, || call_sites::of(entry, library));
+            library.process.begin_call(begun, || {
+                call_sites::of(entry.name, &entry.recent, &library.call_sites, &library.process)
+            });
         }
         let turns = if phase & LOCKED != 0 { CallTurns::Any } else { CallTurns::OneByOne };
         let checked = match phase & CHECKED {
             0 => None,
-            _ => SeenCall::begin(entry, library, words, turns),
+            _ => begin_observed(entry, library, words, turns),
         };
         let then = phase & (LOCKED | PROFILED | WATCHED);
         return Ok(Admission::new(AdmittedCall { checked, then }));
@@ -424,6 +338,17 @@ fn admit(
     let detail = format!("was called {when}, which the standard does not allow");
     let _guard = Guard::lock(library);
     Err(fail(&call, Failure::new(ErrorClass::Other, detail)))
+}
+
+/// Informs the checks of a call, if they are enabled.
+fn begin_observed(
+    entry: &'static EntryPoint,
+    library: &'static LibraryState,
+    words: &[usize],
+    turns: CallTurns,
+) -> Option<Box<dyn ObservedCall>> {
+    let checks = library.checks.get()?;
+    Some(Rc::clone(checks).begin(entry, library, words, turns))
 }
 
 /// Takes the lock for a call that is allowed at any time.
@@ -437,100 +362,8 @@ fn admit_any_time(
 ) -> Admission {
     library.process.lock().lock();
     let checked = match phase & (OPEN | CHECKED) == OPEN | CHECKED {
-        true => SeenCall::begin(entry, library, words, CallTurns::Any),
+        true => begin_observed(entry, library, words, CallTurns::Any),
         false => None,
     };
     Admission::new(AdmittedCall { checked, then: LOCKED })
-}
-
-/// Holds the lock of the process until it is dropped.
-struct Guard(&'static LibraryState);
-
-impl Guard {
-    #[inline]
-    fn lock(library: &'static LibraryState) -> Self {
-        library.process.lock().lock();
-        Self(library)
-    }
-}
-
-impl Drop for Guard {
-    #[inline]
-    fn drop(&mut self) {
-        self.0.process.lock().unlock();
-    }
-}
-
-impl Call {
-    pub(crate) fn new(entry: &'static EntryPoint, library: &'static LibraryState) -> Self {
-        Self { entry, library, handler_owner: Cell::new(HandlerOwner::Unnamed) }
-    }
-
-    /// Sets the object whose error handler is called for later errors, unless another object was
-    /// set before.
-    #[inline]
-    pub fn set_handler_owner(&self, object: HandlerOwner) {
-        if self.handler_owner.get() == HandlerOwner::Unnamed {
-            self.handler_owner.set(object);
-        }
-    }
-
-    /// Whether the call involves all processes of a communicator, and this process does not have
-    /// rank 0.
-    fn is_for_others_to_tell(&self) -> bool {
-        let HandlerOwner::Communicator(handle) = self.handler_owner.get() else { return false };
-        self.any_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
-    }
-
-    /// Returns the object whose error handler is called for errors.
-    pub fn handler_owner(&self) -> HandlerOwner {
-        self.handler_owner.get()
-    }
-}
-
-/// Updates the bits that allow or refuse calls to the state of the process. Called after each
-/// beginning and end of the world or of a session.
-pub fn update(call: &Call) {
-    let process = &call.library.process;
-    let (begun, ended) = (process.is_initialized(), process.is_finalized());
-    if begun && !ended {
-        process.begin_profile();
-    }
-    let bits = [
-        (OPEN, begun && !ended || process.open_sessions() > 0),
-        (LOCKED, process.highest_level() == ThreadLevel::Multiple),
-        (PROFILED, process.is_profiled()),
-        (INITIALIZED, begun),
-        (FINALIZED, ended),
-        (CHECKED, begun && !ended && check::is_wanted(call.library)),
-    ];
-    let (all, now) = bits
-        .iter()
-        .fold((0, 0), |(all, now), &(bit, set)| (all | bit, if set { now | bit } else { now }));
-    let change = |phase| Some(phase & !all | now);
-    if bits[1].1 {
-        call.library.recent_communicators.forget();
-    }
-    // This always succeeds, because `change` never refuses.
-    let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);
-    if process.is_joined() {
-        process.set_call_finder(call_stack::current_call);
-        debuggers::show_queues(process);
-    }
-    helper::update(bits[0].1);
-}
-
-/// Whether calls take the lock.
-pub fn is_locked() -> bool {
-    PHASE.load(Ordering::Acquire) & LOCKED != 0
-}
-
-/// Whether `MPI_Init` has returned, ever.
-pub fn is_initialized() -> bool {
-    PHASE.load(Ordering::Acquire) & INITIALIZED != 0
-}
-
-/// Whether `MPI_Finalize` has returned.
-pub fn is_finalized() -> bool {
-    PHASE.load(Ordering::Acquire) & FINALIZED != 0
 }

@@ -13,8 +13,8 @@ use progress::helper::{
 use progress::waiting::SLEEP_MAX;
 use sys::cores::{self, Cores};
 
-use crate::entry;
 use crate::library::library;
+use crate::phase;
 
 /// The size of the helper's stack.
 const STACK_BYTES: usize = 512 << 10;
@@ -175,18 +175,18 @@ impl HelperVisits<'_> {
 
 /// Returns how many steps the program has made, counted by the lock if calls take it.
 fn steps_now(process: &Process) -> u32 {
-    if entry::is_locked() { process.lock().steps() } else { process.steps() }
+    if phase::is_locked() { process.lock().steps() } else { process.steps() }
 }
 
 /// Makes the helper enter the library, with the lock if calls take it.
 fn enter(process: &Process) -> Option<HelperAccess<'_>> {
-    if entry::is_locked() {
+    if phase::is_locked() {
         return process.help_with_lock();
     }
     let help = process.help()?;
     // Calls may have begun to take the lock before the helper was inside. From then on this cannot
     // change.
-    (!entry::is_locked()).then_some(help)
+    (!phase::is_locked()).then_some(help)
 }
 
 /// The helper's state for requests of the launcher, and for how long the program has been away.

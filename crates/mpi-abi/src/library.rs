@@ -1,9 +1,12 @@
 //! The state of the library, in one place.
 
+pub mod call_observer;
 pub mod fortran_facts;
 pub mod packed_message;
 pub mod program_window;
+pub mod recent_communicators;
 pub mod standard_values;
+pub mod user_operation;
 
 use std::cell::{self, RefCell};
 use std::collections::HashMap;
@@ -20,22 +23,21 @@ use mpi::info::Info;
 use mpi::session::Session;
 use once_cell::sync::OnceCell;
 
-use crate::arguments::RecentCommunicators;
 use crate::c;
 use crate::call_sites::CallSites;
-use crate::calls::operations::UserOperation;
-use crate::calls::tools::Tools;
-use crate::check::Checks;
 use crate::codes::Messages;
 use crate::generated::constants::MPI_ERR_LASTCODE;
 use crate::handles::Table;
 use crate::predefined::{FIRST_KEYVAL, PredefinedObjects};
 use crate::requests::RequestTable;
 
+use call_observer::CallObserver;
 use fortran_facts::FortranFacts;
 use packed_message::PackedMessage;
 use program_window::ProgramWindow;
+use recent_communicators::RecentCommunicators;
 use standard_values::StandardValues;
+use user_operation::UserOperation;
 
 /// A message that a matched probe received, and its communicator.
 pub type KeptMessage = (mpi::MatchedMessage, c::Comm);
@@ -86,10 +88,8 @@ pub struct LibraryState {
     pub call_sites: CallSites,
     /// Facts that the Fortran bindings passed to the library.
     pub fortran: FortranFacts,
-    /// The state of the checks for mistakes of the program, if they are enabled.
-    pub checks: cell::OnceCell<Rc<Checks>>,
-    /// The tools interface, which any thread may use at any time.
-    pub tools: Tools,
+    /// The checks for mistakes of the program, if they are enabled.
+    pub checks: cell::OnceCell<Rc<dyn CallObserver>>,
 }
 
 /// A parameterized datatype of Fortran: real, complex or integer; precision; range.
@@ -157,10 +157,8 @@ impl LibraryState {
     }
 
     fn new() -> Self {
-        let process = Process::default();
         Self {
-            tools: Tools::new(process.instruments().clone()),
-            process,
+            process: Process::default(),
             messages: Messages::default(),
             added_errors: AddedErrors::after(MPI_ERR_LASTCODE),
             keyvals: Keyvals::starting_at(FIRST_KEYVAL),

@@ -15,9 +15,9 @@ use mpi::{Delivery, Destination, MessageSource, PackedReceive, PackedSend};
 
 use crate::arguments::{KnownCommunicator, Out, OutStatus, OutText, invalid, null};
 use crate::c::{self, Comm, Request};
+use crate::call::Call;
 use crate::calls::requests::hand_out;
 use crate::calls::statuses::{report_if_any, report_status, to_c};
-use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::library::packed_message::PackedMessage;
 use crate::report::text_of;

@@ -8,63 +8,21 @@ use mpi::communicator::Communicator;
 use mpi::error_handler::ErrorHandler;
 use mpi::group::Group;
 
-use crate::c::{Comm, Errhandler, File, Handle, HandleKind, Session, Win};
+use crate::call::Call;
 use crate::call_stack;
 use crate::codes::class_of;
-use crate::entry::{Call, is_finalized};
 use crate::failure::{Failure, HandledError, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
-    MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, MPI_FILE_NULL, MPI_MAX_ERROR_STRING,
-    MPI_SESSION_NULL, MPI_SUCCESS,
+    MPI_COMM_SELF, MPI_COMM_WORLD, MPI_FILE_NULL, MPI_MAX_ERROR_STRING, MPI_SUCCESS,
 };
+use crate::handler_owner::HandlerOwner;
 use crate::handles;
 use crate::library::LibraryState;
 use crate::output::{host_name, say};
-
-/// The object whose error handler is called for errors of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandlerOwner {
-    /// No object is named. The error handler of `MPI_COMM_SELF` is called, or the one of
-    /// `MPI_COMM_WORLD` if the program has set only the latter, as programs did before MPI 4.
-    Unnamed,
-    /// A communicator.
-    Communicator(Comm),
-    /// A window.
-    Window(Win),
-    /// A session.
-    Session(Session),
-    /// A file; `MPI_FILE_NULL` stands for no particular file.
-    File(File),
-    /// No object exists yet: the handler of the communicator or session that is being created is
-    /// called.
-    New(HandleKind, Errhandler),
-}
+use crate::phase::is_finalized;
 
 impl HandlerOwner {
-    /// Returns the value of the object's handle.
-    fn handle(self) -> usize {
-        match self {
-            HandlerOwner::Unnamed => MPI_COMM_SELF.raw(),
-            HandlerOwner::Communicator(handle) => handle.raw(),
-            HandlerOwner::Window(handle) => handle.raw(),
-            HandlerOwner::Session(handle) => handle.raw(),
-            HandlerOwner::File(handle) => handle.raw(),
-            HandlerOwner::New(HandleKind::Session, _) => MPI_SESSION_NULL.raw(),
-            HandlerOwner::New(..) => MPI_COMM_NULL.raw(),
-        }
-    }
-
-    fn kind(self) -> HandleKind {
-        match self {
-            HandlerOwner::Unnamed | HandlerOwner::Communicator(_) => HandleKind::Comm,
-            HandlerOwner::New(kind, _) => kind,
-            HandlerOwner::Window(_) => HandleKind::Win,
-            HandlerOwner::Session(_) => HandleKind::Session,
-            HandlerOwner::File(_) => HandleKind::File,
-        }
-    }
-
     /// Returns the error handler of the object; `None` if the object was freed meanwhile.
     fn handler(self, library: &LibraryState) -> Option<Rc<ErrorHandler>> {
         match self {
@@ -93,9 +51,7 @@ impl HandlerOwner {
             }
         }
     }
-}
 
-impl HandlerOwner {
     /// Returns `self`, or `MPI_COMM_WORLD` if no object is named and the program has set an error
     /// handler only there.
     fn if_named(self, library: &LibraryState) -> Self {

@@ -8,17 +8,21 @@
 #[cfg_attr(dialect = "mpich", path = "requests/narrow.rs")]
 mod names;
 
+mod generalized;
+mod pending;
+
 use std::ffi::c_int;
 
 use mpi::{EngineTransfer, Process};
 
 use crate::c::{Comm, Handle, Request};
-use crate::calls::requests::{Pending, PendingRequest};
+use crate::handler_owner::HandlerOwner;
 use crate::handles::{InPlace, Table, TableScan};
-use crate::report::HandlerOwner;
 
+pub use generalized::{CancelInC, FreeInC, Generalized, QueryInC};
 pub use names::DONE;
 use names::TransferNotes;
+pub use pending::{Pending, PendingRequest, Taken};
 
 /// The requests of the program, by handle.
 #[derive(Debug, Default)]

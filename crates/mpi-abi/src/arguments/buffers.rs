@@ -11,8 +11,8 @@ use memory::{AddressRange, Buffer, LentBuffer};
 
 use super::{Integer, KnownDatatype, NamedObject, invalid, null};
 use crate::c;
+use crate::call::Call;
 use crate::dialect::{FIRST_NUMBER, NUMBERS_AFTER};
-use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_IN_PLACE;
 

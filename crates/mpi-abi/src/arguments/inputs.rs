@@ -10,7 +10,7 @@ use base::ErrorClass;
 
 use super::{ArrayLength, Integer, null};
 use crate::c::{Handle, Status};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 /// A function of the program of type `F`, or one of the constants that stand for predefined

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use base::ErrorClass;
 
 use super::null;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_UNDEFINED, MPI_WEIGHTS_EMPTY};
 

@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 
 use super::{ArrayLength, null};
 use crate::c::{Passed, Status};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{
     MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_STATUS_IGNORE, MPI_STATUSES_IGNORE, MPI_SUCCESS,

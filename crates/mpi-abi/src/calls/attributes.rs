@@ -9,8 +9,8 @@ use mpi::attribute::{AttributeKind, CopyFunction, CopyRule, DeleteFunction, Keyv
 use mpi::communicator::Communicator;
 
 use crate::arguments::{Callback, KnownCommunicator, KnownDatatype, KnownWindow, Out, null};
+use crate::call::Call;
 use crate::dialect::handed;
-use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::predefined::FIRST_KEYVAL;

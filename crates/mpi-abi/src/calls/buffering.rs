@@ -6,13 +6,13 @@ use std::rc::Rc;
 use base::ErrorClass;
 use mpi::buffered::{BufferPlace, ProgramBuffer};
 
-use super::requests::{Pending, PendingRequest};
 use crate::arguments::{KnownCommunicator, KnownSession, Out, OutInteger};
 use crate::c::Request;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_BUFFER_AUTOMATIC;
-use crate::report::HandlerOwner;
+use crate::handler_owner::HandlerOwner;
+use crate::requests::{Pending, PendingRequest};
 
 pub fn buffer_attach(call: &Call, buffer: usize, size: i64) -> CallOutcome<()> {
     attach(call.library.process.buffer(), 1, buffer, size)

@@ -14,14 +14,14 @@ use base::ErrorClass;
 use mpi::collective::{CallForm, Collective, Invocation, Root};
 use mpi::info::Info;
 
-use super::requests::{Pending, PendingRequest};
 use crate::arguments::{
     BlocksArgument, ElementsArgument, KnownCommunicator, KnownOperation, Out, is_in_place,
 };
 use crate::c::Request;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
-use crate::report::HandlerOwner;
+use crate::handler_owner::HandlerOwner;
+use crate::requests::{Pending, PendingRequest};
 
 use blocks::BlockList;
 use reductions::{CountedOperands, ReduceOperands, ReductionBuffers};

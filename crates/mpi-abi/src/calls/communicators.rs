@@ -12,13 +12,14 @@ use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
 use crate::c::{self, Comm, Handle, Request};
-use crate::entry::{self, Call};
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
+use crate::handler_owner::HandlerOwner;
 use crate::handles::describe;
-use crate::report::HandlerOwner;
+use crate::phase;
+use crate::requests::{Pending, PendingRequest};
 
-use super::requests::{Pending, PendingRequest};
 use super::{groups, infos};
 
 #[inline(always)]
@@ -181,7 +182,7 @@ fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
     }
     known.free(handle.0 as u64)?;
     let freed = call.library.communicators.forget(handle).ok_or_else(|| invalid(1, handle))?;
-    entry::keep_freed(call, handle, freed);
+    phase::keep_freed(call, handle, freed);
     comm.set(MPI_COMM_NULL);
     Ok(())
 }

@@ -12,8 +12,8 @@ use datatype::{
 
 use crate::arguments::{HandleList, Integers, KnownDatatype, Out, OutInteger, OutText, invalid};
 use crate::c;
+use crate::call::Call;
 use crate::dialect::BOUND_MARKERS;
-use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::library::{LibraryState, TypeNotes};

@@ -8,38 +8,19 @@ use base::ErrorClass;
 use mpi::ThreadLevel;
 
 use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
+use crate::call::Call;
+use crate::call_stack;
 use crate::check;
+use crate::debuggers;
 use crate::dialect;
-use crate::entry::{self, Call};
 use crate::failure::{CallOutcome, Failure, HandledError};
 use crate::generated::constants::*;
+use crate::helper;
 use crate::library::library;
 use crate::output::{host_name, say};
+use crate::phase;
 use crate::report;
-
-/// The levels of thread support with their numbers, in ascending order.
-pub const LEVELS: [(c_int, ThreadLevel); 4] = [
-    (MPI_THREAD_SINGLE, ThreadLevel::Single),
-    (MPI_THREAD_FUNNELED, ThreadLevel::Funneled),
-    (MPI_THREAD_SERIALIZED, ThreadLevel::Serialized),
-    (MPI_THREAD_MULTIPLE, ThreadLevel::Multiple),
-];
-
-/// Returns the name of a level, in the form that info objects contain.
-pub fn name_of_level(level: ThreadLevel) -> &'static str {
-    match level {
-        ThreadLevel::Single => "MPI_THREAD_SINGLE",
-        ThreadLevel::Funneled => "MPI_THREAD_FUNNELED",
-        ThreadLevel::Serialized => "MPI_THREAD_SERIALIZED",
-        ThreadLevel::Multiple => "MPI_THREAD_MULTIPLE",
-    }
-}
-
-/// Returns the level with a name.
-pub fn level_named(name: &[u8]) -> Option<ThreadLevel> {
-    let mut levels = LEVELS.iter().map(|(_, level)| *level);
-    levels.find(|level| name_of_level(*level).as_bytes() == name)
-}
+use crate::thread_levels::LEVELS;
 
 pub fn init(call: &Call) -> CallOutcome<()> {
     initialize(call, ThreadLevel::Single)
@@ -56,12 +37,12 @@ pub fn init_thread(call: &Call, required: c_int, provided: Out<c_int>) -> CallOu
 }
 
 fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
-    if entry::is_finalized() {
+    if phase::is_finalized() {
         let detail = "was called after MPI_Finalize; MPI can be initialized only once";
         return Err(Failure::new(ErrorClass::Other, detail));
     }
     let process = &call.library.process;
-    let _visit = entry::pass_door(call);
+    let _visit = phase::pass_door(call);
     refuse_other_libraries()?;
     let complaints = process.initialize(level)?;
     if process.rank() == 0 {
@@ -72,7 +53,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     process.alone().set_name(b"MPI_COMM_SELF");
     call.library.main_thread.get_or_init(|| thread::current().id());
     check::start(call.library);
-    entry::update(call);
+    note_change(call);
     Ok(())
 }
 
@@ -125,8 +106,20 @@ pub fn tell(complaints: &[String]) {
     }
 }
 
+/// Adapts what calls must do, the helper thread and what debuggers see to the state of the process.
+/// Called after each beginning and end of the world or of a session.
+pub fn note_change(call: &Call) {
+    phase::update(call);
+    let process = &call.library.process;
+    if process.is_joined() {
+        process.set_call_finder(call_stack::current_call);
+        debuggers::show_queues(process);
+    }
+    helper::update(phase::is_open());
+}
+
 pub fn initialized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
-    flag.set_flag(entry::is_initialized());
+    flag.set_flag(phase::is_initialized());
     Ok(())
 }
 
@@ -138,7 +131,7 @@ pub fn finalize(call: &Call) -> CallOutcome<()> {
     let left = deleted.map_or_else(|error| report::handle(call, error.into()), |()| MPI_SUCCESS);
     check::finish(call.library);
     let ended = process.finalize();
-    entry::update(call);
+    note_change(call);
     ended?;
     match left {
         MPI_SUCCESS => Ok(()),
@@ -147,7 +140,7 @@ pub fn finalize(call: &Call) -> CallOutcome<()> {
 }
 
 pub fn finalized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
-    flag.set_flag(entry::is_finalized());
+    flag.set_flag(phase::is_finalized());
     Ok(())
 }
 

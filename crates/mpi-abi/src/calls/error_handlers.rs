@@ -9,14 +9,15 @@ use crate::arguments::{
     Callback, KnownCommunicator, KnownSession, KnownWindow, Out, invalid, null,
 };
 use crate::c::Errhandler;
+use crate::call::Call;
 use crate::calls::files::AnyFile;
 use crate::dialect::handed;
-use crate::entry::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ERRHANDLER_NULL, MPI_FILE_NULL};
+use crate::handler_owner::HandlerOwner;
 use crate::library::CountedHandler;
 use crate::predefined::handle_of_error_handler;
-use crate::report::{self, HandlerOwner};
+use crate::report;
 
 /// `MPI_Comm_errhandler_function` and its equivalents for other objects; the handle is a word.
 type HandlerInC = unsafe extern "C" fn(*mut usize, *mut c_int, ...);

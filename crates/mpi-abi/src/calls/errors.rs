@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use base::ErrorClass;
 
 use crate::arguments::{Out, OutText};
+use crate::call::Call;
 use crate::codes::class_of;
-use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::MPI_ERR_LASTCODE;

@@ -12,10 +12,10 @@ use crate::arguments::{
     TypeArgument, invalid,
 };
 use crate::c::{self, Comm, Datatype};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
-use crate::report::HandlerOwner;
+use crate::handler_owner::HandlerOwner;
 
 use super::datatypes::handle_of;
 use super::groups;

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 
 use crate::arguments::{KnownDatatype, Out};
 use crate::c::Status;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
 
 impl Call {

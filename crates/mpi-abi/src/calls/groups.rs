@@ -8,7 +8,7 @@ use mpi::group::{Group, GroupComparison};
 
 use crate::arguments::{Integers, Out, OutIntegers, invalid};
 use crate::c;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
     MPI_GROUP_EMPTY, MPI_GROUP_NULL, MPI_IDENT, MPI_PROC_NULL, MPI_SIMILAR, MPI_UNDEFINED,

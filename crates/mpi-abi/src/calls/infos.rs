@@ -1,21 +1,18 @@
 //! Info objects (chapter 10 of the standard).
 
-use std::env;
 use std::ffi::c_int;
 use std::rc::Rc;
 
 use base::ErrorClass;
 
-use mpi::info::{Environment, Info, InfoLimits};
+use mpi::info::{Info, InfoLimits};
 
 use crate::arguments::{Out, OutSizedText, OutText, invalid};
 use crate::c;
-use crate::entry::Call;
+use crate::call::Call;
+use crate::environment_info::of_command;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
-
-use super::environment;
-use crate::output::host_name;
 
 /// The limits for keys and values. In C the maxima include the zero byte at the end.
 pub const LIMITS: InfoLimits =
@@ -34,30 +31,7 @@ pub fn info_create_env(call: &Call, words: Vec<String>, info: Out<c::Info>) -> C
     let mut words = words.into_iter();
     let command = words.next();
     let arguments: Vec<String> = words.collect();
-    hand_out(call, told_of(call, command, arguments), info)
-}
-
-/// Returns the contents of `MPI_INFO_ENV`.
-pub fn environment(call: &Call) -> Rc<Info> {
-    let mut words = env::args_os().map(|word| word.to_string_lossy().into_owned());
-    let command = words.next();
-    told_of(call, command, words.collect())
-}
-
-fn told_of(call: &Call, command: Option<String>, arguments: Vec<String>) -> Rc<Info> {
-    let level = environment::name_of_level(call.library.process.thread_level());
-    let process = &call.library.process;
-    Info::of_environment(&Environment {
-        command,
-        arguments: (!arguments.is_empty()).then(|| arguments.join(" ")),
-        processes_max: process.size_of_job().map(|size| size.to_string()),
-        host: Some(host_name()),
-        architecture: Some(env::consts::ARCH.to_owned()),
-        working_directory: env::current_dir().ok().map(|path| path.display().to_string()),
-        // No launcher requests a level, so before initialization there is none.
-        thread_level: process.is_initialized().then(|| level.to_owned()),
-        ..Environment::default()
-    })
+    hand_out(call, of_command(&call.library.process, command, arguments), info)
 }
 
 pub fn info_dup(call: &Call, info: Rc<Info>, newinfo: Out<c::Info>) -> CallOutcome<()> {

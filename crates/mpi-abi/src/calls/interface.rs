@@ -14,8 +14,8 @@ use mpi::info::Info;
 
 use crate::arguments::{Out, OutList};
 use crate::c;
+use crate::call::Call;
 use crate::calls::infos;
-use crate::entry::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::library::fortran_facts::Booleans;

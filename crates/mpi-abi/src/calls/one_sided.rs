@@ -16,12 +16,10 @@ use crate::arguments::{
     ElementsArgument, KnownDatatype, KnownOperation, KnownWindow, Out, TypeArgument,
 };
 use crate::c::Request;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
-use crate::report::HandlerOwner;
-use crate::requests::DONE;
-
-use super::requests::{Pending, PendingRequest};
+use crate::handler_owner::HandlerOwner;
+use crate::requests::{DONE, Pending, PendingRequest};
 
 /// The operation that a call started; `None` if it is complete or has no target.
 type StartedOperation = Option<Rc<WindowOperation>>;

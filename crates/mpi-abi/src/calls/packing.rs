@@ -3,7 +3,7 @@
 use base::ErrorClass;
 
 use crate::arguments::{ElementsArgument, KnownCommunicator, KnownDatatype, OutInteger};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 pub fn pack(

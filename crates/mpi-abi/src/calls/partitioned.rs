@@ -12,11 +12,12 @@ use crate::arguments::{
     BlocksArgument, ElementsArgument, Integer, Integers, KnownCommunicator, Out,
 };
 use crate::c::{self, Request};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
+use crate::requests::Pending;
 
-use super::requests::{Pending, find, hand_out};
+use super::requests::{find, hand_out};
 use super::statuses::answer;
 
 pub fn psend_init(

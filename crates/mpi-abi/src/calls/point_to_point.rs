@@ -8,13 +8,14 @@ use mpi::{Destination, MessageSource, SendMode};
 
 use crate::arguments::{ElementsArgument, KnownCommunicator, Out, OutStatus, invalid};
 use crate::c::{Message, Request};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_MESSAGE_NO_PROC, MPI_MESSAGE_NULL};
+use crate::handler_owner::HandlerOwner;
 use crate::library::{KeptMessage, LibraryState};
-use crate::report::HandlerOwner;
+use crate::requests::{Pending, PendingRequest};
 
-use super::requests::{Pending, PendingRequest, hand_out};
+use super::requests::hand_out;
 use super::statuses::{answer, report_if_any, report_status, to_c};
 
 macro_rules! sends {

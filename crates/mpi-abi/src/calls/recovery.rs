@@ -8,7 +8,7 @@ use mpi::Communicator;
 
 use crate::arguments::{KnownCommunicator, Out};
 use crate::c::{Comm, Group, Request};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
 
 use super::communicators::hand_out;

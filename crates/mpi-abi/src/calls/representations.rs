@@ -11,7 +11,7 @@ use memory::LentBuffer;
 
 use crate::arguments::{Callback, null};
 use crate::c::Datatype;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_MAX_DATAREP_STRING, MPI_SUCCESS};
 use crate::library::library;

@@ -15,10 +15,12 @@ use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownSession, Out, OutSizedText};
 use crate::c::{self, Comm, HandleKind, Session};
-use crate::entry::{self, Call};
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_COMM_NULL, MPI_MAX_STRINGTAG_LEN, MPI_SESSION_NULL};
-use crate::report::HandlerOwner;
+use crate::handler_owner::HandlerOwner;
+use crate::phase;
+use crate::thread_levels::{level_named, name_of_level};
 
 use super::{environment, groups, infos};
 
@@ -34,11 +36,11 @@ pub fn session_init(
     let wanted = info.as_ref().and_then(|info| info.hint(THREAD_LEVEL));
     let level = match wanted {
         None => ThreadLevel::Single,
-        Some(name) => environment::level_named(&name).ok_or_else(|| unknown_level(&name))?,
+        Some(name) => level_named(&name).ok_or_else(|| unknown_level(&name))?,
     };
     let process = &call.library.process;
-    let visit = entry::pass_door(call);
-    let level = match entry::is_within_another(&visit) {
+    let visit = phase::pass_door(call);
+    let level = match phase::is_within_another(&visit) {
         true => level.min(process.highest_level()),
         false => level,
     };
@@ -48,7 +50,7 @@ pub fn session_init(
         environment::tell(&complaints);
     }
     call.library.main_thread.get_or_init(|| thread::current().id());
-    entry::update(call);
+    environment::note_change(call);
     session.set(call.library.sessions.insert(made));
     Ok(())
 }
@@ -85,10 +87,10 @@ impl Call {
 
 pub fn session_finalize(call: &Call, session: Out<Session>) -> CallOutcome<()> {
     let known = call.session(1, session.value())?;
-    let _visit = entry::pass_door(call);
+    let _visit = phase::pass_door(call);
     known.close(&call.library.process)?;
     call.library.sessions.forget(known.handle);
-    entry::update(call);
+    environment::note_change(call);
     session.set(MPI_SESSION_NULL);
     Ok(())
 }
@@ -99,7 +101,7 @@ pub fn session_get_info(
     info_used: Out<c::Info>,
 ) -> CallOutcome<()> {
     let used = Info::new();
-    let level = environment::name_of_level(session.thread_level());
+    let level = name_of_level(session.thread_level());
     used.set(THREAD_LEVEL, level.as_bytes(), infos::LIMITS)?;
     info_used.set(call.library.infos.insert(used));
     Ok(())

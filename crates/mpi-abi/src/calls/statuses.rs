@@ -6,7 +6,7 @@ use mpi::MessageSource;
 
 use crate::arguments::{KnownDatatype, Out, OutInteger, OutStatus, TypeArgument};
 use crate::c::Status;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
 

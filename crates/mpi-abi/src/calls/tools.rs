@@ -14,15 +14,17 @@ mod performance;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
 use runtime::instruments::{Audience, Instruments};
 
 use crate::arguments::Out;
 use crate::c::{CvarHandle, EventRegistration, PvarHandle, PvarSession};
-use crate::calls::environment::LEVELS;
-use crate::entry;
 use crate::generated::constants::*;
 use crate::handles::Table;
+use crate::library::library;
+use crate::phase;
+use crate::thread_levels::LEVELS;
 
 pub use categories::*;
 pub use control::*;
@@ -53,9 +55,15 @@ struct ToolState {
     registrations: Table<EventRegistration, Registration>,
 }
 
+/// Returns the state of the tools interface, which the first use creates.
+pub fn tools() -> &'static Tools {
+    static TOOLS: OnceCell<Tools> = OnceCell::new();
+    TOOLS.get_or_init(|| Tools::new(library().process.instruments().clone()))
+}
+
 impl Tools {
     /// Creates the state for a process with these instruments.
-    pub fn new(instruments: Instruments) -> Self {
+    fn new(instruments: Instruments) -> Self {
         let (initialized, telling) = (AtomicU32::new(0), AtomicBool::new(false));
         Self { initialized, instruments, state: Mutex::default(), telling }
     }
@@ -86,7 +94,7 @@ pub fn t_finalize(tools: &Tools) -> ToolOutcome {
         Ok(1) => {
             *tools.state() = ToolState::default();
             tools.instruments.journal.watch(0);
-            entry::set_watched(false);
+            phase::set_watched(false);
             Ok(())
         }
         Ok(_) => Ok(()),

@@ -13,7 +13,7 @@ use mpi::topology::{
 use super::communicators::hand_out;
 use crate::arguments::{Integers, KnownCommunicator, OpenIntegers, Out, OutIntegers};
 use crate::c::Comm;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 

@@ -4,11 +4,11 @@ use files::{Direction, FilePlace};
 
 use crate::arguments::{ElementsArgument, KnownFile, Out, OutStatus};
 use crate::c::Request;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
-use crate::report::HandlerOwner;
+use crate::handler_owner::HandlerOwner;
+use crate::requests::{Pending, PendingRequest};
 
-use super::requests::{Pending, PendingRequest};
 use super::statuses::report_status;
 
 fn hand_out(call: &Call, file: &KnownFile, work: mpi::Request, request: Out<Request>) {

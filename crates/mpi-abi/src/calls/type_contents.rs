@@ -7,7 +7,7 @@ use datatype::{ArrayOrder, Combiner, ContentInteger, Contents, Distribution};
 
 use crate::arguments::{KnownDatatype, Out, OutInteger, OutIntegers, OutList};
 use crate::c::Datatype;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 

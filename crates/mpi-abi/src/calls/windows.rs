@@ -14,9 +14,10 @@ use crate::arguments::{
     Integer, KnownCommunicator, KnownWindow, Out, OutInteger, OutText, invalid,
 };
 use crate::c::{self, Win};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
+use crate::handler_owner::HandlerOwner;
 use crate::library::program_window::ProgramWindow;
 
 use super::groups;
@@ -344,7 +345,7 @@ impl Call {
     pub fn window(&self, position: usize, handle: Win) -> CallOutcome<KnownWindow> {
         let found = self.library.windows.get(handle);
         let object = found.ok_or_else(|| invalid(position, handle))?;
-        self.set_handler_owner(crate::report::HandlerOwner::Window(handle));
+        self.set_handler_owner(HandlerOwner::Window(handle));
         Ok(KnownWindow { handle, object })
     }
 }

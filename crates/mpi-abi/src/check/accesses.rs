@@ -15,11 +15,12 @@ use checks::{
 use serde::{Deserialize, Serialize};
 use windows::{OpenEpoch, Window};
 
-use super::collectives::element_kind;
 use super::memory::{self, NO_OPERATION, operation};
+use super::objects::window_of;
 use super::requests::{UnderwayTransfer, look_for_change};
-use super::{CheckNote, Checks, SeenCall, program};
-use crate::arguments::KnownWindow;
+use super::transfers::element_kind;
+use super::uses::LocalUse;
+use super::{CheckNote, Checks, SeenCall, watched};
 use crate::c::{Datatype, Group, Handle, Win};
 use crate::generated::constants::MPI_LOCK_EXCLUSIVE;
 
@@ -108,16 +109,6 @@ const UNDERWAY_MAX: usize = 1000;
 /// The address that displacements are added to, as elements cannot lie at address 0.
 const BASE: usize = 1 << 46;
 
-/// When memory is used.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum LocalUse {
-    /// When the call is made, or when the program stores.
-    Now,
-    /// At a time when the process may have received information from other processes: in a call
-    /// that waits for them, or by a load, with which the program may wait for a value.
-    Later,
-}
-
 /// Where a call completes the accesses before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AccessCompletion {
@@ -125,16 +116,6 @@ enum AccessCompletion {
     Everywhere,
     /// At the origin only.
     Here,
-}
-
-/// Returns the window that a call names.
-pub fn window_of(seen: &SeenCall) -> Option<KnownWindow> {
-    let handle = seen.word("win")?;
-    let handle = match seen.function() {
-        "MPI_Win_free" => super::objects::left_there::<Win>(seen, handle)?,
-        _ => handle,
-    };
-    seen.call().window(1, Win::from_raw(handle)).ok()
 }
 
 /// Returns the access of a one-sided call, with the rank of its target in the window.
@@ -344,7 +325,7 @@ fn made(seen: &SeenCall) {
     let own = (!known.window.is_dynamic() && share.size > 0).then_some((address, share.size));
     let mut windows = seen.checks.accesses.windows.borrow_mut();
     let one = windows.entry(number).or_default();
-    own.iter().for_each(|own| program::watch(&MemoryRanges::new(vec![*own])));
+    own.iter().for_each(|own| watched::watch(&MemoryRanges::new(vec![*own])));
     (one.name, one.rank, one.own) = (name_of(&known.window), known.window.rank(), own);
 }
 
@@ -487,7 +468,7 @@ impl AccessChecks {
             is_left() || checks.is_apart.get() || process.has_lost_processes()
         });
         let own = self.windows.borrow_mut().remove(&number).and_then(|one| one.own);
-        own.iter().for_each(|own| program::unwatch(&MemoryRanges::new(vec![*own])));
+        own.iter().for_each(|own| watched::unwatch(&MemoryRanges::new(vec![*own])));
     }
 
     /// Records that a process makes no more accesses to a window.

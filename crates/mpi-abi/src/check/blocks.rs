@@ -11,8 +11,8 @@ use checks::{CallSite, Mistake, MistakeKind};
 use mpi::Communicator;
 use serde::{Deserialize, Serialize};
 
-use super::collectives::operation_of;
 use super::memory::{self, BlockNames, RECEIVED, SENT};
+use super::operations::operation_of;
 use super::transfers::{self, ElementData};
 use super::{CheckNote, Checks, SeenCall};
 use crate::arguments::is_in_place;

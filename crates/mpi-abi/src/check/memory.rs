@@ -7,7 +7,7 @@ use mpi::communicator::Communicator;
 use sys::cross_memory::{self, Run};
 
 use super::SeenCall;
-use super::collectives::{operation_name, operation_of};
+use super::operations::{operation_name, operation_of};
 use crate::arguments::is_in_place;
 use crate::c::{Datatype, Handle};
 use crate::calls::collectives::{incoming, outgoing};

@@ -11,11 +11,11 @@ use mpi::{MessageSource, MessageStatus, Process, SendMode};
 
 use super::announced_message::AnnouncedMessage;
 use super::objects::left_there;
-use super::requests::{UnderwayTransfer, begin_transfer};
-use super::transfers::{self, RECEIVE, SeenTransfer, TransferSide};
+use super::transfers::{self, RECEIVE, TransferSide};
+use super::uses::ReceiveEnd;
 use super::{CheckNote, Checks, SeenCall};
 use crate::c::Message;
-use crate::entry;
+use crate::phase;
 
 /// The messages of all communicators, by their numbers, and the receives.
 #[derive(Debug, Default)]
@@ -47,15 +47,6 @@ struct SeenReceive {
     bytes: u64,
     signature: Option<TypeSignature>,
     site: Rc<CallSite>,
-}
-
-/// How a receive ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiveEnd {
-    /// It has received a message.
-    WithMessage,
-    /// The program has cancelled it, so it may not have received a message.
-    Cancelled,
 }
 
 /// The largest number of rounds of progress that wait for the note about a message that has
@@ -352,7 +343,7 @@ impl MessageChecks {
     /// ends the program.
     pub fn look_ahead(&self, seen: &SeenCall, side: &TransferSide, number: u64) {
         // With several threads, another thread may take the message that the probe finds.
-        if entry::is_locked() {
+        if phase::is_locked() {
             return;
         }
         let process = &seen.library.process;
@@ -415,17 +406,6 @@ fn contradiction(
     };
     let sites = vec![(rank, site.clone()), (sender, message.site)];
     Some(Mistake { kind, what, sites })
-}
-/// Begins the sends and receives of a blocking call.
-pub fn begin(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
-    let underway = begin_transfer(seen, transfer);
-    seen.checks.standstill.await_transfer(seen, &underway);
-    if transfer.send.is_none()
-        && let (Some(receive), Some(number)) = (&transfer.receive, underway.receive())
-    {
-        seen.checks.messages.look_ahead(seen, receive, number);
-    }
-    underway
 }
 
 /// Waits until all notes that other processes sent to this one have arrived. Stops waiting if the

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use checks::{CallSite, Mistake, MistakeKind};
 
 use super::{Checks, SeenCall};
-use crate::arguments::Out;
+use crate::arguments::{KnownWindow, Out};
 use crate::c::{Comm, Datatype, File, Group, Handle, HandleKind, Info, Op, Passed, Win};
 use crate::library::LibraryState;
 
@@ -128,4 +128,14 @@ impl MadeObjects {
             checks.tell(&Mistake { kind: MistakeKind::Object, what, sites });
         }
     }
+}
+
+/// Returns the window that a call names.
+pub fn window_of(seen: &SeenCall) -> Option<KnownWindow> {
+    let handle = seen.word("win")?;
+    let handle = match seen.function() {
+        "MPI_Win_free" => left_there::<Win>(seen, handle)?,
+        _ => handle,
+    };
+    seen.call().window(1, Win::from_raw(handle)).ok()
 }

@@ -11,7 +11,8 @@ use std::cell::Cell;
 use mpi::{Communicator, Process};
 
 use super::SeenCall;
-use super::collectives::{ReturnTime, collective};
+use super::objects::window_of;
+use super::operations::{ReturnTime, collective};
 use crate::generated::constants::MPI_LOCK_SHARED;
 
 /// The current phase of this process.
@@ -149,8 +150,9 @@ fn ends_phase(seen: &SeenCall) -> bool {
     let process = &seen.library.process;
     match seen.function() {
         "MPI_Finalize" => true,
-        "MPI_Win_fence" | "MPI_Win_free" => super::accesses::window_of(seen)
-            .is_some_and(|known| known.window.size() == process.world().size()),
+        "MPI_Win_fence" | "MPI_Win_free" => {
+            window_of(seen).is_some_and(|known| known.window.size() == process.world().size())
+        }
         function if collective(function) == Some(ReturnTime::AtTheEnd) => {
             let communicator = seen.communicator("comm").or_else(|| seen.communicator("comm_old"));
             communicator.is_some_and(|communicator| is_of_all(&communicator, process))

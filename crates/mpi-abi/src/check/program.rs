@@ -8,20 +8,14 @@
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use checks::{AccessAction, MemoryRanges};
 
 use super::Checks;
-use super::accesses::LocalUse;
-use super::requests::{BufferUse, refuse_overlap};
-use crate::entry;
-
-/// How many watched pieces of memory each page has, by the last bits of the page number.
-static WATCHED: [AtomicU32; PLACES] = [const { AtomicU32::new(0) }; PLACES];
-
-const PLACES: usize = 1 << 14;
-const PAGE_SHIFT: u32 = 12;
+use super::requests::refuse_overlap;
+use super::uses::{BufferUse, LocalUse};
+use super::watched::is_watched;
+use crate::phase;
 
 thread_local! {
     /// The number of MPI calls that this thread is in. Accesses of functions that the library calls
@@ -47,35 +41,11 @@ impl Drop for InCall {
     }
 }
 
-fn each_place(memory: &MemoryRanges, change: impl Fn(&AtomicU32)) {
-    for (address, length) in memory.iter() {
-        let (first, last) = (address >> PAGE_SHIFT, (address + length - 1) >> PAGE_SHIFT);
-        (first..=last).take(PLACES).for_each(|page| change(&WATCHED[page % PLACES]));
-    }
-}
-
-/// Enables the checks of loads and stores for this memory.
-pub fn watch(memory: &MemoryRanges) {
-    each_place(memory, |place| {
-        place.fetch_add(1, Ordering::Relaxed);
-    });
-}
-
-/// Disables the checks of loads and stores for this memory, unless it is watched for another
-/// reason.
-pub fn unwatch(memory: &MemoryRanges) {
-    each_place(memory, |place| {
-        place.fetch_sub(1, Ordering::Relaxed);
-    });
-}
-
 /// Checks a load or store of `bytes` bytes by the program.
 #[unsafe(no_mangle)]
 extern "C" fn combray_note_access(address: *const c_void, bytes: usize, stores: c_int) {
     let (address, stores) = (address.addr(), stores != 0);
     let usage = if stores { BufferUse::Stores } else { BufferUse::Loads };
-    let is_watched =
-        |address: usize| WATCHED[(address >> PAGE_SHIFT) % PLACES].load(Ordering::Relaxed) != 0;
     if is_watched(address) || is_watched(address.saturating_add(bytes.saturating_sub(1))) {
         look_at(address, bytes, usage);
         // This makes the compiler emit a call and not a jump, because this function's frame is
@@ -91,8 +61,8 @@ fn look_at(address: usize, bytes: usize, usage: BufferUse) {
         return;
     }
     let _in_call = InCall::begin();
-    entry::if_free(|library| {
-        let checks = library.checks.get().filter(|_| !entry::is_finalized())?;
+    phase::if_free(|library| {
+        let checks = super::checks_of(library).filter(|_| !phase::is_finalized())?;
         checks.note_access(&MemoryRanges::new(vec![(address, bytes)]), usage);
         Some(())
     });

@@ -6,18 +6,17 @@ use std::rc::Rc;
 
 use checks::{AccessAction, CallSite, MemoryInUse, MemoryRanges, Mistake, MistakeKind};
 
-use super::accesses::LocalUse;
 use super::announced_message::AnnouncedMessage;
 use super::memory::checksum;
-use super::messages::ReceiveEnd;
 use super::transfers::SeenTransfer;
-use super::{Checks, SeenCall, phases, program};
+use super::uses::{BufferUse, LocalUse, ReceiveEnd};
+use super::{Checks, SeenCall, phases, watched};
 use crate::arguments::{HandleList, Out};
 use crate::c::{Handle, Request};
-use crate::calls::requests::{Pending, PendingRequest, peek};
+use crate::calls::requests::peek;
 use crate::generated::constants::{MPI_REQUEST_NULL, MPI_SUCCESS};
-use crate::report::HandlerOwner;
-use crate::requests::DONE;
+use crate::handler_owner::HandlerOwner;
+use crate::requests::{DONE, Pending, PendingRequest};
 
 /// The requests of the program, and the memory of operations that are not complete.
 #[derive(Debug, Default)]
@@ -272,20 +271,21 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
     Rc::new(underway)
 }
 
+/// Begins the sends and receives of a blocking call.
+pub fn begin_blocking(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
+    let underway = begin_transfer(seen, transfer);
+    seen.checks.standstill.await_transfer(seen, &underway);
+    if transfer.send.is_none()
+        && let (Some(receive), Some(number)) = (&transfer.receive, underway.receive())
+    {
+        seen.checks.messages.look_ahead(seen, receive, number);
+    }
+    underway
+}
+
 /// Whether all that a call begins is complete when the call returns.
 fn is_blocking(seen: &SeenCall) -> bool {
     seen.word("request").is_none() && seen.word("array_of_requests").is_none()
-}
-
-/// How an operation, or the program itself, uses memory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum BufferUse {
-    Sends,
-    Receives,
-    Reads,
-    Writes,
-    Loads,
-    Stores,
 }
 
 impl UnderwayTransfer {
@@ -295,17 +295,6 @@ impl UnderwayTransfer {
             true => messages.to_owned(),
             false => format!("an operation ({})", self.site.function),
         }
-    }
-}
-
-impl BufferUse {
-    pub fn writes(self) -> bool {
-        matches!(self, Self::Receives | Self::Writes | Self::Stores)
-    }
-
-    /// Returns the noun for a use of memory by the program itself.
-    pub fn of_program(self) -> &'static str {
-        if self.writes() { "a store" } else { "a load" }
     }
 }
 
@@ -504,7 +493,7 @@ impl TrackedRequests {
         let add = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
             if let Some(memory) = memory {
                 users.borrow_mut().add(memory, number, underway);
-                program::watch(memory);
+                watched::watch(memory);
             }
         };
         add(&underway.reads, &self.reads);
@@ -523,7 +512,7 @@ impl TrackedRequests {
         let remove = |memory: &Option<MemoryRanges>, users: &RefCell<MemoryInUse<_>>| {
             if let Some(memory) = memory {
                 users.borrow_mut().remove(memory, number);
-                program::unwatch(memory);
+                watched::unwatch(memory);
             }
         };
         remove(&underway.reads, &self.reads);

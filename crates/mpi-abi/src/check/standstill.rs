@@ -13,7 +13,7 @@ use mpi::{Process, SendMode};
 use super::announced_message::AnnouncedMessage;
 use super::requests::UnderwayTransfer;
 use super::{CheckNote, Checks, SeenCall};
-use crate::entry;
+use crate::phase;
 
 /// What the calls of this process wait for.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl StandstillChecks {
     pub fn note_send(&self, process: &Process, to: u32, number: u64, mode: SendMode) -> bool {
         let waits = matches!(mode, SendMode::Standard | SendMode::Synchronous);
         // With several threads, another thread may continue while one waits.
-        let is_awaited = waits && !entry::is_locked() && to < process.world().size();
+        let is_awaited = waits && !phase::is_locked() && to < process.world().size();
         if is_awaited {
             self.unexpected.borrow_mut().insert(number, mode);
         }
@@ -131,7 +131,7 @@ impl StandstillChecks {
 
     fn note(&self, seen: &SeenCall, change: impl FnOnce(&mut CallWaits)) {
         let site = seen.site();
-        if let Some(call) = self.calls.borrow_mut().last_mut().filter(|_| !entry::is_locked()) {
+        if let Some(call) = self.calls.borrow_mut().last_mut().filter(|_| !phase::is_locked()) {
             call.site = site;
             change(call);
         }
@@ -231,7 +231,7 @@ impl CallWaits {
 /// Returns what the current call waits for; nothing if another thread may continue meanwhile.
 fn needs(checks: &Checks) -> Vec<Need> {
     let calls = checks.standstill.calls.borrow();
-    calls.last().filter(|_| !entry::is_locked()).map_or(Vec::new(), |call| call.needs(checks))
+    calls.last().filter(|_| !phase::is_locked()).map_or(Vec::new(), |call| call.needs(checks))
 }
 
 /// Runs in each round of progress. If the current call waits for the receive of a standard send, it

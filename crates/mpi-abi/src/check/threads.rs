@@ -8,7 +8,7 @@ use checks::{Mistake, MistakeKind, MistakesTold};
 use mpi::ThreadLevel;
 
 use super::sites;
-use crate::entry::EntryPoint;
+use crate::entry_point::EntryPoint;
 use crate::library::LibraryState;
 use crate::output::say;
 

@@ -1,11 +1,11 @@
 //! Extracts from a call's arguments the messages that it sends or receives.
 
 use checks::{MemoryRanges, ReceiveSelection, TypeSignature};
+use datatype::{Predefined, ValueKind};
 use mpi::{MessageSource, SendMode};
 use serde::{Deserialize, Serialize};
 
 use super::SeenCall;
-use super::collectives::element_kind;
 use super::memory::{self, MemoryOfCall};
 use crate::arguments::{KnownCommunicator, KnownDatatype};
 use crate::c::{Datatype, Handle};
@@ -226,5 +226,36 @@ impl TransferSide {
     /// Returns the source of a receive.
     pub fn source(&self) -> MessageSource {
         self.peer.map_or(MessageSource::Any, MessageSource::Rank)
+    }
+}
+
+/// Returns the kind of a datatype's values, if another kind at the other end is a mistake. `None`
+/// for bytes and characters, which match any kind.
+pub fn element_kind(element: Predefined) -> Option<String> {
+    let bytes = element.size();
+    match element.kind() {
+        ValueKind::Byte | ValueKind::Packed | ValueKind::Character | ValueKind::WideCharacter => {
+            None
+        }
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::Logical if bytes == 1 => None,
+        ValueKind::Signed | ValueKind::Unsigned | ValueKind::Logical => {
+            Some(format!("integers of {bytes} bytes"))
+        }
+        ValueKind::Real(_) => Some(format!("floating-point numbers of {bytes} bytes")),
+        ValueKind::Complex(_) => Some(format!("complex numbers of {bytes} bytes")),
+        ValueKind::Pair(..) => Some(format!("elements of {}", element.name())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_of_elements_are_those_of_the_representation() {
+        assert_eq!(element_kind(Predefined::Int), element_kind(Predefined::FortranInteger));
+        assert_eq!(element_kind(Predefined::Int), element_kind(Predefined::Unsigned));
+        assert_ne!(element_kind(Predefined::Int), element_kind(Predefined::Float));
+        assert_eq!(element_kind(Predefined::Packed), None);
     }
 }

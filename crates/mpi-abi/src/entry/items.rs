@@ -10,8 +10,8 @@
 //! }
 //! ```
 //!
-//! The arguments are made by methods of [`Call`](super::Call) and, for the tools interface, of
-//! [`Tools`](crate::calls::tools::Tools).
+//! The arguments are made by methods of [`Call`](crate::call::Call) and, for the tools interface,
+//! of [`Tools`](crate::calls::tools::Tools).
 //!
 //! Why: docs/internals/decisions/0034-entry-points-are-items-of-a-table.md
 
@@ -85,7 +85,7 @@ macro_rules! call_body {
         $($argument:ident = $kind:ident($($raw:expr),*);)*
         => $($path:ident)::+($($given:ident),*)
     ) => {{
-        static ENTRY: $crate::entry::EntryPoint = $crate::entry::EntryPoint {
+        static ENTRY: $crate::entry_point::EntryPoint = $crate::entry_point::EntryPoint {
             name: stringify!($name),
             parameters: &[$(stringify!($parameter)),*],
             recent: $crate::call_sites::RecentPlaces::none(),
@@ -150,12 +150,12 @@ macro_rules! absent {
     ($name:ident($($parameter:ident: $type:ty),*); => $handler_owner:ident$(($object:ident))?) => {
         $crate::entry::exported! {
             $name($($parameter: $type),*) -> std::ffi::c_int {
-                static ENTRY: $crate::entry::EntryPoint = $crate::entry::EntryPoint {
+                static ENTRY: $crate::entry_point::EntryPoint = $crate::entry_point::EntryPoint {
                     name: stringify!($name),
                     parameters: &[$(stringify!($parameter)),*],
                     recent: $crate::call_sites::RecentPlaces::none(),
                 };
-                $crate::entry::unsupported(&ENTRY, $crate::report::HandlerOwner::$handler_owner$(($object))?)
+                $crate::entry::unsupported(&ENTRY, $crate::handler_owner::HandlerOwner::$handler_owner$(($object))?)
             }
         }
     };

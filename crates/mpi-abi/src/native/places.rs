@@ -11,7 +11,7 @@ use runtime::near_copies;
 
 use super::check_bytes;
 use crate::arguments::{Out, OutText};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 thread_local! {

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use base::{ErrorClass, RailId};
 
 use crate::arguments::{Out, OutText};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 /// Stands for a number that is not known.

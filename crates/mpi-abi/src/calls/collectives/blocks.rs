@@ -11,7 +11,7 @@ use crate::arguments::{
     check_address, is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
 
 /// Blocks of elements, each with a count, a displacement and a datatype.

@@ -6,7 +6,7 @@ use mpi::collective::{self, Collective, Invocation, Root};
 
 use super::blocks::{BlockList, equal_blocks};
 use crate::arguments::{BlocksArgument, ElementsArgument};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::CallOutcome;
 
 /// Whether a process may pass `MPI_IN_PLACE` for its own data.

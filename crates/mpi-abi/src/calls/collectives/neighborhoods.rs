@@ -5,7 +5,7 @@ use mpi::collective::{self, Collective, Invocation};
 
 use super::blocks::{BlockList, equal_blocks};
 use crate::arguments::{BlocksArgument, ElementsArgument, KnownCommunicator};
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 pub fn neighbor_allgather(

@@ -15,7 +15,7 @@ use crate::arguments::{
     is_in_place, plain_buffer_at,
 };
 use crate::c::Datatype;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 /// The position of the receive buffer in all these calls.

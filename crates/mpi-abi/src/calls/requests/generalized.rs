@@ -2,87 +2,18 @@
 //! standard).
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::rc::Rc;
 
-use base::{Error, ErrorClass};
-use mpi::{MessageSource, MessageStatus};
+use base::ErrorClass;
 
-use super::{Pending, PendingRequest, find};
+use super::find;
 use crate::arguments::{Callback, Out, null};
-use crate::c::{self, Request};
-use crate::entry::Call;
+use crate::c::Request;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
-use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL, MPI_SUCCESS};
-use crate::report::HandlerOwner;
-
-type QueryInC = unsafe extern "C" fn(*mut c_void, *mut c::Status) -> c_int;
-type FreeInC = unsafe extern "C" fn(*mut c_void) -> c_int;
-type CancelInC = unsafe extern "C" fn(*mut c_void, c_int) -> c_int;
-
-/// An operation of the program: its functions, which may be called with the state that the program
-/// passed with them.
-#[derive(Debug)]
-pub struct Generalized {
-    query: QueryInC,
-    free: FreeInC,
-    cancel: CancelInC,
-    extra_state: *mut c_void,
-    complete: Cell<bool>,
-    /// Whether the program freed the request before it was complete.
-    given_up: Cell<bool>,
-}
-
-impl Generalized {
-    /// Whether the program has completed the operation.
-    pub fn is_complete(&self) -> bool {
-        self.complete.get()
-    }
-
-    /// Returns the status that the program's query function stores, with the error that it
-    /// returned.
-    pub fn ask_status(&self) -> MessageStatus {
-        let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
-        // SAFETY: the function is called with the state that the program passed with it; the status
-        // is a local variable.
-        let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
-        MessageStatus {
-            source: match told.source {
-                MPI_PROC_NULL => MessageSource::Null,
-                rank => u32::try_from(rank).map_or(MessageSource::Any, MessageSource::Rank),
-            },
-            tag: Some(told.tag).filter(|tag| *tag != MPI_ANY_TAG),
-            bytes: told.bytes(),
-            cancelled: told.is_cancelled(),
-            error: failed("query", code).map(Box::new),
-        }
-    }
-
-    /// Calls the program's function that frees the data of the operation.
-    pub fn let_go(&self) -> Option<Error> {
-        // SAFETY: the function is called with the state that the program passed with it.
-        failed("free", unsafe { (self.free)(self.extra_state) })
-    }
-
-    /// Calls the program's function that cancels the operation.
-    pub fn cancel(&self) -> Option<Error> {
-        // SAFETY: the function is called with the state that the program passed with it.
-        let code = unsafe { (self.cancel)(self.extra_state, self.complete.get().into()) };
-        failed("cancel", code)
-    }
-
-    /// Records that the program has no handle any more.
-    pub fn give_up(&self) {
-        self.given_up.set(true);
-    }
-}
-
-fn failed(which: &str, code: c_int) -> Option<Error> {
-    (code != MPI_SUCCESS).then(|| {
-        let detail = format!("the {which} function of the request returned the error code {code}");
-        Error::new(ErrorClass::Added(code), detail)
-    })
-}
+use crate::handler_owner::HandlerOwner;
+use crate::requests::{CancelInC, FreeInC, Generalized, Pending, PendingRequest, QueryInC};
 
 pub fn grequest_start(
     call: &Call,

@@ -4,16 +4,16 @@ use std::ffi::c_int;
 
 use mpi::{EngineTransfer, MessageStatus};
 
-use super::{Pending, PendingRequest, await_one, finish, peek, unusable, wait_till_complete};
+use super::{await_one, finish, peek, unusable, wait_till_complete};
 use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
-use crate::entry::Call;
+use crate::call::Call;
 use crate::failure::{CallOutcome, Failure, HandledError};
 use crate::generated::constants::{
     MPI_ERR_IN_STATUS, MPI_REQUEST_NULL, MPI_SUCCESS, MPI_UNDEFINED,
 };
 use crate::report::{code_of, raise};
-use crate::requests::RequestName;
+use crate::requests::{Pending, PendingRequest, RequestName};
 
 use super::super::statuses::{answer, report_status, to_c};
 

@@ -8,9 +8,9 @@ use super::{ToolOutcome, Tools, at, position, verbosity_of};
 use crate::arguments::{MaybeOut, Out, ToolText};
 use crate::c::{CvarHandle, Datatype, Enumeration};
 use crate::calls::tools::enumerations::of_variable;
-use crate::entry;
 use crate::generated::constants::*;
 use crate::library::library;
+use crate::phase;
 
 pub fn t_cvar_get_num(_tools: &Tools, num_cvar: Out<c_int>) -> ToolOutcome {
     num_cvar.set(VARIABLES.len() as c_int);
@@ -79,7 +79,7 @@ pub fn t_cvar_write(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> 
     let value = buf.value().ok_or(MPI_T_ERR_INVALID)?;
     let variable = &VARIABLES[index];
     at(variable.values, value).map_err(|_| MPI_T_ERR_INVALID)?;
-    let written = entry::if_free(|library| {
+    let written = phase::if_free(|library| {
         let now = variable.changeable || !library.process.is_joined();
         if now {
             library.process.configure(index, value as usize);

@@ -14,9 +14,8 @@ use super::{ToolOutcome, ToolState, Tools, at, position, verbosity_of};
 use crate::arguments::{Callback, MaybeArray, MaybeOut, Out, ToolText};
 use crate::c::{self, Datatype, Enumeration, EventInstance, EventRegistration};
 use crate::calls::tools::enumerations::of_event;
-use crate::entry;
 use crate::generated::constants::*;
-use crate::library::LibraryState;
+use crate::phase;
 
 /// `MPI_T_event_cb_function`.
 type EventFunction = unsafe extern "C" fn(EventInstance, EventRegistration, c_int, *mut c_void);
@@ -278,8 +277,8 @@ pub fn t_source_get_timestamp(
 
 /// Delivers recorded events to tools. Called at the end of MPI calls, while nothing is borrowed.
 #[cold]
-pub fn tell(library: &LibraryState) {
-    let tools = &library.tools;
+pub fn tell() {
+    let tools = super::tools();
     // Callbacks make calls, and other threads may end calls, too. Only one thread delivers events
     // at a time.
     if tools.telling.swap(true, Ordering::AcqRel) {
@@ -364,7 +363,7 @@ impl Tools {
             }
         });
         self.instruments.journal.watch(kinds);
-        entry::set_watched(kinds != 0);
+        phase::set_watched(kinds != 0);
     }
 }
 
@@ -395,7 +394,7 @@ fn elements(instance: EventInstance) -> Result<Vec<i64>, c_int> {
 
 /// Stores an empty info object, which the caller must free.
 fn no_hints(place: MaybeOut<c::Info>) -> ToolOutcome {
-    let info = entry::if_free(|library| library.infos.insert(Info::new()));
+    let info = phase::if_free(|library| library.infos.insert(Info::new()));
     place.set(info.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)?);
     Ok(())
 }

@@ -10,8 +10,8 @@ use runtime::instruments::tally::Tally;
 use super::{ToolOutcome, ToolState, Tools, at, position, verbosity_of};
 use crate::arguments::{MaybeOut, Out, ToolText};
 use crate::c::{Datatype, Enumeration, PvarHandle, PvarSession};
-use crate::entry;
 use crate::generated::constants::*;
+use crate::phase;
 
 /// A variable for which a tool has a handle.
 #[derive(Clone, Copy, Debug)]
@@ -278,7 +278,7 @@ impl Tools {
         match PERFORMANCE_VARIABLES[variable].source {
             ValueSource::Counted(read) => Ok(read(&self.instruments)),
             ValueSource::Looked(read) => {
-                let found = entry::if_free(|library| library.process.look(read).unwrap_or(0));
+                let found = phase::if_free(|library| library.process.look(read).unwrap_or(0));
                 found.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)
             }
             ValueSource::Watched(take_highest) => {
