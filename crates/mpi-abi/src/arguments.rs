@@ -23,7 +23,7 @@ use mpi::session::Session;
 use mpi::{Destination, MessageSource};
 
 use crate::c::{self, Comm, Handle};
-use crate::call::Call;
+use crate::call::{Call, VisitingCall};
 use crate::environment_info;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
@@ -32,8 +32,8 @@ use crate::generated::constants::{
 };
 use crate::handler_owner::HandlerOwner;
 use crate::handles::describe;
+use crate::library::lending_table::Lent;
 use crate::library::program_window::ProgramWindow;
-use crate::library::recent_communicators::LentCommunicator;
 use crate::phase;
 
 pub use buffers::{
@@ -58,7 +58,9 @@ pub struct NamedObject<H, T> {
 }
 
 /// A communicator of the program.
-pub type KnownCommunicator = NamedObject<Comm, LentCommunicator>;
+pub type KnownCommunicator<'c> = NamedObject<Comm, LentCommunicator<'c>>;
+/// A reference to a communicator.
+type LentCommunicator<'c> = Lent<'c, Communicator>;
 /// A session of the program.
 pub type KnownSession = NamedObject<c::Session, Rc<Session>>;
 /// A window of the program.
@@ -77,14 +79,18 @@ impl<H, T> Deref for NamedObject<H, T> {
     }
 }
 
-impl Call {
+impl VisitingCall<'_> {
     /// Returns the communicator with this handle, which must be usable for messages. Errors of the
     /// call go to its error handler.
     #[inline(always)]
-    pub fn communicator(&self, position: usize, handle: Comm) -> CallOutcome<KnownCommunicator> {
+    pub fn communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<KnownCommunicator<'_>> {
         let object = match handle {
             MPI_COMM_WORLD => self.usable_world(position)?,
-            _ => match self.library.recent_communicators.lend(handle) {
+            _ => match self.library.communicators.lend(handle, &self.scope) {
                 Some(recent) if recent.is_ready() => recent,
                 _ => self.other_communicator(position, handle)?,
             },
@@ -94,7 +100,7 @@ impl Call {
     }
 
     #[inline(always)]
-    fn usable_world(&self, position: usize) -> CallOutcome<LentCommunicator> {
+    fn usable_world(&self, position: usize) -> CallOutcome<LentCommunicator<'_>> {
         match self.library.process.world_if_usable() {
             Some(world) => Ok(LentCommunicator::lasting(world)),
             None => {
@@ -105,22 +111,13 @@ impl Call {
     }
 
     #[inline(never)]
-    fn other_communicator(&self, position: usize, handle: Comm) -> CallOutcome<LentCommunicator> {
+    fn other_communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<LentCommunicator<'_>> {
         let found = self.known_communicator(position, handle)?;
         if found.is_ready() { Ok(found) } else { Err(self.not_ready(position, handle, &found)) }
-    }
-
-    /// Returns the failure for a communicator that cannot be used for messages. If it is revoked,
-    /// the error goes to its error handler.
-    #[cold]
-    fn not_ready(&self, position: usize, handle: Comm, found: &Communicator) -> Failure {
-        if found.is_revoked() {
-            self.set_handler_owner(HandlerOwner::Communicator(handle));
-            return mpi::revoked().into();
-        }
-        let detail =
-            "is still being made; complete the request of MPI_Comm_idup or MPIX_Comm_ishrink first";
-        Failure::argument(position, ErrorClass::Comm, detail)
     }
 
     /// Returns the communicator with this handle, which may be revoked: for calls that need no
@@ -129,7 +126,7 @@ impl Call {
         &self,
         position: usize,
         handle: Comm,
-    ) -> CallOutcome<KnownCommunicator> {
+    ) -> CallOutcome<KnownCommunicator<'_>> {
         let found = self.any_communicator(position, handle)?;
         match found.is_ready() || found.is_revoked() {
             true => Ok(found),
@@ -144,17 +141,47 @@ impl Call {
         &self,
         position: usize,
         handle: Comm,
-    ) -> CallOutcome<KnownCommunicator> {
+    ) -> CallOutcome<KnownCommunicator<'_>> {
         let object = match handle {
             MPI_COMM_WORLD => self.world(position)?,
             MPI_COMM_SELF => self.alone(position)?,
-            _ => match self.library.recent_communicators.lend(handle) {
+            _ => match self.library.communicators.lend(handle, &self.scope) {
                 Some(recent) => recent,
                 None => self.known_communicator(position, handle)?,
             },
         };
         self.set_handler_owner(HandlerOwner::Communicator(handle));
         Ok(NamedObject { handle, object })
+    }
+}
+
+impl Call {
+    /// Returns the communicator with this handle, which may be incomplete or revoked. The result
+    /// may outlive the call. Errors of the call go to its error handler.
+    pub fn counted_communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<KnownCommunicator<'static>> {
+        let object = match handle {
+            MPI_COMM_WORLD => self.world(position)?,
+            _ => self.known_communicator(position, handle)?,
+        };
+        self.set_handler_owner(HandlerOwner::Communicator(handle));
+        Ok(NamedObject { handle, object })
+    }
+
+    /// Returns the failure for a communicator that cannot be used for messages. If it is revoked,
+    /// the error goes to its error handler.
+    #[cold]
+    fn not_ready(&self, position: usize, handle: Comm, found: &Communicator) -> Failure {
+        if found.is_revoked() {
+            self.set_handler_owner(HandlerOwner::Communicator(handle));
+            return mpi::revoked().into();
+        }
+        let detail =
+            "is still being made; complete the request of MPI_Comm_idup or MPIX_Comm_ishrink first";
+        Failure::argument(position, ErrorClass::Comm, detail)
     }
 
     /// Returns the rank of this process in the communicator with this handle. The caller need not
@@ -181,7 +208,8 @@ impl Call {
     ) -> CallOutcome<u32> {
         let found = match handle {
             MPI_COMM_WORLD => look(&*self.world(position)?),
-            _ => match self.library.recent_communicators.look_at(handle, look) {
+            // SAFETY: a communicator's rank and size only read its data.
+            _ => match unsafe { self.library.communicators.look_at(handle, look) } {
                 Some(found) => found,
                 None => self.looked_up_inside(position, handle, look)?,
             },
@@ -202,7 +230,7 @@ impl Call {
     }
 
     #[inline(always)]
-    fn world(&self, position: usize) -> CallOutcome<LentCommunicator> {
+    fn world(&self, position: usize) -> CallOutcome<LentCommunicator<'static>> {
         match self.library.process.world_if_any() {
             Some(world) => Ok(LentCommunicator::lasting(world)),
             None => Err(no_world(position)),
@@ -210,7 +238,7 @@ impl Call {
     }
 
     #[inline(always)]
-    fn alone(&self, position: usize) -> CallOutcome<LentCommunicator> {
+    fn alone(&self, position: usize) -> CallOutcome<LentCommunicator<'static>> {
         match self.library.process.alone_if_any() {
             Some(alone) => Ok(LentCommunicator::lasting(alone)),
             None => Err(no_world(position)),
@@ -218,17 +246,19 @@ impl Call {
     }
 
     #[inline(never)]
-    fn known_communicator(&self, position: usize, handle: Comm) -> CallOutcome<LentCommunicator> {
+    fn known_communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<LentCommunicator<'static>> {
         let found = match handle {
             MPI_COMM_SELF => Rc::clone(&*self.alone(position)?),
             _ => {
-                let found = self.library.communicators.get(handle);
+                let communicators = &self.library.communicators;
+                let found = communicators.get_to_lend(handle, Communicator::is_ready);
                 found.ok_or_else(|| invalid(position, handle))?
             }
         };
-        if !phase::is_locked() {
-            self.library.recent_communicators.note(handle, &found);
-        }
         Ok(LentCommunicator::counted(found))
     }
 

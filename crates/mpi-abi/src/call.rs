@@ -1,10 +1,12 @@
 //! One call of a function of the C interface.
 
 use std::cell::Cell;
+use std::ops::Deref;
 
 use crate::entry_point::EntryPoint;
 use crate::handler_owner::HandlerOwner;
 use crate::library::LibraryState;
+use crate::library::lending_table::LendingScope;
 
 /// One call of a function.
 pub struct Call {
@@ -33,5 +35,28 @@ impl Call {
     /// Returns the object whose error handler is called for errors.
     pub fn handler_owner(&self) -> HandlerOwner {
         self.handler_owner.get()
+    }
+}
+
+/// A call that has registered its entry into the library, so that communicators are lent to it.
+pub struct VisitingCall<'v> {
+    call: Call,
+    /// The visit in which the call uses communicators.
+    pub scope: LendingScope<'v>,
+}
+
+impl<'v> VisitingCall<'v> {
+    #[inline(always)]
+    pub(crate) fn new(call: Call, scope: LendingScope<'v>) -> Self {
+        Self { call, scope }
+    }
+}
+
+impl Deref for VisitingCall<'_> {
+    type Target = Call;
+
+    #[inline(always)]
+    fn deref(&self) -> &Call {
+        &self.call
     }
 }

@@ -417,9 +417,9 @@ impl SeenCall {
     }
 
     /// Returns the communicator that the argument with a name refers to, if it is usable.
-    fn communicator(&self, name: &str) -> Option<KnownCommunicator> {
+    fn communicator(&self, name: &str) -> Option<KnownCommunicator<'static>> {
         let handle = Comm::from_raw(self.word(name)?);
-        let found = self.call().any_communicator(1, handle).ok()?;
+        let found = self.call().counted_communicator(1, handle).ok()?;
         if found.is_revoked() {
             self.checks.is_revoked.set(true);
         }

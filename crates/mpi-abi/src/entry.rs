@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base::ErrorClass;
 use runtime::machine::ticks;
 
-use crate::call::Call;
+use crate::call::{Call, VisitingCall};
 use crate::call_sites;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::entry_point::EntryPoint;
@@ -18,6 +18,7 @@ use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::handler_owner::HandlerOwner;
 use crate::library::call_observer::{CallTurns, ObservedCall};
+use crate::library::lending_table::{LendingScope, OutermostVisit};
 use crate::library::{LibraryState, known_library, library};
 use crate::phase::{
     CHECKED, FINALIZED, FREED, Guard, LOCKED, MANNER, OPEN, OPEN_LOCKED, PHASE, PROFILED, WATCHED,
@@ -33,7 +34,7 @@ pub(crate) use items::{absent, call_body, entry, exported, native, with_call, wi
 pub fn enter<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
-    body: impl FnOnce(&Call) -> CallOutcome<()>,
+    body: impl FnOnce(&VisitingCall<'_>) -> CallOutcome<()>,
 ) -> c_int {
     enter_with(report::fail, entry, words, body)
 }
@@ -63,7 +64,7 @@ fn enter_apart<const N: usize>(
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    enter(entry, words, body)
+    enter(entry, words, |call| body(call))
 }
 
 /// Reports a failure of a call that has not registered its entry; registers the entry first.
@@ -77,7 +78,7 @@ fn fail_inside(call: &Call, failure: Failure) -> c_int {
 pub fn enter_native<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
-    body: impl FnOnce(&Call) -> CallOutcome<()>,
+    body: impl FnOnce(&VisitingCall<'_>) -> CallOutcome<()>,
 ) -> c_int {
     enter_with(report::code_of, entry, words, body)
 }
@@ -89,10 +90,10 @@ fn enter_with<const N: usize>(
     fail: fn(&Call, Failure) -> c_int,
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
-    body: impl FnOnce(&Call) -> CallOutcome<()>,
+    body: impl FnOnce(&VisitingCall<'_>) -> CallOutcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
-    let (library, visit, admission);
+    let (library, mut visit, admission);
     if phase & (MANNER | FREED) == OPEN {
         // SAFETY: only earlier calls set OPEN, and every call begins with `library`.
         library = unsafe { known_library() };
@@ -101,12 +102,21 @@ fn enter_with<const N: usize>(
     } else {
         library = self::library();
         visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
-        match admit(fail, entry, library, phase, visit.is_outermost(), &words()) {
+        // SAFETY: the visit is one to this library.
+        let outermost = unsafe { OutermostVisit::of(&mut visit) };
+        match admit(fail, entry, library, phase, outermost, &words()) {
             Ok(admitted) => admission = admitted,
             Err(code) => return code,
         }
     }
-    let code = run(fail, entry, library, body);
+    // SAFETY: the visit is one to this library, and it ends with this function, after the visits of
+    // calls that the body leads to.
+    let scope = unsafe { LendingScope::of(&visit) };
+    let call = VisitingCall::new(Call::new(entry, library), scope);
+    let code = match body(&call) {
+        Ok(()) => MPI_SUCCESS,
+        Err(failure) => fail(&call, failure),
+    };
     if !admission.is_nothing() {
         admission.end(library, code);
     }
@@ -125,7 +135,7 @@ pub fn enter_any_thread<const N: usize>(
     let phase = PHASE.load(Ordering::Acquire);
     let library = library();
     if phase & OPEN == 0
-        && let Err(code) = admit(report::fail, entry, library, phase, false, &[])
+        && let Err(code) = admit(report::fail, entry, library, phase, None, &[])
     {
         return code;
     }
@@ -191,7 +201,7 @@ pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
 /// rank 0.
 fn is_for_others_to_tell(call: &Call) -> bool {
     let HandlerOwner::Communicator(handle) = call.handler_owner() else { return false };
-    call.any_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
+    call.counted_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
 }
 
 /// Prints once that a function is not implemented, because programs may ignore errors. If the
@@ -299,7 +309,7 @@ impl Admission {
 }
 
 /// Takes the lock if necessary, or returns the error code if the call is not allowed.
-/// `is_outermost`: no other call has led to this one.
+/// `visit`: the visit that begins with this call, if it is outermost.
 #[cold]
 #[inline(never)]
 fn admit(
@@ -307,12 +317,14 @@ fn admit(
     entry: &'static EntryPoint,
     library: &'static LibraryState,
     phase: u32,
-    is_outermost: bool,
+    visit: Option<OutermostVisit<'_>>,
     words: &[usize],
 ) -> Result<Admission, c_int> {
-    if phase & FREED != 0 && is_outermost {
+    if phase & FREED != 0
+        && let Some(visit) = visit
+    {
         PHASE.fetch_and(!FREED, Ordering::Relaxed);
-        library.recent_communicators.let_freed_go();
+        library.communicators.drop_removed(visit);
     }
     if phase & OPEN != 0 {
         let mut begun = None;

@@ -2,9 +2,9 @@
 
 pub mod call_observer;
 pub mod fortran_facts;
+pub mod lending_table;
 pub mod packed_message;
 pub mod program_window;
-pub mod recent_communicators;
 pub mod standard_values;
 pub mod user_operation;
 
@@ -33,9 +33,9 @@ use crate::requests::RequestTable;
 
 use call_observer::CallObserver;
 use fortran_facts::FortranFacts;
+use lending_table::LendingTable;
 use packed_message::PackedMessage;
 use program_window::ProgramWindow;
-use recent_communicators::RecentCommunicators;
 use standard_values::StandardValues;
 use user_operation::UserOperation;
 
@@ -56,9 +56,7 @@ pub struct LibraryState {
     pub predefined: PredefinedObjects,
     /// The thread that initialized MPI.
     pub main_thread: OnceLock<ThreadId>,
-    pub communicators: Table<c::Comm, Rc<Communicator>>,
-    /// The communicators that were used most recently.
-    pub recent_communicators: RecentCommunicators,
+    pub communicators: LendingTable<c::Comm, Communicator>,
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
     /// Names and attributes that the program set on datatypes, including predefined ones.
     pub type_notes: RefCell<HashMap<c::Datatype, Rc<TypeNotes>>>,
@@ -164,8 +162,7 @@ impl LibraryState {
             keyvals: Keyvals::starting_at(FIRST_KEYVAL),
             predefined: PredefinedObjects::new(),
             main_thread: OnceLock::new(),
-            communicators: Table::default(),
-            recent_communicators: RecentCommunicators::default(),
+            communicators: LendingTable::default(),
             datatypes: Table::default(),
             type_notes: RefCell::default(),
             fortran_types: RefCell::default(),

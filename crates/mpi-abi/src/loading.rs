@@ -5,7 +5,7 @@ use std::ffi::c_void;
 /// An entry of the list of initialization functions. Its number places it before the functions
 /// without a number, which call the C library (`output`).
 #[used]
-#[unsafe(link_section = ".init_array.00100")]
+#[cfg_attr(not(miri), unsafe(link_section = ".init_array.00100"))]
 static ON_LOADING: extern "C" fn() = on_loading;
 
 extern "C" fn on_loading() {

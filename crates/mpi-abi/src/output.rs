@@ -18,7 +18,7 @@ extern "C" fn write_whole_lines() {
 }
 
 // SAFETY: the section is a list of such functions, each of which the loader calls once.
-#[unsafe(link_section = ".init_array")]
+#[cfg_attr(not(miri), unsafe(link_section = ".init_array"))]
 #[used]
 static AT_LOAD: extern "C" fn() = write_whole_lines;
 

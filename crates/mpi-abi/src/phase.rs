@@ -1,14 +1,11 @@
 //! The state of the process between start and end, and what it requires of calls.
 
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use mpi::ThreadLevel;
-use mpi::communicator::Communicator;
 use progress::door::ProgramInside;
 
-use crate::c::Comm;
 use crate::call::Call;
 use crate::library::{LibraryState, library};
 
@@ -74,14 +71,11 @@ pub fn set_watched(watched: bool) {
     }
 }
 
-/// Keeps a communicator that was freed, because outer calls that led to this one may still use it.
-pub fn keep_freed(call: &Call, handle: Comm, communicator: Rc<Communicator>) {
-    if is_locked() {
-        // With the lock, the users of a communicator are counted.
-        return;
+/// Records that communicators were removed that calls may still use.
+pub fn note_freed() {
+    if !is_locked() {
+        PHASE.fetch_or(FREED, Ordering::Relaxed);
     }
-    call.library.recent_communicators.keep_freed(handle, communicator);
-    PHASE.fetch_or(FREED, Ordering::Relaxed);
 }
 
 /// Holds the lock of the process until it is dropped.
@@ -128,7 +122,7 @@ pub fn update(call: &Call) {
         .fold((0, 0), |(all, now), &(bit, set)| (all | bit, if set { now | bit } else { now }));
     let change = |phase| Some(phase & !all | now);
     if bits[1].1 {
-        call.library.recent_communicators.forget();
+        call.library.communicators.stop_lending();
     }
     // This always succeeds, because `change` never refuses.
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);

@@ -12,7 +12,7 @@ use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
 use crate::c::{self, Comm, Handle, Request};
-use crate::call::Call;
+use crate::call::{Call, VisitingCall};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::handler_owner::HandlerOwner;
@@ -165,15 +165,15 @@ fn kind_of_resource(name: Option<&[u8]>) -> SplitKind {
     }
 }
 
-pub fn comm_free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
+pub fn comm_free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
     free(call, comm)
 }
 
-pub fn comm_disconnect(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
+pub fn comm_disconnect(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
     free(call, comm)
 }
 
-fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
+fn free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
     let handle = comm.value();
     let known = call.opened_communicator(1, handle)?;
     if matches!(handle, MPI_COMM_WORLD | MPI_COMM_SELF) {
@@ -181,8 +181,8 @@ fn free(call: &Call, comm: Out<Comm>) -> CallOutcome<()> {
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
     known.free(handle.0 as u64)?;
-    let freed = call.library.communicators.forget(handle).ok_or_else(|| invalid(1, handle))?;
-    phase::keep_freed(call, handle, freed);
+    call.library.communicators.remove(handle).ok_or_else(|| invalid(1, handle))?;
+    phase::note_freed();
     comm.set(MPI_COMM_NULL);
     Ok(())
 }
@@ -215,7 +215,7 @@ pub fn comm_remote_group(
     Ok(())
 }
 
-fn remote_of(comm: &KnownCommunicator) -> CallOutcome<&RemoteGroup> {
+fn remote_of<'a>(comm: &'a KnownCommunicator<'_>) -> CallOutcome<&'a RemoteGroup> {
     comm.remote().ok_or_else(|| {
         let detail = "is not an intercommunicator, so there is no remote group";
         Failure::argument(1, ErrorClass::Comm, detail)
@@ -223,7 +223,7 @@ fn remote_of(comm: &KnownCommunicator) -> CallOutcome<&RemoteGroup> {
 }
 
 pub fn intercomm_create(
-    call: &Call,
+    call: &VisitingCall<'_>,
     local_comm: KnownCommunicator,
     local_leader: c_int,
     peer_comm: Comm,
@@ -332,7 +332,7 @@ pub fn comm_get_name(
 ) -> CallOutcome<()> {
     let name = match comm {
         MPI_COMM_NULL => b"MPI_COMM_NULL".as_slice().into(),
-        _ => call.any_communicator(1, comm)?.name(),
+        _ => call.counted_communicator(1, comm)?.name(),
     };
     resultlen.set(comm_name.write(&name) as c_int);
     Ok(())

@@ -12,7 +12,7 @@ use crate::arguments::{
     TypeArgument, invalid,
 };
 use crate::c::{self, Comm, Datatype};
-use crate::call::Call;
+use crate::call::{Call, VisitingCall};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 use crate::handler_owner::HandlerOwner;
@@ -33,6 +33,19 @@ const WORDS: [c_int; 6] = [
     MPI_MODE_APPEND,
 ];
 
+impl VisitingCall<'_> {
+    /// Returns the communicator on which a file is opened. Errors go to the error handler of new
+    /// files (section 14.7).
+    pub fn file_communicator(
+        &self,
+        position: usize,
+        handle: Comm,
+    ) -> CallOutcome<KnownCommunicator<'_>> {
+        self.set_handler_owner(HandlerOwner::File(MPI_FILE_NULL));
+        self.communicator(position, handle)
+    }
+}
+
 impl Call {
     /// Returns the file with this handle. Errors of the call go to its error handler.
     pub fn file(&self, position: usize, handle: c::File) -> CallOutcome<KnownFile> {
@@ -51,17 +64,6 @@ impl Call {
         }
         self.set_handler_owner(HandlerOwner::File(MPI_FILE_NULL));
         Ok(None)
-    }
-
-    /// Returns the communicator on which a file is opened. Errors go to the error handler of new
-    /// files (section 14.7).
-    pub fn file_communicator(
-        &self,
-        position: usize,
-        handle: Comm,
-    ) -> CallOutcome<KnownCommunicator> {
-        self.set_handler_owner(HandlerOwner::File(MPI_FILE_NULL));
-        self.communicator(position, handle)
     }
 
     /// Returns the name of a file that is not open. Errors go to the error handler of new files

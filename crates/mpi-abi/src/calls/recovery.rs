@@ -52,7 +52,7 @@ pub fn mpix_comm_ishrink(
     let handle = library.communicators.insert(Rc::clone(&place));
     let made = move |outcome: base::Result<Rc<Communicator>>| {
         if let Ok(made) = outcome {
-            library.communicators.with(handle, |named| *named = made);
+            library.communicators.replace(handle, made);
         }
     };
     let begun = comm.begin_shrink(&library.process, &place, Box::new(made));

@@ -249,7 +249,7 @@ pub fn graph_neighbors(
     neighbors.write(found.iter().map(|node| i64::from(*node)))
 }
 
-fn neighbors_of(comm: &KnownCommunicator, rank: c_int) -> CallOutcome<&[u32]> {
+fn neighbors_of<'a>(comm: &'a KnownCommunicator<'_>, rank: c_int) -> CallOutcome<&'a [u32]> {
     let graph = comm.graph().map_err(of_first)?;
     graph.neighbors(rank).map_err(|error| Failure::of_argument(2, error))
 }

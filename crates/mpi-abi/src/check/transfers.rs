@@ -14,7 +14,7 @@ use crate::generated::constants::{MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_PROC_NULL};
 /// One side of a transfer.
 #[derive(Clone)]
 pub struct TransferSide {
-    pub communicator: KnownCommunicator,
+    pub communicator: KnownCommunicator<'static>,
     /// The identifier of the communicator, equal in all its processes.
     pub number: u64,
     /// The rank of the peer; `None` for any.
