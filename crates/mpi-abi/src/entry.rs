@@ -30,41 +30,55 @@ pub(crate) use items::{absent, call_body, entry, exported, native, with_call, wi
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`, and while a session is open.
 /// `words` returns its arguments for code beside the call itself, such as the checks.
+///
+/// # Safety
+/// The program makes this call, by the rules of the standard for calls of several threads (MPI 5.0,
+/// section 11.6).
 #[inline(always)]
-pub fn enter<const N: usize>(
+pub unsafe fn enter<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&VisitingCall<'_>) -> CallOutcome<()>,
 ) -> c_int {
-    enter_with(report::fail, entry, words, body)
+    // SAFETY: the caller makes the guarantees.
+    unsafe { enter_with(report::fail, entry, words, body) }
 }
 
 /// Like [`enter`], for a call that does not register its entry with the process. Such a call reads
 /// only data that nothing but calls of the program changes, so the helper thread may be in the
 /// library meanwhile.
+///
+/// # Safety
+/// As for [`enter`].
 #[inline(always)]
-pub fn enter_local<const N: usize>(
+pub unsafe fn enter_local<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     if PHASE.load(Ordering::Relaxed) & MANNER != OPEN {
-        return enter_apart(entry, words, body);
+        // SAFETY: the caller makes the guarantees.
+        return unsafe { enter_apart(entry, words, body) };
     }
-    // SAFETY: only earlier calls set OPEN, and every call begins with `library`.
+    // SAFETY: only earlier calls set OPEN, and every call begins with `library`. The caller
+    // guarantees that the program may make this call now.
     let library = unsafe { known_library() };
     run(fail_inside, entry, library, body)
 }
 
 /// Like [`enter`], but not inlined, so that a caller that does not reach it need not save registers
 /// for it.
+///
+/// # Safety
+/// As for [`enter`].
 #[inline(never)]
-fn enter_apart<const N: usize>(
+unsafe fn enter_apart<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    enter(entry, words, |call| body(call))
+    // SAFETY: the caller makes the guarantees.
+    unsafe { enter(entry, words, |call| body(call)) }
 }
 
 /// Reports a failure of a call that has not registered its entry; registers the entry first.
@@ -75,18 +89,25 @@ fn fail_inside(call: &Call, failure: Failure) -> c_int {
 }
 
 /// Like [`enter`], for a call of the native interface: errors go to no error handler.
-pub fn enter_native<const N: usize>(
+///
+/// # Safety
+/// As for [`enter`].
+pub unsafe fn enter_native<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&VisitingCall<'_>) -> CallOutcome<()>,
 ) -> c_int {
-    enter_with(report::code_of, entry, words, body)
+    // SAFETY: the caller makes the guarantees.
+    unsafe { enter_with(report::code_of, entry, words, body) }
 }
 
 /// Runs a call that is allowed between `MPI_Init` and `MPI_Finalize`; `fail` converts a failure to
 /// an error code.
+///
+/// # Safety
+/// As for [`enter`].
 #[inline(always)]
-fn enter_with<const N: usize>(
+unsafe fn enter_with<const N: usize>(
     fail: fn(&Call, Failure) -> c_int,
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
@@ -95,12 +116,15 @@ fn enter_with<const N: usize>(
     let phase = PHASE.load(Ordering::Relaxed);
     let (library, mut visit, admission);
     if phase & (MANNER | FREED) == OPEN {
-        // SAFETY: only earlier calls set OPEN, and every call begins with `library`.
+        // SAFETY: only earlier calls set OPEN, and every call begins with `library`. The caller
+        // guarantees that the program may make this call now.
         library = unsafe { known_library() };
         visit = library.process.enter_if(true);
         admission = Admission::NOTHING;
     } else {
-        library = self::library();
+        // SAFETY: the caller guarantees that the program may make this call now. At the level at
+        // which several threads make calls, the lock is used first.
+        library = unsafe { self::library() };
         visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
         // SAFETY: the visit is one to this library.
         let outermost = unsafe { OutermostVisit::of(&mut visit) };
@@ -127,13 +151,18 @@ fn enter_with<const N: usize>(
 /// Runs a call that any thread may make between `MPI_Init` and `MPI_Finalize`, at any level of
 /// thread support. Other threads may be in the library, so the call does not register its entry,
 /// and `body` uses only what does not change meanwhile.
-pub fn enter_any_thread<const N: usize>(
+///
+/// # Safety
+/// As for [`enter`].
+pub unsafe fn enter_any_thread<const N: usize>(
     entry: &'static EntryPoint,
     _words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
     let phase = PHASE.load(Ordering::Acquire);
-    let library = library();
+    // SAFETY: the caller guarantees that the program may make this call now. At the level at which
+    // several threads make calls, the lock is used first.
+    let library = unsafe { library() };
     if phase & OPEN == 0
         && let Err(code) = admit(report::fail, entry, library, phase, None, &[])
     {
@@ -143,13 +172,18 @@ pub fn enter_any_thread<const N: usize>(
 }
 
 /// Runs a call that is allowed at any time.
+///
+/// # Safety
+/// As for [`enter`].
 #[inline]
-pub fn enter_any_time<const N: usize>(
+pub unsafe fn enter_any_time<const N: usize>(
     entry: &'static EntryPoint,
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    let library = library();
+    // SAFETY: the caller guarantees that the program may make this call now. At the level at which
+    // several threads make calls, the lock is used first.
+    let library = unsafe { library() };
     let phase = PHASE.load(Ordering::Relaxed);
     let admission = match phase & MANNER {
         OPEN => Admission::NOTHING,
@@ -163,20 +197,30 @@ pub fn enter_any_time<const N: usize>(
 }
 
 /// Runs a call of the native interface that is allowed at any time.
-pub fn enter_native_any_time<const N: usize>(
+///
+/// # Safety
+/// As for [`enter`].
+pub unsafe fn enter_native_any_time<const N: usize>(
     entry: &'static EntryPoint,
     _words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    let library = library();
+    // SAFETY: the caller guarantees that the program may make this call now. At the level at which
+    // several threads make calls, the lock is used first.
+    let library = unsafe { library() };
     let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
     run(report::code_of, entry, library, body)
 }
 
 /// Runs a call that is allowed at any time and returns a value instead of an error code.
-pub fn enter_value<T>(body: impl FnOnce(&'static LibraryState) -> T) -> T {
+///
+/// # Safety
+/// As for [`enter`].
+pub unsafe fn enter_value<T>(body: impl FnOnce(&'static LibraryState) -> T) -> T {
     let phase = PHASE.load(Ordering::Relaxed);
-    let library = library();
+    // SAFETY: the caller guarantees that the program may make this call now. At the level at which
+    // several threads make calls, the lock is used first.
+    let library = unsafe { library() };
     let _visit = library.process.enter_if(phase & OPEN_LOCKED == OPEN);
     let _guard = (phase & OPEN_LOCKED != OPEN).then(|| Guard::lock(library));
     body(library)
@@ -219,22 +263,23 @@ fn tell_unsupported(call: &Call) {
 }
 
 /// Runs a call of a function that is not implemented in this version.
+///
+/// # Safety
+/// As for [`enter`].
 #[cold]
-pub fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
-    enter_any_time(
-        entry,
-        || [],
-        |call| {
-            call.set_handler_owner(handler_owner);
-            tell_unsupported(call);
-            let detail = concat!(
-                "is not implemented in this version of Combray (",
-                env!("CARGO_PKG_VERSION"),
-                "); `combray info --unsupported` lists all such functions"
-            );
-            Err(Failure::new(ErrorClass::UnsupportedOperation, detail))
-        },
-    )
+pub unsafe fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
+    let refuse = |call: &Call| {
+        call.set_handler_owner(handler_owner);
+        tell_unsupported(call);
+        let detail = concat!(
+            "is not implemented in this version of Combray (",
+            env!("CARGO_PKG_VERSION"),
+            "); `combray info --unsupported` lists all such functions"
+        );
+        Err(Failure::new(ErrorClass::UnsupportedOperation, detail))
+    };
+    // SAFETY: the caller makes the guarantees.
+    unsafe { enter_any_time(entry, || [], refuse) }
 }
 
 #[inline(always)]

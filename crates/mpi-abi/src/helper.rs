@@ -26,13 +26,21 @@ static CALLS: HelperCalls = HelperCalls::new();
 /// The hardware thread on which the program requested help.
 static CALLER: AtomicUsize = AtomicUsize::new(usize::MAX);
 
+/// Returns the process that the helper helps.
+fn process() -> &'static Process {
+    // SAFETY: calls use all of the process here. The helper uses what any thread may use, and the
+    // rest only through `HelperAccess`, for which it must have entered through the door or hold the
+    // lock.
+    &unsafe { library() }.process
+}
+
 /// Starts or ends the helper thread: it runs while the library is open.
 pub fn update(is_open: bool) {
     let mut thread = THREAD.lock();
     match (is_open, thread.take()) {
         (true, None) => *thread = start(),
         (false, Some(handle)) => {
-            library().process.set_helper(None);
+            process().set_helper(None);
             CALLS.end(&System, ring);
             // An error means that the helper panicked, which was reported already.
             let _ = handle.join();
@@ -44,7 +52,7 @@ pub fn update(is_open: bool) {
 /// Starts the helper thread, if it is enabled and possible. Without a helper, only calls make
 /// progress.
 fn start() -> Option<JoinHandle<()>> {
-    let process = &library().process;
+    let process = process();
     let is_wanted = process.configuration().helper() && process.doorbell().is_some();
     if !is_wanted || !System::opens_to_guests() {
         return None;
@@ -60,7 +68,7 @@ fn start() -> Option<JoinHandle<()>> {
 /// Requests help from the helper, because the program has begun something large and may leave the
 /// library for long.
 fn call(need: Need) {
-    let process = &library().process;
+    let process = process();
     match CALLS.call(need, process.absences()) {
         Reaction::Nothing => {}
         Reaction::Wake => {
@@ -72,7 +80,7 @@ fn call(need: Need) {
 }
 
 fn ring() {
-    library().process.doorbell().into_iter().for_each(|bell| bell.ring());
+    process().doorbell().into_iter().for_each(|bell| bell.ring());
 }
 
 /// Runs the helper thread, on these cores if it has its own.
@@ -82,7 +90,7 @@ fn run(cores: Option<Cores>) {
         // On other cores the helper works, too, but more slowly.
         let _ = cores.bind();
     }
-    let (process, allowed) = (&library().process, cores::allowed());
+    let (process, allowed) = (process(), cores::allowed());
     let core = if process.is_crowded() || allowed.len() < 2 { Core::Shared } else { Core::Own };
     let asked = process.answer_slot().map(AskedHelper::new);
     let (rested, avoided) = (None, usize::MAX);

@@ -11,8 +11,7 @@ pub mod user_operation;
 use std::cell::{self, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Arc, OnceLock};
-use std::thread::ThreadId;
+use std::sync::Arc;
 
 use mpi::Process;
 use mpi::attribute::Keyvals;
@@ -54,8 +53,6 @@ pub struct LibraryState {
     pub keyvals: Keyvals,
     /// The predefined objects.
     pub predefined: PredefinedObjects,
-    /// The thread that initialized MPI.
-    pub main_thread: OnceLock<ThreadId>,
     pub communicators: LendingTable<c::Comm, Communicator>,
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
     /// Names and attributes that the program set on datatypes, including predefined ones.
@@ -113,32 +110,34 @@ pub struct TypeNotes {
 /// The library, in a form that all threads can reach.
 struct SharedLibrary(LibraryState);
 
-// SAFETY: one thread at a time uses the library:
-// - Below MPI_THREAD_MULTIPLE the program guarantees it (MPI 5.0, section 11.6), and calls that it
-//   may make from any thread at any time are answered without touching the library.
-// - At MPI_THREAD_MULTIPLE, before MPI_Init and after MPI_Finalize each call holds the lock of the
-//   process (`crate::entry`) from its first access to the library to its last. The lock is released
-//   only inside waiting, where nothing is borrowed. Objects that are not `Send` never leave the
-//   library.
-// - What calls of the tools interface use without the lock is safe to share by itself:
-//   `LibraryState::tools`, and the instruments and the configuration of the process.
+// SAFETY: `library` and `known_library` are the only ways to the state, and their callers guarantee
+// that one thread at a time uses it. Objects that are not `Send` never leave the library.
 unsafe impl Send for SharedLibrary {}
-// SAFETY: one thread at a time uses the library, for the reasons given for `Send`.
+// SAFETY: one thread at a time uses the state, for the reason given for `Send`.
 unsafe impl Sync for SharedLibrary {}
 
 /// This is not the standard library's cell, whose synchronization thread checkers do not see.
 static LIBRARY: OnceCell<SharedLibrary> = OnceCell::new();
 
-/// Returns the library, which the first call of any function creates.
+/// Returns the state of the library, which the first call of any function creates.
+///
+/// # Safety
+/// While the caller uses the result, no other thread uses the library:
+/// - Below `MPI_THREAD_MULTIPLE` the program guarantees this for calls (MPI 5.0, section 11.6).
+/// - At `MPI_THREAD_MULTIPLE`, before `MPI_Init` and after `MPI_Finalize` the caller holds the lock
+///   of the process. The lock is released only inside waiting, where nothing is borrowed.
+///
+/// Without this guarantee the caller uses only what any thread may use at any time: the lock, the
+/// door, the doorbell, the clock, the configuration and the instruments of the process.
 #[inline]
-pub fn library() -> &'static LibraryState {
+pub unsafe fn library() -> &'static LibraryState {
     &LIBRARY.get_or_init(|| SharedLibrary(LibraryState::new())).0
 }
 
-/// Returns the library, which must exist.
+/// Returns the state of the library, which must exist.
 ///
 /// # Safety
-/// [`library`] was called before.
+/// As for [`library`], which was called before.
 #[inline(always)]
 pub unsafe fn known_library() -> &'static LibraryState {
     // SAFETY: the caller guarantees that `library` was called, which creates the library.
@@ -161,7 +160,6 @@ impl LibraryState {
             added_errors: AddedErrors::after(MPI_ERR_LASTCODE),
             keyvals: Keyvals::starting_at(FIRST_KEYVAL),
             predefined: PredefinedObjects::new(),
-            main_thread: OnceLock::new(),
             communicators: LendingTable::default(),
             datatypes: Table::default(),
             type_notes: RefCell::default(),

@@ -1,7 +1,8 @@
 //! The state of the process between start and end, and what it requires of calls.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
+use std::thread::{self, ThreadId};
 
 use mpi::ThreadLevel;
 use progress::door::ProgramInside;
@@ -37,17 +38,31 @@ pub const OPEN_LOCKED: u32 = OPEN | LOCKED;
 /// otherwise it must be the thread that initialized MPI. `None` if another thread may be in the
 /// library.
 pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
-    let library = library();
+    // SAFETY: the lock is used first. `look` runs with the lock, or in the thread that initialized
+    // MPI and inside the door, below the level at which several threads make calls.
+    let library = unsafe { library() };
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
     if is_locked() {
         let _guard = Guard::lock(library);
         return Some(look(library));
     }
-    let is_main = library.main_thread.get() == Some(&thread::current().id());
-    is_main.then(|| {
+    is_main_thread().then(|| {
         let _visit = library.process.enter_if(true);
         look(library)
     })
+}
+
+/// The thread that initialized MPI.
+static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
+
+/// Records that this thread initializes MPI, unless another one has initialized it before.
+pub fn note_main_thread() {
+    MAIN_THREAD.get_or_init(|| thread::current().id());
+}
+
+/// Whether this thread has initialized MPI.
+pub fn is_main_thread() -> bool {
+    MAIN_THREAD.get() == Some(&thread::current().id())
 }
 
 /// Registers the entry of the program into the library, for the kinds of calls that do not register

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, c_double, c_int};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
@@ -51,7 +50,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     // Only one thread gets here: `initialize` succeeds once.
     process.world().set_name(b"MPI_COMM_WORLD");
     process.alone().set_name(b"MPI_COMM_SELF");
-    call.library.main_thread.get_or_init(|| thread::current().id());
+    phase::note_main_thread();
     check::start(call.library);
     note_change(call);
     Ok(())
@@ -162,14 +161,15 @@ pub fn query_thread(call: &Call, provided: Out<c_int>) -> CallOutcome<()> {
     Ok(())
 }
 
-pub fn is_thread_main(call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
-    flag.set_flag(call.library.main_thread.get() == Some(&thread::current().id()));
+pub fn is_thread_main(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {
+    flag.set_flag(phase::is_main_thread());
     Ok(())
 }
 
 /// Returns the seconds since some moment in the past.
 pub fn wtime() -> c_double {
-    library().process.elapsed_seconds()
+    // SAFETY: any thread may read the clock.
+    unsafe { library() }.process.elapsed_seconds()
 }
 
 /// Returns the resolution of `MPI_Wtime` in seconds: the system's clock counts nanoseconds.

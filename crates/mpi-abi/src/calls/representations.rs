@@ -60,7 +60,8 @@ impl RegisteredRepresentation {
         };
         let (user, state) = (data.address as *mut c_void, self.state as *mut c_void);
         let bytes = file.address() as *mut c_void;
-        let library = library();
+        // SAFETY: data are converted inside calls.
+        let library = unsafe { library() };
         let handle = handle_of(library, &data.datatype);
         let code = match conversion {
             // SAFETY: `Callback` holds the program's function of this type. The elements lie where

@@ -3,7 +3,6 @@
 
 use std::ffi::c_int;
 use std::rc::Rc;
-use std::thread;
 
 use base::ErrorClass;
 use mpi::ThreadLevel;
@@ -49,7 +48,7 @@ pub fn session_init(
     if process.rank() == 0 {
         environment::tell(&complaints);
     }
-    call.library.main_thread.get_or_init(|| thread::current().id());
+    phase::note_main_thread();
     environment::note_change(call);
     session.set(call.library.sessions.insert(made));
     Ok(())

@@ -58,7 +58,8 @@ struct ToolState {
 /// Returns the state of the tools interface, which the first use creates.
 pub fn tools() -> &'static Tools {
     static TOOLS: OnceCell<Tools> = OnceCell::new();
-    TOOLS.get_or_init(|| Tools::new(library().process.instruments().clone()))
+    // SAFETY: any thread may use the instruments.
+    TOOLS.get_or_init(|| Tools::new(unsafe { library() }.process.instruments().clone()))
 }
 
 impl Tools {

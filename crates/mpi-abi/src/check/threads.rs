@@ -11,6 +11,7 @@ use super::sites;
 use crate::entry_point::EntryPoint;
 use crate::library::LibraryState;
 use crate::output::say;
+use crate::phase;
 
 /// The turn of a thread, which lasts while its call runs.
 pub struct Turn(());
@@ -38,7 +39,7 @@ impl Turn {
         let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
         let other = turns.inside.iter().find(|(thread, _)| *thread != this_thread).copied();
         let level = library.process.highest_level();
-        let is_main = library.main_thread.get() == Some(&this_thread);
+        let is_main = phase::is_main_thread();
         let what = match (other, level) {
             (Some((_, function)), ThreadLevel::Serialized) => Some(format!(
                 "while another of its threads is in {function}, at MPI_THREAD_SERIALIZED"

@@ -64,7 +64,10 @@ macro_rules! entry {
     ) => {
         $crate::entry::exported! {
             $name($($parameter: $type),*) -> $result {
-                $crate::entry::enter_value(|library| $crate::$($path)::+(library, $($given),*))
+                // SAFETY: the program makes this call, by the rules of the standard for threads.
+                unsafe {
+                    $crate::entry::enter_value(|library| $crate::$($path)::+(library, $($given),*))
+                }
             }
         }
     };
@@ -90,15 +93,16 @@ macro_rules! call_body {
             parameters: &[$(stringify!($parameter)),*],
             recent: $crate::call_sites::RecentPlaces::none(),
         };
-        $crate::entry::$enter(&ENTRY, || [$($crate::c::Passed::word($parameter)),*], |call| {
-            // SAFETY: the program passes what the standard, or the header of the native interface,
-            // requires of each parameter. By naming a method for a parameter, the table states that
-            // this includes what the method relies on.
-            unsafe {
+        // SAFETY: the program makes this call, by the rules of the standard for threads. It passes
+        // what the standard, or the header of the native interface, requires of each parameter. By
+        // naming a method for a parameter, the table states that this includes what the method
+        // relies on.
+        unsafe {
+            $crate::entry::$enter(&ENTRY, || [$($crate::c::Passed::word($parameter)),*], |call| {
                 $(let $argument = call.$kind($($raw),*)?;)*
                 $crate::$($path)::+(call, $($given),*)
-            }
-        })
+            })
+        }
     }};
 }
 
@@ -155,7 +159,9 @@ macro_rules! absent {
                     parameters: &[$(stringify!($parameter)),*],
                     recent: $crate::call_sites::RecentPlaces::none(),
                 };
-                $crate::entry::unsupported(&ENTRY, $crate::handler_owner::HandlerOwner::$handler_owner$(($object))?)
+                let owner = $crate::handler_owner::HandlerOwner::$handler_owner$(($object))?;
+                // SAFETY: the program makes this call, by the rules of the standard for threads.
+                unsafe { $crate::entry::unsupported(&ENTRY, owner) }
             }
         }
     };

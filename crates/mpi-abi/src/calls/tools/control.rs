@@ -69,7 +69,8 @@ pub fn t_cvar_read(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> T
     if buf.is_null() {
         return Err(MPI_T_ERR_INVALID);
     }
-    let value = library().process.configuration().chosen(variable);
+    // SAFETY: any thread may read the configuration.
+    let value = unsafe { library() }.process.configuration().chosen(variable);
     buf.set(value as c_int);
     Ok(())
 }
