@@ -1,6 +1,7 @@
 //! Checked arguments, which the generated entry points make from the raw arguments of the program.
 
 mod buffers;
+mod constants;
 mod inputs;
 mod integers;
 mod operations;
@@ -40,6 +41,7 @@ pub use buffers::{
     BlocksArgument, ElementsArgument, TypeArgument, buffer_at, check_address, is_in_place,
     plain_buffer_at,
 };
+pub use constants::OutConstant;
 pub use inputs::{Callback, HandleList};
 pub use integers::{
     ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,

@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use mpi::Communicator;
-use mpi::communicator::{Bridge, CommunicatorComparison, MachinePart, RemoteGroup, SplitKind};
+use mpi::communicator::{Bridge, MachinePart, RemoteGroup, SplitKind};
 use mpi::group::Group;
 use mpi::info::Info;
 use mpi::session::ProcessSet;
 
-use crate::arguments::{KnownCommunicator, Out, OutText, invalid};
+use crate::arguments::{KnownCommunicator, Out, OutConstant, OutText, invalid};
 use crate::c::{self, Comm, Handle, Request};
 use crate::call::{Call, VisitingCall};
 use crate::failure::{CallOutcome, Failure};
@@ -38,14 +38,9 @@ pub fn comm_compare(
     _call: &Call,
     comm1: KnownCommunicator,
     comm2: KnownCommunicator,
-    result: Out<c_int>,
+    result: OutConstant,
 ) -> CallOutcome<()> {
-    result.set(match comm1.compare(&comm2) {
-        CommunicatorComparison::Identical => MPI_IDENT,
-        CommunicatorComparison::Congruent => MPI_CONGRUENT,
-        CommunicatorComparison::Similar => MPI_SIMILAR,
-        CommunicatorComparison::Unequal => MPI_UNEQUAL,
-    });
+    result.set(comm1.compare(&comm2));
     Ok(())
 }
 
@@ -101,18 +96,10 @@ pub fn comm_create_group(
 pub fn comm_split(
     call: &Call,
     comm: KnownCommunicator,
-    color: c_int,
+    color: Option<c_int>,
     key: c_int,
     newcomm: Out<Comm>,
 ) -> CallOutcome<()> {
-    let color = match color {
-        MPI_UNDEFINED => None,
-        0.. => Some(color),
-        _ => {
-            let detail = format!("is {color}, but must not be negative, except MPI_UNDEFINED");
-            return Err(Failure::argument(2, ErrorClass::Arg, detail));
-        }
-    };
     let made = comm.split(&call.library.process, color, key)?;
     hand_out(call, made, newcomm)
 }

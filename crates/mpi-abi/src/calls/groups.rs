@@ -4,16 +4,13 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use base::GateId;
-use mpi::group::{Group, GroupComparison};
+use mpi::group::Group;
 
-use crate::arguments::{Integers, Out, OutIntegers, invalid};
+use crate::arguments::{Integers, Out, OutConstant, OutIntegers, invalid};
 use crate::c;
 use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
-use crate::generated::constants::{
-    MPI_GROUP_EMPTY, MPI_GROUP_NULL, MPI_IDENT, MPI_PROC_NULL, MPI_SIMILAR, MPI_UNDEFINED,
-    MPI_UNEQUAL,
-};
+use crate::generated::constants::{MPI_GROUP_EMPTY, MPI_GROUP_NULL, MPI_PROC_NULL, MPI_UNDEFINED};
 
 /// Stores a handle for a group; every empty group has the handle `MPI_GROUP_EMPTY`.
 pub fn hand_out(call: &Call, group: Rc<Group>, place: Out<c::Group>) {
@@ -26,9 +23,9 @@ pub fn group_size(_call: &Call, group: Rc<Group>, size: Out<c_int>) -> CallOutco
     Ok(())
 }
 
-pub fn group_rank(call: &Call, group: Rc<Group>, rank: Out<c_int>) -> CallOutcome<()> {
+pub fn group_rank(call: &Call, group: Rc<Group>, rank: OutConstant) -> CallOutcome<()> {
     let own = group.rank_of(GateId(call.library.process.rank()));
-    rank.set(own.map_or(MPI_UNDEFINED, |own| own as c_int));
+    rank.set(own);
     Ok(())
 }
 
@@ -56,13 +53,9 @@ pub fn group_compare(
     _call: &Call,
     group1: Rc<Group>,
     group2: Rc<Group>,
-    result: Out<c_int>,
+    result: OutConstant,
 ) -> CallOutcome<()> {
-    result.set(match group1.compare(&group2) {
-        GroupComparison::Identical => MPI_IDENT,
-        GroupComparison::Similar => MPI_SIMILAR,
-        GroupComparison::Unequal => MPI_UNEQUAL,
-    });
+    result.set(group1.compare(&group2));
     Ok(())
 }
 

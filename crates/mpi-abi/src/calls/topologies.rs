@@ -11,19 +11,14 @@ use mpi::topology::{
 };
 
 use super::communicators::hand_out;
-use crate::arguments::{Integers, KnownCommunicator, OpenIntegers, Out, OutIntegers};
+use crate::arguments::{Integers, KnownCommunicator, OpenIntegers, Out, OutConstant, OutIntegers};
 use crate::c::Comm;
 use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
 
-pub fn topo_test(_call: &Call, comm: KnownCommunicator, status: Out<c_int>) -> CallOutcome<()> {
-    status.set(match comm.topology() {
-        None => MPI_UNDEFINED,
-        Some(CommunicatorTopology::Cartesian(_)) => MPI_CART,
-        Some(CommunicatorTopology::Graph(_)) => MPI_GRAPH,
-        Some(CommunicatorTopology::Distributed(_)) => MPI_DIST_GRAPH,
-    });
+pub fn topo_test(_call: &Call, comm: KnownCommunicator, status: OutConstant) -> CallOutcome<()> {
+    status.set(comm.topology());
     Ok(())
 }
 
@@ -55,11 +50,11 @@ pub fn cart_map(
     comm: KnownCommunicator,
     dims: Integers,
     periods: Integers,
-    newrank: Out<c_int>,
+    newrank: OutConstant,
 ) -> CallOutcome<()> {
     let grid = CommunicatorTopology::Cartesian(grid(&comm, dims, periods)?);
     let mapped = comm.mapped_rank(&call.library.process, &grid);
-    newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
+    newrank.set(mapped);
     Ok(())
 }
 
@@ -169,11 +164,11 @@ pub fn graph_map(
     nnodes: c_int,
     indx: Integers,
     edges: OpenIntegers,
-    newrank: Out<c_int>,
+    newrank: OutConstant,
 ) -> CallOutcome<()> {
     let graph = CommunicatorTopology::Graph(graph(&comm, nnodes, indx, edges)?);
     let mapped = comm.mapped_rank(&call.library.process, &graph);
-    newrank.set(mapped.map_or(MPI_UNDEFINED, |rank| rank as c_int));
+    newrank.set(mapped);
     Ok(())
 }
 

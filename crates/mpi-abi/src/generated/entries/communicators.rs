@@ -13,7 +13,8 @@ use crate::generated::constants::*;
 
 entry! {
     open MPI_Comm_compare(comm1: Comm, comm2: Comm, result: *mut c_int);
-    comm1 = any_communicator(1, comm1); comm2 = any_communicator(2, comm2); result = out(3, result);
+    comm1 = any_communicator(1, comm1); comm2 = any_communicator(2, comm2);
+    result = out_constant(3, result);
     => calls::communicators::comm_compare(comm1, comm2, result)
 }
 
@@ -129,7 +130,7 @@ entry! {
 
 entry! {
     open MPI_Comm_split(comm: Comm, color: c_int, key: c_int, newcomm: *mut Comm);
-    comm = communicator(1, comm); newcomm = out(4, newcomm);
+    comm = communicator(1, comm); color = color(2, color); newcomm = out(4, newcomm);
     => calls::communicators::comm_split(comm, color, key, newcomm)
 }
 

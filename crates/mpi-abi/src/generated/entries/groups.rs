@@ -13,7 +13,7 @@ use crate::generated::constants::*;
 
 entry! {
     open MPI_Group_compare(group1: Group, group2: Group, result: *mut c_int);
-    group1 = group(1, group1); group2 = group(2, group2); result = out(3, result);
+    group1 = group(1, group1); group2 = group(2, group2); result = out_constant(3, result);
     => calls::groups::group_compare(group1, group2, result)
 }
 
@@ -65,7 +65,7 @@ entry! {
 
 entry! {
     open MPI_Group_rank(group: Group, rank: *mut c_int);
-    group = group(1, group); rank = out(2, rank);
+    group = group(1, group); rank = out_constant(2, rank);
     => calls::groups::group_rank(group, rank)
 }
 

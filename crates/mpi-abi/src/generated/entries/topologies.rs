@@ -38,7 +38,7 @@ entry! {
     open MPI_Cart_map(comm: Comm, ndims: c_int, dims: *const c_int, periods: *const c_int,
         newrank: *mut c_int);
     comm = communicator(1, comm); ndims = length(2, ndims); dims = integers(3, dims, ndims);
-    periods = integers(4, periods, ndims); newrank = out(5, newrank);
+    periods = integers(4, periods, ndims); newrank = out_constant(5, newrank);
     => calls::topologies::cart_map(comm, dims, periods, newrank)
 }
 
@@ -142,7 +142,7 @@ entry! {
     open MPI_Graph_map(comm: Comm, nnodes: c_int, indx: *const c_int, edges: *const c_int,
         newrank: *mut c_int);
     comm = communicator(1, comm); indx = integers(3, indx, nnodes);
-    edges = open_integers(4, edges); newrank = out(5, newrank);
+    edges = open_integers(4, edges); newrank = out_constant(5, newrank);
     => calls::topologies::graph_map(comm, nnodes, indx, edges, newrank)
 }
 
@@ -166,6 +166,6 @@ entry! {
 
 entry! {
     open MPI_Topo_test(comm: Comm, status: *mut c_int);
-    comm = any_communicator(1, comm); status = out(2, status);
+    comm = any_communicator(1, comm); status = out_constant(2, status);
     => calls::topologies::topo_test(comm, status)
 }
