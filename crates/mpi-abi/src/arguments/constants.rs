@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use base::ErrorClass;
+use mpi::ThreadLevel;
 use mpi::communicator::CommunicatorComparison;
 use mpi::group::GroupComparison;
 use mpi::topology::CommunicatorTopology;
@@ -11,9 +12,10 @@ use super::Out;
 use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::{
-    MPI_CART, MPI_CONGRUENT, MPI_DIST_GRAPH, MPI_GRAPH, MPI_IDENT, MPI_SIMILAR, MPI_UNDEFINED,
-    MPI_UNEQUAL,
+    MPI_CART, MPI_CONGRUENT, MPI_DIST_GRAPH, MPI_GRAPH, MPI_IDENT, MPI_SIMILAR, MPI_THREAD_SINGLE,
+    MPI_UNDEFINED, MPI_UNEQUAL,
 };
+use crate::thread_levels::LEVELS;
 
 /// Memory for a result that is a constant of the dialect.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +55,13 @@ impl DialectConstant for CommunicatorComparison {
     }
 }
 
+impl DialectConstant for ThreadLevel {
+    fn constant(self) -> c_int {
+        let found = LEVELS.iter().find(|(_, level)| *level == self);
+        found.map_or(MPI_THREAD_SINGLE, |(number, _)| *number)
+    }
+}
+
 /// A rank, or none: `MPI_UNDEFINED`.
 impl DialectConstant for Option<u32> {
     fn constant(self) -> c_int {
@@ -84,6 +93,15 @@ impl Call {
     ) -> CallOutcome<OutConstant<'_>> {
         // SAFETY: the caller fulfils the safety requirements.
         unsafe { self.out(position, place) }.map(OutConstant)
+    }
+
+    /// Returns the lowest level of thread support that is at least the required one.
+    pub fn thread_level(&self, position: usize, required: c_int) -> CallOutcome<ThreadLevel> {
+        let found = LEVELS.iter().find(|(number, _)| *number >= required);
+        found.map(|(_, level)| *level).ok_or_else(|| {
+            let detail = format!("is {required}, which is no level of thread support");
+            Failure::argument(position, ErrorClass::Arg, detail)
+        })
     }
 
     /// Returns the color of a process in `MPI_Comm_split`; `None` for `MPI_UNDEFINED`.

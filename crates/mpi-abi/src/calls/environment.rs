@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base::ErrorClass;
 use mpi::ThreadLevel;
 
-use crate::arguments::{KnownCommunicator, Out, OutInteger, OutText};
+use crate::arguments::{KnownCommunicator, Out, OutConstant, OutInteger, OutText};
 use crate::call::Call;
 use crate::call_stack;
 use crate::check;
@@ -19,19 +19,14 @@ use crate::library::library;
 use crate::output::{host_name, say};
 use crate::phase;
 use crate::report;
-use crate::thread_levels::LEVELS;
 
 pub fn init(call: &Call) -> CallOutcome<()> {
     initialize(call, ThreadLevel::Single)
 }
 
-pub fn init_thread(call: &Call, required: c_int, provided: Out<c_int>) -> CallOutcome<()> {
-    let Some(&(number, level)) = LEVELS.iter().find(|(number, _)| *number >= required) else {
-        let detail = format!("is {required}, which is no level of thread support");
-        return Err(Failure::argument(3, ErrorClass::Arg, detail));
-    };
-    initialize(call, level)?;
-    provided.set(number);
+pub fn init_thread(call: &Call, required: ThreadLevel, provided: OutConstant) -> CallOutcome<()> {
+    initialize(call, required)?;
+    provided.set(required);
     Ok(())
 }
 
@@ -154,10 +149,8 @@ pub fn abort(call: &Call, comm: KnownCommunicator, errorcode: c_int) -> CallOutc
     process.abort(errorcode, &reason)
 }
 
-pub fn query_thread(call: &Call, provided: Out<c_int>) -> CallOutcome<()> {
-    let level = call.library.process.thread_level();
-    let found = LEVELS.iter().find(|(_, other)| *other == level);
-    provided.set(found.map_or(MPI_THREAD_SINGLE, |(number, _)| *number));
+pub fn query_thread(call: &Call, provided: OutConstant) -> CallOutcome<()> {
+    provided.set(call.library.process.thread_level());
     Ok(())
 }
 

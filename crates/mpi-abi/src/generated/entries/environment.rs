@@ -60,7 +60,7 @@ entry! {
 entry! {
     any MPI_Init_thread(argc: *mut c_int, argv: *mut *mut *mut c_char, required: c_int,
         provided: *mut c_int);
-    provided = out(4, provided);
+    required = thread_level(3, required); provided = out_constant(4, provided);
     => calls::environment::init_thread(required, provided)
 }
 
@@ -83,7 +83,7 @@ entry! {
 
 entry! {
     any_thread MPI_Query_thread(provided: *mut c_int);
-    provided = out(1, provided);
+    provided = out_constant(1, provided);
     => calls::environment::query_thread(provided)
 }
 
