@@ -1,7 +1,4 @@
-//! The `combray` command. Under the names `mpirun` and `mpiexec` it is `combray run`; under
-//! `mpicc`, `mpicxx` and `mpifort` it is a compiler wrapper. Such a name may also be its first
-//! word, for scripts on systems without symbolic links: `combray mpicc hello.c`.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -1,15 +1,4 @@
-//! The driver between processes of one machine.
-//!
-//! Each process has one shared segment, with a ring into which all other processes put their
-//! packets (`queues::ring`), and a doorbell to wake it. Large data is fetched with a single copy by
-//! process_vm_readv, if a test with that peer worked.
-//!
-//! The segment is an anonymous memory file. It has no name that could be guessed or left behind, it
-//! cannot shrink under its users, and its size does not depend on /dev/shm. Peers open it through
-//! /proc, which the kernel allows only to processes of the same user, at the place given in the
-//! card. Where a peer cannot open /proc, the process passes it the descriptor over a Unix socket
-//! (`passing`).
-
+#![doc = include_str!("../README.md")]
 mod calls;
 mod card;
 mod copying;

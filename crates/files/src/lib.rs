@@ -1,11 +1,4 @@
-//! Files: input and output of many processes (chapter 14 of the MPI standard).
-//!
-//! A process sees the bytes of a file through its view, as a stream. Transfers of one process go
-//! directly between the file and the program's memory. Threads of the library make the system calls
-//! of nonblocking transfers.
-//!
-//! Why: docs/internals/decisions/0044-files-are-streams.md
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod access;

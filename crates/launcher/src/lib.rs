@@ -1,18 +1,4 @@
-//! Starts the processes of a job, and ensures that nothing is left of it.
-//!
-//! [`run`] is the launcher that a user starts, and [`serve_as_agent`] is its helper on another
-//! machine. A process and the launcher use PMI-1; launcher and agent use a protocol of our own.
-//! Both protocols are state machines without I/O. A process joins its job with the crate `launch`.
-//!
-//! Three processes control a job. The *supervisor* is the parent of the ranks on this machine; it
-//! forwards output and signals and serves PMI-1. The *launcher* is the process that the user
-//! started. The *guard* runs between them: `guard` explains why nothing survives, whichever of them
-//! is killed.
-//!
-//! On each other machine runs an *agent*, which consists of three such processes. The supervisor
-//! reaches it over ssh. `local_processes` starts and ends the ranks of one machine, both in the
-//! supervisor and in agents.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod access;

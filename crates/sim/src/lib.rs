@@ -1,14 +1,4 @@
-//! Simulated worlds: several engines, a network in memory, a virtual clock, and faults that follow
-//! from a seed.
-//!
-//! [`run`] lets one to five processes perform random operations over rails that delay packets,
-//! overtake each other, have little room and fail to fetch. A second, naive matcher implements the
-//! text of the MPI standard. It sees the same arrivals and determines which receive must get which
-//! message. Each outcome, each byte of each buffer, and what is left at the end is compared with
-//! this reference. A failure reports its seed, and recurs whenever that seed is run.
-//!
-//! [`copies`] is another world: two processes of one machine that copy large messages.
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod actions;

@@ -1,7 +1,4 @@
-//! The only caller of libc: each function wraps one system facility and returns `io::Result`.
-//!
-//! This crate contains no policy: its callers decide about mappings, sleeping and copying.
-
+#![doc = include_str!("../README.md")]
 pub mod callers;
 pub mod clock;
 pub mod cores;

@@ -1,15 +1,4 @@
-//! Windows: memory that other processes read and write (chapter 12 of the MPI standard).
-//!
-//! A process accesses the part of another in one of two ways, which is decided when the window is
-//! made. If both have mapped the memory, the origin accesses it itself, and locks are words beside
-//! it. Otherwise the origin sends requests, which the target serves whenever it makes progress.
-//! Puts and gets on one machine need no request where the system copies.
-//!
-//! This crate uses the following of `mpi`: messages on a communicator of the window's own, waiting,
-//! and rounds of progress.
-//!
-//! Why: docs/internals/decisions/0007-one-way-to-each-part-of-a-window.md
-
+#![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
 mod access;
