@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 mod form;
 #[path = "tidy/links.rs"]
 mod links;
+#[path = "tidy/maps.rs"]
+mod maps;
 #[path = "tidy/names.rs"]
 mod names;
 #[path = "tidy/numbers.rs"]
@@ -208,21 +210,6 @@ fn holds_unsafe(text: &str) -> bool {
 }
 
 #[test]
-fn the_map_names_files_that_exist() {
-    let text = read(&workspace().join("ARCHITECTURE.md"));
-    // The text between backquotes: a crate's name, then a file of its sources.
-    let hops = text.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
-    let mut hops: Vec<&str> = hops.filter(|word| !word.contains("crates/")).collect();
-    hops.retain(|hop| !hop.starts_with("xtask/"));
-    assert!(hops.len() > 30, "the ways through the code are told file by file");
-    let exists = |hop: &&str| {
-        let (name, file) = hop.split_once('/').unwrap_or((hop, ""));
-        workspace().join("crates").join(name).join("src").join(file).exists()
-    };
-    report(hops.into_iter().filter(|hop| !exists(hop)).map(str::to_owned).collect());
-}
-
-#[test]
 fn unsafe_is_fenced() {
     let mut faults = Vec::new();
     for (name, folder) in crates() {
@@ -266,17 +253,13 @@ const README: &str = "#![doc = include_str!(\"../README.md\")]\n";
 
 #[test]
 fn every_crate_says_what_it_is() {
-    let architecture = read(&workspace().join("ARCHITECTURE.md"));
     let mut faults = Vec::new();
-    for (name, folder) in crates() {
+    for (_, folder) in crates() {
         for root in roots(&folder) {
             let text = read(&root);
             if !text.starts_with("//! ") && !text.starts_with(README) {
                 faults.push(format!("{}: does not begin with what it is", root.display()));
             }
-        }
-        if !architecture.contains(&format!("`{name}`")) {
-            faults.push(format!("ARCHITECTURE.md does not name the crate `{name}`"));
         }
     }
     report(faults);
