@@ -1,6 +1,6 @@
 //! The table of communicators, which are lent to calls without being counted.
 //!
-//! Why: docs/internals/decisions/0086-communicators-are-lent-for-a-visit.md
+//! Why: docs/internals/decisions/0084-communicators-are-lent-for-a-visit.md
 
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_int;
