@@ -119,7 +119,7 @@ impl Shared {
             for place in [Place::Queue(vertex), Place::Aside(vertex)] {
                 let queue = self.queue_at(place).expect("each vertex has both");
                 if queue.len() > 0 {
-                    queue.look(LOOK_MAX, |ready| snapshot.add(ready, place));
+                    queue.look(LOOK_MAX, |ready| snapshot.add(ready, place, self));
                 }
             }
         }
@@ -176,17 +176,20 @@ impl Shared {
 }
 
 impl Snapshot {
-    fn add(&mut self, ready: &Ready, place: Place) {
+    fn add(&mut self, ready: &Ready, place: Place, shared: &Shared) {
         let own_home = match ready {
             Ready::Thread(thread) => thread.home.load(Ordering::Relaxed),
             Ready::Seed(_) => ANYWHERE,
         };
         let bubble = ready.bubble().map(|bubble| (self.bubble(bubble), bubble.home()));
         let id = self.pool.add_thread(bubble.map(|(id, _)| id), LOAD);
-        // The thread is inside its bubble if the bubble is in this queue and the thread was not
-        // taken out of it.
+        // The thread is inside its bubble unless it was taken out of it, or all processors of the
+        // bubble's queue are withdrawn. If it came back while the bubble was moved, it may stand
+        // elsewhere; it then goes where the bubble is.
         let is_inside = own_home == ANYWHERE
-            && bubble.is_some_and(|(_, home)| home == number(place) && home != ANYWHERE);
+            && bubble.is_some_and(|(_, home)| {
+                home == number(place) || home != ANYWHERE && shared.is_in_use(self::place(home))
+            });
         if let Ready::Thread(thread) = ready {
             self.attach(id, &thread.memory, || MemoryUser::Thread(thread.clone()));
             if thread.communicates.load(Ordering::Relaxed) {
@@ -251,3 +254,89 @@ fn set_home(thread: &Thread, place: Place) {
 
 /// The maximum number of entries of each queue that a scheduler sees.
 const LOOK_MAX: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use bubbles::{MachineTree, Relation, schedulers};
+
+    use super::*;
+    use crate::spawn::ThreadBuilder;
+
+    /// Makes two gangs of three threads on two processors, one gang in the queue, the other one set
+    /// aside. Returns the queue and the first thread in it, too.
+    fn two_gangs() -> (Arc<Shared>, Place, Arc<Thread>) {
+        let machine = MachineTree::flat(&[0, 1]);
+        let root = Place::Queue(machine.root());
+        let shared = Shared::new(machine, Box::new(schedulers::Gang), 64 << 10);
+        let all = Bubble::new(Relation::Unrelated);
+        let mut threads = Vec::new();
+        for gang in [all.inside(Relation::WaitsTogether), all.inside(Relation::WaitsTogether)] {
+            for _ in 0..3 {
+                let (thread, _join) = ThreadBuilder::new().bubble(&gang).made(|| ());
+                assert!(gang.keep(&thread), "the bubble is not submitted yet");
+                threads.push(thread);
+            }
+        }
+        shared.submit(&all, 0);
+        let queued = |thread: &Arc<Thread>| standing(&shared, root).contains(&address(thread));
+        let first = threads.iter().find(|thread| queued(thread)).expect("one gang is queued");
+        let first = Arc::clone(first);
+        (shared, root, first)
+    }
+
+    fn address(thread: &Arc<Thread>) -> usize {
+        Ready::Thread(Arc::clone(thread)).address()
+    }
+
+    fn standing(shared: &Shared, place: Place) -> Vec<usize> {
+        let mut found = Vec::new();
+        shared.queue_at(place).unwrap().look(LOOK_MAX, |ready| found.push(ready.address()));
+        found
+    }
+
+    /// Takes the thread away, as a worker does that runs it, lets a time slice end, and puts the
+    /// thread back where its gang was when it was taken.
+    fn come_back_late(shared: &Shared, thread: &Arc<Thread>, place: Place) {
+        let queue = shared.queue_at(place).unwrap();
+        assert_eq!(queue.take(|ready| ready.address() == address(thread)).len(), 1);
+        shared.end_slice(1);
+        queue.push(Ready::Thread(Arc::clone(thread)));
+    }
+
+    #[test]
+    fn a_thread_that_comes_back_as_its_gang_is_set_aside_stays_in_the_gang() {
+        let (shared, queue, thread) = two_gangs();
+        let Place::Queue(root) = queue else { panic!("the queue of the machine") };
+        come_back_late(&shared, &thread, queue);
+        // The gang is aside; its thread follows it instead of taking turns of its own.
+        shared.find(0).expect("the other gang runs");
+        assert_eq!(thread.home.load(Ordering::Relaxed), ANYWHERE);
+        assert!(!standing(&shared, queue).contains(&address(&thread)));
+        assert!(standing(&shared, Place::Aside(root)).contains(&address(&thread)));
+        // In the gang's next slice all three stand in the queue.
+        shared.end_slice(2);
+        assert!(standing(&shared, queue).contains(&address(&thread)));
+        assert_eq!(standing(&shared, queue).len(), 3);
+    }
+
+    #[test]
+    fn a_thread_that_comes_back_as_its_slice_ends_again_keeps_its_gang() {
+        let (shared, queue, thread) = two_gangs();
+        come_back_late(&shared, &thread, queue);
+        shared.end_slice(2);
+        assert_eq!(thread.home.load(Ordering::Relaxed), ANYWHERE);
+        assert!(standing(&shared, queue).contains(&address(&thread)));
+        assert_eq!(standing(&shared, queue).len(), 3);
+    }
+
+    #[test]
+    fn a_thread_that_comes_back_aside_goes_to_its_gang_in_the_queue() {
+        let (shared, queue, thread) = two_gangs();
+        let Place::Queue(root) = queue else { panic!("the queue of the machine") };
+        shared.end_slice(1);
+        come_back_late(&shared, &thread, Place::Aside(root));
+        shared.find(0).expect("the gang runs");
+        assert_eq!(thread.home.load(Ordering::Relaxed), ANYWHERE);
+        assert!(!standing(&shared, Place::Aside(root)).contains(&address(&thread)));
+    }
+}

@@ -154,13 +154,17 @@ impl Shared {
     /// The queue that a place stands for. For a withdrawn processor, the queue of the whole
     /// machine.
     pub fn standing_queue(&self, place: Place) -> Option<&ReadyQueue<Ready>> {
+        let is_used = self.is_in_use(place);
+        self.queue_at(if is_used { place } else { Place::Queue(self.machine.root()) })
+    }
+
+    /// Whether entries may stand at a place: not in a queue of which all processors are withdrawn.
+    pub fn is_in_use(&self, place: Place) -> bool {
         let is_withdrawn =
             |slot: u32| self.slots[slot as usize].is_withdrawn.load(Ordering::Relaxed);
         match place {
-            Place::Queue(vertex) if self.machine[vertex].processors.clone().all(is_withdrawn) => {
-                self.queue_at(Place::Queue(self.machine.root()))
-            }
-            _ => self.queue_at(place),
+            Place::Queue(vertex) => !self.machine[vertex].processors.clone().all(is_withdrawn),
+            Place::Inside | Place::Aside(_) => true,
         }
     }
 
