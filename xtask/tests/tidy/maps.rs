@@ -59,16 +59,17 @@ fn pictured(page: &str) -> Vec<(String, u32)> {
 #[test]
 fn the_picture_shows_each_crate_in_its_tier() {
     let pictured = pictured(&read(&workspace().join(MAP)));
+    let crates = crates();
     let mut faults = Vec::new();
-    for (name, _) in crates() {
-        let (shown, real) = (pictured.iter().filter(|(one, _)| *one == name), tier(&name));
+    for (name, _) in &crates {
+        let (shown, real) = (pictured.iter().filter(|(one, _)| one == name), tier(name));
         let tiers: Vec<u32> = shown.map(|(_, tier)| *tier).collect();
         if tiers.len() != 1 || Some(tiers[0]) != real {
             let real = real.map_or("none".to_owned(), |tier| tier.to_string());
             faults.push(format!("{MAP}: the picture must show {name} once, in tier {real}"));
         }
     }
-    let is_crate = |name: &str| crates().iter().any(|(other, _)| other == name);
+    let is_crate = |name: &str| crates.iter().any(|(other, _)| other == name);
     let unknown = pictured.iter().filter(|(name, _)| !is_crate(name));
     faults.extend(unknown.map(|(name, _)| format!("{MAP}: the picture shows {name}, no crate")));
     report(faults);

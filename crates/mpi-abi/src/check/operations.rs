@@ -49,7 +49,7 @@ const CREATIONS: &[&str] = &[
 ];
 const BEGUN_CREATIONS: &[&str] = &["MPI_Comm_idup", "MPI_Comm_idup_with_info"];
 
-/// When a collective function returns: at the end of its operation, or at once.
+/// When a collective function returns: at the end of its operation, or before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ReturnTime {
     AtTheEnd,

@@ -9,8 +9,7 @@ use crate::entry_point::EntryPoint;
 
 /// Code that sees every call before its arguments are used and after its end.
 pub trait CallObserver: Any {
-    /// Records the begin of a call with these arguments. `turns` determines whether several threads
-    /// may be in calls at once.
+    /// Records the beginning of a call with these arguments.
     fn begin(
         self: Rc<Self>,
         entry: &'static EntryPoint,

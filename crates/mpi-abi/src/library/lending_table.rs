@@ -118,9 +118,9 @@ impl<'a> OutermostVisit<'a> {
 /// The number of objects that are found without a lookup in their table.
 const RECENT: usize = 8;
 
-/// Objects by handle. An object that was used recently is lent at once, without counting, below the
-/// level at which several threads make calls. If a function of the program that a call runs frees
-/// the object, it is kept until no call is in progress.
+/// Objects by handle. Below the level at which several threads make calls, an object that was used
+/// recently is lent without a lookup in the table and without counting. If a function of the
+/// program that a call runs frees the object, it is kept until no call is in progress.
 pub struct LendingTable<H, T> {
     table: Table<H, Rc<T>>,
     /// The objects that were used most recently, by the last bits of their handles. Each of them is
