@@ -120,6 +120,21 @@ static int session_after(void) {
     return !right;
 }
 
+// A use of MPI_COMM_SELF after the end of the world, while a session is open: an error, although it
+// was used just before.
+static int self_after(void) {
+    MPI_Session session;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_rank(MPI_COMM_SELF, &check_rank);
+        MPI_Barrier(MPI_COMM_SELF);
+    }
+    MPI_Finalize();
+    MPI_Comm_rank(MPI_COMM_SELF, &check_rank);
+    MPI_Session_finalize(&session);
+    return 0;
+}
+
 // What one process does to itself while the others wait for it.
 static int end_badly(const char *what, int code) {
     if (check_rank != check_size - 1) {
@@ -168,6 +183,8 @@ int main(int argc, char **argv) {
         traffic();
     } else if (is(what, "session_after")) {
         return session_after();
+    } else if (is(what, "self_after")) {
+        return self_after();
     } else if (is(what, "wait")) {
         printf("waiting %d\n", (int)getpid());
         fflush(stdout);

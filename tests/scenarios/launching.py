@@ -144,6 +144,13 @@ def calls_at_the_wrong_time_are_told(runner):
             assert word in output and "MPI_Comm_rank" in output, f"{when}: not told\n{output}"
 
 
+def the_communicator_of_one_process_ends_with_the_world(runner):
+    needs_combray(runner)
+    code, output, seconds = start(runner, 2, "self_after")
+    assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
+    assert "MPI_Comm_rank: argument 1 (comm)" in output and "sessions have none" in output, output
+
+
 def alone_without_launcher(runner):
     code, output, _ = run([program(runner), "hello"])
     assert code == 0 and "rank 0 of 1" in output, output
@@ -486,6 +493,7 @@ SCENARIOS = [
     operations_that_a_failed_process_began_end_well_or_are_told,
     initial_error_handler,
     calls_at_the_wrong_time_are_told,
+    the_communicator_of_one_process_ends_with_the_world,
     alone_without_launcher,
     foreign_launcher_is_an_error,
     cycles_leave_nothing,

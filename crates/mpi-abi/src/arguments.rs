@@ -253,15 +253,16 @@ impl Call {
         position: usize,
         handle: Comm,
     ) -> CallOutcome<LentCommunicator<'static>> {
-        let found = match handle {
-            MPI_COMM_SELF => Rc::clone(&*self.alone(position)?),
-            _ => {
-                let communicators = &self.library.communicators;
-                let found = communicators.get_to_lend(handle, Communicator::is_ready);
-                found.ok_or_else(|| invalid(position, handle))?
-            }
-        };
-        Ok(LentCommunicator::counted(found))
+        let communicators = &self.library.communicators;
+        if handle == MPI_COMM_SELF {
+            let Some(alone) = self.library.process.alone_if_any() else {
+                return Err(no_world(position));
+            };
+            communicators.lend_lasting(handle, alone, Communicator::is_ready);
+            return Ok(LentCommunicator::lasting(alone));
+        }
+        let found = communicators.get_to_lend(handle, Communicator::is_ready);
+        found.map(LentCommunicator::counted).ok_or_else(|| invalid(position, handle))
     }
 
     /// Returns the datatype with this handle.

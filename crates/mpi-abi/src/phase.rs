@@ -8,6 +8,7 @@ use mpi::ThreadLevel;
 use progress::door::ProgramInside;
 
 use crate::call::Call;
+use crate::generated::constants::MPI_COMM_SELF;
 use crate::library::{LibraryState, library};
 
 /// Bits for the state of the process between start and end, and for what calls must do.
@@ -138,6 +139,9 @@ pub fn update(call: &Call) {
     let change = |phase| Some(phase & !all | now);
     if bits[1].1 {
         call.library.communicators.stop_lending();
+    }
+    if ended {
+        call.library.communicators.lend_no_more(MPI_COMM_SELF);
     }
     // This always succeeds, because `change` never refuses.
     let _ = PHASE.fetch_update(Ordering::Release, Ordering::Relaxed, change);

@@ -124,7 +124,7 @@ const RECENT: usize = 8;
 pub struct LendingTable<H, T> {
     table: Table<H, Rc<T>>,
     /// The objects that were used most recently, by the last bits of their handles. Each of them is
-    /// in the table, too.
+    /// in the table, too, or exists as long as the program.
     recent: [RecentObject<T>; RECENT],
     /// Removed objects that calls may still use.
     removed: RefCell<Vec<Rc<T>>>,
@@ -182,9 +182,10 @@ impl<H: Handle, T> LendingTable<H, T> {
         }
         // SAFETY: the entry changes only in `replace`, which is not called here.
         let found = unsafe { &*place.object.get() }.as_ref()?;
-        // SAFETY: the object is in the table while it has an entry here. What leaves the table is
-        // in `removed` until an outermost visit begins. Visits end in the reverse order of their
-        // beginnings, so that of the scope, and with it `'c`, has ended then.
+        // SAFETY: the object is in the table while it has an entry here, unless it exists as long
+        // as the program. What leaves the table is in `removed` until an outermost visit begins.
+        // Visits end in the reverse order of their beginnings, so that of the scope, and with it
+        // `'c`, has ended then.
         Some(unsafe { Lent::uncounted(found) })
     }
 
@@ -235,6 +236,20 @@ impl<H: Handle, T> LendingTable<H, T> {
         Some(found)
     }
 
+    /// Lends an object that is not in the table from now on, if `is_ready` returns true.
+    pub fn lend_lasting(&self, handle: H, object: &'static Rc<T>, is_ready: fn(&T) -> bool) {
+        if self.lends.get() && is_ready(object) {
+            self.place(handle).replace(handle.raw(), Some(Rc::clone(object)));
+        }
+    }
+
+    /// Lends the object with this handle only after the next lookup.
+    pub fn lend_no_more(&self, handle: H) {
+        if self.place(handle).handle.get() == handle.raw() {
+            self.place(handle).replace(0, None);
+        }
+    }
+
     /// Shows all objects, with their handles.
     pub fn each(&self, mut show: impl FnMut(H, &T)) {
         self.table.each(|handle, object| show(handle, object));
@@ -255,9 +270,7 @@ impl<H: Handle, T> LendingTable<H, T> {
 
     /// Keeps an object that has left the table, if calls may use it, and lends it no more.
     fn keep(&self, handle: H, object: Rc<T>) {
-        if self.place(handle).handle.get() == handle.raw() {
-            self.place(handle).replace(0, None);
-        }
+        self.lend_no_more(handle);
         if self.lends.get() {
             self.removed.borrow_mut().push(object);
         }
@@ -353,6 +366,27 @@ mod tests {
             assert_eq!(**lent, "first");
             assert_eq!(*texts.get(first).unwrap(), "second");
         });
+    }
+
+    #[test]
+    fn a_lasting_object_is_lent_although_it_is_not_in_the_table() {
+        let (texts, door) = (Texts::default(), Door::default());
+        let place = Box::into_raw(Box::new(Rc::new("lasting".to_owned())));
+        // SAFETY: it is freed at the end of the test, after its last use.
+        let lasting: &'static Rc<String> = unsafe { &*place };
+        let handle = texts.insert(Rc::clone(lasting));
+        texts.remove(handle).unwrap();
+        texts.lend_lasting(handle, lasting, |_| false);
+        call(&texts, &door, |scope| assert!(texts.lend(handle, scope).is_none()));
+        texts.lend_lasting(handle, lasting, |_| true);
+        call(&texts, &door, |scope| {
+            let lent = texts.lend(handle, scope).unwrap();
+            texts.lend_no_more(handle);
+            assert!(texts.lend(handle, scope).is_none());
+            assert_eq!(**lent, "lasting");
+        });
+        // SAFETY: nothing refers to it any more.
+        drop(unsafe { Box::from_raw(place) });
     }
 
     #[test]
