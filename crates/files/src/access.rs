@@ -352,7 +352,7 @@ impl File {
             return Ok(self.start(process, prepared).into_request());
         }
         let begun = CollectiveTransfer::begin(process, self.ground(direction), prepared)?;
-        checked.map(|()| Request::External(begun))
+        checked.map(|()| Request::Operation(begun))
     }
 
     /// Whether in a collective transfer each process transfers its own bytes, whatever they are.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use memory::LentBuffer;
-use mpi::{ExternalOperation, MessageStatus, Process, Request};
+use mpi::{ActiveOperation, MessageStatus, Process, Request};
 
 use crate::access::{Prepared, conclude};
 use crate::pool::PoolTask;
@@ -42,11 +42,15 @@ impl FileOperation {
 
     /// Returns a request for it.
     pub fn into_request(self) -> Request {
-        Request::External(Rc::new(self))
+        Request::Operation(Rc::new(self))
     }
 }
 
-impl ExternalOperation for FileOperation {
+impl ActiveOperation for FileOperation {
+    fn noun(&self) -> &'static str {
+        "an operation on a file"
+    }
+
     fn is_complete(&self, _process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         let OperationState::Underway(started) = &mut *state else { return true };
@@ -62,10 +66,6 @@ impl ExternalOperation for FileOperation {
             OperationState::Over(status) => status.clone(),
             OperationState::Underway(_) => MessageStatus::EMPTY,
         }
-    }
-
-    fn noun(&self) -> &'static str {
-        "an operation on a file"
     }
 }
 

@@ -9,7 +9,7 @@ use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};
 use memory::Buffer;
 use mpi::communicator::Communicator;
-use mpi::{ExternalOperation, Process};
+use mpi::{ActiveOperation, Process};
 use windows::{AccessKind, CompletedBy, LockKind, OldData, Share, Window, WindowAccess};
 
 /// The storage of the pointer, which is in etypes of the current view.

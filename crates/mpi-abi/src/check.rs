@@ -32,7 +32,7 @@ use std::rc::Rc;
 use checks::{
     CallSite, CollectiveEntry, Mistake, MistakesTold, SeenAccess, SentMessage, WaitChain,
 };
-use mpi::{Process, RequestService, SideChannel};
+use mpi::{ActiveOperation, Process, SideChannel, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{KnownCommunicator, KnownDatatype};
@@ -143,7 +143,7 @@ pub fn start(library: &LibraryState) {
         expected: Cell::new(None),
     });
     if library.checks.set(Rc::clone(&checks) as Rc<dyn CallObserver>).is_ok() {
-        process.serve_in_progress(checks);
+        process.advance_in_progress(checks);
     }
 }
 
@@ -265,11 +265,15 @@ impl Checks {
     }
 }
 
-impl RequestService for Checks {
-    fn serve(&self, process: &Process) -> bool {
+impl ActiveOperation for Checks {
+    fn noun(&self) -> &'static str {
+        "the checks for mistakes"
+    }
+
+    fn advance(&self, process: &Process) -> Step {
         let active = self.take_all(process);
         standstill::look(self, process);
-        active
+        if active { Step::Active } else { Step::Idle }
     }
 }
 

@@ -35,8 +35,9 @@ use engine::RequestId;
 use memory::Buffer;
 
 use crate::Process;
+use crate::active_operation::ActiveOperation;
 use crate::communicator::Communicator;
-use crate::request::Request;
+use crate::request::{PersistentOperation, Request};
 use blocks::OperationMemory;
 use execution::{Execution, Task};
 use inquiry::WatchedOperation;
@@ -154,12 +155,13 @@ impl Collective {
         let form = self.form;
         self.task.copy_contribution(&self.communicator.cache, form);
         let tag = self.communicator.take_tag(form);
-        let underway = ActiveCollective::new(self, tag);
+        let operation = ActiveCollective::new(self, tag);
         if form == CallForm::Persistent {
-            return Request::persistent_collective(underway);
+            let communicator = Rc::clone(operation.communicator());
+            return Request::persistent(PersistentOperation::Operation(operation), &communicator);
         }
-        underway.start(process);
-        Request::Collective(underway)
+        Rc::clone(&operation).start(process);
+        Request::Operation(operation)
     }
 }
 

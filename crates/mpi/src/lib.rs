@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod active_operation;
 pub mod attribute;
 mod buffer_place;
 pub mod buffered;
@@ -25,18 +26,16 @@ mod status;
 mod thread_level;
 pub mod topology;
 
+pub use active_operation::{ActiveOperation, Step};
 pub use communicator::Communicator;
 pub use errors::{error_of, revoked};
 pub use native::{Delivery, PackedReceive, PackedSend};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, SendMode};
 pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
-pub use process::{
-    BackgroundOperation, CallPlace, FoundCall, PlaceName, Process, RequestService,
-    answer_without_queues,
-};
+pub use process::{CallPlace, FoundCall, PlaceName, Process, answer_without_queues};
 pub use recovery::{ActiveAgreement, NewCommunicator};
-pub use request::{EngineTransfer, ExternalOperation, Request, TransferCompletion, TransferScan};
+pub use request::{EngineTransfer, Request, TransferCompletion, TransferScan};
 pub use runtime::RegionAccess;
 pub use side_channel::SideChannel;
 pub use status::{MessageSource, MessageStatus};

@@ -24,6 +24,7 @@ mod introduction;
 mod receiving;
 mod sending;
 
+use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
@@ -32,9 +33,10 @@ use base::{Error, ErrorClass, Result};
 use engine::{ContextSlot, RequestId};
 use runtime::Runtime;
 
+use crate::active_operation::{ActiveOperation, Step};
 use crate::collective::EqualBlocks;
 use crate::communicator::{Communicator, SpacePurpose};
-use crate::process::{BackgroundOperation, Process};
+use crate::process::Process;
 use crate::request::{PersistentOperation, Request};
 use crate::status::MessageStatus;
 use receiving::Receiving;
@@ -95,6 +97,12 @@ impl PartitionedSpaces {
 }
 
 impl Partitioned {
+    /// Returns the partitioned operation of a request, started or not, if it is one.
+    pub fn of(request: &Request) -> Option<Rc<Self>> {
+        let operation: Rc<dyn Any> = Rc::clone(request.operation()?) as _;
+        operation.downcast().ok()
+    }
+
     /// Whether the operation was started and its status was not taken yet.
     pub fn is_active(&self) -> bool {
         self.active.get()
@@ -108,66 +116,13 @@ impl Partitioned {
         }
     }
 
-    /// Begins a round.
-    pub(crate) fn start(self: &Rc<Self>, process: &Process) {
-        self.active.set(true);
-        match &self.side {
-            PartitionedSide::Sending(sending) => sending.start(),
-            PartitionedSide::Receiving(receiving) => {
-                receiving.start();
-                if !receiving.post_when_introduced(&mut process.runtime()) {
-                    process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
-                }
-            }
-        }
-    }
-
-    /// Whether the round is complete, or none was begun; makes no progress.
-    pub(crate) fn is_complete(&self, runtime: &mut Runtime) -> bool {
+    /// Whether the round is complete, or none was begun.
+    fn is_over(&self, runtime: &mut Runtime) -> bool {
         !self.active.get()
             || match &self.side {
                 PartitionedSide::Sending(sending) => sending.is_complete(runtime),
                 PartitionedSide::Receiving(receiving) => receiving.is_complete(runtime),
             }
-    }
-
-    /// The one receive that the round waits for first, if there is such a receive.
-    #[inline]
-    pub(crate) fn awaited(&self) -> Option<RequestId> {
-        match &self.side {
-            PartitionedSide::Sending(_) => None,
-            PartitionedSide::Receiving(receiving) => receiving.awaited(),
-        }
-    }
-
-    /// Whether a complete round had no error.
-    pub(crate) fn is_fine(&self) -> bool {
-        match &self.side {
-            PartitionedSide::Sending(_) => true,
-            PartitionedSide::Receiving(receiving) => receiving.is_fine(),
-        }
-    }
-
-    /// The status of a complete round.
-    pub(crate) fn status(&self) -> MessageStatus {
-        match &self.side {
-            PartitionedSide::Sending(_) => MessageStatus::EMPTY,
-            PartitionedSide::Receiving(receiving) => receiving.status(),
-        }
-    }
-
-    /// Marks the operation as inactive.
-    pub(crate) fn deactivate(&self) {
-        self.active.set(false);
-    }
-
-    /// Releases the operation, which the program has freed.
-    pub(crate) fn give_up(&self, process: &Process) {
-        let mut runtime = process.runtime();
-        match &self.side {
-            PartitionedSide::Sending(sending) => sending.give_up(&mut runtime),
-            PartitionedSide::Receiving(receiving) => receiving.give_up(&mut runtime),
-        }
     }
 
     /// Returns the number of a partition.
@@ -182,26 +137,87 @@ impl Partitioned {
     }
 }
 
-impl BackgroundOperation for Partitioned {
-    /// Advances the operation. A send needs one step if it holds partitions back. A receive needs
-    /// no more steps when it has the introduction, because its receives are then posted.
-    fn advance(&self, process: &Process) -> bool {
+impl ActiveOperation for Partitioned {
+    fn noun(&self) -> &'static str {
+        "a partitioned operation"
+    }
+
+    /// A send needs one step if it holds partitions back. A receive needs no more steps when it has
+    /// the introduction, because its receives are then posted. The process may end before that: a
+    /// receive without a sender is the program's error, and must not make this process hang.
+    fn advance(&self, process: &Process) -> Step {
         let mut runtime = process.runtime();
         match &self.side {
-            PartitionedSide::Sending(sending) => {
-                sending.hold_no_longer(&mut runtime);
-                true
-            }
+            PartitionedSide::Sending(sending) => sending.hold_no_longer(&mut runtime),
             PartitionedSide::Receiving(receiving) => {
-                !self.active.get() || receiving.post_when_introduced(&mut runtime)
+                if self.active.get() && !receiving.post_when_introduced(&mut runtime) {
+                    return Step::Idle;
+                }
+            }
+        }
+        Step::Over
+    }
+
+    fn is_complete(&self, process: &Process) -> bool {
+        self.is_over(&mut process.runtime())
+    }
+
+    fn status(&self) -> MessageStatus {
+        match &self.side {
+            PartitionedSide::Sending(_) => MessageStatus::EMPTY,
+            PartitionedSide::Receiving(receiving) => receiving.status(),
+        }
+    }
+
+    fn take_status(&self) -> MessageStatus {
+        self.active.set(false);
+        self.status()
+    }
+
+    fn end_if_fine(&self, runtime: &mut Runtime) -> bool {
+        let has_no_error = || match &self.side {
+            PartitionedSide::Sending(_) => true,
+            PartitionedSide::Receiving(receiving) => receiving.is_fine(),
+        };
+        let is_fine = self.is_over(runtime) && has_no_error();
+        if is_fine {
+            self.active.set(false);
+        }
+        is_fine
+    }
+
+    fn awaited(&self) -> Option<RequestId> {
+        match &self.side {
+            PartitionedSide::Sending(_) => None,
+            PartitionedSide::Receiving(receiving) => receiving.awaited(),
+        }
+    }
+
+    fn start(self: Rc<Self>, process: &Process) {
+        self.active.set(true);
+        match &self.side {
+            PartitionedSide::Sending(sending) => sending.start(),
+            PartitionedSide::Receiving(receiving) => {
+                receiving.start();
+                if !receiving.post_when_introduced(&mut process.runtime()) {
+                    process.keep_advancing(self);
+                }
             }
         }
     }
 
-    /// False: a receive without a sender is the program's error, and must not make this process
-    /// hang.
-    fn must_end(&self) -> bool {
-        false
+    /// Not before the round is complete (section 4.2.1).
+    fn may_be_freed(&self, process: &Process) -> bool {
+        self.is_complete(process)
+    }
+
+    fn free(&self, process: &Process) {
+        self.active.set(false);
+        let mut runtime = process.runtime();
+        match &self.side {
+            PartitionedSide::Sending(sending) => sending.give_up(&mut runtime),
+            PartitionedSide::Receiving(receiving) => receiving.give_up(&mut runtime),
+        }
     }
 }
 
@@ -286,7 +302,7 @@ impl Partitioned {
         let marked = sending.mark_ready(process, partitions);
         match sending.send_marked(process) {
             Held::Begun => process.advance_in_progress(Rc::clone(self) as Rc<_>),
-            Held::Ended => process.stop_advancing(self),
+            Held::Ended => process.stop_advancing(&**self),
             Held::Unchanged => {}
         }
         // A thread that waits for the operation may be asleep.
@@ -325,7 +341,7 @@ fn no_such_partition(partition: i32, count: u32) -> Error {
 fn request(communicator: &Rc<Communicator>, side: PartitionedSide) -> Request {
     let operation =
         Partitioned { _communicator: Rc::clone(communicator), side, active: Cell::new(false) };
-    Request::persistent(PersistentOperation::Partitioned(Rc::new(operation)), communicator)
+    Request::persistent(PersistentOperation::Operation(Rc::new(operation)), communicator)
 }
 
 impl fmt::Display for Partitioned {

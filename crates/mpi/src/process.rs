@@ -34,6 +34,7 @@ use runtime::machine::Moment;
 use runtime::nearness::RailPlace;
 use runtime::{Aim, Doorbell, Job, JobSettings, Runtime, parts};
 
+use crate::active_operation::ActiveOperation;
 use crate::buffer_place::BufferPlace;
 use crate::communicator::{Communicator, Contexts};
 use crate::error_handler::ErrorHandler;
@@ -94,10 +95,8 @@ pub struct Process {
     /// Whether this process has disconnected from the launcher.
     left: Cell<bool>,
     pub(crate) buffer: Rc<BufferPlace>,
-    /// Operations that need further steps while the program does something else.
-    underway: RefCell<Vec<Rc<dyn BackgroundOperation>>>,
-    /// The services, such as windows, to which other processes send requests.
-    served: RefCell<Vec<Rc<dyn RequestService>>>,
+    /// The operations and services that each round of progress advances.
+    operations: RefCell<Vec<Rc<dyn ActiveOperation>>>,
     /// How many communicators have a board.
     boards: Rc<Cell<u32>>,
     /// Shared words of freed windows, the most recent last.
@@ -135,28 +134,6 @@ struct InitializedProcess {
     questions: Questions,
 }
 
-/// A service, such as a window, to which other processes send requests.
-pub trait RequestService {
-    /// Serves the requests that have arrived. Returns whether there was anything to do. Called in
-    /// each round of progress: it must not wait or run a function of the program.
-    fn serve(&self, process: &Process) -> bool;
-}
-
-/// An operation that needs further steps while the program does something else.
-pub trait BackgroundOperation {
-    /// Advances as far as possible without waiting. Returns whether the operation needs no more
-    /// steps.
-    fn advance(&self, process: &Process) -> bool;
-
-    /// Whether the process must not end before the operation.
-    fn must_end(&self) -> bool;
-
-    /// Whether other processes may wait for the next steps, and not only this program.
-    fn is_awaited(&self) -> bool {
-        true
-    }
-}
-
 /// A configuration, and the settings of the environment that could not be parsed.
 type ReadConfiguration = (Configuration, Vec<String>);
 
@@ -182,8 +159,7 @@ impl Default for Process {
             attention: Rc::default(),
             left: Cell::new(false),
             buffer: Rc::default(),
-            underway: RefCell::default(),
-            served: RefCell::default(),
+            operations: RefCell::default(),
             boards: Rc::default(),
             spare_words: RefCell::default(),
             origin: Moment::now(),
@@ -397,17 +373,6 @@ impl Process {
     #[inline(always)]
     fn started(&self) -> &InitializedProcess {
         self.started.get().expect("MPI is initialized")
-    }
-
-    /// Serves `served` in each round of progress from now on.
-    pub fn serve_in_progress(&self, served: Rc<dyn RequestService>) {
-        self.served.borrow_mut().push(served);
-        self.attention.set(true);
-    }
-
-    /// Stops serving `served` in rounds of progress.
-    pub fn serve_no_longer(&self, served: &dyn RequestService) {
-        self.served.borrow_mut().retain(|other| !std::ptr::addr_eq(Rc::as_ptr(other), served));
     }
 
     /// The runtime, which transfers messages. It may be borrowed for a short while only, never

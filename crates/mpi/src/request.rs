@@ -1,7 +1,6 @@
 //! Requests: operations that may still be underway (section 3.7 of the MPI standard).
 
 use std::cell::RefMut;
-use std::fmt;
 use std::mem;
 use std::rc::Rc;
 
@@ -10,11 +9,9 @@ use engine::{Outcome, RequestId};
 use memory::Buffer;
 use runtime::Runtime;
 
-use crate::collective::ActiveCollective;
+use crate::active_operation::ActiveOperation;
 use crate::communicator::Communicator;
 use crate::errors::revoked;
-use crate::native::{PackedReceive, PackedSend};
-use crate::partitioned::Partitioned;
 use crate::point_to_point::begin_send;
 use crate::process::Process;
 use crate::process::helping::HELPED_BYTES_MIN;
@@ -30,32 +27,11 @@ pub enum Request {
     Done,
     /// A receive from no process.
     OfNull,
-    /// A collective operation that was begun.
-    Collective(Rc<ActiveCollective>),
-    /// An operation of a higher crate: a one-sided one (section 12.3.5), or one on a file
-    /// (section 14.4); or an agreement.
-    External(Rc<dyn ExternalOperation>),
-    /// A partitioned operation that was started.
-    Partitioned(Rc<Partitioned>),
-    /// A packed message that the program has ended and that is being sent.
-    Packing(Rc<PackedSend>),
-    /// A packed message that the program has ended and that is still arriving.
-    Unpacking(Rc<PackedReceive>),
+    /// Another operation that was begun or started: a collective or partitioned one, a packed
+    /// message, an agreement, or an operation of a higher crate.
+    Operation(Rc<dyn ActiveOperation>),
     /// A persistent operation (sections 3.9, 4.2 and 6.13), active or not.
     Persistent(Box<Persistent>),
-}
-
-/// The interface of a request to an operation of a higher crate.
-pub trait ExternalOperation: fmt::Debug {
-    /// Whether the program's buffers may be used again and contain the results; makes no
-    /// progress.
-    fn is_complete(&self, process: &Process) -> bool;
-
-    /// The status of the request, when it is complete.
-    fn status(&self) -> MessageStatus;
-
-    /// The name of the operation for users, with its article.
-    fn noun(&self) -> &'static str;
 }
 
 /// A send or receive of the engine.
@@ -105,8 +81,8 @@ pub(crate) enum PersistentOperation {
     },
     /// The receive that the engine gets on each start.
     Receive(engine::Receive),
-    Collective(Rc<ActiveCollective>),
-    Partitioned(Rc<Partitioned>),
+    /// A collective or partitioned operation.
+    Operation(Rc<dyn ActiveOperation>),
 }
 
 impl Request {
@@ -118,30 +94,14 @@ impl Request {
         Request::Persistent(Box::new(Persistent { operation, communicator, active: None }))
     }
 
-    pub(crate) fn persistent_collective(operation: Rc<ActiveCollective>) -> Self {
-        let communicator = Rc::clone(operation.communicator());
-        Self::persistent(PersistentOperation::Collective(operation), &communicator)
-    }
-
-    /// Returns the partitioned operation of the request, started or not, if it is one.
-    pub fn partitioned(&self) -> Option<&Rc<Partitioned>> {
-        match self {
-            Request::Partitioned(operation) => Some(operation),
-            Request::Persistent(persistent) => match &persistent.operation {
-                PersistentOperation::Partitioned(operation) => Some(operation),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// Returns the collective operation of the request, if one was begun.
+    /// Returns the operation of the request, started or not, unless it is a transfer of the
+    /// engine.
     #[inline]
-    pub fn started_collective(&self) -> Option<&Rc<ActiveCollective>> {
+    pub fn operation(&self) -> Option<&Rc<dyn ActiveOperation>> {
         match self {
-            Request::Collective(operation) => Some(operation),
-            Request::Persistent(persistent) => match &persistent.active {
-                Some(Request::Collective(operation)) => Some(operation),
+            Request::Operation(operation) => Some(operation),
+            Request::Persistent(persistent) => match &persistent.operation {
+                PersistentOperation::Operation(operation) => Some(operation),
                 _ => None,
             },
             _ => None,
@@ -154,7 +114,7 @@ impl Request {
         let Request::Persistent(persistent) = self else { return None };
         match persistent.active.as_ref()? {
             Request::Transfer(transfer) => Some(*transfer),
-            Request::Partitioned(operation) => operation.awaited().map(EngineTransfer::receive),
+            Request::Operation(operation) => operation.awaited().map(EngineTransfer::receive),
             _ => None,
         }
     }
@@ -183,28 +143,17 @@ impl Request {
         }
         let is_fine = match &persistent.active {
             None | Some(Request::OfNull) => true,
-            Some(Request::Partitioned(operation)) => {
-                let is_fine = operation.is_complete(&mut transfers.0) && operation.is_fine();
-                if is_fine {
-                    operation.deactivate();
-                }
-                is_fine
-            }
+            Some(Request::Operation(operation)) => operation.end_if_fine(&mut transfers.0),
             _ => false,
         };
         if is_fine {
-            let ended = persistent.active.take();
-            if !matches!(ended, Some(Request::Partitioned(_))) {
-                // The other requests that can be fine own nothing that must be dropped.
-                mem::forget(ended);
-            }
+            persistent.active = None;
         }
         is_fine
     }
 
-    /// Starts a persistent or partitioned message if its start makes no progress, so that no
-    /// function of the program runs meanwhile. Returns the result of the start, or `None` for
-    /// other requests.
+    /// Starts a persistent message if its start makes no progress, so that no function of the
+    /// program runs meanwhile. Returns the result of the start, or `None` for other requests.
     ///
     /// # Errors
     /// Those of [`start`](Self::start).
@@ -212,7 +161,7 @@ impl Request {
     pub fn start_message(&mut self, process: &Process) -> Option<Result<()>> {
         let Request::Persistent(persistent) = self else { return None };
         match persistent.operation {
-            PersistentOperation::BufferedSend { .. } | PersistentOperation::Collective(_) => None,
+            PersistentOperation::BufferedSend { .. } | PersistentOperation::Operation(_) => None,
             PersistentOperation::Send(_) | PersistentOperation::Receive(_) => {
                 let is_started = self.start_at_once(process);
                 Some(if is_started { Ok(()) } else { self.start(process) })
@@ -349,11 +298,7 @@ impl Request {
         match self {
             Request::Transfer(transfer) => process.is_complete(transfer.id),
             Request::Done | Request::OfNull => true,
-            Request::Collective(operation) => operation.is_complete(),
-            Request::External(operation) => operation.is_complete(process),
-            Request::Partitioned(operation) => operation.is_complete(&mut process.runtime()),
-            Request::Packing(message) => message.is_complete(process),
-            Request::Unpacking(message) => message.is_complete(),
+            Request::Operation(operation) => operation.is_complete(process),
             Request::Persistent(persistent) => {
                 persistent.active.as_ref().is_none_or(|active| active.is_ready(process))
             }
@@ -407,7 +352,7 @@ impl Request {
     /// Takes the status of a request that is complete.
     ///
     /// # Panics
-    /// If the request is not complete.
+    /// If the request is a transfer that is not complete.
     #[inline]
     pub fn take_status(&mut self, process: &Process) -> MessageStatus {
         match self {
@@ -420,34 +365,9 @@ impl Request {
             }
             Request::Done => MessageStatus::EMPTY,
             Request::OfNull => MessageStatus::OF_NULL,
-            Request::Collective(operation) => {
-                assert!(operation.is_complete(), "the request is complete");
-                let status = operation.status();
-                *self = Request::Done;
-                status
-            }
-            Request::External(operation) => {
-                assert!(operation.is_complete(process), "the request is complete");
-                let status = operation.status();
-                *self = Request::Done;
-                status
-            }
-            Request::Partitioned(operation) => {
-                let is_complete = operation.is_complete(&mut process.runtime());
-                assert!(is_complete, "the request is complete");
-                let status = operation.status();
-                operation.deactivate();
-                *self = Request::Done;
-                status
-            }
-            Request::Packing(message) => {
-                assert!(message.is_complete(process), "the request is complete");
-                *self = Request::Done;
-                MessageStatus::EMPTY
-            }
-            Request::Unpacking(message) => {
-                assert!(message.is_complete(), "the request is complete");
-                let status = message.status();
+            Request::Operation(operation) => {
+                debug_assert!(operation.is_complete(process), "the request is complete");
+                let status = operation.take_status();
                 *self = Request::Done;
                 status
             }
@@ -471,18 +391,9 @@ impl Request {
             }
             Request::Done => Some(MessageStatus::EMPTY),
             Request::OfNull => Some(MessageStatus::OF_NULL),
-            Request::Collective(operation) => operation.is_complete().then(|| operation.status()),
-            Request::External(operation) => {
+            Request::Operation(operation) => {
                 operation.is_complete(process).then(|| operation.status())
             }
-            Request::Partitioned(operation) => {
-                let is_complete = operation.is_complete(&mut process.runtime());
-                is_complete.then(|| operation.status())
-            }
-            Request::Packing(message) => {
-                message.is_complete(process).then_some(MessageStatus::EMPTY)
-            }
-            Request::Unpacking(message) => message.is_complete().then(|| message.status()),
             Request::Persistent(persistent) => match &persistent.active {
                 None => Some(MessageStatus::EMPTY),
                 Some(active) => active.status(process),
@@ -494,19 +405,15 @@ impl Request {
     pub fn free(self, process: &Process) {
         match self {
             Request::Transfer(transfer) => process.runtime().detach(transfer.id),
-            Request::Done | Request::OfNull | Request::Collective(_) | Request::External(_) => {}
-            Request::Partitioned(operation) => operation.deactivate(),
-            Request::Packing(message) => message.give_up(process),
-            // The message continues to arrive without the request.
-            Request::Unpacking(_) => {}
-            Request::Persistent(persistent) => {
-                if let Some(active) = persistent.active {
-                    active.free(process);
+            Request::Done | Request::OfNull => {}
+            Request::Operation(operation) => operation.free(process),
+            Request::Persistent(persistent) => match *persistent {
+                Persistent { operation: PersistentOperation::Operation(operation), .. } => {
+                    operation.free(process);
                 }
-                if let PersistentOperation::Partitioned(operation) = persistent.operation {
-                    operation.give_up(process);
-                }
-            }
+                Persistent { active: Some(active), .. } => active.free(process),
+                Persistent { active: None, .. } => {}
+            },
         }
     }
 
@@ -520,13 +427,10 @@ impl Request {
             Request::Persistent(persistent) => persistent.active.as_ref(),
             _ => Some(self),
         };
-        if let Some(Request::Collective(_)) = started {
-            let what = "the request is an active collective operation: wait for it first";
-            return Err(Error::new(ErrorClass::Request, what));
-        }
-        match self.partitioned() {
-            Some(operation) if !operation.is_complete(&mut process.runtime()) => {
-                let what = "the request is an active partitioned operation: wait for it first";
+        match started {
+            Some(Request::Operation(operation)) if !operation.may_be_freed(process) => {
+                let noun = operation.noun();
+                let what = format!("the request is {noun} that is active: wait for it first");
                 Err(Error::new(ErrorClass::Request, what))
             }
             _ => Ok(()),
@@ -542,21 +446,9 @@ impl Request {
         match self {
             Request::Transfer(transfer) => process.runtime().cancel(transfer.id),
             Request::Done | Request::OfNull => {}
-            Request::Collective(_) => {
-                let what = "the request is a collective operation, which cannot be cancelled";
-                return Err(Error::new(ErrorClass::Request, what));
-            }
-            Request::External(operation) => {
+            Request::Operation(operation) => {
                 let noun = operation.noun();
                 let what = format!("the request is {noun}, which cannot be cancelled");
-                return Err(Error::new(ErrorClass::Request, what));
-            }
-            Request::Partitioned(_) => {
-                let what = "the request is a partitioned operation, which cannot be cancelled";
-                return Err(Error::new(ErrorClass::Request, what));
-            }
-            Request::Packing(_) | Request::Unpacking(_) => {
-                let what = "the request is a packed message, which cannot be cancelled";
                 return Err(Error::new(ErrorClass::Request, what));
             }
             Request::Persistent(persistent) => match &mut persistent.active {
@@ -599,13 +491,9 @@ impl Request {
             PersistentOperation::Receive(receive) => {
                 communicator.begin_receive(process, receive.clone())
             }
-            PersistentOperation::Collective(operation) => {
-                operation.start(process);
-                Request::Collective(Rc::clone(operation))
-            }
-            PersistentOperation::Partitioned(operation) => {
-                operation.start(process);
-                Request::Partitioned(Rc::clone(operation))
+            PersistentOperation::Operation(operation) => {
+                Rc::clone(operation).start(process);
+                Request::Operation(Rc::clone(operation))
             }
         };
         // `active` was `None`, so nothing needs to be dropped.

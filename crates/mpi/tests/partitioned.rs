@@ -47,12 +47,12 @@ fn a_partition_arrives_when_all_that_it_overlaps_are_ready() {
                 receive.start(process).unwrap();
                 send.start(process).unwrap();
                 let (sending, receiving) =
-                    (send.partitioned().unwrap(), receive.partitioned().unwrap());
+                    (Partitioned::of(&send).unwrap(), Partitioned::of(&receive).unwrap());
                 for part in 0..parts {
                     sending.mark_ready(process, iter::once(part as i32)).unwrap();
                     let ready = (part + 1) * BYTES / parts;
                     for other in 0..others {
-                        let arrived = arrives(process, receiving, other as i32);
+                        let arrived = arrives(process, &receiving, other as i32);
                         assert_eq!(arrived, (other + 1) * BYTES / others <= ready);
                     }
                 }
@@ -76,11 +76,12 @@ fn short_partitions_that_are_ready_together_arrive_together() {
     for _ in 0..3 {
         receive.start(process).unwrap();
         send.start(process).unwrap();
-        let (sending, receiving) = (send.partitioned().unwrap(), receive.partitioned().unwrap());
+        let (sending, receiving) =
+            (Partitioned::of(&send).unwrap(), Partitioned::of(&receive).unwrap());
         sending.mark_ready(process, [2, 0].into_iter()).unwrap();
         assert!(sending.mark_ready(process, [1, 0].into_iter()).is_err());
         sending.mark_ready(process, iter::once(3)).unwrap();
-        assert!(arrives(process, receiving, 4));
+        assert!(arrives(process, &receiving, 4));
         assert!(receiving.has_arrived(process, 0).unwrap());
         send.wait(process);
         assert_eq!(receive.wait(process).bytes, BYTES as u64);
@@ -98,7 +99,7 @@ fn amounts_that_differ_are_told() {
     assert!(receive.check_free(process).is_err());
     send.start(process).unwrap();
     for part in 0..4 {
-        send.partitioned().unwrap().mark_ready(process, iter::once(part)).unwrap();
+        Partitioned::of(&send).unwrap().mark_ready(process, iter::once(part)).unwrap();
     }
     send.wait(process);
     let status = receive.wait(process);
@@ -117,8 +118,8 @@ fn nobody_is_always_ready_and_there() {
     send.start(process).unwrap();
     receive.start(process).unwrap();
     for part in 0..2 {
-        send.partitioned().unwrap().mark_ready(process, iter::once(part)).unwrap();
-        assert!(receive.partitioned().unwrap().has_arrived(process, part).unwrap());
+        Partitioned::of(&send).unwrap().mark_ready(process, iter::once(part)).unwrap();
+        assert!(Partitioned::of(&receive).unwrap().has_arrived(process, part).unwrap());
     }
     send.wait(process);
     assert_eq!(receive.wait(process).source, MessageSource::Null);

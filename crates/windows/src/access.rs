@@ -8,7 +8,7 @@ use base::{Error, ErrorClass, Result};
 use datatype::reduction::{self, Operator};
 use datatype::{Datatype, Predefined, ValueKind as ElementKind};
 use memory::{Buffer, Segment};
-use mpi::{ExternalOperation, Process};
+use mpi::{ActiveOperation, Process};
 
 use super::exposed::ExposedParts;
 use super::mailboxes::MailOutcome;

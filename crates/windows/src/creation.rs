@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use memory::{Buffer, SharedMemory};
+use mpi::Process;
 use mpi::attribute::ObjectName;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
 use mpi::info::Info;
 use mpi::sharing::{NotShared, Sharing};
-use mpi::{Process, RequestService};
 
 use super::attached::{self, AttachedRegions};
 use super::exposed::ExposedParts;
@@ -132,7 +132,7 @@ impl Window {
                 self.communicator.depart(process);
             }
         }
-        process.serve_no_longer(&**self);
+        process.stop_advancing(&**self);
         self.memory.end(process);
         if let Some(attached) = &self.attached {
             attached.end(process);
@@ -161,7 +161,7 @@ impl Window {
             window.set_info(info);
         }
         window.place_own_part();
-        process.serve_in_progress(Rc::clone(&window) as Rc<dyn RequestService>);
+        process.advance_in_progress(window.clone());
         Ok(window)
     }
 }

@@ -9,7 +9,7 @@ use engine::RequestId;
 use memory::Buffer;
 use mpi::MessageStatus;
 use mpi::communicator::Communicator;
-use mpi::{ExternalOperation, Process, error_of};
+use mpi::{ActiveOperation, Process, error_of};
 
 /// The event that completes an operation at the origin and reports its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,11 @@ impl WindowOperation {
     }
 }
 
-impl ExternalOperation for WindowOperation {
+impl ActiveOperation for WindowOperation {
+    fn noun(&self) -> &'static str {
+        "a one-sided operation"
+    }
+
     fn is_complete(&self, process: &Process) -> bool {
         let mut state = self.state.borrow_mut();
         let PendingState { sends, answers, error } = &mut *state;
@@ -113,10 +117,6 @@ impl ExternalOperation for WindowOperation {
             error: self.state.borrow().error.clone().map(Box::new),
             ..MessageStatus::EMPTY
         }
-    }
-
-    fn noun(&self) -> &'static str {
-        "a one-sided operation"
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use engine::RequestId;
-use mpi::{BackgroundOperation, Communicator, Process};
+use mpi::{ActiveOperation, Communicator, Process, Step};
 
 use super::message::{REQUEST_BYTES_MAX, REQUEST_TAG, buffer_of};
 
@@ -66,7 +66,7 @@ impl OutgoingRequests {
         }
         self.waiting.borrow_mut().insert(target, message);
         if !self.is_in_progress.replace(true) {
-            process.advance_in_progress(Rc::clone(self) as Rc<dyn BackgroundOperation>);
+            process.advance_in_progress(self.clone());
         }
     }
 
@@ -113,9 +113,14 @@ impl OutgoingRequests {
     }
 }
 
-impl BackgroundOperation for OutgoingRequests {
-    /// Sends the waiting requests.
-    fn advance(&self, process: &Process) -> bool {
+impl ActiveOperation for OutgoingRequests {
+    fn noun(&self) -> &'static str {
+        "the requests of a window"
+    }
+
+    /// Sends the waiting requests. The process may end before: the end of the window's epoch sends
+    /// them anyway.
+    fn advance(&self, process: &Process) -> Step {
         self.is_in_progress.set(false);
         let waiting = self.waiting.borrow();
         let some = waiting.iter().filter(|(_, requests)| !requests.is_empty());
@@ -126,11 +131,6 @@ impl BackgroundOperation for OutgoingRequests {
             self.post(process, target, &message);
             self.keep_room(target, message);
         }
-        true
-    }
-
-    /// The end of the window's epoch sends them anyway.
-    fn must_end(&self) -> bool {
-        false
+        Step::Over
     }
 }

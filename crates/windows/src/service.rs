@@ -8,7 +8,7 @@ use datatype::Predefined;
 use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
-use mpi::{Process, RequestService};
+use mpi::{ActiveOperation, Process, Step};
 
 use super::access::ACCUMULATED_BYTES_MAX;
 use super::exposed::TargetMemory;
@@ -86,9 +86,13 @@ const SMALL_REQUEST_BYTES: usize = 128;
 /// While this many steps are not done, no more messages are taken.
 const STEPS_MAX: usize = 1024;
 
-impl RequestService for Window {
-    fn serve(&self, process: &Process) -> bool {
-        let Ok(mut state) = self.service.state.try_borrow_mut() else { return false };
+impl ActiveOperation for Window {
+    fn noun(&self) -> &'static str {
+        "a window"
+    }
+
+    fn advance(&self, process: &Process) -> Step {
+        let Ok(mut state) = self.service.state.try_borrow_mut() else { return Step::Idle };
         if !self.opened.replace(true)
             && let Some(words) = &self.words
         {
@@ -104,7 +108,7 @@ impl RequestService for Window {
         if state.steps > 0 {
             active |= self.advance_all(process, &mut state);
         }
-        active
+        if active { Step::Active } else { Step::Idle }
     }
 }
 

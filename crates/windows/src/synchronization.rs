@@ -7,7 +7,7 @@ use engine::RequestId;
 use memory::{Buffer, SharedMemory, full_fence};
 use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
-use mpi::{ExternalOperation, Process, error_of};
+use mpi::{ActiveOperation, Process, error_of};
 
 use super::epoch::AccessEpoch;
 use super::exposed::ExposedParts;

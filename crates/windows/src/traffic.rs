@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use mpi::{ExternalOperation, Process};
+use mpi::{ActiveOperation, Process};
 
 use super::Window;
 use super::message::{FIRST_REPLY_TAG, REPLY_TAGS};

@@ -12,7 +12,7 @@ use engine::RequestId;
 use memory::{Buffer, LentBuffer};
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
-use mpi::{BackgroundOperation, ExternalOperation, MessageStatus, Process, Request};
+use mpi::{ActiveOperation, MessageStatus, Process, Request, Step};
 use parking_lot::Mutex;
 
 use super::domains::{DomainSituation, Wish};
@@ -94,8 +94,8 @@ impl CollectiveTransfer {
         let stage = CollectiveStage::Asking(asking, all);
         let state = RefCell::new(CollectiveState { prepared: Some(prepared), stage });
         let transfer = Rc::new(Self { ground, state });
-        if !transfer.advance(process) {
-            process.keep_advancing(Rc::clone(&transfer) as Rc<dyn BackgroundOperation>);
+        if transfer.advance(process) != Step::Over {
+            process.keep_advancing(transfer.clone());
         }
         Ok(transfer)
     }
@@ -129,8 +129,8 @@ impl CollectiveTransfer {
             }
         };
         transfer.state.borrow_mut().stage = stage;
-        if !transfer.advance(process) {
-            process.wait_until(&mut |process| transfer.advance(process));
+        if transfer.advance(process) != Step::Over {
+            process.wait_until(&mut |process| transfer.advance(process) == Step::Over);
         }
         transfer.convert();
         Ok(transfer.status())
@@ -222,22 +222,26 @@ impl CollectiveTransfer {
     }
 }
 
-impl BackgroundOperation for CollectiveTransfer {
-    fn advance(&self, process: &Process) -> bool {
-        let Ok(mut state) = self.state.try_borrow_mut() else { return false };
+impl ActiveOperation for CollectiveTransfer {
+    fn noun(&self) -> &'static str {
+        "a collective operation on a file"
+    }
+
+    fn advance(&self, process: &Process) -> Step {
+        let Ok(mut state) = self.state.try_borrow_mut() else { return Step::Idle };
         while self.step(process, &mut state) {}
-        matches!(
-            state.stage,
-            CollectiveStage::Moved(..) | CollectiveStage::Over(_) | CollectiveStage::Changing
-        )
+        match state.stage {
+            CollectiveStage::Moved(..) | CollectiveStage::Over(_) | CollectiveStage::Changing => {
+                Step::Over
+            }
+            _ => Step::Idle,
+        }
     }
 
     fn must_end(&self) -> bool {
         true
     }
-}
 
-impl ExternalOperation for CollectiveTransfer {
     fn is_complete(&self, _process: &Process) -> bool {
         let is_moved = {
             let Ok(state) = self.state.try_borrow() else { return false };
@@ -254,10 +258,6 @@ impl ExternalOperation for CollectiveTransfer {
             CollectiveStage::Over(status) => status.clone(),
             _ => MessageStatus::EMPTY,
         }
-    }
-
-    fn noun(&self) -> &'static str {
-        "a collective operation on a file"
     }
 }
 

@@ -96,7 +96,7 @@ fn hand_out(
     request.set(match begun {
         None => DONE,
         Some(operation) => {
-            let work = Pending::One(mpi::Request::External(operation));
+            let work = Pending::One(mpi::Request::Operation(operation));
             let handler_owner = HandlerOwner::Window(win.handle);
             call.library.requests.insert(PendingRequest { handler_owner, work })
         }

@@ -163,7 +163,7 @@ fn set_handler_owner(
 /// Returns the operation of a handle. From here on errors go to its communicator.
 fn operation(call: &Call, position: usize, request: Request) -> CallOutcome<Rc<Partitioned>> {
     let found = find(call, position, request, |work| match work {
-        Pending::One(work) => work.partitioned().cloned(),
+        Pending::One(work) => Partitioned::of(work),
         _ => None,
     })?;
     found.ok_or_else(|| {

@@ -290,10 +290,10 @@ fn await_kept(call: &Call, handle: Request) {
         // Nothing is borrowed while the operation advances, because a function of the program may
         // call the library.
         let started = table.with(handle, |pending| match &pending.work {
-            Pending::One(work) => work.started_collective().cloned(),
+            Pending::One(work) => work.operation().cloned(),
             Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => None,
         });
-        if started.flatten().is_some_and(|operation| operation.look_a_while(process)) {
+        if started.flatten().is_some_and(|operation| operation.poll_a_while(process)) {
             return;
         }
     }

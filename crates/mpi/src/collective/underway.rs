@@ -13,8 +13,8 @@ use engine::RequestId;
 use super::inquiry::WatchedOperation;
 use super::{Collective, Execution, Finally, MessageChannel};
 use crate::Process;
+use crate::active_operation::{ActiveOperation, Step};
 use crate::communicator::Communicator;
-use crate::process::BackgroundOperation;
 use crate::status::MessageStatus;
 
 /// A collective operation underway. Its request refers to it, and the process does until it is
@@ -50,45 +50,8 @@ impl ActiveCollective {
         })
     }
 
-    pub(crate) fn communicator(&self) -> &Rc<Communicator> {
+    pub(super) fn communicator(&self) -> &Rc<Communicator> {
         &self.communicator
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        self.complete.get()
-    }
-
-    /// The status of the operation when it is complete.
-    pub(crate) fn status(&self) -> MessageStatus {
-        let error = self.error.borrow().clone();
-        MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
-    }
-
-    /// Polls a few times for the completion of the operation, because the other processes often
-    /// complete their parts soon. Returns whether it is complete.
-    #[inline]
-    pub fn look_a_while(self: &Rc<Self>, process: &Process) -> bool {
-        let needs_messages =
-            || self.execution.try_borrow().is_ok_and(|execution| execution.has_messages());
-        if self.complete.get() {
-            return true;
-        }
-        let mut is_over = false;
-        if needs_messages() {
-            process.look_for_messages_alone(|| {
-                is_over = self.advance(process);
-                is_over
-            });
-        } else {
-            process.look_a_while(|| {
-                is_over = self.advance(process);
-                is_over || needs_messages()
-            });
-        }
-        if is_over {
-            process.stop_advancing(self);
-        }
-        is_over
     }
 
     fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
@@ -98,24 +61,38 @@ impl ActiveCollective {
     }
 }
 
-impl BackgroundOperation for ActiveCollective {
-    fn advance(&self, process: &Process) -> bool {
+impl ActiveOperation for ActiveCollective {
+    fn noun(&self) -> &'static str {
+        "a collective operation"
+    }
+
+    fn advance(&self, process: &Process) -> Step {
         if self.complete.get() {
-            return true;
+            return Step::Over;
         }
-        let Ok(mut execution) = self.execution.try_borrow_mut() else { return false };
+        let Ok(mut execution) = self.execution.try_borrow_mut() else { return Step::Idle };
         if process.is_helped() && (execution.calls_program() || self.finally.borrow().is_some()) {
-            return false;
+            return Step::Idle;
         }
         let link = MessageChannel::of(process, &self.communicator);
         if !execution.advance(&link) {
-            return self.watch.look(process, &link, &mut execution);
+            self.watch.look(process, &link, &mut execution);
+            return Step::Idle;
         }
         self.watch.end();
         let outcome = self.conclude(process, execution.outcome());
         self.error.replace(outcome.err());
         self.complete.set(true);
-        true
+        Step::Over
+    }
+
+    fn is_complete(&self, _: &Process) -> bool {
+        self.complete.get()
+    }
+
+    fn status(&self) -> MessageStatus {
+        let error = self.error.borrow().clone();
+        MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
     }
 
     fn must_end(&self) -> bool {
@@ -124,6 +101,56 @@ impl BackgroundOperation for ActiveCollective {
 
     fn is_awaited(&self) -> bool {
         self.execution.try_borrow().is_ok_and(|execution| execution.is_awaited())
+    }
+
+    /// The other processes often complete their parts soon.
+    fn poll_a_while(&self, process: &Process) -> bool {
+        let needs_messages =
+            || self.execution.try_borrow().is_ok_and(|execution| execution.has_messages());
+        if self.complete.get() {
+            return true;
+        }
+        let mut is_over = false;
+        if needs_messages() {
+            process.look_for_messages_alone(|| {
+                is_over = self.advance(process) == Step::Over;
+                is_over
+            });
+        } else {
+            process.look_a_while(|| {
+                is_over = self.advance(process) == Step::Over;
+                is_over || needs_messages()
+            });
+        }
+        if is_over {
+            process.stop_advancing(self);
+        }
+        is_over
+    }
+
+    fn start(self: Rc<Self>, process: &Process) {
+        self.complete.set(false);
+        let link = MessageChannel::of(process, &self.communicator);
+        self.execution.borrow_mut().start(&link, self.tag);
+        self.watch.begin(process, &link, &self.execution.borrow());
+        // During the start this process claims no portions, because it may have no time for them.
+        // A process that waits carries them out.
+        process.set_leaves_portions(true);
+        let step = self.advance(process);
+        process.set_leaves_portions(false);
+        if step == Step::Over {
+            return;
+        }
+        let only_receives_little = self.execution.borrow().only_receives_little();
+        match only_receives_little {
+            true => process.advance_in_progress(self),
+            false => process.keep_advancing(self),
+        }
+    }
+
+    /// Not before its status was taken (sections 6.12 and 6.13).
+    fn may_be_freed(&self, _: &Process) -> bool {
+        false
     }
 }
 
@@ -139,30 +166,7 @@ impl Drop for ActiveCollective {
 
 impl fmt::Debug for ActiveCollective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.is_complete() { "complete" } else { "underway" };
+        let state = if self.complete.get() { "complete" } else { "underway" };
         write!(f, "Underway({state}, tag {}, {:?})", self.tag, self.communicator)
-    }
-}
-
-impl ActiveCollective {
-    /// Starts an operation that is not underway.
-    pub(crate) fn start(self: &Rc<Self>, process: &Process) {
-        self.complete.set(false);
-        let link = MessageChannel::of(process, &self.communicator);
-        self.execution.borrow_mut().start(&link, self.tag);
-        self.watch.begin(process, &link, &self.execution.borrow());
-        // During the start this process claims no portions, because it may have no time for them.
-        // A process that waits carries them out.
-        process.set_leaves_portions(true);
-        let is_over = self.advance(process);
-        process.set_leaves_portions(false);
-        if is_over {
-            return;
-        }
-        let operation = Rc::clone(self) as Rc<dyn BackgroundOperation>;
-        match self.execution.borrow().only_receives_little() {
-            true => process.advance_in_progress(operation),
-            false => process.keep_advancing(operation),
-        }
     }
 }

@@ -9,6 +9,7 @@ use memory::Buffer;
 
 use super::piece::{PieceEnd, PieceWriter, goes_inside};
 use super::{Delivery, NativeSpaces};
+use crate::active_operation::ActiveOperation;
 use crate::communicator::Communicator;
 use crate::point_to_point::Destination;
 use crate::process::Process;
@@ -138,26 +139,7 @@ impl PackedSend {
             Some(id) => process.runtime().detach(id),
             None => spaces.give_back(room),
         }
-        if state.pending.is_empty() { Request::Done } else { Request::Packing(Rc::clone(self)) }
-    }
-
-    /// Whether all segments have been sent; makes no progress.
-    pub(crate) fn is_complete(&self, process: &Process) -> bool {
-        let mut state = self.state.borrow_mut();
-        while let Some(last) = state.pending.last() {
-            if process.runtime().take(*last).is_none() {
-                return false;
-            }
-            state.pending.pop();
-        }
-        true
-    }
-
-    /// Detaches the segments that are underway; they are sent nevertheless.
-    pub(crate) fn give_up(&self, process: &Process) {
-        for id in self.state.borrow_mut().pending.drain(..) {
-            process.runtime().detach(id);
-        }
+        if state.pending.is_empty() { Request::Done } else { Request::Operation(self.clone()) }
     }
 
     /// Submits the current piece, which another piece will follow.
@@ -186,6 +168,29 @@ impl PackedSend {
         }
         spaces.note_opened((target.rank, self.tag), self);
         (spaces.openings, self.tag)
+    }
+}
+
+impl ActiveOperation for PackedSend {
+    fn noun(&self) -> &'static str {
+        "a packed message"
+    }
+
+    fn is_complete(&self, process: &Process) -> bool {
+        let mut state = self.state.borrow_mut();
+        while let Some(last) = state.pending.last() {
+            if process.runtime().take(*last).is_none() {
+                return false;
+            }
+            state.pending.pop();
+        }
+        true
+    }
+
+    fn free(&self, process: &Process) {
+        for id in self.state.borrow_mut().pending.drain(..) {
+            process.runtime().detach(id);
+        }
     }
 }
 

@@ -10,9 +10,10 @@ use memory::Buffer;
 
 use super::piece::{PieceEntry, PieceReader, goes_inside, nonsense};
 use super::{Delivery, NativeSpaces};
+use crate::active_operation::{ActiveOperation, Step};
 use crate::communicator::Communicator;
 use crate::point_to_point::checked_source;
-use crate::process::{BackgroundOperation, Process};
+use crate::process::Process;
 use crate::request::Request;
 use crate::status::{MessageSource, MessageStatus};
 
@@ -206,10 +207,10 @@ impl PackedReceive {
         if self.state.borrow().is_from_nobody() {
             return Request::OfNull;
         }
-        if !self.is_complete() {
+        if !self.has_ended() {
             self.keep_advancing(process);
         }
-        Request::Unpacking(Rc::clone(self))
+        Request::Operation(self.clone())
     }
 
     /// Ends the message and waits for all segments. Returns the status.
@@ -217,7 +218,7 @@ impl PackedReceive {
         self.mark_ended(process);
         process.wait_until(&mut |process| {
             self.step(process);
-            self.is_complete()
+            self.has_ended()
         });
         self.status()
     }
@@ -229,28 +230,16 @@ impl PackedReceive {
 
     /// Whether the program has ended the message and all segments have arrived; makes no
     /// progress.
-    pub(crate) fn is_complete(&self) -> bool {
+    fn has_ended(&self) -> bool {
         let state = self.state.borrow();
         state.ended && state.finished && state.coming.is_empty()
-    }
-
-    /// The status of a complete message.
-    pub(crate) fn status(&self) -> MessageStatus {
-        let state = self.state.borrow();
-        let mut status = state.arrival();
-        status.bytes = state.bytes;
-        let left = (state.left > 0).then(|| state.error_of_rest());
-        let first = state.errors.first().map(|(_, error)| error.clone());
-        let error = first.or_else(|| state.broken.clone()).or(left);
-        status.error = error.map(Box::new);
-        status
     }
 
     /// Registers the message, so that each round of progress continues it.
     fn keep_advancing(self: &Rc<Self>, process: &Process) {
         let advancing = std::mem::replace(&mut self.state.borrow_mut().advancing, true);
-        if !advancing && !self.advance(process) {
-            process.keep_advancing(Rc::clone(self) as Rc<dyn BackgroundOperation>);
+        if !advancing && self.advance(process) != Step::Over {
+            process.keep_advancing(self.clone());
         }
     }
 
@@ -266,22 +255,37 @@ impl PackedReceive {
     }
 }
 
-impl BackgroundOperation for PackedReceive {
-    fn advance(&self, process: &Process) -> bool {
+impl ActiveOperation for PackedReceive {
+    fn noun(&self) -> &'static str {
+        "a packed message"
+    }
+
+    /// The process may end before the message arrives: a message that no process sends is the
+    /// program's error, and must not make this process hang.
+    fn advance(&self, process: &Process) -> Step {
         self.step(process);
-        let complete = self.is_complete();
+        let complete = self.has_ended();
         let mut state = self.state.borrow_mut();
         // If the program waits for no segment, the message needs no steps until the program's
         // next call.
         let idle = complete || !state.ended && state.targets.is_empty();
         state.advancing = !idle;
-        idle
+        if idle { Step::Over } else { Step::Idle }
     }
 
-    /// False: a message that no process sends is the program's error, and must not make this
-    /// process hang.
-    fn must_end(&self) -> bool {
-        false
+    fn is_complete(&self, _: &Process) -> bool {
+        self.has_ended()
+    }
+
+    fn status(&self) -> MessageStatus {
+        let state = self.state.borrow();
+        let mut status = state.arrival();
+        status.bytes = state.bytes;
+        let left = (state.left > 0).then(|| state.error_of_rest());
+        let first = state.errors.first().map(|(_, error)| error.clone());
+        let error = first.or_else(|| state.broken.clone()).or(left);
+        status.error = error.map(Box::new);
+        status
     }
 }
 

@@ -12,7 +12,8 @@ use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome};
 use runtime::machine::cores::Cores;
 use runtime::{Doorbell, ProgramState};
 
-use super::{BackgroundOperation, Process};
+use super::Process;
+use crate::active_operation::ActiveOperation;
 
 /// The helper's access to a process while the helper is inside the library.
 pub struct HelperAccess<'a> {
@@ -172,12 +173,11 @@ impl HelperAccess<'_> {
 
 impl Inside for HelperAccess<'_> {
     fn has_nothing_underway(&self, core: Core) -> bool {
-        let is_needed = |one: &Rc<dyn BackgroundOperation>| core == Core::Own || one.is_awaited();
+        let is_needed = |one: &Rc<dyn ActiveOperation>| core == Core::Own || one.is_awaited();
         let (process, runtime) = (self.process, self.process.runtime());
         runtime.requests() == 0
             && !runtime.has_work()
-            && process.served.borrow().is_empty()
-            && !process.underway.borrow().iter().any(is_needed)
+            && !process.operations.borrow().iter().any(is_needed)
     }
 
     fn progress(&self) -> bool {

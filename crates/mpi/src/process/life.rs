@@ -190,7 +190,7 @@ impl Process {
 
     /// Whether no operation is underway that other processes rely on.
     fn is_settled(&self) -> bool {
-        let ended = !self.underway.borrow().iter().any(|operation| operation.must_end());
+        let ended = !self.operations.borrow().iter().any(|operation| operation.must_end());
         ended && !self.runtime().has_work()
     }
 

@@ -1,5 +1,6 @@
 //! Progress, and waiting with progress.
 
+use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use progress::{System, door::Threads};
 use runtime::{Aim, Doorbell};
 
 use super::helping::Need;
-use super::{BackgroundOperation, Process, ThreadLevel};
+use super::{Process, ThreadLevel};
+use crate::active_operation::{ActiveOperation, Step};
 
 impl Process {
     /// Advances an operation in each round of progress from now on, until the operation reports
     /// that it needs no more steps. Wakes the helper.
-    pub fn keep_advancing(&self, operation: Rc<dyn BackgroundOperation>) {
+    pub fn keep_advancing(&self, operation: Rc<dyn ActiveOperation>) {
         let need = if operation.is_awaited() { Need::OfOthers } else { Need::OfProgram };
         self.advance_in_progress(operation);
         self.call_helper(need);
@@ -27,35 +29,32 @@ impl Process {
     /// Advances an operation in each round of progress, as
     /// [`keep_advancing`](Self::keep_advancing) does, but does not wake the helper. Used if the
     /// program itself will most likely complete the operation soon.
-    pub fn advance_in_progress(&self, operation: Rc<dyn BackgroundOperation>) {
-        self.underway.borrow_mut().push(operation);
+    pub fn advance_in_progress(&self, operation: Rc<dyn ActiveOperation>) {
+        self.operations.borrow_mut().push(operation);
         self.attention.set(true);
     }
 
-    /// Stops advancing an operation that has ended.
+    /// Stops advancing an operation or service that has ended.
     #[inline]
-    pub(crate) fn stop_advancing<T: BackgroundOperation>(&self, operation: &Rc<T>) {
-        let ended = Rc::as_ptr(operation).cast::<()>();
-        self.underway.borrow_mut().retain(|other| Rc::as_ptr(other).cast::<()>() != ended);
+    pub fn stop_advancing(&self, ended: &dyn ActiveOperation) {
+        self.operations.borrow_mut().retain(|other| !ptr::addr_eq(Rc::as_ptr(other), ended));
     }
 
-    /// Advances all background operations. Returns whether one of them ended.
-    fn advance_underway(&self) -> bool {
-        let mut ended = false;
-        let mut index = 0;
+    /// Advances all operations and services. Returns whether there was anything to do.
+    fn advance_operations(&self) -> bool {
+        let (mut active, mut index) = (false, 0);
         loop {
             // Nothing is borrowed while an operation advances, because it may begin or complete
             // others.
-            let Some(operation) = self.underway.borrow().get(index).cloned() else { break };
-            if operation.advance(self) {
-                let mut underway = self.underway.borrow_mut();
-                underway.retain(|other| !Rc::ptr_eq(other, &operation));
-                ended = true;
-            } else {
-                index += 1;
+            let Some(operation) = self.operations.borrow().get(index).cloned() else { break };
+            let step = operation.advance(self);
+            match step {
+                Step::Over => self.stop_advancing(&*operation),
+                Step::Idle | Step::Active => index += 1,
             }
+            active |= step != Step::Idle;
         }
-        ended
+        active
     }
 
     /// Whether a round of progress must do more than advance the engine.
@@ -64,15 +63,13 @@ impl Process {
         self.attention.get()
     }
 
-    /// Advances recovery, background operations and services. Returns whether there was anything
-    /// to do.
+    /// Advances recovery, operations and services. Returns whether there was anything to do.
     #[cold]
     fn advance_more(&self) -> bool {
         // Operations that begin and messages that arrive from now on set the flag again.
         self.attention.set(false);
-        let active = self.serve_recovery() | self.advance_underway() | self.serve();
-        let is_idle = self.underway.borrow().is_empty() && self.served.borrow().is_empty();
-        if !is_idle || self.has_arriving() {
+        let active = self.serve_recovery() | self.advance_operations();
+        if !self.operations.borrow().is_empty() || self.has_arriving() {
             self.attention.set(true);
         }
         active
@@ -87,19 +84,6 @@ impl Process {
         }
         if active {
             self.wake_other_threads();
-        }
-        active
-    }
-
-    /// Serves the requests of other processes. Returns whether there was anything to do.
-    fn serve(&self) -> bool {
-        let mut active = false;
-        let mut index = 0;
-        loop {
-            // Nothing is borrowed while a service runs.
-            let Some(served) = self.served.borrow().get(index).cloned() else { break };
-            active |= served.serve(self);
-            index += 1;
         }
         active
     }
@@ -166,11 +150,11 @@ impl Process {
         waiting::wait(self, WakeUp::Request(id), &mut |process| process.is_complete(id));
     }
 
-    /// Makes a few rounds of the engine's progress until `done` returns true, for a background
-    /// operation. Does nothing if there are other background operations or services.
+    /// Makes a few rounds of the engine's progress until `done` returns true, for an operation that
+    /// each round of progress advances. Does nothing if there are others.
     #[inline]
     pub(crate) fn look_for_messages_alone(&self, mut done: impl FnMut() -> bool) {
-        let is_alone = self.underway.borrow().len() == 1 && self.served.borrow().is_empty();
+        let is_alone = self.operations.borrow().len() == 1;
         if !is_alone || self.level.get() == ThreadLevel::Multiple {
             return;
         }

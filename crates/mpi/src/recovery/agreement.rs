@@ -12,10 +12,10 @@ use memory::Buffer;
 
 use super::AGREEMENT;
 use crate::Process;
+use crate::active_operation::{ActiveOperation, Step};
 use crate::communicator::{Communicator, ContextBlock};
 use crate::group::Group;
-use crate::process::BackgroundOperation;
-use crate::request::{ExternalOperation, Request};
+use crate::request::Request;
 use crate::status::MessageStatus;
 
 /// The state of this process for the agreements of one communicator.
@@ -110,25 +110,10 @@ impl MemberAgreements {
             error: RefCell::default(),
         });
         self.waiting.borrow_mut().push_back(Rc::clone(&begun));
-        if !begun.advance(process) {
-            process.keep_advancing(Rc::clone(&begun) as Rc<dyn BackgroundOperation>);
+        if begun.advance(process) != Step::Over {
+            process.keep_advancing(begun.clone());
         }
         begun
-    }
-}
-
-impl ExternalOperation for ActiveAgreement {
-    fn is_complete(&self, _: &Process) -> bool {
-        self.has_ended()
-    }
-
-    fn status(&self) -> MessageStatus {
-        let error = self.error.borrow().clone();
-        MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
-    }
-
-    fn noun(&self) -> &'static str {
-        "an agreement"
     }
 }
 
@@ -144,10 +129,23 @@ impl ActiveAgreement {
     }
 }
 
-impl BackgroundOperation for ActiveAgreement {
-    fn advance(&self, process: &Process) -> bool {
+impl ActiveOperation for ActiveAgreement {
+    fn noun(&self) -> &'static str {
+        "an agreement"
+    }
+
+    fn is_complete(&self, _: &Process) -> bool {
+        self.has_ended()
+    }
+
+    fn status(&self) -> MessageStatus {
+        let error = self.error.borrow().clone();
+        MessageStatus { error: error.map(Box::new), ..MessageStatus::EMPTY }
+    }
+
+    fn advance(&self, process: &Process) -> Step {
         if self.complete.get() {
-            return true;
+            return Step::Over;
         }
         let agreements = &self.agreements;
         agreements.ask_process(process);
@@ -156,9 +154,9 @@ impl BackgroundOperation for ActiveAgreement {
             self.number.set(Some(number));
         }
         agreements.hand_out(process);
-        let Some(number) = self.number.get() else { return false };
+        let Some(number) = self.number.get() else { return Step::Idle };
         let decision = agreements.agreement.borrow().decision(number).cloned();
-        let Some(decision) = decision.filter(|_| !process.is_helped()) else { return false };
+        let Some(decision) = decision.filter(|_| !process.is_helped()) else { return Step::Idle };
         agreements.waiting.borrow_mut().pop_front();
         for gate in decision.failed.iter().filter_map(|member| agreements.everyone.gate(member)) {
             process.learn_failure(gate);
@@ -167,7 +165,7 @@ impl BackgroundOperation for ActiveAgreement {
         let outcome = conclusion.map_or(Ok(()), |conclude| conclude(process, &decision));
         self.error.replace(outcome.err());
         self.complete.set(true);
-        true
+        Step::Over
     }
 
     fn must_end(&self) -> bool {
@@ -232,7 +230,7 @@ impl Communicator {
     /// Begins an agreement as [`agree`](Self::agree) does and returns a request
     /// (`MPIX_Comm_iagree`).
     pub fn begin_agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Request {
-        Request::External(self.start_agreement(process, flag))
+        Request::Operation(self.start_agreement(process, flag))
     }
 
     fn start_agreement(self: &Rc<Self>, process: &Process, flag: Buffer) -> Rc<ActiveAgreement> {

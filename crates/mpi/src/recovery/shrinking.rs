@@ -52,7 +52,7 @@ impl Communicator {
             }
             made(outcome);
         };
-        Request::External(self.start_shrinking(process, Box::new(take_over)))
+        Request::Operation(self.start_shrinking(process, Box::new(take_over)))
     }
 
     fn start_shrinking(
