@@ -126,7 +126,7 @@ impl File {
             let progress = transfer(&*storage, &bytes, position, &memory, direction, manner);
             (memory, progress)
         };
-        let bell = process.doorbell();
+        let bell = process.doorbell().cloned();
         let ring = move || bell.into_iter().for_each(|bell| bell.ring());
         let task = self.works.pool.begin(work, ring);
         FileOperation::underway(StartedTransfer { name: self.shown.clone(), task, prepared })

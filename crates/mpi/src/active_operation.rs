@@ -37,9 +37,9 @@ pub trait ActiveOperation: Any + fmt::Debug {
         MessageStatus::EMPTY
     }
 
-    /// Returns the status for a request that ends with it.
-    fn take_status(&self) -> MessageStatus {
-        self.status()
+    /// Returns the status for a request that ends with it, if the operation is complete.
+    fn take_if_complete(&self, process: &Process) -> Option<MessageStatus> {
+        self.is_complete(process).then(|| self.status())
     }
 
     /// Ends the operation if it is complete without an error and its status is not needed. Returns

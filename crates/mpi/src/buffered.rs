@@ -9,8 +9,8 @@ use base::{Error, ErrorClass, Result};
 use engine::Send;
 use memory::Buffer;
 
+use crate::Process;
 use crate::communicator::Communicator;
-use crate::process::Process;
 
 pub use crate::buffer_place::{BufferPlace, ProgramBuffer};
 

@@ -20,9 +20,9 @@ use base::Result;
 use engine::{ContextSlot, Receive, Send};
 use memory::Buffer;
 
+use crate::Process;
 use crate::communicator::{Communicator, SpacePurpose};
 use crate::point_to_point::{Destination, checked_source};
-use crate::process::Process;
 use crate::request::{EngineTransfer, Request};
 use crate::status::MessageSource;
 

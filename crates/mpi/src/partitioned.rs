@@ -33,10 +33,10 @@ use base::{Error, ErrorClass, Result};
 use engine::{ContextSlot, RequestId};
 use runtime::Runtime;
 
+use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
 use crate::collective::EqualBlocks;
 use crate::communicator::{Communicator, SpacePurpose};
-use crate::process::Process;
 use crate::request::{PersistentOperation, Request};
 use crate::status::MessageStatus;
 use receiving::Receiving;
@@ -169,9 +169,12 @@ impl ActiveOperation for Partitioned {
         }
     }
 
-    fn take_status(&self) -> MessageStatus {
-        self.active.set(false);
-        self.status()
+    fn take_if_complete(&self, process: &Process) -> Option<MessageStatus> {
+        let is_complete = self.is_complete(process);
+        is_complete.then(|| {
+            self.active.set(false);
+            self.status()
+        })
     }
 
     fn end_if_fine(&self, runtime: &mut Runtime) -> bool {

@@ -5,11 +5,12 @@ use std::rc::Rc;
 use base::Result;
 use engine::{MessageId, Receive, RequestId, Send};
 use memory::Buffer;
+use progress::helper::Need;
 
+use crate::Process;
 use crate::communicator::Communicator;
 use crate::errors::error_of;
-use crate::process::Process;
-use crate::process::helping::{HELPED_BYTES_MIN, Need};
+use crate::kernel::HELPED_BYTES_MIN;
 use crate::process::search::Search;
 use crate::request::{EngineTransfer, PersistentOperation, Request};
 use crate::status::{MessageSource, MessageStatus};
@@ -152,7 +153,7 @@ impl Communicator {
             self.send_buffered(process, peer, tag, buffer)?;
             return Ok(Request::Done);
         }
-        Ok(begin_send(process, self.prepared_send(mode, peer, tag, buffer)?))
+        Ok(Request::begin_send(process, self.prepared_send(mode, peer, tag, buffer)?))
     }
 
     /// Makes the engine's description of a send.
@@ -454,22 +455,6 @@ impl MatchedMessage {
         match id {
             None => Request::OfNull,
             Some(id) => Request::Transfer(EngineTransfer::receive(id)),
-        }
-    }
-}
-
-/// Begins to send a message, without the attached buffer.
-#[inline(always)]
-pub(crate) fn begin_send(process: &Process, send: Send) -> Request {
-    let (gate, bytes) = (send.gate, send.buffer.len());
-    let submitted = process.runtime().begin_send(send);
-    match submitted {
-        None => Request::Done,
-        Some(id) => {
-            if !process.runtime().is_near(gate) {
-                process.may_need_help(bytes);
-            }
-            Request::Transfer(EngineTransfer::send(id))
         }
     }
 }

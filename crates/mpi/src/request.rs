@@ -9,12 +9,11 @@ use engine::{Outcome, RequestId};
 use memory::Buffer;
 use runtime::Runtime;
 
+use crate::Process;
 use crate::active_operation::ActiveOperation;
 use crate::communicator::Communicator;
 use crate::errors::revoked;
-use crate::point_to_point::begin_send;
-use crate::process::Process;
-use crate::process::helping::HELPED_BYTES_MIN;
+use crate::kernel::{HELPED_BYTES_MIN, ProcessKernel};
 use crate::status::MessageStatus;
 
 /// An operation of the program, as an MPI request.
@@ -86,6 +85,22 @@ pub(crate) enum PersistentOperation {
 }
 
 impl Request {
+    /// Begins to send a message, without the attached buffer.
+    #[inline(always)]
+    pub(crate) fn begin_send(process: &Process, send: engine::Send) -> Self {
+        let (gate, bytes) = (send.gate, send.buffer.len());
+        let submitted = process.runtime().begin_send(send);
+        match submitted {
+            None => Request::Done,
+            Some(id) => {
+                if !process.runtime().is_near(gate) {
+                    process.may_need_help(bytes);
+                }
+                Request::Transfer(EngineTransfer::send(id))
+            }
+        }
+    }
+
     pub(crate) fn persistent(
         operation: PersistentOperation,
         communicator: &Rc<Communicator>,
@@ -268,7 +283,7 @@ impl TransferScan<'_> {
     }
 }
 
-impl Process {
+impl ProcessKernel {
     /// Begins a scan of transfers. It must be dropped before any other method of the process is
     /// called.
     #[inline]
@@ -336,46 +351,38 @@ impl Request {
     /// progress.
     #[inline]
     pub fn take_if_ready(&mut self, process: &Process) -> Option<MessageStatus> {
-        if let Request::Transfer(transfer) = self {
-            let outcome = process.runtime().take(transfer.id);
-            if outcome.is_none() && !process.is_complete(transfer.id) {
-                return None;
+        let status = match self {
+            Request::Transfer(transfer) => {
+                let outcome = process.runtime().take(transfer.id);
+                if outcome.is_none() && !process.is_complete(transfer.id) {
+                    return None;
+                }
+                let outcome = outcome.unwrap_or_else(|| process.give_up_interrupted(transfer.id));
+                status_of(*transfer, outcome)
             }
-            let outcome = outcome.unwrap_or_else(|| process.give_up_interrupted(transfer.id));
-            let status = status_of(*transfer, outcome);
-            *self = Request::Done;
-            return Some(status);
-        }
-        self.is_ready(process).then(|| self.take_status(process))
+            Request::Done => return Some(MessageStatus::EMPTY),
+            Request::OfNull => return Some(MessageStatus::OF_NULL),
+            Request::Operation(operation) => operation.take_if_complete(process)?,
+            Request::Persistent(persistent) => {
+                let Some(active) = &mut persistent.active else {
+                    return Some(MessageStatus::EMPTY);
+                };
+                let status = active.take_if_ready(process)?;
+                persistent.active = None;
+                return Some(status);
+            }
+        };
+        *self = Request::Done;
+        Some(status)
     }
 
     /// Takes the status of a request that is complete.
     ///
     /// # Panics
-    /// If the request is a transfer that is not complete.
+    /// If the request is not complete.
     #[inline]
     pub fn take_status(&mut self, process: &Process) -> MessageStatus {
-        match self {
-            Request::Transfer(transfer) => {
-                let outcome = process.runtime().take(transfer.id);
-                let outcome = outcome.unwrap_or_else(|| process.give_up_interrupted(transfer.id));
-                let status = status_of(*transfer, outcome);
-                *self = Request::Done;
-                status
-            }
-            Request::Done => MessageStatus::EMPTY,
-            Request::OfNull => MessageStatus::OF_NULL,
-            Request::Operation(operation) => {
-                debug_assert!(operation.is_complete(process), "the request is complete");
-                let status = operation.take_status();
-                *self = Request::Done;
-                status
-            }
-            Request::Persistent(persistent) => match persistent.active.take() {
-                None => MessageStatus::EMPTY,
-                Some(mut active) => active.take_status(process),
-            },
-        }
+        self.take_if_ready(process).expect("the request is complete")
     }
 
     /// Returns the status of a complete request without changing the request
@@ -483,7 +490,7 @@ impl Request {
         let started = match &persistent.operation {
             PersistentOperation::ToNull => Request::Done,
             PersistentOperation::FromNull => Request::OfNull,
-            PersistentOperation::Send(send) => begin_send(process, send.clone()),
+            PersistentOperation::Send(send) => Self::begin_send(process, send.clone()),
             PersistentOperation::BufferedSend { peer, tag, buffer } => {
                 communicator.send_buffered(process, *peer, *tag, buffer.clone())?;
                 Request::Done

@@ -180,7 +180,7 @@ impl CollectiveTransfer {
                 }
                 let mut told = vec![0; all.len()];
                 all.read(0, &mut told);
-                let ring: Arc<dyn Fn() + Send + Sync> = match process.doorbell() {
+                let ring: Arc<dyn Fn() + Send + Sync> = match process.doorbell().cloned() {
                     Some(bell) => Arc::new(move || bell.ring()),
                     None => Arc::new(|| {}),
                 };

@@ -15,8 +15,8 @@ use super::blocks::{OperationMemory, PackedRange};
 use super::board::Board;
 use super::channel::Channel;
 use crate::errors::revoked;
+use crate::kernel::HELPED_BYTES_MIN;
 use crate::operation::OperationKernel;
-use crate::process::helping::HELPED_BYTES_MIN;
 
 /// One collective operation underway on one process.
 ///

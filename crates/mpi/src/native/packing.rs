@@ -9,10 +9,10 @@ use memory::Buffer;
 
 use super::piece::{PieceEnd, PieceWriter, goes_inside};
 use super::{Delivery, NativeSpaces};
+use crate::Process;
 use crate::active_operation::ActiveOperation;
 use crate::communicator::Communicator;
 use crate::point_to_point::Destination;
-use crate::process::Process;
 use crate::request::Request;
 
 /// A packed message that is being sent.

@@ -10,10 +10,10 @@ use memory::Buffer;
 
 use super::piece::{PieceEntry, PieceReader, goes_inside, nonsense};
 use super::{Delivery, NativeSpaces};
+use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
 use crate::communicator::Communicator;
 use crate::point_to_point::checked_source;
-use crate::process::Process;
 use crate::request::Request;
 use crate::status::{MessageSource, MessageStatus};
 

@@ -10,10 +10,11 @@ use runtime::Runtime;
 use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions};
+use crate::Process;
 use crate::collective::EqualBlocks;
 use crate::collective::blocks::BufferBlocks;
 use crate::errors::error_of;
-use crate::process::{Process, post_own_receive};
+use crate::kernel::post_own_receive;
 use crate::status::{MessageSource, MessageStatus};
 
 /// A partitioned receive, and the state of its round.

@@ -12,8 +12,9 @@ use runtime::machine::{TickPace, ticks};
 use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
 use super::{PartitionedSpaces, Partitions, no_such_partition};
+use crate::Process;
 use crate::collective::blocks::BufferBlocks;
-use crate::process::{Process, post_own_send};
+use crate::kernel::post_own_send;
 use crate::thread_level::ThreadLevel;
 
 /// A partitioned send, and the state of its round.

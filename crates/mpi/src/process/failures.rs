@@ -43,18 +43,17 @@ impl Process {
     /// failures of processes whose identifier is unknown and to which there is no connection that
     /// could be lost.
     fn ask_for_failures(&self) {
-        let started = self.started();
         let now = Instant::now();
         if self.asks_next.get().is_some_and(|next| now < next) {
             return;
         }
         self.asks_next.set(Some(now + ASKING_PERIOD));
-        if !started.job.lacks_processes() {
+        if !self.job().lacks_processes() {
             return;
         }
-        for gate in (0..started.map.size()).map(GateId) {
+        for gate in (0..self.size()).map(GateId) {
             let is_known = self.runtime().failed().contains(&gate);
-            if !is_known && started.job.has_ended(gate.0) {
+            if !is_known && self.job().has_ended(gate.0) {
                 self.runtime().fail(gate);
             }
         }
@@ -72,12 +71,6 @@ impl Process {
                 communicator.cache.note_failure(member);
             }
         }
-    }
-
-    /// Whether processes of the job have failed while the others continue, as far as this is
-    /// known.
-    pub fn has_lost_processes(&self) -> bool {
-        !self.runtime().failed().is_empty() || self.started().job.lacks_processes()
     }
 
     /// Returns an error if no message can arrive for a receive or probe from `source`.

@@ -1,16 +1,12 @@
 //! Progress by the helper thread while the program does something else.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 pub use hangs::Outside;
 pub use launch::questions::AnswerSlot;
 use progress::System;
 use progress::door::{HelperAtDoor, HelperInside};
-pub use progress::helper::Need;
 use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome};
-use runtime::machine::cores::Cores;
-use runtime::{Doorbell, ProgramState};
 
 use super::Process;
 use crate::active_operation::ActiveOperation;
@@ -43,16 +39,7 @@ pub struct RestingHelper<'a> {
     resting: HelperAtDoor<'a, System>,
 }
 
-/// The minimum number of bytes of a message for which the helper is woken.
-pub(crate) const HELPED_BYTES_MIN: usize = 64 << 10;
-
 impl Process {
-    /// The number of entries and exits of the program: odd while the program is inside the
-    /// library.
-    pub fn steps(&self) -> u32 {
-        self.door.steps()
-    }
-
     /// Lets the helper enter the library, unless the program is inside.
     pub fn help(&self) -> Option<HelperAccess<'_>> {
         let helper = self.door.try_enter_as_helper(&System)?;
@@ -66,75 +53,6 @@ impl Process {
             process: self,
             entry: HelperEntry::Lock { _held: HelperLock(self) },
         })
-    }
-
-    /// Returns the cores for the helper near the rail that it uses first, if the cores of the
-    /// process leave a choice.
-    pub fn cores_of_helper(&self) -> Option<Cores> {
-        let near = self.look(|runtime| runtime.station()?.threads.clone())??;
-        Cores::of(&near.iter().collect::<Vec<_>>()).ok()
-    }
-
-    /// Records when the program leaves the library, to detect whether it stays outside for long.
-    pub fn note_leaving(&self) {
-        self.door.leave_note(&System);
-    }
-
-    /// How often the program stayed outside the library for long after
-    /// [`note_leaving`](Self::note_leaving).
-    pub fn absences(&self) -> u32 {
-        self.door.absences()
-    }
-
-    /// Sets the function that wakes the helper; `None` if there is no helper.
-    pub fn set_helper(&self, call: Option<fn(Need)>) {
-        self.helper.set(call);
-    }
-
-    /// Wakes the helper if an operation of at least [`HELPED_BYTES_MIN`] bytes was begun.
-    #[inline]
-    pub(crate) fn may_need_help(&self, bytes: usize) {
-        if bytes >= HELPED_BYTES_MIN {
-            self.call_helper(Need::OfOthers);
-        }
-    }
-
-    /// Wakes the helper for an operation that needs further steps.
-    #[cold]
-    pub(crate) fn call_helper(&self, need: Need) {
-        if let Some(call) = self.helper.get() {
-            call(need);
-        }
-    }
-
-    /// Whether there is a helper.
-    pub(crate) fn has_helper(&self) -> bool {
-        self.helper.get().is_some()
-    }
-
-    /// The doorbell that rings when something arrives; `None` if nothing can.
-    pub fn doorbell(&self) -> Option<Arc<dyn Doorbell>> {
-        self.started().doorbell.clone()
-    }
-
-    fn set_helped(&self, helped: bool) {
-        self.helped.set(helped);
-        let state = if helped { ProgramState::Computes } else { ProgramState::Waits };
-        self.runtime().set_program_state(state);
-    }
-
-    /// Whether this process does not claim portions of collective operations for now.
-    pub(crate) fn leaves_portions(&self) -> bool {
-        self.leaves_portions.get()
-    }
-
-    pub(crate) fn set_leaves_portions(&self, leaves: bool) {
-        self.leaves_portions.set(leaves);
-    }
-
-    /// Whether the helper is inside, so that functions of the program must not be called.
-    pub(crate) fn is_helped(&self) -> bool {
-        self.helped.get()
     }
 }
 
@@ -154,7 +72,7 @@ impl<'a> HelperAccess<'a> {
     /// Makes progress as long as there is something to do and the program does not enter.
     pub fn progress(&self, core: Core, cause: VisitCause) -> VisitOutcome {
         let process = self.process;
-        let Some(bell) = &process.started().doorbell else { return VisitOutcome::NothingUnderway };
+        let Some(bell) = process.doorbell() else { return VisitOutcome::NothingUnderway };
         process.set_helped(true);
         process.set_leaves_portions(core == Core::Shared);
         let found = helper::visit(self, &**bell, core, cause);

@@ -1,6 +1,6 @@
 //! Initialization and finalization of a process (chapter 11 of the MPI standard).
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::rc::Rc;
@@ -9,13 +9,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use base::{Error, ErrorClass, Result};
 use launch::JoinError;
 use launch::questions::{ProcessIdentity, own_host};
-use runtime::machine::cores;
-use runtime::{Aim, Job};
+use runtime::Job;
 use topology::JobMap;
 
 use super::answering::Questions;
 use super::profiling::command;
-use super::waiting::LOOKS;
 use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
 use crate::communicator::Contexts;
@@ -37,7 +35,7 @@ impl Process {
         self.raise_level(level);
         self.world_level.set(level);
         let started = self.started();
-        started.world.get_or_init(|| self.create_world(&started.map));
+        started.world.get_or_init(|| self.create_world(self.map()));
         started.alone.get_or_init(|| self.create_alone());
         // The world may have been revoked while it was created.
         self.world_usable.set(!self.world().is_revoked());
@@ -50,47 +48,20 @@ impl Process {
         if self.is_joined() {
             return Ok(Vec::new());
         }
-        let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
-        let (configuration, mut complaints) = self.configured(|read| read.clone());
-        let aim = configuration.aim();
-        let started = runtime::start(configuration, &self.instruments).map_err(other)?;
-        let runtime::JoinedRuntime { mut runtime, job, map, doorbell, guidance, complaints: more } =
-            started;
-        complaints.extend(more);
-        let context = runtime.open_context(Recovery::context_id(), map.rank());
-        runtime.watch_context(context, Rc::clone(&self.attention));
-        let questions = Questions::of_this_process(|| identity(&job, &map));
+        let complaints = self.join_job()?;
+        let context = self.runtime().open_context(Recovery::context_id(), self.rank());
+        self.runtime().watch_context(context, Rc::clone(&self.attention));
         let started = InitializedProcess {
-            doorbell,
-            runtime: RefCell::new(runtime),
-            job,
-            cores_each: (cores::usable() as u32 / map.processes_here()).max(1),
-            guidance,
-            looks: if map.is_crowded_here() || aim == Aim::Compute { 2 } else { LOOKS },
-            aim,
-            contexts: Rc::new(Contexts::new(map.rank())),
+            contexts: Rc::new(Contexts::new(self.rank())),
             recovery: Recovery::new(context),
-            map,
             world: OnceCell::new(),
             alone: OnceCell::new(),
             everybody: OnceCell::new(),
-            questions,
+            questions: Questions::of_this_process(|| identity(self.job(), self.map())),
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
         Ok(complaints)
-    }
-
-    /// Whether the process has joined its job, in [`initialize`](Self::initialize) or with the
-    /// first session.
-    #[inline]
-    pub fn is_joined(&self) -> bool {
-        self.started.get().is_some()
-    }
-
-    /// Raises the thread level: from now on threads may call MPI as `level` allows.
-    pub(crate) fn raise_level(&self, level: ThreadLevel) {
-        self.level.set(self.level.get().max(level));
     }
 
     /// Whether [`initialize`](Self::initialize) was called; stays true after finalization.
@@ -104,13 +75,6 @@ impl Process {
         self.finalizing.get()
     }
 
-    /// Whether [`finalize`](Self::finalize) has ended this process's communication; it may still
-    /// wait for the launcher.
-    #[inline]
-    pub fn is_finalized(&self) -> bool {
-        self.finalized.get()
-    }
-
     /// Finalizes MPI (`MPI_Finalize`): waits until all messages of this process have left and all
     /// processes have called this, and disconnects from the launcher unless a session is still
     /// open.
@@ -118,7 +82,6 @@ impl Process {
     /// # Errors
     /// `Other` if the connection to the launcher is lost.
     pub fn finalize(&self) -> Result<()> {
-        let started = self.started();
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
         if self.is_profiled() {
@@ -140,7 +103,7 @@ impl Process {
         self.wait_until(&mut |process| !process.runtime().has_work());
         self.finalized.set(true);
         self.world_usable.set(false);
-        if started.map.size() > 1 && !self.left.get() {
+        if self.size() > 1 && !self.left.get() {
             // This ends with an error if processes have failed. The remaining processes have met
             // already.
             self.meet_at_launcher().or_else(|error| match self.has_lost_processes() {
@@ -156,7 +119,7 @@ impl Process {
     /// arrive may still have messages to send, even if their receivers do not need them any more,
     /// and waits until these messages have left.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
-        let job = &self.started().job;
+        let job = self.job();
         let delivers_by_itself = self.runtime().delivers_by_itself();
         match delivers_by_itself {
             true => job.barrier(),
@@ -185,7 +148,7 @@ impl Process {
         if self.left.replace(true) {
             return Ok(());
         }
-        self.started().job.finalize().map_err(gone)
+        self.job().finalize().map_err(gone)
     }
 
     /// Whether no operation is underway that other processes rely on.
@@ -209,8 +172,8 @@ impl Process {
 
     /// Ends the whole job with an exit code and prints the reason.
     pub fn abort(&self, code: i32, reason: &str) -> ! {
-        match self.started.get() {
-            Some(started) => started.job.abort(code, reason),
+        match self.job_if_any() {
+            Some(job) => job.abort(code, reason),
             None => tell(reason),
         }
         std::process::exit(code)
@@ -219,15 +182,15 @@ impl Process {
     /// Ends the processes of a group, or this one alone, with an exit code, if the launcher
     /// supports it, else the whole job. Prints the reason.
     pub fn abort_group(&self, group: Option<&Group>, code: i32, reason: &str) -> ! {
-        if let Some(started) = self.started.get()
-            && group.map_or(1, Group::size) < started.map.size()
+        if let Some(job) = self.job_if_any()
+            && group.map_or(1, Group::size) < self.size()
         {
             tell(reason);
-            let mut ranks = vec![started.map.rank()];
+            let mut ranks = vec![self.rank()];
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
             // The remaining processes may rely on messages to them that are still queued here.
             self.settle_before_leaving();
-            started.job.abort_some(&ranks, code);
+            job.abort_some(&ranks, code);
             std::process::exit(code)
         }
         self.abort(code, reason)

@@ -130,7 +130,7 @@ const ONLY_ONE: u64 = 0;
 impl Process {
     /// Begins to record calls, if the user requested it and recording has not begun.
     pub fn begin_profile(&self) {
-        let wanted = self.started.get().is_some_and(|started| started.guidance.profiles);
+        let wanted = self.is_joined() && self.guidance().profiles;
         if wanted && self.profile.borrow().is_none() {
             let notes = ProfileNotes::begin(self.sent_so_far());
             self.profile.replace(Some(Box::new(notes)));
@@ -204,7 +204,7 @@ impl Process {
 
     /// The number of the calling thread, if several may be in the library at the same time.
     fn calling_thread(&self) -> u64 {
-        match self.level.get() {
+        match self.highest_level() {
             ThreadLevel::Multiple => System.thread_number(),
             _ => ONLY_ONE,
         }
@@ -340,7 +340,7 @@ impl Process {
         let end = last.and_then(|last| last.begun).unwrap_or_else(ticks);
         let ns_per_tick = notes.pace.ns_per_tick();
         let value = |source| match source {
-            ValueSource::Counted(read) | ValueSource::Watched(read) => read(&self.instruments),
+            ValueSource::Counted(read) | ValueSource::Watched(read) => read(self.instruments()),
             ValueSource::Looked(read) => read(&runtime),
         };
         let lasted = seconds_of_ticks(end.saturating_sub(notes.begun), ns_per_tick);

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Outcome, RequestId};
+use progress::helper::Need;
 use progress::waiting::{
-    self, CoreSharing, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter,
-    WaitingSystem, WaitingThreads, WakeUp,
+    self, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter, WaitingThreads, WakeUp,
 };
 use progress::{System, door::Threads};
-use runtime::{Aim, Doorbell};
+use runtime::Doorbell;
 
-use super::helping::Need;
 use super::{Process, ThreadLevel};
 use crate::active_operation::{ActiveOperation, Step};
+use crate::kernel::ProcessKernel;
 
 impl Process {
     /// Advances an operation in each round of progress from now on, until the operation reports
@@ -57,12 +57,6 @@ impl Process {
         active
     }
 
-    /// Whether a round of progress must do more than advance the engine.
-    #[inline]
-    pub fn has_more_to_advance(&self) -> bool {
-        self.attention.get()
-    }
-
     /// Advances recovery, operations and services. Returns whether there was anything to do.
     #[cold]
     fn advance_more(&self) -> bool {
@@ -91,61 +85,20 @@ impl Process {
     /// Waits for a request of the engine and takes its outcome.
     #[inline(always)]
     pub fn wait_for(&self, id: RequestId) -> Outcome {
-        if !self.has_more_to_advance() {
-            // The request is often complete, or completes soon: poll without releasing the
-            // runtime.
-            if self.level.get() == ThreadLevel::Multiple {
-                self.look_alone(id);
-            } else {
-                let mut runtime = self.runtime();
-                for _ in 0..self.started().looks {
-                    if let Some(outcome) = runtime.take(id) {
-                        return outcome;
-                    }
-                    runtime.progress();
-                }
-            }
+        // The request is often complete, or completes soon.
+        if let Some(outcome) = self.take_soon(id) {
+            return outcome;
         }
         waiting::wait(self, WakeUp::Request(id), &mut |process| process.is_complete(id));
         let outcome = self.runtime().take(id);
         outcome.unwrap_or_else(|| self.give_up_interrupted(id))
     }
 
-    /// Returns the outcome of an interrupted receive, for which there will be no further wait.
-    #[cold]
-    pub(crate) fn give_up_interrupted(&self, id: RequestId) -> Outcome {
-        self.runtime().take_interrupted(id).expect("the request is complete")
-    }
-
-    /// Makes a few rounds of the engine's progress until `done` returns true. The awaited message
-    /// often arrives soon, and this has less overhead than a wait.
-    #[inline]
-    pub(crate) fn look_for_messages(&self, mut done: impl FnMut() -> bool) {
-        if self.has_more_to_advance() || self.level.get() == ThreadLevel::Multiple {
-            return;
-        }
-        let looks = self.started().looks;
-        let _found = (0..looks).any(|_| {
-            let active = self.runtime().progress();
-            active && done()
-        });
-    }
-
     /// Waits until a request of the engine is complete or does not exist any more.
     #[inline]
     pub(crate) fn wait_till_complete(&self, id: RequestId) {
-        if !self.has_more_to_advance() {
-            if self.level.get() == ThreadLevel::Multiple {
-                self.look_alone(id);
-            } else {
-                let mut runtime = self.runtime();
-                for _ in 0..self.started().looks {
-                    runtime.progress();
-                    if runtime.is_complete(id) {
-                        return;
-                    }
-                }
-            }
+        if self.completes_soon(id) {
+            return;
         }
         waiting::wait(self, WakeUp::Request(id), &mut |process| process.is_complete(id));
     }
@@ -153,30 +106,10 @@ impl Process {
     /// Makes a few rounds of the engine's progress until `done` returns true, for an operation that
     /// each round of progress advances. Does nothing if there are others.
     #[inline]
-    pub(crate) fn look_for_messages_alone(&self, mut done: impl FnMut() -> bool) {
+    pub(crate) fn look_for_messages_alone(&self, done: impl FnMut() -> bool) {
         let is_alone = self.operations.borrow().len() == 1;
-        if !is_alone || self.level.get() == ThreadLevel::Multiple {
-            return;
-        }
-        let looks = self.started().looks;
-        let _found = (0..looks).any(|_| {
-            let active = self.runtime().progress();
-            active && done()
-        });
-    }
-
-    /// Polls for a request as long as no other thread is in the library.
-    fn look_alone(&self, id: RequestId) {
-        if self.room.lock.present() > 1 {
-            return;
-        }
-        let mut runtime = self.runtime();
-        for look in 0..self.started().looks {
-            let gives_way = look >= LOOKS_BESIDE_OTHERS && System.has_others_ready();
-            if runtime.is_complete(id) || self.room.lock.is_wanted() || gives_way {
-                return;
-            }
-            runtime.progress();
+        if is_alone {
+            self.look_for_messages_only(done);
         }
     }
 
@@ -184,13 +117,6 @@ impl Process {
     #[inline]
     pub fn wait_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
         waiting::wait(self, WakeUp::Doorbell, done);
-    }
-
-    /// Polls a few times for a condition in shared memory, without progress of messages.
-    #[inline]
-    pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
-        let looks = if self.started().map.is_crowded_here() { 0 } else { LOOKS_AT_MEMORY };
-        let _found = (0..looks).any(|_| done());
     }
 
     /// Makes progress until `done` returns true, for a condition that other processes fulfil
@@ -228,9 +154,9 @@ impl Process {
     #[cold]
     fn give_way_to_processes(&self) {
         let WaitingThreads { lock, asking, patience, .. } = &self.room;
-        let is_shared = Waiter::is_shared(self);
+        let is_shared = self.is_shared();
         let calls = if is_shared { lock.arrivals() } else { self.door.steps() / 2 };
-        let begin = || Waiter::wait_history(self);
+        let begin = || ProcessKernel::wait_history(self);
         let Some(mut wait_history) = asking.ask(calls, System.now(), begin) else { return };
         let mut pause = || {
             if wait_history.pass(&System, patience) == WaitStage::Sleep {
@@ -261,25 +187,12 @@ impl Waiter for Process {
 
     #[inline]
     fn is_shared(&self) -> bool {
-        self.level.get() == ThreadLevel::Multiple
+        self.highest_level() == ThreadLevel::Multiple
     }
 
     #[inline]
     fn wait_history(&self) -> WaitHistory {
-        let started = self.started();
-        let workers = System.workers();
-        let threads = workers.unwrap_or(self.room.lock.present());
-        let mut wait_history =
-            WaitHistory::new(match (started.map.is_crowded_here(), threads > started.cores_each) {
-                (true, _) => CoreSharing::Processes,
-                (false, true) => CoreSharing::Threads,
-                (false, false) => CoreSharing::Exclusive,
-            })
-            .with(&self.room.patience);
-        if workers.is_some() {
-            wait_history = wait_history.on_shared_kernel_thread();
-        }
-        if started.aim == Aim::Compute { wait_history.sparing() } else { wait_history }
+        ProcessKernel::wait_history(self)
     }
 
     #[inline]
@@ -289,7 +202,7 @@ impl Waiter for Process {
 
     #[inline]
     fn is_complete(&self, request: RequestId) -> bool {
-        Process::is_complete(self, request)
+        ProcessKernel::is_complete(self, request)
     }
 
     fn is_looked_after(&self) -> bool {
@@ -302,12 +215,12 @@ impl Waiter for Process {
     }
 
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {
-        self.started().doorbell.as_ref()
+        ProcessKernel::doorbell(self)
     }
 
     fn note_sleep(&self, slept: Duration) {
-        self.instruments.runtime.note_sleep(slept);
-        self.instruments.journal.note_sleep(slept);
+        self.instruments().runtime.note_sleep(slept);
+        self.instruments().journal.note_sleep(slept);
     }
 
     fn note_long_wait(&self) {
@@ -339,15 +252,3 @@ impl Waiter for Process {
 
 /// The clock is read once in this number of polls without result.
 const VAIN_LOOKS_PER_CLOCK: u32 = 16;
-
-/// The number of polls for messages before a wait begins, if there is a core for each process.
-pub(super) const LOOKS: u32 = 1000;
-
-/// The number of polls before a thread gives way to others that are ready on its kernel thread.
-/// They take about as long as it takes to sleep and be woken, and longer than a reply within the
-/// machine takes.
-const LOOKS_BESIDE_OTHERS: u32 = 20;
-
-/// The number of polls of shared memory before a wait lets messages make progress: about as long
-/// as another process takes for a small collective operation.
-const LOOKS_AT_MEMORY: u32 = 50;

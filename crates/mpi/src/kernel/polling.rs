@@ -1,0 +1,152 @@
+//! Polls that are cheaper than a wait, for something that most likely happens soon.
+
+use std::sync::Arc;
+
+use engine::{Outcome, RequestId};
+use progress::System;
+use progress::waiting::{CoreSharing, WaitHistory, WaitingSystem};
+use runtime::{Aim, Doorbell};
+
+use super::ProcessKernel;
+use crate::thread_level::ThreadLevel;
+
+impl ProcessKernel {
+    /// The process's count of long waits, as
+    /// [`WaitingThreads::long_waits`](progress::waiting::WaitingThreads::long_waits) returns it.
+    #[inline]
+    pub(crate) fn long_waits(&self) -> u32 {
+        self.room.long_waits()
+    }
+
+    /// Whether a round of progress must do more than advance the engine.
+    #[inline]
+    pub fn has_more_to_advance(&self) -> bool {
+        self.attention.get()
+    }
+
+    /// The doorbell that rings when something arrives; `None` if nothing can.
+    #[inline]
+    pub fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {
+        self.joined().doorbell.as_ref()
+    }
+
+    /// Returns the state of a wait that begins now.
+    #[inline]
+    pub(crate) fn wait_history(&self) -> WaitHistory {
+        let joined = self.joined();
+        let workers = System.workers();
+        let threads = workers.unwrap_or(self.room.lock.present());
+        let mut wait_history =
+            WaitHistory::new(match (joined.map.is_crowded_here(), threads > joined.cores_each) {
+                (true, _) => CoreSharing::Processes,
+                (false, true) => CoreSharing::Threads,
+                (false, false) => CoreSharing::Exclusive,
+            })
+            .with(&self.room.patience);
+        if workers.is_some() {
+            wait_history = wait_history.on_shared_kernel_thread();
+        }
+        if joined.aim == Aim::Compute { wait_history.sparing() } else { wait_history }
+    }
+
+    /// Polls for a request of the engine and takes its outcome, if the request completes soon.
+    #[inline(always)]
+    pub(crate) fn take_soon(&self, id: RequestId) -> Option<Outcome> {
+        if self.has_more_to_advance() {
+            return None;
+        }
+        // The runtime is not released between the polls.
+        if self.level.get() == ThreadLevel::Multiple {
+            self.look_alone(id);
+            return None;
+        }
+        let mut runtime = self.runtime();
+        for _ in 0..self.joined().looks {
+            if let Some(outcome) = runtime.take(id) {
+                return Some(outcome);
+            }
+            runtime.progress();
+        }
+        None
+    }
+
+    /// Polls for a request of the engine. Returns true if it completes soon; false says nothing.
+    #[inline]
+    pub(crate) fn completes_soon(&self, id: RequestId) -> bool {
+        if self.has_more_to_advance() {
+            return false;
+        }
+        if self.level.get() == ThreadLevel::Multiple {
+            self.look_alone(id);
+            return false;
+        }
+        let mut runtime = self.runtime();
+        for _ in 0..self.joined().looks {
+            runtime.progress();
+            if runtime.is_complete(id) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Polls for a request as long as no other thread is in the library.
+    fn look_alone(&self, id: RequestId) {
+        if self.room.lock.present() > 1 {
+            return;
+        }
+        let mut runtime = self.runtime();
+        for look in 0..self.joined().looks {
+            let gives_way = look >= LOOKS_BESIDE_OTHERS && System.has_others_ready();
+            if runtime.is_complete(id) || self.room.lock.is_wanted() || gives_way {
+                return;
+            }
+            runtime.progress();
+        }
+    }
+
+    /// Returns the outcome of an interrupted receive, for which there will be no further wait.
+    #[cold]
+    pub(crate) fn give_up_interrupted(&self, id: RequestId) -> Outcome {
+        self.runtime().take_interrupted(id).expect("the request is complete")
+    }
+
+    /// Makes a few rounds of the engine's progress until `done` returns true. The awaited message
+    /// often arrives soon, and this has less overhead than a wait. Does nothing if a round of
+    /// progress has more to do.
+    #[inline]
+    pub(crate) fn look_for_messages(&self, done: impl FnMut() -> bool) {
+        if !self.has_more_to_advance() {
+            self.look_for_messages_only(done);
+        }
+    }
+
+    /// Makes a few rounds of the engine's progress, and of nothing else, until `done` returns true.
+    #[inline]
+    pub(crate) fn look_for_messages_only(&self, mut done: impl FnMut() -> bool) {
+        if self.level.get() == ThreadLevel::Multiple {
+            return;
+        }
+        let looks = self.joined().looks;
+        let _found = (0..looks).any(|_| {
+            let active = self.runtime().progress();
+            active && done()
+        });
+    }
+
+    /// Polls a few times for a condition in shared memory, without progress of messages.
+    #[inline]
+    pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
+        let looks = if self.is_crowded() { 0 } else { LOOKS_AT_MEMORY };
+        let _found = (0..looks).any(|_| done());
+    }
+}
+
+/// The number of polls before a thread gives way to others that are ready on its kernel thread.
+/// They take about as long as it takes to sleep and be woken, and longer than a reply within the
+/// machine takes.
+const LOOKS_BESIDE_OTHERS: u32 = 20;
+
+/// The number of polls of shared memory before a wait lets messages make progress: about as long
+/// as another process takes for a small collective operation.
+const LOOKS_AT_MEMORY: u32 = 50;
