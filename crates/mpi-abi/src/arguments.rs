@@ -197,7 +197,7 @@ impl Call {
     /// have registered its entry into the library.
     #[inline(always)]
     pub fn size_of(&self, position: usize, handle: Comm) -> CallOutcome<u32> {
-        self.looked_up(position, handle, Communicator::size)
+        self.looked_up(position, handle, |communicator| communicator.size())
     }
 
     /// Returns a property of a communicator that `look` reads. The property must be constant.
@@ -258,10 +258,10 @@ impl Call {
             let Some(alone) = self.library.process.alone_if_any() else {
                 return Err(no_world(position));
             };
-            communicators.lend_lasting(handle, alone, Communicator::is_ready);
+            communicators.lend_lasting(handle, alone, |alone| alone.is_ready());
             return Ok(LentCommunicator::lasting(alone));
         }
-        let found = communicators.get_to_lend(handle, Communicator::is_ready);
+        let found = communicators.get_to_lend(handle, |found| found.is_ready());
         found.map(LentCommunicator::counted).ok_or_else(|| invalid(position, handle))
     }
 

@@ -21,6 +21,7 @@ mod invocation;
 mod movement;
 mod neighborhood;
 mod reduction;
+mod root;
 #[cfg(test)]
 mod tests;
 mod underway;
@@ -36,21 +37,22 @@ use memory::Buffer;
 
 use crate::Process;
 use crate::active_operation::ActiveOperation;
-use crate::communicator::Communicator;
 use crate::request::{PersistentOperation, Request};
+use crate::team::Team;
 use blocks::OperationMemory;
 use execution::{Execution, Task};
 use inquiry::WatchedOperation;
 
+pub use blocks::EqualBlocks;
 pub(crate) use channel::MessageChannel;
 pub use collectives::CallForm;
-pub use inter::{Root, beside_the_root};
+pub use inter::beside_the_root;
 pub(crate) use inter::{across_packed, leaders_tell_all};
 pub use invocation::Invocation;
 pub(crate) use movement::alltoall_packed;
 pub use movement::{
-    EqualBlocks, allgather, allgather_bytes, allgather_packed, allgatherv, alltoall, alltoallv,
-    barrier, bcast, gather, gatherv, scatter, scatterv,
+    allgather, allgather_bytes, allgather_packed, allgatherv, alltoall, alltoallv, barrier, bcast,
+    gather, gatherv, scatter, scatterv,
 };
 pub use neighborhood::{
     neighbor_allgather, neighbor_allgatherv, neighbor_alltoall, neighbor_alltoallv,
@@ -58,11 +60,12 @@ pub use neighborhood::{
 pub use reduction::{
     Reduction, allreduce, exscan, reduce, reduce_scatter, reduce_scatter_block, scan,
 };
+pub use root::Root;
 pub use underway::ActiveCollective;
 
 /// A collective operation that is ready to run.
 pub struct Collective {
-    communicator: Rc<Communicator>,
+    team: Rc<Team>,
     form: CallForm,
     task: Task,
     finally: Option<Finally>,
@@ -75,8 +78,8 @@ pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 impl Collective {
     #[inline(always)]
     fn new(invocation: &Invocation<'_>, task: Task) -> Self {
-        let communicator = Rc::clone(invocation.communicator());
-        Self { communicator, form: invocation.form(), task, finally: None }
+        let team = Rc::clone(invocation.team());
+        Self { team, form: invocation.form(), task, finally: None }
     }
 
     /// Adds a last step.
@@ -88,7 +91,7 @@ impl Collective {
 
 impl fmt::Debug for Collective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Collective on {:?}", self.communicator)
+        write!(f, "Collective on {:?}", self.team)
     }
 }
 
@@ -125,15 +128,14 @@ impl Collective {
     /// # Errors
     /// The first error; other processes are not left waiting.
     pub fn complete(self, process: &Process) -> Result<()> {
-        let Collective { communicator, form, task, finally } = self;
+        let Collective { team, form, task, finally } = self;
         debug_assert_eq!(form, CallForm::Blocking, "what is begun has a request");
-        let (link, tag) =
-            (MessageChannel::of(process, &communicator), communicator.take_tag(CallForm::Blocking));
+        let (link, tag) = (MessageChannel::of(process, &team), team.take_tag(CallForm::Blocking));
         let outcome = if task.schedule.has_messages() {
             let mut execution =
-                Execution::new(task, SeriesOrder::Blocking, communicator.cache.take_pending());
+                Execution::new(task, SeriesOrder::Blocking, team.cache.take_pending());
             let outcome = link.carry_out(process, tag, &mut execution);
-            communicator.cache.return_pending(execution.take_pending());
+            team.cache.return_pending(execution.take_pending());
             outcome
         } else {
             link.carry_out(
@@ -153,12 +155,12 @@ impl Collective {
     /// errors.
     pub fn into_request(mut self, process: &Process) -> Request {
         let form = self.form;
-        self.task.copy_contribution(&self.communicator.cache, form);
-        let tag = self.communicator.take_tag(form);
+        self.task.copy_contribution(&self.team.cache, form);
+        let tag = self.team.take_tag(form);
         let operation = ActiveCollective::new(self, tag);
         if form == CallForm::Persistent {
-            let communicator = Rc::clone(operation.communicator());
-            return Request::persistent(PersistentOperation::Operation(operation), &communicator);
+            let team = Rc::clone(operation.team());
+            return Request::persistent(PersistentOperation::Operation(operation), &team);
         }
         Rc::clone(&operation).start(process);
         Request::Operation(operation)

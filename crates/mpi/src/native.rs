@@ -11,23 +11,24 @@
 
 mod packing;
 mod piece;
+pub(crate) mod spaces;
 mod unpacking;
 
-use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 use base::Result;
-use engine::{ContextSlot, Receive, Send};
+use engine::{Receive, Send};
 use memory::Buffer;
 
 use crate::Process;
-use crate::communicator::{Communicator, SpacePurpose};
+use crate::communicator::Communicator;
+use crate::contexts::SpacePurpose;
 use crate::point_to_point::{Destination, checked_source};
 use crate::request::{EngineTransfer, Request};
 use crate::status::MessageSource;
 
 pub use packing::PackedSend;
-use piece::PieceMemory;
+use spaces::NativeSpaces;
 pub use unpacking::PackedReceive;
 
 /// When unpacked data is available to the receiver.
@@ -39,92 +40,15 @@ pub enum Delivery {
     Cheaper,
 }
 
-/// The message spaces of a communicator for the native interface, opened on first use.
-#[derive(Debug)]
-pub(crate) struct NativeSpaces {
-    /// For messages of segments, with the program's tags.
-    segments: ContextSlot,
-    /// For the first pieces of packed messages, with the program's tags.
-    openings: ContextSlot,
-    /// For the other pieces and long segments of packed messages, with tags that the sender
-    /// reserved.
-    data: ContextSlot,
-    next_tag: Cell<i32>,
-    /// Messages that were begun and of which nothing was sent, by receiver and tag; few at a
-    /// time.
-    unopened: RefCell<Vec<StartedMessage>>,
-    /// Unused memories for pieces.
-    spare: RefCell<Vec<PieceMemory>>,
-}
-
-/// Receiver and tag of a message, and the message.
-type StartedMessage = ((u32, i32), Weak<PackedSend>);
-
-/// The maximum number of unused memories that are kept.
-const SPARE_MAX: usize = 16;
-
-impl NativeSpaces {
-    /// The message spaces that must be closed with the communicator.
-    pub(crate) fn slots(&self) -> [ContextSlot; 3] {
-        [self.segments, self.openings, self.data]
-    }
-
-    /// Returns the first of two consecutive tags for data. Tags are used again after 2^30
-    /// messages.
-    fn reserve_tags(&self) -> i32 {
-        let first = self.next_tag.get();
-        self.next_tag.set(if first < i32::MAX - 3 { first + 2 } else { 0 });
-        first
-    }
-
-    /// Takes memory for a piece.
-    fn take_room(&self) -> PieceMemory {
-        let spare = self.spare.borrow_mut().pop();
-        spare.unwrap_or_else(PieceMemory::new)
-    }
-
-    /// Returns the memory of a piece to the unused ones, if no transfer uses it.
-    fn give_back(&self, room: PieceMemory) {
-        let mut spare = self.spare.borrow_mut();
-        if spare.len() < SPARE_MAX && room.is_free() {
-            spare.push(room);
-        }
-    }
-
-    /// Records a message that was begun. Returns the message with this receiver and tag that was
-    /// recorded before, if any.
-    fn note_begun(&self, key: (u32, i32), message: Weak<PackedSend>) -> Option<Rc<PackedSend>> {
-        let mut unopened = self.unopened.borrow_mut();
-        match unopened.iter_mut().find(|noted| noted.0 == key) {
-            Some((_, noted)) => std::mem::replace(noted, message).upgrade(),
-            None => {
-                unopened.push((key, message));
-                None
-            }
-        }
-    }
-
-    /// Removes the record of a message whose first piece is sent.
-    fn note_opened(&self, key: (u32, i32), message: &PackedSend) {
-        let mut unopened = self.unopened.borrow_mut();
-        // A later message with this tag may have replaced the record.
-        let is_it =
-            |noted: &StartedMessage| noted.0 == key && std::ptr::eq(noted.1.as_ptr(), message);
-        if let Some(index) = unopened.iter().position(is_it) {
-            unopened.swap_remove(index);
-        }
-    }
-}
-
 impl Process {
     fn native_spaces<'a>(&self, communicator: &'a Communicator) -> &'a NativeSpaces {
-        communicator.native_spaces(|block, rank| NativeSpaces {
-            segments: communicator.open_context(self, block.id(SpacePurpose::NativeSegments), rank),
-            openings: communicator.open_context(self, block.id(SpacePurpose::PackedOpening), rank),
-            data: communicator.open_context(self, block.id(SpacePurpose::PackedData), rank),
-            next_tag: Cell::new(0),
-            unopened: RefCell::default(),
-            spare: RefCell::default(),
+        communicator.native_spaces(|block, rank| {
+            let open = |purpose| communicator.open_context(self, block.id(purpose), rank);
+            NativeSpaces::new(
+                open(SpacePurpose::NativeSegments),
+                open(SpacePurpose::PackedOpening),
+                open(SpacePurpose::PackedData),
+            )
         })
     }
 }

@@ -23,6 +23,7 @@ mod division;
 mod introduction;
 mod receiving;
 mod sending;
+pub(crate) mod spaces;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -30,17 +31,19 @@ use std::fmt;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use engine::{ContextSlot, RequestId};
+use engine::RequestId;
 use runtime::Runtime;
 
 use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
 use crate::collective::EqualBlocks;
-use crate::communicator::{Communicator, SpacePurpose};
+use crate::communicator::Communicator;
+use crate::contexts::SpacePurpose;
 use crate::request::{PersistentOperation, Request};
 use crate::status::MessageStatus;
 use receiving::Receiving;
 use sending::{Held, Sending};
+use spaces::PartitionedSpaces;
 
 /// A buffer in partitions of equal size.
 #[derive(Clone, Debug)]
@@ -64,36 +67,6 @@ pub struct Partitioned {
 enum PartitionedSide {
     Sending(Sending),
     Receiving(Receiving),
-}
-
-/// The message spaces of a communicator for partitioned communication, opened on first use.
-#[derive(Debug)]
-pub(crate) struct PartitionedSpaces {
-    /// For introductions, with the program's tags.
-    introductions: ContextSlot,
-    /// For data, with tags that the sender reserved.
-    data: ContextSlot,
-    next_tag: Cell<i32>,
-}
-
-impl PartitionedSpaces {
-    /// The message spaces that must be closed with the communicator.
-    pub(crate) fn slots(&self) -> [ContextSlot; 2] {
-        [self.introductions, self.data]
-    }
-
-    /// Returns the first of the consecutive tags for the message of all partitions and the
-    /// messages of `count` partitions. Tags are used again after 2^31, long after their old
-    /// requests were freed.
-    fn reserve_tags(&self, count: u32) -> i32 {
-        let count = i32::try_from(count).unwrap_or(i32::MAX).saturating_add(1);
-        let (first, next) = match self.next_tag.get().checked_add(count) {
-            Some(next) => (self.next_tag.get(), next),
-            None => (0, count),
-        };
-        self.next_tag.set(next);
-        first
-    }
 }
 
 impl Partitioned {
@@ -226,14 +199,12 @@ impl ActiveOperation for Partitioned {
 
 impl Process {
     fn partitioned_spaces<'a>(&self, communicator: &'a Communicator) -> &'a PartitionedSpaces {
-        communicator.partitioned_spaces(|block, rank| PartitionedSpaces {
-            introductions: communicator.open_context(
-                self,
-                block.id(SpacePurpose::PartitionedIntroduction),
-                rank,
-            ),
-            data: communicator.open_context(self, block.id(SpacePurpose::PartitionedData), rank),
-            next_tag: Cell::new(0),
+        communicator.partitioned_spaces(|block, rank| {
+            let open = |purpose| communicator.open_context(self, block.id(purpose), rank);
+            PartitionedSpaces::new(
+                open(SpacePurpose::PartitionedIntroduction),
+                open(SpacePurpose::PartitionedData),
+            )
         })
     }
 }

@@ -11,6 +11,7 @@ use crate::Process;
 use crate::communicator::Communicator;
 use crate::errors::error_of;
 use crate::kernel::HELPED_BYTES_MIN;
+use crate::message_domain::MessageDomain;
 use crate::process::search::Search;
 use crate::request::{EngineTransfer, PersistentOperation, Request};
 use crate::status::{MessageSource, MessageStatus};
@@ -52,7 +53,7 @@ impl MatchedMessage {
     }
 }
 
-impl Communicator {
+impl MessageDomain {
     /// Posts the receive of a long message so that it arrives while the program computes: the
     /// sender writes it into the receiver's memory, or the helper thread makes progress.
     #[cold]
@@ -67,6 +68,19 @@ impl Communicator {
         id
     }
 
+    /// Posts a receive.
+    #[inline(always)]
+    pub(crate) fn begin_receive(&self, process: &Process, receive: Receive) -> Request {
+        let id = if receive.buffer.len() < HELPED_BYTES_MIN {
+            process.runtime().receive(receive)
+        } else {
+            self.begin_long_receive(process, receive)
+        };
+        Request::Transfer(EngineTransfer::receive(id))
+    }
+}
+
+impl Communicator {
     fn peek(
         &self,
         process: &Process,
@@ -206,17 +220,6 @@ impl Communicator {
         };
         let context = self.point_to_point_context();
         Ok(self.begin_receive(process, Receive { context, source, tag, buffer }))
-    }
-
-    /// Posts a receive.
-    #[inline(always)]
-    pub(crate) fn begin_receive(&self, process: &Process, receive: Receive) -> Request {
-        let id = if receive.buffer.len() < HELPED_BYTES_MIN {
-            process.runtime().receive(receive)
-        } else {
-            self.begin_long_receive(process, receive)
-        };
-        Request::Transfer(EngineTransfer::receive(id))
     }
 
     /// Sends a message and receives another one (section 3.11).
@@ -411,7 +414,8 @@ impl Communicator {
             (Destination::Null, _) => PersistentOperation::ToNull,
             (Destination::Rank(peer), SendMode::Buffered) => {
                 self.checked_gate(peer)?;
-                PersistentOperation::BufferedSend { peer, tag, buffer }
+                let communicator = Rc::clone(self);
+                PersistentOperation::BufferedSend { communicator, peer, tag, buffer }
             }
             (Destination::Rank(peer), _) => {
                 PersistentOperation::Send(self.prepared_send(mode, peer, tag, buffer)?)

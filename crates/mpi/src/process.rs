@@ -28,12 +28,14 @@ use runtime::{JobSettings, parts};
 
 use crate::active_operation::ActiveOperation;
 use crate::buffer_place::BufferPlace;
-use crate::communicator::{Communicator, Contexts};
+use crate::communicator::Communicator;
+use crate::contexts::Contexts;
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::kernel::ProcessKernel;
 use crate::recovery::Recovery;
-use crate::sharing::SpareWords;
+use crate::sharing::spare::SpareWords;
+use crate::team::Teams;
 use crate::thread_level::ThreadLevel;
 use crate::topology::ProcessLocation;
 use answering::Questions;
@@ -78,7 +80,7 @@ pub struct Process {
     /// The operations and services that each round of progress advances.
     operations: RefCell<Vec<Rc<dyn ActiveOperation>>>,
     /// Shared words of freed windows, the most recent last.
-    pub(crate) spare_words: RefCell<Vec<SpareWords>>,
+    pub(crate) spare_words: SpareWords,
     /// The profile, while calls are recorded.
     profile: ProfilePlace,
     returned_errors: ReturnedErrors,
@@ -87,6 +89,7 @@ pub struct Process {
 /// The state of a process that is part of its job.
 struct InitializedProcess {
     contexts: Rc<Contexts>,
+    teams: Teams,
     recovery: Recovery,
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
@@ -163,6 +166,11 @@ impl Process {
 
     pub(crate) fn contexts(&self) -> &Rc<Contexts> {
         &self.started().contexts
+    }
+
+    /// The teams of this process.
+    pub(crate) fn teams(&self) -> &Teams {
+        &self.started().teams
     }
 
     pub(crate) fn open_context(&self, id: ContextId, rank: u32) -> ContextSlot {

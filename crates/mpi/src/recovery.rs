@@ -24,7 +24,9 @@ use engine::{ContextSlot, RequestId};
 use memory::Buffer;
 
 use crate::Process;
-use crate::communicator::{Communicator, ContextBlock, SpacePurpose};
+use crate::contexts::{ContextBlock, SpacePurpose};
+use crate::message_domain::Revocation;
+use crate::team::Team;
 
 pub use agreement::ActiveAgreement;
 use agreement::MemberAgreements;
@@ -47,16 +49,6 @@ pub(crate) struct Recovery {
     departed: RefCell<HashMap<ContextBlock, Vec<GateId>>>,
     /// The objects that this process does not use, according to its answers to other processes.
     unused: RefCell<HashSet<ContextBlock>>,
-}
-
-/// Why a communicator was revoked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Revocation {
-    /// The program revoked it.
-    Asked,
-    /// It is the internal communicator of an object that a process could not create after a
-    /// failure.
-    Unmade,
 }
 
 impl Revocation {
@@ -159,7 +151,7 @@ impl Process {
             REVOKED => self.note_revoked(block, Revocation::Asked),
             AGREEMENT => {
                 let known = self.recovery().agreements.borrow().get(&block).cloned();
-                let made = || Some(self.agreements_of(&*self.communicator_of(block)?));
+                let made = || Some(self.agreements_of(&*self.team_of(block)?));
                 match known.or_else(made) {
                     Some(agreements) => agreements.take(self, message.from, rest),
                     None => {
@@ -173,27 +165,26 @@ impl Process {
         }
     }
 
-    fn communicator_of(&self, block: ContextBlock) -> Option<Rc<Communicator>> {
-        let communicators = self.contexts().communicators();
-        communicators.into_iter().find(|one| one.context_block() == Some(block))
+    fn team_of(&self, block: ContextBlock) -> Option<Rc<Team>> {
+        self.teams().living().into_iter().find(|one| one.context_block() == Some(block))
     }
 
     /// Applies to a new communicator the failures, the revocation and the agreement messages that
     /// arrived before it was created.
-    pub(crate) fn note_made(&self, communicator: &Rc<Communicator>) {
-        let Some(block) = communicator.context_block() else { return };
+    pub(crate) fn note_made(&self, team: &Rc<Team>) {
+        let Some(block) = team.context_block() else { return };
         let failed = self.runtime().failed().to_vec();
-        let members = communicator.everyone();
+        let members = team.everyone();
         if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
-            communicator.cache.note_failure(member);
+            team.cache.note_failure(member);
         }
         let recovery = self.recovery();
         let revoked = recovery.revoked.borrow().get(&block).copied();
         if let Some(why) = revoked {
-            self.end_all_of(communicator, block, why);
+            self.end_all_of(team, block, why);
         }
         if recovery.strays.borrow().contains_key(&block) {
-            self.agreements_of(communicator);
+            self.agreements_of(team);
         }
     }
 
@@ -208,24 +199,24 @@ impl Process {
             }
             Entry::Occupied(_) => false,
         };
-        if is_new && let Some(communicator) = self.communicator_of(block) {
-            self.end_all_of(&communicator, block, why);
+        if is_new && let Some(team) = self.team_of(block) {
+            self.end_all_of(&team, block, why);
         }
     }
 
-    fn end_all_of(&self, communicator: &Rc<Communicator>, block: ContextBlock, why: Revocation) {
-        communicator.set_revoked(why);
-        if self.world_if_any().is_some_and(|world| Rc::ptr_eq(world, communicator)) {
+    fn end_all_of(&self, team: &Rc<Team>, block: ContextBlock, why: Revocation) {
+        team.set_revoked(why);
+        if self.world_if_any().is_some_and(|world| Rc::ptr_eq(world.team(), team)) {
             self.world_usable.set(false);
         }
-        for gate in communicator.everyone().gates() {
+        for gate in team.everyone().gates() {
             self.send_recovery_message(gate, REVOKED, block, why.told());
         }
-        for slot in communicator.open_slots() {
+        for slot in team.open_slots() {
             self.runtime().revoke_context(slot);
         }
         self.end_use_of_revoked(block);
-        for dependent in communicator.dependents() {
+        for dependent in team.dependents() {
             dependent.revoke(self);
         }
         // Operations that wait for shared memory check now whether they must end.
@@ -255,7 +246,7 @@ impl Process {
     }
 }
 
-impl Communicator {
+impl Team {
     /// Revokes the communicator (`MPIX_Comm_revoke`). Operations on it that are underway or begun
     /// later end with `Revoked`, on all its processes.
     pub fn revoke(&self, process: &Process) {
@@ -282,7 +273,7 @@ impl Communicator {
 
     /// Makes a dependent communicator, such as that of a window made on this one, be revoked
     /// together with this one.
-    pub fn revoke_together(&self, process: &Process, dependent: &Rc<Communicator>) {
+    pub fn revoke_together(&self, process: &Process, dependent: &Rc<Team>) {
         self.add_dependent(dependent);
         if self.is_revoked() {
             dependent.revoke(process);

@@ -15,6 +15,7 @@ use crate::communicator::Communicator;
 use crate::errors::revoked;
 use crate::kernel::{HELPED_BYTES_MIN, ProcessKernel};
 use crate::status::MessageStatus;
+use crate::team::Team;
 
 /// An operation of the program, as an MPI request.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ pub struct TransferScan<'a>(RefMut<'a, Runtime>);
 #[derive(Debug)]
 pub struct Persistent {
     pub(crate) operation: PersistentOperation,
-    pub(crate) communicator: Rc<Communicator>,
+    pub(crate) team: Rc<Team>,
     pub(crate) active: Option<Request>,
 }
 
@@ -74,6 +75,7 @@ pub(crate) enum PersistentOperation {
     /// The send that the engine gets on each start.
     Send(engine::Send),
     BufferedSend {
+        communicator: Rc<Communicator>,
         peer: u32,
         tag: i32,
         buffer: Buffer,
@@ -101,12 +103,9 @@ impl Request {
         }
     }
 
-    pub(crate) fn persistent(
-        operation: PersistentOperation,
-        communicator: &Rc<Communicator>,
-    ) -> Self {
-        let communicator = Rc::clone(communicator);
-        Request::Persistent(Box::new(Persistent { operation, communicator, active: None }))
+    pub(crate) fn persistent(operation: PersistentOperation, team: &Rc<Team>) -> Self {
+        let team = Rc::clone(team);
+        Request::Persistent(Box::new(Persistent { operation, team, active: None }))
     }
 
     /// Returns the operation of the request, started or not, unless it is a transfer of the
@@ -191,7 +190,7 @@ impl Request {
     #[inline(always)]
     pub fn start_at_once(&mut self, process: &Process) -> bool {
         let Request::Persistent(persistent) = self else { return false };
-        if persistent.active.is_some() || persistent.communicator.is_revoked() {
+        if persistent.active.is_some() || persistent.team.is_revoked() {
             return false;
         }
         let started = match &persistent.operation {
@@ -483,20 +482,19 @@ impl Request {
             let what = "the request is active already: wait for it before starting it again";
             return Err(Error::new(ErrorClass::Request, what));
         }
-        let communicator = &persistent.communicator;
-        if communicator.is_revoked() {
+        if persistent.team.is_revoked() {
             return Err(revoked());
         }
         let started = match &persistent.operation {
             PersistentOperation::ToNull => Request::Done,
             PersistentOperation::FromNull => Request::OfNull,
             PersistentOperation::Send(send) => Self::begin_send(process, send.clone()),
-            PersistentOperation::BufferedSend { peer, tag, buffer } => {
+            PersistentOperation::BufferedSend { communicator, peer, tag, buffer } => {
                 communicator.send_buffered(process, *peer, *tag, buffer.clone())?;
                 Request::Done
             }
             PersistentOperation::Receive(receive) => {
-                communicator.begin_receive(process, receive.clone())
+                persistent.team.begin_receive(process, receive.clone())
             }
             PersistentOperation::Operation(operation) => {
                 Rc::clone(operation).start(process);

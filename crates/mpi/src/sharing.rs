@@ -1,4 +1,6 @@
-//! Memory that the processes of a communicator on one machine share and all map.
+//! Memory that the processes of a team on one machine share and all map.
+
+pub(crate) mod spare;
 
 use std::rc::Rc;
 
@@ -8,7 +10,7 @@ use runtime::Invitation;
 
 use crate::Process;
 use crate::collective::{self, Invocation, Root};
-use crate::communicator::Communicator;
+use crate::team::Team;
 
 /// The result of [`Sharing::among`] on one process: the memory that rank 0 created for all.
 pub struct Sharing {
@@ -43,18 +45,6 @@ const NEVER: &[u8] = b"never";
 /// they shared before.
 const AGAIN: &[u8] = b"again:";
 
-/// The maximum number of spare memories ([`SpareWords`]) that a process keeps.
-const SPARE_MAX: usize = 32;
-
-/// Shared words that the processes of a group no longer use and keep for their next request.
-#[derive(Debug)]
-pub(crate) struct SpareWords {
-    /// The processes of the group, by rank.
-    gates: Box<[GateId]>,
-    words: usize,
-    memory: Rc<SharedMemory>,
-}
-
 impl Sharing {
     /// Creates memory with the given number of words and of bytes for buffers on rank 0 if `may`
     /// is true, and maps it in all other processes. The memory's file stays open until the
@@ -65,13 +55,13 @@ impl Sharing {
     /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
     pub fn among(
         process: &Process,
-        communicator: &Rc<Communicator>,
+        team: &Rc<Team>,
         (words, length): (usize, usize),
         may: bool,
     ) -> Result<Self> {
         let told = Buffer::zeroed(CARD_BYTES);
-        let mine = (communicator.rank() == 0).then(|| create(&told, words, length, may)).flatten();
-        tell(process, communicator, &told)?;
+        let mine = (team.rank() == 0).then(|| create(&told, words, length, may)).flatten();
+        tell(process, team, &told)?;
         Ok(mine.unwrap_or_else(|| Self { memory: map(&told, words, length), _invitation: None }))
     }
 
@@ -83,16 +73,15 @@ impl Sharing {
     /// Those of [`Sharing::among`].
     pub fn words_among(
         process: &Process,
-        communicator: &Rc<Communicator>,
+        team: &Rc<Team>,
         words: usize,
         may: bool,
     ) -> Result<Self> {
         let told = Buffer::zeroed(CARD_BYTES);
         let mut mine = None;
-        if communicator.rank() == 0 {
-            let gates: Box<[GateId]> = communicator.group().gates().collect();
-            let is_such = |one: &SpareWords| one.words == words && one.gates == gates;
-            mine = match process.take_spare_words(is_such).filter(|_| may) {
+        if team.rank() == 0 {
+            let gates: Box<[GateId]> = team.group().gates().collect();
+            mine = match process.spare_words.take_of(&gates, words).filter(|_| may) {
                 Some(memory) => {
                     told.write(0, AGAIN);
                     told.write(AGAIN.len(), &memory.nonce());
@@ -101,7 +90,7 @@ impl Sharing {
                 None => create(&told, words, 0, may),
             };
         }
-        tell(process, communicator, &told)?;
+        tell(process, team, &told)?;
         if let Some(mine) = mine {
             return Ok(mine);
         }
@@ -112,29 +101,17 @@ impl Sharing {
         }
         let mut nonce = Nonce::default();
         told.read(AGAIN.len(), &mut nonce);
-        let memory = process.take_spare_words(|one| one.memory.nonce() == nonce);
+        let memory = process.spare_words.take_named(&nonce);
         let lost = || NotShared::Unreachable("what was shared before is gone".into());
         Ok(Self { memory: memory.ok_or_else(lost), _invitation: None })
     }
 }
 
 impl Process {
-    fn take_spare_words(&self, wanted: impl Fn(&SpareWords) -> bool) -> Option<Rc<SharedMemory>> {
-        let mut spare = self.spare_words.borrow_mut();
-        let index = spare.iter().rposition(wanted)?;
-        Some(spare.remove(index).memory)
-    }
-
-    /// Keeps words that the processes of a communicator shared and that none of them uses any
-    /// longer. [`Sharing::words_among`] uses them again when these processes share this number of
-    /// words.
-    pub fn keep_words(&self, communicator: &Communicator, words: usize, memory: &Rc<SharedMemory>) {
-        let mut spare = self.spare_words.borrow_mut();
-        if spare.len() == SPARE_MAX {
-            spare.remove(0);
-        }
-        let gates = communicator.group().gates().collect();
-        spare.push(SpareWords { gates, words, memory: Rc::clone(memory) });
+    /// Keeps words that the processes of a team shared and that none of them uses any longer.
+    /// [`Sharing::words_among`] uses them again when these processes share this number of words.
+    pub fn keep_words(&self, team: &Team, words: usize, memory: &Rc<SharedMemory>) {
+        self.spare_words.keep(team.group().gates().collect(), words, Rc::clone(memory));
     }
 }
 
@@ -150,8 +127,8 @@ fn create(told: &Buffer, words: usize, length: usize, may: bool) -> Option<Shari
     Some(Sharing { memory: Ok(memory), _invitation: Some(invitation) })
 }
 
-fn tell(process: &Process, communicator: &Rc<Communicator>, told: &Buffer) -> Result<()> {
-    let invocation = Invocation::blocking(communicator);
+fn tell(process: &Process, team: &Rc<Team>, told: &Buffer) -> Result<()> {
+    let invocation = Invocation::blocking(team);
     collective::bcast(&invocation, Root::Rank(0), told.clone())?.complete(process)
 }
 

@@ -10,7 +10,7 @@ use engine::{ContextSlot, RequestId};
 use memory::Buffer;
 
 use crate::Process;
-use crate::communicator::{ContextBlock, SpacePurpose};
+use crate::contexts::{ContextBlock, SpacePurpose};
 
 /// A message space for internal messages, in which each process has its rank in the job. Messages
 /// wait in the engine until [`next`](Self::next) takes them.

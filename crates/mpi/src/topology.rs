@@ -11,6 +11,7 @@ mod creation;
 pub mod dimensions;
 mod distributed;
 mod graph;
+mod local;
 mod reordering;
 mod surroundings;
 #[cfg(test)]
@@ -22,8 +23,8 @@ pub use cartesian::{Cartesian, Dimension};
 pub use creation::refuse_intercommunicator;
 pub use distributed::{DistributedGraph, Neighbors, WeightedEdge, edge_count, edges_of_lists};
 pub use graph::GraphTopology;
+pub(crate) use local::LocalTopology;
 pub(crate) use reordering::ProcessLocation;
-pub(crate) use surroundings::LocalTopology;
 
 /// The topology of a communicator.
 #[derive(Clone, Debug, PartialEq, Eq)]

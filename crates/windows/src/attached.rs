@@ -14,8 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use base::RegionToken;
 use memory::{Buffer, Segment, SharedMemory};
-use mpi::communicator::Communicator;
-use mpi::{Process, RegionAccess};
+use mpi::{Process, RegionAccess, Team};
 
 use super::access::WindowAccess;
 use super::{locks, mailboxes, reach};
@@ -182,7 +181,7 @@ impl AttachedRegions {
     pub(super) fn apply(
         &self,
         process: &Process,
-        communicator: &Communicator,
+        communicator: &Team,
         target: u32,
         access: &WindowAccess,
         run: Segment,

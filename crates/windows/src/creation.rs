@@ -156,7 +156,8 @@ impl Window {
         };
         let ready = words.and_then(|words| communicator.begin_use(process).map(|()| words));
         let words = ready.inspect_err(|_| memory.end(process))?;
-        let window = Rc::new(Window::new(Rc::clone(communicator), flavor, shares, memory, words));
+        let window =
+            Rc::new(Window::new(Rc::clone(communicator.team()), flavor, shares, memory, words));
         if let Some(info) = info {
             window.set_info(info);
         }

@@ -31,13 +31,12 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use memory::{Buffer, SharedMemory};
-use mpi::Process;
 use mpi::attribute::Attributes;
-use mpi::communicator::Communicator;
 use mpi::error_handler::{ErrorHandler, InstalledHandler};
 use mpi::group::Group;
 use mpi::hints::{self, Hints};
 use mpi::info::Info;
+use mpi::{Process, Team};
 
 use attached::AttachedRegions;
 use epoch::Epochs;
@@ -56,8 +55,9 @@ pub use plain::PlainPlace;
 
 /// A window, as one of its processes sees it.
 pub struct Window {
-    /// The window's own communicator, with the processes of the communicator on which it was made.
-    communicator: Rc<Communicator>,
+    /// The team of the window's own communicator, which has the processes of the communicator on
+    /// which it was made.
+    communicator: Rc<Team>,
     flavor: Flavor,
     /// The shares by rank.
     shares: Vec<Share>,
@@ -108,7 +108,7 @@ pub struct Share {
 
 impl Window {
     fn new(
-        communicator: Rc<Communicator>,
+        communicator: Rc<Team>,
         flavor: Flavor,
         shares: Vec<Share>,
         memory: ExposedParts,

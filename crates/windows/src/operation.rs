@@ -7,9 +7,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass};
 use engine::RequestId;
 use memory::Buffer;
-use mpi::MessageStatus;
-use mpi::communicator::Communicator;
-use mpi::{ActiveOperation, Process, error_of};
+use mpi::{ActiveOperation, MessageStatus, Process, Team, error_of};
 
 /// The event that completes an operation at the origin and reports its error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +21,7 @@ pub enum CompletedBy {
 /// One call of the program: its messages that are not complete.
 pub struct WindowOperation {
     /// The communicator of the messages, which is the window's own.
-    communicator: Rc<Communicator>,
+    communicator: Rc<Team>,
     pub(super) target: u32,
     completed_by: CompletedBy,
     state: RefCell<PendingState>,
@@ -47,11 +45,7 @@ struct Answer {
 }
 
 impl WindowOperation {
-    pub(super) fn new(
-        communicator: &Rc<Communicator>,
-        target: u32,
-        completed_by: CompletedBy,
-    ) -> Rc<Self> {
+    pub(super) fn new(communicator: &Rc<Team>, target: u32, completed_by: CompletedBy) -> Rc<Self> {
         let communicator = Rc::clone(communicator);
         Rc::new(Self { communicator, target, completed_by, state: RefCell::default() })
     }

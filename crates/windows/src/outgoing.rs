@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use engine::RequestId;
-use mpi::{ActiveOperation, Communicator, Process, Step};
+use mpi::{ActiveOperation, Process, Step, Team};
 
 use super::message::{REQUEST_BYTES_MAX, REQUEST_TAG, buffer_of};
 
@@ -18,7 +18,7 @@ use super::message::{REQUEST_BYTES_MAX, REQUEST_TAG, buffer_of};
 #[derive(Debug)]
 pub(super) struct OutgoingRequests {
     /// The communicator of the window.
-    communicator: Rc<Communicator>,
+    communicator: Rc<Team>,
     /// By target: a message with requests that wait to be sent with the next one.
     waiting: RefCell<BTreeMap<u32, Vec<u8>>>,
     /// Whether the next round of progress sends them.
@@ -31,7 +31,7 @@ pub(super) struct OutgoingRequests {
 const SENDING_MAX: usize = 1024;
 
 impl OutgoingRequests {
-    pub(super) fn new(communicator: Rc<Communicator>) -> Rc<Self> {
+    pub(super) fn new(communicator: Rc<Team>) -> Rc<Self> {
         let (waiting, is_in_progress, sending) = Default::default();
         Rc::new(Self { communicator, waiting, is_in_progress, sending })
     }

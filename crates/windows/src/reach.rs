@@ -13,8 +13,7 @@ use std::cell::Cell;
 use base::{GateId, RegionToken, Result};
 use memory::{Buffer, Segment};
 use mpi::collective;
-use mpi::communicator::Communicator;
-use mpi::{Process, RegionAccess};
+use mpi::{Process, RegionAccess, Team};
 
 use super::access::{AccessKind, WindowAccess};
 
@@ -52,7 +51,7 @@ impl Reach {
     /// Those of [`collective::allgather_bytes`].
     pub(super) fn among(
         process: &Process,
-        communicator: &std::rc::Rc<Communicator>,
+        communicator: &std::rc::Rc<Team>,
         part: &Buffer,
     ) -> Result<Self> {
         // Only messages can be recorded.
@@ -82,7 +81,7 @@ impl Reach {
     pub(super) fn apply(
         &self,
         process: &Process,
-        communicator: &Communicator,
+        communicator: &Team,
         target: u32,
         access: &WindowAccess,
         run: Segment,
@@ -104,7 +103,7 @@ impl Reach {
     fn region_of(
         &self,
         process: &Process,
-        communicator: &Communicator,
+        communicator: &Team,
         target: u32,
     ) -> Option<(GateId, RegionToken)> {
         let part = self.parts.get(target as usize)?;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use collectives::{Area, BlockRange};
-use datatype::Datatype;
+use collectives::{Area, BlockRange, InputPlace};
+use datatype::{BorrowedDatatype, Datatype};
 use memory::Buffer;
 
 /// One buffer, divided into blocks.
@@ -30,6 +30,27 @@ pub(crate) enum BufferBlocks {
     /// Blocks at arbitrary places, each with its own size and type. Schedules name only one block
     /// at a time.
     Each(Vec<Buffer>),
+}
+
+/// Equal blocks, one for each process of a communicator.
+#[derive(Clone, Debug)]
+pub struct EqualBlocks {
+    /// All blocks; block `i` begins at `i * count` extents of the datatype.
+    pub buffer: Buffer,
+    /// The type of all elements.
+    pub datatype: BorrowedDatatype,
+    /// The number of elements of a block.
+    pub count: usize,
+}
+
+impl EqualBlocks {
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.count * self.datatype.size()
+    }
+
+    pub(crate) fn into_blocks(self) -> BufferBlocks {
+        BufferBlocks::of_elements(self.buffer, &self.datatype, self.count)
+    }
 }
 
 /// A range of the packed bytes of a buffer.
@@ -163,6 +184,11 @@ impl OperationMemory {
     pub(crate) fn receives_each(&self) -> bool {
         matches!(self, Self::Apart(apart) if matches!(apart.receive, BufferBlocks::Each(_)))
     }
+}
+
+/// Whether the input of an operation is in a buffer of its own.
+pub(super) fn input_of<T>(buffer: &Option<T>) -> InputPlace {
+    if buffer.is_some() { InputPlace::SendBuffer } else { InputPlace::InPlace }
 }
 
 /// Returns consecutive bytes of a buffer, which must be contiguous unless the range is the whole

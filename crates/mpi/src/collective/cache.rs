@@ -4,12 +4,10 @@ use std::cell::{Cell, Ref, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use collectives::{CallForm, CollectiveCall, Schedule};
+use collectives::board::SlotCapacities;
+use collectives::{CallForm, CollectiveCall, Member, Schedule};
 use engine::RequestId;
 use memory::Buffer;
-
-use super::movement;
-use crate::communicator::Communicator;
 
 /// The last schedules of a communicator, and spare memory for executions.
 #[derive(Default)]
@@ -31,20 +29,12 @@ struct Kept {
 }
 
 impl CollectiveCache {
-    /// Returns the schedule for `call`. Makes it if it is not among the last few.
-    #[inline(never)]
-    pub(super) fn schedule(
-        &self,
-        communicator: &Communicator,
-        call: &CollectiveCall,
-        form: CallForm,
-    ) -> Rc<Schedule> {
+    /// Returns the schedule for `call`, if it is among the last few.
+    #[inline(always)]
+    pub(crate) fn kept(&self, call: &CollectiveCall, form: CallForm) -> Option<Rc<Schedule>> {
         let kept = self.kept.borrow();
-        if let Some(one) = kept.iter().find(|one| one.form == form && one.call == *call) {
-            return Rc::clone(&one.schedule);
-        }
-        drop(kept);
-        self.make(communicator, call, form)
+        let found = kept.iter().find(|one| one.form == form && one.call == *call)?;
+        Some(Rc::clone(&found.schedule))
     }
 
     /// Returns the schedule of a barrier on an intercommunicator. Makes it with `make` if it was
@@ -57,20 +47,18 @@ impl CollectiveCache {
         self.keep(CollectiveCall::Barrier, CallForm::Blocking, Rc::new(make()))
     }
 
+    /// Makes the schedule for `call` and keeps it. `slots` are the capacities of the board's slots,
+    /// if the members have a board.
     #[cold]
     #[inline(never)]
-    fn make(
+    pub(crate) fn make(
         &self,
-        communicator: &Communicator,
         call: &CollectiveCall,
         form: CallForm,
+        member: Member<'_>,
+        slots: Option<SlotCapacities>,
     ) -> Rc<Schedule> {
-        let (member, slot_capacities) =
-            (movement::member(communicator), communicator.board_place().slot_capacities());
-        let schedule = Rc::new(match self.failed.get() {
-            None => collectives::plan(call, member, slot_capacities, form).schedule,
-            Some(member) => Schedule::to_failed(member),
-        });
+        let schedule = self.planned(call, form, member, slots);
         self.keep(call.clone(), form, schedule)
     }
 
@@ -87,16 +75,16 @@ impl CollectiveCache {
         schedule
     }
 
-    /// Returns the schedule of a persistent operation for which the board has no series: it uses
-    /// messages.
-    pub(super) fn by_messages(
+    /// Makes a schedule for `call`, which is not kept.
+    pub(super) fn planned(
         &self,
-        communicator: &Communicator,
         call: &CollectiveCall,
+        form: CallForm,
+        member: Member<'_>,
+        slots: Option<SlotCapacities>,
     ) -> Rc<Schedule> {
-        let member = movement::member(communicator);
         Rc::new(match self.failed.get() {
-            None => collectives::plan(call, member, None, CallForm::Persistent).schedule,
+            None => collectives::plan(call, member, slots, form).schedule,
             Some(member) => Schedule::to_failed(member),
         })
     }
@@ -181,9 +169,8 @@ mod tests {
     #[test]
     fn the_last_schedules_are_kept() {
         let world = World::new(3, false);
-        let communicator = &world.communicators[1];
-        let cache = &communicator.cache;
-        let get = |call| cache.schedule(communicator, &call, CallForm::Blocking);
+        let team = &world.teams[1];
+        let get = |call| team.schedule(&call, CallForm::Blocking);
         let barrier = get(CollectiveCall::Barrier);
         for bytes in 1..SCHEDULES_MAX {
             get(CollectiveCall::Bcast { root: 0, bytes });
@@ -193,7 +180,7 @@ mod tests {
             get(CollectiveCall::Bcast { root: 1, bytes });
         }
         assert!(!Rc::ptr_eq(&barrier, &get(CollectiveCall::Barrier)));
-        assert_eq!(cache.kept.borrow().len(), SCHEDULES_MAX);
+        assert_eq!(team.cache.kept.borrow().len(), SCHEDULES_MAX);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use runtime::Regions;
 
 use super::board::Board;
 use crate::Process;
-use crate::communicator::Communicator;
 use crate::group::Group;
+use crate::team::Team;
 
 /// Messages between the members of a collective operation, which are numbered from 0.
 pub(crate) trait Channel {
@@ -53,45 +53,41 @@ pub(crate) trait Channel {
     fn leaves_portions(&self) -> bool;
 }
 
-/// The collective message space of a communicator, for all its processes or for some of them.
+/// The collective message space of a team, for all its processes or for some of them.
 pub(crate) struct MessageChannel<'a> {
     process: &'a Process,
-    communicator: &'a Communicator,
-    /// The members, if they are not all processes of the communicator.
+    team: &'a Team,
+    /// The members, if they are not all processes of the team.
     members: Option<&'a Group>,
 }
 
 impl<'a> MessageChannel<'a> {
-    /// Makes a channel of all processes of the communicator, numbered by rank; of an
+    /// Makes a channel of all processes of the team, numbered by rank; of an
     /// intercommunicator, those of both sides.
     #[inline]
-    pub(crate) fn of(process: &'a Process, communicator: &'a Communicator) -> Self {
-        Self { process, communicator, members: None }
+    pub(crate) fn of(process: &'a Process, team: &'a Team) -> Self {
+        Self { process, team, members: None }
     }
 
-    /// Makes a channel of the processes of `group`, which must all be in the communicator.
-    pub(crate) fn within(
-        process: &'a Process,
-        communicator: &'a Communicator,
-        group: &'a Group,
-    ) -> Self {
-        Self { process, communicator, members: Some(group) }
+    /// Makes a channel of the processes of `group`, which must all be in the team.
+    pub(crate) fn within(process: &'a Process, team: &'a Team, group: &'a Group) -> Self {
+        Self { process, team, members: Some(group) }
     }
 
-    /// The communicator, if the members are all its processes.
+    /// The team, if the members are all its processes.
     #[inline]
-    pub(super) fn whole(&self) -> Option<&'a Communicator> {
-        self.members.is_none().then_some(self.communicator)
+    pub(super) fn whole(&self) -> Option<&'a Team> {
+        self.members.is_none().then_some(self.team)
     }
 
-    /// The rank by which messages of a member are matched: its rank in the communicator.
+    /// The rank by which messages of a member are matched: its rank in the team.
     #[inline]
     fn rank_in_context(&self, peer: u32) -> u32 {
         match self.members {
             None => peer,
             Some(_) => {
-                let rank = self.communicator.everyone().rank_of(self.gate(peer));
-                rank.expect("the members are in the communicator")
+                let rank = self.team.everyone().rank_of(self.gate(peer));
+                rank.expect("the members are in the team")
             }
         }
     }
@@ -102,14 +98,14 @@ impl Channel for MessageChannel<'_> {
 
     #[inline]
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
-        let context = self.communicator.collective_context();
+        let context = self.team.collective_context();
         let rank = self.rank_in_context(peer);
         self.process.post_send(self.gate(peer), context, rank, tag, buffer)
     }
 
     #[inline]
     fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
-        let context = self.communicator.collective_context();
+        let context = self.team.collective_context();
         self.process.post_receive(context, self.rank_in_context(peer), tag, buffer)
     }
 
@@ -125,7 +121,7 @@ impl Channel for MessageChannel<'_> {
 
     #[cold]
     fn is_revoked(&self) -> bool {
-        self.communicator.is_revoked()
+        self.team.is_revoked()
     }
 
     #[cold]
@@ -138,7 +134,7 @@ impl Channel for MessageChannel<'_> {
         // Operations that are called from now on must fail, too: their messages could be mistaken
         // for those that other members still expect from this one.
         self.process.note_failures();
-        let group = self.members.unwrap_or_else(|| self.communicator.everyone());
+        let group = self.members.unwrap_or_else(|| self.team.everyone());
         self.process.runtime().failed().iter().find_map(|&gate| group.rank_of(gate))
     }
 
@@ -152,13 +148,13 @@ impl Channel for MessageChannel<'_> {
 
     #[inline]
     fn gate(&self, peer: u32) -> GateId {
-        let group = self.members.unwrap_or_else(|| self.communicator.everyone());
+        let group = self.members.unwrap_or_else(|| self.team.everyone());
         group.gate(peer).expect("schedules name members only")
     }
 
     #[inline]
     fn board(&self) -> Option<&Board> {
-        self.communicator.board()
+        self.team.board()
     }
 
     fn leaves_portions(&self) -> bool {

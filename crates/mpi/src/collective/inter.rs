@@ -4,75 +4,20 @@
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
-use collectives::inter::{self as schedules, InterMember, InterRoot};
+use collectives::inter::{self as schedules, InterMember};
 use collectives::{Operands, Schedule};
 use memory::Buffer;
 
-use super::blocks::{BufferBlocks, OperationMemory};
-use super::movement::{EqualBlocks, member};
-use super::reduction::{Reduction, execute};
-use super::{Collective, Invocation, Task};
-use crate::communicator::{Communicator, RemoteGroup};
-
-/// The root of a collective operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Root {
-    /// The process with this rank; on an intercommunicator, a rank of the remote group.
-    Rank(u32),
-    /// This process is the root for the remote group of an intercommunicator (`MPI_ROOT`).
-    Here,
-    /// Another process of the local group of an intercommunicator is the root: this process takes
-    /// no part (`MPI_PROC_NULL`).
-    Beside,
-}
-
-impl Root {
-    /// Whether this process is the root.
-    pub fn is_here(self, communicator: &Communicator) -> bool {
-        match self {
-            Root::Rank(rank) => communicator.remote().is_none() && rank == communicator.rank(),
-            Root::Here => true,
-            Root::Beside => false,
-        }
-    }
-
-    /// Whether this process has data of its own in the operation, other than as the root.
-    pub fn involves(self) -> bool {
-        matches!(self, Root::Rank(_))
-    }
-
-    /// The rank of the root in an intracommunicator.
-    pub(super) fn inside(self, communicator: &Communicator) -> Result<u32> {
-        let size = communicator.size();
-        match self {
-            Root::Rank(rank) if rank < size => Ok(rank),
-            Root::Rank(rank) => Err(no_such_root(rank, size)),
-            Root::Here | Root::Beside => {
-                Err(Error::new(ErrorClass::Root, "only on an intercommunicator a root has no rank"))
-            }
-        }
-    }
-
-    fn across(self, remote: &RemoteGroup) -> Result<InterRoot> {
-        let size = remote.group.size();
-        match self {
-            Root::Rank(rank) if rank < size => Ok(InterRoot::Remote(rank)),
-            Root::Rank(rank) => Err(no_such_root(rank, size)),
-            Root::Here => Ok(InterRoot::Here),
-            Root::Beside => Ok(InterRoot::Beside),
-        }
-    }
-}
-
-#[cold]
-fn no_such_root(root: u32, size: u32) -> Error {
-    let sentence = format!("the root {root} is not among the {size} processes that can be it");
-    Error::new(ErrorClass::Root, sentence)
-}
+use super::blocks::{BufferBlocks, EqualBlocks, OperationMemory};
+use super::execution::Task;
+use super::root::Root;
+use super::{Collective, Invocation};
+use crate::message_domain::RemoteGroup;
+use crate::team::Team;
 
 /// Returns an error on an intercommunicator.
-pub(super) fn refuse(communicator: &Communicator) -> Result<()> {
-    match communicator.remote() {
+pub(super) fn refuse(team: &Team) -> Result<()> {
+    match team.remote() {
         None => Ok(()),
         Some(_) => Err(Error::new(
             ErrorClass::Comm,
@@ -81,9 +26,9 @@ pub(super) fn refuse(communicator: &Communicator) -> Result<()> {
     }
 }
 
-fn inter_member<'a>(communicator: &'a Communicator, remote: &RemoteGroup) -> InterMember<'a> {
+fn inter_member<'a>(team: &'a Team, remote: &RemoteGroup) -> InterMember<'a> {
     InterMember {
-        local: member(communicator),
+        local: team.member(),
         remote_size: remote.group.size(),
         first_local: remote.first_local,
     }
@@ -95,17 +40,17 @@ pub fn beside_the_root(invocation: &Invocation<'_>) -> Collective {
     prepare(invocation, Schedule::default(), BufferBlocks::Absent, BufferBlocks::Absent)
 }
 
-pub(super) fn barrier(communicator: &Communicator, remote: &RemoteGroup) -> Rc<Schedule> {
-    communicator.cache.barrier_across(|| schedules::barrier(inter_member(communicator, remote)))
+pub(super) fn barrier(team: &Team, remote: &RemoteGroup) -> Rc<Schedule> {
+    team.cache.barrier_across(|| schedules::barrier(inter_member(team, remote)))
 }
 
 pub(super) fn bcast(
-    communicator: &Communicator,
+    team: &Team,
     remote: &RemoteGroup,
     root: Root,
     bytes: usize,
 ) -> Result<Rc<Schedule>> {
-    let member = inter_member(communicator, remote);
+    let member = inter_member(team, remote);
     Ok(Rc::new(schedules::bcast(member, root.across(remote)?, bytes)))
 }
 
@@ -139,7 +84,7 @@ pub(super) fn allgather(
     send: Option<Buffer>,
     receive: EqualBlocks,
 ) -> Result<Collective> {
-    let send = send.ok_or_else(in_place)?;
+    let send = contributed(send)?;
     let schedule = schedules::allgather(inter_member(invocation, remote));
     let unit = send.len();
     let bytes = unit * schedule.scratch_blocks();
@@ -156,7 +101,7 @@ pub(super) fn allgatherv(
     send: Option<Buffer>,
     receive: Vec<Buffer>,
 ) -> Result<Collective> {
-    let send = BufferBlocks::single(send.ok_or_else(in_place)?);
+    let send = BufferBlocks::single(contributed(send)?);
     let schedule = schedules::allgatherv(inter_member(invocation, remote));
     Ok(prepare(invocation, schedule, send, BufferBlocks::Each(receive)))
 }
@@ -167,45 +112,42 @@ pub(super) fn alltoall(
     send: Option<BufferBlocks>,
     receive: BufferBlocks,
 ) -> Result<Collective> {
-    let send = send.ok_or_else(in_place)?;
+    let send = contributed(send)?;
     let schedule = schedules::alltoall(inter_member(invocation, remote));
     Ok(prepare(invocation, schedule, send, receive))
 }
 
+/// Returns the schedule of a reduction.
 pub(super) fn reduce(
-    invocation: &Invocation<'_>,
+    team: &Team,
     remote: &RemoteGroup,
     root: Root,
-    count: usize,
-    reduction: Reduction,
-) -> Result<Collective> {
-    let (member, operands) = (inter_member(invocation, remote), reduction.operands(count));
-    let schedule = schedules::reduce(member, root.across(remote)?, operands);
-    execute(invocation, Rc::new(schedule), reduction)
+    operands: Operands,
+) -> Result<Schedule> {
+    Ok(schedules::reduce(inter_member(team, remote), root.across(remote)?, operands))
 }
 
-pub(super) fn allreduce(
-    invocation: &Invocation<'_>,
-    remote: &RemoteGroup,
-    count: usize,
-    reduction: Reduction,
-) -> Result<Collective> {
-    reduction.send.as_ref().ok_or_else(in_place)?;
-    let (member, operands) = (inter_member(invocation, remote), reduction.operands(count));
-    execute(invocation, Rc::new(schedules::allreduce(member, operands)), reduction)
+/// Returns the schedule of a reduction to all processes.
+pub(super) fn allreduce(team: &Team, remote: &RemoteGroup, operands: Operands) -> Schedule {
+    schedules::allreduce(inter_member(team, remote), operands)
 }
 
+/// Returns the schedule of a reduction of which rank `i` gets `counts[i]` elements.
 pub(super) fn reduce_scatter(
-    invocation: &Invocation<'_>,
+    team: &Team,
     remote: &RemoteGroup,
     counts: &[usize],
-    reduction: Reduction,
-) -> Result<Collective> {
-    reduction.send.as_ref().ok_or_else(in_place)?;
-    let operands: Operands = reduction.operands(counts.iter().sum());
-    let member = inter_member(invocation, remote);
-    let schedule = schedules::reduce_scatter(member, counts, operands);
-    execute(invocation, Rc::new(schedule), reduction)
+    operands: Operands,
+) -> Schedule {
+    schedules::reduce_scatter(inter_member(team, remote), counts, operands)
+}
+
+/// Returns the data that a process contributes.
+///
+/// # Errors
+/// `Buffer` if it works in place.
+pub(super) fn contributed<T>(send: Option<T>) -> Result<T> {
+    send.ok_or_else(in_place)
 }
 
 /// Broadcasts the data `own` of both sides' leaders to all processes, which receive it in `told`.

@@ -1,4 +1,4 @@
-//! One call of a collective function: the communicator and the form of the call.
+//! One call of a collective function: the team and the form of the call.
 
 use std::fmt;
 use std::ops::Deref;
@@ -8,12 +8,12 @@ use base::Result;
 use collectives::{CallForm, CollectiveCall, Schedule};
 
 use crate::Process;
-use crate::communicator::Communicator;
+use crate::team::Team;
 
 /// A call of a collective function, made by the program or internally.
 #[derive(Clone, Copy)]
 pub struct Invocation<'a> {
-    communicator: &'a Rc<Communicator>,
+    team: &'a Rc<Team>,
     form: CallForm,
     /// The process, if its program makes the call.
     program: Option<&'a Process>,
@@ -22,23 +22,23 @@ pub struct Invocation<'a> {
 impl<'a> Invocation<'a> {
     /// Makes a call by the program of a process.
     #[inline]
-    pub fn new(process: &'a Process, communicator: &'a Rc<Communicator>, form: CallForm) -> Self {
-        Self { communicator, form, program: Some(process) }
+    pub fn new(process: &'a Process, team: &'a Rc<Team>, form: CallForm) -> Self {
+        Self { team, form, program: Some(process) }
     }
 
     /// Makes an internal blocking call.
-    pub fn blocking(communicator: &'a Rc<Communicator>) -> Self {
-        Self { communicator, form: CallForm::Blocking, program: None }
+    pub fn blocking(team: &'a Rc<Team>) -> Self {
+        Self { team, form: CallForm::Blocking, program: None }
     }
 
     /// Makes an internal nonblocking call.
-    pub fn nonblocking(communicator: &'a Rc<Communicator>) -> Self {
-        Self { communicator, form: CallForm::Nonblocking, program: None }
+    pub fn nonblocking(team: &'a Rc<Team>) -> Self {
+        Self { team, form: CallForm::Nonblocking, program: None }
     }
 
     #[inline]
-    pub(super) fn communicator(&self) -> &'a Rc<Communicator> {
-        self.communicator
+    pub(super) fn team(&self) -> &'a Rc<Team> {
+        self.team
     }
 
     #[inline]
@@ -54,17 +54,17 @@ impl<'a> Invocation<'a> {
     #[inline(always)]
     pub(super) fn schedule(&self, call: &CollectiveCall) -> Result<Rc<Schedule>> {
         if self.form == CallForm::Blocking
-            && !self.communicator.board_place().is_decided()
+            && !self.team.board_place().is_decided()
             && let Some(process) = self.program
         {
-            self.communicator.consider_board(process, call.reduces())?;
+            self.team.consider_board(process, call.reduces())?;
         }
         if self.form == CallForm::Persistent
             && let Some(process) = self.program
         {
             return self.persistent_schedule(process, call);
         }
-        Ok(self.communicator.cache.schedule(self.communicator, call, self.form))
+        Ok(self.team.schedule(call, self.form))
     }
 
     /// Returns the schedule of a persistent operation. It uses the board if the members agree on
@@ -77,31 +77,34 @@ impl<'a> Invocation<'a> {
         process: &Process,
         call: &CollectiveCall,
     ) -> Result<Rc<Schedule>> {
-        let communicator = self.communicator;
-        communicator.decide_on_board(process)?;
-        let schedule = communicator.cache.schedule(communicator, call, self.form);
-        let Some(board) = communicator.board() else { return Ok(schedule) };
+        let team = self.team;
+        team.decide_on_board(process)?;
+        let schedule = team.schedule(call, self.form);
+        let Some(board) = team.board() else { return Ok(schedule) };
         let slots = schedule.slots();
-        if let Some(number) = communicator.agree_on_series(process, board, &schedule)? {
-            communicator.board_place().reserve(slots, number);
+        if let Some(number) = team.agree_on_series(process, board, &schedule)? {
+            team.board_place().reserve(slots, number);
             return Ok(schedule);
         }
-        let uses_board = schedule.uses_board();
-        Ok(if uses_board { communicator.cache.by_messages(communicator, call) } else { schedule })
+        // Without a series the operation uses messages.
+        Ok(match schedule.uses_board() {
+            true => team.cache.planned(call, self.form, team.member(), None),
+            false => schedule,
+        })
     }
 }
 
 impl fmt::Debug for Invocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Invocation({:?}, {:?})", self.form, self.communicator)
+        write!(f, "Invocation({:?}, {:?})", self.form, self.team)
     }
 }
 
 impl Deref for Invocation<'_> {
-    type Target = Rc<Communicator>;
+    type Target = Rc<Team>;
 
     #[inline]
-    fn deref(&self) -> &Rc<Communicator> {
-        self.communicator
+    fn deref(&self) -> &Rc<Team> {
+        self.team
     }
 }

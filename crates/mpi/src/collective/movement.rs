@@ -3,38 +3,16 @@
 use std::rc::Rc;
 
 use base::Result;
-use collectives::{CallForm, CollectiveCall, InputPlace, Member, Schedule};
-use datatype::BorrowedDatatype;
+use collectives::{CallForm, CollectiveCall, InputPlace, Schedule};
 use memory::Buffer;
 
-use super::blocks::{BufferBlocks, OperationMemory};
+use super::blocks::{BufferBlocks, EqualBlocks, OperationMemory, input_of};
 use super::contribution::is_copied;
 use super::execution::{ExecutionEnd, Repacking, Task};
-use super::inter::{self, Root};
-use super::{Collective, Invocation};
+use super::root::Root;
+use super::{Collective, Invocation, inter};
 use crate::Process;
-use crate::communicator::Communicator;
-
-/// Equal blocks, one for each process of a communicator.
-#[derive(Clone, Debug)]
-pub struct EqualBlocks {
-    /// All blocks; block `i` begins at `i * count` extents of the datatype.
-    pub buffer: Buffer,
-    /// The type of all elements.
-    pub datatype: BorrowedDatatype,
-    /// The number of elements of a block.
-    pub count: usize,
-}
-
-impl EqualBlocks {
-    pub(crate) fn block_bytes(&self) -> usize {
-        self.count * self.datatype.size()
-    }
-
-    pub(crate) fn into_blocks(self) -> BufferBlocks {
-        BufferBlocks::of_elements(self.buffer, &self.datatype, self.count)
-    }
-}
+use crate::team::Team;
 
 /// Prepares a barrier (`MPI_Barrier`, section 6.3).
 ///
@@ -323,17 +301,13 @@ pub fn allgather_packed(
 ///
 /// # Errors
 /// Those of collective operations.
-pub fn allgather_bytes(
-    process: &Process,
-    communicator: &Rc<Communicator>,
-    mine: &[u8],
-) -> Result<Vec<u8>> {
-    if communicator.size() == 1 {
+pub fn allgather_bytes(process: &Process, team: &Rc<Team>, mine: &[u8]) -> Result<Vec<u8>> {
+    if team.size() == 1 {
         return Ok(mine.to_vec());
     }
-    let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
-    all.write(communicator.rank() as usize * mine.len(), mine);
-    let invocation = Invocation::blocking(communicator);
+    let all = Buffer::zeroed(mine.len() * team.size() as usize);
+    all.write(team.rank() as usize * mine.len(), mine);
+    let invocation = Invocation::blocking(team);
     allgather_packed(&invocation, all.clone(), mine.len())?.complete(process)?;
     let mut bytes = vec![0; all.len()];
     all.read(0, &mut bytes);
@@ -352,15 +326,6 @@ pub(crate) fn alltoall_packed(
     let unit = if schedule.counts_bytes() { 1 } else { block_bytes };
     let [send, receive] = [send, receive].map(|buffer| BufferBlocks::Bytes { buffer, unit });
     Ok(in_blocks(invocation, schedule, block_bytes, send, receive))
-}
-
-/// The description of this process for the algorithms.
-pub(super) fn member(communicator: &Communicator) -> Member<'_> {
-    Member {
-        rank: communicator.rank(),
-        size: communicator.size(),
-        situation: communicator.situation(),
-    }
 }
 
 #[inline(always)]
@@ -407,12 +372,8 @@ fn in_blocks(
     prepared(invocation, schedule, OperationMemory::apart(send, receive, scratch))
 }
 
-pub(super) fn input_of<T>(buffer: &Option<T>) -> InputPlace {
-    if buffer.is_some() { InputPlace::SendBuffer } else { InputPlace::InPlace }
-}
-
-fn packed_like(communicator: &Communicator, blocks: &[Buffer]) -> BufferBlocks {
-    let scratch = communicator.cache.scratch(blocks.iter().map(Buffer::len).sum());
+fn packed_like(team: &Team, blocks: &[Buffer]) -> BufferBlocks {
+    let scratch = team.cache.scratch(blocks.iter().map(Buffer::len).sum());
     let mut offset = 0;
     let place = |block: &Buffer| {
         let packed = scratch.contiguous_part(offset as isize, block.len());

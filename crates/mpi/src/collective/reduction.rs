@@ -8,13 +8,15 @@ use collectives::{CollectiveCall, Operands, Schedule};
 use datatype::{BorrowedDatatype, Datatype};
 use memory::Buffer;
 
-use super::blocks::{BufferBlocks, OperationMemory, element_room, elements_in, is_packed};
+use super::blocks::{
+    BufferBlocks, OperationMemory, element_room, elements_in, input_of, is_packed,
+};
 use super::execution::Task;
-use super::inter::{self, Root};
-use super::movement::input_of;
-use super::{Collective, Invocation};
-use crate::communicator::Communicator;
+use super::root::Root;
+use super::{Collective, Invocation, inter};
+use crate::message_domain::RemoteGroup;
 use crate::operation::OperationKernel;
+use crate::team::Team;
 
 /// The arguments of a reduction.
 #[derive(Clone, Debug)]
@@ -53,7 +55,8 @@ pub fn reduce(
     reduction: Reduction,
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
-        return inter::reduce(invocation, remote, root, count, reduction);
+        let schedule = inter::reduce(invocation, remote, root, reduction.operands(count))?;
+        return execute_across(invocation, schedule, reduction);
     }
     let root = root.inside(invocation)?;
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
@@ -71,7 +74,9 @@ pub fn allreduce(
     reduction: Reduction,
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
-        return inter::allreduce(invocation, remote, count, reduction);
+        inter::contributed(reduction.send.as_ref())?;
+        let schedule = inter::allreduce(invocation, remote, reduction.operands(count));
+        return execute_across(invocation, schedule, reduction);
     }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(invocation, CollectiveCall::Allreduce { operands, input }, reduction)
@@ -90,7 +95,7 @@ pub fn reduce_scatter_block(
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
         let counts = vec![count; invocation.size() as usize];
-        return inter::reduce_scatter(invocation, remote, &counts, reduction);
+        return reduce_scatter_across(invocation, remote, &counts, reduction);
     }
     let (operands, input) = (reduction.operands(count), input_of(&reduction.send));
     prepare(invocation, CollectiveCall::ReduceScatterBlock { operands, input }, reduction)
@@ -107,7 +112,7 @@ pub fn reduce_scatter(
     reduction: Reduction,
 ) -> Result<Collective> {
     if let Some(remote) = invocation.remote() {
-        return inter::reduce_scatter(invocation, remote, &counts, reduction);
+        return reduce_scatter_across(invocation, remote, &counts, reduction);
     }
     let (operands, input) = (reduction.operands(counts.iter().sum()), input_of(&reduction.send));
     let counts = counts.into_boxed_slice();
@@ -151,8 +156,31 @@ fn prepare(
     execute(invocation, schedule, reduction)
 }
 
+#[inline(never)]
+fn reduce_scatter_across(
+    invocation: &Invocation<'_>,
+    remote: &RemoteGroup,
+    counts: &[usize],
+    reduction: Reduction,
+) -> Result<Collective> {
+    inter::contributed(reduction.send.as_ref())?;
+    let operands = reduction.operands(counts.iter().sum());
+    let schedule = inter::reduce_scatter(invocation, remote, counts, operands);
+    execute_across(invocation, schedule, reduction)
+}
+
+/// Prepares a reduction on an intercommunicator.
+#[inline(never)]
+fn execute_across(
+    invocation: &Invocation<'_>,
+    schedule: Schedule,
+    reduction: Reduction,
+) -> Result<Collective> {
+    execute(invocation, Rc::new(schedule), reduction)
+}
+
 #[inline(always)]
-pub(super) fn execute(
+fn execute(
     invocation: &Invocation<'_>,
     schedule: Rc<Schedule>,
     reduction: Reduction,
@@ -171,7 +199,7 @@ pub(super) fn execute(
 
 #[inline(never)]
 fn memories_apart(
-    communicator: &Communicator,
+    team: &Team,
     (send, receive): (Option<Buffer>, Option<Buffer>),
     datatype: &Arc<Datatype>,
     scratch_blocks: usize,
@@ -181,7 +209,7 @@ fn memories_apart(
         0 => BufferBlocks::Absent,
         count => {
             let (bytes, origin) = element_room(datatype, count);
-            let scratch = communicator.cache.scratch(bytes);
+            let scratch = team.cache.scratch(bytes);
             elements(elements_in(&scratch, origin, datatype, count))
         }
     };

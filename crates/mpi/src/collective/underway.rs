@@ -14,13 +14,13 @@ use super::inquiry::WatchedOperation;
 use super::{Collective, Execution, Finally, MessageChannel};
 use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
-use crate::communicator::Communicator;
 use crate::status::MessageStatus;
+use crate::team::Team;
 
 /// A collective operation underway. Its request refers to it, and the process does until it is
 /// complete.
 pub struct ActiveCollective {
-    communicator: Rc<Communicator>,
+    team: Rc<Team>,
     /// Borrowed while it advances. A function of the program that combines elements may call the
     /// library again, which then does not advance this operation.
     execution: RefCell<Execution<RequestId>>,
@@ -36,11 +36,11 @@ impl ActiveCollective {
         let order = match prepared.form {
             CallForm::Blocking => SeriesOrder::Blocking,
             CallForm::Nonblocking => SeriesOrder::Begun,
-            CallForm::Persistent => prepared.communicator.board_place().take_reserved(),
+            CallForm::Persistent => prepared.team.board_place().take_reserved(),
         };
         let execution = Execution::new(prepared.task, order, Vec::new());
         Rc::new(Self {
-            communicator: prepared.communicator,
+            team: prepared.team,
             execution: RefCell::new(execution),
             tag,
             finally: RefCell::new(prepared.finally),
@@ -50,8 +50,8 @@ impl ActiveCollective {
         })
     }
 
-    pub(super) fn communicator(&self) -> &Rc<Communicator> {
-        &self.communicator
+    pub(super) fn team(&self) -> &Rc<Team> {
+        &self.team
     }
 
     fn conclude(&self, process: &Process, outcome: Result<()>) -> Result<()> {
@@ -74,7 +74,7 @@ impl ActiveOperation for ActiveCollective {
         if process.is_helped() && (execution.calls_program() || self.finally.borrow().is_some()) {
             return Step::Idle;
         }
-        let link = MessageChannel::of(process, &self.communicator);
+        let link = MessageChannel::of(process, &self.team);
         if !execution.advance(&link) {
             self.watch.look(process, &link, &mut execution);
             return Step::Idle;
@@ -130,7 +130,7 @@ impl ActiveOperation for ActiveCollective {
 
     fn start(self: Rc<Self>, process: &Process) {
         self.complete.set(false);
-        let link = MessageChannel::of(process, &self.communicator);
+        let link = MessageChannel::of(process, &self.team);
         self.execution.borrow_mut().start(&link, self.tag);
         self.watch.begin(process, &link, &self.execution.borrow());
         // During the start this process claims no portions, because it may have no time for them.
@@ -157,7 +157,7 @@ impl ActiveOperation for ActiveCollective {
 impl Drop for ActiveCollective {
     fn drop(&mut self) {
         if let Some(series) = self.execution.get_mut().idle_series()
-            && let Some(board) = self.communicator.board()
+            && let Some(board) = self.team.board()
         {
             board.give_back(series);
         }
@@ -167,6 +167,6 @@ impl Drop for ActiveCollective {
 impl fmt::Debug for ActiveCollective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.complete.get() { "complete" } else { "underway" };
-        write!(f, "Underway({state}, tag {}, {:?})", self.tag, self.communicator)
+        write!(f, "Underway({state}, tag {}, {:?})", self.tag, self.team)
     }
 }

@@ -11,15 +11,16 @@ use base::{Error, ErrorClass, GateId, Result};
 use collectives::CallForm;
 use memory::Buffer;
 
-use super::{
-    Communicator, CommunicatorParts, ContextBlock, GROUP_TAGS, RemoteGroup, SpacePurpose, Spaces,
-};
+use super::Communicator;
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
 use crate::collective::{self, Invocation, MessageChannel};
+use crate::contexts::{ContextBlock, SpacePurpose};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
+use crate::message_domain::{MessageDomainParts, RemoteGroup, Spaces};
 use crate::session::Session;
+use crate::team::{GROUP_TAGS, Team};
 
 impl Process {
     /// Creates the communicator of all processes of the job (`MPI_COMM_WORLD`).
@@ -81,7 +82,7 @@ impl Process {
     /// Makes a communicator ready for messages.
     pub(super) fn open_communicator(&self, communicator: &Rc<Communicator>, block: ContextBlock) {
         communicator.open(self.open_spaces(communicator, block));
-        self.note_made(communicator);
+        self.note_made(communicator.team());
     }
 
     /// The identifier of this process.
@@ -108,18 +109,14 @@ impl Process {
         remote: Option<RemoteGroup>,
         origin: Origin,
     ) -> Rc<Communicator> {
+        let Origin { crowded, error_handler, session, attributes } = origin;
         let rank = group.rank_of(self.myself());
-        Communicator::new(CommunicatorParts {
-            spaces: None,
-            situation: group.situation(self, origin.crowded),
-            group,
-            rank: rank.expect("a process only builds communicators it is in"),
-            remote,
-            contexts: Rc::clone(self.contexts()),
-            error_handler: origin.error_handler,
-            session: origin.session,
-            attributes: origin.attributes,
-        })
+        let rank = rank.expect("a process only builds communicators it is in");
+        let (contexts, situation) = (Rc::clone(self.contexts()), group.situation(self, crowded));
+        let domain = MessageDomainParts { group, rank, remote, contexts, session };
+        let team = Team::new(domain, situation);
+        self.teams().add(&team);
+        Communicator::new(team, error_handler, attributes)
     }
 }
 

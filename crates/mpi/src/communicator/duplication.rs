@@ -8,11 +8,12 @@ use datatype::reduction::Operator;
 use datatype::{BorrowedDatatype, Datatype, Predefined};
 use memory::Buffer;
 
+use super::Communicator;
 use super::creation::Origin;
-use super::{Communicator, ContextBlock};
 use crate::Process;
 use crate::attribute::{Attributes, ObjectName};
 use crate::collective::{self, Collective, Invocation, Reduction};
+use crate::contexts::ContextBlock;
 use crate::info::Info;
 use crate::operation::Operation;
 use crate::request::Request;

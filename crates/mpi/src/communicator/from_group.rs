@@ -17,13 +17,14 @@ use base::{Error, ErrorClass, GateId, Result};
 use engine::RequestId;
 use memory::Buffer;
 
+use super::Communicator;
 use super::creation::Origin;
 use super::duplication::{contexts_in, packed};
 use super::inter::Bridge;
-use super::{Communicator, ContextBlock};
 use crate::Process;
 use crate::attribute::Attributes;
 use crate::collective::{self, Invocation};
+use crate::contexts::ContextBlock;
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 

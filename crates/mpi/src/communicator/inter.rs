@@ -4,13 +4,15 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
 
+use super::Communicator;
 use super::creation::Origin;
 use super::duplication::packed;
-use super::{Communicator, ContextBlock, RemoteGroup};
 use crate::Process;
 use crate::attribute::Attributes;
 use crate::collective::{self, Invocation, Root};
+use crate::contexts::ContextBlock;
 use crate::group::Group;
+use crate::message_domain::RemoteGroup;
 use crate::point_to_point::{Destination, SendMode};
 use crate::request::Request;
 use crate::status::MessageSource;

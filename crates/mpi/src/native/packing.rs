@@ -1,14 +1,15 @@
 //! The sender's side of packed messages.
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use base::{GateId, Result};
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 
+use super::Delivery;
 use super::piece::{PieceEnd, PieceWriter, goes_inside};
-use super::{Delivery, NativeSpaces};
+use super::spaces::{NativeSpaces, UnopenedMessage};
 use crate::Process;
 use crate::active_operation::ActiveOperation;
 use crate::communicator::Communicator;
@@ -71,7 +72,8 @@ impl Communicator {
             state: RefCell::default(),
         });
         if let Some(PackingTarget { rank, .. }) = target {
-            let earlier = spaces.note_begun((rank, tag), Rc::downgrade(&message));
+            let begun: Weak<PackedSend> = Rc::downgrade(&message);
+            let earlier = spaces.note_begun((rank, tag), begun);
             // Messages with one tag are received in the order in which they were begun. The first
             // piece of the earlier message must therefore be sent before that of this one.
             if let Some(earlier) = earlier {
@@ -142,19 +144,6 @@ impl PackedSend {
         if state.pending.is_empty() { Request::Done } else { Request::Operation(self.clone()) }
     }
 
-    /// Submits the current piece, which another piece will follow.
-    fn submit_piece(&self, process: &Process, spaces: &NativeSpaces) {
-        let Some(target) = self.target else { return };
-        let mut state = self.state.borrow_mut();
-        let piece = state.piece.take();
-        let piece = piece.unwrap_or_else(|| PieceWriter::new(spaces.take_room(), self.first_tag));
-        let (context, tag) = self.mark_opened(spaces, &mut state, target);
-        let (data, _) = piece.close(PieceEnd::More);
-        let mut runtime = process.runtime();
-        let id = runtime.hold(message(target, context, tag, data));
-        runtime.detach(id);
-    }
-
     /// Returns the message space and the tag of the next piece. Records that the first piece is
     /// sent.
     fn mark_opened(
@@ -168,6 +157,21 @@ impl PackedSend {
         }
         spaces.note_opened((target.rank, self.tag), self);
         (spaces.openings, self.tag)
+    }
+}
+
+impl UnopenedMessage for PackedSend {
+    /// Submits the current piece, which another piece will follow.
+    fn submit_piece(&self, process: &Process, spaces: &NativeSpaces) {
+        let Some(target) = self.target else { return };
+        let mut state = self.state.borrow_mut();
+        let piece = state.piece.take();
+        let piece = piece.unwrap_or_else(|| PieceWriter::new(spaces.take_room(), self.first_tag));
+        let (context, tag) = self.mark_opened(spaces, &mut state, target);
+        let (data, _) = piece.close(PieceEnd::More);
+        let mut runtime = process.runtime();
+        let id = runtime.hold(message(target, context, tag, data));
+        runtime.detach(id);
     }
 }
 

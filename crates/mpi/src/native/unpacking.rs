@@ -8,8 +8,9 @@ use base::{Error, ErrorClass, Result};
 use engine::{Outcome, Receive, RequestId};
 use memory::Buffer;
 
+use super::Delivery;
 use super::piece::{PieceEntry, PieceReader, goes_inside, nonsense};
-use super::{Delivery, NativeSpaces};
+use super::spaces::NativeSpaces;
 use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
 use crate::communicator::Communicator;

@@ -7,9 +7,10 @@ use engine::{ContextSlot, Receive, RequestId};
 use memory::Buffer;
 use runtime::Runtime;
 
+use super::Partitions;
 use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
-use super::{PartitionedSpaces, Partitions};
+use super::spaces::PartitionedSpaces;
 use crate::Process;
 use crate::collective::EqualBlocks;
 use crate::collective::blocks::BufferBlocks;

@@ -11,7 +11,8 @@ use runtime::machine::{TickPace, ticks};
 
 use super::division::{PartitionLayout, ROUNDS_APART};
 use super::introduction::PartitionIntroduction;
-use super::{PartitionedSpaces, Partitions, no_such_partition};
+use super::spaces::PartitionedSpaces;
+use super::{Partitions, no_such_partition};
 use crate::Process;
 use crate::collective::blocks::BufferBlocks;
 use crate::kernel::post_own_send;

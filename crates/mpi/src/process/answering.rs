@@ -7,6 +7,7 @@
 //! the library, its helper thread answers.
 
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,8 @@ use progress::waiting::LongWait;
 use super::Process;
 use super::descriptions::{described, end_of_message, is_one_sided};
 use super::returned_errors::CallerNames;
-use crate::communicator::Communicator;
+use crate::message_domain::MessageDomain;
+use crate::team::Team;
 
 /// The state for answering questions.
 #[derive(Debug, Default)]
@@ -82,7 +84,7 @@ impl Process {
     /// process with this rank has. An answer to a question reports this as a wait for the window.
     pub fn poll_window_until(
         &self,
-        communicator: &Communicator,
+        communicator: &MessageDomain,
         rank: u32,
         done: &mut dyn FnMut(&Process) -> bool,
     ) {
@@ -186,7 +188,7 @@ impl Process {
         finality: Finality,
         mut answer: RankAnswer,
     ) {
-        for communicator in self.contexts().communicators() {
+        for communicator in self.teams().living() {
             if !communicator.is_ready() {
                 continue;
             }
@@ -239,7 +241,7 @@ impl Process {
         // A wait for one of several requests, or for all: take the first that is not complete.
         let is_waiting = function.is_some_and(|name| name.starts_with("MPI_Wait"));
         let mut receive = None;
-        for communicator in self.contexts().communicators() {
+        for communicator in self.teams().living() {
             if !communicator.is_ready() {
                 continue;
             }
@@ -256,10 +258,9 @@ impl Process {
 
     fn awaited_request(&self, id: RequestId) -> Option<Awaited> {
         let pending = self.runtime().pending(id)?;
-        let has = |one: &std::rc::Rc<Communicator>| {
-            one.is_ready() && one.point_to_point_context() == pending.context
-        };
-        let communicator = self.contexts().communicators().into_iter().find(has)?;
+        let has =
+            |one: &Rc<Team>| one.is_ready() && one.point_to_point_context() == pending.context;
+        let communicator = self.teams().living().into_iter().find(has)?;
         if !pending.sends {
             return Some(Awaited::Message(receive_of(&communicator, &pending)));
         }
@@ -270,7 +271,7 @@ impl Process {
     /// `function`, else the first.
     fn awaited_operation(&self, function: Option<&str>) -> Option<CollectiveWait> {
         let mut operations = Vec::new();
-        for communicator in self.contexts().communicators() {
+        for communicator in self.teams().living() {
             let everyone = communicator.everyone();
             for (tag, operation, awaited) in communicator.waiting_operations() {
                 let gates = awaited.into_iter().filter_map(|rank| everyone.gate(rank));
@@ -302,11 +303,11 @@ pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
     slot.answer(question, Finality::Whole, &text);
 }
 
-fn taken(communicator: &Communicator, send: &RequestDescription) -> Awaited {
+fn taken(communicator: &MessageDomain, send: &RequestDescription) -> Awaited {
     let peer = send.gate.and_then(|gate| communicator.peers().rank_of(gate));
     Awaited::Taken(end_of_message(communicator, peer, send.tag, Some(send.bytes)))
 }
 
-fn receive_of(communicator: &Communicator, request: &RequestDescription) -> MessageWait {
+fn receive_of(communicator: &MessageDomain, request: &RequestDescription) -> MessageWait {
     end_of_message(communicator, request.source, request.tag, Some(request.bytes))
 }

@@ -3,11 +3,11 @@
 use base::GateId;
 use hangs::{CommunicatorName, MessageWait};
 
-use crate::communicator::Communicator;
+use crate::message_domain::MessageDomain;
 
 /// Describes the peer, tag and length of a message.
 pub(super) fn end_of_message(
-    communicator: &Communicator,
+    communicator: &MessageDomain,
     peer: Option<u32>,
     tag: Option<i32>,
     bytes: Option<u64>,
@@ -24,8 +24,8 @@ pub(super) fn end_of_message(
 }
 
 /// Describes a communicator.
-pub(super) fn described(communicator: &Communicator) -> CommunicatorName {
-    let id = communicator.context_block().map_or(0, |block| u64::from_le_bytes(block.to_bytes()));
+pub(super) fn described(communicator: &MessageDomain) -> CommunicatorName {
+    let id = communicator.number().unwrap_or(0);
     let name = String::from_utf8_lossy(&communicator.name()).into_owned();
     let name = if name.is_empty() && id == 0 { "MPI_COMM_WORLD".to_owned() } else { name };
     CommunicatorName { id, name, size: communicator.size() }

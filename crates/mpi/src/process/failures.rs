@@ -11,8 +11,8 @@ use base::{Error, ErrorClass, GateId};
 use engine::FailedMember;
 
 use super::Process;
-use crate::communicator::Communicator;
 use crate::errors::revoked;
+use crate::team::Team;
 
 impl Process {
     /// Checks for processes that have ended. If the job cannot continue without them, ends the
@@ -65,10 +65,10 @@ impl Process {
         if self.failures_noted.replace(failed.len()) == failed.len() {
             return;
         }
-        for communicator in self.contexts().communicators() {
-            let members = communicator.everyone();
+        for team in self.teams().living() {
+            let members = team.everyone();
             if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
-                communicator.cache.note_failure(member);
+                team.cache.note_failure(member);
             }
         }
     }
@@ -77,20 +77,16 @@ impl Process {
     /// `ProcFailed` means that the source has failed; for any source, that a member of the
     /// communicator has failed and the failure is not acknowledged. `Revoked` means that the
     /// communicator was revoked.
-    pub fn failure_of_source(
-        &self,
-        communicator: &Communicator,
-        source: Option<u32>,
-    ) -> Option<Error> {
-        if communicator.is_revoked() {
-            return Some(communicator.explained(revoked()));
+    pub fn failure_of_source(&self, team: &Team, source: Option<u32>) -> Option<Error> {
+        if team.is_revoked() {
+            return Some(team.explained(revoked()));
         }
         let runtime = self.runtime();
         let is_source = |one: &FailedMember| match source {
             None => !one.acknowledged,
             Some(rank) => rank == one.rank,
         };
-        let mut failed = runtime.failed_members(communicator.point_to_point_context());
+        let mut failed = runtime.failed_members(team.point_to_point_context());
         let failed = failed.find(is_source)?.gate;
         Some(Error::new(
             ErrorClass::ProcFailed,

@@ -16,9 +16,10 @@ use super::answering::Questions;
 use super::profiling::command;
 use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
-use crate::communicator::Contexts;
+use crate::contexts::Contexts;
 use crate::group::Group;
 use crate::recovery::Recovery;
+use crate::team::Teams;
 
 impl Process {
     /// Initializes MPI (`MPI_Init_thread`): joins the job that the environment describes, and
@@ -53,6 +54,7 @@ impl Process {
         self.runtime().watch_context(context, Rc::clone(&self.attention));
         let started = InitializedProcess {
             contexts: Rc::new(Contexts::new(self.rank())),
+            teams: Teams::default(),
             recovery: Recovery::new(context),
             world: OnceCell::new(),
             alone: OnceCell::new(),

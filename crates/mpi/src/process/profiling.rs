@@ -310,7 +310,7 @@ impl Process {
             return last;
         }
         let source = pending.source.and_then(|source| {
-            let all = self.contexts().communicators();
+            let all = self.teams().living();
             let mut ready = all.iter().filter(|one| one.is_ready());
             let of = ready.find(|one| one.point_to_point_context() == pending.context)?;
             of.gate(source)

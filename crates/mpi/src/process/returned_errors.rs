@@ -56,7 +56,7 @@ impl Process {
         caller: impl FnOnce() -> PlaceName,
     ) {
         let unsent = self.returned_errors.unsent.take();
-        let communicator = communicator.map(described);
+        let communicator = communicator.map(|one| described(one));
         let at = System.now();
         let mut kept = self.returned_errors.kept.borrow_mut();
         // A program may repeat an error very often.

@@ -6,12 +6,12 @@ use hangs::Awaited;
 
 use super::Process;
 use super::descriptions::end_of_message;
-use crate::communicator::Communicator;
+use crate::message_domain::MessageDomain;
 
 /// A message that a thread waits for without a receive, as in a probe. It is recorded only when
 /// the wait has become long.
 pub(crate) struct Search<'a> {
-    communicator: &'a Communicator,
+    communicator: &'a MessageDomain,
     source: Option<u32>,
     tag: Option<i32>,
     /// The process's count of long waits when this was begun.
@@ -23,7 +23,7 @@ impl<'a> Search<'a> {
     #[inline]
     pub(crate) fn new(
         process: &Process,
-        communicator: &'a Communicator,
+        communicator: &'a MessageDomain,
         source: Option<u32>,
         tag: Option<i32>,
     ) -> Self {

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use base::GateId;
 
 use crate::Process;
-use crate::communicator::Communicator;
 use crate::group::Group;
+use crate::team::Team;
 
-impl Communicator {
+impl Team {
     /// Returns the failed processes that this process knows, in the order in which it learnt of
     /// the failures (`MPIX_Comm_get_failed`); of an intercommunicator, those of both sides.
     pub fn failed(&self, process: &Process) -> Rc<Group> {

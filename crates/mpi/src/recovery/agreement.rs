@@ -13,10 +13,11 @@ use memory::Buffer;
 use super::AGREEMENT;
 use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
-use crate::communicator::{Communicator, ContextBlock};
+use crate::contexts::ContextBlock;
 use crate::group::Group;
 use crate::request::Request;
 use crate::status::MessageStatus;
+use crate::team::Team;
 
 /// The state of this process for the agreements of one communicator.
 pub(super) struct MemberAgreements {
@@ -183,9 +184,9 @@ impl fmt::Debug for ActiveAgreement {
 impl Process {
     /// Returns the agreements of a communicator that is ready, or was ready before it was
     /// revoked.
-    pub(super) fn agreements_of(&self, communicator: &Communicator) -> Rc<MemberAgreements> {
-        let block = communicator.context_block().expect("the interface refuses others");
-        self.agreements_in(block, communicator.everyone())
+    pub(super) fn agreements_of(&self, team: &Team) -> Rc<MemberAgreements> {
+        let block = team.context_block().expect("the interface refuses others");
+        self.agreements_in(block, team.everyone())
     }
 
     /// Returns the agreements of these processes. If they are created now, the messages that
@@ -215,7 +216,7 @@ impl Process {
     }
 }
 
-impl Communicator {
+impl Team {
     /// Combines the flags of all living processes with a bitwise "and" (`MPIX_Comm_agree`). The
     /// flag is the four bytes in `flag`. On an intercommunicator, the result is that of the
     /// remote group. Works also on a revoked communicator.
@@ -223,17 +224,17 @@ impl Communicator {
     /// # Errors
     /// `ProcFailed`, on all living processes, if a process failed before it contributed and not
     /// all others had acknowledged the failure. The flags are combined nevertheless.
-    pub fn agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Result<()> {
+    pub fn agree(&self, process: &Process, flag: Buffer) -> Result<()> {
         self.start_agreement(process, flag).wait(process)
     }
 
     /// Begins an agreement as [`agree`](Self::agree) does and returns a request
     /// (`MPIX_Comm_iagree`).
-    pub fn begin_agree(self: &Rc<Self>, process: &Process, flag: Buffer) -> Request {
+    pub fn begin_agree(&self, process: &Process, flag: Buffer) -> Request {
         Request::Operation(self.start_agreement(process, flag))
     }
 
-    fn start_agreement(self: &Rc<Self>, process: &Process, flag: Buffer) -> Rc<ActiveAgreement> {
+    fn start_agreement(&self, process: &Process, flag: Buffer) -> Rc<ActiveAgreement> {
         // The index of this side's flag in the contribution, and the index of the flag that is
         // returned to this side.
         let (own, told) = match self.remote() {

@@ -11,14 +11,15 @@ use base::{Error, ErrorClass, GateId, Result};
 
 use super::DEPARTURE;
 use crate::Process;
-use crate::communicator::{Communicator, ContextBlock};
+use crate::contexts::ContextBlock;
+use crate::team::Team;
 
 /// The last byte of a message: with `ASKS` the sender waits for an answer from the receiver when
 /// the receiver has stopped using the object.
 const TELLS: u8 = 0;
 const ASKS: u8 = 1;
 
-impl Communicator {
+impl Team {
     /// Marks the object with this communicator as used by this process, until the process
     /// departs.
     ///

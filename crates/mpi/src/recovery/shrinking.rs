@@ -10,8 +10,10 @@ use super::agreement::ActiveAgreement;
 use super::nobody_left;
 use crate::Process;
 use crate::attribute::Attributes;
-use crate::communicator::{Communicator, ContextBlock, RemoteGroup};
+use crate::communicator::Communicator;
+use crate::contexts::ContextBlock;
 use crate::group::Group;
+use crate::message_domain::RemoteGroup;
 use crate::request::Request;
 
 /// A callback that receives the new communicator, or the error.

@@ -1,52 +1,12 @@
-//! The topology of a communicator, as one process sees it.
-
-use std::cell::OnceCell;
-use std::rc::Rc;
+//! Access to the topology of a communicator.
 
 use base::{Error, ErrorClass, Result};
 use collectives::neighborhood::Neighborhood;
-use collectives::{Schedule, neighbor_allgather, neighbor_alltoall};
 
-use super::{Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology};
-use crate::communicator::Communicator;
+use super::{Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology, LocalTopology};
+use crate::team::Team;
 
-/// A topology, and the place of this process in it.
-#[derive(Debug)]
-pub(crate) struct LocalTopology {
-    topology: CommunicatorTopology,
-    rank: u32,
-    neighborhood: Neighborhood,
-    allgather: OnceCell<Rc<Schedule>>,
-    alltoall: OnceCell<Rc<Schedule>>,
-}
-
-impl LocalTopology {
-    /// Makes the local view of the process with this rank.
-    pub(crate) fn new(topology: CommunicatorTopology, rank: u32) -> Self {
-        let neighborhood = topology.neighborhood(rank);
-        Self { topology, rank, neighborhood, allgather: OnceCell::new(), alltoall: OnceCell::new() }
-    }
-
-    pub(crate) fn topology(&self) -> &CommunicatorTopology {
-        &self.topology
-    }
-
-    pub(crate) fn neighborhood(&self) -> &Neighborhood {
-        &self.neighborhood
-    }
-
-    /// The schedule of an allgather along the edges.
-    pub(crate) fn allgather(&self) -> &Rc<Schedule> {
-        self.allgather.get_or_init(|| Rc::new(neighbor_allgather(self.rank, &self.neighborhood)))
-    }
-
-    /// The schedule of an alltoall along the edges.
-    pub(crate) fn alltoall(&self) -> &Rc<Schedule> {
-        self.alltoall.get_or_init(|| Rc::new(neighbor_alltoall(self.rank, &self.neighborhood)))
-    }
-}
-
-impl Communicator {
+impl Team {
     /// The edges of this process, for neighbourhood collectives.
     ///
     /// # Errors
@@ -69,7 +29,7 @@ impl Communicator {
     /// The graph of the communicator.
     ///
     /// # Errors
-    /// Those of [`Communicator::cartesian`].
+    /// Those of [`Team::cartesian`].
     pub fn graph(&self) -> Result<&GraphTopology> {
         match self.topology() {
             Some(CommunicatorTopology::Graph(graph)) => Ok(graph),
@@ -80,7 +40,7 @@ impl Communicator {
     /// The part of the communicator's distributed graph that this process has.
     ///
     /// # Errors
-    /// Those of [`Communicator::cartesian`].
+    /// Those of [`Team::cartesian`].
     pub fn distributed_graph(&self) -> Result<&DistributedGraph> {
         match self.topology() {
             Some(CommunicatorTopology::Distributed(graph)) => Ok(graph),

@@ -8,8 +8,7 @@ use datatype::{Datatype, Predefined};
 use memory::Buffer;
 
 use super::world::World;
-use crate::collective::Root;
-use crate::collective::movement::{self, EqualBlocks};
+use crate::collective::{EqualBlocks, Root, movement};
 use crate::operation::Operation;
 
 fn bytes(length: usize) -> Buffer {

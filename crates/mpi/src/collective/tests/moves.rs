@@ -8,8 +8,7 @@ use memory::Buffer;
 use proptest::prelude::*;
 
 use super::world::{Elements, World};
-use crate::collective::Root;
-use crate::collective::movement::{self, EqualBlocks};
+use crate::collective::{EqualBlocks, Root, movement};
 
 /// Layouts of pairs of 32-bit integers: 8 bytes of data per element in each.
 #[derive(Clone, Copy, Debug)]

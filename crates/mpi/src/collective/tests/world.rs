@@ -14,29 +14,27 @@ use memory::{Buffer, SharedMemory};
 use runtime::Regions;
 
 use super::super::board::Board;
-use crate::attribute::Attributes;
 use crate::collective::blocks::{element_room, elements_in};
 use crate::collective::channel::Channel;
 use crate::collective::execution::Execution;
 use crate::collective::{Collective, Invocation};
-use crate::communicator::{
-    Communicator, CommunicatorParts, ContextBlock, Contexts, SpacePurpose, Spaces,
-};
-use crate::error_handler::ErrorHandler;
+use crate::contexts::{ContextBlock, Contexts, SpacePurpose};
 use crate::group::Group;
+use crate::message_domain::{MessageDomainParts, Spaces};
+use crate::team::Team;
 
-/// All processes of a job, and each one's communicator of all processes.
+/// All processes of a job, and each one's team of all processes.
 pub(in crate::collective) struct World {
     engines: Vec<RefCell<Engine>>,
-    pub(in crate::collective) communicators: Vec<Rc<Communicator>>,
+    pub(in crate::collective) teams: Vec<Rc<Team>>,
     /// The process that starts first in the next run, so that tests see different orders.
     turn: Cell<usize>,
 }
 
 impl World {
     pub(in crate::collective) fn new(size: u32, crowded: bool) -> Self {
-        let (engines, communicators) = (0..size).map(|rank| process(rank, size, crowded)).unzip();
-        Self { engines, communicators, turn: Cell::new(0) }
+        let (engines, teams) = (0..size).map(|rank| process(rank, size, crowded)).unzip();
+        Self { engines, teams, turn: Cell::new(0) }
     }
 
     /// Adds a board, if there is more than one process.
@@ -44,9 +42,9 @@ impl World {
         let size = self.size() as u32;
         if size > 1 {
             let (memory, _file) = SharedMemory::create(0, boards::bytes_of(size)).unwrap();
-            for (rank, communicator) in (0..).zip(&self.communicators) {
+            for (rank, team) in (0..).zip(&self.teams) {
                 let memory = Rc::clone(&memory);
-                communicator.board_place().put(Board::new(memory, size, rank, Vec::new()));
+                team.board_place().put(Board::new(memory, size, rank, Vec::new()));
             }
         }
         self
@@ -65,7 +63,7 @@ impl World {
         let order: Vec<usize> = (0..self.size()).map(|i| (first + i) % self.size()).collect();
         let mut executions: Vec<_> = (0..self.size())
             .map(|rank| {
-                let invocation = Invocation::blocking(&self.communicators[rank]);
+                let invocation = Invocation::blocking(&self.teams[rank]);
                 Execution::new(prepare(rank, &invocation).task, SeriesOrder::Blocking, Vec::new())
             })
             .collect();
@@ -98,7 +96,7 @@ impl World {
         let left = self.size() - 1;
         let mut executions: Vec<_> = (0..left)
             .map(|rank| {
-                let invocation = Invocation::blocking(&self.communicators[rank]);
+                let invocation = Invocation::blocking(&self.teams[rank]);
                 Execution::new(prepare(rank, &invocation).task, SeriesOrder::Blocking, Vec::new())
             })
             .collect();
@@ -170,7 +168,7 @@ struct TestLink<'a> {
 
 impl TestLink<'_> {
     fn context(&self) -> ContextSlot {
-        self.world.communicators[self.rank].collective_context()
+        self.world.teams[self.rank].collective_context()
     }
 }
 
@@ -194,7 +192,7 @@ impl Channel for TestLink<'_> {
     }
 
     fn is_revoked(&self) -> bool {
-        self.world.communicators[self.rank].is_revoked()
+        self.world.teams[self.rank].is_revoked()
     }
 
     fn may_lose_members(&self) -> bool {
@@ -210,7 +208,7 @@ impl Channel for TestLink<'_> {
     }
 
     fn board(&self) -> Option<&Board> {
-        self.world.communicators[self.rank].board()
+        self.world.teams[self.rank].board()
     }
 
     fn leaves_portions(&self) -> bool {
@@ -236,7 +234,7 @@ impl Channel for TestLink<'_> {
     }
 }
 
-fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communicator>) {
+fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Team>) {
     let rail = RailProfile {
         name: "test".into(),
         packet_bytes_max: 1024,
@@ -253,24 +251,17 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Communic
     }
     let block = ContextBlock::WORLD;
     let plain = Situation::plain(size);
-    let communicator = Communicator::new(CommunicatorParts {
-        group: Group::world(size),
-        rank,
-        remote: None,
-        spaces: Some(Spaces {
-            block,
-            point_to_point: engine.open_context(block.id(SpacePurpose::PointToPoint), rank),
-            collective: engine.open_context(block.id(SpacePurpose::Collective), rank),
-        }),
-        situation: if crowded { plain.crowded_on(2) } else { plain },
-        contexts: Rc::new(Contexts::new(rank)),
-        error_handler: Rc::new(ErrorHandler::Return),
-        session: None,
-        attributes: Attributes::default(),
+    let (group, contexts) = (Group::world(size), Rc::new(Contexts::new(rank)));
+    let domain = MessageDomainParts { group, rank, remote: None, contexts, session: None };
+    let team = Team::new(domain, if crowded { plain.crowded_on(2) } else { plain });
+    team.open(Spaces {
+        block,
+        point_to_point: engine.open_context(block.id(SpacePurpose::PointToPoint), rank),
+        collective: engine.open_context(block.id(SpacePurpose::Collective), rank),
     });
-    let everyone = Rc::clone(communicator.everyone());
-    engine.set_members(communicator.collective_context(), everyone);
-    (RefCell::new(engine), communicator)
+    let everyone = Rc::clone(team.everyone());
+    engine.set_members(team.collective_context(), everyone);
+    (RefCell::new(engine), team)
 }
 
 fn next_packet(engine: &mut Engine) -> Option<(GateId, Vec<u8>)> {

@@ -1,13 +1,10 @@
 //! Names of message spaces, assigned without communication.
 
 use std::cell::{Cell, RefCell};
-use std::rc::{Rc, Weak};
 
 use base::{ContextId, Error, ErrorClass, Result};
 use engine::ContextSlot;
-use message_queues::{CommunicatorRow, NAME_MAX, QueueTable};
-
-use super::Communicator;
+use message_queues::{CommunicatorRow, QueueTable};
 
 /// The message spaces as one process sees them: the next number that it can assign, and the
 /// spaces that can be closed.
@@ -20,8 +17,6 @@ pub struct Contexts {
     world_rank: u32,
     next: Cell<u32>,
     retired: RefCell<Vec<ContextSlot>>,
-    /// The living communicators, and some that were dropped already.
-    communicators: RefCell<Vec<Weak<Communicator>>>,
     /// The communicators that messages can be sent on, for debuggers.
     rows: RefCell<Vec<CommunicatorRow>>,
     /// The table that debuggers read.
@@ -42,20 +37,9 @@ impl Contexts {
             world_rank,
             next: Cell::new(FIRST_FREE),
             retired: RefCell::default(),
-            communicators: RefCell::default(),
             rows: RefCell::default(),
             table: Cell::new(None),
         }
-    }
-
-    /// Adds a new communicator.
-    pub(crate) fn add(&self, communicator: &Rc<Communicator>) {
-        let mut communicators = self.communicators.borrow_mut();
-        // Before the list grows, the entries of dropped communicators are removed.
-        if communicators.len() == communicators.capacity() {
-            communicators.retain(|one| one.strong_count() > 0);
-        }
-        communicators.push(Rc::downgrade(communicator));
     }
 
     /// Publishes the communicators to debuggers through this table from now on.
@@ -64,22 +48,11 @@ impl Contexts {
         self.change_rows(|_| ());
     }
 
-    /// Publishes a communicator that became ready for messages.
-    pub(crate) fn show(&self, communicator: &Communicator) {
-        let Some(block) = communicator.context_block() else { return };
-        if [ContextBlock::EVERYBODY, ContextBlock::CHECKS].contains(&block) {
-            return;
+    /// Publishes a communicator that became ready for messages in the spaces of `block`.
+    pub(crate) fn show(&self, block: ContextBlock, row: CommunicatorRow) {
+        if ![ContextBlock::EVERYBODY, ContextBlock::CHECKS].contains(&block) {
+            self.change_rows(|rows| rows.push(row));
         }
-        let mut row = CommunicatorRow {
-            id: u64::from_le_bytes(block.to_bytes()),
-            own: communicator.group().row(),
-            peers: communicator.peers().row(),
-            context: communicator.point_to_point_context().index() as u32,
-            rank: communicator.rank(),
-            name: [0; NAME_MAX + 1],
-        };
-        row.set_name(&communicator.name());
-        self.change_rows(|rows| rows.push(row));
     }
 
     /// Publishes the new name of a communicator.
@@ -102,11 +75,6 @@ impl Contexts {
             Some(table) => table.change_communicators(rows, change),
             None => change(rows),
         }
-    }
-
-    /// The living communicators of this process.
-    pub(crate) fn communicators(&self) -> Vec<Rc<Communicator>> {
-        self.communicators.borrow().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// The rank of this process in the job.
@@ -179,9 +147,14 @@ impl ContextBlock {
         ContextId::new(self.creator, self.counter | purpose as u32)
     }
 
+    /// The block as a number.
+    pub(crate) fn number(self) -> u64 {
+        (u64::from(self.creator) << 32) | u64::from(self.counter)
+    }
+
     /// Encodes the block for a message to another process.
     pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
-        ((u64::from(self.creator) << 32) | u64::from(self.counter)).to_le_bytes()
+        self.number().to_le_bytes()
     }
 
     /// Decodes a block from a message.
