@@ -32,7 +32,6 @@ use std::rc::Rc;
 use base::Result;
 use boards::SeriesOrder;
 use collectives::{InputPlace, Member, Situation};
-use engine::RequestId;
 use memory::Buffer;
 
 use crate::Process;
@@ -96,12 +95,7 @@ impl fmt::Debug for Collective {
 }
 
 impl MessageChannel<'_> {
-    fn carry_out(
-        &self,
-        process: &Process,
-        tag: i32,
-        execution: &mut Execution<RequestId>,
-    ) -> Result<()> {
+    fn carry_out(&self, process: &Process, tag: i32, execution: &mut Execution) -> Result<()> {
         execution.start(self, tag);
         let mut is_done = execution.advance(self);
         if !is_done && !execution.has_messages() {

@@ -7,25 +7,15 @@ use runtime::Regions;
 
 use super::board::Board;
 use crate::Process;
+use crate::errors::error_of;
 use crate::group::Group;
+use crate::messages::MemberMessages;
 use crate::team::Team;
 
-/// Messages between the members of a collective operation, which are numbered from 0.
-pub(crate) trait Channel {
-    /// The identifier of a message underway.
-    type Pending: Copy;
-
-    /// Begins to send `buffer` to member `peer`. Returns `None` if it is sent already.
-    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<Self::Pending>;
-
-    /// Begins to receive into `buffer` from member `peer`.
-    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> Self::Pending;
-
-    /// Whether a send or receive is complete; makes no progress.
-    fn is_complete(&self, pending: Self::Pending) -> bool;
-
+/// What the members of a collective operation share, and the state that decides about its end.
+pub(crate) trait Channel: MemberMessages {
     /// Cancels a message if possible; it completes soon.
-    fn cancel(&self, pending: Self::Pending);
+    fn cancel(&self, pending: RequestId);
 
     /// Returns a member that has failed, if any.
     fn failed_member(&self) -> Option<u32>;
@@ -35,9 +25,6 @@ pub(crate) trait Channel {
 
     /// Whether the other members continue when a member fails.
     fn may_lose_members(&self) -> bool;
-
-    /// Releases a complete message and returns its result.
-    fn finish(&self, pending: Self::Pending) -> Result<()>;
 
     /// Calls `use_them` with the regions of this process.
     fn with_regions<R>(&self, use_them: impl FnOnce(&mut dyn Regions) -> R) -> R;
@@ -93,9 +80,7 @@ impl<'a> MessageChannel<'a> {
     }
 }
 
-impl Channel for MessageChannel<'_> {
-    type Pending = RequestId;
-
+impl MemberMessages for MessageChannel<'_> {
     #[inline]
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         let context = self.team.collective_context();
@@ -110,10 +95,13 @@ impl Channel for MessageChannel<'_> {
     }
 
     #[inline]
-    fn is_complete(&self, pending: RequestId) -> bool {
-        self.process.is_complete(pending)
+    fn take(&self, id: RequestId) -> Option<Result<()>> {
+        let outcome = self.process.runtime().take(id)?;
+        Some(outcome.problem.map_or(Ok(()), |problem| Err(error_of(problem))))
     }
+}
 
+impl Channel for MessageChannel<'_> {
     #[cold]
     fn cancel(&self, pending: RequestId) {
         self.process.runtime().cancel(pending);
@@ -136,10 +124,6 @@ impl Channel for MessageChannel<'_> {
         self.process.note_failures();
         let group = self.members.unwrap_or_else(|| self.team.everyone());
         self.process.runtime().failed().iter().find_map(|&gate| group.rank_of(gate))
-    }
-
-    fn finish(&self, pending: RequestId) -> Result<()> {
-        self.process.finish(pending)
     }
 
     fn with_regions<R>(&self, use_them: impl FnOnce(&mut dyn Regions) -> R) -> R {

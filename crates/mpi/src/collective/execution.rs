@@ -9,6 +9,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, RegionToken, Result};
 use boards::{BoardTurn, LONG_BYTES_MIN, Series, SeriesOrder};
 use collectives::{Area, BlockRange, Local, Operand, Round, Schedule, Transfer};
+use engine::RequestId;
 use memory::Buffer;
 
 use super::blocks::{OperationMemory, PackedRange};
@@ -26,7 +27,7 @@ use crate::operation::OperationKernel;
 /// If a step fails, the remaining steps are carried out nevertheless, so that an error on one
 /// process does not leave the others waiting. `outcome` returns the first error.
 #[derive(Debug)]
-pub(crate) struct Execution<P> {
+pub(crate) struct Execution {
     task: Task,
     tag: i32,
     /// The turn of the operation on the board, while it is underway there.
@@ -50,7 +51,7 @@ pub(crate) struct Execution<P> {
     /// The number of transfers of this round, from the first on, that are complete on the board.
     seen: usize,
     /// The requests of this round.
-    pending: Vec<P>,
+    pending: Vec<RequestId>,
     /// The number of requests, from the first on, that are known to be complete.
     completed: usize,
     error: Option<Error>,
@@ -99,11 +100,11 @@ pub(crate) enum ExecutionEnd {
     AfterLastRound,
 }
 
-impl<P: Copy> Execution<P> {
+impl Execution {
     /// Makes an execution that is ready to start. `pending` is an empty list whose memory is used
     /// again (see [`Execution::take_pending`]).
     #[inline(always)]
-    pub(crate) fn new(task: Task, order: SeriesOrder, pending: Vec<P>) -> Self {
+    pub(crate) fn new(task: Task, order: SeriesOrder, pending: Vec<RequestId>) -> Self {
         debug_assert!(pending.is_empty());
         let series = Series::new(order, task.schedule.slots());
         Self {
@@ -131,7 +132,7 @@ impl<P: Copy> Execution<P> {
 
     /// Starts the operation with a tag that is equal on all members.
     #[inline]
-    pub(crate) fn start<C: Channel<Pending = P>>(&mut self, channel: &C, tag: i32) {
+    pub(crate) fn start(&mut self, channel: &impl Channel, tag: i32) {
         self.tag = tag;
         self.round = 0;
         self.is_posted = false;
@@ -150,7 +151,7 @@ impl<P: Copy> Execution<P> {
     ///
     /// Nothing but `self` is borrowed while a function of the program combines elements.
     #[inline]
-    pub(crate) fn advance<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+    pub(crate) fn advance(&mut self, channel: &impl Channel) -> bool {
         let schedule = Rc::clone(&self.task.schedule);
         while let Some(round) = schedule.round(self.round) {
             if !self.is_posted && !self.post(channel, round) {
@@ -243,7 +244,7 @@ impl<P: Copy> Execution<P> {
     }
 
     /// The outstanding receives of this round, each with the rank of its sender.
-    pub(super) fn awaited_messages(&self) -> impl Iterator<Item = (u32, P)> {
+    pub(super) fn awaited_messages(&self) -> impl Iterator<Item = (u32, RequestId)> {
         let round = self.task.schedule.round(self.round);
         let transfers = round.map_or(&[][..], |round| round.transfers);
         let senders = transfers.iter().filter_map(|transfer| match transfer {
@@ -255,7 +256,7 @@ impl<P: Copy> Execution<P> {
     }
 
     /// The members whose flags this round waits for.
-    pub(super) fn awaited_flags<C: Channel<Pending = P>>(&self, channel: &C) -> Vec<u32> {
+    pub(super) fn awaited_flags(&self, channel: &impl Channel) -> Vec<u32> {
         let (Some(turn), Some(round)) = (self.turn, self.task.schedule.round(self.round)) else {
             return Vec::new();
         };
@@ -272,14 +273,14 @@ impl<P: Copy> Execution<P> {
     }
 
     /// Returns the list of requests, emptied, for use by another execution.
-    pub(crate) fn take_pending(&mut self) -> Vec<P> {
+    pub(crate) fn take_pending(&mut self) -> Vec<RequestId> {
         self.pending.clear();
         std::mem::take(&mut self.pending)
     }
 
     /// Begins a round. Returns false if it cannot begin yet.
     #[inline]
-    fn post<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) -> bool {
+    fn post(&mut self, channel: &impl Channel, round: Round<'_>) -> bool {
         if self.task.schedule.begins_turn(self.round)
             && let Some(turn) = self.turn
             && !board_of(channel).is_free(turn, self.task.schedule.raises())
@@ -296,7 +297,7 @@ impl<P: Copy> Execution<P> {
 
     /// Posts the messages of a round. Receives are posted first, so that data of a fast peer
     /// finds a posted receive. Messages between two processes keep the order of the schedule.
-    fn post_messages<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) {
+    fn post_messages(&mut self, channel: &impl Channel, round: Round<'_>) {
         self.pending.clear();
         self.completed = 0;
         for transfer in round.transfers {
@@ -314,12 +315,9 @@ impl<P: Copy> Execution<P> {
     }
 
     /// Finishes the complete messages of this round. Returns whether all are complete.
-    fn look_at_messages<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+    fn look_at_messages(&mut self, channel: &impl Channel) -> bool {
         while let Some(pending) = self.pending.get(self.completed) {
-            if !channel.is_complete(*pending) {
-                return false;
-            }
-            let result = channel.finish(*pending);
+            let Some(result) = channel.take(*pending) else { return false };
             self.completed += 1;
             if let Err(error) = result {
                 let is_first = self.error.is_none();
@@ -338,7 +336,7 @@ impl<P: Copy> Execution<P> {
     /// living members do not wait for them. The operation ends when no message accesses the
     /// program's memory any more: messages that were matched already are transferred.
     #[cold]
-    pub(super) fn abandon<C: Channel<Pending = P>>(&mut self, channel: &C) -> bool {
+    pub(super) fn abandon(&mut self, channel: &impl Channel) -> bool {
         let failed = channel.failed_member();
         if !channel.is_revoked() && failed.is_none() {
             return false;
@@ -366,12 +364,7 @@ impl<P: Copy> Execution<P> {
     /// Raises the flags of this round, and checks the flags that it waits for. Returns whether
     /// all awaited flags are raised.
     #[inline]
-    fn look_at_board<C: Channel<Pending = P>>(
-        &mut self,
-        channel: &C,
-        turn: BoardTurn,
-        round: Round<'_>,
-    ) -> bool {
+    fn look_at_board(&mut self, channel: &impl Channel, turn: BoardTurn, round: Round<'_>) -> bool {
         let board = board_of(channel);
         for transfer in &round.transfers[self.seen..] {
             match transfer {
@@ -411,7 +404,7 @@ impl<P: Copy> Execution<P> {
     }
 
     #[inline(always)]
-    fn take_local_steps<C: Channel<Pending = P>>(&mut self, channel: &C, round: Round<'_>) {
+    fn take_local_steps(&mut self, channel: &impl Channel, round: Round<'_>) {
         for step in round.local {
             let result = match step {
                 Local::Copy { from, into } => match (self.turn, from.area, into.area) {
@@ -585,7 +578,7 @@ fn copy(from: PackedRange<'_>, into: PackedRange<'_>) -> Result<()> {
 }
 
 #[inline]
-fn board_of<C: Channel>(channel: &C) -> &Board {
+fn board_of(channel: &impl Channel) -> &Board {
     channel.board().expect("schedules name the board only where there is one")
 }
 

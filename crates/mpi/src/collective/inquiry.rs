@@ -15,7 +15,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use collectives::Schedule;
-use engine::RequestId;
 use memory::Buffer;
 
 use super::channel::MessageChannel;
@@ -51,7 +50,7 @@ impl WatchedOperation {
         &self,
         process: &Process,
         link: &MessageChannel<'_>,
-        execution: &Execution<RequestId>,
+        execution: &Execution,
     ) {
         self.seen.set(process.long_waits());
         // Another thread may answer a question about this operation.
@@ -67,7 +66,7 @@ impl WatchedOperation {
         &self,
         process: &Process,
         link: &MessageChannel<'_>,
-        execution: &mut Execution<RequestId>,
+        execution: &mut Execution,
     ) -> bool {
         if process.long_waits() != self.seen.get() {
             self.seen.set(process.long_waits());
@@ -88,7 +87,7 @@ impl WatchedOperation {
 
     /// Lists the operation, so that the answer to a question reports that this process is in it.
     #[cold]
-    fn list(&self, link: &MessageChannel<'_>, execution: &Execution<RequestId>) {
+    fn list(&self, link: &MessageChannel<'_>, execution: &Execution) {
         let asked = |one: &&Team| one.remote().is_none() && one.has_begun(self.tag).is_some();
         let Some(team) = link.whole().filter(asked) else { return };
         if self.listed.borrow().is_none() {
@@ -101,12 +100,7 @@ impl WatchedOperation {
     }
 
     #[cold]
-    fn look_around(
-        &self,
-        process: &Process,
-        link: &MessageChannel<'_>,
-        execution: &Execution<RequestId>,
-    ) {
+    fn look_around(&self, process: &Process, link: &MessageChannel<'_>, execution: &Execution) {
         self.list(link, execution);
         let listed = self.listed.borrow();
         let (Some(inquiries), Some(team)) = (&*listed, link.whole()) else { return };

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use base::{Error, Result};
 use boards::SeriesOrder;
 use collectives::CallForm;
-use engine::RequestId;
 
 use super::inquiry::WatchedOperation;
 use super::{Collective, Execution, Finally, MessageChannel};
@@ -23,7 +22,7 @@ pub struct ActiveCollective {
     team: Rc<Team>,
     /// Borrowed while it advances. A function of the program that combines elements may call the
     /// library again, which then does not advance this operation.
-    execution: RefCell<Execution<RequestId>>,
+    execution: RefCell<Execution>,
     tag: i32,
     finally: RefCell<Option<Finally>>,
     complete: Cell<bool>,

@@ -67,11 +67,11 @@ fn place_in_slot(role: ExposureRole) -> usize {
     }
 }
 
-impl<P: Copy> Execution<P> {
+impl Execution {
     /// Exposes a buffer to the other members until [`Execution::conceal`].
-    pub(super) fn expose<C: Channel<Pending = P>>(
+    pub(super) fn expose(
         &mut self,
-        channel: &C,
+        channel: &impl Channel,
         turn: BoardTurn,
         area: Area,
         role: ExposureRole,
@@ -101,7 +101,7 @@ impl<P: Copy> Execution<P> {
     /// Ends the exposure of all buffers.
     // Inlined: most operations expose nothing.
     #[inline(always)]
-    pub(super) fn conceal<C: Channel<Pending = P>>(&mut self, channel: &C) {
+    pub(super) fn conceal(&mut self, channel: &impl Channel) {
         for token in self.exposed.drain(..) {
             let revoked = channel.with_regions(|regions| regions.revoke(token));
             debug_assert!(revoked.is_ok(), "it was exposed");
@@ -110,9 +110,9 @@ impl<P: Copy> Execution<P> {
 
     /// Copies from the input that a member exposes. If the input has less than expected, only
     /// that is copied, as with a short message.
-    pub(super) fn copy_from_input<C: Channel<Pending = P>>(
+    pub(super) fn copy_from_input(
         &self,
-        channel: &C,
+        channel: &impl Channel,
         turn: BoardTurn,
         member: u32,
         (from, into): (BlockRange, BlockRange),
@@ -135,9 +135,9 @@ impl<P: Copy> Execution<P> {
     }
 
     /// Copies into the result buffer that a member exposes.
-    pub(super) fn copy_into_result<C: Channel<Pending = P>>(
+    pub(super) fn copy_into_result(
         &self,
-        channel: &C,
+        channel: &impl Channel,
         turn: BoardTurn,
         member: u32,
         (from, into): (BlockRange, BlockRange),
@@ -155,7 +155,7 @@ impl<P: Copy> Execution<P> {
 }
 
 #[cold]
-fn cannot_be_used<C: Channel>(channel: &C, member: u32, error: &RegionError) -> Error {
+fn cannot_be_used(channel: &impl Channel, member: u32, error: &RegionError) -> Error {
     let is_gone = matches!(error, RegionError::Unknown | RegionError::Unreachable(_));
     if is_gone && channel.may_lose_members() {
         let sentence = format!(

@@ -19,14 +19,9 @@ const ENTRY: usize = size_of::<u32>();
 /// The entry of a block that is sent as a message.
 const ELSEWHERE: u32 = u32::MAX;
 
-impl<P: Copy> Execution<P> {
+impl Execution {
     /// Writes a block for a member to this member's slot, or records that it must be sent.
-    pub(super) fn hand<C: Channel<Pending = P>>(
-        &mut self,
-        channel: &C,
-        peer: u32,
-        from: BlockRange,
-    ) {
+    pub(super) fn hand(&mut self, channel: &impl Channel, peer: u32, from: BlockRange) {
         let (board, turn) = (board_of(channel), self.turn());
         if self.written == 0 {
             self.written = board.members() * ENTRY;
@@ -50,7 +45,7 @@ impl<P: Copy> Execution<P> {
 
     /// Sends the blocks that were too long for the slot.
     #[cold]
-    pub(super) fn send_late<C: Channel<Pending = P>>(&mut self, channel: &C) {
+    pub(super) fn send_late(&mut self, channel: &impl Channel) {
         for (peer, from) in std::mem::take(&mut self.unsent) {
             let buffer = self.task.memories.part(from);
             self.pending.extend(channel.send(peer, self.tag, buffer));
@@ -59,9 +54,9 @@ impl<P: Copy> Execution<P> {
 
     /// Copies a block from a member's slot, or begins to receive it. If the block is too long,
     /// only the part that fits is copied, as with a message.
-    pub(super) fn take<C: Channel<Pending = P>>(
+    pub(super) fn take(
         &mut self,
-        channel: &C,
+        channel: &impl Channel,
         peer: u32,
         into: BlockRange,
     ) -> Result<()> {

@@ -8,16 +8,12 @@ use super::super::channel::Channel;
 use super::exposure::find;
 use super::{Execution, board_of};
 
-impl<P: Copy> Execution<P> {
+impl Execution {
     /// Takes the local steps of a round, which may be those of a portion. Returns false if this
     /// process leaves portions to others for now. Not inlined, because the caller runs for all
     /// operations.
     #[inline(never)]
-    pub(super) fn carry_out_portion<C: Channel<Pending = P>>(
-        &mut self,
-        channel: &C,
-        round: Round<'_>,
-    ) -> bool {
+    pub(super) fn carry_out_portion(&mut self, channel: &impl Channel, round: Round<'_>) -> bool {
         let claimed = match (self.turn, round.transfers.first()) {
             (Some(_), Some(Transfer::Claim { .. })) if self.differs => return true,
             (Some(_), Some(Transfer::Claim { .. })) if channel.leaves_portions() => return false,
@@ -40,7 +36,7 @@ impl<P: Copy> Execution<P> {
     /// equal sizes.
     #[cold]
     #[inline(never)]
-    pub(super) fn prepare_portions<C: Channel<Pending = P>>(&mut self, channel: &C, step: Local) {
+    pub(super) fn prepare_portions(&mut self, channel: &impl Channel, step: Local) {
         let (board, turn) = (board_of(channel), self.turn.expect("portions are of the board"));
         if step == Local::Divide {
             return board.divide(turn);

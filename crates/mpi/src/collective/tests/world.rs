@@ -21,6 +21,7 @@ use crate::collective::{Collective, Invocation};
 use crate::contexts::{ContextBlock, Contexts, SpacePurpose};
 use crate::group::Group;
 use crate::message_domain::{MessageDomainParts, Spaces};
+use crate::messages::MemberMessages;
 use crate::team::Team;
 
 /// All processes of a job, and each one's team of all processes.
@@ -172,9 +173,7 @@ impl TestLink<'_> {
     }
 }
 
-impl Channel for TestLink<'_> {
-    type Pending = RequestId;
-
+impl MemberMessages for TestLink<'_> {
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         let (gate, context) = (GateId(peer), self.context());
         let send = Send { gate, peer, context, tag, synchronous: false, buffer };
@@ -187,6 +186,18 @@ impl Channel for TestLink<'_> {
         self.world.engines[self.rank].borrow_mut().receive(receive)
     }
 
+    fn take(&self, id: RequestId) -> Option<Result<()>> {
+        let outcome = self.world.engines[self.rank].borrow_mut().take(id)?;
+        Some(match outcome.problem {
+            None => Ok(()),
+            Some(Problem::Truncated { .. }) => Err(Error::new(ErrorClass::Truncate, "too long")),
+            Some(Problem::PeerFailed) => Err(Error::new(ErrorClass::ProcFailed, "it failed")),
+            Some(Problem::Revoked) => Err(Error::new(ErrorClass::Revoked, "it was revoked")),
+        })
+    }
+}
+
+impl Channel for TestLink<'_> {
     fn cancel(&self, pending: RequestId) {
         self.world.engines[self.rank].borrow_mut().cancel(pending);
     }
@@ -203,10 +214,6 @@ impl Channel for TestLink<'_> {
         self.world.engines[self.rank].borrow().failed().first().map(|gate| gate.0)
     }
 
-    fn is_complete(&self, pending: RequestId) -> bool {
-        self.world.engines[self.rank].borrow().is_complete(pending)
-    }
-
     fn board(&self) -> Option<&Board> {
         self.world.teams[self.rank].board()
     }
@@ -221,16 +228,6 @@ impl Channel for TestLink<'_> {
 
     fn gate(&self, member: u32) -> GateId {
         GateId(member)
-    }
-
-    fn finish(&self, pending: RequestId) -> Result<()> {
-        let outcome = self.world.engines[self.rank].borrow_mut().take(pending);
-        match outcome.expect("complete").problem {
-            None => Ok(()),
-            Some(Problem::Truncated { .. }) => Err(Error::new(ErrorClass::Truncate, "too long")),
-            Some(Problem::PeerFailed) => Err(Error::new(ErrorClass::ProcFailed, "it failed")),
-            Some(Problem::Revoked) => Err(Error::new(ErrorClass::Revoked, "it was revoked")),
-        }
     }
 }
 
