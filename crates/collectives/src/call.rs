@@ -91,10 +91,10 @@ pub enum CollectiveCall {
     },
 }
 
-/// Makes the table of [`Function`]: each with its name in the standard, and the meaning of its
-/// bytes.
+/// Makes the table of [`Function`]: each with its name in the standard, the meaning of its bytes,
+/// and the operation that it calls, if there are several algorithms for it.
 macro_rules! functions {
-    ($($function:ident: $name:literal, $bytes:literal;)*) => {
+    ($($function:ident: $name:literal, $bytes:literal, $operation:expr;)*) => {
         /// A collective function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "their names tell what they are")]
@@ -120,27 +120,45 @@ macro_rules! functions {
                     $(Self::$function => $bytes,)*
                 }
             }
+
+            /// Returns the operation that it calls, if there are several algorithms for it.
+            pub fn operation(self) -> Option<CollectiveOperation> {
+                use CollectiveOperation::*;
+
+                match self {
+                    $(Self::$function => $operation,)*
+                }
+            }
+        }
+
+        impl CollectiveCall {
+            /// Returns the function that is called.
+            pub fn function(&self) -> Function {
+                match self {
+                    $(Self::$function { .. } => Function::$function,)*
+                }
+            }
         }
     };
 }
 
 functions! {
-    Barrier: "MPI_Barrier", "";
-    Bcast: "MPI_Bcast", "of {} bytes";
-    Gather: "MPI_Gather", "of blocks of {} bytes";
-    Gatherv: "MPI_Gatherv", "";
-    Scatter: "MPI_Scatter", "of blocks of {} bytes";
-    Scatterv: "MPI_Scatterv", "";
-    Allgather: "MPI_Allgather", "of blocks of {} bytes";
-    Allgatherv: "MPI_Allgatherv", "of {} bytes in all";
-    Alltoall: "MPI_Alltoall", "of blocks of {} bytes";
-    Alltoallv: "MPI_Alltoallv or MPI_Alltoallw", "";
-    Reduce: "MPI_Reduce", "of {} bytes";
-    Allreduce: "MPI_Allreduce", "of {} bytes";
-    ReduceScatterBlock: "MPI_Reduce_scatter_block", "of blocks of {} bytes";
-    ReduceScatter: "MPI_Reduce_scatter", "of {} bytes in all";
-    Scan: "MPI_Scan", "of {} bytes";
-    Exscan: "MPI_Exscan", "of {} bytes";
+    Barrier: "MPI_Barrier", "", Some(Barrier);
+    Bcast: "MPI_Bcast", "of {} bytes", Some(Bcast);
+    Gather: "MPI_Gather", "of blocks of {} bytes", Some(Gather);
+    Gatherv: "MPI_Gatherv", "", None;
+    Scatter: "MPI_Scatter", "of blocks of {} bytes", Some(Scatter);
+    Scatterv: "MPI_Scatterv", "", None;
+    Allgather: "MPI_Allgather", "of blocks of {} bytes", Some(Allgather);
+    Allgatherv: "MPI_Allgatherv", "of {} bytes in all", Some(Allgatherv);
+    Alltoall: "MPI_Alltoall", "of blocks of {} bytes", Some(Alltoall);
+    Alltoallv: "MPI_Alltoallv or MPI_Alltoallw", "", None;
+    Reduce: "MPI_Reduce", "of {} bytes", Some(Reduce);
+    Allreduce: "MPI_Allreduce", "of {} bytes", Some(Allreduce);
+    ReduceScatterBlock: "MPI_Reduce_scatter_block", "of blocks of {} bytes", Some(ReduceScatter);
+    ReduceScatter: "MPI_Reduce_scatter", "of {} bytes in all", Some(ReduceScatter);
+    Scan: "MPI_Scan", "of {} bytes", None;
+    Exscan: "MPI_Exscan", "of {} bytes", None;
 }
 
 impl CollectiveCall {
@@ -168,63 +186,35 @@ impl CollectiveCall {
         }
     }
 
-    /// Returns the function that is called.
-    pub fn function(&self) -> Function {
-        match self {
-            Self::Barrier => Function::Barrier,
-            Self::Bcast { .. } => Function::Bcast,
-            Self::Gather { .. } => Function::Gather,
-            Self::Gatherv { .. } => Function::Gatherv,
-            Self::Scatter { .. } => Function::Scatter,
-            Self::Scatterv { .. } => Function::Scatterv,
-            Self::Allgather { .. } => Function::Allgather,
-            Self::Allgatherv { .. } => Function::Allgatherv,
-            Self::Alltoall { .. } => Function::Alltoall,
-            Self::Alltoallv { .. } => Function::Alltoallv,
-            Self::Reduce { .. } => Function::Reduce,
-            Self::Allreduce { .. } => Function::Allreduce,
-            Self::ReduceScatterBlock { .. } => Function::ReduceScatterBlock,
-            Self::ReduceScatter { .. } => Function::ReduceScatter,
-            Self::Scan { .. } => Function::Scan,
-            Self::Exscan { .. } => Function::Exscan,
+    /// Whether it combines elements.
+    pub fn reduces(&self) -> bool {
+        self.operands().is_some()
+    }
+
+    /// Returns the elements that a reduction combines.
+    fn operands(&self) -> Option<Operands> {
+        match *self {
+            Self::Reduce { operands, .. }
+            | Self::Allreduce { operands, .. }
+            | Self::ReduceScatterBlock { operands, .. }
+            | Self::ReduceScatter { operands, .. }
+            | Self::Scan { operands, .. }
+            | Self::Exscan { operands, .. } => Some(operands),
+            _ => None,
         }
     }
 
-    /// Returns the operation, if there are several algorithms for it.
-    pub fn operation(&self) -> Option<CollectiveOperation> {
-        Some(match self.function() {
-            Function::Barrier => CollectiveOperation::Barrier,
-            Function::Bcast => CollectiveOperation::Bcast,
-            Function::Gather => CollectiveOperation::Gather,
-            Function::Scatter => CollectiveOperation::Scatter,
-            Function::Allgather => CollectiveOperation::Allgather,
-            Function::Allgatherv => CollectiveOperation::Allgatherv,
-            Function::Alltoall => CollectiveOperation::Alltoall,
-            Function::Reduce => CollectiveOperation::Reduce,
-            Function::Allreduce => CollectiveOperation::Allreduce,
-            Function::ReduceScatterBlock | Function::ReduceScatter => {
-                CollectiveOperation::ReduceScatter
-            }
-            Function::Gatherv
-            | Function::Scatterv
-            | Function::Alltoallv
-            | Function::Scan
-            | Function::Exscan => return None,
-        })
-    }
-
-    /// Whether it combines elements.
-    #[inline]
-    pub fn reduces(&self) -> bool {
-        matches!(
-            self,
-            Self::Reduce { .. }
-                | Self::Allreduce { .. }
-                | Self::ReduceScatterBlock { .. }
-                | Self::ReduceScatter { .. }
-                | Self::Scan { .. }
-                | Self::Exscan { .. }
-        )
+    /// Returns the number of bytes in each block of an operation that only moves blocks of one
+    /// length.
+    fn block_bytes(&self) -> Option<usize> {
+        match *self {
+            Self::Bcast { bytes: block_bytes, .. }
+            | Self::Gather { block_bytes, .. }
+            | Self::Scatter { block_bytes, .. }
+            | Self::Allgather { block_bytes, .. }
+            | Self::Alltoall { block_bytes, .. } => Some(block_bytes),
+            _ => None,
+        }
     }
 
     /// Returns the root of an operation that has one.
@@ -244,22 +234,8 @@ impl CollectiveCall {
     /// in one.
     pub fn bytes(&self) -> usize {
         match *self {
-            Self::Barrier
-            | Self::Gatherv { .. }
-            | Self::Scatterv { .. }
-            | Self::Alltoallv { .. } => 0,
-            Self::Bcast { bytes, .. } => bytes,
-            Self::Gather { block_bytes, .. }
-            | Self::Scatter { block_bytes, .. }
-            | Self::Allgather { block_bytes, .. }
-            | Self::Alltoall { block_bytes, .. } => block_bytes,
             Self::Allgatherv { total_bytes, .. } => total_bytes,
-            Self::Reduce { operands, .. }
-            | Self::Allreduce { operands, .. }
-            | Self::ReduceScatterBlock { operands, .. }
-            | Self::ReduceScatter { operands, .. }
-            | Self::Scan { operands, .. }
-            | Self::Exscan { operands, .. } => operands.bytes(),
+            _ => self.operands().map(Operands::bytes).or(self.block_bytes()).unwrap_or(0),
         }
     }
 
@@ -271,35 +247,16 @@ impl CollectiveCall {
             Self::ReduceScatter { operands, .. } => {
                 Operands { count: mean(operands.count), ..operands }
             }
-            Self::Reduce { operands, .. }
-            | Self::Allreduce { operands, .. }
-            | Self::ReduceScatterBlock { operands, .. }
-            | Self::Scan { operands, .. }
-            | Self::Exscan { operands, .. } => operands,
             Self::Allgatherv { total_bytes, .. } => Operands::bytes_only(mean(total_bytes)),
-            _ => Operands::bytes_only(self.bytes()),
+            _ => self.operands().unwrap_or_else(|| Operands::bytes_only(self.bytes())),
         }
     }
 
     /// Returns how many bytes or elements a block has; `None` if blocks cannot be divided.
     pub(crate) fn units(&self) -> Option<usize> {
-        match *self {
-            Self::Barrier
-            | Self::Gatherv { .. }
-            | Self::Scatterv { .. }
-            | Self::Allgatherv { .. }
-            | Self::Alltoallv { .. }
-            | Self::ReduceScatter { .. } => None,
-            Self::Bcast { bytes, .. } => Some(bytes),
-            Self::Gather { block_bytes, .. }
-            | Self::Scatter { block_bytes, .. }
-            | Self::Allgather { block_bytes, .. }
-            | Self::Alltoall { block_bytes, .. } => Some(block_bytes),
-            Self::Reduce { operands, .. }
-            | Self::Allreduce { operands, .. }
-            | Self::ReduceScatterBlock { operands, .. }
-            | Self::Scan { operands, .. }
-            | Self::Exscan { operands, .. } => Some(operands.count),
+        match self {
+            Self::ReduceScatter { .. } => None,
+            _ => self.operands().map(|operands| operands.count).or(self.block_bytes()),
         }
     }
 

@@ -4,69 +4,58 @@
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 
-/// The operations that have several algorithms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CollectiveOperation {
-    /// `MPI_Barrier`.
-    Barrier,
-    /// `MPI_Bcast`.
-    Bcast,
-    /// `MPI_Gather`.
-    Gather,
-    /// `MPI_Scatter`.
-    Scatter,
-    /// `MPI_Allgather`.
-    Allgather,
-    /// `MPI_Allgatherv`.
-    Allgatherv,
-    /// `MPI_Alltoall`.
-    Alltoall,
-    /// `MPI_Reduce`.
-    Reduce,
-    /// `MPI_Allreduce`.
-    Allreduce,
-    /// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`.
-    ReduceScatter,
+/// Makes the table of [`CollectiveOperation`]: each with its name, as users write it.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $operation:ident: $name:literal,)*) => {
+        /// The operations that have several algorithms.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum CollectiveOperation {
+            $($(#[$doc])* $operation,)*
+        }
+
+        const COUNT: usize = [$($name),*].len();
+
+        impl CollectiveOperation {
+            /// All operations.
+            pub const ALL: [Self; COUNT] = [$(Self::$operation,)*];
+
+            /// Returns its name, as users write it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$operation => $name,)*
+                }
+            }
+        }
+    };
 }
 
-const COUNT: usize = 10;
+operations! {
+    /// `MPI_Barrier`.
+    Barrier: "barrier",
+    /// `MPI_Bcast`.
+    Bcast: "bcast",
+    /// `MPI_Gather`.
+    Gather: "gather",
+    /// `MPI_Scatter`.
+    Scatter: "scatter",
+    /// `MPI_Allgather`.
+    Allgather: "allgather",
+    /// `MPI_Allgatherv`.
+    Allgatherv: "allgatherv",
+    /// `MPI_Alltoall`.
+    Alltoall: "alltoall",
+    /// `MPI_Reduce`.
+    Reduce: "reduce",
+    /// `MPI_Allreduce`.
+    Allreduce: "allreduce",
+    /// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`.
+    ReduceScatter: "reduce_scatter",
+}
 
 /// The algorithms that the user prefers where they are applicable, by operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AlgorithmPreferences {
     wanted: [Option<Algorithm>; COUNT],
-}
-
-impl CollectiveOperation {
-    /// All operations.
-    pub const ALL: [Self; COUNT] = [
-        Self::Barrier,
-        Self::Bcast,
-        Self::Gather,
-        Self::Scatter,
-        Self::Allgather,
-        Self::Allgatherv,
-        Self::Alltoall,
-        Self::Reduce,
-        Self::Allreduce,
-        Self::ReduceScatter,
-    ];
-
-    /// Returns its name, as users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Barrier => "barrier",
-            Self::Bcast => "bcast",
-            Self::Gather => "gather",
-            Self::Scatter => "scatter",
-            Self::Allgather => "allgather",
-            Self::Allgatherv => "allgatherv",
-            Self::Alltoall => "alltoall",
-            Self::Reduce => "reduce",
-            Self::Allreduce => "allreduce",
-            Self::ReduceScatter => "reduce_scatter",
-        }
-    }
 }
 
 impl AlgorithmPreferences {

@@ -53,7 +53,9 @@ pub fn plan(
     {
         return CollectivePlan { schedule, algorithm: Algorithm::Portions, cost: None };
     }
-    let Some(operation) = call.operation() else { return only_plan(call, member, capacities) };
+    let Some(operation) = call.function().operation() else {
+        return only_plan(call, member, capacities);
+    };
     let mut plans =
         candidates_for(operation, call, member, capacities).into_iter().filter_map(|one| {
             let Candidate { algorithm, cost, level } = one;
@@ -74,7 +76,7 @@ pub fn candidates(
     member: Member,
     capacities: Option<SlotCapacities>,
 ) -> Vec<Candidate> {
-    let operation = call.operation();
+    let operation = call.function().operation();
     operation.map_or_else(Vec::new, |operation| candidates_for(operation, call, member, capacities))
 }
 

@@ -102,7 +102,7 @@ fn what_is_started_often_goes_as_what_is_begun_once() {
 /// Returns rank 0's plan for a call if the user prefers this algorithm.
 fn wanted(call: &CollectiveCall, algorithm: Algorithm) -> CollectivePlan {
     let mut preferences = AlgorithmPreferences::default();
-    if let Some(operation) = call.operation() {
+    if let Some(operation) = call.function().operation() {
         preferences.want(operation, algorithm);
     }
     let situation = Situation { preferences, ..situation(SIZE, false) };
@@ -140,7 +140,7 @@ fn on_a_board_each_call_has_its_own_schedule() {
         };
         let plan = wanted(&call, Algorithm::Board);
         assert_eq!(plan.algorithm, Algorithm::Board, "{call:?}");
-        assert_eq!(plan.cost.is_some(), call.operation().is_some(), "{call:?}");
+        assert_eq!(plan.cost.is_some(), call.function().operation().is_some(), "{call:?}");
         // For some functions the lengths of blocks are not known, so their slots have a fixed size.
         let expected = match function {
             Function::Gatherv | Function::Scatterv | Function::Alltoallv => {
@@ -204,7 +204,7 @@ fn the_first_candidate_is_taken_and_the_others_follow_by_their_time() {
     let member = Member { rank: 0, size: SIZE, situation: &situation };
     for call in [8, 4096, 1 << 20].into_iter().flat_map(calls) {
         let all = candidates(&call, member, Some(BOARD));
-        assert_eq!(all.is_empty(), call.operation().is_none(), "{call:?}");
+        assert_eq!(all.is_empty(), call.function().operation().is_none(), "{call:?}");
         assert!(all.is_sorted_by_key(|one| one.cost), "{call:?}: {all:?}");
         for one in &all {
             assert_eq!(wanted(&call, one.algorithm).algorithm, one.algorithm, "{call:?}");
