@@ -10,6 +10,7 @@ pub mod communicator;
 mod contexts;
 pub mod error_handler;
 mod errors;
+pub mod exchange;
 pub mod group;
 pub mod hints;
 pub mod info;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod codec;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod label;
@@ -8,6 +9,7 @@ mod layout;
 mod number;
 mod record;
 
+pub use codec::Codec;
 pub use label::PartLabel;
 pub use number::{push_number, take_number};
 pub use record::{

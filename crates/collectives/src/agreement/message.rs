@@ -1,5 +1,7 @@
 //! The messages of agreements, and their encoding.
 
+use wire::Codec;
+
 use super::{Contribution, Decision, MemberSet};
 
 /// A message from one member to another.
@@ -39,15 +41,15 @@ impl AgreementMessage {
     /// Encodes the message.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![self.content.kind()];
-        bytes.extend(self.number.to_le_bytes());
-        bytes.extend(self.round.to_le_bytes());
+        self.number.write(&mut bytes);
+        self.round.write(&mut bytes);
         self.failed.write(&mut bytes);
         match &self.content {
             MessageContent::Ask | MessageContent::Accept => {}
             MessageContent::Report { contribution, accepted } => {
                 contribution.write(&mut bytes);
                 if let Some((round, decision)) = accepted {
-                    bytes.extend(round.to_le_bytes());
+                    round.write(&mut bytes);
                     decision.write(&mut bytes);
                 }
             }
@@ -61,25 +63,26 @@ impl AgreementMessage {
     /// Decodes a message of an agreement among `size` members. `None` if no member writes such
     /// bytes.
     pub fn from_bytes(bytes: &[u8], size: u32) -> Option<Self> {
-        let mut rest = Rest { bytes, size };
-        let [kind] = rest.take()?;
-        let (number, round, failed) = (rest.word()?, rest.word()?, rest.set()?);
+        let rest = &mut &*bytes;
+        let kind = u8::read(rest)?;
+        let (number, round) = (u32::read(rest)?, u32::read(rest)?);
+        let failed = MemberSet::read(rest, size)?;
         let content = match kind {
             0 => MessageContent::Ask,
             1 => {
-                let contribution = rest.contribution()?;
-                let accepted = match rest.bytes.is_empty() {
+                let contribution = Contribution::read(rest, size)?;
+                let accepted = match rest.is_empty() {
                     true => None,
-                    false => Some((rest.word()?, rest.decision()?)),
+                    false => Some((u32::read(rest)?, Decision::read(rest, size)?)),
                 };
                 MessageContent::Report { contribution, accepted }
             }
-            2 => MessageContent::Propose(rest.decision()?),
+            2 => MessageContent::Propose(Decision::read(rest, size)?),
             3 => MessageContent::Accept,
-            4 => MessageContent::Decided(rest.decision()?),
+            4 => MessageContent::Decided(Decision::read(rest, size)?),
             _ => return None,
         };
-        let is_possible = round < size && rest.bytes.is_empty();
+        let is_possible = round < size && rest.is_empty();
         is_possible.then_some(Self { number, round, failed, content })
     }
 }
@@ -98,60 +101,34 @@ impl MessageContent {
 
 impl Contribution {
     fn write(&self, bytes: &mut Vec<u8>) {
-        self.flags.iter().for_each(|flag| bytes.extend(flag.to_le_bytes()));
+        self.flags.write(bytes);
         self.acknowledged.write(bytes);
-        bytes.extend(self.candidate.to_le_bytes());
+        self.candidate.write(bytes);
+    }
+
+    fn read(bytes: &mut &[u8], size: u32) -> Option<Self> {
+        Some(Self {
+            flags: Codec::read(bytes)?,
+            acknowledged: MemberSet::read(bytes, size)?,
+            candidate: Codec::read(bytes)?,
+        })
     }
 }
 
 impl Decision {
     fn write(&self, bytes: &mut Vec<u8>) {
-        self.flags.iter().for_each(|flag| bytes.extend(flag.to_le_bytes()));
+        self.flags.write(bytes);
         [&self.absent, &self.failed, &self.acknowledged].iter().for_each(|set| set.write(bytes));
-        bytes.extend(self.candidate.to_le_bytes());
-    }
-}
-
-/// The rest of a message that is being decoded.
-struct Rest<'a> {
-    bytes: &'a [u8],
-    /// The number of members.
-    size: u32,
-}
-
-impl Rest<'_> {
-    fn take<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
-        let (taken, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(*taken)
+        self.candidate.write(bytes);
     }
 
-    fn word(&mut self) -> Option<u32> {
-        self.take().map(u32::from_le_bytes)
-    }
-
-    fn flags(&mut self) -> Option<[i32; 2]> {
-        Some([self.take().map(i32::from_le_bytes)?, self.take().map(i32::from_le_bytes)?])
-    }
-
-    fn set(&mut self) -> Option<MemberSet> {
-        let (taken, rest) = self.bytes.split_at_checked(MemberSet::byte_count(self.size))?;
-        self.bytes = rest;
-        MemberSet::read(taken, self.size)
-    }
-
-    fn contribution(&mut self) -> Option<Contribution> {
-        let (flags, acknowledged) = (self.flags()?, self.set()?);
-        Some(Contribution { flags, acknowledged, candidate: self.candidate()? })
-    }
-
-    fn decision(&mut self) -> Option<Decision> {
-        let flags = self.flags()?;
-        let (absent, failed, acknowledged) = (self.set()?, self.set()?, self.set()?);
-        Some(Decision { flags, absent, failed, acknowledged, candidate: self.candidate()? })
-    }
-
-    fn candidate(&mut self) -> Option<u64> {
-        self.take().map(u64::from_le_bytes)
+    fn read(bytes: &mut &[u8], size: u32) -> Option<Self> {
+        Some(Self {
+            flags: Codec::read(bytes)?,
+            absent: MemberSet::read(bytes, size)?,
+            failed: MemberSet::read(bytes, size)?,
+            acknowledged: MemberSet::read(bytes, size)?,
+            candidate: Codec::read(bytes)?,
+        })
     }
 }

@@ -1,5 +1,7 @@
 //! Sets of members.
 
+use wire::Codec;
+
 /// A set of the members of a communicator, which are numbered from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberSet {
@@ -58,23 +60,17 @@ impl MemberSet {
         (0..self.size).find(|&member| !self.contains(member))
     }
 
-    /// Returns the length of an encoded set in bytes.
-    pub(super) fn byte_count(size: u32) -> usize {
-        words_for(size) * size_of::<u64>()
-    }
-
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
-        self.words.iter().for_each(|word| bytes.extend(word.to_le_bytes()));
+        self.words.iter().for_each(|word| word.write(bytes));
     }
 
-    /// Decodes a set from bytes of that length. `None` if they name members that do not exist.
-    pub(super) fn read(bytes: &[u8], size: u32) -> Option<Self> {
-        let (words, rest) = bytes.as_chunks();
-        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    /// Takes an encoded set off the front of bytes. `None` if it is cut short, or if it names
+    /// members that do not exist.
+    pub(super) fn read(bytes: &mut &[u8], size: u32) -> Option<Self> {
+        let words: Vec<u64> = (0..words_for(size)).map_while(|_| u64::read(bytes)).collect();
         let last = size % u64::BITS;
         let strange = last != 0 && words.last().is_some_and(|word| word >> last != 0);
-        (rest.is_empty() && words.len() == words_for(size) && !strange)
-            .then_some(Self { size, words })
+        (words.len() == words_for(size) && !strange).then_some(Self { size, words })
     }
 }
 

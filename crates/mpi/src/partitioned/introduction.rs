@@ -2,6 +2,7 @@
 
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
+use wire::Codec;
 
 use super::division::PartitionLayout;
 
@@ -12,6 +13,9 @@ pub(super) struct PartitionIntroduction {
     pub(super) first_tag: i32,
     pub(super) division: PartitionLayout,
 }
+
+wire::codec!(PartitionLayout { count, bytes });
+wire::codec!(PartitionIntroduction { first_tag, division });
 
 impl PartitionIntroduction {
     /// Returns the tag of the message of a partition.
@@ -24,9 +28,7 @@ impl PartitionIntroduction {
     pub(super) const BYTES: usize = 4 + 4 + 8;
 
     pub(super) fn write(&self, buffer: &Buffer) {
-        buffer.write(0, &self.first_tag.to_le_bytes());
-        buffer.write(4, &self.division.count.to_le_bytes());
-        buffer.write(8, &self.division.bytes.to_le_bytes());
+        buffer.write(0, &self.to_bytes());
     }
 
     /// Decodes an introduction of `received` bytes.
@@ -34,23 +36,19 @@ impl PartitionIntroduction {
     /// # Errors
     /// `Intern` if no sender could have written this.
     pub(super) fn read(buffer: &Buffer, received: u64) -> Result<Self> {
-        let (mut tag, mut count, mut bytes) = ([0; 4], [0; 4], [0; 8]);
-        buffer.read(0, &mut tag);
-        buffer.read(4, &mut count);
-        buffer.read(8, &mut bytes);
-        let division =
-            PartitionLayout { count: u32::from_le_bytes(count), bytes: u64::from_le_bytes(bytes) };
-        let first_tag = i32::from_le_bytes(tag);
-        let last_tag =
-            u32::try_from(first_tag).ok().and_then(|tag| tag.checked_add(division.count));
-        let sensible = received == Self::BYTES as u64
-            && last_tag.is_some_and(|tag| tag <= i32::MAX.cast_unsigned())
-            && division.total().is_some();
-        if !sensible {
+        let mut bytes = [0; Self::BYTES];
+        buffer.read(0, &mut bytes);
+        let is_possible = |one: &Self| {
+            let first = u32::try_from(one.first_tag).ok();
+            let last = first.and_then(|tag| tag.checked_add(one.division.count));
+            last.is_some_and(|tag| tag <= i32::MAX.cast_unsigned())
+                && one.division.total().is_some()
+        };
+        let introduction = Self::from_bytes(&bytes).filter(is_possible);
+        introduction.filter(|_| received == Self::BYTES as u64).ok_or_else(|| {
             let what = "the sender of the partitions told something that makes no sense";
-            return Err(Error::new(ErrorClass::Intern, what));
-        }
-        Ok(Self { first_tag, division })
+            Error::new(ErrorClass::Intern, what)
+        })
     }
 }
 

@@ -9,6 +9,7 @@ use super::{Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology, We
 use crate::Process;
 use crate::collective::{self, Invocation, alltoallv};
 use crate::communicator::Communicator;
+use crate::exchange::{packed, unpacked};
 
 impl Communicator {
     fn create_of_first(
@@ -68,17 +69,17 @@ impl Communicator {
         let sent: Vec<Buffer> = (leaving.iter().zip(&reaching))
             .map(|(leaving, reaching)| packed(leaving.iter().chain(reaching)))
             .collect();
-        let received: Vec<Buffer> =
-            heard.iter().map(|notice| scratch(notice.edges() * WeightedEdge::BYTES)).collect();
+        let received: Vec<Buffer> = heard
+            .iter()
+            .map(|notice| Buffer::zeroed(notice.edges() * WeightedEdge::BYTES))
+            .collect();
         let invocation = Invocation::blocking(self);
         alltoallv(&invocation, Some(sent), received.clone())?.complete(process)?;
         let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
         for (notice, buffer) in heard.iter().zip(&received) {
-            let edges = (0..notice.edges()).map(|index| WeightedEdge::read(buffer, index));
-            let (of_leaving, of_reaching): (Vec<_>, Vec<_>) =
-                (0..).zip(edges).partition(|(index, _)| *index < notice.leaving);
-            leaving.extend(of_leaving.into_iter().map(|(_, edge)| edge));
-            reaching.extend(of_reaching.into_iter().map(|(_, edge)| edge));
+            let mut edges = unpacked::<WeightedEdge>(buffer)?.into_iter();
+            leaving.extend(edges.by_ref().take(notice.leaving as usize));
+            reaching.extend(edges);
         }
         Ok((leaving, reaching))
     }
@@ -88,25 +89,12 @@ impl Communicator {
         process: &Process,
         told: &[EdgeAnnouncement],
     ) -> Result<Vec<EdgeAnnouncement>> {
-        let sent = scratch(told.len() * EdgeAnnouncement::BYTES);
-        let received = scratch(told.len() * EdgeAnnouncement::BYTES);
-        for (index, notice) in told.iter().enumerate() {
-            sent.write(index * EdgeAnnouncement::BYTES, &notice.to_bytes());
-        }
+        let (sent, block_bytes) = (packed(told), EdgeAnnouncement::BYTES);
+        let received = Buffer::zeroed(sent.len());
         let invocation = Invocation::blocking(self);
-        let exchange = collective::alltoall_packed(
-            &invocation,
-            sent,
-            received.clone(),
-            EdgeAnnouncement::BYTES,
-        );
-        (exchange?).complete(process)?;
-        let notice = |index: usize| {
-            let mut bytes = [0; EdgeAnnouncement::BYTES];
-            received.read(index * EdgeAnnouncement::BYTES, &mut bytes);
-            EdgeAnnouncement::from_bytes(bytes)
-        };
-        Ok((0..told.len()).map(notice).collect())
+        collective::alltoall_packed(&invocation, sent, received.clone(), block_bytes)?
+            .complete(process)?;
+        unpacked(&received)
     }
 
     /// Creates a communicator with a Cartesian topology (`MPI_Cart_create`, section 8.5.1). The
@@ -224,66 +212,22 @@ struct EdgeAnnouncement {
 impl EdgeAnnouncement {
     const UNUSABLE: Self = Self { leaving: 0, reaching: 0, weighted: false, usable: false };
 
-    /// The two counts, the two flags, padding.
-    const BYTES: usize = 12;
+    /// The two counts, the two flags.
+    const BYTES: usize = 10;
 
     fn edges(&self) -> usize {
         self.leaving as usize + self.reaching as usize
     }
-
-    fn to_bytes(self) -> [u8; Self::BYTES] {
-        let flags = [u8::from(self.weighted), u8::from(self.usable), 0, 0];
-        words_to_bytes([self.leaving, self.reaching, u32::from_le_bytes(flags)])
-    }
-
-    fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        let [leaving, reaching, flags] = words_of_bytes(bytes);
-        let [weighted, usable, ..] = flags.to_le_bytes();
-        Self { leaving, reaching, weighted: weighted != 0, usable: usable != 0 }
-    }
 }
+
+wire::codec!(EdgeAnnouncement { leaving, reaching, weighted, usable });
 
 impl WeightedEdge {
+    /// The two ranks, the weight.
     const BYTES: usize = 12;
-
-    fn to_bytes(self) -> [u8; Self::BYTES] {
-        words_to_bytes([self.source, self.destination, self.weight.cast_unsigned()])
-    }
-
-    fn read(buffer: &Buffer, index: usize) -> Self {
-        let mut bytes = [0; Self::BYTES];
-        buffer.read(index * Self::BYTES, &mut bytes);
-        let [source, destination, weight] = words_of_bytes(bytes);
-        Self { source, destination, weight: weight.cast_signed() }
-    }
 }
 
-fn words_to_bytes(words: [u32; 3]) -> [u8; 12] {
-    let mut bytes = [0; 12];
-    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    bytes
-}
-
-fn words_of_bytes(bytes: [u8; 12]) -> [u32; 3] {
-    let mut words = [0; 3];
-    for (word, place) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = u32::from_le_bytes([place[0], place[1], place[2], place[3]]);
-    }
-    words
-}
-
-fn packed<'a>(edges: impl Iterator<Item = &'a WeightedEdge>) -> Buffer {
-    let bytes: Vec<u8> = edges.flat_map(|edge| edge.to_bytes()).collect();
-    let buffer = scratch(bytes.len());
-    buffer.write(0, &bytes);
-    buffer
-}
-
-pub(super) fn scratch(bytes: usize) -> Buffer {
-    Buffer::zeroed(bytes)
-}
+wire::codec!(WeightedEdge { source, destination, weight });
 
 fn check_notices(heard: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
     for (rank, notice) in heard.iter().enumerate() {

@@ -12,11 +12,11 @@ use base::Result;
 use memory::Buffer;
 use placement::{Affinity, Branch, BranchTree, Placement, cost, place};
 
-use super::creation::scratch;
 use super::{CommunicatorTopology, DistributedGraph, Neighbors};
 use crate::Process;
-use crate::collective::{self, Invocation, allgatherv};
+use crate::collective::{Invocation, allgatherv};
 use crate::communicator::Communicator;
+use crate::exchange::{exchange, packed, unpacked};
 
 impl Process {
     /// Returns the order for the first processes of a communicator: indexed by the rank in the
@@ -67,27 +67,12 @@ impl Communicator {
         process: &Process,
         graph: &DistributedGraph,
     ) -> Result<Vec<DistributedGraph>> {
-        let own = to_bytes(graph);
-        let size = self.size() as usize;
-        let lengths = scratch(size * 8);
-        lengths.write(self.rank() as usize * 8, &(own.len() as u64).to_le_bytes());
+        let own = packed(&words_of(graph));
+        let lengths = exchange(process, self, &own.len())?;
+        let all: Vec<Buffer> = lengths.into_iter().map(Buffer::zeroed).collect();
         let invocation = Invocation::blocking(self);
-        (collective::allgather_packed(&invocation, lengths.clone(), 8)?).complete(process)?;
-        let length = |rank: usize| {
-            let mut bytes = [0; 8];
-            lengths.read(rank * 8, &mut bytes);
-            u64::from_le_bytes(bytes) as usize
-        };
-        let texts: Vec<Buffer> = (0..size).map(|rank| scratch(length(rank))).collect();
-        let sent = scratch(own.len());
-        sent.write(0, &own);
-        (allgatherv(&invocation, Some(sent), texts.clone())?).complete(process)?;
-        let graph = |text: &Buffer| {
-            let mut bytes = vec![0; text.len()];
-            text.read(0, &mut bytes);
-            from_bytes(&bytes, self.size())
-        };
-        Ok(texts.iter().map(graph).collect())
+        allgatherv(&invocation, Some(own), all.clone())?.complete(process)?;
+        all.iter().map(|words| Ok(graph_of(unpacked(words)?, self.size()))).collect()
     }
 
     /// Returns the rank that this process gets in a reordered topology (`MPI_Cart_map`,
@@ -198,19 +183,18 @@ impl CommunicatorTopology {
 
 /// Encodes a graph: whether there are weights, the number of sources, the number of destinations;
 /// then rank and weight of each.
-fn to_bytes(graph: &DistributedGraph) -> Vec<u8> {
+fn words_of(graph: &DistributedGraph) -> Vec<u32> {
     let lists = [&graph.sources, &graph.destinations];
     let head =
         [u32::from(graph.weighted), lists[0].ranks.len() as u32, lists[1].ranks.len() as u32];
     let pairs = lists.into_iter().flat_map(|list| list.ranks.iter().zip(&list.weights));
     let body = pairs.flat_map(|(rank, weight)| [*rank, weight.cast_unsigned()]);
-    head.into_iter().chain(body).flat_map(u32::to_le_bytes).collect()
+    head.into_iter().chain(body).collect()
 }
 
 /// Decodes the graph of another process; invalid ranks are left out.
-fn from_bytes(bytes: &[u8], processes: u32) -> DistributedGraph {
-    let mut words =
-        bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+fn graph_of(words: Vec<u32>, processes: u32) -> DistributedGraph {
+    let mut words = words.into_iter();
     let mut head = || words.next().unwrap_or_default();
     let (weighted, sources, destinations) = (head() != 0, head(), head());
     let mut list = |count: u32| {
@@ -295,8 +279,8 @@ mod tests {
             destinations: neighbors(&[2], &[i32::MAX]),
             weighted: true,
         };
-        assert_eq!(from_bytes(&to_bytes(&graph), 4), graph);
-        assert_eq!(from_bytes(&to_bytes(&graph), 3).sources.ranks, [1]);
-        assert_eq!(from_bytes(&[1, 0, 0, 0, 255, 255, 255, 255], 4).sources.ranks, [0; 0]);
+        assert_eq!(graph_of(words_of(&graph), 4), graph);
+        assert_eq!(graph_of(words_of(&graph), 3).sources.ranks, [1]);
+        assert_eq!(graph_of(vec![1, u32::MAX], 4).sources.ranks, [0; 0]);
     }
 }
