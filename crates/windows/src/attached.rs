@@ -16,7 +16,7 @@ use base::RegionToken;
 use memory::{Buffer, Segment, SharedMemory};
 use mpi::{Process, RegionAccess, Team};
 
-use super::access::WindowAccess;
+use super::action::WindowAccess;
 use super::{locks, mailboxes, reach};
 
 /// The largest number of regions that each process can publish.

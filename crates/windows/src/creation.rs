@@ -9,6 +9,7 @@ use mpi::Process;
 use mpi::attribute::ObjectName;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
+use mpi::exchange::exchange;
 use mpi::info::Info;
 use mpi::sharing::{NotShared, Sharing};
 
@@ -36,14 +37,11 @@ impl Window {
         unit: usize,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(process, communicator)?;
-        let make = || {
-            let shares = exchange_shares(process, &own, Share { size: part.len(), unit })?;
-            let reach = Reach::among(process, &own, &part)?;
-            let memory = ExposedParts::Own { part, reach };
-            Self::open(process, &own, Flavor::Created, (shares, memory), info)
-        };
-        made_or_given_up(process, &own, make())
+        Self::make(process, communicator, Flavor::Created, info, |own| {
+            let shares = exchange(process, own, &Share { size: part.len(), unit })?;
+            let reach = Reach::among(process, own, &part)?;
+            Ok((shares, ExposedParts::Own { part, reach }))
+        })
     }
 
     /// `MPI_Win_allocate`: creates a window with memory of its own.
@@ -56,13 +54,11 @@ impl Window {
         share: Share,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(process, communicator)?;
-        let make = || {
-            let shares = exchange_shares(process, &own, share)?;
-            let memory = allocate_parts(process, &own, share, &shares)?;
-            Self::open(process, &own, Flavor::Allocated, (shares, memory), info)
-        };
-        made_or_given_up(process, &own, make())
+        Self::make(process, communicator, Flavor::Allocated, info, |own| {
+            let shares = exchange(process, own, &share)?;
+            let memory = allocate_parts(process, own, share, &shares)?;
+            Ok((shares, memory))
+        })
     }
 
     /// `MPI_Win_allocate_shared`: creates a window with memory that all processes can access by
@@ -78,16 +74,14 @@ impl Window {
         share: Share,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(process, communicator)?;
-        let make = || {
-            let shares = exchange_shares(process, &own, share)?;
+        Self::make(process, communicator, Flavor::Shared, info, |own| {
+            let shares = exchange(process, own, &share)?;
             let apart = info.and_then(|info| info.hint(b"alloc_shared_noncontig"));
-            let apart = all_agree(process, &own, apart.is_some_and(|value| *value == *b"true"))?;
+            let apart = all_agree(process, own, apart.is_some_and(|value| *value == *b"true"))?;
             let alignment = if apart { PART_ALIGNMENT } else { 1 };
-            let memory = share_memory(process, &own, &shares, alignment)?;
-            Self::open(process, &own, Flavor::Shared, (shares, memory), info)
-        };
-        made_or_given_up(process, &own, make())
+            let memory = share_memory(process, own, &shares, alignment)?;
+            Ok((shares, memory))
+        })
     }
 
     /// `MPI_Win_create_dynamic`: creates a window to which memory is attached later.
@@ -99,13 +93,10 @@ impl Window {
         communicator: &Rc<Communicator>,
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
-        let own = duplicate(process, communicator)?;
-        let make = || {
+        Self::make(process, communicator, Flavor::Dynamic, info, |own| {
             let shares = vec![Share { size: 0, unit: 1 }; own.size() as usize];
-            let memory = ExposedParts::Attached(RefCell::default());
-            Self::open(process, &own, Flavor::Dynamic, (shares, memory), info)
-        };
-        made_or_given_up(process, &own, make())
+            Ok((shares, ExposedParts::Attached(RefCell::default())))
+        })
     }
 
     /// `MPI_Win_free`: waits for all processes, then frees the window. If some processes have
@@ -143,6 +134,26 @@ impl Window {
         Ok(())
     }
 
+    /// Creates a window on a communicator of its own, with the memory that `make` exposes. If that
+    /// fails, gives up the communicator: other processes may have made their windows, and must not
+    /// wait for this process, which has none.
+    fn make(
+        process: &Process,
+        communicator: &Rc<Communicator>,
+        flavor: Flavor,
+        info: Option<&Info>,
+        make: impl FnOnce(&Rc<Communicator>) -> Result<(Vec<Share>, ExposedParts)>,
+    ) -> Result<Rc<Window>> {
+        let own = duplicate(process, communicator)?;
+        let made = make(&own).and_then(|made| Self::open(process, &own, flavor, made, info));
+        made.map_err(|error| {
+            if matches!(error.class, ErrorClass::ProcFailed | ErrorClass::Revoked) {
+                own.give_up(process);
+            }
+            own.explained(error)
+        })
+    }
+
     fn open(
         process: &Process,
         communicator: &Rc<Communicator>,
@@ -167,38 +178,9 @@ impl Window {
     }
 }
 
-/// Returns the window, if it could be made. If not, gives up the communicator: other processes may
-/// have made their windows, and must not wait for this process, which has none.
-fn made_or_given_up(
-    process: &Process,
-    own: &Communicator,
-    made: Result<Rc<Window>>,
-) -> Result<Rc<Window>> {
-    made.map_err(|error| {
-        if matches!(error.class, ErrorClass::ProcFailed | ErrorClass::Revoked) {
-            own.give_up(process);
-        }
-        own.explained(error)
-    })
-}
-
-fn exchange_shares(
-    process: &Process,
-    communicator: &Rc<Communicator>,
-    mine: Share,
-) -> Result<Vec<Share>> {
-    let bytes = [mine.size.to_le_bytes(), mine.unit.to_le_bytes()].concat();
-    let all = collective::allgather_bytes(process, communicator, &bytes)?;
-    let number =
-        |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("a number was cut out"));
-    let share = |bytes: &[u8]| Share { size: number(&bytes[..8]), unit: number(&bytes[8..]) };
-    Ok(all.chunks_exact(16).map(share).collect())
-}
-
 /// Whether `yes` is true in all processes.
 fn all_agree(process: &Process, communicator: &Rc<Communicator>, yes: bool) -> Result<bool> {
-    let answers = collective::allgather_bytes(process, communicator, &[yes.into()])?;
-    Ok(answers.iter().all(|answer| *answer != 0))
+    Ok(exchange(process, communicator, &yes)?.into_iter().all(|answer| answer))
 }
 
 /// Allocates memory for all parts, in one piece that all processes map if possible.

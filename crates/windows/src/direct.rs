@@ -1,11 +1,9 @@
 //! Operations on memory that this process can access itself.
 
-use crate::OldData;
 use datatype::reduction;
 use memory::Buffer;
 
-use super::access::{AccessKind, WindowAccess};
-use super::message::room;
+use super::action::{AccessKind, OldData, WindowAccess};
 
 /// Contiguous data of at most this many bytes is processed in buffers on the stack.
 pub(super) const SHORT_ACCESS_BYTES: usize = 64;
@@ -112,7 +110,7 @@ pub(super) fn swap(value: &Buffer, expected: &Buffer, place: &Buffer) {
 
 /// Returns a copy of the bytes of a place in memory of this library.
 pub(super) fn copy_of(place: &Buffer) -> Buffer {
-    let copy = room(place.len());
+    let copy = Buffer::zeroed(place.len());
     place.copy_to(&copy);
     copy
 }

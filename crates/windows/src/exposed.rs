@@ -8,7 +8,7 @@ use base::{Error, ErrorClass, Result};
 use memory::{Buffer, Segment, SharedMemory};
 use mpi::Process;
 
-use super::message::{Refusal, room};
+use super::message::Refusal;
 use super::reach::Reach;
 use super::runs::ByteRuns;
 
@@ -45,7 +45,7 @@ impl TargetMemory {
             TargetMemory::One(place) => return place.clone(),
             TargetMemory::Several(parts) => parts,
         };
-        let all = room(parts.iter().map(Buffer::len).sum());
+        let all = Buffer::zeroed(parts.iter().map(Buffer::len).sum());
         let mut offset = 0;
         for part in parts {
             part.copy_to(&all.contiguous_part(offset as isize, part.len()));
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn runs_outside_are_refused() {
-        let exposed = ExposedParts::Own { part: room(100), reach: Reach::default() };
+        let exposed = ExposedParts::Own { part: Buffer::zeroed(100), reach: Reach::default() };
         assert_eq!(exposed.resolve(0, runs(&[(0, 10), (90, 10)])).unwrap().data().len(), 20);
         for outside in [[(0, 1), (91, 10)], [(-1, 1), (50, 1)], [(5, 5), (isize::MAX - 9, 9)]] {
             assert!(exposed.resolve(0, runs(&outside)).is_err());
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn attached_memory_is_found_by_address() {
-        let (one, other) = (room(64), room(64));
+        let (one, other) = (Buffer::zeroed(64), Buffer::zeroed(64));
         let base = other.base_address() as isize;
         let regions = RefCell::default();
         attach(&regions, one.clone()).unwrap();
@@ -242,7 +242,7 @@ mod tests {
             Refusal::NotAttached(base + 64)
         );
         // The rows of one piece of memory, attached one by one, the middle one last.
-        let whole = room(96);
+        let whole = Buffer::zeroed(96);
         let start = whole.base_address() as isize;
         let ExposedParts::Attached(regions) = &exposed else { unreachable!() };
         for row in [0, 64, 32] {

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod action;
 mod attached;
 mod creation;
 mod direct;
@@ -47,7 +48,7 @@ use outgoing::OutgoingRequests;
 use service::Service;
 use traffic::Traffic;
 
-pub use access::{AccessKind, OldData, WindowAccess};
+pub use action::{AccessKind, OldData, WindowAccess};
 pub use epoch::{LockKind, OpenEpoch};
 pub use operation::{CompletedBy, WindowOperation};
 pub use place::TargetPlace;
@@ -105,6 +106,8 @@ pub struct Share {
     /// The unit of displacements, in bytes.
     pub unit: usize,
 }
+
+wire::codec!(Share { size, unit });
 
 impl Window {
     fn new(

@@ -22,7 +22,7 @@ use datatype::reduction::{self, Operator};
 use memory::{Segment, SharedMemory};
 use mpi::Process;
 
-use super::access::{AccessKind, OldData, WindowAccess};
+use super::action::{AccessKind, OldData, WindowAccess};
 use super::direct::{self, ELEMENT_BYTES_MAX, SHORT_ACCESS_BYTES};
 use super::exposed::ExposedParts;
 use super::message::{KINDS, RequestKind};
@@ -426,7 +426,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::message::room;
     use crate::reach::Reach;
 
     const AROUND: usize = 64;
@@ -443,7 +442,7 @@ mod tests {
     }
 
     fn parts() -> (Buffer, ExposedParts) {
-        let all = room(PART + 2 * AROUND);
+        let all = Buffer::zeroed(PART + 2 * AROUND);
         let part = all.contiguous_part(AROUND as isize, PART);
         (all, ExposedParts::Own { part, reach: Reach::default() })
     }

@@ -6,6 +6,7 @@ use base::{Error, ErrorClass};
 use datatype::Predefined;
 use datatype::reduction::Operator;
 use memory::{Buffer, Segment};
+use wire::Codec;
 
 use super::runs::ByteRuns;
 
@@ -101,10 +102,10 @@ impl WindowRequest {
     pub(super) fn add_to(&self, message: &mut Vec<u8>, data: usize, fill: impl FnOnce(&mut [u8])) {
         let flags = if self.apart { APART } else { 0 } | if self.exclusive { EXCLUSIVE } else { 0 };
         let header = message.len();
-        message.extend([self.kind as u8, flags, self.operator as u8, 0]);
-        message.extend((self.element as u16).to_le_bytes());
-        message.extend([0; 2]);
-        message.extend(self.reply.to_le_bytes());
+        u32::from_le_bytes([self.kind as u8, flags, self.operator as u8, 0]).write(message);
+        (self.element as u16).write(message);
+        0_u16.write(message);
+        self.reply.write(message);
         ByteRuns::encode(&self.runs, message);
         let begin = message.len();
         let runs_bytes = begin - header - HEADER_BYTES;
@@ -137,19 +138,18 @@ impl WindowRequest {
     /// Parses the first request of a message; returns it and the offset of its data. `None` if the
     /// message is malformed.
     pub(super) fn parse(message: &[u8]) -> Option<(Self, usize)> {
-        let (header, rest) = message.split_at_checked(HEADER_BYTES)?;
-        let runs_bytes = usize::from(u16::from_le_bytes([header[6], header[7]]));
-        let runs = ByteRuns::decode(rest.get(..runs_bytes)?)?;
-        let element = u16::from_le_bytes([header[4], header[5]]);
-        let reply = i32::from_le_bytes([header[8], header[9], header[10], header[11]]);
+        let mut rest = message;
+        let [kind, flags, operator, _] = u32::read(&mut rest)?.to_le_bytes();
+        let element = usize::from(u16::read(&mut rest)?);
+        let runs_bytes = usize::from(u16::read(&mut rest)?);
         let request = Self {
-            kind: *KINDS.get(usize::from(header[0]))?,
-            operator: *Operator::ALL.get(usize::from(header[2]))?,
-            element: *Predefined::ALL.get(usize::from(element))?,
-            reply: Some(reply).filter(|tag| *tag == 0 || *tag >= FIRST_REPLY_TAG)?,
-            apart: header[1] & APART != 0,
-            exclusive: header[1] & EXCLUSIVE != 0,
-            runs,
+            kind: *KINDS.get(usize::from(kind))?,
+            operator: *Operator::ALL.get(usize::from(operator))?,
+            element: *Predefined::ALL.get(element)?,
+            reply: i32::read(&mut rest).filter(|tag| *tag == 0 || *tag >= FIRST_REPLY_TAG)?,
+            apart: flags & APART != 0,
+            exclusive: flags & EXCLUSIVE != 0,
+            runs: ByteRuns::decode(rest.get(..runs_bytes)?)?,
         };
         Some((request, HEADER_BYTES + runs_bytes))
     }
@@ -177,18 +177,16 @@ impl Refusal {
             Some(Refusal::NotAttached(place)) => (2, place),
             Some(Refusal::Malformed) => (3, 0),
         };
-        buffer_of(&[code.to_le_bytes(), (place as u64).to_le_bytes()].concat())
+        buffer_of(&(code, place).to_bytes())
     }
 
     pub(super) fn of_answer(answer: &Buffer) -> Option<Self> {
-        let (mut code, mut place) = ([0; 8], [0; 8]);
-        answer.read(0, &mut code);
-        answer.read(8, &mut place);
-        let place = isize::from_le_bytes(place);
-        match u64::from_le_bytes(code) {
-            0 => None,
-            1 => Some(Refusal::OutOfRange(place)),
-            2 => Some(Refusal::NotAttached(place)),
+        let mut bytes = [0; Self::BYTES];
+        answer.read(0, &mut bytes);
+        match <(u64, isize)>::from_bytes(&bytes) {
+            Some((0, _)) => None,
+            Some((1, place)) => Some(Refusal::OutOfRange(place)),
+            Some((2, place)) => Some(Refusal::NotAttached(place)),
             _ => Some(Refusal::Malformed),
         }
     }
@@ -219,14 +217,9 @@ impl Refusal {
 
 /// Returns a buffer of this library with these bytes.
 pub(super) fn buffer_of(bytes: &[u8]) -> Buffer {
-    let buffer = room(bytes.len());
+    let buffer = Buffer::zeroed(bytes.len());
     buffer.write(0, bytes);
     buffer
-}
-
-/// Returns a buffer of this library with `length` zero bytes.
-pub(super) fn room(length: usize) -> Buffer {
-    Buffer::zeroed(length)
 }
 
 #[cfg(test)]

@@ -12,10 +12,10 @@ use std::cell::Cell;
 
 use base::{GateId, RegionToken, Result};
 use memory::{Buffer, Segment};
-use mpi::collective;
+use mpi::exchange::exchange;
 use mpi::{Process, RegionAccess, Team};
 
-use super::access::{AccessKind, WindowAccess};
+use super::action::{AccessKind, WindowAccess};
 
 /// The regions of the parts of a window.
 #[derive(Debug, Default)]
@@ -40,15 +40,12 @@ enum ReachedPart {
     Region(GateId, RegionToken),
 }
 
-/// The size of a published region in bytes: place and secret, both 0 if there is none.
-const TOLD_BYTES: usize = 16;
-
 impl Reach {
     /// Declares this process's part as a region, and exchanges the declarations with the other
     /// processes.
     ///
     /// # Errors
-    /// Those of [`collective::allgather_bytes`].
+    /// Those of [`exchange`].
     pub(super) fn among(
         process: &Process,
         communicator: &std::rc::Rc<Team>,
@@ -58,16 +55,13 @@ impl Reach {
         let wanted = !part.is_empty() && communicator.size() > 1 && !process.runtime().records();
         let declare = || process.runtime().regions().declare(part, RegionAccess::ReadAndWrite);
         let own = wanted.then(declare).flatten();
-        let (place, secret) = own.map_or((0, 0), |token| (token.place, token.secret));
-        let told = [place.to_le_bytes(), secret.to_le_bytes()].concat();
-        let all = collective::allgather_bytes(process, communicator, &told);
+        let all = exchange(process, communicator, &own.unwrap_or(RegionToken::NONE));
         let all = all.inspect_err(|_| revoke(process, own))?;
-        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        let part_of = |told: &[u8]| match (number(&told[..8]), number(&told[8..])) {
-            (0, 0) => ReachedPart::Asked,
-            (place, secret) => ReachedPart::Untried(RegionToken { place, secret }),
+        let part_of = |token| match token {
+            RegionToken::NONE => ReachedPart::Asked,
+            token => ReachedPart::Untried(token),
         };
-        let parts = all.chunks_exact(TOLD_BYTES).map(|told| Cell::new(part_of(told))).collect();
+        let parts = all.into_iter().map(|token| Cell::new(part_of(token))).collect();
         Ok(Self { own, parts })
     }
 

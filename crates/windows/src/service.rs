@@ -15,7 +15,6 @@ use super::exposed::TargetMemory;
 use super::locks::{LockQueue, LockRequest, SharedLock};
 use super::message::{
     DATA_TAG, FIRST_REPLY_TAG, REQUEST_BYTES_MAX, REQUEST_TAG, Refusal, RequestKind, WindowRequest,
-    room,
 };
 use super::runs::ByteRuns;
 use super::{LockKind, Window, direct};
@@ -155,7 +154,7 @@ impl Window {
         let context = self.communicator.point_to_point_context();
         let found = process.runtime().matched_probe(context, None, Some(REQUEST_TAG));
         let Some((message, incoming)) = found else { return false };
-        let buffer = room((incoming.bytes as usize).min(REQUEST_BYTES_MAX));
+        let buffer = Buffer::zeroed((incoming.bytes as usize).min(REQUEST_BYTES_MAX));
         let id = process.runtime().receive_message(message, buffer.clone());
         if let Some(id) = id {
             let steps = state.origins.entry(incoming.source).or_default();
@@ -334,7 +333,7 @@ impl Window {
             CheckedRequest { kind: RequestKind::Put, place: TargetMemory::One(place), .. } => {
                 (place, None)
             }
-            change => (room(change.given), Some(change)),
+            change => (Buffer::zeroed(change.given), Some(change)),
         };
         let id = process.post_receive(context, origin, DATA_TAG, data.clone());
         StepProgress::Next(IncomingStep::Data { id, change, data })

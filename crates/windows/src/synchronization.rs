@@ -12,7 +12,7 @@ use mpi::{ActiveOperation, Process, error_of};
 use super::epoch::AccessEpoch;
 use super::exposed::ExposedParts;
 use super::locks::{LockTurn, SharedLock};
-use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest, room};
+use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest};
 use super::{LockKind, Window};
 
 /// The time that the owner of an allocated part has to initialize it before its next call.
@@ -466,7 +466,7 @@ impl Window {
 
     fn ask(&self, process: &Process, target: u32, request: WindowRequest) -> Question {
         let context = self.communicator.point_to_point_context();
-        let (reply, answer) = (self.next_reply(), room(Refusal::BYTES));
+        let (reply, answer) = (self.next_reply(), Buffer::zeroed(Refusal::BYTES));
         let id = process.post_receive(context, target, reply, answer.clone());
         let request = WindowRequest { reply, ..request };
         self.outgoing.send(process, target, |message| request.add_to(message, 0, |_| ()));

@@ -8,7 +8,7 @@ use mpi::{Process, ThreadLevel};
 use proptest::prelude::*;
 
 use super::Window;
-use super::message::{DATA_TAG, KINDS, REQUEST_TAG, RequestKind, WindowRequest, buffer_of, room};
+use super::message::{DATA_TAG, KINDS, REQUEST_TAG, RequestKind, WindowRequest, buffer_of};
 
 /// On both sides of the part lies memory that does not belong to it.
 const AROUND: usize = 64;
@@ -87,7 +87,7 @@ fn is_followed(message: &[u8]) -> bool {
 fn a_target_survives_strange_requests() {
     let process = Process::default();
     process.initialize(ThreadLevel::Single).unwrap();
-    let all = room(PART + 2 * AROUND);
+    let all = Buffer::zeroed(PART + 2 * AROUND);
     all.write(0, &[0xaa; PART + 2 * AROUND]);
     let part = all.contiguous_part(AROUND as isize, PART);
     let window = Window::create(&process, process.world(), part, 1, None).unwrap();
