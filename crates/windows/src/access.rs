@@ -172,15 +172,11 @@ impl Window {
             }
             offset += length;
         }
+        let underway = Some(operation).filter(|operation| !operation.is_complete(process));
         // An answer also confirms that the operation is done at the target.
-        if !pieces.fetches {
-            self.note_asked(target);
-        }
-        if operation.is_complete(process) {
-            return None;
-        }
-        self.note_outstanding(process, &operation);
-        Some(operation)
+        let unanswered = u64::from(!pieces.fetches);
+        self.note_sent(process, target, unanswered, underway.as_ref());
+        underway
     }
 
     /// Posts the receive for returned data.

@@ -440,10 +440,12 @@ impl Window {
     /// Waits until all operations to the target, or to all targets, are complete at the origin.
     fn settle_locally(&self, process: &Process, target: Option<u32>) -> Result<()> {
         let mut outcome = Ok(());
-        while let Some(operation) = self.outstanding(target) {
-            process.wait_until(&mut |process| operation.is_complete(process));
-            self.forget_outstanding(&operation);
-            outcome = outcome.and(operation.error().map_or(Ok(()), Err));
+        for target in self.unsettled(target) {
+            while let Some(operation) = self.outstanding(target) {
+                process.wait_until(&mut |process| operation.is_complete(process));
+                self.forget_outstanding(&operation);
+                outcome = outcome.and(operation.error().map_or(Ok(()), Err));
+            }
         }
         outcome
     }
