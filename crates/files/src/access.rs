@@ -1,19 +1,20 @@
 //! Data access: where transfers begin, and how they move file pointers (section 14.4).
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 use memory::LentBuffer;
+use mpi::exchange::exchange;
 use mpi::{MessageStatus, Process, Request};
 
-use crate::agreement::exchange_numbers;
-use crate::collective::operation::{CollectiveTransfer, Ground};
-use crate::fault::interrupted;
+use crate::collective::operation::CollectiveTransfer;
 use crate::operation::{FileOperation, StartedTransfer};
+use crate::pool::SystemCaller;
 use crate::preferences;
+use crate::prepared::Prepared;
 use crate::representation::FileData;
-use crate::transfer::{Direction, Progress, SieveManner, transfer};
+use crate::storage::Direction;
+use crate::transfer::{FileAccess, Progress, SieveManner, transfer};
 use crate::view::View;
 use crate::{File, FileView};
 
@@ -30,55 +31,6 @@ pub enum FilePlace {
     Ordered,
 }
 
-/// A transfer whose arguments were checked.
-#[derive(Debug)]
-pub(crate) struct Prepared {
-    pub direction: Direction,
-    pub view: FileView,
-    /// The position in the stream, in bytes.
-    pub position: u64,
-    /// The data that the program passed.
-    pub data: FileData,
-    /// The data in the representation of the file, if it differs.
-    pub converted: Option<LentBuffer>,
-}
-
-impl Prepared {
-    fn memory(&self) -> &LentBuffer {
-        self.converted.as_ref().unwrap_or(&self.data.memory)
-    }
-
-    /// Returns how many bytes of the file it transfers.
-    pub fn bytes(&self) -> u64 {
-        self.memory().len() as u64
-    }
-
-    fn check_end(&self) -> Result<()> {
-        let (bytes, position) = (self.bytes(), self.position);
-        let end = position.checked_add(bytes).filter(|end| *end <= i64::MAX as u64);
-        end.map(|_| ()).ok_or_else(|| {
-            let detail = format!("{bytes} bytes from {position} on in the view exceed 2^63-1");
-            Error::new(ErrorClass::Arg, detail)
-        })
-    }
-
-    /// Removes and returns the memory to transfer from or to, until it is given back.
-    pub fn take_memory(&mut self) -> LentBuffer {
-        let memory = self.converted.as_mut().unwrap_or(&mut self.data.memory);
-        std::mem::replace(memory, LentBuffer::zeroed(0))
-    }
-
-    /// Gives that memory back.
-    pub fn return_memory(&mut self, memory: LentBuffer) {
-        *self.converted.as_mut().unwrap_or(&mut self.data.memory) = memory;
-    }
-
-    /// Whether its end calls functions of the program.
-    fn calls_program(&self) -> bool {
-        self.direction == Direction::Read && self.view.representation.calls_program()
-    }
-}
-
 impl File {
     /// Reads or writes, and waits for completion; the status contains errors of the transfer.
     ///
@@ -93,7 +45,7 @@ impl File {
     ) -> Result<MessageStatus> {
         let prepared = self.prepare(process, direction, place, data)?;
         let progress = self.carry_out(&prepared);
-        Ok(conclude(&self.shown, &prepared, progress))
+        Ok(prepared.conclude(&self.shown, progress))
     }
 
     /// Begins to read or write.
@@ -115,20 +67,9 @@ impl File {
     fn start(&self, process: &Process, mut prepared: Prepared) -> FileOperation {
         if prepared.calls_program() {
             let progress = self.carry_out(&prepared);
-            return FileOperation::over(conclude(&self.shown, &prepared, progress));
+            return FileOperation::over(prepared.conclude(&self.shown, progress));
         }
-        let (direction, position) = (prepared.direction, prepared.position);
-        let memory = prepared.take_memory();
-        let (storage, bytes) = (Arc::clone(&self.storage), Arc::clone(&prepared.view.bytes));
-        let (manner, exclusion) = (self.manner(), Arc::clone(&self.exclusion));
-        let work = move || {
-            let _exclusion = manner.atomic.then(|| exclusion.lock());
-            let progress = transfer(&*storage, &bytes, position, &memory, direction, manner);
-            (memory, progress)
-        };
-        let bell = process.doorbell().cloned();
-        let ring = move || bell.into_iter().for_each(|bell| bell.ring());
-        let task = self.works.pool.begin(work, ring);
+        let task = self.threads(process).begin(prepared.take_work(self.access()));
         FileOperation::underway(StartedTransfer { name: self.shown.clone(), task, prepared })
     }
 
@@ -139,7 +80,23 @@ impl File {
         transfer(storage, &view.bytes, *position, memory, *direction, self.manner())
     }
 
-    pub(crate) fn manner(&self) -> SieveManner {
+    /// Returns how threads access the file now.
+    pub(crate) fn access(&self) -> FileAccess {
+        FileAccess {
+            storage: Arc::clone(&self.storage),
+            manner: self.manner(),
+            exclusion: Arc::clone(&self.exclusion),
+        }
+    }
+
+    /// Returns the threads of the library, which wake this process when they are done.
+    pub(crate) fn threads(&self, process: &Process) -> SystemCaller {
+        let bell = process.doorbell().cloned();
+        let ring = move || bell.iter().for_each(|bell| bell.ring());
+        SystemCaller::Threads(self.works.pool.clone(), Arc::new(ring))
+    }
+
+    fn manner(&self) -> SieveManner {
         let alone = self.mode.unique && self.communicator.size() == 1;
         let manner = preferences::manner(&self.hints, self.atomic.get(), alone);
         // A process that may not read the file cannot fill the holes.
@@ -256,15 +213,15 @@ impl File {
     /// Moves the shared file pointer by the etypes of all processes, and returns the position of
     /// this process, which follows those of lower ranks; collective.
     fn take_turn(&self, process: &Process, etypes: u64) -> Result<i64> {
-        let all = exchange_numbers(process, &self.communicator, [etypes])?;
-        let sum = |ranks: &[[u64; 1]]| ranks.iter().map(|[etypes]| *etypes as i64).sum::<i64>();
+        let all = exchange(process, &self.communicator, &etypes)?;
+        let sum = |ranks: &[u64]| ranks.iter().map(|etypes| *etypes as i64).sum::<i64>();
         let rank = self.communicator.rank();
         let mut from = 0;
         if rank == 0 {
             from = self.shared.add(process, sum(&all))?;
         }
-        let told = exchange_numbers(process, &self.communicator, [from as u64])?;
-        Ok(told[0][0] as i64 + sum(&all[..rank as usize]))
+        let first = exchange(process, &self.communicator, &from)?[0];
+        Ok(first + sum(&all[..rank as usize]))
     }
 }
 
@@ -281,35 +238,6 @@ fn etypes_of(view: &View, bytes: u64) -> Result<u64> {
         return Err(Error::new(ErrorClass::Type, detail));
     }
     Ok(bytes / unit)
-}
-
-/// Returns the status of a completed transfer.
-pub(crate) fn conclude(name: &str, prepared: &Prepared, progress: Progress) -> MessageStatus {
-    let Prepared { direction, view, data, converted, .. } = prepared;
-    let mut status = MessageStatus { bytes: progress.bytes, ..MessageStatus::EMPTY };
-    if let (Some(converted), Direction::Read) = (converted, direction) {
-        match view.representation.decode(converted, progress.bytes, data) {
-            Ok(bytes) => status.bytes = bytes,
-            Err(error) => status.error = Some(Box::new(error)),
-        }
-    } else if converted.is_some() && progress.bytes == converted_len(converted.as_ref()) {
-        status.bytes = data.memory.len() as u64;
-    }
-    if let Some(fault) = progress.fault {
-        status.error = Some(Box::new(interrupted(verb(*direction), name, &fault, progress.bytes)));
-    }
-    status
-}
-
-fn converted_len(converted: Option<&LentBuffer>) -> u64 {
-    converted.map_or(0, |converted| converted.len() as u64)
-}
-
-pub(crate) fn verb(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Read => "read",
-        Direction::Write => "write",
-    }
 }
 
 impl File {
@@ -329,9 +257,9 @@ impl File {
         if self.moves_alone() {
             checked?;
             let progress = self.carry_out(&prepared);
-            return Ok(conclude(&self.shown, &prepared, progress));
+            return Ok(prepared.conclude(&self.shown, progress));
         }
-        let status = CollectiveTransfer::carry_out(process, self.ground(direction), prepared)?;
+        let status = CollectiveTransfer::carry_out(process, self, prepared)?;
         checked.map(|()| status)
     }
 
@@ -351,32 +279,12 @@ impl File {
             checked?;
             return Ok(self.start(process, prepared).into_request());
         }
-        let begun = CollectiveTransfer::begin(process, self.ground(direction), prepared)?;
+        let begun = CollectiveTransfer::begin(process, self, prepared)?;
         checked.map(|()| Request::Operation(begun))
     }
 
     /// Whether in a collective transfer each process transfers its own bytes, whatever they are.
     fn moves_alone(&self) -> bool {
         self.communicator.size() == 1 || self.atomic.get() || self.apart.get()
-    }
-
-    /// Returns what a collective transfer needs of this file.
-    fn ground(&self, direction: Direction) -> Ground {
-        let number = self.calls.get();
-        self.calls.set(number.wrapping_add(1));
-        let (nodes, window_bytes, alignment) = preferences::aggregation(&self.hints);
-        Ground {
-            communicator: Rc::clone(&self.communicator),
-            name: self.shown.clone(),
-            storage: Arc::clone(&self.storage),
-            manner: self.manner(),
-            exclusion: Arc::clone(&self.exclusion),
-            pool: self.works.pool.clone(),
-            choice: preferences::together(&self.hints, direction),
-            nodes,
-            window_bytes,
-            alignment,
-            number,
-        }
     }
 }

@@ -13,6 +13,7 @@ mod opening;
 mod operation;
 mod pool;
 mod preferences;
+mod prepared;
 mod representation;
 mod shared_pointer;
 mod split;
@@ -34,12 +35,13 @@ use datatype::{Datatype, Predefined};
 use mpi::Process;
 use mpi::communicator::Communicator;
 use mpi::error_handler::{ErrorHandler, InstalledHandler};
+use mpi::exchange::exchange;
 use mpi::group::Group;
 use mpi::hints::Hints;
 use mpi::info::Info;
 use parking_lot::Mutex;
 
-use agreement::{all_succeed, check_same, exchange_numbers};
+use agreement::{all_succeed, check_same};
 use fault::refused;
 use shared_pointer::SharedPointer;
 use split::SplitOperation;
@@ -50,7 +52,7 @@ pub use access::FilePlace;
 pub use mode::{AccessMode, AccessRights};
 pub use opening::{FileWorks, delete};
 pub use representation::{FileData, Representation, UserRepresentation};
-pub use transfer::Direction;
+pub use storage::Direction;
 
 /// An open file, as one of its processes sees it.
 pub struct File {
@@ -167,8 +169,8 @@ impl File {
     fn agree(&self, process: &Process) -> Result<()> {
         let is_whole = self.view.borrow().bytes.run_bytes() == u64::MAX;
         let mine = is_whole && !preferences::wants_together(&self.hints);
-        let all = exchange_numbers(process, &self.communicator, [mine.into()])?;
-        self.apart.set(all.iter().all(|[one]| *one == 1));
+        let all = exchange(process, &self.communicator, &mine)?;
+        self.apart.set(all.into_iter().all(|one| one));
         Ok(())
     }
 

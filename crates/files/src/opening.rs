@@ -16,12 +16,13 @@ use mpi::Process;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
 use mpi::error_handler::{ErrorHandler, InstalledHandler};
+use mpi::exchange::exchange;
 use mpi::hints::Hints;
 use mpi::info::Info;
 
 use crate::agreement::{all_succeed, check_same};
 use crate::costs::Mounts;
-use crate::fault::{class_of, refused};
+use crate::fault::{but_for_failed, class_of, refused};
 use crate::mode::{AccessMode, AccessRights};
 use crate::pool::ThreadPool;
 use crate::shared_pointer::SharedPointer;
@@ -46,16 +47,13 @@ struct Identity {
     /// Whether other machines certainly cannot have the file. A file that is only read may lie in
     /// an image that each machine has mounted, as images of containers do: that counts as one file.
     is_local: bool,
-    host: Vec<u8>,
+    /// The name of the host; zeros follow.
+    host: [u8; 64],
     /// The identifier of the running system of the host; containers on it share this identifier.
-    system: Vec<u8>,
+    system: [u8; 36],
 }
 
-/// The size of an encoded host name, in bytes.
-const HOST_BYTES: usize = 64;
-
-/// The size of an encoded system identifier, in bytes.
-const SYSTEM_BYTES: usize = 36;
+wire::codec!(Identity { device, inode, size, changed, is_local, host, system });
 
 impl File {
     /// `MPI_File_open`: collective.
@@ -161,19 +159,6 @@ impl File {
     }
 }
 
-/// Ignores errors that report failed processes, or that the communicator on which the file was
-/// opened was revoked.
-pub(crate) fn but_for_failed(outcome: Result<()>) -> Result<()> {
-    match outcome {
-        Err(error) if FAILURES.contains(&error.class) => Ok(()),
-        outcome => outcome,
-    }
-}
-
-/// The classes of errors that report a failed process or a revoked communicator.
-const FAILURES: [ErrorClass; 3] =
-    [ErrorClass::ProcFailed, ErrorClass::ProcAborted, ErrorClass::Revoked];
-
 /// `MPI_File_delete`.
 ///
 /// # Errors
@@ -251,10 +236,9 @@ fn check_same_file(
     let asked =
         Identity::of(file, mode.writes()).map_err(|error| refused("look at", shown, &error));
     let mine = all_succeed(process, communicator, asked)?;
-    let all = collective::allgather_bytes(process, communicator, &mine.encoded())?;
-    let all: Vec<_> = all.chunks_exact(Identity::BYTES).map(Identity::decoded).collect();
+    let all = exchange(process, communicator, &mine)?;
     let Some(other) = all.iter().position(|other| !all[0].is_same(other)) else { return Ok(()) };
-    let host = |rank: usize| String::from_utf8_lossy(&all[rank].host).into_owned();
+    let host = |rank: usize| String::from_utf8_lossy(&all[rank].host).replace('\0', "");
     let detail = format!(
         "\"{shown}\" is not the same file everywhere: rank 0 on {} and rank {other} on {} have \
          different ones; all hosts must see one file system there",
@@ -265,57 +249,18 @@ fn check_same_file(
 }
 
 impl Identity {
-    const NUMBERS: usize = 5 * 8;
-    const BYTES: usize = Self::NUMBERS + HOST_BYTES + SYSTEM_BYTES;
-
     fn of(file: &fs::File, is_written: bool) -> io::Result<Self> {
         let found = file.metadata()?;
         let changed = found.mtime().wrapping_mul(1_000_000_000).wrapping_add(found.mtime_nsec());
-        let line = |path: &str, length: usize| {
-            let mut line = fs::read(path).unwrap_or_default();
-            line.retain(|byte| *byte != b'\n');
-            line.truncate(length);
-            line
-        };
         Ok(Self {
             device: found.dev(),
             inode: found.ino(),
             size: found.len(),
             changed: changed as u64,
             is_local: is_written && sys::files::is_local(file.as_fd())?,
-            host: line("/proc/sys/kernel/hostname", HOST_BYTES),
-            system: line("/proc/sys/kernel/random/boot_id", SYSTEM_BYTES),
+            host: line("/proc/sys/kernel/hostname"),
+            system: line("/proc/sys/kernel/random/boot_id"),
         })
-    }
-
-    fn encoded(&self) -> Vec<u8> {
-        let is_local = u64::from(self.is_local);
-        let numbers = [self.device, self.inode, self.size, self.changed, is_local];
-        let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-        bytes.extend(&self.host);
-        bytes.resize(Self::NUMBERS + HOST_BYTES, 0);
-        bytes.extend(&self.system);
-        bytes.resize(Self::BYTES, 0);
-        bytes
-    }
-
-    fn decoded(bytes: &[u8]) -> Self {
-        let (numbers, texts) = bytes.split_at(Self::NUMBERS);
-        let (host, system) = texts.split_at(HOST_BYTES);
-        let mut numbers = numbers
-            .chunks_exact(8)
-            .map(|bytes| u64::from_le_bytes(bytes.try_into().expect("a number was cut out")));
-        let mut next = || numbers.next().unwrap_or(0);
-        let text = |bytes: &[u8]| bytes.iter().copied().take_while(|byte| *byte != 0).collect();
-        Self {
-            device: next(),
-            inode: next(),
-            size: next(),
-            changed: next(),
-            is_local: next() != 0,
-            host: text(host),
-            system: text(system),
-        }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -327,8 +272,17 @@ impl Identity {
     }
 }
 
+/// Returns the beginning of a file of one line, followed by zeros.
+fn line<const BYTES: usize>(path: &str) -> [u8; BYTES] {
+    let content = fs::read(path).unwrap_or_default();
+    let mut bytes = content.into_iter().filter(|byte| *byte != b'\n');
+    std::array::from_fn(|_| bytes.next().unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
+    use wire::Codec;
+
     use super::*;
 
     #[test]
@@ -339,18 +293,17 @@ mod tests {
             size: 0,
             changed: 5,
             is_local: false,
-            host: b"a".to_vec(),
-            system: b"s".to_vec(),
+            host: [b'a'; 64],
+            system: [b's'; 36],
         };
-        assert_eq!(Identity::decoded(&one.encoded()), one);
-        let mounted_elsewhere = Identity { device: 2, system: b"t".to_vec(), ..one.clone() };
+        assert_eq!(Identity::from_bytes(&one.to_bytes()), Some(one.clone()));
+        let mounted_elsewhere = Identity { device: 2, system: [b't'; 36], ..one.clone() };
         assert!(one.is_same(&mounted_elsewhere));
         let by_chance = Identity { changed: 6, ..mounted_elsewhere.clone() };
         assert!(!one.is_same(&by_chance));
         let made_at_once = Identity { is_local: true, ..mounted_elsewhere };
-        assert_eq!(Identity::decoded(&made_at_once.encoded()), made_at_once);
         assert!(!made_at_once.is_same(&one) && !one.is_same(&made_at_once));
-        let in_a_container = Identity { device: 3, host: b"c".to_vec(), ..one.clone() };
+        let in_a_container = Identity { device: 3, host: [b'c'; 64], ..one.clone() };
         assert!(!one.is_same(&in_a_container));
         let replaced = Identity { inode: 8, ..one.clone() };
         assert!(!one.is_same(&replaced));
@@ -362,7 +315,7 @@ mod tests {
         let path = private.path().join("identity");
         let file = fs::File::create(&path).unwrap();
         let (read, written) = [false, true].map(|is| Identity::of(&file, is).unwrap()).into();
-        let elsewhere = |one: &Identity| Identity { system: b"other".to_vec(), ..one.clone() };
+        let elsewhere = |one: &Identity| Identity { system: [b'o'; 36], ..one.clone() };
         assert!(read.is_same(&elsewhere(&read)));
         assert_eq!(written.is_local, sys::files::is_local(file.as_fd()).unwrap());
         assert_eq!(written.is_same(&elsewhere(&written)), !written.is_local);

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use memory::LentBuffer;
 use mpi::{ActiveOperation, MessageStatus, Process, Request};
 
-use crate::access::{Prepared, conclude};
 use crate::pool::PoolTask;
+use crate::prepared::Prepared;
 use crate::transfer::Progress;
 
 /// An operation of one process.
@@ -56,7 +56,7 @@ impl ActiveOperation for FileOperation {
         let OperationState::Underway(started) = &mut *state else { return true };
         let Some((memory, progress)) = started.task.take() else { return false };
         started.prepared.return_memory(memory);
-        let status = conclude(&started.name, &started.prepared, progress);
+        let status = started.prepared.conclude(&started.name, progress);
         *state = OperationState::Over(status);
         true
     }

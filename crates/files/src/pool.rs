@@ -40,6 +40,31 @@ struct PoolState {
     idle: usize,
 }
 
+/// The thread that makes the system calls of a transfer.
+#[derive(Clone)]
+pub(crate) enum SystemCaller {
+    /// The thread that makes progress.
+    Here,
+    /// Threads of the library, which ring when they are done.
+    Threads(ThreadPool, Arc<dyn Fn() + Send + Sync>),
+}
+
+impl SystemCaller {
+    /// Begins a job.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> PoolTask<T> {
+        match self {
+            SystemCaller::Here => PoolTask { outcome: Arc::new(Mutex::new(Some(work()))) },
+            SystemCaller::Threads(pool, ring) => {
+                let ring = Arc::clone(ring);
+                pool.begin(work, move || ring())
+            }
+        }
+    }
+}
+
 /// The outcome of a job.
 pub(crate) struct PoolTask<T> {
     outcome: Arc<Mutex<Option<T>>>,
@@ -47,7 +72,7 @@ pub(crate) struct PoolTask<T> {
 
 impl ThreadPool {
     /// Begins a job; calls `done` when its outcome is stored.
-    pub fn begin<T: Send + 'static>(
+    fn begin<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
         done: impl FnOnce() + Send + 'static,
@@ -108,11 +133,6 @@ fn serve(shared: &PoolShared) {
 }
 
 impl<T> PoolTask<T> {
-    /// Creates a completed job.
-    pub fn over(outcome: T) -> Self {
-        Self { outcome: Arc::new(Mutex::new(Some(outcome))) }
-    }
-
     /// Removes and returns the outcome once it is stored.
     pub fn take(&self) -> Option<T> {
         self.outcome.lock().take()

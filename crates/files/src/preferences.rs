@@ -1,8 +1,10 @@
 //! The hints of a file (section 14.2.8 of the MPI standard).
 
 use mpi::hints::{self, Hints};
+use wire::Codec;
 
-use crate::transfer::{Direction, SieveManner};
+use crate::storage::Direction;
+use crate::transfer::SieveManner;
 
 /// Whether an optimization is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,18 +15,34 @@ pub(crate) enum Choice {
     Automatic,
 }
 
-impl Choice {
-    /// Returns the choice with a number, as processes exchange it.
-    pub fn numbered(number: u64) -> Self {
-        [Self::Always, Self::Never]
-            .into_iter()
-            .find(|one| *one as u64 == number)
-            .unwrap_or(Self::Automatic)
+impl Codec for Choice {
+    fn write(&self, message: &mut Vec<u8>) {
+        (*self as u8).write(message);
+    }
+
+    fn read(message: &mut &[u8]) -> Option<Self> {
+        let all = [Self::Always, Self::Never, Self::Automatic];
+        all.get(usize::from(u8::read(message)?)).copied()
     }
 }
 
+/// The hints for transfers through aggregators.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aggregation {
+    /// Whether bytes are sent to aggregators.
+    pub choice: Choice,
+    /// The number of aggregators; 0: chosen automatically.
+    pub aggregators: u64,
+    /// The number of bytes that each of them transfers at once.
+    pub window_bytes: u64,
+    /// Domains begin at multiples of this many bytes.
+    pub alignment: u64,
+}
+
+wire::codec!(Aggregation { choice, aggregators, window_bytes, alignment });
+
 /// Returns whether collective transfers go through aggregators.
-pub(crate) fn together(hints: &Hints, direction: Direction) -> Choice {
+fn together(hints: &Hints, direction: Direction) -> Choice {
     let key = match direction {
         Direction::Read => hints::COLLECTIVE_READS,
         Direction::Write => hints::COLLECTIVE_WRITES,
@@ -40,16 +58,16 @@ pub(crate) fn wants_together(hints: &Hints) -> bool {
     [Direction::Read, Direction::Write].iter().any(|one| together(hints, *one) == Choice::Always)
 }
 
-/// Returns the number of aggregators (0: automatic), the bytes that each of them transfers at once,
-/// and the alignment of its domain.
-pub(crate) fn aggregation(hints: &Hints) -> (u64, u64, u64) {
+/// Returns the hints for transfers through aggregators.
+pub(crate) fn aggregation(hints: &Hints, direction: Direction) -> Aggregation {
     let window = number(hints, hints::COLLECTIVE_BUFFER).unwrap_or(WINDOW_BYTES);
     let stripe = number(hints, hints::STRIPE).filter(|stripe| *stripe > 0);
-    (
-        number(hints, hints::COLLECTIVE_NODES).unwrap_or(0),
-        window.min(WINDOW_BYTES_MAX),
-        stripe.unwrap_or(PAGE_BYTES),
-    )
+    Aggregation {
+        choice: together(hints, direction),
+        aggregators: number(hints, hints::COLLECTIVE_NODES).unwrap_or(0),
+        window_bytes: window.min(WINDOW_BYTES_MAX),
+        alignment: stripe.unwrap_or(PAGE_BYTES),
+    }
 }
 
 /// The default and the largest number of bytes that an aggregator moves between memory and file in

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use crate::opening::but_for_failed;
+use crate::fault::but_for_failed;
 use base::Result;
 use datatype::reduction::Operator;
 use datatype::{Datatype, Predefined};

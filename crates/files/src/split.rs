@@ -4,7 +4,7 @@ use base::{Error, ErrorClass, Result};
 use mpi::{MessageStatus, Process, Request};
 
 use crate::representation::FileData;
-use crate::transfer::Direction;
+use crate::storage::Direction;
 use crate::{File, FilePlace};
 
 /// A split operation that was begun.

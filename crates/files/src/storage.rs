@@ -13,7 +13,25 @@ use memory::LentBuffer;
 use sys::files::{self, RangeLock};
 
 use crate::costs::{CallKind, MountCosts};
-use crate::transfer::Direction;
+
+/// The direction of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the file to memory.
+    Read,
+    /// From memory to the file.
+    Write,
+}
+
+impl Direction {
+    /// Returns the verb for messages to users.
+    pub(crate) fn verb(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+        }
+    }
+}
 
 /// An open file. Each function is one system call: it may transfer less than requested, and may be
 /// interrupted.

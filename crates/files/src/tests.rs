@@ -4,7 +4,8 @@ use datatype::{ArgumentForm, Construction, Datatype, Predefined};
 use memory::LentBuffer;
 use proptest::prelude::*;
 
-use crate::transfer::{Direction, SieveManner, transfer};
+use crate::storage::Direction;
+use crate::transfer::{SieveManner, transfer};
 use crate::view::View;
 use crate::world::MemoryFile;
 

@@ -5,25 +5,18 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 use memory::LentBuffer;
+use parking_lot::Mutex;
 use sys::files::RangeLock;
 
 use crate::fault::Fault;
-use crate::storage::{Storage, in_full, repeated};
+use crate::storage::{Direction, Storage, in_full, repeated};
 use crate::view::View;
 
-/// The direction of a transfer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From the file to memory.
-    Read,
-    /// From memory to the file.
-    Write,
-}
-
 /// How one process treats the holes between runs, and excludes other processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SieveManner {
     /// Runs are read together with the holes between them, at most this many bytes at once; 0:
     /// never.
@@ -46,15 +39,26 @@ pub(crate) struct Progress {
     pub fault: Option<Fault>,
 }
 
-impl SieveManner {
-    /// The manner without hints.
-    pub const USUAL: Self =
-        Self { read_together: 256 << 10, write_together: 0, locks_writes: false, atomic: false };
+/// How any thread of this process accesses a file.
+#[derive(Clone)]
+pub(crate) struct FileAccess {
+    pub storage: Arc<dyn Storage>,
+    pub manner: SieveManner,
+    /// Excludes other threads during atomic transfers.
+    pub exclusion: Arc<Mutex<()>>,
 }
 
-impl Default for SieveManner {
-    fn default() -> Self {
-        Self::USUAL
+impl FileAccess {
+    /// Does what [`transfer`] does, without other threads if it must be atomic.
+    pub fn transfer(
+        &self,
+        view: &View,
+        position: u64,
+        memory: &LentBuffer,
+        direction: Direction,
+    ) -> Progress {
+        let _exclusion = self.manner.atomic.then(|| self.exclusion.lock());
+        transfer(&*self.storage, view, position, memory, direction, self.manner)
     }
 }
 
@@ -82,7 +86,7 @@ pub(crate) fn transfer(
     let start = range.start;
     let work = || move_runs(storage, view, position, memory, direction, manner);
     while_locked(storage, range, kind, work)
-        .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault { offset: start, error }) })
+        .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault::of(start, &error)) })
 }
 
 /// Calls `work` while a range is locked. The system unlocks the range if the process is killed
@@ -101,6 +105,27 @@ pub(crate) fn while_locked<T>(
     // A lock that cannot be released now is released when the file is closed.
     let _ = repeated(|| storage.lock(range.clone(), RangeLock::Released));
     Ok(outcome)
+}
+
+/// Transfers a run, given by its offset in the file and its length, from or to packed bytes of
+/// memory from `at` on. Returns the number of bytes transferred, and the error.
+pub(crate) fn move_run(
+    storage: &dyn Storage,
+    memory: &LentBuffer,
+    at: usize,
+    (offset, length): (u64, u64),
+    direction: Direction,
+) -> (u64, Option<Fault>) {
+    let length = length as usize;
+    let (done, error) = in_full(length, |done| {
+        let (at, left, offset) = (at + done, length - done, offset + done as u64);
+        match direction {
+            Direction::Read => storage.read_memory(memory, at, left, offset),
+            Direction::Write => storage.write_memory(memory, at, left, offset),
+        }
+    });
+    let done = done as u64;
+    (done, error.map(|error| Fault::of(offset + done, &error)))
 }
 
 fn move_runs(
@@ -206,22 +231,14 @@ impl Mover<'_> {
     }
 
     fn fail(&mut self, offset: u64, error: io::Error) {
-        self.progress.fault = Some(Fault { offset, error });
+        self.progress.fault = Some(Fault::of(offset, &error));
     }
 
     fn move_one(&mut self, offset: u64, length: u64) -> bool {
-        let (at, length) = (self.at(), length as usize);
-        let (done, error) = in_full(length, |done| {
-            let (at, left, offset) = (at + done, length - done, offset + done as u64);
-            match self.direction {
-                Direction::Read => self.storage.read_memory(self.memory, at, left, offset),
-                Direction::Write => self.storage.write_memory(self.memory, at, left, offset),
-            }
-        });
-        self.progress.bytes += done as u64;
-        if let Some(error) = error {
-            self.fail(offset + done as u64, error);
-        }
+        let (at, run) = (self.at(), (offset, length));
+        let (done, fault) = move_run(self.storage, self.memory, at, run, self.direction);
+        self.progress.bytes += done;
+        self.progress.fault = fault;
         done == length
     }
 

@@ -8,8 +8,7 @@ use memory::LentBuffer;
 use parking_lot::Mutex;
 use sys::files::RangeLock;
 
-use crate::storage::Storage;
-use crate::transfer::Direction;
+use crate::storage::{Direction, Storage};
 
 /// A file in memory.
 #[derive(Debug)]

@@ -5,234 +5,215 @@
 use std::collections::VecDeque;
 use std::mem;
 use std::ops::Range;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use memory::{Buffer, LentBuffer};
 use sys::files::RangeLock;
+use wire::Codec;
 
-use super::member::{HEAD_BYTES, MemberPart, of_message};
+use super::TransferContext;
+use super::domains::{Domain, Wish};
+use super::messages::{HEAD_BYTES, MessageId, Messages, TransferMessage};
 use super::pieces::{RunReader, WindowPieces, united};
-use super::{DomainFault, MemberLink, SystemCaller, TransferContext, TransferMessage};
 use crate::fault::Fault;
 use crate::pool::PoolTask;
-use crate::storage::{Storage, in_full};
-use crate::transfer::{Direction, while_locked};
+use crate::storage::{Direction, Storage};
+use crate::transfer::{move_run, while_locked};
 
 /// The number of windows underway at the same time.
 const WINDOWS_UNDERWAY_MAX: usize = 2;
 
 /// The largest length of a process's list of runs; a longer one is malformed.
-const TOLD_BYTES_MAX: u64 = 1 << 40;
+const LIST_BYTES_MAX: usize = 1 << 40;
 
 /// The domain of this process, and its clients.
-pub(crate) struct Aggregator<P> {
-    index: usize,
-    clients: Vec<DomainClient<P>>,
+pub(crate) struct Aggregator {
+    context: Rc<TransferContext>,
+    domain: Domain,
+    clients: Vec<DomainClient>,
     next_window: u64,
-    windows: VecDeque<FileWindow<P>>,
+    windows: VecDeque<FileWindow>,
     /// Memory of completed windows, for reuse.
     spare: Vec<Buffer>,
-    fault: Option<DomainFault>,
-    verdicts: Vec<Option<P>>,
+    fault: Option<Fault>,
     stage: AggregatorStage,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AggregatorStage {
-    Hearing,
+    /// The lists of runs arrive.
+    Lists,
     Moving,
-    Closing,
+    /// The messages with the outcome are underway.
+    Closing(Vec<MessageId>),
     Over,
 }
 
 /// A process with runs in the domain.
-struct DomainClient<P> {
+struct DomainClient {
     rank: u32,
-    hearing: Hearing<P>,
+    list: ListProgress,
 }
 
-enum Hearing<P> {
+/// How much of the list of a process's runs has arrived.
+enum ListProgress {
     /// The receive is not posted yet.
     Nothing,
-    Head(P, Buffer),
-    Rest(P, Buffer, Vec<u8>),
+    Head(MessageId, Buffer),
+    Rest(MessageId, Buffer, Vec<u8>),
     All(RunReader),
 }
 
 /// A window that is underway.
-struct FileWindow<P> {
+struct FileWindow {
     range: Range<u64>,
     pieces: Vec<WindowPieces>,
     /// The runs to read or write.
     runs: Vec<(u64, u64)>,
-    state: WindowState<P>,
+    state: WindowState,
 }
 
-enum WindowState<P> {
+enum WindowState {
     /// Messages are underway, before writing or after reading.
-    Messages(Buffer, Vec<Option<P>>),
+    Messages(Buffer, Vec<MessageId>),
     /// A system call is underway.
     Calling(PoolTask<(LentBuffer, Option<Fault>)>),
     Called(Buffer),
     Over,
 }
 
-impl<P: Copy> Aggregator<P> {
-    pub fn new(shared: &TransferContext, index: usize) -> Self {
-        let wants =
-            |(_, wish): &(usize, &super::domains::Wish)| shared.domains.involves(index, wish);
-        let client = |(rank, _)| DomainClient { rank: rank as u32, hearing: Hearing::Nothing };
+impl Aggregator {
+    pub fn new(context: Rc<TransferContext>, domain: Domain, wishes: &[Wish]) -> Self {
+        let wishes = (0..).zip(wishes).filter(|(_, wish)| domain.involves(wish));
+        let clients = wishes.map(|(rank, _)| DomainClient { rank, list: ListProgress::Nothing });
         Self {
-            index,
-            clients: shared.wishes.iter().enumerate().filter(wants).map(client).collect(),
+            clients: clients.collect(),
+            context,
+            domain,
             next_window: 0,
             windows: VecDeque::new(),
             spare: Vec::new(),
             fault: None,
-            verdicts: Vec::new(),
-            stage: AggregatorStage::Hearing,
+            stage: AggregatorStage::Lists,
         }
     }
 
     pub fn is_over(&self) -> bool {
-        self.stage == AggregatorStage::Over
+        matches!(self.stage, AggregatorStage::Over)
     }
 
-    pub fn fault(&self) -> Option<&DomainFault> {
-        self.fault.as_ref()
-    }
-
-    /// Accepts the list of this process's own runs.
-    pub fn hear(&mut self, rank: u32, told: Vec<u8>) {
-        for client in self.clients.iter_mut().filter(|client| client.rank == rank) {
-            client.hearing = Hearing::All(RunReader::new(told.clone()));
-        }
-    }
-
-    /// Makes progress as far as possible in one round; returns whether it reached another stage.
-    pub fn advance(
-        &mut self,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-        member: &MemberPart<P>,
-    ) -> bool {
-        let before = self.stage;
-        if self.stage == AggregatorStage::Hearing && self.listen(shared, link) {
-            self.stage = AggregatorStage::Moving;
-        }
-        if self.stage == AggregatorStage::Moving && self.move_windows(shared, link, member) {
-            let verdict = self.fault.as_ref();
-            let others = self.clients.iter().filter(|client| client.rank != shared.rank);
-            let tag = shared.tag(TransferMessage::Verdict);
-            self.verdicts =
-                others.map(|one| link.send(one.rank, tag, DomainFault::message(verdict))).collect();
-            self.stage = AggregatorStage::Closing;
-        }
-        if self.stage == AggregatorStage::Closing {
-            // A send that fails has a failed receiver.
-            self.verdicts.retain(|id| id.is_some_and(|id| link.take(id).is_none()));
-            if self.verdicts.is_empty() {
-                self.stage = AggregatorStage::Over;
+    /// Makes progress as far as possible in one round; returns whether any was possible.
+    pub fn advance(&mut self, messages: &mut Messages<'_>) -> bool {
+        match &mut self.stage {
+            AggregatorStage::Lists => {
+                let are_complete = self.receive_lists(messages);
+                if are_complete {
+                    self.stage = AggregatorStage::Moving;
+                }
+                are_complete
             }
+            AggregatorStage::Moving => {
+                let has_moved = self.move_windows(messages);
+                let is_last = self.next_window == self.domain.window_count();
+                if !is_last || !self.windows.is_empty() {
+                    return has_moved;
+                }
+                let verdict = self.fault.as_ref();
+                let send = |client: &DomainClient| {
+                    let message = Fault::message(verdict);
+                    messages.send(client.rank, TransferMessage::Verdict, message)
+                };
+                self.stage = AggregatorStage::Closing(self.clients.iter().map(send).collect());
+                true
+            }
+            AggregatorStage::Closing(verdicts) => {
+                // A send that fails has a failed receiver.
+                verdicts.retain(|id| messages.take(*id).is_none());
+                let is_over = verdicts.is_empty();
+                if is_over {
+                    self.stage = AggregatorStage::Over;
+                }
+                is_over
+            }
+            AggregatorStage::Over => false,
         }
-        self.stage != before
     }
 
     /// Receives the lists of runs; returns whether all have arrived.
-    fn listen(&mut self, shared: &TransferContext, link: &impl MemberLink<Pending = P>) -> bool {
-        let (head_tag, rest_tag) =
-            (shared.tag(TransferMessage::Head), shared.tag(TransferMessage::Rest));
+    fn receive_lists(&mut self, messages: &mut Messages<'_>) -> bool {
         let mut all = true;
-        for client in &mut self.clients {
-            let rank = client.rank;
-            if matches!(client.hearing, Hearing::Nothing) && rank != shared.rank {
+        for DomainClient { rank, list } in &mut self.clients {
+            if matches!(list, ListProgress::Nothing) {
                 let room = Buffer::zeroed(HEAD_BYTES);
-                let id = link.receive(rank, head_tag, room.clone());
-                client.hearing = Hearing::Head(id, room);
+                let id = messages.receive(*rank, TransferMessage::Head, room.clone());
+                *list = ListProgress::Head(id, room);
             }
-            if let Hearing::Head(id, room) = &client.hearing
-                && let Some(outcome) = link.take(*id)
+            if let ListProgress::Head(id, room) = list
+                && let Some(outcome) = messages.take(*id)
             {
-                client.hearing = match outcome {
-                    Ok(()) => heard(room, |length| {
+                *list = match outcome {
+                    Ok(()) => after_head(room, |length| {
                         let room = Buffer::zeroed(length);
-                        (link.receive(rank, rest_tag, room.clone()), room)
+                        (messages.receive(*rank, TransferMessage::Rest, room.clone()), room)
                     }),
                     Err(error) => {
-                        note(&mut self.fault, of_message(&error));
-                        Hearing::All(RunReader::default())
+                        Fault::note(&mut self.fault, Fault::of_message(&error));
+                        ListProgress::All(RunReader::default())
                     }
                 };
             }
-            if let Hearing::Rest(id, room, told) = &mut client.hearing
-                && let Some(outcome) = link.take(*id)
+            if let ListProgress::Rest(id, room, bytes) = list
+                && let Some(outcome) = messages.take(*id)
             {
-                let mut told = mem::take(told);
-                let begun = told.len();
-                told.resize(begun + room.len(), 0);
-                room.read(0, &mut told[begun..]);
+                let mut bytes = mem::take(bytes);
+                let begun = bytes.len();
+                bytes.resize(begun + room.len(), 0);
+                room.read(0, &mut bytes[begun..]);
                 if let Err(error) = outcome {
-                    note(&mut self.fault, of_message(&error));
+                    Fault::note(&mut self.fault, Fault::of_message(&error));
                 }
-                client.hearing = Hearing::All(RunReader::new(told));
+                *list = ListProgress::All(RunReader::new(bytes));
             }
-            all &= matches!(client.hearing, Hearing::All(_));
+            all &= matches!(list, ListProgress::All(_));
         }
         all
     }
 
-    /// Begins and ends windows; returns whether all are complete.
-    fn move_windows(
-        &mut self,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-        member: &MemberPart<P>,
-    ) -> bool {
-        loop {
-            let mut has_moved = false;
-            while self.windows.len() < WINDOWS_UNDERWAY_MAX
-                && self.next_window < shared.domains.window_count(self.index)
-            {
-                self.begin_window(shared, link, member);
-                has_moved = true;
-            }
-            for window in &mut self.windows {
-                has_moved |= window.advance(shared, link, member, &self.clients, &mut self.fault);
-                // Messages have one tag, so those of this window must be sent before those of later
-                // windows.
-                if matches!(
-                    (shared.direction, &window.state),
-                    (Direction::Read, WindowState::Calling(_))
-                ) {
-                    break;
-                }
-            }
-            while let Some(window) = self.windows.front_mut() {
-                let Some(memory) = window.take_memory() else { break };
-                // Memory that is still referenced is not reused.
-                if memory.is_sole_owner() {
-                    self.spare.push(memory);
-                }
-                self.windows.pop_front();
-                has_moved = true;
-            }
-            if !has_moved {
-                let last = shared.domains.window_count(self.index);
-                return self.windows.is_empty() && self.next_window == last;
+    /// Begins and ends windows; returns whether any progress was possible.
+    fn move_windows(&mut self, messages: &mut Messages<'_>) -> bool {
+        let mut has_moved = false;
+        while self.windows.len() < WINDOWS_UNDERWAY_MAX
+            && self.next_window < self.domain.window_count()
+        {
+            self.begin_window(messages);
+            has_moved = true;
+        }
+        let Self { context, clients, fault, .. } = self;
+        for window in &mut self.windows {
+            has_moved |= window.advance(context, messages, clients, fault);
+            // Messages have one tag, so those of this window must be sent before those of later
+            // windows.
+            let is_read = matches!(window.state, WindowState::Calling(_));
+            if context.direction == Direction::Read && is_read {
+                break;
             }
         }
+        while let Some(window) = self.windows.front_mut() {
+            let Some(memory) = window.take_memory() else { break };
+            // Memory that is still referenced is not reused.
+            if memory.is_sole_owner() {
+                self.spare.push(memory);
+            }
+            self.windows.pop_front();
+            has_moved = true;
+        }
+        has_moved
     }
 
-    fn begin_window(
-        &mut self,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-        member: &MemberPart<P>,
-    ) {
-        let range = shared.domains.window(self.index, self.next_window);
+    fn begin_window(&mut self, messages: &mut Messages<'_>) {
+        let range = self.domain.window(self.next_window);
         self.next_window += 1;
-        let pieces = self.clients.iter_mut().map(|client| match &mut client.hearing {
-            Hearing::All(reader) => reader.take_before(range.start, range.end),
+        let pieces = self.clients.iter_mut().map(|client| match &mut client.list {
+            ListProgress::All(reader) => reader.take_before(range.start, range.end),
             _ => WindowPieces::default(),
         });
         let pieces: Vec<_> = pieces.collect();
@@ -240,58 +221,48 @@ impl<P: Copy> Aggregator<P> {
         if runs.is_empty() {
             return;
         }
-        let memory = self.spare.pop();
-        let memory = memory.unwrap_or_else(|| Buffer::zeroed(shared.domains.room(self.index)));
+        let memory = self.spare.pop().unwrap_or_else(|| Buffer::zeroed(self.domain.room()));
         let mut window = FileWindow { range, pieces, runs, state: WindowState::Over };
-        window.state = match shared.direction {
+        window.state = match self.context.direction {
             Direction::Write => {
-                let messages =
-                    window.messages(shared, link, member, &self.clients, &memory, &mut self.fault);
-                WindowState::Messages(memory, messages)
+                let direction = Direction::Write;
+                let (clients, fault) = (&self.clients, &mut self.fault);
+                let posted = window.post_messages(messages, clients, &memory, direction, fault);
+                WindowState::Messages(memory, posted)
             }
-            Direction::Read => window.call(shared, memory),
+            Direction::Read => window.call(&self.context, memory),
         };
         self.windows.push_back(window);
     }
 }
 
-/// Returns the state of a client after its first message.
-fn heard<P>(head: &Buffer, receive: impl FnOnce(usize) -> (P, Buffer)) -> Hearing<P> {
+/// Returns the state of a client's list after its first message.
+fn after_head(head: &Buffer, receive: impl FnOnce(usize) -> (MessageId, Buffer)) -> ListProgress {
     let mut bytes = [0; HEAD_BYTES];
     head.read(0, &mut bytes);
-    let (length, told) = bytes.split_at(8);
-    let length = u64::from_le_bytes(length.try_into().expect("eight bytes were cut out"));
-    let first = (length as usize).min(told.len());
-    let rest = length.min(TOLD_BYTES_MAX) as usize - first;
-    let told = told[..first].to_vec();
-    if rest == 0 {
-        return Hearing::All(RunReader::new(told));
+    let mut list = bytes.as_slice();
+    let length = usize::read(&mut list).unwrap_or(0).min(LIST_BYTES_MAX);
+    let first = length.min(list.len());
+    let list = list[..first].to_vec();
+    if length == first {
+        return ListProgress::All(RunReader::new(list));
     }
-    let (id, room) = receive(rest);
-    Hearing::Rest(id, room, told)
+    let (id, room) = receive(length - first);
+    ListProgress::Rest(id, room, list)
 }
 
-/// Keeps the fault with the lowest offset in the file.
-fn note(known: &mut Option<DomainFault>, fault: DomainFault) {
-    if known.as_ref().is_none_or(|known| fault.offset < known.offset) {
-        *known = Some(fault);
-    }
-}
-
-impl<P: Copy> FileWindow<P> {
+impl FileWindow {
     /// Begins the messages of the window: from clients to its memory, or from its memory to
-    /// clients. The aggregator's own bytes are copied.
-    fn messages(
+    /// clients.
+    fn post_messages(
         &self,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-        member: &MemberPart<P>,
-        clients: &[DomainClient<P>],
+        messages: &mut Messages<'_>,
+        clients: &[DomainClient],
         memory: &Buffer,
-        fault: &mut Option<DomainFault>,
-    ) -> Vec<Option<P>> {
-        let tag = shared.tag(TransferMessage::Data);
-        let mut messages = Vec::new();
+        direction: Direction,
+        fault: &mut Option<Fault>,
+    ) -> Vec<MessageId> {
+        let mut posted = Vec::new();
         for (client, pieces) in clients.iter().zip(&self.pieces) {
             if pieces.bytes == 0 {
                 continue;
@@ -300,77 +271,62 @@ impl<P: Copy> FileWindow<P> {
                 Ok(Some(layout)) => memory.laid_out_part(0, layout, 1),
                 Ok(None) => memory.contiguous_part(0, pieces.bytes),
                 Err(error) => {
-                    note(fault, of_message(&error));
+                    Fault::note(fault, Fault::of_message(&error));
                     continue;
                 }
             };
-            if client.rank == shared.rank {
-                member.copy_own(&self.range, &place, shared.direction);
-                continue;
-            }
-            messages.push(match shared.direction {
-                Direction::Write => Some(link.receive(client.rank, tag, place)),
-                Direction::Read => link.send(client.rank, tag, place),
+            posted.push(match direction {
+                Direction::Write => messages.receive(client.rank, TransferMessage::Data, place),
+                Direction::Read => messages.send(client.rank, TransferMessage::Data, place),
             });
         }
-        messages
+        posted
     }
 
     /// Starts to read or write the window.
-    fn call(&mut self, shared: &TransferContext, memory: Buffer) -> WindowState<P> {
+    fn call(&mut self, context: &TransferContext, memory: Buffer) -> WindowState {
         let memory = lent(memory);
-        let (storage, direction) = (Arc::clone(&shared.storage), shared.direction);
+        let (direction, access) = (context.direction, context.access.clone());
         let (runs, base) = (mem::take(&mut self.runs), self.range.start);
-        let locks = shared.locks_writes && direction == Direction::Write;
         let work = move || {
-            let moved = || move_runs(&*storage, &memory, base, &runs, direction);
+            let storage = &*access.storage;
+            let moved = || move_window(storage, &memory, base, &runs, direction);
+            let locks = access.manner.locks_writes && direction == Direction::Write;
             let fault = match (runs.first(), runs.last()) {
                 (Some(&(start, _)), Some(&(last, length))) if locks => {
                     let range = start..last + length;
-                    while_locked(&*storage, range, RangeLock::Exclusive, moved)
-                        .unwrap_or_else(|error| Some(Fault { offset: start, error }))
+                    while_locked(storage, range, RangeLock::Exclusive, moved)
+                        .unwrap_or_else(|error| Some(Fault::of(start, &error)))
                 }
                 _ => moved(),
             };
             (memory, fault)
         };
-        match &shared.caller {
-            SystemCaller::Here => {
-                let (memory, fault) = work();
-                WindowState::Calling(PoolTask::over((memory, fault)))
-            }
-            SystemCaller::Threads(pool, ring) => {
-                let ring = Arc::clone(ring);
-                WindowState::Calling(pool.begin(work, move || ring()))
-            }
-        }
+        WindowState::Calling(context.caller.begin(work))
     }
 
     /// Makes progress; returns whether any was possible.
     fn advance(
         &mut self,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-        member: &MemberPart<P>,
-        clients: &[DomainClient<P>],
-        fault: &mut Option<DomainFault>,
+        context: &TransferContext,
+        messages: &mut Messages<'_>,
+        clients: &[DomainClient],
+        fault: &mut Option<Fault>,
     ) -> bool {
         match mem::replace(&mut self.state, WindowState::Over) {
             WindowState::Messages(memory, mut underway) => {
                 underway.retain(|id| {
-                    let Some(outcome) = id.map_or(Some(Ok(())), |id| link.take(id)) else {
-                        return true;
-                    };
-                    if let Err(error) = outcome {
-                        note(fault, of_message(&error));
+                    let outcome = messages.take(*id);
+                    if let Some(Err(error)) = &outcome {
+                        Fault::note(fault, Fault::of_message(error));
                     }
-                    false
+                    outcome.is_none()
                 });
                 let is_over = underway.is_empty();
                 // Bytes before a fault count as written, so windows before it must be written.
                 let is_sound = fault.as_ref().is_none_or(|one| self.range.start <= one.offset);
-                self.state = match shared.direction {
-                    Direction::Write if is_over && is_sound => self.call(shared, memory),
+                self.state = match context.direction {
+                    Direction::Write if is_over && is_sound => self.call(context, memory),
                     _ if is_over => WindowState::Called(memory),
                     _ => WindowState::Messages(memory, underway),
                 };
@@ -382,14 +338,16 @@ impl<P: Copy> FileWindow<P> {
                     return false;
                 };
                 if let Some(found) = found {
-                    note(fault, DomainFault::of(&found));
+                    Fault::note(fault, found);
                 }
                 let memory = memory.into_buffer();
-                self.state = match shared.direction {
+                self.state = match context.direction {
                     Direction::Write => WindowState::Called(memory),
                     Direction::Read => {
-                        let messages = self.messages(shared, link, member, clients, &memory, fault);
-                        WindowState::Messages(memory, messages)
+                        let direction = Direction::Read;
+                        let posted =
+                            self.post_messages(messages, clients, &memory, direction, fault);
+                        WindowState::Messages(memory, posted)
                     }
                 };
                 true
@@ -426,7 +384,7 @@ fn lent(memory: Buffer) -> LentBuffer {
 
 /// Reads runs together with small holes between them, or writes the runs, between the file and
 /// memory that holds the file from `base` on.
-fn move_runs(
+fn move_window(
     storage: &dyn Storage,
     memory: &LentBuffer,
     base: u64,
@@ -445,18 +403,7 @@ fn move_runs(
             _ => joined.push((offset, length)),
         }
     }
-    for (offset, length) in joined {
-        let at = (offset - base) as usize;
-        let (done, error) = in_full(length as usize, |done| {
-            let (at, left, offset) = (at + done, length as usize - done, offset + done as u64);
-            match direction {
-                Direction::Read => storage.read_memory(memory, at, left, offset),
-                Direction::Write => storage.write_memory(memory, at, left, offset),
-            }
-        });
-        if let Some(error) = error {
-            return Some(Fault { offset: offset + done as u64, error });
-        }
-    }
-    None
+    joined
+        .into_iter()
+        .find_map(|run| move_run(storage, memory, (run.0 - base) as usize, run, direction).1)
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::preferences::Choice;
-use crate::transfer::Direction;
+use crate::storage::Direction;
 
 /// The request of a process in a collective transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +38,15 @@ pub(crate) struct DomainSituation {
     pub alignment: u64,
 }
 
-/// The domains, and their aggregators.
+/// A part of the file that one process reads and writes for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Domains {
-    pub aggregators: Vec<u32>,
-    /// The offset at which each domain begins, and the end of the last one.
-    bounds: Vec<u64>,
+pub(crate) struct Domain {
+    pub aggregator: u32,
+    pub range: Range<u64>,
     window_bytes: u64,
 }
+
+wire::codec!(Wish { start, end, run_bytes, bytes });
 
 /// Processes of several machines do better without aggregators, even if their runs alternate, if a
 /// run costs this many times as much as a call. Processes of one machine do so if sending a run
@@ -69,7 +70,7 @@ impl Wish {
 
 impl DomainSituation {
     /// Decides how a transfer is divided; none: each process transfers its own bytes.
-    pub fn share(&self, wishes: &[Wish]) -> Option<Domains> {
+    pub fn share(&self, wishes: &[Wish]) -> Option<Vec<Domain>> {
         let mut wanted: Vec<Wish> =
             wishes.iter().copied().filter(|wish| !wish.is_empty()).collect();
         if wanted.len() < 2 || self.aggregators.is_empty() {
@@ -100,46 +101,45 @@ impl DomainSituation {
         Some(self.divide(low..high))
     }
 
-    fn divide(&self, whole: Range<u64>) -> Domains {
+    fn divide(&self, whole: Range<u64>) -> Vec<Domain> {
         let number = self.aggregators.len() as u64;
         let each = (whole.end - whole.start).div_ceil(number);
-        let aligned = |at: u64| at.next_multiple_of(self.alignment).clamp(whole.start, whole.end);
-        let inner = (1..number).map(|index| aligned(whole.start + index * each));
-        let bounds =
-            std::iter::once(whole.start).chain(inner).chain(std::iter::once(whole.end)).collect();
-        Domains { aggregators: self.aggregators.clone(), bounds, window_bytes: self.window_bytes }
+        let bound = |index: u64| match index {
+            0 => whole.start,
+            _ if index == number => whole.end,
+            _ => {
+                let at = whole.start + index * each;
+                at.next_multiple_of(self.alignment).clamp(whole.start, whole.end)
+            }
+        };
+        let domain = |(index, &aggregator)| {
+            let range = bound(index)..bound(index + 1);
+            Domain { aggregator, range, window_bytes: self.window_bytes }
+        };
+        (0..).zip(&self.aggregators).map(domain).collect()
     }
 }
 
-impl Domains {
-    /// Returns the domain of an aggregator.
-    pub fn domain(&self, index: usize) -> Range<u64> {
-        self.bounds[index]..self.bounds[index + 1]
+impl Domain {
+    /// Returns the number of its windows.
+    pub fn window_count(&self) -> u64 {
+        (self.range.end - self.range.start).div_ceil(self.window_bytes)
     }
 
-    /// Returns the number of windows in the domain of an aggregator.
-    pub fn window_count(&self, index: usize) -> u64 {
-        let domain = self.domain(index);
-        (domain.end - domain.start).div_ceil(self.window_bytes)
+    /// Returns the size of the largest of its windows, in bytes.
+    pub fn room(&self) -> usize {
+        (self.range.end - self.range.start).min(self.window_bytes) as usize
     }
 
-    /// Returns the size of the largest of these windows, in bytes.
-    pub fn room(&self, index: usize) -> usize {
-        let domain = self.domain(index);
-        (domain.end - domain.start).min(self.window_bytes) as usize
+    /// Returns one of its windows.
+    pub fn window(&self, number: u64) -> Range<u64> {
+        let start = self.range.start + number * self.window_bytes;
+        start..self.range.end.min(start + self.window_bytes)
     }
 
-    /// Returns one of these windows.
-    pub fn window(&self, index: usize, number: u64) -> Range<u64> {
-        let domain = self.domain(index);
-        let start = domain.start + number * self.window_bytes;
-        start..domain.end.min(start + self.window_bytes)
-    }
-
-    /// Whether the range of a request meets the domain of an aggregator.
-    pub fn involves(&self, index: usize, wish: &Wish) -> bool {
-        let domain = self.domain(index);
-        !wish.is_empty() && wish.start < domain.end && wish.end > domain.start
+    /// Whether the range of a request meets it.
+    pub fn involves(&self, wish: &Wish) -> bool {
+        !wish.is_empty() && wish.start < self.range.end && wish.end > self.range.start
     }
 }
 
@@ -166,9 +166,10 @@ mod tests {
         let wish = |start, end, run_bytes| Wish { start, end, run_bytes, bytes: 4500 };
         let alternating = [wish(0, 9000, 8), wish(8, 9008, 8), wish(5, 5, 8)];
         let domains = situation(Choice::Automatic).share(&alternating).unwrap();
-        assert_eq!((domains.domain(0), domains.domain(1)), (0..8192, 8192..9008));
-        assert_eq!((domains.window_count(0), domains.window(0, 8)), (9, 8000..8192));
-        assert!(!domains.involves(1, &wish(0, 8192, 8)) && domains.involves(1, &alternating[0]));
+        let [first, second] = &domains[..] else { panic!("{domains:?}") };
+        assert_eq!((first.range.clone(), second.range.clone()), (0..8192, 8192..9008));
+        assert_eq!((first.window_count(), first.window(8)), (9, 8000..8192));
+        assert!(!second.involves(&wish(0, 8192, 8)) && second.involves(&alternating[0]));
         let behind_each_other = [wish(0, 9000, 8), wish(9000, 18000, 8)];
         assert_eq!(situation(Choice::Automatic).share(&behind_each_other), None);
         assert!(situation(Choice::Always).share(&behind_each_other).is_some());

@@ -5,81 +5,72 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::Error;
 use memory::{Buffer, LentBuffer};
+use wire::Codec;
 
-use super::aggregator::Aggregator;
+use super::MemberBytes;
+use super::domains::Domain;
+use super::messages::{HEAD_BYTES, MessageId, Messages, TransferMessage};
 use super::pieces::RunWriter;
-use super::{DomainFault, MemberLink, TransferContext, TransferMessage};
-use crate::transfer::Direction;
+use crate::fault::Fault;
+use crate::storage::Direction;
+use crate::transfer::Progress;
 use crate::view::View;
-
-/// The size of the first message about a domain: the length of the list of runs, and its beginning.
-pub(crate) const HEAD_BYTES: usize = 1024;
 
 /// The number of windows of a domain underway at the same time.
 const WINDOWS_UNDERWAY_MAX: usize = 3;
 
 /// The bytes of this process.
-pub(crate) struct MemberPart<P> {
+pub(crate) struct MemberPart {
+    direction: Direction,
     view: Arc<View>,
     /// The range of the stream that is in memory.
     stream: Range<u64>,
     memory: LentBuffer,
-    parts: Vec<DomainPart<P>>,
-    fault: Option<DomainFault>,
+    parts: Vec<DomainPart>,
+    fault: Option<Fault>,
 }
 
 /// The bytes of this process in one domain.
-struct DomainPart<P> {
-    /// The index of the domain.
-    index: usize,
-    aggregator: u32,
+struct DomainPart {
+    domain: Domain,
     /// The messages with the list of runs, until they are sent.
-    telling: Vec<Option<P>>,
+    list: Vec<MessageId>,
     next_window: u64,
-    windows: u64,
     /// The number of this process's packed bytes before the next window.
     cursor: u64,
-    underway: VecDeque<DataMessage<P>>,
-    verdict: Option<(P, Buffer)>,
-    is_begun: bool,
+    underway: VecDeque<DataMessage>,
+    /// The message with the outcome, once the list is sent.
+    verdict: Option<(MessageId, Buffer)>,
     is_over: bool,
 }
 
 /// The message with the bytes of one window.
-struct DataMessage<P> {
-    id: Option<P>,
+struct DataMessage {
+    id: MessageId,
     /// Where received bytes must be copied: the buffer that received them, and the packed offset in
     /// memory.
     unpack: Option<(Buffer, usize)>,
 }
 
-impl<P: Copy> MemberPart<P> {
+impl MemberPart {
     pub fn new(
-        shared: &TransferContext,
-        view: Arc<View>,
-        stream: Range<u64>,
-        memory: LentBuffer,
+        direction: Direction,
+        domains: impl Iterator<Item = Domain>,
+        bytes: MemberBytes,
     ) -> Self {
-        let domains = &shared.domains;
-        let mine = &shared.wishes[shared.rank as usize];
-        let involved =
-            (0..domains.aggregators.len()).filter(|index| domains.involves(*index, mine));
-        let parts = involved.map(|index| DomainPart {
-            index,
-            aggregator: domains.aggregators[index],
-            telling: Vec::new(),
+        let MemberBytes { view, position, length, memory } = bytes;
+        let parts = domains.map(|domain| DomainPart {
+            domain,
+            list: Vec::new(),
             next_window: 0,
-            windows: domains.window_count(index),
             cursor: 0,
             underway: VecDeque::new(),
             verdict: None,
-            is_begun: false,
             is_over: false,
         });
-        let parts = parts.collect();
-        Self { view, stream, memory, parts, fault: None }
+        let (parts, stream) = (parts.collect(), position..position + length);
+        Self { direction, view, stream, memory, parts, fault: None }
     }
 
     /// Returns the number of packed bytes of memory that lie before an offset in the file.
@@ -88,7 +79,7 @@ impl<P: Copy> MemberPart<P> {
     }
 
     /// Returns the encoded list of the runs of this process in a range of the file.
-    fn told(&self, range: &Range<u64>) -> Vec<u8> {
+    fn runs_in(&self, range: &Range<u64>) -> Vec<u8> {
         let (start, end) = (self.before(range.start), self.before(range.end));
         let mut writer = RunWriter::default();
         self.view.runs(self.stream.start + start, end - start, &mut |offset, length| {
@@ -99,131 +90,98 @@ impl<P: Copy> MemberPart<P> {
     }
 
     /// Makes progress as far as possible in one round; returns whether any was possible.
-    pub fn advance(
-        &mut self,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-        mut own: Option<&mut Aggregator<P>>,
-    ) -> bool {
+    pub fn advance(&mut self, messages: &mut Messages<'_>) -> bool {
         let mut has_moved = false;
         let mut parts = std::mem::take(&mut self.parts);
         for part in parts.iter_mut().filter(|part| !part.is_over) {
-            if part.aggregator == shared.rank {
-                // This process copies its bytes when it has the window; nothing is sent.
-                let Some(own) = own.as_deref_mut() else { continue };
-                if !part.is_begun {
-                    own.hear(shared.rank, self.told(&shared.domains.domain(part.index)));
-                    (part.is_begun, has_moved) = (true, true);
-                }
-                if own.is_over() {
-                    self.note(own.fault().cloned());
-                    (part.is_over, has_moved) = (true, true);
-                }
-                continue;
-            }
-            if !part.is_begun {
-                self.tell(part, shared, link);
+            if part.verdict.is_none() {
+                self.send_list(part, messages);
                 has_moved = true;
             }
-            has_moved |= self.advance_part(part, shared, link);
+            has_moved |= self.advance_part(part, messages);
         }
         self.parts = parts;
         has_moved
     }
 
     /// Sends the list of the runs of this process in a domain.
-    fn tell(
-        &mut self,
-        part: &mut DomainPart<P>,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-    ) {
-        let domain = shared.domains.domain(part.index);
-        let told = self.told(&domain);
-        let head = Buffer::zeroed(HEAD_BYTES);
-        head.write(0, &(told.len() as u64).to_le_bytes());
-        let (first, rest) = told.split_at(told.len().min(HEAD_BYTES - 8));
-        head.write(8, first);
-        part.telling.push(link.send(part.aggregator, shared.tag(TransferMessage::Head), head));
+    fn send_list(&self, part: &mut DomainPart, messages: &mut Messages<'_>) {
+        let aggregator = part.domain.aggregator;
+        let list = self.runs_in(&part.domain.range);
+        let mut head = list.len().to_bytes();
+        let (first, rest) = list.split_at(list.len().min(HEAD_BYTES - head.len()));
+        head.extend(first);
+        let message = Buffer::zeroed(HEAD_BYTES);
+        message.write(0, &head);
+        part.list.push(messages.send(aggregator, TransferMessage::Head, message));
         if !rest.is_empty() {
             let message = Buffer::zeroed(rest.len());
             message.write(0, rest);
-            part.telling.push(link.send(
-                part.aggregator,
-                shared.tag(TransferMessage::Rest),
-                message,
-            ));
+            part.list.push(messages.send(aggregator, TransferMessage::Rest, message));
         }
-        let room = DomainFault::room();
-        let id = link.receive(part.aggregator, shared.tag(TransferMessage::Verdict), room.clone());
+        let room = Fault::room();
+        let id = messages.receive(aggregator, TransferMessage::Verdict, room.clone());
         part.verdict = Some((id, room));
-        part.cursor = self.before(domain.start);
-        part.is_begun = true;
+        part.cursor = self.before(part.domain.range.start);
     }
 
-    fn advance_part(
-        &mut self,
-        part: &mut DomainPart<P>,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
-    ) -> bool {
-        let before = (part.telling.len(), part.next_window, part.underway.len());
-        part.telling.retain(|id| id.is_some_and(|id| !self.is_over_now(link, id)));
-        while part.underway.len() < WINDOWS_UNDERWAY_MAX && part.next_window < part.windows {
-            let window = shared.domains.window(part.index, part.next_window);
+    fn advance_part(&mut self, part: &mut DomainPart, messages: &mut Messages<'_>) -> bool {
+        let before = (part.list.len(), part.next_window, part.underway.len());
+        part.list.retain(|id| !self.is_over_now(messages, *id));
+        let windows = part.domain.window_count();
+        while part.underway.len() < WINDOWS_UNDERWAY_MAX && part.next_window < windows {
+            let window = part.domain.window(part.next_window);
             let (start, end) = (part.cursor, self.before(window.end));
             part.next_window += 1;
             part.cursor = end;
             if end > start {
-                let message = self.begin_window(part, shared, link, start as usize, end as usize);
+                let message = self.begin_window(part, messages, start as usize, end as usize);
                 part.underway.push_back(message);
             }
         }
-        let mut left = VecDeque::new();
-        for message in std::mem::take(&mut part.underway) {
-            if message.id.is_some_and(|id| !self.is_over_now(link, id)) {
-                left.push_back(message);
-            } else if let Some((from, at)) = message.unpack {
+        part.underway.retain(|message| {
+            let is_over = self.is_over_now(messages, message.id);
+            if is_over && let Some((from, at)) = &message.unpack {
                 let mut bytes = vec![0; from.len()];
                 from.read(0, &mut bytes);
-                self.memory.write(at, &bytes);
+                self.memory.write(*at, &bytes);
             }
-        }
-        part.underway = left;
-        let is_moved = part.next_window == part.windows && part.underway.is_empty();
+            !is_over
+        });
+        let is_moved = part.next_window == windows && part.underway.is_empty();
         if is_moved
-            && part.telling.is_empty()
+            && part.list.is_empty()
             && let Some((id, room)) = &part.verdict
-            && self.is_over_now(link, *id)
+            && self.is_over_now(messages, *id)
         {
-            self.note(DomainFault::told(room));
+            if let Some(fault) = Fault::of_verdict(room) {
+                Fault::note(&mut self.fault, fault);
+            }
             part.is_over = true;
         }
-        part.is_over || before != (part.telling.len(), part.next_window, part.underway.len())
+        part.is_over || before != (part.list.len(), part.next_window, part.underway.len())
     }
 
     fn begin_window(
         &self,
-        part: &DomainPart<P>,
-        shared: &TransferContext,
-        link: &impl MemberLink<Pending = P>,
+        part: &DomainPart,
+        messages: &mut Messages<'_>,
         start: usize,
         end: usize,
-    ) -> DataMessage<P> {
-        let tag = shared.tag(TransferMessage::Data);
+    ) -> DataMessage {
+        let (peer, kind) = (part.domain.aggregator, TransferMessage::Data);
         let direct = self.memory.program_part(start, end - start);
-        match (shared.direction, direct) {
+        match (self.direction, direct) {
             (Direction::Write, direct) => {
                 let data = direct.unwrap_or_else(|| self.copied(start, end));
-                DataMessage { id: link.send(part.aggregator, tag, data), unpack: None }
+                DataMessage { id: messages.send(peer, kind, data), unpack: None }
             }
             (Direction::Read, Some(direct)) => {
-                let id = Some(link.receive(part.aggregator, tag, direct));
-                DataMessage { id, unpack: None }
+                DataMessage { id: messages.receive(peer, kind, direct), unpack: None }
             }
             (Direction::Read, None) => {
                 let room = Buffer::zeroed(end - start);
-                let id = Some(link.receive(part.aggregator, tag, room.clone()));
+                let id = messages.receive(peer, kind, room.clone());
                 DataMessage { id, unpack: Some((room, start)) }
             }
         }
@@ -237,61 +195,24 @@ impl<P: Copy> MemberPart<P> {
         copy
     }
 
-    /// Copies this process's bytes in a window of its own domain to the window, or from it.
-    pub fn copy_own(&self, window: &Range<u64>, place: &Buffer, direction: Direction) {
-        let (start, end) = (self.before(window.start) as usize, self.before(window.end) as usize);
-        match (self.memory.program_part(start, end - start), direction) {
-            (Some(part), Direction::Write) => {
-                part.copy_to(place);
-            }
-            (Some(part), Direction::Read) => {
-                place.copy_to(&part);
-            }
-            (None, Direction::Write) => {
-                self.copied(start, end).copy_to(place);
-            }
-            (None, Direction::Read) => {
-                let mut bytes = vec![0; place.len().min(end - start)];
-                place.read(0, &mut bytes);
-                self.memory.write(start, &bytes);
-            }
-        }
-    }
-
     /// Whether a message is complete; a failed peer is recorded as a fault.
-    fn is_over_now(&mut self, link: &impl MemberLink<Pending = P>, id: P) -> bool {
-        match link.take(id) {
-            None => false,
-            Some(Ok(())) => true,
-            Some(Err(error)) => {
-                self.note(Some(of_message(&error)));
-                true
-            }
+    fn is_over_now(&mut self, messages: &Messages<'_>, id: MessageId) -> bool {
+        let outcome = messages.take(id);
+        if let Some(Err(error)) = &outcome {
+            Fault::note(&mut self.fault, Fault::of_message(error));
         }
-    }
-
-    /// Keeps the fault with the lowest offset in the file.
-    fn note(&mut self, fault: Option<DomainFault>) {
-        let Some(fault) = fault else { return };
-        if self.fault.as_ref().is_none_or(|known| fault.offset < known.offset) {
-            self.fault = Some(fault);
-        }
+        outcome.is_some()
     }
 
     pub fn is_over(&self) -> bool {
         self.parts.iter().all(|part| part.is_over)
     }
 
-    pub fn into_outcome(self) -> (LentBuffer, u64, Option<DomainFault>) {
+    pub fn into_outcome(self) -> (LentBuffer, Progress) {
         let bytes = match &self.fault {
             None => self.stream.end - self.stream.start,
             Some(fault) => self.before(fault.offset),
         };
-        (self.memory, bytes, self.fault)
+        (self.memory, Progress { bytes, fault: self.fault })
     }
-}
-
-/// Returns a failed message as a fault at the beginning of the file.
-pub(crate) fn of_message(error: &Error) -> DomainFault {
-    DomainFault { class: error.class, offset: 0, reason: error.detail.to_string() }
 }

@@ -1,9 +1,10 @@
-//! A collective transfer of a file: all processes exchange their requests, then either each
+//! A collective transfer of a file: all processes exchange announcements, then either each
 //! transfers its own bytes, or the bytes go through aggregators.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -12,38 +13,27 @@ use engine::RequestId;
 use memory::{Buffer, LentBuffer};
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
+use mpi::exchange::{exchange, unpacked};
 use mpi::{ActiveOperation, MessageStatus, Process, Request, Step};
-use parking_lot::Mutex;
+use wire::Codec;
 
-use super::domains::{DomainSituation, Wish};
-use super::{DomainFault, MemberLink, SystemCaller, TransferContext, TransferExchange};
-use crate::access::{Prepared, conclude, verb};
-use crate::agreement::numbers;
-use crate::pool::{PoolTask, ThreadPool};
-use crate::preferences::Choice;
-use crate::storage::{Storage, repeated};
-use crate::transfer::{Direction, Progress, SieveManner, transfer};
-
-/// The properties of the file that a transfer needs.
-pub(crate) struct Ground {
-    pub communicator: Rc<Communicator>,
-    pub name: String,
-    pub storage: Arc<dyn Storage>,
-    pub manner: SieveManner,
-    pub exclusion: Arc<Mutex<()>>,
-    pub pool: ThreadPool,
-    pub choice: Choice,
-    /// The number of aggregators; 0: chosen automatically.
-    pub nodes: u64,
-    pub window_bytes: u64,
-    pub alignment: u64,
-    /// The number of this collective transfer of the file.
-    pub number: u32,
-}
+use super::domains::{Domain, DomainSituation, Wish};
+use super::messages::MemberLink;
+use super::{MemberBytes, TransferContext, TransferExchange};
+use crate::File;
+use crate::fault::Fault;
+use crate::pool::{PoolTask, SystemCaller};
+use crate::preferences::{self, Aggregation};
+use crate::prepared::Prepared;
+use crate::storage::{Direction, repeated};
+use crate::transfer::Progress;
 
 /// A collective transfer that is underway.
 pub(crate) struct CollectiveTransfer {
-    ground: Ground,
+    communicator: Rc<Communicator>,
+    /// The name of the file for users.
+    name: String,
+    context: Rc<TransferContext>,
     state: RefCell<CollectiveState>,
 }
 
@@ -54,20 +44,35 @@ struct CollectiveState {
 }
 
 enum CollectiveStage {
-    /// The processes exchange their requests.
-    Asking(Request, Buffer),
-    Moving(Box<TransferExchange<RequestId>>),
+    /// The processes exchange their announcements.
+    Announcing(Request, Buffer),
+    /// The announcements of all processes are known.
+    Announced(Vec<Announcement>),
+    Moving(Box<TransferExchange>),
     Alone(PoolTask<(LentBuffer, Progress)>),
     /// The bytes are transferred, and not yet converted.
-    Moved(LentBuffer, Progress, Option<DomainFault>),
+    Moved(LentBuffer, Progress),
     Over(MessageStatus),
     /// A temporary value during a change.
     Changing,
 }
 
-/// The number of numbers that a process sends: its request, the size of the file, costs of calls,
-/// and its hints. All but the request are used from rank 0 only.
-const NUMBERS: usize = 12;
+/// What each process announces about its part of a transfer. The fields after `goes_upwards` are
+/// used from rank 0 only.
+#[derive(Clone, Copy, Debug)]
+struct Announcement {
+    wish: Wish,
+    /// Whether the offsets of its bytes grow.
+    goes_upwards: bool,
+    /// The size of the file, for reads.
+    size: u64,
+    /// The costs of a system call, in bytes: [`DomainSituation`].
+    call_bytes: u64,
+    sent_bytes: u64,
+    hints: Aggregation,
+}
+
+wire::codec!(Announcement { wish, goes_upwards, size, call_bytes, sent_bytes, hints });
 
 /// The default number of aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -79,21 +84,34 @@ struct FileLink<'a> {
 }
 
 impl CollectiveTransfer {
+    fn new(
+        file: &File,
+        context: TransferContext,
+        prepared: Prepared,
+        stage: CollectiveStage,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            communicator: Rc::clone(&file.communicator),
+            name: file.shown.clone(),
+            context: Rc::new(context),
+            state: RefCell::new(CollectiveState { prepared: Some(prepared), stage }),
+        })
+    }
+
     /// Begins a collective transfer, which continues in rounds of progress.
     ///
     /// # Errors
     /// Those of collective operations.
-    pub fn begin(process: &Process, ground: Ground, prepared: Prepared) -> Result<Rc<Self>> {
-        let mine = ground.told(&prepared);
-        let communicator = Rc::clone(&ground.communicator);
+    pub fn begin(process: &Process, file: &File, prepared: Prepared) -> Result<Rc<Self>> {
+        let context = TransferContext::of_next(file, prepared.direction, file.threads(process));
+        let mine = Announcement::of(file, &prepared).to_bytes();
+        let communicator = &file.communicator;
         let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
         all.write(communicator.rank() as usize * mine.len(), &mine);
-        let invocation = Invocation::nonblocking(&communicator);
-        let asking = collective::allgather_packed(&invocation, all.clone(), mine.len())?
-            .into_request(process);
-        let stage = CollectiveStage::Asking(asking, all);
-        let state = RefCell::new(CollectiveState { prepared: Some(prepared), stage });
-        let transfer = Rc::new(Self { ground, state });
+        let invocation = Invocation::nonblocking(communicator);
+        let gathering = collective::allgather_packed(&invocation, all.clone(), mine.len())?;
+        let stage = CollectiveStage::Announcing(gathering.into_request(process), all);
+        let transfer = Self::new(file, context, prepared, stage);
         if transfer.advance(process) != Step::Over {
             process.keep_advancing(transfer.clone());
         }
@@ -104,31 +122,11 @@ impl CollectiveTransfer {
     ///
     /// # Errors
     /// Those of collective operations.
-    pub fn carry_out(
-        process: &Process,
-        ground: Ground,
-        prepared: Prepared,
-    ) -> Result<MessageStatus> {
-        let mine = ground.told(&prepared);
-        let told = collective::allgather_bytes(process, &ground.communicator, &mine)?;
-        let state = RefCell::new(CollectiveState {
-            prepared: Some(prepared),
-            stage: CollectiveStage::Changing,
-        });
-        let transfer = Self { ground, state };
-        let stage = {
-            let mut state = transfer.state.borrow_mut();
-            let prepared = state.prepared.as_mut().expect("it is underway");
-            match transfer.ground.exchange_of(process, &told, prepared, SystemCaller::Here) {
-                Some(exchange) => CollectiveStage::Moving(Box::new(exchange)),
-                None => {
-                    let memory = prepared.take_memory();
-                    let (memory, progress) = transfer.ground.alone(prepared, memory)();
-                    CollectiveStage::Moved(memory, progress, None)
-                }
-            }
-        };
-        transfer.state.borrow_mut().stage = stage;
+    pub fn carry_out(process: &Process, file: &File, prepared: Prepared) -> Result<MessageStatus> {
+        let context = TransferContext::of_next(file, prepared.direction, SystemCaller::Here);
+        let mine = Announcement::of(file, &prepared);
+        let stage = CollectiveStage::Announced(exchange(process, &file.communicator, &mine)?);
+        let transfer = Self::new(file, context, prepared, stage);
         if transfer.advance(process) != Step::Over {
             process.wait_until(&mut |process| transfer.advance(process) == Step::Over);
         }
@@ -139,86 +137,130 @@ impl CollectiveTransfer {
     /// Converts the data that was read; functions of the program may run here.
     fn convert(&self) {
         let mut state = self.state.borrow_mut();
-        if !matches!(state.stage, CollectiveStage::Moved(..)) {
-            return;
-        }
-        let CollectiveStage::Moved(memory, progress, fault) =
-            std::mem::replace(&mut state.stage, CollectiveStage::Changing)
-        else {
-            return;
+        let (memory, progress) = match mem::replace(&mut state.stage, CollectiveStage::Changing) {
+            CollectiveStage::Moved(memory, progress) => (memory, progress),
+            same => {
+                state.stage = same;
+                return;
+            }
         };
         let mut prepared = state.prepared.take().expect("it is underway");
         // No borrow may be held while functions of the program run.
         drop(state);
-        let bytes = progress.bytes;
         prepared.return_memory(memory);
-        let mut status = conclude(&self.ground.name, &prepared, progress);
-        if let Some(fault) = fault {
-            let verb = verb(prepared.direction);
-            status.error = Some(Box::new(fault.error(verb, &self.ground.name, bytes)));
-        }
+        let status = prepared.conclude(&self.name, progress);
         self.state.borrow_mut().stage = CollectiveStage::Over(status);
     }
 
+    /// Moves on to the next stage, if that is possible; returns whether it was.
     fn step(&self, process: &Process, state: &mut CollectiveState) -> bool {
         let CollectiveState { prepared, stage } = state;
-        match std::mem::replace(stage, CollectiveStage::Changing) {
-            CollectiveStage::Asking(mut request, all) => {
-                if !request.is_ready(process) {
-                    *stage = CollectiveStage::Asking(request, all);
-                    return false;
-                }
-                let prepared = prepared.as_mut().expect("it is underway");
-                if let Some(error) = request.take_status(process).error {
-                    let fault = super::member::of_message(&error);
-                    *stage = CollectiveStage::Moved(
-                        prepared.take_memory(),
-                        Progress::default(),
-                        Some(fault),
-                    );
-                    return true;
-                }
-                let mut told = vec![0; all.len()];
-                all.read(0, &mut told);
-                let ring: Arc<dyn Fn() + Send + Sync> = match process.doorbell().cloned() {
-                    Some(bell) => Arc::new(move || bell.ring()),
-                    None => Arc::new(|| {}),
-                };
-                let pool = &self.ground.pool;
-                let caller = SystemCaller::Threads(pool.clone(), Arc::clone(&ring));
-                *stage = match self.ground.exchange_of(process, &told, prepared, caller) {
-                    Some(exchange) => CollectiveStage::Moving(Box::new(exchange)),
-                    None => {
-                        let memory = prepared.take_memory();
-                        let work = self.ground.alone(prepared, memory);
-                        CollectiveStage::Alone(pool.begin(work, move || ring()))
+        let mut has_moved = true;
+        *stage = match mem::replace(stage, CollectiveStage::Changing) {
+            CollectiveStage::Announcing(mut request, all) if request.is_ready(process) => {
+                match announcements(process, &mut request, &all) {
+                    Ok(all) => CollectiveStage::Announced(all),
+                    Err(error) => {
+                        let memory = prepared.as_mut().expect("it is underway").take_memory();
+                        let fault = Some(Fault::of_message(&error));
+                        CollectiveStage::Moved(memory, Progress { bytes: 0, fault })
                     }
-                };
-                true
+                }
+            }
+            CollectiveStage::Announced(all) => {
+                self.decide(process, &all, prepared.as_mut().expect("it is underway"))
             }
             CollectiveStage::Moving(mut exchange) => {
-                let communicator = &self.ground.communicator;
-                if !exchange.advance(&FileLink { process, communicator }) {
-                    *stage = CollectiveStage::Moving(exchange);
-                    return false;
+                let communicator = &self.communicator;
+                if exchange.advance(&FileLink { process, communicator }) {
+                    let (memory, progress) = exchange.into_outcome();
+                    CollectiveStage::Moved(memory, progress)
+                } else {
+                    has_moved = false;
+                    CollectiveStage::Moving(exchange)
                 }
-                let (memory, bytes, fault) = exchange.into_outcome();
-                *stage = CollectiveStage::Moved(memory, Progress { bytes, fault: None }, fault);
-                true
             }
-            CollectiveStage::Alone(task) => {
-                let Some((memory, progress)) = task.take() else {
-                    *stage = CollectiveStage::Alone(task);
-                    return false;
-                };
-                *stage = CollectiveStage::Moved(memory, progress, None);
-                true
+            CollectiveStage::Alone(task) => match task.take() {
+                Some((memory, progress)) => CollectiveStage::Moved(memory, progress),
+                None => {
+                    has_moved = false;
+                    CollectiveStage::Alone(task)
+                }
+            },
+            same => {
+                has_moved = false;
+                same
             }
-            done => {
-                *stage = done;
-                false
+        };
+        has_moved
+    }
+
+    /// Decides, equally on all processes, whether the bytes go through aggregators, and begins to
+    /// transfer them.
+    fn decide(
+        &self,
+        process: &Process,
+        all: &[Announcement],
+        prepared: &mut Prepared,
+    ) -> CollectiveStage {
+        let (direction, position) = (prepared.direction, prepared.position);
+        let size = all[0].size;
+        let wish = |one: &Announcement| match direction {
+            Direction::Read => one.wish.before(size),
+            Direction::Write => one.wish,
+        };
+        let wishes: Vec<Wish> = all.iter().map(wish).collect();
+        let Some(domains) = self.domains(process, all, &wishes) else {
+            let work = prepared.take_work(self.context.access.clone());
+            return CollectiveStage::Alone(self.context.caller.begin(work));
+        };
+        let view = Arc::clone(&prepared.view.bytes);
+        let length = match direction {
+            Direction::Read => {
+                let part = position..position + prepared.bytes();
+                view.position_within(size, part) - position
             }
+            Direction::Write => prepared.bytes(),
+        };
+        let bytes = MemberBytes { view, position, length, memory: prepared.take_memory() };
+        let exchange = TransferExchange::new(&self.context, &domains, &wishes, bytes);
+        CollectiveStage::Moving(Box::new(exchange))
+    }
+
+    /// Returns the domains of the aggregators; none: each process transfers its own bytes.
+    fn domains(
+        &self,
+        process: &Process,
+        all: &[Announcement],
+        wishes: &[Wish],
+    ) -> Option<Vec<Domain>> {
+        // Domains and windows require bytes in the order of their offsets.
+        if !all.iter().all(|one| one.goes_upwards) {
+            return None;
         }
+        let Announcement { call_bytes, sent_bytes, hints, .. } = all[0];
+        let machines = self.machines(process);
+        let situation = DomainSituation {
+            direction: self.context.direction,
+            near: machines.len() == 1,
+            call_bytes,
+            sent_bytes,
+            choice: hints.choice,
+            aggregators: aggregators(&machines, hints.aggregators as usize),
+            window_bytes: hints.window_bytes.max(1),
+            alignment: hints.alignment.max(1),
+        };
+        situation.share(wishes)
+    }
+
+    /// Returns the ranks of each machine.
+    fn machines(&self, process: &Process) -> Vec<Vec<u32>> {
+        let nodes = self.communicator.group().nodes(process);
+        let mut machines: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (rank, node) in (0..).zip(nodes) {
+            machines.entry(node).or_default().push(rank);
+        }
+        machines.into_values().collect()
     }
 }
 
@@ -261,113 +303,49 @@ impl ActiveOperation for CollectiveTransfer {
     }
 }
 
-impl Ground {
-    /// Returns the numbers that this process sends.
-    fn told(&self, prepared: &Prepared) -> Vec<u8> {
-        let length = prepared.bytes();
-        let view = &prepared.view.bytes;
-        let range = view.range(prepared.position, length);
-        let is_asked = self.communicator.rank() == 0 && prepared.direction == Direction::Read;
-        // If the size cannot be determined, reading yields nothing either.
-        let size = if is_asked { repeated(|| self.storage.size()).unwrap_or(0) } else { 0 };
-        let numbers: [u64; NUMBERS] = [
-            range.start,
-            range.end,
-            view.run_bytes().min(length),
-            length,
-            size,
-            self.storage.call_bytes(prepared.direction, range.start),
-            self.storage.sent_bytes(prepared.direction, range.start),
-            self.choice as u64,
-            self.nodes,
-            self.window_bytes,
-            self.alignment,
-            u64::from(view.goes_upwards(prepared.position, length)),
-        ];
-        numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
+impl TransferContext {
+    /// Counts the transfer, also if it fails later, as its number must be equal on all processes.
+    fn of_next(file: &File, direction: Direction, caller: SystemCaller) -> Self {
+        let (rank, number) = (file.communicator.rank(), file.calls.get());
+        file.calls.set(number.wrapping_add(1));
+        Self { direction, rank, number, access: file.access(), caller }
     }
+}
 
-    /// Returns the exchange on which all processes decide; none: each process transfers its own
-    /// bytes.
-    fn exchange_of(
-        &self,
-        process: &Process,
-        told: &[u8],
-        prepared: &mut Prepared,
-        caller: SystemCaller,
-    ) -> Option<TransferExchange<RequestId>> {
-        let all = numbers::<NUMBERS>(told);
-        let [_, _, _, _, size, call_bytes, sent_bytes, choice, nodes, window_bytes, alignment, _] =
-            *all.first()?;
-        // Domains and windows require bytes in the order of their offsets.
-        if all.iter().any(|[.., goes_upwards]| *goes_upwards == 0) {
-            return None;
-        }
-        let (direction, view) = (prepared.direction, Arc::clone(&prepared.view.bytes));
-        let wish = |[start, end, run_bytes, bytes, ..]: &[u64; NUMBERS]| {
-            let (start, end) = (*start, *end);
-            let wish = Wish { start, end, run_bytes: *run_bytes, bytes: *bytes };
-            if direction == Direction::Read { wish.before(size) } else { wish }
-        };
-        let wishes: Vec<Wish> = all.iter().map(wish).collect();
-        let machines = self.machines(process);
-        let situation = DomainSituation {
-            direction,
-            near: machines.len() == 1,
-            call_bytes,
-            sent_bytes,
-            choice: Choice::numbered(choice),
-            aggregators: aggregators(&machines, nodes as usize),
-            window_bytes: window_bytes.max(1),
-            alignment: alignment.max(1),
-        };
-        let domains = situation.share(&wishes)?;
-        let position = prepared.position;
-        let length = match direction {
-            Direction::Read => {
-                let part = position..position + prepared.bytes();
-                view.position_within(size, part) - position
-            }
-            Direction::Write => prepared.bytes(),
-        };
-        let shared = TransferContext {
-            domains,
-            wishes,
-            direction,
-            rank: self.communicator.rank(),
-            number: self.number,
-            storage: Arc::clone(&self.storage),
-            locks_writes: self.manner.locks_writes,
-            caller,
-        };
-        Some(TransferExchange::new(shared, view, position, length, prepared.take_memory()))
-    }
-
-    /// Returns the ranks of each machine.
-    fn machines(&self, process: &Process) -> Vec<Vec<u32>> {
-        let nodes = self.communicator.group().nodes(process);
-        let mut machines: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for (rank, node) in (0..).zip(nodes) {
-            machines.entry(node).or_default().push(rank);
-        }
-        machines.into_values().collect()
-    }
-
-    /// Returns the transfer of this process without aggregators.
-    fn alone(
-        &self,
-        prepared: &Prepared,
-        memory: LentBuffer,
-    ) -> impl FnOnce() -> (LentBuffer, Progress) + Send + use<> {
-        let (storage, view) = (Arc::clone(&self.storage), Arc::clone(&prepared.view.bytes));
-        let (manner, exclusion) = (self.manner, Arc::clone(&self.exclusion));
-        let (position, direction) = (prepared.position, prepared.direction);
-        move || {
-            let _exclusion = manner.atomic.then(|| exclusion.lock());
-            let progress = transfer(&*storage, &view, position, &memory, direction, manner);
-            (memory, progress)
+impl Announcement {
+    fn of(file: &File, prepared: &Prepared) -> Self {
+        let Prepared { direction, position, .. } = *prepared;
+        let (view, bytes) = (&prepared.view.bytes, prepared.bytes());
+        let range = view.range(position, bytes);
+        let is_asked = file.communicator.rank() == 0 && direction == Direction::Read;
+        let storage = &file.storage;
+        Self {
+            wish: Wish {
+                start: range.start,
+                end: range.end,
+                run_bytes: view.run_bytes().min(bytes),
+                bytes,
+            },
+            goes_upwards: view.goes_upwards(position, bytes),
+            // If the size cannot be determined, reading yields nothing either.
+            size: if is_asked { repeated(|| storage.size()).unwrap_or(0) } else { 0 },
+            call_bytes: storage.call_bytes(direction, range.start),
+            sent_bytes: storage.sent_bytes(direction, range.start),
+            hints: preferences::aggregation(&file.hints, direction),
         }
     }
+}
+
+/// Returns the announcements that a completed request has gathered.
+fn announcements(
+    process: &Process,
+    request: &mut Request,
+    all: &Buffer,
+) -> Result<Vec<Announcement>> {
+    if let Some(error) = request.take_status(process).error {
+        return Err(*error);
+    }
+    unpacked(all)
 }
 
 /// Chooses some of the processes of each machine; `wanted` is their total number, or 0.
@@ -387,8 +365,6 @@ fn aggregators(machines: &[Vec<u32>], wanted: usize) -> Vec<u32> {
 }
 
 impl MemberLink for FileLink<'_> {
-    type Pending = RequestId;
-
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         let gate = self.communicator.gate(peer).expect("peers are in the communicator");
         let context = self.communicator.point_to_point_context();
@@ -400,16 +376,16 @@ impl MemberLink for FileLink<'_> {
         self.process.post_receive(context, peer, tag, buffer)
     }
 
-    fn take(&self, pending: RequestId) -> Option<Result<()>> {
-        if !self.process.is_complete(pending) {
+    fn take(&self, id: RequestId) -> Option<Result<()>> {
+        if !self.process.is_complete(id) {
             return None;
         }
-        Some(self.process.finish(pending))
+        Some(self.process.finish(id))
     }
 }
 
 impl fmt::Debug for CollectiveTransfer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CollectiveTransfer({} of \"{}\")", self.ground.number, self.ground.name)
+        write!(f, "CollectiveTransfer({} of \"{}\")", self.context.number, self.name)
     }
 }

@@ -4,16 +4,21 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use engine::RequestId;
 use memory::Buffer;
 use proptest::prelude::*;
 
 use super::domains::{DomainSituation, Wish};
-use super::{MemberLink, SystemCaller, TransferContext, TransferExchange};
+use super::messages::MemberLink;
+use super::{MemberBytes, TransferContext, TransferExchange};
+use crate::pool::SystemCaller;
 use crate::preferences::Choice;
+use crate::storage::{Direction, Storage};
 use crate::tests::{content, lent, offsets, view_of};
-use crate::transfer::Direction;
+use crate::transfer::{FileAccess, SieveManner};
 use crate::view::View;
 use crate::world::MemoryFile;
 
@@ -62,26 +67,25 @@ impl PostState {
 }
 
 impl MemberLink for PostLink<'_> {
-    type Pending = usize;
-
-    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<usize> {
+    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
+        assert_ne!(peer, self.rank, "a message to the sender itself is copied");
         let mut state = self.post.state.borrow_mut();
         let (id, key) = (state.begin(), (self.rank, peer, tag));
         state.sent.entry(key).or_default().push_back((id, buffer));
         state.deliver(key);
-        Some(id)
+        Some(RequestId::from_u64(id as u64))
     }
 
-    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> usize {
+    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId {
         let mut state = self.post.state.borrow_mut();
         let (id, key) = (state.begin(), (peer, self.rank, tag));
         state.wanted.entry(key).or_default().push_back((id, buffer));
         state.deliver(key);
-        id
+        RequestId::from_u64(id as u64)
     }
 
-    fn take(&self, pending: usize) -> Option<base::Result<()>> {
-        self.post.state.borrow().over[pending].then_some(Ok(()))
+    fn take(&self, id: RequestId) -> Option<base::Result<()>> {
+        self.post.state.borrow().over[id.to_u64() as usize].then_some(Ok(()))
     }
 }
 
@@ -139,17 +143,17 @@ fn run(
         if direction == Direction::Read {
             length = view.position_within(size, position..position + length) - position;
         }
-        let shared = TransferContext {
-            domains: domains.clone(),
-            wishes: wishes.clone(),
+        let manner = SieveManner { locks_writes: rank % 2 == 0, ..SieveManner::default() };
+        let storage = Arc::clone(file) as Arc<dyn Storage>;
+        let context = TransferContext {
             direction,
             rank: rank as u32,
             number: 7,
-            storage: Arc::clone(file) as Arc<dyn crate::storage::Storage>,
-            locks_writes: rank % 2 == 0,
+            access: FileAccess { storage, manner, exclusion: Arc::default() },
             caller: SystemCaller::Here,
         };
-        TransferExchange::new(shared, Arc::new(view), position, length, lent(&data))
+        let bytes = MemberBytes { view: Arc::new(view), position, length, memory: lent(&data) };
+        TransferExchange::new(&Rc::new(context), &domains, &wishes, bytes)
     };
     let mut exchanges: Vec<_> = members.into_iter().enumerate().map(exchange).collect();
     let post = Post::default();
@@ -174,8 +178,8 @@ fn run(
         }
     }
     let outcome = exchanges.into_iter().map(|exchange| {
-        let (memory, bytes, fault) = exchange.into_outcome();
-        (content(&memory), bytes, fault.is_some())
+        let (memory, progress) = exchange.into_outcome();
+        (content(&memory), progress.bytes, progress.fault.is_some())
     });
     Some(outcome.collect())
 }
