@@ -22,9 +22,9 @@ use crate::transfer::{FileAccess, Progress};
 use crate::view::View;
 
 use aggregator::Aggregator;
-use domains::{Domain, Wish};
+use domains::{FileDomain, Wish};
 use member::MemberPart;
-use messages::{MemberLink, Messages, OwnMessages};
+use messages::{ExchangeMessages, MemberLink, OwnMessages};
 
 /// The properties of the file and of one collective transfer of it.
 pub(crate) struct TransferContext {
@@ -59,7 +59,7 @@ impl TransferExchange {
     /// Creates the transfer of these bytes through the aggregators of domains.
     pub fn new(
         context: &Rc<TransferContext>,
-        domains: &[Domain],
+        domains: &[FileDomain],
         wishes: &[Wish],
         bytes: MemberBytes,
     ) -> Self {
@@ -78,7 +78,7 @@ impl TransferExchange {
     /// Makes progress as far as possible; returns whether the transfer is complete.
     pub fn advance(&mut self, link: &dyn MemberLink) -> bool {
         let Self { own, member, aggregator } = self;
-        let messages = &mut Messages::new(link, own);
+        let messages = &mut ExchangeMessages::new(link, own);
         // Either state may wait for the other, and the caller may sleep until a message arrives.
         loop {
             let mut has_moved = member.advance(messages);

@@ -12,8 +12,8 @@ use sys::files::RangeLock;
 use wire::Codec;
 
 use super::TransferContext;
-use super::domains::{Domain, Wish};
-use super::messages::{HEAD_BYTES, MessageId, Messages, TransferMessage};
+use super::domains::{FileDomain, Wish};
+use super::messages::{ExchangeMessages, HEAD_BYTES, PostedMessage, TransferMessage};
 use super::pieces::{RunReader, WindowPieces, united};
 use crate::fault::Fault;
 use crate::pool::PoolTask;
@@ -29,7 +29,7 @@ const LIST_BYTES_MAX: usize = 1 << 40;
 /// The domain of this process, and its clients.
 pub(crate) struct Aggregator {
     context: Rc<TransferContext>,
-    domain: Domain,
+    domain: FileDomain,
     clients: Vec<DomainClient>,
     next_window: u64,
     windows: VecDeque<FileWindow>,
@@ -44,7 +44,7 @@ enum AggregatorStage {
     Lists,
     Moving,
     /// The messages with the outcome are underway.
-    Closing(Vec<MessageId>),
+    Closing(Vec<PostedMessage>),
     Over,
 }
 
@@ -58,8 +58,8 @@ struct DomainClient {
 enum ListProgress {
     /// The receive is not posted yet.
     Nothing,
-    Head(MessageId, Buffer),
-    Rest(MessageId, Buffer, Vec<u8>),
+    Head(PostedMessage, Buffer),
+    Rest(PostedMessage, Buffer, Vec<u8>),
     All(RunReader),
 }
 
@@ -74,7 +74,7 @@ struct FileWindow {
 
 enum WindowState {
     /// Messages are underway, before writing or after reading.
-    Messages(Buffer, Vec<MessageId>),
+    Messages(Buffer, Vec<PostedMessage>),
     /// A system call is underway.
     Calling(PoolTask<(LentBuffer, Option<Fault>)>),
     Called(Buffer),
@@ -82,7 +82,7 @@ enum WindowState {
 }
 
 impl Aggregator {
-    pub fn new(context: Rc<TransferContext>, domain: Domain, wishes: &[Wish]) -> Self {
+    pub fn new(context: Rc<TransferContext>, domain: FileDomain, wishes: &[Wish]) -> Self {
         let wishes = (0..).zip(wishes).filter(|(_, wish)| domain.involves(wish));
         let clients = wishes.map(|(rank, _)| DomainClient { rank, list: ListProgress::Nothing });
         Self {
@@ -102,7 +102,7 @@ impl Aggregator {
     }
 
     /// Makes progress as far as possible in one round; returns whether any was possible.
-    pub fn advance(&mut self, messages: &mut Messages<'_>) -> bool {
+    pub fn advance(&mut self, messages: &mut ExchangeMessages<'_>) -> bool {
         match &mut self.stage {
             AggregatorStage::Lists => {
                 let are_complete = self.receive_lists(messages);
@@ -139,7 +139,7 @@ impl Aggregator {
     }
 
     /// Receives the lists of runs; returns whether all have arrived.
-    fn receive_lists(&mut self, messages: &mut Messages<'_>) -> bool {
+    fn receive_lists(&mut self, messages: &mut ExchangeMessages<'_>) -> bool {
         let mut all = true;
         for DomainClient { rank, list } in &mut self.clients {
             if matches!(list, ListProgress::Nothing) {
@@ -179,7 +179,7 @@ impl Aggregator {
     }
 
     /// Begins and ends windows; returns whether any progress was possible.
-    fn move_windows(&mut self, messages: &mut Messages<'_>) -> bool {
+    fn move_windows(&mut self, messages: &mut ExchangeMessages<'_>) -> bool {
         let mut has_moved = false;
         while self.windows.len() < WINDOWS_UNDERWAY_MAX
             && self.next_window < self.domain.window_count()
@@ -209,7 +209,7 @@ impl Aggregator {
         has_moved
     }
 
-    fn begin_window(&mut self, messages: &mut Messages<'_>) {
+    fn begin_window(&mut self, messages: &mut ExchangeMessages<'_>) {
         let range = self.domain.window(self.next_window);
         self.next_window += 1;
         let pieces = self.clients.iter_mut().map(|client| match &mut client.list {
@@ -237,7 +237,10 @@ impl Aggregator {
 }
 
 /// Returns the state of a client's list after its first message.
-fn after_head(head: &Buffer, receive: impl FnOnce(usize) -> (MessageId, Buffer)) -> ListProgress {
+fn after_head(
+    head: &Buffer,
+    receive: impl FnOnce(usize) -> (PostedMessage, Buffer),
+) -> ListProgress {
     let mut bytes = [0; HEAD_BYTES];
     head.read(0, &mut bytes);
     let mut list = bytes.as_slice();
@@ -256,12 +259,12 @@ impl FileWindow {
     /// clients.
     fn post_messages(
         &self,
-        messages: &mut Messages<'_>,
+        messages: &mut ExchangeMessages<'_>,
         clients: &[DomainClient],
         memory: &Buffer,
         direction: Direction,
         fault: &mut Option<Fault>,
-    ) -> Vec<MessageId> {
+    ) -> Vec<PostedMessage> {
         let mut posted = Vec::new();
         for (client, pieces) in clients.iter().zip(&self.pieces) {
             if pieces.bytes == 0 {
@@ -309,7 +312,7 @@ impl FileWindow {
     fn advance(
         &mut self,
         context: &TransferContext,
-        messages: &mut Messages<'_>,
+        messages: &mut ExchangeMessages<'_>,
         clients: &[DomainClient],
         fault: &mut Option<Fault>,
     ) -> bool {

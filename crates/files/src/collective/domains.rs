@@ -40,7 +40,7 @@ pub(crate) struct DomainSituation {
 
 /// A part of the file that one process reads and writes for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Domain {
+pub(crate) struct FileDomain {
     pub aggregator: u32,
     pub range: Range<u64>,
     window_bytes: u64,
@@ -70,7 +70,7 @@ impl Wish {
 
 impl DomainSituation {
     /// Decides how a transfer is divided; none: each process transfers its own bytes.
-    pub fn share(&self, wishes: &[Wish]) -> Option<Vec<Domain>> {
+    pub fn share(&self, wishes: &[Wish]) -> Option<Vec<FileDomain>> {
         let mut wanted: Vec<Wish> =
             wishes.iter().copied().filter(|wish| !wish.is_empty()).collect();
         if wanted.len() < 2 || self.aggregators.is_empty() {
@@ -101,7 +101,7 @@ impl DomainSituation {
         Some(self.divide(low..high))
     }
 
-    fn divide(&self, whole: Range<u64>) -> Vec<Domain> {
+    fn divide(&self, whole: Range<u64>) -> Vec<FileDomain> {
         let number = self.aggregators.len() as u64;
         let each = (whole.end - whole.start).div_ceil(number);
         let bound = |index: u64| match index {
@@ -114,13 +114,13 @@ impl DomainSituation {
         };
         let domain = |(index, &aggregator)| {
             let range = bound(index)..bound(index + 1);
-            Domain { aggregator, range, window_bytes: self.window_bytes }
+            FileDomain { aggregator, range, window_bytes: self.window_bytes }
         };
         (0..).zip(&self.aggregators).map(domain).collect()
     }
 }
 
-impl Domain {
+impl FileDomain {
     /// Returns the number of its windows.
     pub fn window_count(&self) -> u64 {
         (self.range.end - self.range.start).div_ceil(self.window_bytes)

@@ -9,8 +9,8 @@ use memory::{Buffer, LentBuffer};
 use wire::Codec;
 
 use super::MemberBytes;
-use super::domains::Domain;
-use super::messages::{HEAD_BYTES, MessageId, Messages, TransferMessage};
+use super::domains::FileDomain;
+use super::messages::{ExchangeMessages, HEAD_BYTES, PostedMessage, TransferMessage};
 use super::pieces::RunWriter;
 use crate::fault::Fault;
 use crate::storage::Direction;
@@ -33,21 +33,21 @@ pub(crate) struct MemberPart {
 
 /// The bytes of this process in one domain.
 struct DomainPart {
-    domain: Domain,
+    domain: FileDomain,
     /// The messages with the list of runs, until they are sent.
-    list: Vec<MessageId>,
+    list: Vec<PostedMessage>,
     next_window: u64,
     /// The number of this process's packed bytes before the next window.
     cursor: u64,
     underway: VecDeque<DataMessage>,
     /// The message with the outcome, once the list is sent.
-    verdict: Option<(MessageId, Buffer)>,
+    verdict: Option<(PostedMessage, Buffer)>,
     is_over: bool,
 }
 
 /// The message with the bytes of one window.
 struct DataMessage {
-    id: MessageId,
+    id: PostedMessage,
     /// Where received bytes must be copied: the buffer that received them, and the packed offset in
     /// memory.
     unpack: Option<(Buffer, usize)>,
@@ -56,7 +56,7 @@ struct DataMessage {
 impl MemberPart {
     pub fn new(
         direction: Direction,
-        domains: impl Iterator<Item = Domain>,
+        domains: impl Iterator<Item = FileDomain>,
         bytes: MemberBytes,
     ) -> Self {
         let MemberBytes { view, position, length, memory } = bytes;
@@ -90,7 +90,7 @@ impl MemberPart {
     }
 
     /// Makes progress as far as possible in one round; returns whether any was possible.
-    pub fn advance(&mut self, messages: &mut Messages<'_>) -> bool {
+    pub fn advance(&mut self, messages: &mut ExchangeMessages<'_>) -> bool {
         let mut has_moved = false;
         let mut parts = std::mem::take(&mut self.parts);
         for part in parts.iter_mut().filter(|part| !part.is_over) {
@@ -105,7 +105,7 @@ impl MemberPart {
     }
 
     /// Sends the list of the runs of this process in a domain.
-    fn send_list(&self, part: &mut DomainPart, messages: &mut Messages<'_>) {
+    fn send_list(&self, part: &mut DomainPart, messages: &mut ExchangeMessages<'_>) {
         let aggregator = part.domain.aggregator;
         let list = self.runs_in(&part.domain.range);
         let mut head = list.len().to_bytes();
@@ -125,7 +125,7 @@ impl MemberPart {
         part.cursor = self.before(part.domain.range.start);
     }
 
-    fn advance_part(&mut self, part: &mut DomainPart, messages: &mut Messages<'_>) -> bool {
+    fn advance_part(&mut self, part: &mut DomainPart, messages: &mut ExchangeMessages<'_>) -> bool {
         let before = (part.list.len(), part.next_window, part.underway.len());
         part.list.retain(|id| !self.is_over_now(messages, *id));
         let windows = part.domain.window_count();
@@ -165,7 +165,7 @@ impl MemberPart {
     fn begin_window(
         &self,
         part: &DomainPart,
-        messages: &mut Messages<'_>,
+        messages: &mut ExchangeMessages<'_>,
         start: usize,
         end: usize,
     ) -> DataMessage {
@@ -196,7 +196,7 @@ impl MemberPart {
     }
 
     /// Whether a message is complete; a failed peer is recorded as a fault.
-    fn is_over_now(&mut self, messages: &Messages<'_>, id: MessageId) -> bool {
+    fn is_over_now(&mut self, messages: &ExchangeMessages<'_>, id: PostedMessage) -> bool {
         let outcome = messages.take(id);
         if let Some(Err(error)) = &outcome {
             Fault::note(&mut self.fault, Fault::of_message(error));

@@ -40,7 +40,7 @@ const TRANSFERS_APART: u32 = 1 << 20;
 
 /// Names a message until its outcome was taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum MessageId {
+pub(crate) enum PostedMessage {
     /// It was complete at once.
     Complete,
     /// To or from another process.
@@ -50,7 +50,7 @@ pub(crate) enum MessageId {
 }
 
 /// The messages of one process in one transfer.
-pub(crate) struct Messages<'a> {
+pub(crate) struct ExchangeMessages<'a> {
     link: &'a dyn MemberLink,
     own: &'a mut OwnMessages,
 }
@@ -70,45 +70,45 @@ pub(crate) struct OwnMessages {
 #[derive(Debug)]
 struct OwnMessage {
     number: u64,
-    end: MessageEnd,
+    end: PostedEnd,
     kind: TransferMessage,
     buffer: Buffer,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum MessageEnd {
+enum PostedEnd {
     Send,
     Receive,
 }
 
-impl<'a> Messages<'a> {
+impl<'a> ExchangeMessages<'a> {
     pub fn new(link: &'a dyn MemberLink, own: &'a mut OwnMessages) -> Self {
         Self { link, own }
     }
 
     /// Begins to send.
-    pub fn send(&mut self, peer: u32, kind: TransferMessage, buffer: Buffer) -> MessageId {
+    pub fn send(&mut self, peer: u32, kind: TransferMessage, buffer: Buffer) -> PostedMessage {
         if peer == self.own.rank {
-            return self.own.post(MessageEnd::Send, kind, buffer);
+            return self.own.post(PostedEnd::Send, kind, buffer);
         }
         let sent = self.link.send(peer, self.own.tag(kind), buffer);
-        sent.map_or(MessageId::Complete, MessageId::Peer)
+        sent.map_or(PostedMessage::Complete, PostedMessage::Peer)
     }
 
     /// Begins to receive.
-    pub fn receive(&mut self, peer: u32, kind: TransferMessage, buffer: Buffer) -> MessageId {
+    pub fn receive(&mut self, peer: u32, kind: TransferMessage, buffer: Buffer) -> PostedMessage {
         if peer == self.own.rank {
-            return self.own.post(MessageEnd::Receive, kind, buffer);
+            return self.own.post(PostedEnd::Receive, kind, buffer);
         }
-        MessageId::Peer(self.link.receive(peer, self.own.tag(kind), buffer))
+        PostedMessage::Peer(self.link.receive(peer, self.own.tag(kind), buffer))
     }
 
     /// Returns the outcome of a message once; none while it is underway.
-    pub fn take(&self, id: MessageId) -> Option<Result<()>> {
+    pub fn take(&self, id: PostedMessage) -> Option<Result<()>> {
         match id {
-            MessageId::Complete => Some(Ok(())),
-            MessageId::Peer(id) => self.link.take(id),
-            MessageId::Own(number) => {
+            PostedMessage::Complete => Some(Ok(())),
+            PostedMessage::Peer(id) => self.link.take(id),
+            PostedMessage::Own(number) => {
                 let waits = self.own.waiting.iter().any(|one| one.number == number);
                 (!waits).then_some(Ok(()))
             }
@@ -127,19 +127,19 @@ impl OwnMessages {
     }
 
     /// Completes the oldest message of this kind that waits for this end, or lets this one wait.
-    fn post(&mut self, end: MessageEnd, kind: TransferMessage, buffer: Buffer) -> MessageId {
+    fn post(&mut self, end: PostedEnd, kind: TransferMessage, buffer: Buffer) -> PostedMessage {
         let waits = |one: &OwnMessage| one.end != end && one.kind == kind;
         if let Some(index) = self.waiting.iter().position(waits)
             && let Some(other) = self.waiting.remove(index)
         {
             match end {
-                MessageEnd::Send => buffer.copy_to(&other.buffer),
-                MessageEnd::Receive => other.buffer.copy_to(&buffer),
+                PostedEnd::Send => buffer.copy_to(&other.buffer),
+                PostedEnd::Receive => other.buffer.copy_to(&buffer),
             };
-            return MessageId::Complete;
+            return PostedMessage::Complete;
         }
         self.waited += 1;
         self.waiting.push_back(OwnMessage { number: self.waited, end, kind, buffer });
-        MessageId::Own(self.waited)
+        PostedMessage::Own(self.waited)
     }
 }

@@ -17,7 +17,7 @@ use mpi::exchange::{exchange, unpacked};
 use mpi::{ActiveOperation, MessageStatus, Process, Request, Step};
 use wire::Codec;
 
-use super::domains::{Domain, DomainSituation, Wish};
+use super::domains::{DomainSituation, FileDomain, Wish};
 use super::messages::MemberLink;
 use super::{MemberBytes, TransferContext, TransferExchange};
 use crate::File;
@@ -47,7 +47,7 @@ enum CollectiveStage {
     /// The processes exchange their announcements.
     Announcing(Request, Buffer),
     /// The announcements of all processes are known.
-    Announced(Vec<Announcement>),
+    Announced(Vec<TransferAnnouncement>),
     Moving(Box<TransferExchange>),
     Alone(PoolTask<(LentBuffer, Progress)>),
     /// The bytes are transferred, and not yet converted.
@@ -60,7 +60,7 @@ enum CollectiveStage {
 /// What each process announces about its part of a transfer. The fields after `goes_upwards` are
 /// used from rank 0 only.
 #[derive(Clone, Copy, Debug)]
-struct Announcement {
+struct TransferAnnouncement {
     wish: Wish,
     /// Whether the offsets of its bytes grow.
     goes_upwards: bool,
@@ -72,7 +72,7 @@ struct Announcement {
     hints: Aggregation,
 }
 
-wire::codec!(Announcement { wish, goes_upwards, size, call_bytes, sent_bytes, hints });
+wire::codec!(TransferAnnouncement { wish, goes_upwards, size, call_bytes, sent_bytes, hints });
 
 /// The default number of aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -104,7 +104,7 @@ impl CollectiveTransfer {
     /// Those of collective operations.
     pub fn begin(process: &Process, file: &File, prepared: Prepared) -> Result<Rc<Self>> {
         let context = TransferContext::of_next(file, prepared.direction, file.threads(process));
-        let mine = Announcement::of(file, &prepared).to_bytes();
+        let mine = TransferAnnouncement::of(file, &prepared).to_bytes();
         let communicator = &file.communicator;
         let all = Buffer::zeroed(mine.len() * communicator.size() as usize);
         all.write(communicator.rank() as usize * mine.len(), &mine);
@@ -124,7 +124,7 @@ impl CollectiveTransfer {
     /// Those of collective operations.
     pub fn carry_out(process: &Process, file: &File, prepared: Prepared) -> Result<MessageStatus> {
         let context = TransferContext::of_next(file, prepared.direction, SystemCaller::Here);
-        let mine = Announcement::of(file, &prepared);
+        let mine = TransferAnnouncement::of(file, &prepared);
         let stage = CollectiveStage::Announced(exchange(process, &file.communicator, &mine)?);
         let transfer = Self::new(file, context, prepared, stage);
         if transfer.advance(process) != Step::Over {
@@ -200,12 +200,12 @@ impl CollectiveTransfer {
     fn decide(
         &self,
         process: &Process,
-        all: &[Announcement],
+        all: &[TransferAnnouncement],
         prepared: &mut Prepared,
     ) -> CollectiveStage {
         let (direction, position) = (prepared.direction, prepared.position);
         let size = all[0].size;
-        let wish = |one: &Announcement| match direction {
+        let wish = |one: &TransferAnnouncement| match direction {
             Direction::Read => one.wish.before(size),
             Direction::Write => one.wish,
         };
@@ -231,14 +231,14 @@ impl CollectiveTransfer {
     fn domains(
         &self,
         process: &Process,
-        all: &[Announcement],
+        all: &[TransferAnnouncement],
         wishes: &[Wish],
-    ) -> Option<Vec<Domain>> {
+    ) -> Option<Vec<FileDomain>> {
         // Domains and windows require bytes in the order of their offsets.
         if !all.iter().all(|one| one.goes_upwards) {
             return None;
         }
-        let Announcement { call_bytes, sent_bytes, hints, .. } = all[0];
+        let TransferAnnouncement { call_bytes, sent_bytes, hints, .. } = all[0];
         let machines = self.machines(process);
         let situation = DomainSituation {
             direction: self.context.direction,
@@ -312,7 +312,7 @@ impl TransferContext {
     }
 }
 
-impl Announcement {
+impl TransferAnnouncement {
     fn of(file: &File, prepared: &Prepared) -> Self {
         let Prepared { direction, position, .. } = *prepared;
         let (view, bytes) = (&prepared.view.bytes, prepared.bytes());
@@ -341,7 +341,7 @@ fn announcements(
     process: &Process,
     request: &mut Request,
     all: &Buffer,
-) -> Result<Vec<Announcement>> {
+) -> Result<Vec<TransferAnnouncement>> {
     if let Some(error) = request.take_status(process).error {
         return Err(*error);
     }
