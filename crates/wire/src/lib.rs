@@ -16,8 +16,9 @@ pub use record::{
     Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, Record, Records, message_header,
 };
 
-/// The version of this format; peers must agree on it before the first packet.
-pub const VERSION: u32 = 4;
+/// The version of this format, and of all messages of the library itself; peers must agree on it
+/// before the first packet.
+pub const VERSION: u32 = 5;
 
 /// The length of a record that carries a short message of an agreed flow, without its payload, in
 /// bytes. The receiver has assigned a number to such a flow ([`FlowLabel::Agreed`]).
