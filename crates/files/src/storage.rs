@@ -42,18 +42,11 @@ pub(crate) trait Storage: Send + Sync + fmt::Debug {
     /// Writes from `offset` on.
     fn write(&self, from: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Reads from `offset` on into `length` packed bytes of `memory` from `at` on.
-    fn read_memory(
+    /// Transfers `length` packed bytes of `memory` from `at` on, from or to the file from `offset`
+    /// on.
+    fn move_memory(
         &self,
-        memory: &LentBuffer,
-        at: usize,
-        length: usize,
-        offset: u64,
-    ) -> io::Result<usize>;
-
-    /// Writes `length` packed bytes of `memory` from `at` on to the file from `offset` on.
-    fn write_memory(
-        &self,
+        direction: Direction,
         memory: &LentBuffer,
         at: usize,
         length: usize,
@@ -137,26 +130,18 @@ impl Storage for SystemFile {
         self.make(Direction::Write, from.len(), offset, call)
     }
 
-    fn read_memory(
+    fn move_memory(
         &self,
+        direction: Direction,
         memory: &LentBuffer,
         at: usize,
         length: usize,
         offset: u64,
     ) -> io::Result<usize> {
-        let call = |length| memory.read_file(at, length, &self.file, offset);
-        self.make(Direction::Read, length, offset, call)
-    }
-
-    fn write_memory(
-        &self,
-        memory: &LentBuffer,
-        at: usize,
-        length: usize,
-        offset: u64,
-    ) -> io::Result<usize> {
-        let call = |length| memory.write_file(at, length, &self.file, offset);
-        self.make(Direction::Write, length, offset, call)
+        self.make(direction, length, offset, |length| match direction {
+            Direction::Read => memory.read_file(at, length, &self.file, offset),
+            Direction::Write => memory.write_file(at, length, &self.file, offset),
+        })
     }
 
     fn call_bytes(&self, direction: Direction, offset: u64) -> u64 {

@@ -119,10 +119,7 @@ pub(crate) fn move_run(
     let length = length as usize;
     let (done, error) = in_full(length, |done| {
         let (at, left, offset) = (at + done, length - done, offset + done as u64);
-        match direction {
-            Direction::Read => storage.read_memory(memory, at, left, offset),
-            Direction::Write => storage.write_memory(memory, at, left, offset),
-        }
+        storage.move_memory(direction, memory, at, left, offset)
     });
     let done = done as u64;
     (done, error.map(|error| Fault::of(offset + done, &error)))

@@ -53,29 +53,6 @@ impl MemoryFile {
     pub fn is_unlocked(&self) -> bool {
         self.state.lock().locked.is_empty()
     }
-
-    fn get(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.state.lock();
-        let length = state.admit(into.len(), offset)?;
-        let start = (offset as usize).min(state.bytes.len());
-        let length = length.min(state.bytes.len() - start);
-        into[..length].copy_from_slice(&state.bytes[start..start + length]);
-        Ok(length)
-    }
-
-    fn put(&self, from: &[u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.state.lock();
-        let length = state.admit(from.len(), offset)?;
-        let room = state.size_max.saturating_sub(offset) as usize;
-        if room == 0 {
-            return Err(sys::files::no_space());
-        }
-        let (start, length) = (offset as usize, length.min(room));
-        let end = (start + length).max(state.bytes.len());
-        state.bytes.resize(end, 0);
-        state.bytes[start..start + length].copy_from_slice(&from[..length]);
-        Ok(length)
-    }
 }
 
 impl MemoryFileState {
@@ -105,36 +82,48 @@ impl MemoryFileState {
 
 impl Storage for MemoryFile {
     fn read(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.get(into, offset)
+        let mut state = self.state.lock();
+        let length = state.admit(into.len(), offset)?;
+        let start = (offset as usize).min(state.bytes.len());
+        let length = length.min(state.bytes.len() - start);
+        into[..length].copy_from_slice(&state.bytes[start..start + length]);
+        Ok(length)
     }
 
     fn write(&self, from: &[u8], offset: u64) -> io::Result<usize> {
-        self.put(from, offset)
+        let mut state = self.state.lock();
+        let length = state.admit(from.len(), offset)?;
+        let room = state.size_max.saturating_sub(offset) as usize;
+        if room == 0 {
+            return Err(sys::files::no_space());
+        }
+        let (start, length) = (offset as usize, length.min(room));
+        let end = (start + length).max(state.bytes.len());
+        state.bytes.resize(end, 0);
+        state.bytes[start..start + length].copy_from_slice(&from[..length]);
+        Ok(length)
     }
 
-    fn read_memory(
+    fn move_memory(
         &self,
+        direction: Direction,
         memory: &LentBuffer,
         at: usize,
         length: usize,
         offset: u64,
     ) -> io::Result<usize> {
         let mut bytes = vec![0; length];
-        let read = self.get(&mut bytes, offset)?;
-        memory.write(at, &bytes[..read]);
-        Ok(read)
-    }
-
-    fn write_memory(
-        &self,
-        memory: &LentBuffer,
-        at: usize,
-        length: usize,
-        offset: u64,
-    ) -> io::Result<usize> {
-        let mut bytes = vec![0; length];
-        memory.read(at, &mut bytes);
-        self.put(&bytes, offset)
+        match direction {
+            Direction::Read => {
+                let read = self.read(&mut bytes, offset)?;
+                memory.write(at, &bytes[..read]);
+                Ok(read)
+            }
+            Direction::Write => {
+                memory.read(at, &mut bytes);
+                self.write(&bytes, offset)
+            }
+        }
     }
 
     fn call_bytes(&self, _direction: Direction, _offset: u64) -> u64 {
