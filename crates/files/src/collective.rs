@@ -15,6 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use memory::LentBuffer;
+use mpi::Messages;
 
 use crate::pool::SystemCaller;
 use crate::storage::Direction;
@@ -24,7 +25,7 @@ use crate::view::View;
 use aggregator::Aggregator;
 use domains::{FileDomain, Wish};
 use member::MemberPart;
-use messages::{ExchangeMessages, MemberLink, OwnMessages};
+use messages::{ExchangeMessages, OwnMessages};
 
 /// The properties of the file and of one collective transfer of it.
 pub(crate) struct TransferContext {
@@ -76,7 +77,7 @@ impl TransferExchange {
     }
 
     /// Makes progress as far as possible; returns whether the transfer is complete.
-    pub fn advance(&mut self, link: &dyn MemberLink) -> bool {
+    pub fn advance(&mut self, link: &dyn Messages) -> bool {
         let Self { own, member, aggregator } = self;
         let messages = &mut ExchangeMessages::new(link, own);
         // Either state may wait for the other, and the caller may sleep until a message arrives.

@@ -6,18 +6,7 @@ use std::collections::VecDeque;
 use base::Result;
 use engine::RequestId;
 use memory::Buffer;
-
-/// The messages between the processes of a file.
-pub(crate) trait MemberLink {
-    /// Begins to send; none if the message is sent already.
-    fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId>;
-
-    /// Begins to receive.
-    fn receive(&self, peer: u32, tag: i32, buffer: Buffer) -> RequestId;
-
-    /// Returns the outcome of a message once; none while it is underway.
-    fn take(&self, id: RequestId) -> Option<Result<()>>;
-}
+use mpi::Messages;
 
 /// The kinds of messages; each has a tag of its own in each transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +40,7 @@ pub(crate) enum PostedMessage {
 
 /// The messages of one process in one transfer.
 pub(crate) struct ExchangeMessages<'a> {
-    link: &'a dyn MemberLink,
+    link: &'a dyn Messages,
     own: &'a mut OwnMessages,
 }
 
@@ -82,7 +71,7 @@ enum PostedEnd {
 }
 
 impl<'a> ExchangeMessages<'a> {
-    pub fn new(link: &'a dyn MemberLink, own: &'a mut OwnMessages) -> Self {
+    pub fn new(link: &'a dyn Messages, own: &'a mut OwnMessages) -> Self {
         Self { link, own }
     }
 

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use engine::RequestId;
 use memory::Buffer;
+use mpi::Messages;
 use proptest::prelude::*;
 
 use super::domains::{DomainSituation, Wish};
-use super::messages::MemberLink;
 use super::{MemberBytes, TransferContext, TransferExchange};
 use crate::pool::SystemCaller;
 use crate::preferences::Choice;
@@ -66,7 +66,7 @@ impl PostState {
     }
 }
 
-impl MemberLink for PostLink<'_> {
+impl Messages for PostLink<'_> {
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         assert_ne!(peer, self.rank, "a message to the sender itself is copied");
         let mut state = self.post.state.borrow_mut();
