@@ -8,9 +8,8 @@ use runtime::machine::{self, cores};
 use topology::{CpuSet, DeviceKind, Kind};
 
 use super::Communicator;
-use super::duplication::packed;
 use crate::Process;
-use crate::collective::{self, Invocation};
+use crate::exchange::exchange;
 use crate::info::Info;
 use crate::session::ProcessSet;
 
@@ -95,7 +94,7 @@ fn own_cores() -> CpuSet {
     cores::allowed().into_iter().collect()
 }
 
-/// The location of a process as it is sent to the others: the number of its part of each kind.
+/// The location of a process: the number of its part of each kind.
 type PartNumbers = [Option<i32>; ALL.len()];
 
 impl Communicator {
@@ -112,22 +111,19 @@ impl Communicator {
             return Ok(None);
         }
         let asks = kind == SplitKind::LargestPart;
-        let own: Option<PartNumbers> =
-            asks.then(|| ALL.map(|kind| MachinePart(kind).instance(cores)));
-        let all = packed(self.size() as usize * PLACE_BYTES);
-        all.write(self.rank() as usize * PLACE_BYTES, &bytes_of(own));
-        let invocation = Invocation::blocking(self);
-        (collective::allgather_packed(&invocation, all.clone(), PLACE_BYTES)?).complete(process)?;
+        // The number of this process's part of each kind; a negative number is none.
+        let own = match asks {
+            true => ALL.map(|kind| MachinePart(kind).instance(cores).unwrap_or(-1)),
+            false => [-1; ALL.len()],
+        };
+        let all = exchange(process, self, &(asks, own))?;
         if !asks {
             return Ok(None);
         }
-        let place_at = |at: usize| {
-            let mut bytes = [0; PLACE_BYTES];
-            all.read(at, &mut bytes);
-            place_of(bytes)
+        let place = |(asks, parts): (bool, [i32; ALL.len()])| {
+            asks.then(|| parts.map(|part| (part >= 0).then_some(part)))
         };
-        let places: Vec<Option<PartNumbers>> =
-            (0..all.len()).step_by(PLACE_BYTES).map(place_at).collect();
+        let places: Vec<Option<PartNumbers>> = all.into_iter().map(place).collect();
         Ok(largest_difference(&places).map(|index| MachinePart(ALL[index])))
     }
 
@@ -172,38 +168,9 @@ fn largest_difference(places: &[Option<PartNumbers>]) -> Option<usize> {
     })
 }
 
-/// Whether the process asks for the largest parts, and its part of each kind; a negative number
-/// is none.
-const PLACE_BYTES: usize = 4 + 4 * ALL.len();
-
-fn bytes_of(place: Option<PartNumbers>) -> [u8; PLACE_BYTES] {
-    let mut bytes = [0; PLACE_BYTES];
-    bytes[0] = u8::from(place.is_some());
-    let (words, _) = bytes[4..].as_chunks_mut::<4>();
-    for (word, part) in words.iter_mut().zip(place.into_iter().flatten()) {
-        *word = part.unwrap_or(-1).to_le_bytes();
-    }
-    bytes
-}
-
-fn place_of(bytes: [u8; PLACE_BYTES]) -> Option<PartNumbers> {
-    let mut place = [None; ALL.len()];
-    for (part, word) in place.iter_mut().zip(bytes[4..].as_chunks::<4>().0) {
-        *part = Some(i32::from_le_bytes(*word)).filter(|part| *part >= 0);
-    }
-    (bytes[0] != 0).then_some(place)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn places_are_told_whole() {
-        let place = Some([Some(0), None, Some(7), Some(i32::MAX), None]);
-        assert_eq!(place_of(bytes_of(place)), place);
-        assert_eq!(place_of(bytes_of(None)), None);
-    }
 
     #[test]
     fn the_largest_difference_is_one_that_separates() {
