@@ -25,13 +25,13 @@ impl Process {
     /// rank 0 and zeros from every other process.
     pub(super) fn agreement(&self, invocation: &Invocation<'_>) -> Result<(Collective, Buffer)> {
         let leads = invocation.rank() == 0;
-        let own = packed(ContextBlock::BYTES);
+        let own = Buffer::zeroed(ContextBlock::BYTES);
         if leads {
             own.write(0, &self.contexts().take().to_bytes());
         }
         Ok(match invocation.remote() {
             None => {
-                let told = packed(ContextBlock::BYTES);
+                let told = Buffer::zeroed(ContextBlock::BYTES);
                 let datatype = BorrowedDatatype::Borrowed(Datatype::named(Predefined::Uint64));
                 let combination = Operation::Predefined(Operator::Sum).on(&datatype)?;
                 let (send, receive) = (Some(own), Some(told.clone()));
@@ -41,7 +41,7 @@ impl Process {
             Some(remote) => {
                 // The contexts of the side that comes first in the numbering come first in the
                 // buffer.
-                let told = packed(2 * ContextBlock::BYTES);
+                let told = Buffer::zeroed(2 * ContextBlock::BYTES);
                 (collective::leaders_tell_all(invocation, remote, own, told.clone()), told)
             }
         })
@@ -128,9 +128,4 @@ pub(super) fn contexts_in(told: &Buffer) -> Result<ContextBlock> {
     let mut bytes = [0; ContextBlock::BYTES];
     told.read(0, &mut bytes);
     ContextBlock::from_bytes(bytes).checked()
-}
-
-/// Memory for an internal message.
-pub(super) fn packed(bytes: usize) -> Buffer {
-    Buffer::zeroed(bytes)
 }

@@ -19,7 +19,7 @@ use memory::Buffer;
 
 use super::Communicator;
 use super::creation::Origin;
-use super::duplication::{contexts_in, packed};
+use super::duplication::contexts_in;
 use super::inter::Bridge;
 use crate::Process;
 use crate::attribute::Attributes;
@@ -130,7 +130,7 @@ impl Group {
         let context = process.everybody().collective_context();
         let wishes: Vec<(GateId, Buffer, RequestId)> = others()
             .map(|gate| {
-                let place = packed(wish.len());
+                let place = Buffer::zeroed(wish.len());
                 (gate, place.clone(), process.post_receive(context, gate.0, tag, place))
             })
             .collect();
@@ -145,7 +145,7 @@ impl Group {
             }
         }
         let block = if stranger.is_none() { process.contexts().take() } else { DISAGREEMENT };
-        let told = packed(ContextBlock::BYTES);
+        let told = Buffer::zeroed(ContextBlock::BYTES);
         told.write(0, &block.to_bytes());
         let sends: Vec<RequestId> = others()
             .filter_map(|gate| process.post_send(gate, context, gate.0, tag, told.clone()))
@@ -164,7 +164,7 @@ impl Group {
     fn follow_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
         let context = process.everybody().collective_context();
-        let (said, told) = (packed(wish.len()), packed(ContextBlock::BYTES));
+        let (said, told) = (Buffer::zeroed(wish.len()), Buffer::zeroed(ContextBlock::BYTES));
         said.write(0, wish);
         let mut messages = vec![process.post_receive(context, leader.0, tag, told.clone())];
         messages.extend(process.post_send(leader, context, leader.0, tag, said));

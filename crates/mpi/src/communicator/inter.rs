@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
+use memory::Buffer;
 
 use super::Communicator;
 use super::creation::Origin;
-use super::duplication::packed;
 use crate::Process;
 use crate::attribute::Attributes;
 use crate::collective::{self, Invocation, Root};
@@ -58,7 +58,7 @@ impl Process {
 
     fn swap(&self, bridge: Bridge<'_>, own: &[u8], others: &mut [u8]) -> Result<()> {
         let Bridge { communicator, remote_leader, tag } = bridge;
-        let (sent, received) = (packed(own.len()), packed(others.len()));
+        let (sent, received) = (Buffer::zeroed(own.len()), Buffer::zeroed(others.len()));
         sent.write(0, own);
         let from = MessageSource::Rank(remote_leader);
         let to = Destination::Rank(remote_leader);
@@ -91,7 +91,7 @@ impl Communicator {
             Some((_, other)) if leads => other.to_bytes(),
             _ => Vec::new(),
         };
-        let header = packed(4 + ContextBlock::BYTES);
+        let header = Buffer::zeroed(4 + ContextBlock::BYTES);
         if let (true, Some((own, _))) = (leads, &sides) {
             header.write(0, &(bytes.len() as u32).to_le_bytes());
             header.write(4, &own.candidate.to_bytes());
@@ -102,7 +102,7 @@ impl Communicator {
         header.read(0, &mut length);
         header.read(4, &mut candidate);
         let length = u32::from_le_bytes(length) as usize;
-        let body = packed(length);
+        let body = Buffer::zeroed(length);
         body.write(0, &bytes);
         collective::bcast(&Invocation::blocking(self), Root::Rank(leader), body.clone())?
             .complete(process)?;
@@ -185,12 +185,12 @@ impl Communicator {
             let what = "is not an intercommunicator, so there is nothing to merge";
             return Err(Error::new(ErrorClass::Comm, what));
         };
-        let own = packed(ContextBlock::BYTES + 1);
+        let own = Buffer::zeroed(ContextBlock::BYTES + 1);
         if self.rank() == 0 {
             own.write(0, &process.contexts().take().to_bytes());
             own.write(ContextBlock::BYTES, &[u8::from(high)]);
         }
-        let told = packed(2 * own.len());
+        let told = Buffer::zeroed(2 * own.len());
         let invocation = Invocation::blocking(self);
         collective::leaders_tell_all(&invocation, remote, own, told.clone()).complete(process)?;
         let block = super::duplication::contexts_in(&told)?;
