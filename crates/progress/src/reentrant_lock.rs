@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::lock::Lock;
 
-use crate::system::System;
-use crate::waiting::WaitingSystem;
+use crate::system::{System, WaitingSystem};
 
 /// A lock that its holder may take again, and may release entirely for a while.
 ///

@@ -11,7 +11,38 @@ use sys::{cores, futex, membarrier};
 use threads::words;
 
 use crate::door::Threads;
-use crate::waiting::WaitingSystem;
+
+/// The operations of the system that waits need, besides those of doors and locks.
+pub trait WaitingSystem: Threads + Default {
+    /// Lets the time of one poll pass.
+    fn spin(&self);
+
+    /// Sleeps while the word is `expected`, and for `limit` at most; may return early.
+    fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration);
+
+    /// Sleeps for `duration`.
+    fn pause(&self, duration: Duration);
+
+    /// Whether the calling thread shares its kernel thread with other threads, which run while it
+    /// waits but cannot run while it spins.
+    fn shares_kernel_thread(&self) -> bool {
+        false
+    }
+
+    /// Returns the number of kernel threads on which the caller may run, if it shares its kernel
+    /// thread; otherwise none.
+    fn workers(&self) -> Option<u32> {
+        None
+    }
+
+    /// Whether another thread is ready to run on the kernel thread that the caller shares.
+    fn has_others_ready(&self) -> bool {
+        false
+    }
+
+    /// Returns a number that identifies the calling thread, never 0.
+    fn thread_number(&self) -> u64;
+}
 
 /// The operating system, for the threads of this process. Threads of the crate `threads` are not
 /// put to sleep by the system: they let other threads run on their kernel threads.

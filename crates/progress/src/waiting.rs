@@ -20,49 +20,19 @@
 mod asking;
 mod patience;
 mod room;
+mod sleep;
 mod sleeping;
+mod wait;
 
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use crate::door::Threads;
-
+pub use crate::system::WaitingSystem;
 pub use asking::Asking;
 pub use patience::Patience;
-pub use room::{LongWait, WaitNote, Waiter, WaitingThreads, WakeUp, wait};
+pub use room::{WaitNote, Waiter, WaitingThreads};
+pub use sleep::LongWait;
 pub use sleeping::wake_others;
-
-/// The operations of the system that waits need, besides those of doors and locks.
-pub trait WaitingSystem: Threads + Default {
-    /// Lets the time of one poll pass.
-    fn spin(&self);
-
-    /// Sleeps while the word is `expected`, and for `limit` at most; may return early.
-    fn sleep_at_most(&self, word: &AtomicU32, expected: u32, limit: Duration);
-
-    /// Sleeps for `duration`.
-    fn pause(&self, duration: Duration);
-
-    /// Whether the calling thread shares its kernel thread with other threads, which run while it
-    /// waits but cannot run while it spins.
-    fn shares_kernel_thread(&self) -> bool {
-        false
-    }
-
-    /// Returns the number of kernel threads on which the caller may run, if it shares its kernel
-    /// thread; otherwise none.
-    fn workers(&self) -> Option<u32> {
-        None
-    }
-
-    /// Whether another thread is ready to run on the kernel thread that the caller shares.
-    fn has_others_ready(&self) -> bool {
-        false
-    }
-
-    /// Returns a number that identifies the calling thread, never 0.
-    fn thread_number(&self) -> u64;
-}
+pub use wait::{WakeUp, wait};
 
 /// The longest time that a thread with a core of its own spins.
 const SPIN_MAX: Duration = Duration::from_micros(200);
@@ -281,8 +251,10 @@ impl WaitHistory {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::atomic::AtomicU32;
 
     use super::*;
+    use crate::door::Threads;
     use crate::system::System;
 
     #[test]

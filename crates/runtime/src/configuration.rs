@@ -7,7 +7,7 @@ use std::time::Duration;
 use base::variables;
 use driver::{Copying, GivenCopying, MiddleWay};
 use drivers::LocalWay;
-use engine::strategy;
+use engine::strategy::{self, Strategy};
 use sys::environment;
 use topology::Parts;
 
@@ -340,6 +340,12 @@ impl Configuration {
     /// Returns the value of `COMBRAY_STRATEGY`, one of [`strategy::NAMES`].
     pub fn strategy(&self) -> &'static str {
         strategy::NAMES[self.chosen[STRATEGY]]
+    }
+
+    /// Creates the strategy that `COMBRAY_STRATEGY` names.
+    pub(crate) fn create_strategy(&self) -> Box<dyn Strategy> {
+        let strategy = strategy::by_name(self.strategy());
+        Box::new(strategy.expect("the table of variables has their names"))
     }
 
     /// Whether `COMBRAY_SHARED_WINDOWS` is not `never`.

@@ -4,9 +4,9 @@ use base::{GateId, RailId};
 use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
 use engine::{Engine, RequestId};
 
+use crate::fatal::Fatal;
 use crate::instruments::Instruments;
 use crate::instruments::journal::EventKind;
-use crate::wire_up::Fatal;
 
 /// Reports that cannot be handled while a driver is polled.
 #[derive(Debug, Default)]

@@ -3,12 +3,10 @@
 use std::cell::{Cell, OnceCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Announcement, Doorbell, DriverError, Exposure, FetchEnd, ProgramState, Sink, When};
-use drivers::{PeerBell, PeerConnection, Rails};
-use engine::strategy::{self, Strategy};
+use drivers::{PeerBell, Rails};
 use engine::{
     Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Preferences,
     Receive, RequestDescription, RequestId, Send as SendCommand,
@@ -18,6 +16,7 @@ use memory::transfer::Fetch;
 use message_queues::QueueTable;
 
 use crate::configuration::Configuration;
+use crate::fatal::Fatal;
 use crate::gathering::{Aim, Gathering, GatheringDecision};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{EventKind, number_of};
@@ -25,8 +24,8 @@ use crate::nearness::{Nearness, RailPlace, Station};
 use crate::pushing::{FragmentPush, ShortPush};
 use crate::receiver::Deferred;
 use crate::recording::{Recording, RecordingScope};
-use crate::wire_up::Fatal;
 
+mod connections;
 mod failures;
 mod flushing;
 
@@ -59,13 +58,6 @@ const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 
 /// An outbox with this many chunks is flushed even if its messages wait for more.
 const GATHERED_MAX: usize = 256;
-
-/// How long to wait, after a peer was lost, for the launcher to end the whole job, or to report
-/// that the peer was ended alone.
-const LAST_WORD: Duration = Duration::from_secs(1);
-
-/// The timeout for peers that do not take leave.
-const LEAVE_MAX: Duration = Duration::from_secs(1);
 
 impl Runtime {
     pub(crate) fn new(
@@ -546,67 +538,6 @@ impl Runtime {
         }
     }
 
-    /// Connects a peer. If that fails, the peer has failed, or the job ends, since messages to it
-    /// or from it would be lost.
-    #[cold]
-    pub fn connect(&mut self, gate: GateId) {
-        if let Err(error) = self.try_connect(gate) {
-            if !self.fatal.is_survived(gate, LAST_WORD) {
-                self.fatal.end(&cannot_reach(gate, &error));
-            }
-            self.fail(gate);
-        }
-    }
-
-    /// Continues without a rail to a peer. If it was the last one, the peer has failed or the job
-    /// ends.
-    #[cold]
-    fn lose(&mut self, gate: GateId, rail: RailId, why: &DriverError) {
-        if !self.engine.is_connected(gate) || !self.engine.rails_of(gate).contains(&rail) {
-            return;
-        }
-        self.rails.give_up(gate, rail);
-        if !self.engine.lose_rail(gate, rail) {
-            if self.rails.has_departed(gate) && self.engine.let_go(gate) {
-                return;
-            }
-            // If the peer was ended with the whole job, another process has reported the reason.
-            if !self.fatal.is_survived(gate, LAST_WORD) {
-                self.fatal.end(&cannot_reach(gate, why));
-            }
-            self.fail(gate);
-            return;
-        }
-        self.restoring.push((gate, rail));
-        self.rails.restore(gate, rail);
-        self.instruments.journal.note(EventKind::RailLost, &[gate.0.into(), rail.0.into()]);
-        // One of the two peers reports it.
-        if !self.warned && self.own < gate {
-            self.warned = true;
-            let rank = self.own.0;
-            eprintln!(
-                "combray: rank {rank}: rank {} is not reached any more {why}; the job goes on over \
-                 the other interfaces",
-                gate.0
-            );
-        }
-    }
-
-    /// Uses a lost rail again, which works now.
-    #[cold]
-    fn regain(&mut self, gate: GateId, rail: RailId) {
-        self.restoring.retain(|one| *one != (gate, rail));
-        if !self.engine.restore_rail(gate, rail) {
-            return self.rails.give_up(gate, rail);
-        }
-        let numbers = [gate.0.into(), rail.0.into()];
-        self.instruments.journal.note(EventKind::RailRestored, &numbers);
-        if self.warned && self.restoring.is_empty() {
-            self.warned = false;
-            eprintln!("combray: rank {}: all interfaces are used again", self.own.0);
-        }
-    }
-
     /// Returns the doorbell of a peer with which memory can be shared; none for other peers.
     pub fn bell(&mut self, gate: GateId) -> Option<PeerBell> {
         self.connect(gate);
@@ -624,23 +555,9 @@ impl Runtime {
         self.rails.ended_peer()
     }
 
-    /// Ends the job, because the process behind `gate` ended without `MPI_Finalize`.
-    pub fn end_job_without(&self, gate: GateId) -> ! {
-        self.fatal.end(&format!(
-            "rank {} has ended without MPI_Finalize, and the launcher goes on. The job ends, as \
-             others would wait for it in vain",
-            gate.0
-        ))
-    }
-
-    /// Ends the job, because of `why`.
-    pub fn end_job(&self, why: &str) -> ! {
-        self.fatal.end(why)
-    }
-
     /// Applies those values of the configuration that a running process can change.
     pub fn reconfigure(&mut self, configuration: Configuration) {
-        self.engine.set_strategy(strategy(configuration));
+        self.engine.set_strategy(configuration.create_strategy());
     }
 
     /// Returns the bytes of eager messages sent, and of those received, since the start.
@@ -661,28 +578,6 @@ impl Runtime {
     /// Returns the number of sends and receives whose requests still exist.
     pub fn requests(&self) -> u64 {
         self.engine.holdings().0 as u64
-    }
-
-    /// Connects a peer now, and returns the error if that fails.
-    ///
-    /// # Errors
-    /// The peer cannot be reached.
-    pub(crate) fn try_connect(&mut self, gate: GateId) -> Result<(), DriverError> {
-        if !self.engine.is_connected(gate) && !self.engine.has_failed(gate) {
-            let PeerConnection { rails, fetches } = self.rails.connect(gate)?;
-            self.engine.connect(gate, &rails);
-            if fetches {
-                self.engine.fetch_from(gate);
-            }
-            if let Some(fragmentation) = self.rails.fragmentation(&rails) {
-                self.engine.fragment_to(gate, fragmentation);
-            }
-            self.instruments.runtime.peers.add(1);
-            self.instruments
-                .journal
-                .note(EventKind::PeerConnected, &[gate.0.into(), fetches.into()]);
-        }
-        Ok(())
     }
 
     /// Sets the preference of a context for its messages.
@@ -750,29 +645,4 @@ impl Runtime {
         let rails = self.engine.rails_of(gate).iter();
         rails.map(|rail| self.rails.describe(gate, *rail)).collect::<Vec<_>>().join("+")
     }
-
-    /// Takes leave of the peers on other machines: waits until they have received all data, and
-    /// until they take leave too or the timeout has passed.
-    pub fn leave(&mut self) {
-        let Self { rails, deferred, engine, fatal, instruments, .. } = self;
-        rails.leave(&mut deferred.receiver(engine, fatal, instruments), LEAVE_MAX);
-        for (gate, _, why) in self.deferred.lost() {
-            if !self.rails.has_departed(gate) && !self.fatal.is_survived(gate, Duration::ZERO) {
-                self.fatal.warn(&format!(
-                    "rank {} is not reached any more {why}; what was sent to it last may be lost",
-                    gate.0
-                ));
-            }
-        }
-    }
-}
-
-/// Returns the strategy that the configuration selects.
-pub(crate) fn strategy(configuration: Configuration) -> Box<dyn Strategy> {
-    let strategy = strategy::by_name(configuration.strategy());
-    Box::new(strategy.expect("the table of variables has their names"))
-}
-
-pub(crate) fn cannot_reach(gate: GateId, error: &DriverError) -> String {
-    format!("rank {} cannot be reached: {error}", gate.0)
 }

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
-use std::process;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Doorbell, DriverError, Secret, Settings};
@@ -17,12 +15,13 @@ use sys::cores;
 use topology::{JobMap, Parts};
 
 use crate::configuration::{self, Configuration};
+use crate::fatal::{self, Fatal};
 use crate::guidance::JobSettings;
 use crate::instruments::Instruments;
 use crate::nearness::{self, Nearness};
 use crate::parts;
 use crate::recording::RecordingScope;
-use crate::runtime::{Runtime, cannot_reach, strategy};
+use crate::runtime::Runtime;
 use crate::samples;
 
 /// A process that has joined its job.
@@ -103,13 +102,13 @@ pub fn start(
     for neighbour in neighbours(rank, size).into_iter().filter(|_| size > 1) {
         rails.prepare_for(neighbour)?;
     }
-    let mut engine = Engine::new(own, rails.profiles(), strategy(configuration));
+    let mut engine = Engine::new(own, rails.profiles(), configuration.create_strategy());
     samples::follow(&mut engine, &samples);
     if let Some(nearness) = &nearness {
         nearness::follow(&mut engine, nearness, map.busy_share());
     }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
-    let fatal = Fatal { job: job.clone(), rank, keeps_going: configuration.keeps_going() };
+    let fatal = Fatal::new(job.clone(), configuration);
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
     if let Some(nearness) = nearness {
         runtime.set_nearness(nearness);
@@ -124,7 +123,8 @@ pub fn start(
         // the start.
         let [neighbour, _] = neighbours(rank, size);
         let connected = runtime.try_connect(neighbour);
-        connected.map_err(|error| StartError { message: cannot_reach(neighbour, &error) })?;
+        connected
+            .map_err(|error| StartError { message: fatal::cannot_reach(neighbour, &error) })?;
         // No process continues, and perhaps ends, before that trial is over in all processes.
         job.barrier()?;
     }
@@ -392,50 +392,6 @@ fn place_of(place: &str) -> PlaceOf {
 /// Returns the set of cores as bits; cores past 127 share the last bit.
 fn core_mask(allowed: &[usize]) -> u128 {
     allowed.iter().fold(0_u128, |mask, &core| mask | 1 << core.min(127))
-}
-
-/// The interval between two queries of the launcher for a report that must come soon.
-const NEWS_PERIOD: Duration = Duration::from_millis(20);
-
-/// Ends the whole job when it cannot continue.
-pub(crate) struct Fatal {
-    job: Job,
-    rank: u32,
-    keeps_going: bool,
-}
-
-impl Fatal {
-    /// Whether the job continues without a peer that has ended: it always does if failures are
-    /// survived; otherwise it does if the launcher reports within `limit` that this peer was ended
-    /// alone.
-    pub(crate) fn is_survived(&self, gate: GateId, limit: Duration) -> bool {
-        self.keeps_going || self.was_ended(gate, limit)
-    }
-
-    fn was_ended(&self, gate: GateId, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        loop {
-            if self.job.has_ended(gate.0) {
-                return true;
-            }
-            if Instant::now() >= deadline {
-                return false;
-            }
-            std::thread::sleep(NEWS_PERIOD);
-        }
-    }
-
-    /// Warns the user and continues.
-    pub(crate) fn warn(&self, message: &str) {
-        eprintln!("combray: rank {}: {message}", self.rank);
-    }
-
-    /// Reports the reason to the user and ends the job.
-    pub(crate) fn end(&self, message: &str) -> ! {
-        let reason = format!("rank {} (process {}): {message}", self.rank, process::id());
-        self.job.abort(1, &reason);
-        process::exit(1)
-    }
 }
 
 #[cfg(test)]

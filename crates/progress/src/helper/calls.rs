@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::Core;
-use crate::waiting::WaitingSystem;
+use crate::system::WaitingSystem;
 
 /// The state that the program and its helper share, besides the door.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use driver::Doorbell;
 
 use super::{Core, Helper, HelperCalls, HelperEvent, Next};
-use crate::waiting::WaitingSystem;
+use crate::system::WaitingSystem;
 
 /// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

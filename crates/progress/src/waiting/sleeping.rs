@@ -9,158 +9,25 @@
 //! and lets other threads run in between; the rest of them sleep at once. It never sleeps on the
 //! doorbell, as its kernel thread would sleep with it.
 
-use std::cell::{Cell, RefCell};
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use super::room::{Waiter, WaitingThreads};
+use super::sleep::{APPOINTED, ASLEEP, Awaited, Sleep, Sleeper, SleepingThreads, WOKEN};
+use super::{SLEEP_MAX, WaitHistory, WaitStage};
 use crate::door::Threads;
-use engine::RequestId;
-
-use super::room::{LongWait, Waiter, WaitingThreads, sleep_until_rung};
-use super::{SLEEP_MAX, WaitHistory, WaitStage, WaitingSystem};
-
-/// The sleeping threads of a process.
-#[derive(Debug, Default)]
-pub(in crate::waiting) struct SleepingThreads {
-    asleep: RefCell<Vec<Sleeper>>,
-    /// What the designated waiter waits for, as long as it is asleep.
-    watch: Cell<Option<Awaited>>,
-    /// Whether threads that share kernel threads have a designated waiter.
-    has_shared_watch: Cell<bool>,
-}
-
-/// The request whose completion is all that a thread waits for. If there is none, the thread must
-/// wake up and check its condition itself.
-type Awaited = Option<RequestId>;
-
-#[derive(Debug)]
-struct Sleeper {
-    awaited: Awaited,
-    word: Arc<AtomicU32>,
-}
-
-/// The state of one wait's sleeps.
-#[derive(Debug)]
-pub(super) struct Sleep {
-    awaited: Awaited,
-    /// The lock's count of arrivals when this wait last read it.
-    arrivals: u32,
-    /// Whether this wait has been the designated waiter.
-    watched: bool,
-    /// Whether this wait is the designated waiter of threads that share kernel threads.
-    watches_shared: bool,
-    /// The duration of the next sleep while something is pending for which no doorbell rings.
-    nap: Duration,
-    /// The time of its first sleep; 0 if it has not slept.
-    since: u64,
-    /// The time of its last check for failed processes and inquiries, or the time from which the
-    /// interval until the first check counts; 0 if neither has happened.
-    looked: u64,
-    /// The number of rounds in which something happened that was not the awaited event.
-    active_rounds: u32,
-    /// How many times it has yielded to ready threads before its first sleep.
-    turns: u32,
-}
-
-const ASLEEP: u32 = 0;
-/// Its request is complete, or it must check its condition itself.
-const WOKEN: u32 = 1;
-/// It is the designated waiter from now on, even if it no longer waits for anything: it then wakes
-/// the next one.
-const APPOINTED: u32 = 2;
+use crate::system::WaitingSystem;
 
 /// While other threads enter and leave, they make progress. A sleeper checks at this interval
 /// whether they still do.
 const NAP: Duration = Duration::from_millis(1);
-
-/// The clock is read once in this many rounds in which something happened.
-const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
 
 /// How many times a thread that shares its kernel thread yields to other threads before it sleeps.
 const TURNS: u32 = 2;
 
 /// The longest interval between two polls of memory for which no doorbell rings.
 const UNWOKEN_SLEEP: Duration = Duration::from_micros(100);
-
-/// While something waits for room in a rail that rings no doorbell, the wait polls after the first
-/// duration. Each poll without result doubles it, up to the second one.
-const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
-
-impl Sleep {
-    /// Creates the state of a wait that begins when the lock counts `arrivals`.
-    pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
-        Self {
-            awaited,
-            arrivals,
-            watched: false,
-            watches_shared: false,
-            nap: LOOKS_AGAIN.0,
-            since: 0,
-            looked: 0,
-            active_rounds: 0,
-            turns: 0,
-        }
-    }
-
-    /// Records that the wait sleeps, at time `now`.
-    pub(super) fn note_long(&mut self, now: u64) {
-        if self.since == 0 {
-            self.since = now;
-        }
-    }
-
-    /// Returns a description of this wait of the calling thread, for reports such as that of
-    /// `combray ps`.
-    pub(super) fn long_wait(&self, kernel: &impl WaitingSystem) -> LongWait {
-        let since = if self.since == 0 { kernel.now() } else { self.since };
-        LongWait { awaited: self.awaited, since, thread: kernel.thread_number() }
-    }
-
-    /// Whether this wait has slept.
-    pub(super) fn has_slept(&self) -> bool {
-        self.since != 0
-    }
-
-    /// Records that something happened: sleeps are short again.
-    pub(super) fn renew(&mut self) {
-        self.nap = LOOKS_AGAIN.0;
-        self.active_rounds = self.active_rounds.wrapping_add(1);
-    }
-
-    /// Whether the clock must be read, because so many active rounds have passed that time may have
-    /// elapsed without a sleep.
-    pub(super) fn has_seen_much(&self) -> bool {
-        self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_LOOK)
-    }
-
-    /// Whether a check for failed processes is due; if so, restarts the interval. The interval does
-    /// not depend on what ends a sleep or happens meanwhile, as none of that reveals a failed
-    /// process.
-    fn is_long_since_looked(&mut self, now: u64) -> bool {
-        if self.looked == 0 {
-            self.looked = if self.since == 0 { now } else { self.since };
-        }
-        let is_long = Duration::from_nanos(now.saturating_sub(self.looked)) >= SLEEP_MAX;
-        if is_long {
-            self.looked = now;
-        }
-        is_long
-    }
-
-    /// Returns how long to sleep while something is pending for which no doorbell rings, and
-    /// doubles the duration for the next time.
-    pub(super) fn next_nap(&mut self) -> Duration {
-        let longer = LOOKS_AGAIN.1.min(self.nap * 2);
-        mem::replace(&mut self.nap, longer)
-    }
-
-    /// Whether this wait is a designated waiter, which makes progress for all threads.
-    pub(super) fn is_watch(&self) -> bool {
-        self.watched || self.watches_shared
-    }
-}
 
 /// Lets other threads run on this kernel thread until there may be something to do.
 ///
@@ -382,9 +249,35 @@ fn wake_sleepers(waiter: &impl Waiter) {
     }
 }
 
-impl Sleeper {
-    fn wake(&self, how: u32, kernel: &impl WaitingSystem) {
-        self.word.store(how, Ordering::Release);
-        kernel.wake_one(&self.word);
+/// Sleeps until the doorbell rings; returns whether `done` returned true before the sleep.
+#[cold]
+pub(super) fn sleep_until_rung<W: Waiter>(
+    waiter: &W,
+    sleep: &mut Sleep,
+    done: &mut dyn FnMut(&W) -> bool,
+) -> bool {
+    let Some(doorbell) = waiter.doorbell().cloned() else { return false };
+    let room = waiter.room();
+    let ticket = doorbell.arm();
+    // Three things do not ring: what arrived before the bell was armed; flags that were raised on
+    // boards, which only `done` or an active operation checks; and a rail that has room again.
+    let active = waiter.progress();
+    if done(waiter) {
+        return true;
     }
+    if active {
+        room.kernel.pass_core();
+        return false;
+    }
+    let limit = if waiter.must_look_again() { sleep.next_nap() } else { SLEEP_MAX };
+    let since = room.kernel.now();
+    sleep.note_long(since);
+    room.lock.without(|| doorbell.wait(ticket, limit));
+    // The process that rang may have raised a flag that only the thread that waits for it checks.
+    wake_lookers(room);
+    let now = room.kernel.now();
+    let slept = Duration::from_nanos(now - since);
+    waiter.note_sleep(slept);
+    look_around(waiter, sleep, now);
+    false
 }

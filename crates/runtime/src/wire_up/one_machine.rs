@@ -3,6 +3,7 @@
 //! computes, waits, offers the buffers of its receives, and makes progress.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use base::ContextId;
 use driver::ProgramState;
@@ -56,8 +57,8 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
         let (_, card) = rails.cards().remove(0);
         cards.lock().unwrap().push(card);
         let instruments = Instruments::default();
-        let engine = Engine::new(GateId(own), rails.profiles(), strategy(configuration));
-        let fatal = Fatal { job: launch::join().unwrap(), rank: own, keeps_going: false };
+        let engine = Engine::new(GateId(own), rails.profiles(), configuration.create_strategy());
+        let fatal = Fatal::new(launch::join().unwrap(), configuration);
         let mut runtime = Runtime::new(GateId(own), engine, rails, fatal, instruments);
         let context = runtime.open_context(ContextId(7), own);
         let (from, to) = (&lengths[own as usize], &lengths[1 - own as usize]);

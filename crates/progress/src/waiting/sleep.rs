@@ -1,0 +1,161 @@
+//! The threads of a process that sleep, and the state of one wait's sleeps.
+
+use std::cell::{Cell, RefCell};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use engine::RequestId;
+
+use super::SLEEP_MAX;
+use crate::system::WaitingSystem;
+
+/// The sleeping threads of a process.
+#[derive(Debug, Default)]
+pub(in crate::waiting) struct SleepingThreads {
+    pub(super) asleep: RefCell<Vec<Sleeper>>,
+    /// What the designated waiter waits for, as long as it is asleep.
+    pub(super) watch: Cell<Option<Awaited>>,
+    /// Whether threads that share kernel threads have a designated waiter.
+    pub(super) has_shared_watch: Cell<bool>,
+}
+
+/// The request whose completion is all that a thread waits for. If there is none, the thread must
+/// wake up and check its condition itself.
+pub(super) type Awaited = Option<RequestId>;
+
+#[derive(Debug)]
+pub(super) struct Sleeper {
+    pub(super) awaited: Awaited,
+    pub(super) word: Arc<AtomicU32>,
+}
+
+/// The state of one wait's sleeps.
+#[derive(Debug)]
+pub(super) struct Sleep {
+    pub(super) awaited: Awaited,
+    /// The lock's count of arrivals when this wait last read it.
+    pub(super) arrivals: u32,
+    /// Whether this wait has been the designated waiter.
+    pub(super) watched: bool,
+    /// Whether this wait is the designated waiter of threads that share kernel threads.
+    pub(super) watches_shared: bool,
+    /// The duration of the next sleep while something is pending for which no doorbell rings.
+    pub(super) nap: Duration,
+    /// The time of its first sleep; 0 if it has not slept.
+    since: u64,
+    /// The time of its last check for failed processes and inquiries, or the time from which the
+    /// interval until the first check counts; 0 if neither has happened.
+    looked: u64,
+    /// The number of rounds in which something happened that was not the awaited event.
+    active_rounds: u32,
+    /// How many times it has yielded to ready threads before its first sleep.
+    pub(super) turns: u32,
+}
+
+pub(super) const ASLEEP: u32 = 0;
+/// Its request is complete, or it must check its condition itself.
+pub(super) const WOKEN: u32 = 1;
+/// It is the designated waiter from now on, even if it no longer waits for anything: it then wakes
+/// the next one.
+pub(super) const APPOINTED: u32 = 2;
+
+/// The clock is read once in this many rounds in which something happened.
+const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
+
+/// While something waits for room in a rail that rings no doorbell, the wait polls after the first
+/// duration. Each poll without result doubles it, up to the second one.
+const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
+
+/// A wait that has lasted until it slept.
+#[derive(Clone, Copy, Debug)]
+pub struct LongWait {
+    /// The request that it waits for, if a request is all that it waits for.
+    pub awaited: Option<RequestId>,
+    /// The start of the wait by the kernel's clock: about the time of its first sleep.
+    pub since: u64,
+    /// The thread that waits, by [`WaitingSystem::thread_number`].
+    pub thread: u64,
+}
+
+impl Sleep {
+    /// Creates the state of a wait that begins when the lock counts `arrivals`.
+    pub(super) fn new(awaited: Awaited, arrivals: u32) -> Self {
+        Self {
+            awaited,
+            arrivals,
+            watched: false,
+            watches_shared: false,
+            nap: LOOKS_AGAIN.0,
+            since: 0,
+            looked: 0,
+            active_rounds: 0,
+            turns: 0,
+        }
+    }
+
+    /// Records that the wait sleeps, at time `now`.
+    pub(super) fn note_long(&mut self, now: u64) {
+        if self.since == 0 {
+            self.since = now;
+        }
+    }
+
+    /// Returns a description of this wait of the calling thread, for reports such as that of
+    /// `combray ps`.
+    pub(super) fn long_wait(&self, kernel: &impl WaitingSystem) -> LongWait {
+        let since = if self.since == 0 { kernel.now() } else { self.since };
+        LongWait { awaited: self.awaited, since, thread: kernel.thread_number() }
+    }
+
+    /// Whether this wait has slept.
+    pub(super) fn has_slept(&self) -> bool {
+        self.since != 0
+    }
+
+    /// Records that something happened: sleeps are short again.
+    pub(super) fn renew(&mut self) {
+        self.nap = LOOKS_AGAIN.0;
+        self.active_rounds = self.active_rounds.wrapping_add(1);
+    }
+
+    /// Whether the clock must be read, because so many active rounds have passed that time may have
+    /// elapsed without a sleep.
+    pub(super) fn has_seen_much(&self) -> bool {
+        self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_LOOK)
+    }
+
+    /// Whether a check for failed processes is due; if so, restarts the interval. The interval does
+    /// not depend on what ends a sleep or happens meanwhile, as none of that reveals a failed
+    /// process.
+    pub(super) fn is_long_since_looked(&mut self, now: u64) -> bool {
+        if self.looked == 0 {
+            self.looked = if self.since == 0 { now } else { self.since };
+        }
+        let is_long = Duration::from_nanos(now.saturating_sub(self.looked)) >= SLEEP_MAX;
+        if is_long {
+            self.looked = now;
+        }
+        is_long
+    }
+
+    /// Returns how long to sleep while something is pending for which no doorbell rings, and
+    /// doubles the duration for the next time.
+    pub(super) fn next_nap(&mut self) -> Duration {
+        let longer = LOOKS_AGAIN.1.min(self.nap * 2);
+        mem::replace(&mut self.nap, longer)
+    }
+
+    /// Whether this wait is a designated waiter, which makes progress for all threads.
+    pub(super) fn is_watch(&self) -> bool {
+        self.watched || self.watches_shared
+    }
+}
+
+impl Sleeper {
+    pub(super) fn wake(&self, how: u32, kernel: &impl WaitingSystem) {
+        self.word.store(how, Ordering::Release);
+        kernel.wake_one(&self.word);
+    }
+}

@@ -1,0 +1,102 @@
+//! The wait itself: a loop of progress, checks, pauses and sleeps.
+
+use engine::RequestId;
+
+use super::room::{ROUNDS_PER_NOTE, Waiter};
+use super::sleep::Sleep;
+use super::sleeping;
+use super::{WaitHistory, WaitStage, WaitingSystem};
+
+/// What ends the sleep of a thread that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeUp {
+    /// The completion of a request, which is all that it waits for.
+    Request(RequestId),
+    /// The doorbell, which rings for each event that can end the wait.
+    Doorbell,
+    /// Nothing: between short sleeps it polls memory that others write without ringing.
+    Nothing,
+}
+
+impl WakeUp {
+    /// Returns the request, if its completion is all that the thread waits for.
+    fn request(self) -> Option<RequestId> {
+        match self {
+            Self::Request(request) => Some(request),
+            Self::Doorbell | Self::Nothing => None,
+        }
+    }
+}
+
+/// Makes progress until `done` returns true; `done` is called after each round. This is the only
+/// way to wait in the library.
+pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> bool) {
+    if done(waiter) {
+        return;
+    }
+    let awaited = wake_up.request();
+    let room = waiter.room();
+    let shares_kernel_thread = room.kernel.shares_kernel_thread();
+    let mut wait_history = waiter.wait_history();
+    let mut long_waits = room.long_waits.get();
+    let mut sleep = Sleep::new(awaited, room.lock.arrivals());
+    let mut note = waiter.begin_note(awaited);
+    loop {
+        let active = waiter.progress();
+        if done(waiter) {
+            break;
+        }
+        // The round of progress above has checked the processes since the count changed, so the
+        // report is current.
+        if long_waits != room.long_waits.get() {
+            long_waits = room.long_waits.get();
+            waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
+        }
+        if active && (room.lock.present() <= 1 || sleep.is_watch()) {
+            wait_history.renew(&room.patience);
+            sleep.renew();
+            if sleep.has_seen_much() {
+                sleeping::look_around_in_time(waiter, &mut sleep);
+            }
+        } else if wake_up == WakeUp::Nothing {
+            sleeping::look_again_soon(waiter, &mut wait_history, &mut sleep);
+        } else if shares_kernel_thread {
+            sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
+        } else if pass(waiter, &mut wait_history, &mut sleep, done) {
+            // An event for another thread's request does not restart this wait.
+            break;
+        }
+        if let Some(note) = &mut note {
+            note.rounds += 1;
+            if note.rounds >= ROUNDS_PER_NOTE || sleep.has_slept() {
+                note.rounds = 0;
+                waiter.go_on_with_note(note);
+            }
+        }
+    }
+    if let Some(note) = note {
+        waiter.end_note(note);
+    }
+    sleeping::rise(waiter, &sleep);
+}
+
+/// Lets time pass until there may be something to do; returns whether `done` returned true.
+#[inline]
+fn pass<W: Waiter>(
+    waiter: &W,
+    wait_history: &mut WaitHistory,
+    sleep: &mut Sleep,
+    done: &mut dyn FnMut(&W) -> bool,
+) -> bool {
+    let room = waiter.room();
+    if !waiter.is_shared() {
+        return wait_history.pass(&room.kernel, &room.patience) == WaitStage::Sleep
+            && sleeping::sleep_until_rung(waiter, sleep, done);
+    }
+    let mut stage = WaitStage::Spin;
+    room.lock.share(|| {
+        stage = wait_history.pass(&room.kernel, &room.patience);
+        stage != WaitStage::Sleep
+    });
+    stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)
+}
