@@ -3,7 +3,7 @@
 use base::GateId;
 use sys::process;
 
-use crate::segment::PeerSegment;
+use crate::segment::peer::PeerSegment;
 use crate::shm::Shm;
 
 impl Shm {

@@ -11,7 +11,8 @@ use crate::protocol::{
     JointReceive, OfferedReceive, PipedReceive, ReceiverWorld, TransferProgress,
 };
 use crate::regions::RegionAccessGranted;
-use crate::segment::{MappedSegment, PeerSegment};
+use crate::segment::MappedSegment;
+use crate::segment::peer::PeerSegment;
 use crate::transfer::{CopyDirection, RegionRange};
 
 /// A region that is being copied to this process with the sender's help.

@@ -3,6 +3,7 @@ mod calls;
 mod card;
 mod copying;
 mod costs;
+mod declared;
 mod ending;
 mod expected;
 mod incoming;

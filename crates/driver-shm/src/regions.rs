@@ -5,34 +5,16 @@
 //! is valid only if the state has not changed. A peer that writes the region first increments the
 //! number of writers. Revoking a region waits until there is no writer.
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
-use std::time::{Duration, Instant};
 
 use base::RegionToken;
 use driver::{RegionAccess, RegionError};
-use memory::Buffer;
 use queues::exchange::Exchange;
-use sys::cross_memory::Run;
-
-use crate::segment::MappedSegment;
 
 /// How many regions a process can have declared at a time. Each announced message has one, also the
 /// short ones that wait for credit. For a message without a region, the sender must act once more.
 /// Unused entries take no memory.
 pub(crate) const REGIONS_MAX: usize = 1 << 17;
-
-/// How many tables of runs are kept for buffers that are declared again.
-const SPARE_TABLES: usize = 8;
-
-/// If runs are shorter than this on average, in bytes, packing is faster than letting the kernel
-/// copy them one by one.
-const RUN_BYTES_MIN: usize = 1024;
-
-/// How long a revocation waits for writers before it checks whether they have ended.
-const WRITERS_MAX: Duration = Duration::from_millis(200);
 
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
@@ -40,28 +22,28 @@ pub(crate) struct RegionEntry {
     /// From the high bits: how often the entry was used before (32 bits), the number of runs of the
     /// region (31 bits; 0 if it can only be piped), and whether it may be written (1 bit). 0: the
     /// entry is unused.
-    state: AtomicU64,
-    secret: AtomicU64,
+    pub state: AtomicU64,
+    pub secret: AtomicU64,
     /// In bytes.
-    length: AtomicU64,
+    pub length: AtomicU64,
     /// With one run: its address. With several: the address of a table with address and length of
     /// each.
-    address: AtomicU64,
+    pub address: AtomicU64,
     /// The number of peers that are writing.
-    writers: AtomicU32,
+    pub writers: AtomicU32,
     /// Used by the owner and the peer to which the region is piped.
     pub exchange: Exchange,
 }
 
 const RUNS_BITS: u32 = 31;
-const RUNS_MAX: u64 = (1 << RUNS_BITS) - 1;
+pub(crate) const RUNS_MAX: u64 = (1 << RUNS_BITS) - 1;
 
-fn state_of(generation: u32, runs: u64, access: RegionAccess) -> u64 {
+pub(crate) fn state_of(generation: u32, runs: u64, access: RegionAccess) -> u64 {
     u64::from(generation) << 32 | runs << 1 | u64::from(access == RegionAccess::ReadAndWrite)
 }
 
 /// Encodes slot and generation as the place of a token.
-fn place_of(slot: usize, generation: u32) -> u64 {
+pub(crate) fn place_of(slot: usize, generation: u32) -> u64 {
     u64::from(generation) << 32 | slot as u64
 }
 
@@ -132,173 +114,5 @@ impl RegionEntry {
 
     pub(crate) fn end_writing(&self) {
         self.writers.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-/// The regions that this process has declared.
-pub(crate) struct Declared {
-    segment: Arc<MappedSegment>,
-    slots: Vec<RegionSlot>,
-    /// Unused slots; the last used one is taken first.
-    free: Vec<usize>,
-    /// Generates the secrets, none of which can be computed from another.
-    secrets: RandomState,
-    declared: u64,
-    spare: Vec<(Buffer, Table)>,
-}
-
-/// The runs of a region that has several.
-type Table = Box<[Run]>;
-
-#[derive(Default)]
-struct RegionSlot {
-    generation: u32,
-    /// Keeps the memory alive while the region is declared.
-    region: Option<(Buffer, Option<Table>)>,
-}
-
-/// How peers may get a region's data.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WayOut {
-    /// Peers read it, or write it.
-    Read,
-    /// Peers read it, or its owner pipes it.
-    Pipe,
-}
-
-impl Declared {
-    pub(crate) fn new(segment: Arc<MappedSegment>) -> Self {
-        let (slots, free) = (Vec::new(), Vec::new());
-        Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
-    }
-
-    /// Like [`driver::Regions::declare`]. A region of short runs that may be piped cannot be read.
-    pub(crate) fn declare(
-        &mut self,
-        buffer: &Buffer,
-        access: RegionAccess,
-        way: WayOut,
-    ) -> Option<RegionToken> {
-        let mut table = None;
-        let (mut address, mut runs) = (0, 1);
-        if buffer.is_contiguous() {
-            address = buffer.base_address() as u64;
-        } else if way == WayOut::Pipe
-            && buffer.len() / buffer.segment_count().max(1) < RUN_BYTES_MIN
-        {
-            runs = 0;
-        } else {
-            let all = self.table_of(buffer);
-            (address, runs) = match all[..] {
-                [] => (address, 1),
-                [run] => (run.address as u64, 1),
-                [..] => (all.as_ptr().addr() as u64, all.len() as u64),
-            };
-            table = Some(all);
-        }
-        if runs > RUNS_MAX { None } else { self.enter(buffer, access, (address, runs), table) }
-    }
-
-    /// Declares the data of a message that is sent ahead at once: it can only be piped.
-    pub(crate) fn declare_ahead(&mut self, buffer: &Buffer) -> Option<RegionToken> {
-        self.enter(buffer, RegionAccess::Read, (0, 0), None)
-    }
-
-    /// Enters a region, with its address and its number of runs, into the table.
-    fn enter(
-        &mut self,
-        buffer: &Buffer,
-        access: RegionAccess,
-        (address, runs): (u64, u64),
-        table: Option<Table>,
-    ) -> Option<RegionToken> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None if self.slots.len() == REGIONS_MAX => return None,
-            None => {
-                self.slots.push(RegionSlot::default());
-                self.slots.len() - 1
-            }
-        };
-        self.declared += 1;
-        let secret = self.secrets.hash_one(self.declared);
-        let own = &mut self.slots[slot];
-        own.generation = own.generation.wrapping_add(1).max(1);
-        own.region = Some((buffer.clone(), table));
-        let entry = self.segment.region(slot);
-        entry.secret.store(secret, Ordering::Relaxed);
-        entry.length.store(buffer.len() as u64, Ordering::Relaxed);
-        entry.address.store(address, Ordering::Relaxed);
-        entry.state.store(state_of(own.generation, runs, access), Ordering::Release);
-        Some(RegionToken { place: place_of(slot, own.generation), secret })
-    }
-
-    /// Returns the region in a slot, with its generation, if there is one.
-    pub(crate) fn region(&self, slot: usize) -> Option<(u32, &Buffer)> {
-        let own = self.slots.get(slot)?;
-        own.region.as_ref().map(|(buffer, _)| (own.generation, buffer))
-    }
-
-    /// Like [`driver::Regions::revoke`]; `ended` returns how many peers have ended.
-    pub(crate) fn revoke(
-        &mut self,
-        region: RegionToken,
-        ended: impl Fn() -> u32,
-    ) -> Result<(), RegionError> {
-        let index = region.place as u32 as usize;
-        let known = self.slots.get_mut(index).filter(|own| {
-            let entry = self.segment.region(index);
-            own.region.is_some()
-                && place_of(index, own.generation) == region.place
-                && entry.secret.load(Ordering::Relaxed) == region.secret
-        });
-        let own = known.ok_or(RegionError::Unknown)?;
-        let entry = self.segment.region(index);
-        entry.state.store(0, Ordering::SeqCst);
-        // Readers must see the cleared state before they see new content of the memory.
-        fence(Ordering::SeqCst);
-        if entry.writers.load(Ordering::SeqCst) == 0 || all_have_written(entry, ended) {
-            self.free.push(index);
-        }
-        if let Some((buffer, Some(table))) = own.region.take()
-            && !buffer.is_owned()
-        {
-            self.spare.truncate(SPARE_TABLES - 1);
-            self.spare.insert(0, (buffer, table));
-        }
-        Ok(())
-    }
-
-    /// Returns the runs of a buffer, possibly those kept from its last declaration.
-    fn table_of(&mut self, buffer: &Buffer) -> Table {
-        if let Some(place) = self.spare.iter().position(|(known, _)| known.is_same(buffer)) {
-            return self.spare.swap_remove(place).1;
-        }
-        let mut table = Vec::with_capacity(buffer.segment_count());
-        buffer.runs(0, buffer.len(), &mut |address, length| {
-            table.push(Run { address, length });
-            true
-        });
-        table.into()
-    }
-}
-
-/// Waits for peers that write a region. Returns false if writers remain that have ended in the
-/// middle; each ended peer counts as one writer.
-#[cold]
-fn all_have_written(entry: &RegionEntry, ended: impl Fn() -> u32) -> bool {
-    let mut since = Instant::now();
-    loop {
-        let writers = entry.writers.load(Ordering::SeqCst);
-        if writers == 0 {
-            return true;
-        }
-        std::thread::yield_now();
-        if since.elapsed() > WRITERS_MAX {
-            if ended() >= writers {
-                return false;
-            }
-            since = Instant::now();
-        }
     }
 }

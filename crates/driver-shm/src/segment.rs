@@ -1,35 +1,35 @@
 //! The shared segment of a process: header, table of regions, ring, lanes, offers, and pool.
 
+pub(crate) mod own;
+pub(crate) mod peer;
+
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use driver::{Doorbell, DriverError, MiddleWay, When};
-use memory::{Buffer, Manner, SharedBytes, SharedBytesMut, Stores};
+use driver::Doorbell;
+use memory::{SharedBytes, SharedBytesMut};
 use queues::bell::{self, Wake};
 use queues::exchange::PIECES;
-use queues::lane;
 use queues::offer::Offer;
-use queues::ring::{self, Consumer, RingProducer, UNPUBLISHED_MAX};
+use queues::ring;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sys::mapping::{Mapping, create_memory_file, is_sealed_against_shrinking};
+use sys::mapping::Mapping;
 use sys::{futex, membarrier};
 
 use crate::calls::WantedSlots;
 use crate::card::SegmentCard;
-use crate::middle::{MiddleChoice, MiddleStatistics};
-use crate::passing::{self, KeptDescriptors};
+use crate::passing;
 use crate::protocol::PIECE_BYTES;
-use crate::regions::{Declared, REGIONS_MAX, RegionEntry};
+use crate::regions::{REGIONS_MAX, RegionEntry};
 use crate::sizes::{LANE_LINES, LINES};
-use crate::supply::Supply;
-use crate::transfer::{PeerRuns, probe};
+use crate::transfer::probe;
 
 /// The number of lanes, one for each peer that sends much. Each lane adds one read to each poll of
 /// the owner.
@@ -94,111 +94,6 @@ const _: () = assert!(std::mem::offset_of!(SegmentHeader, bell) == 128);
 fn words_of(nonce: &[u8; 16]) -> [u64; 2] {
     let (words, _) = nonce.as_chunks();
     [0, 1].map(|word: usize| u64::from_ne_bytes(words[word]))
-}
-
-/// The segment of this process.
-pub(crate) struct OwnSegment {
-    pub segment: Arc<MappedSegment>,
-    pub card: SegmentCard,
-    pub consumer: Consumer,
-    /// The open lanes, with the number of the sender of each.
-    pub lanes: Vec<(u32, Consumer)>,
-    pub declared: Box<Declared>,
-    pub supply: Box<Supply>,
-    /// The pipe that wakes this process when it sleeps on descriptors.
-    reader: PipeReader,
-    /// The memory file and both ends of the pipe, kept open for peers.
-    _passed: KeptDescriptors,
-    _probe: Box<[u8; 16]>,
-}
-
-impl OwnSegment {
-    /// Creates the segment of this process.
-    pub(crate) fn create() -> io::Result<Self> {
-        let file = create_memory_file(c"combray", SEGMENT_BYTES)?;
-        let mapping = Mapping::new(&file, SEGMENT_BYTES)?;
-        let mut nonce = [0; 16];
-        sys::random::fill(&mut nonce)?;
-        let probe = Box::new(nonce);
-        let (reader, writer) = io::pipe()?;
-        let fence_required = u32::from(membarrier::register().is_err());
-        let header = SegmentHeader {
-            magic: AtomicU64::new(MAGIC),
-            nonce: words_of(&nonce).map(AtomicU64::new),
-            probe_address: AtomicU64::new(probe.as_ptr().addr() as u64),
-            fence_required: AtomicU32::new(fence_required),
-            pipe: AtomicI32::new(writer.as_raw_fd()),
-            visited: AtomicU32::new(0),
-            _keep_apart: [0; 84],
-            bell: bell::Bell::default(),
-            _keep_lanes_apart: [0; 56],
-            lanes: Default::default(),
-            offers: Default::default(),
-        };
-        // SAFETY: the mapping is new and not shared with any other thread or process. It is longer
-        // than the header and aligned to a page.
-        unsafe { mapping.base().cast::<SegmentHeader>().write(header) };
-        let descriptor = file.as_raw_fd();
-        let card = SegmentCard::own(descriptor, nonce);
-        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
-        // A peer that holds the reading end, too, gets no SIGPIPE after this process has ended.
-        let passed = vec![file.into(), writer.into(), reader.try_clone()?.into()];
-        let passed = KeptDescriptors::new(nonce, passed);
-        if card.access.user.is_empty() {
-            passing::serve();
-        }
-        // SAFETY:
-        // - The ring's memory lies inside the mapping, is aligned and zero.
-        // - The consumer is dropped with the segment (both are fields of this value).
-        // - No other consumer reads from the own segment.
-        let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
-        let supply = Box::new(Supply::new(Arc::clone(&segment)));
-        let declared = Box::new(Declared::new(Arc::clone(&segment)));
-        Ok(Self {
-            segment,
-            card,
-            consumer,
-            lanes: Vec::with_capacity(LANES),
-            declared,
-            supply,
-            reader,
-            _passed: passed,
-            _probe: probe,
-        })
-    }
-
-    /// Opens the lane of a sender, which is polled from now on. Returns false if the sender has no
-    /// lane, or the lane is already open.
-    #[cold]
-    pub(crate) fn open_lane(&mut self, sender: u32) -> bool {
-        let claims = &self.segment.header().lanes;
-        let is_its = |claim: &AtomicU32| claim.load(Ordering::Acquire) == sender + 1;
-        let Some(number) = claims.iter().position(is_its) else { return false };
-        if self.lanes.iter().any(|(other, _)| *other == sender) {
-            return false;
-        }
-        // SAFETY:
-        // - The lane's memory lies inside the mapping, is aligned and zero when it is claimed.
-        // - The consumer is dropped with the segment (both belong to this value).
-        // - No other consumer reads from it: no lane of this sender was open.
-        let consumer = unsafe { Consumer::new(self.segment.lane_memory(number), LANE_LINES) };
-        self.lanes.push((sender, consumer));
-        true
-    }
-
-    pub(crate) fn doorbell(&self) -> Arc<MappedSegment> {
-        Arc::clone(&self.segment)
-    }
-
-    /// Returns a doorbell that also rings when one of `others` becomes readable.
-    pub(crate) fn doorbell_beside(&self, others: Vec<OwnedFd>) -> io::Result<DescriptorBell> {
-        let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
-        Ok(DescriptorBell { segment, reader, others, sleepers: Mutex::new(0) })
-    }
-
-    pub(crate) fn fence_required(&self) -> bool {
-        self.segment.header().fence_required.load(Ordering::Relaxed) != 0
-    }
 }
 
 /// A mapped segment, of this process or of a peer.
@@ -485,206 +380,5 @@ impl Wake for PeerBell {
 impl fmt::Debug for PeerBell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Bell(of process {})", self.segment.card.pid)
-    }
-}
-
-/// The segment of a peer, as a sender uses it.
-pub(crate) struct PeerSegment {
-    pub bell: PeerBell,
-    sender: u32,
-    ring: RingProducer,
-    /// How many packets went through the ring, counted until it is time to claim a lane.
-    packets: u32,
-    /// The own lane: in `claimed` until the owner has been notified of it, then in `lane`.
-    claimed: Option<lane::LaneProducer>,
-    lane: Option<lane::LaneProducer>,
-    /// The manner in which long packets are written to the peer.
-    manner: Manner,
-    /// How messages of middle length go to the peer, and where in the lane the last one begins.
-    pub middle: MiddleStatistics,
-    middle_begin: u64,
-    pub pid: i32,
-    /// Whether the peer's memory can be read and written.
-    pub reachable: bool,
-    /// Whether the pages of the peer's pool have been populated.
-    pub populated: bool,
-    /// The runs of the peer's region with several runs that was accessed last.
-    pub runs: Option<Box<PeerRuns>>,
-}
-
-/// A sender claims a lane after this many packets to a peer.
-const PACKETS_BEFORE_LANE: u32 = 16;
-
-impl PeerSegment {
-    /// Like [`driver::Driver::post_packet`], but does not ring the doorbell. `follows` is passed to
-    /// [`lane::LaneProducer::push`].
-    #[inline(always)]
-    pub(crate) fn push(
-        &mut self,
-        length: usize,
-        follows: impl FnOnce() -> bool,
-        fill: impl FnOnce(SharedBytesMut<'_>),
-    ) -> bool {
-        match &mut self.lane {
-            Some(lane) => lane.push(length, follows, fill),
-            None => self.push_without_lane(length, fill),
-        }
-    }
-
-    /// Like [`driver::InlineDriver::begin_fragments`]. Requires a lane, whose room no other sender
-    /// can use up.
-    #[inline]
-    pub(crate) fn begin_fragments(
-        &mut self,
-        data: &Buffer,
-        when: When,
-        packets: usize,
-        packet_bytes: usize,
-    ) -> bool {
-        let Some(lane) = &mut self.lane else { return false };
-        if !lane.has_room(packets, packet_bytes) {
-            return false;
-        }
-        self.middle_begin = lane.pushed();
-        let is_readable = self.reachable && data.is_contiguous();
-        let is_alone = || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX;
-        self.middle.begin(data.len(), when, is_readable, is_alone) == MiddleWay::InFragments
-    }
-
-    /// Like [`driver::InlineDriver::end_fragments`].
-    #[inline]
-    pub(crate) fn end_fragments(&mut self) {
-        let Some(lane) = &mut self.lane else { return };
-        let (begin, end) = (self.middle_begin, lane.pushed());
-        self.middle.end_fragments(|| {
-            let passed = lane.passed().saturating_sub(begin);
-            passed as f64 / (end - begin).max(1) as f64
-        });
-    }
-
-    /// Like [`push`](Self::push), with the kind of stores that is faster for this length. The
-    /// beginning of the packet may be timed.
-    #[inline]
-    pub(crate) fn push_long(
-        &mut self,
-        length: usize,
-        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
-    ) -> bool {
-        if !self.manner.tries() {
-            let stores = self.manner.stores();
-            return self.push_part(length, |out| fill(out, stores));
-        }
-        let begin = Instant::now();
-        let is_pushed = self.push_part(length, |out| fill(out, Stores::Regular));
-        self.manner.note(length, begin.elapsed());
-        is_pushed
-    }
-
-    /// Like [`push`](Self::push), for a packet that more packets follow.
-    #[inline]
-    fn push_part(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
-        match &mut self.lane {
-            Some(lane) => lane.push_part(length, fill),
-            None => self.push_without_lane(length, fill),
-        }
-    }
-
-    /// Prefetches what the next packets need, while there is nothing else to do.
-    pub(crate) fn take_ahead(&mut self) {
-        if let Some(lane) = &mut self.lane {
-            lane.take_ahead();
-        }
-    }
-
-    #[inline(never)]
-    fn push_without_lane(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
-        match self.packets.cmp(&PACKETS_BEFORE_LANE) {
-            std::cmp::Ordering::Less => self.packets += 1,
-            std::cmp::Ordering::Equal => self.go_over_to_lane(),
-            std::cmp::Ordering::Greater => {}
-        }
-        match &mut self.lane {
-            Some(lane) => lane.push_part(length, fill),
-            None => self.ring.push(length, fill),
-        }
-    }
-
-    /// Claims a lane, if there is a free one. An empty packet in the ring notifies the owner that
-    /// further packets come through the lane. If the ring has no room for it, the next call tries
-    /// again.
-    fn go_over_to_lane(&mut self) {
-        if self.claimed.is_none() {
-            self.claimed = self.bell.segment.claim_lane(self.sender).map(|number| {
-                // SAFETY:
-                // - The lane's memory lies inside the mapping, which lives in the same value.
-                // - No sender had it before, and this sender has it permanently.
-                unsafe {
-                    let memory = self.bell.segment.lane_memory(number);
-                    lane::LaneProducer::new(memory, LANE_LINES, self.sender)
-                }
-            });
-        }
-        if self.claimed.is_none() {
-            self.packets += 1;
-        } else if self.ring.push(0, |_| {}) {
-            self.lane = self.claimed.take();
-        }
-    }
-
-    /// Opens the segment that `card` describes, for the sender `sender`. If requested, tests
-    /// whether the peer's memory can be accessed.
-    pub(crate) fn open(
-        card: &SegmentCard,
-        sender: u32,
-        reach: bool,
-        middle: &MiddleChoice,
-    ) -> Result<Self, DriverError> {
-        let error = |message: String| DriverError { message };
-        let (file, beside) = card.open()?;
-        let path = card.path();
-        let foreign = || error(format!("{path} is not the segment of a process of this job"));
-        let length = file.metadata().map(|data| data.len()).unwrap_or(0);
-        if length != SEGMENT_BYTES as u64 || !is_sealed_against_shrinking(&file) {
-            return Err(foreign());
-        }
-        let mapping = Mapping::new(&file, SEGMENT_BYTES)
-            .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
-        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
-        if let Some(pipe) = WakingPipe::passed(beside) {
-            segment.pipe.get_or_init(|| Some(pipe));
-        }
-        let header = segment.header();
-        let nonce = header.nonce.each_ref().map(|word| word.load(Ordering::Relaxed));
-        let magic = header.magic.load(Ordering::Relaxed);
-        if magic != MAGIC || nonce != words_of(&card.nonce) {
-            return Err(foreign());
-        }
-        // Either the owner sees this when it arms its bell, or this process sees that the bell is
-        // armed.
-        header.visited.store(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
-        let call = if reach { segment.probe() } else { None };
-        let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
-        // SAFETY:
-        // - The ring's memory lies inside the mapping, which lives in the same value.
-        // - All processes use the same number of lines (the version of the card guarantees it).
-        let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane, manner, middle_begin) = Default::default();
-        Ok(Self {
-            bell: PeerBell { segment, fence_required },
-            sender,
-            ring,
-            packets,
-            claimed,
-            lane,
-            manner,
-            middle,
-            middle_begin,
-            pid: card.pid,
-            reachable: call.is_some(),
-            populated: false,
-            runs: None,
-        })
     }
 }

@@ -1,6 +1,6 @@
 //! The driver.
 
-use crate::regions::WayOut;
+use crate::declared::WayOut;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,7 +20,9 @@ use crate::copying::CopyStatistics;
 use crate::incoming::AssistedCopy;
 use crate::middle::MiddleChoice;
 use crate::passing;
-use crate::segment::{OwnSegment, PeerBell, PeerSegment};
+use crate::segment::PeerBell;
+use crate::segment::own::OwnSegment;
+use crate::segment::peer::PeerSegment;
 use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, PACKET_BYTES_MAX};
 use crate::transfer::{CopyDirection, RegionRange};
 

@@ -10,9 +10,10 @@ use memory::{Buffer, Manner, SharedBytesMut};
 use queues::exchange::Exchange;
 use queues::offer::Offer;
 
+use crate::declared::Declared;
 use crate::protocol::{AHEAD_MAX, Caches, Sender, SenderWorld};
-use crate::regions::Declared;
-use crate::segment::{MappedSegment, PeerSegment};
+use crate::segment::MappedSegment;
+use crate::segment::peer::PeerSegment;
 use crate::transfer::{self, CopyDirection};
 
 /// The sender's side of all messages of this process.

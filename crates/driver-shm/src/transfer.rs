@@ -4,12 +4,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use base::RegionToken;
-use driver::{RegionAccess, RegionError};
+use driver::RegionError;
 use memory::Buffer;
 use sys::cross_memory::{self, RUNS_MAX, Run};
 
 use crate::regions::{RegionAccessGranted, RegionEntry};
-use crate::segment::PeerSegment;
 
 /// If local runs are shorter than this on average, in bytes, copying through a staging piece is
 /// faster than passing them to the kernel one by one.
@@ -64,62 +63,8 @@ pub(crate) fn probe(pid: i32, address: u64, nonce: &[u8; 16]) -> Option<Duration
 /// How many times the test is run: the first run finds nothing in the caches.
 const PROBES: usize = 3;
 
-impl PeerSegment {
-    /// Reads or writes a range of a region of this peer.
-    pub(crate) fn transfer(
-        &mut self,
-        way: CopyDirection,
-        range: &RegionRange<'_>,
-    ) -> Result<(), RegionError> {
-        if !self.reachable {
-            let why = "the system does not allow it (process_vm_readv)".to_owned();
-            return Err(RegionError::Unreachable(why));
-        }
-        let copied = self.transfer_reachable(way, range);
-        // Later transfers use other ways.
-        self.reachable &= !matches!(copied, Err(RegionError::Unreachable(_)));
-        copied
-    }
-
-    /// Tests again whether the peer's memory can be read: a process may forbid it at any time.
-    pub(crate) fn try_memory(&mut self) -> bool {
-        self.reachable = self.reachable && self.bell.segment.probe().is_some();
-        self.reachable
-    }
-
-    fn transfer_reachable(
-        &mut self,
-        way: CopyDirection,
-        range: &RegionRange<'_>,
-    ) -> Result<(), RegionError> {
-        assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
-        let Self { bell, runs, pid, .. } = self;
-        let slot = range.region.place as u32 as usize;
-        let entry = bell.segment.find_region(slot).ok_or(RegionError::Unknown)?;
-        match way {
-            CopyDirection::Read => {
-                let found =
-                    entry.find(range.region, range.offset, range.length, RegionAccess::Read)?;
-                if !found.is_readable() {
-                    return Err(RegionError::NotReadable);
-                }
-                let copied = copy(way, *pid, entry, &found, runs, range);
-                entry.is_still(&found)?;
-                copied
-            }
-            CopyDirection::Write => {
-                entry.begin_writing();
-                let access = RegionAccess::ReadAndWrite;
-                let found = entry.find(range.region, range.offset, range.length, access);
-                let copied = found.and_then(|found| copy(way, *pid, entry, &found, runs, range));
-                entry.end_writing();
-                copied
-            }
-        }
-    }
-}
-
-fn copy(
+/// Copies a range of a region that was found, by the runs of the region that are `known`.
+pub(crate) fn copy(
     way: CopyDirection,
     pid: i32,
     entry: &RegionEntry,

@@ -1,6 +1,6 @@
 //! Fetches the data of messages that peers announce.
 
-use crate::regions::WayOut;
+use crate::declared::WayOut;
 use std::time::Instant;
 
 use base::{GateId, RegionToken};

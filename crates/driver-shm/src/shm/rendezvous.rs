@@ -1,6 +1,6 @@
 //! The driver's support for announced messages.
 
-use crate::regions::WayOut;
+use crate::declared::WayOut;
 use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};

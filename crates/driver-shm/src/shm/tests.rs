@@ -14,7 +14,7 @@ use queues::bell::Wake;
 
 use crate::middle::{MiddleChoice, MiddleStatistics};
 use crate::protocol::AHEAD_BYTES_MAX;
-use crate::segment::PeerSegment;
+use crate::segment::peer::PeerSegment;
 
 /// Creates two connected drivers in this process.
 fn pair(single_copy: bool) -> (Shm, Shm) {

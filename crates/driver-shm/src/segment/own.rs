@@ -1,0 +1,123 @@
+//! The segment of this process.
+
+use std::io::{self, PipeReader};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use queues::bell;
+use queues::ring::Consumer;
+use sys::mapping::{Mapping, create_memory_file};
+use sys::membarrier;
+
+use super::{DescriptorBell, LANES, MAGIC, MappedSegment, SEGMENT_BYTES, SegmentHeader, words_of};
+use crate::card::SegmentCard;
+use crate::declared::Declared;
+use crate::passing::{self, KeptDescriptors};
+use crate::sizes::{LANE_LINES, LINES};
+use crate::supply::Supply;
+
+/// The segment of this process.
+pub(crate) struct OwnSegment {
+    pub segment: Arc<MappedSegment>,
+    pub card: SegmentCard,
+    pub consumer: Consumer,
+    /// The open lanes, with the number of the sender of each.
+    pub lanes: Vec<(u32, Consumer)>,
+    pub declared: Box<Declared>,
+    pub supply: Box<Supply>,
+    /// The pipe that wakes this process when it sleeps on descriptors.
+    reader: PipeReader,
+    /// The memory file and both ends of the pipe, kept open for peers.
+    _passed: KeptDescriptors,
+    _probe: Box<[u8; 16]>,
+}
+
+impl OwnSegment {
+    /// Creates the segment of this process.
+    pub(crate) fn create() -> io::Result<Self> {
+        let file = create_memory_file(c"combray", SEGMENT_BYTES)?;
+        let mapping = Mapping::new(&file, SEGMENT_BYTES)?;
+        let mut nonce = [0; 16];
+        sys::random::fill(&mut nonce)?;
+        let probe = Box::new(nonce);
+        let (reader, writer) = io::pipe()?;
+        let fence_required = u32::from(membarrier::register().is_err());
+        let header = SegmentHeader {
+            magic: AtomicU64::new(MAGIC),
+            nonce: words_of(&nonce).map(AtomicU64::new),
+            probe_address: AtomicU64::new(probe.as_ptr().addr() as u64),
+            fence_required: AtomicU32::new(fence_required),
+            pipe: AtomicI32::new(writer.as_raw_fd()),
+            visited: AtomicU32::new(0),
+            _keep_apart: [0; 84],
+            bell: bell::Bell::default(),
+            _keep_lanes_apart: [0; 56],
+            lanes: Default::default(),
+            offers: Default::default(),
+        };
+        // SAFETY: the mapping is new and not shared with any other thread or process. It is longer
+        // than the header and aligned to a page.
+        unsafe { mapping.base().cast::<SegmentHeader>().write(header) };
+        let descriptor = file.as_raw_fd();
+        let card = SegmentCard::own(descriptor, nonce);
+        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
+        // A peer that holds the reading end, too, gets no SIGPIPE after this process has ended.
+        let passed = vec![file.into(), writer.into(), reader.try_clone()?.into()];
+        let passed = KeptDescriptors::new(nonce, passed);
+        if card.access.user.is_empty() {
+            passing::serve();
+        }
+        // SAFETY:
+        // - The ring's memory lies inside the mapping, is aligned and zero.
+        // - The consumer is dropped with the segment (both are fields of this value).
+        // - No other consumer reads from the own segment.
+        let consumer = unsafe { Consumer::new(segment.ring_memory(), LINES) };
+        let supply = Box::new(Supply::new(Arc::clone(&segment)));
+        let declared = Box::new(Declared::new(Arc::clone(&segment)));
+        Ok(Self {
+            segment,
+            card,
+            consumer,
+            lanes: Vec::with_capacity(LANES),
+            declared,
+            supply,
+            reader,
+            _passed: passed,
+            _probe: probe,
+        })
+    }
+
+    /// Opens the lane of a sender, which is polled from now on. Returns false if the sender has no
+    /// lane, or the lane is already open.
+    #[cold]
+    pub(crate) fn open_lane(&mut self, sender: u32) -> bool {
+        let claims = &self.segment.header().lanes;
+        let is_its = |claim: &AtomicU32| claim.load(Ordering::Acquire) == sender + 1;
+        let Some(number) = claims.iter().position(is_its) else { return false };
+        if self.lanes.iter().any(|(other, _)| *other == sender) {
+            return false;
+        }
+        // SAFETY:
+        // - The lane's memory lies inside the mapping, is aligned and zero when it is claimed.
+        // - The consumer is dropped with the segment (both belong to this value).
+        // - No other consumer reads from it: no lane of this sender was open.
+        let consumer = unsafe { Consumer::new(self.segment.lane_memory(number), LANE_LINES) };
+        self.lanes.push((sender, consumer));
+        true
+    }
+
+    pub(crate) fn doorbell(&self) -> Arc<MappedSegment> {
+        Arc::clone(&self.segment)
+    }
+
+    /// Returns a doorbell that also rings when one of `others` becomes readable.
+    pub(crate) fn doorbell_beside(&self, others: Vec<OwnedFd>) -> io::Result<DescriptorBell> {
+        let (segment, reader) = (Arc::clone(&self.segment), self.reader.try_clone()?);
+        Ok(DescriptorBell { segment, reader, others, sleepers: Mutex::new(0) })
+    }
+
+    pub(crate) fn fence_required(&self) -> bool {
+        self.segment.header().fence_required.load(Ordering::Relaxed) != 0
+    }
+}

@@ -1,0 +1,274 @@
+//! The segment of a peer, as a sender uses it.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+use std::time::Instant;
+
+use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
+use memory::{Buffer, Manner, SharedBytesMut, Stores};
+use queues::lane;
+use queues::ring::{RingProducer, UNPUBLISHED_MAX};
+use sys::mapping::{Mapping, is_sealed_against_shrinking};
+
+use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
+use crate::card::SegmentCard;
+use crate::middle::{MiddleChoice, MiddleStatistics};
+use crate::sizes::{LANE_LINES, LINES};
+use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy};
+
+/// The segment of a peer, as a sender uses it.
+pub(crate) struct PeerSegment {
+    pub bell: PeerBell,
+    sender: u32,
+    ring: RingProducer,
+    /// How many packets went through the ring, counted until it is time to claim a lane.
+    packets: u32,
+    /// The own lane: in `claimed` until the owner has been notified of it, then in `lane`.
+    claimed: Option<lane::LaneProducer>,
+    lane: Option<lane::LaneProducer>,
+    /// The manner in which long packets are written to the peer.
+    manner: Manner,
+    /// How messages of middle length go to the peer, and where in the lane the last one begins.
+    pub middle: MiddleStatistics,
+    middle_begin: u64,
+    pub pid: i32,
+    /// Whether the peer's memory can be read and written.
+    pub reachable: bool,
+    /// Whether the pages of the peer's pool have been populated.
+    pub populated: bool,
+    /// The runs of the peer's region with several runs that was accessed last.
+    pub runs: Option<Box<PeerRuns>>,
+}
+
+/// A sender claims a lane after this many packets to a peer.
+const PACKETS_BEFORE_LANE: u32 = 16;
+
+impl PeerSegment {
+    /// Like [`driver::Driver::post_packet`], but does not ring the doorbell. `follows` is passed to
+    /// [`lane::LaneProducer::push`].
+    #[inline(always)]
+    pub(crate) fn push(
+        &mut self,
+        length: usize,
+        follows: impl FnOnce() -> bool,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
+        match &mut self.lane {
+            Some(lane) => lane.push(length, follows, fill),
+            None => self.push_without_lane(length, fill),
+        }
+    }
+
+    /// Like [`driver::InlineDriver::begin_fragments`]. Requires a lane, whose room no other sender
+    /// can use up.
+    #[inline]
+    pub(crate) fn begin_fragments(
+        &mut self,
+        data: &Buffer,
+        when: When,
+        packets: usize,
+        packet_bytes: usize,
+    ) -> bool {
+        let Some(lane) = &mut self.lane else { return false };
+        if !lane.has_room(packets, packet_bytes) {
+            return false;
+        }
+        self.middle_begin = lane.pushed();
+        let is_readable = self.reachable && data.is_contiguous();
+        let is_alone = || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX;
+        self.middle.begin(data.len(), when, is_readable, is_alone) == MiddleWay::InFragments
+    }
+
+    /// Like [`driver::InlineDriver::end_fragments`].
+    #[inline]
+    pub(crate) fn end_fragments(&mut self) {
+        let Some(lane) = &mut self.lane else { return };
+        let (begin, end) = (self.middle_begin, lane.pushed());
+        self.middle.end_fragments(|| {
+            let passed = lane.passed().saturating_sub(begin);
+            passed as f64 / (end - begin).max(1) as f64
+        });
+    }
+
+    /// Like [`push`](Self::push), with the kind of stores that is faster for this length. The
+    /// beginning of the packet may be timed.
+    #[inline]
+    pub(crate) fn push_long(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>, Stores),
+    ) -> bool {
+        if !self.manner.tries() {
+            let stores = self.manner.stores();
+            return self.push_part(length, |out| fill(out, stores));
+        }
+        let begin = Instant::now();
+        let is_pushed = self.push_part(length, |out| fill(out, Stores::Regular));
+        self.manner.note(length, begin.elapsed());
+        is_pushed
+    }
+
+    /// Like [`push`](Self::push), for a packet that more packets follow.
+    #[inline]
+    fn push_part(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+        match &mut self.lane {
+            Some(lane) => lane.push_part(length, fill),
+            None => self.push_without_lane(length, fill),
+        }
+    }
+
+    /// Prefetches what the next packets need, while there is nothing else to do.
+    pub(crate) fn take_ahead(&mut self) {
+        if let Some(lane) = &mut self.lane {
+            lane.take_ahead();
+        }
+    }
+
+    #[inline(never)]
+    fn push_without_lane(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+        match self.packets.cmp(&PACKETS_BEFORE_LANE) {
+            std::cmp::Ordering::Less => self.packets += 1,
+            std::cmp::Ordering::Equal => self.go_over_to_lane(),
+            std::cmp::Ordering::Greater => {}
+        }
+        match &mut self.lane {
+            Some(lane) => lane.push_part(length, fill),
+            None => self.ring.push(length, fill),
+        }
+    }
+
+    /// Claims a lane, if there is a free one. An empty packet in the ring notifies the owner that
+    /// further packets come through the lane. If the ring has no room for it, the next call tries
+    /// again.
+    fn go_over_to_lane(&mut self) {
+        if self.claimed.is_none() {
+            self.claimed = self.bell.segment.claim_lane(self.sender).map(|number| {
+                // SAFETY:
+                // - The lane's memory lies inside the mapping, which lives in the same value.
+                // - No sender had it before, and this sender has it permanently.
+                unsafe {
+                    let memory = self.bell.segment.lane_memory(number);
+                    lane::LaneProducer::new(memory, LANE_LINES, self.sender)
+                }
+            });
+        }
+        if self.claimed.is_none() {
+            self.packets += 1;
+        } else if self.ring.push(0, |_| {}) {
+            self.lane = self.claimed.take();
+        }
+    }
+
+    /// Opens the segment that `card` describes, for the sender `sender`. If requested, tests
+    /// whether the peer's memory can be accessed.
+    pub(crate) fn open(
+        card: &SegmentCard,
+        sender: u32,
+        reach: bool,
+        middle: &MiddleChoice,
+    ) -> Result<Self, DriverError> {
+        let error = |message: String| DriverError { message };
+        let (file, beside) = card.open()?;
+        let path = card.path();
+        let foreign = || error(format!("{path} is not the segment of a process of this job"));
+        let length = file.metadata().map(|data| data.len()).unwrap_or(0);
+        if length != SEGMENT_BYTES as u64 || !is_sealed_against_shrinking(&file) {
+            return Err(foreign());
+        }
+        let mapping = Mapping::new(&file, SEGMENT_BYTES)
+            .map_err(|cause| error(format!("its shared segment cannot be mapped: {cause}")))?;
+        let segment = Arc::new(MappedSegment::new(mapping, card.clone()));
+        if let Some(pipe) = WakingPipe::passed(beside) {
+            segment.pipe.get_or_init(|| Some(pipe));
+        }
+        let header = segment.header();
+        let nonce = header.nonce.each_ref().map(|word| word.load(Ordering::Relaxed));
+        let magic = header.magic.load(Ordering::Relaxed);
+        if magic != MAGIC || nonce != words_of(&card.nonce) {
+            return Err(foreign());
+        }
+        // Either the owner sees this when it arms its bell, or this process sees that the bell is
+        // armed.
+        header.visited.store(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
+        let call = if reach { segment.probe() } else { None };
+        let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
+        // SAFETY:
+        // - The ring's memory lies inside the mapping, which lives in the same value.
+        // - All processes use the same number of lines (the version of the card guarantees it).
+        let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
+        let (packets, claimed, lane, manner, middle_begin) = Default::default();
+        Ok(Self {
+            bell: PeerBell { segment, fence_required },
+            sender,
+            ring,
+            packets,
+            claimed,
+            lane,
+            manner,
+            middle,
+            middle_begin,
+            pid: card.pid,
+            reachable: call.is_some(),
+            populated: false,
+            runs: None,
+        })
+    }
+}
+
+/// Copies between the regions of the peer and memory of this process.
+impl PeerSegment {
+    /// Reads or writes a range of a region of this peer.
+    pub(crate) fn transfer(
+        &mut self,
+        way: CopyDirection,
+        range: &RegionRange<'_>,
+    ) -> Result<(), RegionError> {
+        if !self.reachable {
+            let why = "the system does not allow it (process_vm_readv)".to_owned();
+            return Err(RegionError::Unreachable(why));
+        }
+        let copied = self.transfer_reachable(way, range);
+        // Later transfers use other ways.
+        self.reachable &= !matches!(copied, Err(RegionError::Unreachable(_)));
+        copied
+    }
+
+    /// Tests again whether the peer's memory can be read: a process may forbid it at any time.
+    pub(crate) fn try_memory(&mut self) -> bool {
+        self.reachable = self.reachable && self.bell.segment.probe().is_some();
+        self.reachable
+    }
+
+    fn transfer_reachable(
+        &mut self,
+        way: CopyDirection,
+        range: &RegionRange<'_>,
+    ) -> Result<(), RegionError> {
+        assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
+        let Self { bell, runs, pid, .. } = self;
+        let slot = range.region.place as u32 as usize;
+        let entry = bell.segment.find_region(slot).ok_or(RegionError::Unknown)?;
+        match way {
+            CopyDirection::Read => {
+                let found =
+                    entry.find(range.region, range.offset, range.length, RegionAccess::Read)?;
+                if !found.is_readable() {
+                    return Err(RegionError::NotReadable);
+                }
+                let copied = copy(way, *pid, entry, &found, runs, range);
+                entry.is_still(&found)?;
+                copied
+            }
+            CopyDirection::Write => {
+                entry.begin_writing();
+                let access = RegionAccess::ReadAndWrite;
+                let found = entry.find(range.region, range.offset, range.length, access);
+                let copied = found.and_then(|found| copy(way, *pid, entry, &found, runs, range));
+                entry.end_writing();
+                copied
+            }
+        }
+    }
+}
