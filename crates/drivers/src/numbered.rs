@@ -1,9 +1,17 @@
 //! Converts the rail numbers in a driver's reports to the numbers among the rails of all drivers.
 
 use base::{GateId, RailId};
-use driver::{Copying, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink};
+use driver::{
+    Copying, Driver, DriverError, FetchEnd, Label, PartPlace, ReceiveState, SharedBytes, Sink,
+};
 
-use crate::rails::NetworkRails;
+/// A driver between machines.
+pub(crate) struct NetworkRails {
+    pub(crate) name: &'static str,
+    /// The number of its first rail.
+    pub(crate) first: usize,
+    pub(crate) driver: Box<dyn Driver>,
+}
 
 /// Forwards the reports of a driver whose rails are numbered from `first` on.
 pub(crate) struct NumberedSink<'a, S> {

@@ -11,7 +11,7 @@ use driver::{
 };
 
 use crate::networks::wanted_networks;
-use crate::numbered::NumberedSink;
+use crate::numbered::{NetworkRails, NumberedSink};
 use crate::table::{MACHINE, MachineDriver, PeerBell};
 use memory::Buffer;
 use sys::counter;
@@ -35,14 +35,6 @@ pub struct Rails {
     /// are polled whatever the number of rounds.
     looked_at: u64,
     ticks_max: u64,
-}
-
-/// A driver between machines.
-pub(crate) struct NetworkRails {
-    name: &'static str,
-    /// The number of its first rail.
-    first: usize,
-    pub(crate) driver: Box<dyn Driver>,
 }
 
 /// How a peer is reached.

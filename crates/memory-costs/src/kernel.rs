@@ -1,6 +1,6 @@
 //! Code, described by its memory accesses.
 
-use crate::table::MemoryOperation;
+use crate::access::MemoryOperation;
 
 /// The number of a block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod curve;
 mod kernel;
 mod nodes;
@@ -24,6 +25,9 @@ mod prediction;
 mod table;
 mod ways;
 
+pub use access::{
+    AccessCondition, CONDITIONS, LineState, MemoryOperation, Met, SYSTEM_COPIES, SystemCopy,
+};
 pub use curve::Curve;
 pub use kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
 pub use nodes::{
@@ -31,8 +35,5 @@ pub use nodes::{
     PlannedUse, UsePlaces,
 };
 pub use prediction::{BlockStates, predict};
-pub use table::{
-    AccessCondition, CONDITIONS, CostTable, Distance, LineState, MemoryOperation, Met,
-    SYSTEM_COPIES, SystemCopy, SystemCosts,
-};
+pub use table::{CostTable, Distance, SystemCosts};
 pub use ways::{MessageMove, MessageWay, Passage, SentBytes};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::{AccessCondition, LineState, MemoryOperation, Met};
 use crate::curve::Curve;
-use crate::table::{AccessCondition, LineState, MemoryOperation, Met};
 
 /// The measurements of a machine's NUMA nodes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::access::{AccessCondition, LineState, MemoryOperation, Met, SystemCopy};
 use crate::kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
-use crate::table::{
-    AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met, SystemCopy, SystemCosts,
-};
+use crate::table::{CostTable, Distance, SystemCosts};
 
 /// The caches that hold each block.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -179,8 +178,8 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use crate::access::CONDITIONS;
     use crate::curve::Curve;
-    use crate::table::CONDITIONS;
 
     const X: BlockNumber = BlockNumber(0);
     const Y: BlockNumber = BlockNumber(1);

@@ -1,8 +1,9 @@
 //! The methods of transferring a message between two processes of a machine, as kernels.
 
+use crate::access::MemoryOperation;
 use crate::kernel::{Access, BlockNumber, CopyBySystem, Kernel, KernelPhase, Loop, ThreadNumber};
 use crate::prediction::{BlockStates, predict};
-use crate::table::{CostTable, MemoryOperation};
+use crate::table::CostTable;
 
 /// The method of transferring the bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,10 +155,9 @@ impl MessageMove {
 mod tests {
     use super::*;
 
+    use crate::access::{AccessCondition, CONDITIONS, LineState, Met, SystemCopy};
     use crate::curve::Curve;
-    use crate::table::{
-        AccessCondition, CONDITIONS, Distance, LineState, Met, SystemCopy, SystemCosts,
-    };
+    use crate::table::{Distance, SystemCosts};
 
     const LANE: Passage = Passage {
         bytes: 256 << 10,

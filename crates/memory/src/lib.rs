@@ -6,6 +6,8 @@ mod buffer;
 mod copy;
 mod fences;
 pub mod half;
+mod kernels;
+mod layout;
 mod lent;
 mod manner;
 pub mod placing;
@@ -21,9 +23,10 @@ mod vector_words;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub mod x87;
 
-pub use buffer::{Buffer, BufferLayout, Layout, Owner, Segment};
+pub use buffer::{Buffer, BufferLayout, Owner};
 pub use copy::{AddressRange, Displacements};
 pub use fences::full_fence;
+pub use layout::{Layout, Segment};
 pub use lent::LentBuffer;
 pub use manner::{Manner, Stores};
 pub use process_lock::ProcessLock;

@@ -1,6 +1,6 @@
 //! The layout of a message that a program lists run by run.
 
-use crate::buffer::{Layout, Segment};
+use crate::layout::{Layout, Segment};
 
 /// Runs one after the other; there is only one element of this layout.
 #[derive(Debug)]

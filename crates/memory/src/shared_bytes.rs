@@ -7,7 +7,7 @@ use std::hint::assert_unchecked;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-use crate::copy::copy_run;
+use crate::kernels::copy_run;
 
 /// Readable bytes that another process may write at any time: a pointer, a length, and a lifetime.
 ///

@@ -2,36 +2,9 @@
 
 use fastrand::Rng;
 
-use crate::mapping::FreeLeaves;
+use crate::leaves::{FreeLeaves, Placement};
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
-
-/// The leaf of each rank.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placement {
-    leaves: Vec<u32>,
-}
-
-impl Placement {
-    /// A placement with these leaves, indexed by rank.
-    pub fn new(leaves: Vec<u32>) -> Self {
-        Self { leaves }
-    }
-
-    /// The leaf of each rank.
-    pub fn leaves(&self) -> &[u32] {
-        &self.leaves
-    }
-
-    /// The leaf of one rank.
-    pub fn leaf(&self, rank: u32) -> u32 {
-        self.leaves[rank as usize]
-    }
-
-    pub(crate) fn put(&mut self, rank: u32, leaf: u32) {
-        self.leaves[rank as usize] = leaf;
-    }
-}
 
 /// The hop-weighted bytes: the sum over all pairs of their bytes times the cost of a byte between
 /// their leaves.

@@ -6,6 +6,7 @@ mod cost;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod graph;
+mod leaves;
 mod mapping;
 mod matrix;
 pub mod patterns;
@@ -14,7 +15,8 @@ mod search;
 mod tree;
 mod turning;
 
-pub use cost::{Placement, PlacementOrder, cost, place_in_order};
+pub use cost::{PlacementOrder, cost, place_in_order};
+pub use leaves::Placement;
 pub use mapping::place;
 pub use matrix::{Affinity, Amount, Matrix, Weighing};
 pub use tree::{Branch, BranchTree};

@@ -3,8 +3,9 @@
 use fastrand::Rng;
 
 use crate::bisection::bisect;
-use crate::cost::{Placement, PlacementOrder, cost, fill};
+use crate::cost::{PlacementOrder, cost, fill};
 use crate::graph::{AffinityGraph, Half};
+use crate::leaves::{FreeLeaves, Placement};
 use crate::matrix::Affinity;
 use crate::refinement::{Bounds, refine};
 use crate::search::improve;
@@ -48,74 +49,6 @@ pub fn place(
         }
     }
     Ok(best)
-}
-
-/// The minimum and maximum number of ranks for each leaf and each branch.
-#[derive(Clone, Debug)]
-pub(crate) struct FreeLeaves {
-    /// By vertex of the tree.
-    least: Vec<u64>,
-    most: Vec<u64>,
-    /// By leaf.
-    pub leaf_least: Vec<u64>,
-    pub leaf_most: Vec<u64>,
-}
-
-impl FreeLeaves {
-    pub fn new(ranks: u32, tree: &BranchTree, fixed: &[Option<u32>]) -> Result<Self, String> {
-        let (ranks, slots) = (u64::from(ranks), tree.slots_in_all());
-        if slots == 0 && ranks > 0 {
-            return Err("there is no slot on which a rank may be put".to_owned());
-        }
-        if !fixed.is_empty() && fixed.len() as u64 != ranks {
-            return Err(format!("places are laid down for {} ranks of {ranks}", fixed.len()));
-        }
-        let is_free = fixed.iter().all(Option::is_none);
-        let mut least = vec![0; tree.vertex_count() as usize];
-        let mut most = vec![0; tree.vertex_count() as usize];
-        let (mut leaf_least, mut leaf_most) = (Vec::new(), Vec::new());
-        for leaf in 0..tree.leaf_count() {
-            let own = u64::from(tree.slots(leaf));
-            let (low, high) = if ranks <= slots {
-                (0, own)
-            } else {
-                let low = if is_free { ranks * own / slots } else { 0 };
-                (low, (ranks * own).div_ceil(slots))
-            };
-            let mut path = tree.path(leaf).to_vec();
-            path.dedup();
-            for vertex in path {
-                least[vertex as usize] += low;
-                most[vertex as usize] += high;
-            }
-            leaf_least.push(low);
-            leaf_most.push(high);
-        }
-        let room = Self { least, most, leaf_least, leaf_most };
-        room.check(fixed)?;
-        Ok(room)
-    }
-
-    fn check(&self, fixed: &[Option<u32>]) -> Result<(), String> {
-        let mut loads = vec![0_u64; self.leaf_most.len()];
-        for (rank, leaf) in fixed.iter().enumerate() {
-            let Some(leaf) = leaf else { continue };
-            let Some(load) = loads.get_mut(*leaf as usize) else {
-                return Err(format!(
-                    "rank {rank} is to be on leaf {leaf}, but the leaves are 0 to {}",
-                    self.leaf_most.len() - 1
-                ));
-            };
-            *load += 1;
-            let most = self.leaf_most[*leaf as usize];
-            if *load > most {
-                return Err(format!(
-                    "more ranks are to be on leaf {leaf} than the {most} it takes"
-                ));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The state while all ranks are divided among the branches of a tree.

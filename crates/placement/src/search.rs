@@ -1,8 +1,7 @@
 //! The final local search: two ranks are exchanged, or one rank moves to a free slot, wherever that
 //! lowers the total cost.
 
-use crate::cost::Placement;
-use crate::mapping::FreeLeaves;
+use crate::leaves::{FreeLeaves, Placement};
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
 

@@ -1,7 +1,7 @@
 //! Turning branches: the ranks that send most to other machines are moved nearest to the network
 //! interfaces.
 
-use crate::cost::Placement;
+use crate::leaves::Placement;
 use crate::matrix::Affinity;
 use crate::tree::BranchTree;
 

@@ -1,6 +1,7 @@
 //! The declaration of an argument in each interface.
 
-use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
+use super::meaning::{ArgumentKind, Intent, Shape};
+use super::routine::{FortranArgument, Routine};
 
 /// The interface for which a declaration is generated.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 
 use super::super::rust_text::filled;
-use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
-use super::views::{SectionView, datatype_of, uses};
+use super::meaning::{ArgumentKind, Intent, Shape};
+use super::routine::{FortranArgument, Routine};
+use super::views::SectionView;
 
 /// The text of `entries.c`: all entry points but those with descriptors.
 pub fn entries(routines: &[Routine]) -> String {
@@ -414,4 +415,22 @@ fn text(argument: &FortranArgument, buffers: BufferForm) -> Passing {
         passing.after.push(format!("if (code == MPI_SUCCESS) {back}"));
     }
     passing
+}
+
+/// The index of a buffer's datatype: the first datatype after the buffer.
+fn datatype_of(routine: &Routine, buffer: usize) -> usize {
+    let is_datatype =
+        |one: &FortranArgument| one.kind == ArgumentKind::Handle("Datatype".to_owned());
+    let after = routine.arguments.iter().skip(buffer).position(is_datatype);
+    buffer + after.expect("buffers that are one block or several have a datatype")
+}
+
+/// How the call uses the buffer, as a C expression.
+fn uses(argument: &FortranArgument) -> &'static str {
+    match (argument.intent == Intent::In, argument.is_kept) {
+        (true, false) => "READ",
+        (true, true) => "READ | KEPT",
+        (false, false) => "READ | WRITTEN",
+        (false, true) => "READ | WRITTEN | KEPT",
+    }
 }

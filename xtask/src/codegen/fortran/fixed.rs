@@ -6,7 +6,8 @@ use std::fmt::Write;
 use super::super::tables::Tables;
 use super::constants::{HEAD, Named, named};
 use super::filled;
-use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape};
+use super::meaning::{ArgumentKind, Intent, Shape};
+use super::routine::{FortranArgument, Routine};
 
 /// The text of the program.
 pub fn program(tables: &Tables, routines: &[Routine]) -> String {

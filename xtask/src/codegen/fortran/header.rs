@@ -5,8 +5,9 @@ use std::fmt::Write;
 use super::super::tables::Tables;
 use super::constants::{REMOVED_DATATYPES, named};
 use super::declarations::{FortranInterface, declaration, names, type_of};
+use super::meaning::{ArgumentKind, Shape};
 use super::modules::FUNCTIONS;
-use super::routine::{ArgumentKind, FortranArgument, Routine, Shape, plain};
+use super::routine::{FortranArgument, Routine, plain};
 
 /// The text of `mpif.h`.
 pub fn header(tables: &Tables, routines: &[Routine]) -> String {

@@ -3,7 +3,6 @@
 //! elements of a list, and whether the argument stays in use after the call.
 
 use super::super::parameter::Parameter;
-use super::routine::{ArgumentKind, Intent, Shape};
 use super::views::SectionView;
 
 /// A word of the table.
@@ -15,6 +14,57 @@ pub struct ArgumentMeaning {
     /// The number of elements of a list, or the constant that bounds a string.
     pub extent: Option<String>,
     pub is_kept: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ArgumentKind {
+    Integer,
+    /// An index, or a list of them: 1-based in Fortran and 0-based in C.
+    Position,
+    /// Integers, or a constant in their place.
+    Weights,
+    Address,
+    Count,
+    Offset,
+    Logical,
+    /// A handle: the name of its type without `MPI_`.
+    Handle(String),
+    Status,
+    /// A status of module `mpi_f08`, in all interfaces.
+    Status08,
+    Text,
+    /// A key or a value of an info object, whose leading blanks are removed.
+    Word,
+    /// Memory of any type.
+    Choice(SectionView),
+    /// The address of memory, returned to the program.
+    Pointer,
+    /// The address of memory, returned to the program. The interfaces before `mpi_f08` declare it
+    /// as memory of any type.
+    Memory,
+    /// A function of the program: the name of its interface.
+    Procedure(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    In,
+    Out,
+    InOut,
+    /// No intent is declared, because the program may pass a constant, to which nothing is written.
+    Unsaid,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Scalar,
+    List,
+    /// `(3, *)`
+    Triplets,
+    /// `(count, *)`
+    Table,
+    /// `(8)`, the integers of a status.
+    Status,
 }
 
 impl ArgumentMeaning {

@@ -6,7 +6,8 @@ use super::super::tables::Tables;
 use super::constants::{HEAD, REMOVED_DATATYPES, named};
 use super::declarations::{FortranInterface, declaration, names, type_of};
 use super::filled;
-use super::routine::{ArgumentKind, FortranArgument, Routine, plain};
+use super::meaning::ArgumentKind;
+use super::routine::{FortranArgument, Routine, plain};
 
 /// The text of module `mpi`.
 pub fn mpi(tables: &Tables, routines: &[Routine]) -> String {

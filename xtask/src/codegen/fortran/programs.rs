@@ -7,9 +7,10 @@ use std::fmt::Write;
 use super::super::header::HANDLES;
 use super::constants::HEAD;
 use super::filled;
+use super::meaning::{ArgumentKind, Intent, Shape};
 use super::modules::is_same_to_callers;
 use super::recorder::{ELEMENTS, ELEMENTS_OF_TRIPLETS, Expected, is_recorded};
-use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape, plain};
+use super::routine::{FortranArgument, Routine, plain};
 
 /// The programs: name and text. The programs of the two older interfaces make equal calls.
 pub fn programs(routines: &[Routine]) -> Vec<(String, String)> {

@@ -4,7 +4,8 @@
 use std::fmt::Write;
 
 use super::super::tables::{MpiFunction, Tables};
-use super::routine::{ArgumentKind, FortranArgument, Intent, Routine, Shape, plain};
+use super::meaning::{ArgumentKind, Intent, Shape};
+use super::routine::{FortranArgument, Routine, plain};
 
 /// The condition for the standard binary interface, as opposed to a dialect.
 const IF_STANDARD: &str = "#ifdef COMBRAY_MPI_FORTRAN_H_INCLUDED";

@@ -2,8 +2,7 @@
 
 use super::super::parameter::Parameter;
 use super::super::tables::{FortranRow, MpiFunction, Tables};
-use super::meaning::ArgumentMeaning;
-use super::views::SectionView;
+use super::meaning::{ArgumentKind, ArgumentMeaning, Intent, Shape};
 
 /// A routine.
 pub struct Routine {
@@ -41,57 +40,6 @@ pub struct FortranArgument {
     pub is_kept: bool,
     /// Whether it is an integer that is a large count in the dialects.
     pub is_large_in_dialects: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ArgumentKind {
-    Integer,
-    /// An index, or a list of them: 1-based in Fortran and 0-based in C.
-    Position,
-    /// Integers, or a constant in their place.
-    Weights,
-    Address,
-    Count,
-    Offset,
-    Logical,
-    /// A handle: the name of its type without `MPI_`.
-    Handle(String),
-    Status,
-    /// A status of module `mpi_f08`, in all interfaces.
-    Status08,
-    Text,
-    /// A key or a value of an info object, whose leading blanks are removed.
-    Word,
-    /// Memory of any type.
-    Choice(SectionView),
-    /// The address of memory, returned to the program.
-    Pointer,
-    /// The address of memory, returned to the program. The interfaces before `mpi_f08` declare it
-    /// as memory of any type.
-    Memory,
-    /// A function of the program: the name of its interface.
-    Procedure(String),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intent {
-    In,
-    Out,
-    InOut,
-    /// No intent is declared, because the program may pass a constant, to which nothing is written.
-    Unsaid,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    Scalar,
-    List,
-    /// `(3, *)`
-    Triplets,
-    /// `(count, *)`
-    Table,
-    /// `(8)`, the integers of a status.
-    Status,
 }
 
 /// Routines that do not exist in C.

@@ -1,7 +1,5 @@
 //! How a buffer that module `mpi_f08` passes as a descriptor is converted.
 
-use super::routine::{ArgumentKind, FortranArgument, Intent, Routine};
-
 /// How an array section is converted to an address, a count and a datatype; see `view_kind` in
 /// fortran/descriptors.h. The words are those of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,23 +27,5 @@ impl SectionView {
             "region" => Self::Region,
             _ => return None,
         })
-    }
-}
-
-/// The index of a buffer's datatype: the first datatype after the buffer.
-pub fn datatype_of(routine: &Routine, buffer: usize) -> usize {
-    let is_datatype =
-        |one: &FortranArgument| one.kind == ArgumentKind::Handle("Datatype".to_owned());
-    let after = routine.arguments.iter().skip(buffer).position(is_datatype);
-    buffer + after.expect("buffers that are one block or several have a datatype")
-}
-
-/// How the call uses the buffer, as a C expression.
-pub fn uses(argument: &FortranArgument) -> &'static str {
-    match (argument.intent == Intent::In, argument.is_kept) {
-        (true, false) => "READ",
-        (true, true) => "READ | KEPT",
-        (false, false) => "READ | WRITTEN",
-        (false, true) => "READ | WRITTEN | KEPT",
     }
 }
