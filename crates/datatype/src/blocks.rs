@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::construction::Construction;
-use crate::datatype::Datatype;
+use crate::datatype::{Construction, Datatype};
 
 /// `count` groups at a distance of `stride` bytes, each of `length` consecutive elements.
 ///

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use base::Result;
 
-use crate::construction::{
-    ArgumentForm, ArrayOrder, Construction, DistributedDimension, StructBlock, SubarrayDimension,
-};
-use crate::datatype::Datatype;
+use crate::arguments::{ArgumentForm, ArrayOrder, DistributedDimension, SubarrayDimension};
+use crate::datatype::{Construction, Datatype, StructBlock};
 
 /// The errors of these functions are those of [`Datatype::create`].
 impl Datatype {

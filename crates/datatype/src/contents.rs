@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use base::{Error, ErrorClass, Result};
 
-use crate::construction::{
-    ArgumentForm, ArrayOrder, Construction, DistributedDimension, Distribution,
-    DistributionArgument, SubarrayDimension,
+use crate::arguments::{
+    ArgumentForm, ArrayOrder, DistributedDimension, Distribution, DistributionArgument,
+    SubarrayDimension,
 };
-use crate::datatype::Datatype;
+use crate::datatype::{Construction, Datatype};
 
 /// The constructor of a datatype (`MPI_COMBINER_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

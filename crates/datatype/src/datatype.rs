@@ -5,70 +5,118 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use base::Result;
-use memory::{Layout, Segment};
 
-use crate::array;
-use crate::blocks::{visit_blocks, visited_blocks};
-use crate::construction::{ArgumentForm, Construction};
-use crate::fortran;
-use crate::geometry::{Geometry, Sum, too_large};
+use crate::arguments::{ArgumentForm, ArrayOrder, DistributedDimension, SubarrayDimension};
+use crate::geometry::Geometry;
 use crate::plan::TypePlan;
 use crate::predefined::Predefined;
-use crate::validate::validate;
 
 /// An MPI datatype: basic elements, in an order, at displacements (section 5.1).
 ///
 /// It is immutable, and can be shared freely. Handles, names and attributes are kept elsewhere.
 #[derive(Debug)]
 pub struct Datatype {
-    construction: Construction,
-    form: ArgumentForm,
+    pub(crate) construction: Construction,
+    pub(crate) form: ArgumentForm,
     /// The datatype with the data of this one at its places, if this one is only another view of
     /// it: a duplicate, a resized datatype, an array in terms of vectors.
-    base: Option<BorrowedDatatype>,
-    geometry: Geometry,
+    pub(crate) base: Option<BorrowedDatatype>,
+    pub(crate) geometry: Geometry,
     /// The largest number of datatypes between this one and a predefined one.
-    depth: usize,
-    plan: OnceLock<TypePlan>,
-    committed: AtomicBool,
+    pub(crate) depth: usize,
+    pub(crate) plan: OnceLock<TypePlan>,
+    pub(crate) committed: AtomicBool,
 }
 
 /// A reference to a datatype. Predefined datatypes exist for ever, so their users need not be
 /// counted.
 pub type BorrowedDatatype = Cow<'static, Arc<Datatype>>;
 
-impl Datatype {
-    /// Creates the datatype that `construction` describes, with arguments that were passed in
-    /// `form`.
-    ///
-    /// # Errors
-    /// - class `Count` for a negative count, `Arg` for other values that the standard forbids;
-    /// - class `Arg` if size or bounds exceed 2^63-1 bytes;
-    /// - class `Type` if datatypes are nested more than 2,000 deep.
-    pub fn create(construction: Construction, form: ArgumentForm) -> Result<Arc<Datatype>> {
-        validate(&construction)?;
-        let base = base_of(&construction)?;
-        let (geometry, depth) = measured(&construction, base.as_ref())?;
-        let committed = match &construction {
-            Construction::Named(_) => true,
-            Construction::Duplicate(of) => of.is_committed(),
-            _ => fortran::is_parameterized(&construction),
-        };
-        let datatype = Self {
-            depth,
-            construction,
-            form,
-            base,
-            geometry,
-            plan: OnceLock::new(),
-            committed: AtomicBool::new(committed),
-        };
-        if datatype.depth.is_multiple_of(COMPILED_DEPTH) {
-            datatype.plan();
-        }
-        Ok(Arc::new(datatype))
-    }
+/// One block of a struct.
+#[derive(Clone, Debug)]
+pub struct StructBlock {
+    /// The number of its elements.
+    pub length: i64,
+    /// Its displacement in bytes.
+    pub displacement: i64,
+    /// The datatype of its elements.
+    pub of: BorrowedDatatype,
+}
 
+/// A constructor and its arguments. Displacements and strides are in bytes if the C call takes
+/// bytes, otherwise in extents of the old datatype `of`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Construction {
+    /// A predefined datatype with a name.
+    Named(Predefined),
+    /// `MPI_Type_dup`.
+    Duplicate(BorrowedDatatype),
+    /// `MPI_Type_contiguous`.
+    Contiguous {
+        #[allow(missing_docs)]
+        count: i64,
+        #[allow(missing_docs)]
+        of: BorrowedDatatype,
+    },
+    /// `MPI_Type_vector`; the stride counts extents.
+    #[allow(missing_docs)]
+    Vector { count: i64, block_length: i64, stride: i64, of: BorrowedDatatype },
+    /// `MPI_Type_create_hvector`; the stride counts bytes.
+    #[allow(missing_docs)]
+    Hvector { count: i64, block_length: i64, stride: i64, of: BorrowedDatatype },
+    /// `MPI_Type_indexed`: as many block lengths as displacements, which count extents.
+    #[allow(missing_docs)]
+    Indexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: BorrowedDatatype },
+    /// `MPI_Type_create_hindexed`; the displacements count bytes.
+    #[allow(missing_docs)]
+    Hindexed { block_lengths: Vec<i64>, displacements: Vec<i64>, of: BorrowedDatatype },
+    /// `MPI_Type_create_indexed_block`; the displacements count extents.
+    #[allow(missing_docs)]
+    IndexedBlock { block_length: i64, displacements: Vec<i64>, of: BorrowedDatatype },
+    /// `MPI_Type_create_hindexed_block`; the displacements count bytes.
+    #[allow(missing_docs)]
+    HindexedBlock { block_length: i64, displacements: Vec<i64>, of: BorrowedDatatype },
+    /// `MPI_Type_create_struct`.
+    Struct(Vec<StructBlock>),
+    /// `MPI_Type_create_subarray`.
+    #[allow(missing_docs)]
+    Subarray { dimensions: Vec<SubarrayDimension>, order: ArrayOrder, of: BorrowedDatatype },
+    /// `MPI_Type_create_darray`: the part of process `rank` of `size`.
+    #[allow(missing_docs)]
+    Darray {
+        size: i64,
+        rank: i64,
+        dimensions: Vec<DistributedDimension>,
+        order: ArrayOrder,
+        of: BorrowedDatatype,
+    },
+    /// `MPI_Type_create_resized`, in bytes.
+    #[allow(missing_docs)]
+    Resized { lower_bound: i64, extent: i64, of: BorrowedDatatype },
+    /// `MPI_Type_create_f90_real`: decimal digits and exponent range, `None` if undefined.
+    #[allow(missing_docs)]
+    FortranReal { precision: Option<i32>, range: Option<i32> },
+    /// `MPI_Type_create_f90_complex`.
+    #[allow(missing_docs)]
+    FortranComplex { precision: Option<i32>, range: Option<i32> },
+    /// `MPI_Type_create_f90_integer`: the decimal range.
+    #[allow(missing_docs)]
+    FortranInteger { range: i32 },
+}
+
+impl Construction {
+    /// Whether it is one of the parameterized predefined datatypes, which need no commit and cannot
+    /// be freed.
+    pub(crate) fn is_parameterized(&self) -> bool {
+        matches!(
+            self,
+            Self::FortranReal { .. } | Self::FortranComplex { .. } | Self::FortranInteger { .. }
+        )
+    }
+}
+
+impl Datatype {
     /// Returns the predefined datatype `named`, always one and the same object.
     #[inline]
     pub fn named(named: Predefined) -> &'static Arc<Datatype> {
@@ -81,16 +129,6 @@ impl Datatype {
             Construction::Named(named) => BorrowedDatatype::Borrowed(Self::named(named)),
             _ => BorrowedDatatype::Owned(Arc::clone(self)),
         }
-    }
-
-    /// Prepares the datatype for communication; repeating it is harmless (section 5.1.9). A plan
-    /// that takes little time is compiled on first use, as many datatypes only serve to construct
-    /// others.
-    pub fn commit(&self) {
-        if visited_blocks(&self.construction) > DEFERRED_BLOCKS_MAX {
-            self.plan();
-        }
-        self.committed.store(true, Ordering::Release);
     }
 
     /// Whether it may be used in communication.
@@ -143,7 +181,7 @@ impl Datatype {
     pub fn predefined(&self) -> Option<Predefined> {
         match &self.construction {
             Construction::Named(named) => Some(*named),
-            construction if fortran::is_parameterized(construction) => self.base()?.predefined(),
+            construction if construction.is_parameterized() => self.base()?.predefined(),
             _ => None,
         }
     }
@@ -201,28 +239,6 @@ impl Datatype {
         }
     }
 
-    /// Returns the run of `count` elements if they are contiguous; it begins at the displacement of
-    /// the returned segment, which is 0 for most datatypes. `None` if there are gaps.
-    #[inline]
-    pub fn run(&self, count: usize) -> Option<Segment> {
-        self.plan().run(count)
-    }
-
-    /// Returns the layout of `count` elements. The result is none if they are one run from
-    /// displacement 0, or have no data: then the buffer is plain bytes.
-    #[inline]
-    pub fn layout(self: &Arc<Self>, count: usize) -> Option<Arc<dyn Layout>> {
-        match self.run(count) {
-            Some(Segment { displacement: 0, .. }) => None,
-            _ => Some(Arc::clone(self) as Arc<dyn Layout>),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn plan(&self) -> &TypePlan {
-        self.plan.get_or_init(|| TypePlan::compile(self))
-    }
-
     pub(crate) fn base(&self) -> Option<&Arc<Datatype>> {
         self.base.as_deref()
     }
@@ -231,9 +247,6 @@ impl Datatype {
         &self.geometry
     }
 }
-
-/// A datatype with more blocks of its own is compiled when it is committed.
-const DEFERRED_BLOCKS_MAX: usize = 64;
 
 static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
     let named = |&named: &Predefined| {
@@ -251,77 +264,6 @@ static NAMED: LazyLock<Vec<Arc<Datatype>>> = LazyLock::new(|| {
     };
     Predefined::ALL.iter().map(named).collect()
 });
-
-fn base_of(construction: &Construction) -> Result<Option<BorrowedDatatype>> {
-    Ok(match construction {
-        Construction::Duplicate(of) | Construction::Resized { of, .. } => Some(of.clone()),
-        Construction::Subarray { dimensions, order, of } => {
-            Some(array::subarray(dimensions, *order, of)?)
-        }
-        Construction::Darray { rank, dimensions, order, of, .. } => {
-            Some(array::darray(*rank, dimensions, *order, of)?)
-        }
-        _ => fortran::representation(construction)?
-            .map(|named| BorrowedDatatype::Borrowed(Datatype::named(named))),
-    })
-}
-
-/// Returns the geometry, and the number of datatypes between this one and the predefined ones.
-fn measured(
-    construction: &Construction,
-    base: Option<&BorrowedDatatype>,
-) -> Result<(Geometry, usize)> {
-    if let Some(base) = base {
-        return Ok((geometry_of_view(construction, base)?, checked_depth(base.depth + 1)?));
-    }
-    if let Construction::Named(named) = construction {
-        return Ok((Geometry::of_named(*named), 0));
-    }
-    let (mut sum, mut depth) = (Sum::new(), 0);
-    visit_blocks(construction, &mut |block| {
-        sum.add(&block);
-        depth = depth.max(block.of.depth + 1);
-        true
-    });
-    let geometry = sum.finish(matches!(construction, Construction::Struct(_)))?;
-    Ok((geometry, checked_depth(depth)?))
-}
-
-fn geometry_of_view(construction: &Construction, base: &Datatype) -> Result<Geometry> {
-    let markers = match construction {
-        Construction::Resized { lower_bound, extent, .. } => {
-            let upper_bound = lower_bound.checked_add(*extent).ok_or_else(too_large)?;
-            Some((*lower_bound as isize, upper_bound as isize))
-        }
-        Construction::Subarray { dimensions, of, .. } => {
-            Some((0, array::whole_extent(dimensions.iter().map(|one| one.size), of)?))
-        }
-        Construction::Darray { dimensions, of, .. } => {
-            Some((0, array::whole_extent(dimensions.iter().map(|one| one.global_size), of)?))
-        }
-        _ => base.geometry.markers,
-    };
-    Ok(Geometry { markers, ..base.geometry })
-}
-
-/// The largest depth of nesting: datatypes are walked and dropped recursively, which uses the
-/// stack.
-const DEPTH_MAX: usize = 2000;
-
-/// At every multiple of this depth the plan is compiled at once, so that later commits recurse no
-/// deeper.
-const COMPILED_DEPTH: usize = 50;
-
-fn checked_depth(depth: usize) -> Result<usize> {
-    if depth > DEPTH_MAX {
-        let detail = format!(
-            "datatypes are nested {depth} deep, and at most {DEPTH_MAX} levels are possible; build \
-             the datatype in fewer steps"
-        );
-        return Err(base::Error::new(base::ErrorClass::Type, detail));
-    }
-    Ok(depth)
-}
 
 #[cold]
 fn too_many(count: usize) -> base::Error {

@@ -1,8 +1,7 @@
 //! Counting: elements in a number of bytes, and the basic elements in type map order.
 
 use crate::blocks::visit_blocks;
-use crate::construction::Construction;
-use crate::datatype::Datatype;
+use crate::datatype::{Construction, Datatype};
 use crate::predefined::{Predefined, ValueKind};
 
 impl Datatype {

@@ -1,11 +1,8 @@
 //! Datatypes that Fortran programs select by precision, range or size (section 19.1.9).
 
-use std::sync::Arc;
-
 use base::{Error, ErrorClass, Result};
 
-use crate::construction::{ArgumentForm, Construction};
-use crate::datatype::Datatype;
+use crate::datatype::{Construction, Datatype};
 use crate::predefined::{Precision, Predefined, ValueKind};
 
 /// The family of types in which `MPI_Type_match_size` searches.
@@ -22,31 +19,6 @@ pub enum TypeClass {
 }
 
 impl Datatype {
-    /// Returns the datatype of `selected_real_kind(precision, range)`; at least one of them must be
-    /// given.
-    ///
-    /// # Errors
-    /// Class `Arg` if there is no such type.
-    pub fn fortran_real(precision: Option<i32>, range: Option<i32>) -> Result<Arc<Datatype>> {
-        Datatype::create(Construction::FortranReal { precision, range }, ArgumentForm::Int)
-    }
-
-    /// Returns the datatype of complex numbers of `selected_real_kind(precision, range)`.
-    ///
-    /// # Errors
-    /// Class `Arg` if there is no such type.
-    pub fn fortran_complex(precision: Option<i32>, range: Option<i32>) -> Result<Arc<Datatype>> {
-        Datatype::create(Construction::FortranComplex { precision, range }, ArgumentForm::Int)
-    }
-
-    /// Returns the datatype of `selected_int_kind(range)`.
-    ///
-    /// # Errors
-    /// Class `Arg` if there is no such type.
-    pub fn fortran_integer(range: i32) -> Result<Arc<Datatype>> {
-        Datatype::create(Construction::FortranInteger { range }, ArgumentForm::Int)
-    }
-
     /// Returns the named datatype of a variable of `class` with `size` bytes.
     ///
     /// # Errors
@@ -91,17 +63,6 @@ impl Datatype {
         let wanted = ValueKind::Pair(value, index);
         Predefined::ALL.iter().copied().find(|named| named.kind() == wanted)
     }
-}
-
-/// Whether `construction` is one of the parameterized predefined datatypes, which need no commit
-/// and cannot be freed.
-pub(crate) fn is_parameterized(construction: &Construction) -> bool {
-    matches!(
-        construction,
-        Construction::FortranReal { .. }
-            | Construction::FortranComplex { .. }
-            | Construction::FortranInteger { .. }
-    )
 }
 
 /// Returns the named datatype that represents a parameterized one; `None` for all other

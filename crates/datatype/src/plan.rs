@@ -1,15 +1,14 @@
 //! The plan: the compiled form of a datatype, which describes where its bytes lie.
 
 mod compile;
+mod layout;
 mod node;
 mod sinks;
 mod walk;
 
-use memory::{AddressRange, Layout, Segment, SharedBytes, SharedBytesMut};
+use memory::Segment;
 
-use crate::datatype::Datatype;
 use node::{Node, NodeShape};
-use sinks::{Packer, RunVisitor, Unpacker};
 use walk::{RunSink, walk, walk_repeated, walk_turns};
 
 /// Where the bytes of one element lie, and how elements follow each other.
@@ -27,15 +26,13 @@ pub(crate) struct TypePlan {
 }
 
 impl TypePlan {
-    pub fn compile(datatype: &Datatype) -> Self {
-        let node = compile::node_of(datatype);
-        let extent = datatype.extent();
+    fn new(node: Option<Node>, size: usize, extent: isize) -> Self {
         let (turns, stride) = match &node {
             Some(node) => node.continued(extent),
             None => (1, extent),
         };
         let runs = node.as_ref().map_or(0, Node::runs);
-        Self { turns, stride, size: datatype.size(), extent, runs, node }
+        Self { node, turns, stride, size, extent, runs }
     }
 
     pub fn node(&self) -> Option<&Node> {
@@ -86,47 +83,5 @@ impl TypePlan {
         } else {
             walk_repeated(body, self.stride, origin, offset, length, sink);
         }
-    }
-}
-
-impl Layout for Datatype {
-    fn size(&self) -> usize {
-        Datatype::size(self)
-    }
-
-    fn bounds(&self, count: usize) -> (isize, isize) {
-        if count == 0 || Datatype::size(self) == 0 {
-            return (0, 0);
-        }
-        let reach = self.extent().saturating_mul(count as isize - 1);
-        let low = self.true_lower_bound();
-        let high = low + self.true_extent();
-        (low.saturating_add(reach.min(0)), high.saturating_add(reach.max(0)))
-    }
-
-    fn segment_count(&self, count: usize) -> usize {
-        match self.run(count) {
-            Some(run) => usize::from(run.length > 0),
-            None => self.plan().runs.saturating_mul(count),
-        }
-    }
-
-    fn segments(
-        &self,
-        count: usize,
-        offset: usize,
-        length: usize,
-        each: &mut dyn FnMut(Segment) -> bool,
-    ) {
-        self.plan().walk(count, offset, length, &mut RunVisitor { each });
-    }
-
-    fn pack(&self, memory: &AddressRange, count: usize, offset: usize, out: SharedBytesMut<'_>) {
-        let length = out.len();
-        self.plan().walk(count, offset, length, &mut Packer { memory, rest: out });
-    }
-
-    fn unpack(&self, memory: &AddressRange, count: usize, offset: usize, data: SharedBytes<'_>) {
-        self.plan().walk(count, offset, data.len(), &mut Unpacker { memory, rest: data });
     }
 }

@@ -2,9 +2,10 @@
 
 use base::{Error, ErrorClass, Result};
 
-use crate::construction::{
-    Construction, DistributedDimension, Distribution, DistributionArgument, SubarrayDimension,
+use crate::arguments::{
+    DistributedDimension, Distribution, DistributionArgument, SubarrayDimension,
 };
+use crate::datatype::Construction;
 
 /// Checks that a datatype can be created from `construction`.
 pub(crate) fn validate(construction: &Construction) -> Result<()> {

@@ -3,13 +3,21 @@
 use std::sync::Arc;
 
 use crate::blocks::{Block, visit_blocks};
-use crate::construction::Construction;
-use crate::datatype::Datatype;
+use crate::datatype::{Construction, Datatype};
+use crate::plan::TypePlan;
 use crate::plan::node::{Collector, Node, NodeShape};
 use crate::predefined::{Predefined, ValueKind};
 
+impl Datatype {
+    /// Returns the plan, which is compiled at the first call.
+    #[inline]
+    pub(crate) fn plan(&self) -> &TypePlan {
+        self.plan.get_or_init(|| TypePlan::new(node_of(self), self.size(), self.extent()))
+    }
+}
+
 /// Returns the node of one element; `None` if it has no bytes.
-pub(crate) fn node_of(datatype: &Datatype) -> Option<Node> {
+fn node_of(datatype: &Datatype) -> Option<Node> {
     if let Some(base) = datatype.base() {
         return base.plan().node().cloned();
     }

@@ -6,132 +6,88 @@ use memory::{AddressRange, Displacements, Segment, SharedBytes, SharedBytesMut};
 
 use crate::plan::walk::{Interleaved, RunSink};
 
-/// Copies from memory to the remaining packed bytes.
-pub(crate) struct Packer<'a> {
-    pub memory: &'a AddressRange,
-    pub rest: SharedBytesMut<'a>,
+/// Defines a sink that copies between memory and the remaining packed bytes, by these functions of
+/// [`AddressRange`]: for a run, for equal blocks at a stride, for equal blocks at a list of places,
+/// for runs of different lengths, and for blocks that are spread in the packed bytes, too.
+macro_rules! copying_sink {
+    (
+        $(#[$doc:meta])*
+        $sink:ident($bytes:ident): $run:ident $strided:ident $listed:ident $runs:ident $spread:ident
+    ) => {
+        $(#[$doc])*
+        pub(crate) struct $sink<'a> {
+            pub memory: &'a AddressRange,
+            pub rest: $bytes<'a>,
+        }
+
+        impl<'a> $sink<'a> {
+            #[inline]
+            fn next(&mut self, length: usize) -> $bytes<'a> {
+                let (next, rest) = self.rest.split_at(length);
+                self.rest = rest;
+                next
+            }
+        }
+
+        impl RunSink for $sink<'_> {
+            const INTERLEAVES: bool = true;
+
+            #[inline]
+            fn run(&mut self, displacement: isize, length: usize) -> bool {
+                let packed = self.next(length);
+                self.memory.$run(displacement, packed);
+                true
+            }
+
+            #[inline]
+            fn strided(&mut self, first: isize, stride: isize, block: usize, count: usize) -> bool {
+                let packed = self.next(block * count);
+                self.memory.$strided(first, stride, block, packed);
+                true
+            }
+
+            #[inline]
+            fn listed(
+                &mut self,
+                origin: isize,
+                places: &Displacements,
+                range: Range<usize>,
+                block: usize,
+            ) -> bool {
+                let packed = self.next(block * range.len());
+                self.memory.$listed(origin, places, range, block, packed);
+                true
+            }
+
+            #[inline]
+            fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
+                let packed = self.next(starts[displacements.len()] - starts[0]);
+                self.memory.$runs(origin, displacements, starts, packed);
+                true
+            }
+
+            #[inline]
+            fn interleaved(&mut self, runs: Interleaved) {
+                let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
+                let packed = self.rest.rest(start);
+                self.memory.$spread(displacement, stride, block, count, packed, packed_stride);
+            }
+
+            fn advance(&mut self, length: usize) {
+                self.next(length);
+            }
+        }
+    };
 }
 
-impl<'a> Packer<'a> {
-    #[inline]
-    fn next(&mut self, length: usize) -> SharedBytesMut<'a> {
-        let (next, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        next
-    }
+copying_sink! {
+    /// Copies from memory to the remaining packed bytes.
+    Packer(SharedBytesMut): read gather gather_listed gather_runs gather_spread
 }
 
-impl RunSink for Packer<'_> {
-    const INTERLEAVES: bool = true;
-
-    #[inline]
-    fn run(&mut self, displacement: isize, length: usize) -> bool {
-        let out = self.next(length);
-        self.memory.read(displacement, out);
-        true
-    }
-
-    #[inline]
-    fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool {
-        let out = self.next(block * count);
-        self.memory.gather(displacement, stride, block, out);
-        true
-    }
-
-    #[inline]
-    fn listed(
-        &mut self,
-        origin: isize,
-        places: &Displacements,
-        range: Range<usize>,
-        block: usize,
-    ) -> bool {
-        let out = self.next(block * range.len());
-        self.memory.gather_listed(origin, places, range, block, out);
-        true
-    }
-
-    #[inline]
-    fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
-        let out = self.next(starts[displacements.len()] - starts[0]);
-        self.memory.gather_runs(origin, displacements, starts, out);
-        true
-    }
-
-    #[inline]
-    fn interleaved(&mut self, runs: Interleaved) {
-        let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
-        let out = self.rest.rest(start);
-        self.memory.gather_spread(displacement, stride, block, count, out, packed_stride);
-    }
-
-    fn advance(&mut self, length: usize) {
-        self.next(length);
-    }
-}
-
-/// Copies to memory from the remaining packed bytes.
-pub(crate) struct Unpacker<'a> {
-    pub memory: &'a AddressRange,
-    pub rest: SharedBytes<'a>,
-}
-
-impl<'a> Unpacker<'a> {
-    #[inline]
-    fn next(&mut self, length: usize) -> SharedBytes<'a> {
-        let (next, rest) = self.rest.split_at(length);
-        self.rest = rest;
-        next
-    }
-}
-
-impl RunSink for Unpacker<'_> {
-    const INTERLEAVES: bool = true;
-
-    #[inline]
-    fn run(&mut self, displacement: isize, length: usize) -> bool {
-        let data = self.next(length);
-        self.memory.write(displacement, data);
-        true
-    }
-
-    #[inline]
-    fn strided(&mut self, displacement: isize, stride: isize, block: usize, count: usize) -> bool {
-        let data = self.next(block * count);
-        self.memory.scatter(displacement, stride, block, data);
-        true
-    }
-
-    #[inline]
-    fn listed(
-        &mut self,
-        origin: isize,
-        places: &Displacements,
-        range: Range<usize>,
-        block: usize,
-    ) -> bool {
-        let data = self.next(block * range.len());
-        self.memory.scatter_listed(origin, places, range, block, data);
-        true
-    }
-
-    #[inline]
-    fn runs(&mut self, origin: isize, displacements: &[isize], starts: &[usize]) -> bool {
-        let data = self.next(starts[displacements.len()] - starts[0]);
-        self.memory.scatter_runs(origin, displacements, starts, data);
-        true
-    }
-
-    #[inline]
-    fn interleaved(&mut self, runs: Interleaved) {
-        let Interleaved { displacement, stride, block, count, start, packed_stride } = runs;
-        let data = self.rest.rest(start);
-        self.memory.scatter_spread(displacement, stride, block, count, data, packed_stride);
-    }
-
-    fn advance(&mut self, length: usize) {
-        self.next(length);
-    }
+copying_sink! {
+    /// Copies to memory from the remaining packed bytes.
+    Unpacker(SharedBytes): write scatter scatter_listed scatter_runs scatter_spread
 }
 
 /// Passes each run to a function, until that returns false.

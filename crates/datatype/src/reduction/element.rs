@@ -49,9 +49,9 @@ combinations! {
     BitwiseAnd of Bits: |left, right| left.and(right);
     BitwiseOr of Bits: |left, right| left.or(right);
     BitwiseXor of Bits: |left, right| left.exclusive_or(right);
-    LogicalAnd of Truth: |left, right| T::of(left.is_true() & right.is_true());
-    LogicalOr of Truth: |left, right| T::of(left.is_true() | right.is_true());
-    LogicalXor of Truth: |left, right| T::of(left.is_true() ^ right.is_true());
+    LogicalAnd of Truth: |left, right| T::from(left.is_true() & right.is_true());
+    LogicalOr of Truth: |left, right| T::from(left.is_true() | right.is_true());
+    LogicalXor of Truth: |left, right| T::from(left.is_true() ^ right.is_true());
 }
 
 /// For at most this many bytes the check of the processor's features costs more than wider vectors
@@ -147,9 +147,8 @@ pub(super) trait Bits: Element {
 }
 
 /// A value that is true or false.
-pub(super) trait Truth: Element {
+pub(super) trait Truth: Element + From<bool> {
     fn is_true(self) -> bool;
-    fn of(truth: bool) -> Self;
 }
 
 macro_rules! native_element {
@@ -221,10 +220,6 @@ macro_rules! integer {
             #[inline(always)]
             fn is_true(self) -> bool {
                 self != 0
-            }
-            #[inline(always)]
-            fn of(truth: bool) -> Self {
-                <$number>::from(truth)
             }
         })*
     };

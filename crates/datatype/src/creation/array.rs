@@ -2,21 +2,12 @@
 
 use base::Result;
 
-use crate::construction::{
-    ArgumentForm, ArrayOrder, Construction, DistributedDimension, Distribution,
-    DistributionArgument, StructBlock, SubarrayDimension,
+use crate::arguments::{
+    ArgumentForm, ArrayOrder, DistributedDimension, Distribution, DistributionArgument,
+    SubarrayDimension,
 };
-use crate::datatype::{BorrowedDatatype, Datatype};
+use crate::datatype::{BorrowedDatatype, Construction, Datatype, StructBlock};
 use crate::geometry::too_large;
-
-/// Returns the extent of a whole array with these sizes, in bytes.
-pub(crate) fn whole_extent(sizes: impl Iterator<Item = i64>, of: &Datatype) -> Result<isize> {
-    let mut extent = of.extent();
-    for size in sizes {
-        extent = extent.checked_mul(size as isize).ok_or_else(too_large)?;
-    }
-    Ok(extent)
-}
 
 /// Returns the datatype of a subarray's data, at its place in the whole array.
 pub(crate) fn subarray(
