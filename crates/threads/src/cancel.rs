@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::parking::{Wait, WaitWord};
+use crate::thread::wait::{Cancellation, Wait};
 use crate::worker;
 
 /// The error of a wait during or before which the thread was cancelled
@@ -19,18 +19,7 @@ impl std::fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// Whether the thread has a pending cancel request (the word is marked), and the wait that a
-/// request would end.
-#[derive(Debug, Default)]
-pub(crate) struct Cancellation(WaitWord);
-
 impl Cancellation {
-    /// Requests that the thread end, and ends its current cancellable wait.
-    pub fn ask(&self) {
-        // SAFETY: `self` stays valid for the whole call.
-        unsafe { WaitWord::mark(&raw const self.0) };
-    }
-
     /// Blocks until the wait is ended. Returns true if a cancel request is pending; the wait itself
     /// may have ended too.
     fn wait(&self, wait: &Arc<Wait>) -> bool {

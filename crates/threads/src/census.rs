@@ -14,9 +14,9 @@ use bubbles::{Place, Relation};
 use foreign::Asked;
 use serde::{Deserialize, Serialize};
 
-use crate::bubble::Bubble;
 use crate::shared::{Shared, Slot};
 use crate::thread::Ready;
+use crate::thread::bubble::Bubble;
 
 /// Where the threads of one set of workers are. The census is no consistent snapshot: a thread that
 /// moves during the query may be missing or appear twice.

@@ -1,8 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 #[cfg(not(loom))]
-mod bubble;
-#[cfg(not(loom))]
 mod cancel;
 #[cfg(not(loom))]
 pub mod census;
@@ -26,6 +24,8 @@ mod primitive;
 mod queue;
 #[cfg(not(loom))]
 mod seed;
+#[cfg(not(loom))]
+mod seed_cell;
 #[cfg(not(loom))]
 mod shared;
 mod sleepers;
@@ -53,8 +53,6 @@ mod worker;
 #[cfg(not(loom))]
 mod workers;
 
-#[cfg(not(loom))]
-pub use bubble::Bubble;
 pub use bubbles;
 #[cfg(not(loom))]
 pub use cancel::Cancelled;
@@ -66,6 +64,8 @@ pub use parking::{name, sleep, sleep_or_cancel, uses, yield_now};
 pub use seed::{SeedJoin, fork_join, seed};
 #[cfg(not(loom))]
 pub use spawn::{Join, ThreadBuilder, spawn};
+#[cfg(not(loom))]
+pub use thread::bubble::Bubble;
 #[cfg(not(loom))]
 pub use usage::MemoryUse;
 #[cfg(not(loom))]

@@ -2,16 +2,41 @@
 //! carried out on the queues themselves.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bubbles::{EntityId, Move, Place, Pool};
 
-use crate::bubble::Bubble;
 use crate::home::{ANYWHERE, LOAD, number, place};
 use crate::shared::Shared;
+use crate::thread::bubble::Bubble;
 use crate::thread::{Ready, Thread};
-use crate::usage::UsedMemory;
+use crate::usage::{MemoryUse, UsedMemory};
+use crate::worker;
+
+impl Bubble {
+    /// Makes all threads of the bubble ready, where the scheduler puts them. Threads that are
+    /// created in the bubble after this call are ready immediately.
+    ///
+    /// # Panics
+    /// The caller is not a thread of [`Workers`](crate::Workers).
+    pub fn submit(&self) {
+        worker::with(|local| local.shared.submit(self, local.slot()));
+    }
+
+    /// Declares that the threads of this bubble share the memory at these addresses.
+    ///
+    /// The scheduler `memory` puts the threads on the NUMA node that holds most of this memory. If
+    /// load forces the threads onto another node, the written memory is migrated there
+    /// (move_pages(2)). The location of the memory is looked up when the bubble is submitted and
+    /// when this function is called. A page that was never touched before the lookup counts for no
+    /// node.
+    pub fn uses(&self, addresses: Range<usize>, access: MemoryUse) {
+        let machine = worker::local().map(|local| local.shared.machine.clone());
+        self.memory().add(addresses, access, machine.as_deref());
+    }
+}
 
 /// The state that a scheduler sees, and the threads and bubbles that its entities stand for.
 struct Snapshot {

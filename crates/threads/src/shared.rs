@@ -10,7 +10,7 @@ use crate::deque::SeedDeque;
 use crate::home::{ANYWHERE, homes_of_loose, place};
 use crate::label::SharedLabel;
 use crate::queue::ReadyQueue;
-use crate::seed::SeedHeader;
+use crate::seed_cell::SeedHeader;
 use crate::sleepers::Sleepers;
 use crate::stack::StackPool;
 use crate::thread::{Ready, Thread};

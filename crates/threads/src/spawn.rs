@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::bubble::Bubble;
 use crate::cancel::wait_or_cancel;
-use crate::parking::Wait;
 use crate::shared::Shared;
+use crate::thread::bubble::Bubble;
+use crate::thread::wait::Wait;
 use crate::thread::{Body, Thread};
 use crate::worker;
 

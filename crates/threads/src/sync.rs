@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use std::sync::Arc;
 
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 
 /// The waiting threads, in the order of their arrival.
 pub(crate) type Line = VecDeque<Arc<Wait>>;

@@ -1,5 +1,8 @@
 //! Threads, their bodies, and the entries of queues.
 
+pub(crate) mod bubble;
+pub(crate) mod wait;
+
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
@@ -7,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
-use crate::bubble::Bubble;
-use crate::cancel::Cancellation;
 use crate::fiber::Fiber;
 use crate::home::ANYWHERE;
 use crate::label::Label;
 use crate::stack::GuardedStack;
 use crate::token::Token;
 use crate::usage::UsedMemory;
+use bubble::Bubble;
+use wait::Cancellation;
 
 /// Why a thread gives its worker back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,9 +12,9 @@ use parking_lot::Mutex;
 use serde_json::json;
 use sys::environment;
 
-use crate::bubble::Bubble;
 use crate::label::Label;
 use crate::thread::Thread;
+use crate::thread::bubble::Bubble;
 
 /// The recorded timeline.
 pub(crate) struct Timeline {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 
 /// The times at which sleeping threads must be woken.
 pub(crate) struct Timers {

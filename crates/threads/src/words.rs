@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 use crate::worker;
 
 /// Whether workers were ever started. It is checked first, so that programs without workers pay one

@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use bubbles::VertexId;
 
-use crate::bubble::Bubble;
 use crate::deque::SeedDeque;
 use crate::home::ANYWHERE;
 use crate::queue::ReadyQueue;
-use crate::seed::{SeedHeader, TakenSeed};
+use crate::seed_cell::{SeedHeader, TakenSeed};
 use crate::shared::{Shared, Slot};
 use crate::stack::GuardedStack;
-use crate::thread::{Pause, Ready, Thread};
+use crate::thread::bubble::Bubble;
+use crate::thread::wait::Resume;
+use crate::thread::{Body, Pause, Ready, Thread};
 
 /// The state of a worker that only its kernel thread uses.
 pub(crate) struct WorkerLocal {
@@ -97,6 +98,16 @@ pub(crate) fn pause(why: Pause) {
     if let Some(thread) = current() {
         // SAFETY: the caller is that thread.
         unsafe { thread.pause(why) };
+    }
+}
+
+impl Resume for Shared {
+    fn resume(&self, thread: Arc<Thread>) {
+        match local().filter(|local| std::ptr::eq(&*local.shared, self)) {
+            Some(local) if local.is_owner() => self.make_ready_here(thread, local.slot),
+            Some(local) => self.make_ready(thread, local.slot),
+            None => self.make_ready(thread, self.slot_here()),
+        }
     }
 }
 
@@ -354,7 +365,7 @@ impl WorkerLocal {
             if self.shared.stop.load(Ordering::SeqCst) || !self.is_owner() {
                 return None;
             }
-            self.sleep(in_vain);
+            self.sleep(in_vain.then_some(ASK_AGAIN));
         }
     }
 
@@ -380,8 +391,8 @@ impl WorkerLocal {
     }
 
     /// Sleeps until an entry is added to a queue. If entries are ready but the scheduler has none
-    /// for this worker, the worker queries the scheduler again after a while.
-    fn sleep(&self, in_vain: bool) {
+    /// for this worker, the worker queries the scheduler again after the limit.
+    fn sleep(&self, limit: Option<Duration>) {
         let shared = &self.shared;
         let bell = shared.bell.load(Ordering::SeqCst);
         let may_sleep = || {
@@ -389,9 +400,8 @@ impl WorkerLocal {
                 && self.is_owner()
                 && self.queue.len() == 0
                 && !shared.has_seeds()
-                && (in_vain || !shared.is_any_thread_ready())
+                && (limit.is_some() || !shared.is_any_thread_ready())
         };
-        let limit = in_vain.then_some(ASK_AGAIN);
         shared.sleepers.sleep(may_sleep, || sys::futex::wait(&shared.bell, bell, limit));
     }
 
@@ -430,7 +440,7 @@ impl WorkerLocal {
 /// A body that does nothing, for the placeholder thread of a worker that ends.
 struct Nothing;
 
-impl crate::thread::Body for Nothing {
+impl Body for Nothing {
     fn run(&self) {}
 
     fn is_claimed(&self) -> bool {

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use bubbles::{MachineTree, Scheduler, schedulers};
 use topology::{Scope, Topology};
 
-use crate::bubble::Bubble;
 use crate::shared::Shared;
 use crate::spawn::{Join, ThreadBuilder, make_ready};
+use crate::thread::bubble::Bubble;
 use crate::watchdog::{self, FollowedProcessors, SpareThreads};
 use crate::{words, worker};
 

@@ -3,7 +3,7 @@
 use parking_lot::Mutex as Lock;
 
 use super::Line;
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 
 /// A reusable barrier for a fixed number of threads.
 pub struct Barrier {

@@ -4,7 +4,7 @@ use parking_lot::Mutex as Lock;
 
 use super::{Line, MutexGuard, leave};
 use crate::cancel::{Cancelled, wait_or_cancel};
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 
 /// A condition variable.
 pub struct Condition {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use parking_lot::Mutex as Lock;
 
 use super::Line;
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 
 /// A mutex around a value.
 pub struct Mutex<T> {

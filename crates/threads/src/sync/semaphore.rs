@@ -6,7 +6,7 @@ use parking_lot::Mutex as Lock;
 
 use super::{Line, leave};
 use crate::cancel::{Cancelled, wait_or_cancel};
-use crate::parking::Wait;
+use crate::thread::wait::Wait;
 
 /// A number of permits.
 pub struct Semaphore {

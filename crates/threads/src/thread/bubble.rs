@@ -1,6 +1,5 @@
 //! Bubbles: groups of threads that a program creates.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -9,8 +8,7 @@ use parking_lot::Mutex;
 
 use crate::home::ANYWHERE;
 use crate::thread::Thread;
-use crate::usage::{MemoryUse, UsedMemory};
-use crate::worker;
+use crate::usage::UsedMemory;
 
 /// A group of threads and nested bubbles that belong together.
 ///
@@ -66,27 +64,6 @@ impl Bubble {
                 memory: UsedMemory::default(),
             }),
         }
-    }
-
-    /// Makes all threads of the bubble ready, where the scheduler puts them. Threads that are
-    /// created in the bubble after this call are ready immediately.
-    ///
-    /// # Panics
-    /// The caller is not a thread of [`Workers`](crate::Workers).
-    pub fn submit(&self) {
-        worker::with(|local| local.shared.submit(self, local.slot()));
-    }
-
-    /// Declares that the threads of this bubble share the memory at these addresses.
-    ///
-    /// The scheduler `memory` puts the threads on the NUMA node that holds most of this memory. If
-    /// load forces the threads onto another node, the written memory is migrated there
-    /// (move_pages(2)). The location of the memory is looked up when the bubble is submitted and
-    /// when this function is called. A page that was never touched before the lookup counts for no
-    /// node.
-    pub fn uses(&self, addresses: Range<usize>, access: MemoryUse) {
-        let machine = worker::local().map(|local| local.shared.machine.clone());
-        self.inner.memory.add(addresses, access, machine.as_deref());
     }
 
     pub(crate) fn memory(&self) -> &UsedMemory {
