@@ -186,10 +186,10 @@ impl Build<'_> {
     /// library.
     fn all(&self) -> Result<(), String> {
         std::thread::scope(|scope| {
-            let plain = SOURCES.iter().map(|name| (*name, false));
-            let forms = plain.chain(TWICE.iter().map(|name| (*name, true)));
+            let plain = SOURCES.iter().map(|name| (*name, None));
+            let forms = plain.chain(TWICE.iter().map(|name| (*name, Some("-DCOMBRAY_PROFILING"))));
             let sources: Vec<_> = forms
-                .map(|(name, is_profiling)| scope.spawn(move || self.source(name, is_profiling)))
+                .map(|(name, definition)| scope.spawn(move || self.source(name, definition)))
                 .collect();
             let modules = MODULES.iter().try_for_each(|name| self.module(name));
             sources.into_iter().fold(modules, |before, source| {
@@ -210,14 +210,16 @@ impl Build<'_> {
         run_quietly(command)
     }
 
-    /// Compiles a source for the names with `MPI_` or, for the profiling interface, with `PMPI_`.
-    fn source(&self, name: &str, is_profiling: bool) -> Result<(), String> {
+    /// Compiles a source for the names with `MPI_` or, with the definition for the profiling
+    /// interface, with `PMPI_`.
+    fn source(&self, name: &str, definition: Option<&str>) -> Result<(), String> {
         let mut command = self.c();
         // The many entry points gain nothing from a level that takes twice as long.
         let level = if name.starts_with("entries") { "-O1" } else { "-O2" };
         command.args([level, "-fPIC", "-c", "-I"]).arg(self.prefix.join("include"));
-        command.args(is_profiling.then_some("-DCOMBRAY_PROFILING"));
-        let object = format!("{name}{}.o", if is_profiling { "-profiling" } else { "-in-c" });
+        command.args(definition);
+        let object =
+            format!("{name}{}.o", if definition.is_some() { "-profiling" } else { "-in-c" });
         command.arg(self.sources().join(format!("{name}.c"))).args(["-o", &object]);
         run_quietly(command)
     }

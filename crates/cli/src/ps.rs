@@ -52,7 +52,13 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
             }
             return Ok(1);
         }
-        (None, _) => return list(&running, options.json).map(|()| 0),
+        (None, _) => {
+            match options.json {
+                true => print(&(text(&running)? + "\n"))?,
+                false => list(&running)?,
+            }
+            return Ok(0);
+        }
     };
     show(&jobs::ask(job)?, options).map(|()| 0)
 }
@@ -74,10 +80,7 @@ fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
     }
 }
 
-fn list(running: &[jobs::JobSummary], is_json: bool) -> Result<(), String> {
-    if is_json {
-        return print(&(text(&running)? + "\n"));
-    }
+fn list(running: &[jobs::JobSummary]) -> Result<(), String> {
     let mut lines =
         format!("{:>8}  {:>6}  {:>6}  {:>8}  program\n", "job", "ranks", "hosts", "seconds");
     for jobs::JobSummary { job, program, ranks, hosts, seconds } in running {

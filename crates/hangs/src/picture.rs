@@ -77,7 +77,11 @@ pub fn picture(report: &JobReport) -> String {
     let index_of = |rank: u32| shown.iter().position(|one| one.rank == rank);
     for &(from, to) in &arrows {
         if let (Some(start), Some(end)) = (index_of(from), index_of(to)) {
-            text += &arrow(place(start), place(end), leads(&arrows, to, from));
+            let classes = match leads(&arrows, to, from) {
+                true => ["arrow cycle", "cycletip"],
+                false => ["arrow", "tip"],
+            };
+            text += &arrow(place(start), place(end), classes);
         }
     }
     for (index, rank) in shown.iter().enumerate() {
@@ -148,7 +152,8 @@ fn leads(arrows: &[(u32, u32)], from: u32, to: u32) -> bool {
     false
 }
 
-fn arrow(from: (f64, f64), to: (f64, f64), is_in_cycle: bool) -> String {
+/// Returns an arrow; the line and its head have these classes.
+fn arrow(from: (f64, f64), to: (f64, f64), [line, head]: [&str; 2]) -> String {
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = dx.hypot(dy);
     if length < 1.0 {
@@ -166,7 +171,6 @@ fn arrow(from: (f64, f64), to: (f64, f64), is_in_cycle: bool) -> String {
     let (start, end, tip) =
         (toward(from, RADIUS + 1.0), toward(to, RADIUS + 9.0), toward(to, RADIUS + 2.0));
     let (across_x, across_y) = ((tip.1 - end.1) * 0.7, (end.0 - tip.0) * 0.7);
-    let (line, head) = if is_in_cycle { ("arrow cycle", "cycletip") } else { ("arrow", "tip") };
     format!(
         "<path class=\"{line}\" d=\"M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}\"/>\
          <path class=\"{head}\" d=\"M{:.1} {:.1}L{:.1} {:.1}L{:.1} {:.1}Z\"/>\n",

@@ -110,7 +110,7 @@ pub struct Helper {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HelperStage {
     Pausing,
-    Looking { steps: u32, before: u32, was_called: bool },
+    Looking { steps: u32, before: u32, event: HelperEvent },
     Visiting { before: u32, cause: VisitCause },
     Listening { before: u32 },
     Gathering { before: u32 },
@@ -129,20 +129,17 @@ impl Helper {
     /// Returns the action that follows an event. `steps` is the program's count of entries and
     /// exits: odd while it is inside.
     pub fn next(&mut self, event: HelperEvent, steps: u32) -> Next {
-        let was_called = event == HelperEvent::Called;
         match (self.stage, event) {
-            (HelperStage::Pausing, _) => self.look(steps, was_called),
+            (HelperStage::Pausing, _) => self.look(steps, event),
             (HelperStage::Looking { before, .. }, _) if steps == before => {
                 self.begin_visits(before)
             }
-            (HelperStage::Looking { steps, was_called, .. }, _) => {
-                self.note_busy(steps, was_called)
-            }
+            (HelperStage::Looking { steps, event, .. }, _) => self.note_busy(steps, event),
             (HelperStage::Visiting { before, cause }, HelperEvent::Visited(found)) => {
                 self.after_visit(found, (before, cause), steps)
             }
             (HelperStage::Listening { before }, _) => {
-                self.was_called = was_called;
+                self.was_called = event == HelperEvent::Called;
                 self.go_on(before, steps, VisitCause::Ring)
             }
             (HelperStage::Gathering { before } | HelperStage::Visiting { before, .. }, _) => {
@@ -156,7 +153,9 @@ impl Helper {
         self.to_ignore.take()
     }
 
-    fn look(&mut self, steps: u32, was_called: bool) -> Next {
+    /// Checks whether the program is absent, after the event that ended a pause.
+    fn look(&mut self, steps: u32, event: HelperEvent) -> Next {
+        let was_called = event == HelperEvent::Called;
         // The program may still be inside the call that called the helper.
         let before = if was_called { steps.next_multiple_of(2) } else { steps };
         // The program called, has left that call, and stayed away after its last calls: assume so
@@ -165,15 +164,15 @@ impl Helper {
             return self.begin_visits(before);
         }
         if !before.is_multiple_of(2) {
-            return self.note_busy(steps, was_called);
+            return self.note_busy(steps, event);
         }
-        self.stage = HelperStage::Looking { steps, before, was_called };
+        self.stage = HelperStage::Looking { steps, before, event };
         Next::Wait(LOOK)
     }
 
     /// The program is busy in the library, and makes its own progress.
-    fn note_busy(&mut self, steps: u32, was_called: bool) -> Next {
-        if was_called {
+    fn note_busy(&mut self, steps: u32, event: HelperEvent) -> Next {
+        if event == HelperEvent::Called {
             self.vain = IGNORED_MAX.min(2 * self.vain + 1);
             self.to_ignore = Some(self.vain);
         }
@@ -225,9 +224,8 @@ impl Helper {
 
     /// Leaves all progress to the program. A call that came meanwhile is checked immediately.
     fn leave(&mut self, steps: u32) -> Next {
-        let was_called = mem::take(&mut self.was_called);
-        if was_called {
-            return self.look(steps, was_called);
+        if mem::take(&mut self.was_called) {
+            return self.look(steps, HelperEvent::Called);
         }
         self.stage = HelperStage::Pausing;
         self.pause()

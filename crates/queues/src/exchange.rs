@@ -158,10 +158,9 @@ impl Exchange {
     }
 
     /// Called by a receiver that has claimed data that is sent ahead: it has copied the data, or
-    /// leaves it to the sender.
-    pub fn end_claim(&self, generation: u32, is_copied: bool) {
-        let state = if is_copied { Copier::ReceiverDid } else { Copier::Nobody };
-        self.copier.store(tagged(generation, state as u32), Ordering::Release);
+    /// leaves it to the first process that claims it.
+    pub fn end_claim(&self, generation: u32, copier: Copier) {
+        self.copier.store(tagged(generation, copier as u32), Ordering::Release);
     }
 
     /// Called by the sender: publishes that it has filled the piece `place`, after `count` others.
@@ -337,7 +336,8 @@ mod models {
                 shared.exchange.set_taken(GENERATION, ENOUGH);
             }
             if claimed {
-                shared.exchange.end_claim(GENERATION, is_readable);
+                let copier = if is_readable { Copier::ReceiverDid } else { Copier::Nobody };
+                shared.exchange.end_claim(GENERATION, copier);
             }
             assert_eq!(data.unwrap_or_else(|| shared.take(0)), 7);
             peer.join().unwrap();

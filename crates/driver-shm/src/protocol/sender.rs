@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use base::{GateId, MessageLabel, RegionToken};
-use driver::{Announcement, ProgramState, When};
+use driver::{Announcement, ProgramState};
 use memory::Buffer;
 use queues::exchange::{Copier, Exchange, PIECES};
 use queues::offer::Offer;
@@ -163,9 +163,8 @@ impl Sender {
         let expected = if left_until.is_some() { Copier::Receiver } else { Copier::Nobody };
         exchange.set_ahead(message.generation, expected);
         let Announcement { token, when, .. } = *announced;
-        let is_free = when == When::Later || left_until.is_some();
         let left_until = left_until.map(|until| self.after_others(&message, until));
-        let kind = TaskKind::Ahead(AheadSend::new(token, offered, is_free, left_until));
+        let kind = TaskKind::Ahead(AheadSend::new(token, offered, when, left_until));
         self.tasks.push(SendTask { message, kind });
     }
 
@@ -296,6 +295,8 @@ impl TaskKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use driver::When;
 
     /// Returns for how long from `now` on messages of 64 KiB are left to their receivers. Each
     /// message has a gate and whether its place is offered.

@@ -28,8 +28,11 @@ fn stages() -> [(&'static str, HelperStage); 6] {
     let before = STAYED;
     [
         ("Pausing", HelperStage::Pausing),
-        ("Looking", HelperStage::Looking { steps: STAYED, before, was_called: false }),
-        ("Looking, called", HelperStage::Looking { steps: STAYED, before, was_called: true }),
+        ("Looking", HelperStage::Looking { steps: STAYED, before, event: HelperEvent::Over }),
+        (
+            "Looking, called",
+            HelperStage::Looking { steps: STAYED, before, event: HelperEvent::Called },
+        ),
         ("Visiting", HelperStage::Visiting { before, cause: VisitCause::Ring }),
         ("Listening", HelperStage::Listening { before }),
         ("Gathering", HelperStage::Gathering { before }),

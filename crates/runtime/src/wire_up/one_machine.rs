@@ -84,25 +84,25 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
 }
 
 impl MachinePeer {
-    /// Posts the next receive, and offers its buffer to the sender if `offers` is true.
-    fn receive(&mut self, offers: bool) {
+    /// Posts the next receive, and may offer its buffer to the sender.
+    fn receive(&mut self, random: &mut Rng) {
         let Some(into) = self.incoming.get(self.receives.len()) else { return };
         let (context, source) = (self.context, Some(self.peer.0));
         let receive = Receive { context, source, tag: Some(3), buffer: into.clone() };
         let request = self.runtime.receive(receive);
-        if offers {
+        if random.bool() {
             self.runtime.expect(self.peer, request, into);
         }
         self.receives.push(request);
     }
 
     /// Sends the next message, as a program that waits for it or as one that continues.
-    fn send(&mut self, waits: bool) {
+    fn send(&mut self, random: &mut Rng) {
         let Some(buffer) = self.outgoing.get(self.sends.len()) else { return };
         let (gate, peer, context) = (self.peer, self.peer.0, self.context);
         let buffer = buffer.clone();
         let send = Send { gate, peer, context, tag: 3, synchronous: false, buffer };
-        self.sends.push(match waits {
+        self.sends.push(match random.bool() {
             true => self.runtime.send(send),
             false => self.runtime.begin_send(send),
         });
@@ -117,8 +117,8 @@ impl MachinePeer {
 
     fn step(&mut self, random: &mut Rng) {
         match random.u8(0..8) {
-            0 => self.receive(random.bool()),
-            1 => self.send(random.bool()),
+            0 => self.receive(random),
+            1 => self.send(random),
             2 => self.runtime.set_program_state(ProgramState::Computes),
             3 => self.runtime.set_program_state(ProgramState::Waits),
             _ => drop(self.runtime.progress()),

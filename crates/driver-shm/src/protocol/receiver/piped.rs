@@ -109,10 +109,12 @@ impl PipedReceive {
             return TransferProgress::Still;
         }
         let is_copied = world.read(0, self.wanted);
+        let mut copier = Copier::Nobody;
         if is_copied {
             world.exchange().set_taken(self.generation, ENOUGH);
+            copier = Copier::ReceiverDid;
         }
-        world.exchange().end_claim(self.generation, is_copied);
+        world.exchange().end_claim(self.generation, copier);
         world.ring();
         if is_copied {
             return TransferProgress::Ended(true);

@@ -15,7 +15,7 @@
 use std::time::Instant;
 
 use base::MessageLabel;
-use driver::ProgramState;
+use driver::{ProgramState, When};
 use queues::exchange::Copier;
 
 use super::filling::PoolFill;
@@ -41,9 +41,10 @@ impl AheadSend {
     pub(super) fn new(
         token: u64,
         offered: Option<MessageLabel>,
-        is_free: bool,
+        when: When,
         left_until: Option<Instant>,
     ) -> Self {
+        let is_free = when == When::Later || left_until.is_some();
         let filling = PoolFill::new(Caches::Either);
         Self { token, is_free, left_until, offered, filling }
     }

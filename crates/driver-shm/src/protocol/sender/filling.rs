@@ -26,7 +26,7 @@ impl PoolFill {
         Self { caches, filled: 0, offset: 0, taken: 0 }
     }
 
-    /// Fills pieces, as far as there is room. `report` is the token with which the completion is
+    /// Continues to copy the message. `report` is the token with which the completion is
     /// reported.
     pub(super) fn step(
         &mut self,
@@ -35,27 +35,39 @@ impl PoolFill {
         report: Option<u64>,
         world: &mut impl SenderWorld,
     ) -> TaskStep {
-        let mut copied = false;
+        let before = self.offset;
+        let is_over = self.fill(message, pool, world);
+        let copied = self.offset > before;
+        match is_over {
+            true => TaskStep::Over { copied, report },
+            false if copied => TaskStep::Copied,
+            false => TaskStep::Still,
+        }
+    }
+
+    /// Fills pieces, as far as there is room. Returns whether the receiver needs no more.
+    fn fill(
+        &mut self,
+        message: &SendData,
+        pool: &mut PiecePool,
+        world: &mut impl SenderWorld,
+    ) -> bool {
         for _ in 0..PIECES_PER_LOOK {
             if self.offset == message.data.len() {
                 break;
             }
             if self.has_too_many(message, world) {
-                let is_enough = self.taken > self.filled;
-                return TaskStep::of(copied, is_enough, report);
+                return self.taken > self.filled;
             }
-            let Some(piece) = pool.free_piece(world) else {
-                return TaskStep::unfinished(copied);
-            };
+            let Some(piece) = pool.free_piece(world) else { return false };
             let length = piece_bytes(self.offset, message.data.len());
             world.fill(piece, &message.data, self.offset, length, self.caches);
             world.exchange(message.slot).set_filled(message.generation, self.filled, piece);
             pool.note_use(piece, message.slot, message.generation, self.filled);
             self.filled += 1;
             self.offset += length;
-            copied = true;
         }
-        TaskStep::of(copied, self.offset == message.data.len(), report)
+        self.offset == message.data.len()
     }
 
     /// Whether the receiver must take pieces first. A receiver that needs no more data reports more
@@ -67,15 +79,5 @@ impl PoolFill {
         }
         self.taken = world.exchange(message.slot).taken(message.generation);
         is_full(self.taken, self.filled)
-    }
-}
-
-impl TaskStep {
-    fn of(copied: bool, over: bool, report: Option<u64>) -> Self {
-        if over { Self::Over { copied, report } } else { Self::unfinished(copied) }
-    }
-
-    fn unfinished(copied: bool) -> Self {
-        if copied { Self::Copied } else { Self::Still }
     }
 }
