@@ -50,7 +50,9 @@ pub(super) fn let_others_run<W: Waiter>(
     if sleep.awaited.is_some() && !sleep.watches_shared {
         if has_watch.get() {
             sleep.note_long(room.kernel.now());
-            sleep.watches_shared = sleep_among(room, sleep.awaited, None);
+            sleep.watches_shared = sleep_among(room, sleep.awaited, |word| {
+                room.lock.leave(|| room.kernel.sleep(word, ASLEEP));
+            });
             return;
         }
         has_watch.set(true);
@@ -75,7 +77,9 @@ fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
     let room = waiter.room();
     let since = room.kernel.now();
     sleep.note_long(since);
-    sleep.watches_shared |= sleep_among(room, sleep.awaited, Some(nap));
+    sleep.watches_shared |= sleep_among(room, sleep.awaited, |word| {
+        room.lock.leave(|| room.kernel.sleep_at_most(word, ASLEEP, nap));
+    });
     let now = room.kernel.now();
     waiter.note_sleep(Duration::from_nanos(now - since));
     if look_around(waiter, sleep, now) {
@@ -132,20 +136,17 @@ pub(super) fn look_again_soon<W: Waiter>(
     }
 }
 
-/// Sleeps until woken, and for `limit` at most if given. Returns whether the caller is now the
-/// designated waiter.
+/// Calls `sleep` with the word on which the caller can be woken. Returns whether the caller is now
+/// the designated waiter.
 fn sleep_among<K: WaitingSystem>(
     room: &WaitingThreads<K>,
     awaited: Awaited,
-    limit: Option<Duration>,
+    sleep: impl FnOnce(&AtomicU32),
 ) -> bool {
     let word = Arc::new(AtomicU32::new(ASLEEP));
     let sleeper = Sleeper { awaited, word: Arc::clone(&word) };
     room.sleepers.asleep.borrow_mut().push(sleeper);
-    room.lock.leave(|| match limit {
-        Some(limit) => room.kernel.sleep_at_most(&word, ASLEEP, limit),
-        None => room.kernel.sleep(&word, ASLEEP),
-    });
+    sleep(&word);
     room.sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
     word.load(Ordering::Acquire) == APPOINTED
 }
@@ -170,14 +171,11 @@ pub(super) fn sleep_beside_others<W: Waiter>(
         sleepers.watch.set(None);
         return is_done;
     }
-    let word = Arc::new(AtomicU32::new(ASLEEP));
-    let sleeper = Sleeper { awaited: sleep.awaited, word: Arc::clone(&word) };
-    sleepers.asleep.borrow_mut().push(sleeper);
     sleep.note_long(room.kernel.now());
     let limit = if is_watched { SLEEP_MAX } else { NAP };
-    room.lock.without(|| room.kernel.sleep_at_most(&word, ASLEEP, limit));
-    sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
-    sleep.watched |= word.load(Ordering::Acquire) == APPOINTED;
+    sleep.watched |= sleep_among(room, sleep.awaited, |word| {
+        room.lock.without(|| room.kernel.sleep_at_most(word, ASLEEP, limit));
+    });
     false
 }
 
