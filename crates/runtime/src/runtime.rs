@@ -1,6 +1,7 @@
 //! The runtime: passes messages between the engine and the rails.
 
 use std::cell::{Cell, OnceCell};
+use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -58,6 +59,16 @@ const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 
 /// An outbox with this many chunks is flushed even if its messages wait for more.
 const GATHERED_MAX: usize = 256;
+
+/// What is asked of the engine, and changes nothing.
+impl Deref for Runtime {
+    type Target = Engine;
+
+    #[inline(always)]
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
 
 impl Runtime {
     pub(crate) fn new(
@@ -299,16 +310,6 @@ impl Runtime {
         request
     }
 
-    /// Returns the first arrived message that a receive with this selection would match.
-    pub fn probe(
-        &self,
-        context: ContextSlot,
-        source: Option<u32>,
-        tag: Option<i32>,
-    ) -> Option<IncomingMessage> {
-        self.engine.probe(context, source, tag)
-    }
-
     /// Removes the first arrived message that a receive with this selection would match from
     /// matching, and returns it.
     pub fn matched_probe(
@@ -347,22 +348,6 @@ impl Runtime {
         }
     }
 
-    /// Whether a request is complete.
-    #[inline]
-    pub fn is_complete(&self, request: RequestId) -> bool {
-        self.engine.is_complete(request)
-    }
-
-    /// Whether a request is a receive that has not matched a message yet.
-    pub fn is_posted(&self, request: RequestId) -> bool {
-        self.engine.is_posted(request)
-    }
-
-    /// Returns the description of a request that is not complete.
-    pub fn pending(&self, request: RequestId) -> Option<RequestDescription> {
-        self.engine.pending(request)
-    }
-
     /// Publishes the addresses of the queues for debuggers. They stay valid as long as this value
     /// does not move.
     pub fn show_queues(&self, table: &QueueTable) {
@@ -399,23 +384,6 @@ impl Runtime {
         self.engine.forget_if_fine(request)
     }
 
-    /// Whether the outcome of a request may still be queried: the request exists and is not
-    /// detached.
-    #[inline]
-    pub fn is_known(&self, request: RequestId) -> bool {
-        self.engine.is_known(request)
-    }
-
-    /// Returns the request in a slot of the engine, if there is one.
-    pub fn request_at(&self, place: u32) -> Option<RequestId> {
-        self.engine.request_at(place)
-    }
-
-    /// Returns the outcome of a complete request and keeps the request.
-    pub fn outcome(&self, request: RequestId) -> Option<Outcome> {
-        self.engine.outcome(request)
-    }
-
     /// Detaches a request; it completes as before, and its outcome is dropped.
     pub fn detach(&mut self, request: RequestId) {
         self.engine.detach(request);
@@ -429,11 +397,6 @@ impl Runtime {
     /// Whether sent data arrives even if neither this process nor its peer makes progress.
     pub fn delivers_by_itself(&self) -> bool {
         self.rails.deliver_by_themselves()
-    }
-
-    /// Returns the count of items submitted to outboxes, answers to other processes included.
-    pub fn submitted(&self) -> u64 {
-        self.engine.submitted()
     }
 
     /// Whether something is pending for which no doorbell rings.
@@ -558,11 +521,6 @@ impl Runtime {
     /// Applies those values of the configuration that a running process can change.
     pub fn reconfigure(&mut self, configuration: Configuration) {
         self.engine.set_strategy(configuration.create_strategy());
-    }
-
-    /// Returns the bytes of eager messages sent, and of those received, since the start.
-    pub fn eager_bytes(&self) -> (u64, u64) {
-        self.engine.eager_bytes()
     }
 
     /// Returns how many items arrived over networks that were not of the job, or were duplicates.

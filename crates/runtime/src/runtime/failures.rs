@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use base::GateId;
-use engine::{ContextSlot, FailedMember, Outcome, RequestId};
+use engine::{ContextSlot, Outcome, RequestId};
 
 use super::Runtime;
 use crate::instruments::journal::EventKind;
@@ -29,25 +29,10 @@ impl Runtime {
         self.instruments.journal.note(EventKind::PeerFailed, &[gate.0.into()]);
     }
 
-    /// Returns the failed processes that this process knows of.
-    pub fn failed(&self) -> &[GateId] {
-        self.engine.failed()
-    }
-
     /// Whether the job continues without a peer whose process has ended, according to the
     /// launcher's reports so far.
     pub fn goes_on_without(&self, gate: GateId) -> bool {
         self.fatal.is_survived(gate, Duration::ZERO)
-    }
-
-    /// Calls [`engine::Engine::failed_members`].
-    pub fn failed_members(&self, slot: ContextSlot) -> impl Iterator<Item = FailedMember> {
-        self.engine.failed_members(slot)
-    }
-
-    /// Calls [`engine::Engine::acknowledged_failures`].
-    pub fn acknowledged_failures(&self, slot: ContextSlot) -> usize {
-        self.engine.acknowledged_failures(slot)
     }
 
     /// Calls [`engine::Engine::acknowledge_failures`].
