@@ -15,6 +15,8 @@ mod world;
 
 use fastrand::Rng;
 
+use receiving::ReceiverSide;
+use sending::SenderSide;
 use world::CopyWorld;
 
 /// The counters of a run.
@@ -81,7 +83,11 @@ const ROUNDS_MAX: u32 = 100_000;
 /// An invariant is violated.
 pub fn run(seed: u64, setting: CopySetting) -> CopyReport {
     let mut rng = Rng::with_seed(seed);
-    let world = CopyWorld::new(rng.fork(), setting);
+    let world = CopyWorld::new(
+        rng.fork(),
+        setting,
+        [Box::<SenderSide>::default(), Box::<ReceiverSide>::default()],
+    );
     // In short runs the fate of the sender would hardly matter.
     let fatal_round = rng.u32(..200);
     for round in 0..ROUNDS_MAX {

@@ -5,8 +5,7 @@ use engine::{Planned, RequestId};
 use memory::transfer::{Fetch, FetchEnd, PartPlace};
 use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
 
-use crate::losses::Arrivals;
-use crate::network::{RailCargo, Route};
+use crate::network::{Arrivals, RailCargo, Route};
 use crate::reference::{ArrivedLabel, Fact};
 use crate::world::{MessageFate, World, WorldMessage, WorldOutcome};
 

@@ -1,44 +1,9 @@
 //! Rails that fail, and work again, during a run.
 
-use std::collections::HashSet;
-
 use base::{GateId, RailId};
 
-use crate::network::Route;
+use crate::network::{RailChange, Route};
 use crate::world::World;
-
-/// The numbered packets and parts that have arrived from one process at another.
-#[derive(Debug, Default)]
-pub(crate) struct Arrivals {
-    numbers: HashSet<u32>,
-    /// Cancellation requests, with the numbers of the packets that contained them.
-    pub deferred: Vec<(u32, u64)>,
-}
-
-impl Arrivals {
-    /// Records the arrival of this number. Returns false if it has arrived before.
-    pub(crate) fn take(&mut self, number: u32) -> bool {
-        self.numbers.insert(number)
-    }
-
-    /// Whether any earlier number is missing.
-    pub(crate) fn lacks_before(&self, number: u32) -> bool {
-        (0..number).any(|older| !self.numbers.contains(&older))
-    }
-
-    /// Takes a cancellation request before which everything has arrived.
-    pub(crate) fn next_deferred(&mut self) -> Option<u64> {
-        let place = self.deferred.iter().position(|&(number, _)| !self.lacks_before(number))?;
-        Some(self.deferred.remove(place).1)
-    }
-}
-
-/// A change of a rail's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RailChange {
-    Lost,
-    Restored,
-}
 
 impl World {
     /// Occasionally cuts a rail between two processes that have another rail, or reconnects a rail

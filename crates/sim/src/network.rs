@@ -1,7 +1,7 @@
 //! The network: rails that keep their own order, delay packets, and have little room; and fetches,
 //! which also take time.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use base::{GateId, RailId};
 use fastrand::Rng;
@@ -139,4 +139,37 @@ impl SimulatedNetwork {
         let ended = self.fetches.extract_if(.., |(end, _, _)| *end <= now);
         ended.map(|(_, process, fetch)| (process, fetch)).collect()
     }
+}
+
+/// The numbered packets and parts that have arrived from one process at another.
+#[derive(Debug, Default)]
+pub(crate) struct Arrivals {
+    numbers: HashSet<u32>,
+    /// Cancellation requests, with the numbers of the packets that contained them.
+    pub deferred: Vec<(u32, u64)>,
+}
+
+impl Arrivals {
+    /// Records the arrival of this number. Returns false if it has arrived before.
+    pub(crate) fn take(&mut self, number: u32) -> bool {
+        self.numbers.insert(number)
+    }
+
+    /// Whether any earlier number is missing.
+    pub(crate) fn lacks_before(&self, number: u32) -> bool {
+        (0..number).any(|older| !self.numbers.contains(&older))
+    }
+
+    /// Takes a cancellation request before which everything has arrived.
+    pub(crate) fn next_deferred(&mut self) -> Option<u64> {
+        let place = self.deferred.iter().position(|&(number, _)| !self.lacks_before(number))?;
+        Some(self.deferred.remove(place).1)
+    }
+}
+
+/// A change of a rail's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RailChange {
+    Lost,
+    Restored,
 }

@@ -7,8 +7,7 @@ use engine::{ContextSlot, Engine, MessageId, RequestId};
 use fastrand::Rng;
 use wire::Envelope;
 
-use crate::losses::{Arrivals, RailChange};
-use crate::network::SimulatedNetwork;
+use crate::network::{Arrivals, RailChange, SimulatedNetwork};
 use crate::reference::{Selector, Space};
 use crate::region::SimulatedRegion;
 use crate::setting::Setting;

@@ -7,7 +7,7 @@ use driver_shm::protocol::{
 };
 use queues::exchange::{CopyRequest, Exchange};
 
-use super::world::{CopyWorld, RECEIVER, SENDER};
+use super::world::{CopyWorld, CopyingProcess, RECEIVER, SENDER};
 
 #[derive(Default)]
 pub(super) struct ReceiverSide {
@@ -45,8 +45,8 @@ struct SenderRegion {
 /// While the program waits, the clock is read once in this many polls.
 const LOOKS_PER_TIME: u32 = 4;
 
-impl ReceiverSide {
-    pub(super) fn step(&mut self, world: &CopyWorld) {
+impl CopyingProcess for ReceiverSide {
+    fn step(&mut self, world: &CopyWorld) {
         let mut active = self.take_announcements(world);
         if self.expected < world.messages.len() && world.chance(1) {
             self.expect(world);
@@ -82,7 +82,9 @@ impl ReceiverSide {
             world.is_asleep[RECEIVER.0 as usize].set(true);
         }
     }
+}
 
+impl ReceiverSide {
     /// Offers a buffer for a message that has not been announced yet.
     fn expect(&mut self, world: &CopyWorld) {
         let number = self.expected.max(self.seen);

@@ -9,7 +9,7 @@ use memory::Buffer;
 use queues::exchange::Exchange;
 use queues::offer::Offer;
 
-use super::world::{CopyWorld, RECEIVER, SENDER, SLOTS};
+use super::world::{CopyWorld, CopyingProcess, RECEIVER, SENDER, SLOTS};
 
 #[derive(Default)]
 pub(super) struct SenderSide {
@@ -20,9 +20,16 @@ pub(super) struct SenderSide {
     is_ahead: [bool; SLOTS],
 }
 
-impl SenderSide {
-    /// Announces the next message, if there is one and a slot is free.
-    pub(super) fn send_next(&mut self, world: &CopyWorld) {
+impl CopyingProcess for SenderSide {
+    fn step(&mut self, world: &CopyWorld) {
+        let active = self.serve(world.program[SENDER.0 as usize].get(), world);
+        self.free_slots(world);
+        if !active && !self.sender.needs_time() {
+            world.is_asleep[SENDER.0 as usize].set(true);
+        }
+    }
+
+    fn send_next(&mut self, world: &CopyWorld) {
         self.free_slots(world);
         let Some(message) = world.messages.get(self.next) else { return };
         let Some(slot) = world.regions.iter().position(|region| region.get().is_none()) else {
@@ -64,15 +71,9 @@ impl SenderSide {
             self.serve(ProgramState::Waits, world);
         }
     }
+}
 
-    pub(super) fn step(&mut self, world: &CopyWorld) {
-        let active = self.serve(world.program[SENDER.0 as usize].get(), world);
-        self.free_slots(world);
-        if !active && !self.sender.needs_time() {
-            world.is_asleep[SENDER.0 as usize].set(true);
-        }
-    }
-
+impl SenderSide {
     fn serve(&mut self, program: ProgramState, world: &CopyWorld) -> bool {
         let now = self.sender.needs_time().then(|| world.now());
         self.sender.serve(now, program, &mut SendingProcess { world }, |gate, token| {

@@ -12,8 +12,6 @@ use memory::Buffer;
 use queues::exchange::{Exchange, PIECES};
 use queues::offer::Offer;
 
-use super::receiving::ReceiverSide;
-use super::sending::SenderSide;
 use super::{CopyReport, CopySetting, ProcessFate};
 
 /// The two processes.
@@ -42,12 +40,21 @@ pub(super) struct CopyWorld {
     targets: RefCell<BTreeMap<u64, usize>>,
     /// A write that has begun and not ended.
     in_flight: Cell<Option<InFlight>>,
-    sender: RefCell<SenderSide>,
-    receiver: RefCell<ReceiverSide>,
+    sender: RefCell<Box<dyn CopyingProcess>>,
+    receiver: RefCell<Box<dyn CopyingProcess>>,
     fate: Cell<ProcessFate>,
     pub report: Cell<CopyReport>,
     pub is_asleep: [Cell<bool>; 2],
     pub program: [Cell<ProgramState>; 2],
+}
+
+/// One of the two processes. While one of them copies, the world lets the other act.
+pub(super) trait CopyingProcess {
+    /// Polls once.
+    fn step(&mut self, world: &CopyWorld);
+
+    /// Announces the next message, if there is one and a slot is free.
+    fn send_next(&mut self, _world: &CopyWorld) {}
 }
 
 /// A message; all messages are created at the beginning.
@@ -78,7 +85,11 @@ struct InFlight {
 }
 
 impl CopyWorld {
-    pub(super) fn new(mut rng: Rng, setting: CopySetting) -> Self {
+    pub(super) fn new(
+        mut rng: Rng,
+        setting: CopySetting,
+        [sender, receiver]: [Box<dyn CopyingProcess>; 2],
+    ) -> Self {
         let messages =
             (0..setting.messages).map(|number| CopiedMessage::new(number, &mut rng)).collect();
         let piece = |_| RefCell::new(vec![0; PIECE_BYTES]);
@@ -95,8 +106,8 @@ impl CopyWorld {
             regions: Default::default(),
             targets: RefCell::default(),
             in_flight: Cell::default(),
-            sender: RefCell::default(),
-            receiver: RefCell::default(),
+            sender: RefCell::new(sender),
+            receiver: RefCell::new(receiver),
             fate: Cell::new(ProcessFate::GoesOn),
             report: Cell::default(),
             is_asleep: Default::default(),
