@@ -16,9 +16,8 @@
 //! both:     Complete ──taken, or detached───────────────────▶ Free
 //! ```
 //!
-//! Every arrow is a method of [`Request`] in this file or, for sends, in `request/sending.rs`; no other
-//! code changes a state. The whole
-//! matrix of states and events is in `request/tests.rs`.
+//! Every arrow is a method of [`Request`] in this file or in `request/sending.rs`; no other code
+//! changes a state. The whole matrix of states and events is in `request/tests.rs`.
 
 mod layout;
 mod sending;
