@@ -49,6 +49,7 @@ const TIERS: &[(&str, u32)] = &[
     ("foreign", 2),
     ("pmix", 2),
     ("driver", 3),
+    ("links", 3),
     ("drivers", 3),
     ("launch", 3),
     ("threads", 3),
@@ -80,6 +81,7 @@ const SAME_TIER: &[(&str, &str)] = &[
     ("queues", "memory"),
     ("wire", "memory"),
     ("drivers", "driver"),
+    ("links", "driver"),
 ];
 
 /// Crates that may contain `unsafe`; all others must forbid it.
@@ -111,11 +113,13 @@ const CONFINED: &[(&str, &[&str])] = &[
             "driver-ofi",
             "driver-tcp",
             "drivers",
+            "links",
             "progress",
             "runtime",
             "sim",
         ],
     ),
+    ("links", &["driver-ether", "driver-ofi", "driver-tcp"]),
     ("driver-shm", &["drivers", "sim"]),
     ("driver-datagram", &["drivers"]),
     ("driver-ether", &["drivers"]),
@@ -153,7 +157,7 @@ fn crates_depend_on_lower_tiers_only() {
         };
         for dependency in dependencies(&folder) {
             let allowed = SAME_TIER.contains(&(&name, &dependency))
-                || name.starts_with(ONE_DRIVER) && dependency == "driver"
+                || name.starts_with(ONE_DRIVER) && ["driver", "links"].contains(&&*dependency)
                 || name == "drivers" && dependency.starts_with(ONE_DRIVER);
             match self::tier(&dependency) {
                 Some(other) if other >= tier && !allowed => {

@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use driver::{RailPair, pair_rails, parse_card, same_network};
+use driver::same_network;
+use links::{RailPair, pair_rails, parse_card};
 
 use crate::interfaces::{MacAddress, parse_mac};
 

@@ -7,16 +7,17 @@ use std::time::{Duration, Instant};
 use base::{GateId, RailProfile};
 use driver::{
     Directory, Driver, DriverError, Fill, FoundRail, Liveness, NetworkSelection, Part, PeerReach,
-    PeerTable, Secret, Settings, Sink, pairs_from, read_card,
+    Settings, Sink,
 };
+use links::{Ends, LinkName, LinkTable, Network, Peer, PeerRail, RailPair};
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
 use crate::ahead::inherited;
 use crate::bell::WakingDescriptor;
 use crate::card::{EtherCard, EtherEnd, pairs};
-use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind, HEAD_BYTES};
+use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, EtherInterface, MacAddress};
-use crate::link::{Link, LinkTerms, PACKET_BYTES_MAX};
+use crate::link::{Link, LinkTerms};
 use crate::port::{NO_SLOT, Port, PortTransmitter, counted_bytes, open_sockets, random};
 use crate::seal::{LinkTurn, Seal, SealEnd, introduction};
 use crate::timing::{MILLISECOND, Time};
@@ -27,66 +28,28 @@ mod silence;
 
 /// The rails to processes of other machines.
 pub struct Ether {
-    own: GateId,
-    directory: Box<dyn Directory>,
-    card: EtherCard,
-    rails: Vec<RailProfile>,
+    links: LinkTable<EtherNetworks>,
     ports: Vec<Port>,
-    peers: PeerTable<EtherPeer>,
     started: Instant,
     silence: Time,
     waking: WakingDescriptor,
     urgent: FrameBatch,
     bulk: FrameBatch,
     scratch: Vec<u8>,
-    /// Links on which something was posted since the last poll.
+    /// LinkTable on which something was posted since the last poll.
     posted: Vec<LinkName>,
-    /// Links on which frames arrived, or for which there was no room.
+    /// LinkTable on which frames arrived, or for which there was no room.
     touched: Vec<LinkName>,
-    /// Links on which bulk frames are expected, which wake no process.
+    /// LinkTable on which bulk frames are expected, which wake no process.
     expecting: Vec<LinkName>,
     /// When the next link needs handling, and when links were last handled.
     look_at: Option<Time>,
     looked: Time,
     polls: u32,
-    /// The number of frames that were dropped.
-    refused: u64,
-    lost: Vec<(GateId, usize, DriverError)>,
-    restored: Vec<LinkName>,
 }
 
-/// A peer and an own rail.
-type LinkName = (GateId, usize);
-
-/// A peer whose card has been read.
-struct EtherPeer {
-    card: EtherCard,
-    /// The peer's rails, by own rail, including lost ones.
-    partners: Vec<Option<usize>>,
-    /// By own rail.
-    links: Vec<Option<EtherLink>>,
-    /// Links that were lost and must be restored, by own rail.
-    restoring: Vec<Option<EtherLink>>,
-    /// By own rail.
-    turns: Vec<LinkTurn>,
-    /// Why rails were lost, for users.
-    failures: Vec<(usize, String)>,
-    /// Whether the peer had left on a rail that was lost.
-    departed: bool,
-}
-
-impl EtherPeer {
-    /// Returns the links on which anything has arrived or was posted.
-    fn used(&self) -> impl Iterator<Item = &Link> {
-        self.links.iter().flatten().map(|known| &known.link).filter(|link| link.is_used())
-    }
-
-    /// Returns the link of an own rail, including one that was lost and must be restored.
-    fn any_link_mut(&mut self, rail: usize) -> Option<&mut EtherLink> {
-        let lost = self.restoring.get_mut(rail)?.as_mut();
-        self.links.get_mut(rail)?.as_mut().or(lost)
-    }
-}
+/// Networks of Ethernet.
+struct EtherNetworks;
 
 struct EtherLink {
     link: Link,
@@ -206,13 +169,10 @@ fn obstacle(cause: &io::Error) -> String {
 
 impl Ether {
     fn create(own: GateId, silence: Duration, directory: Box<dyn Directory>) -> io::Result<Self> {
+        let card = EtherCard { nonce: random()?, ends: Vec::new() };
         Ok(Self {
-            own,
-            directory,
-            card: EtherCard { nonce: random()?, ends: Vec::new() },
-            rails: Vec::new(),
+            links: LinkTable::new(own, card, directory),
             ports: Vec::new(),
-            peers: PeerTable::default(),
             started: Instant::now(),
             silence: silence.as_nanos() as Time,
             waking: WakingDescriptor::new()?,
@@ -225,9 +185,6 @@ impl Ether {
             look_at: None,
             looked: 0,
             polls: 0,
-            refused: 0,
-            lost: Vec::new(),
-            restored: Vec::new(),
         })
     }
 
@@ -237,8 +194,8 @@ impl Ether {
         let room = port.bulk_room;
         let (endpoint, slot) = (port.endpoint, port.slot);
         let life = port.life.as_ref().map_or(0, |port| port.number);
-        self.card.ends.push(EtherEnd { name, mac, mtu, address, endpoint, slot, room, life });
-        self.rails.push(profile(&port.interface));
+        self.links.card.ends.push(EtherEnd { name, mac, mtu, address, endpoint, slot, room, life });
+        self.links.rails.push(profile(&port.interface));
         self.ports.push(port);
         let longest = self.ports.iter().map(Port::frame_bytes_max).max().unwrap_or_default();
         let stride = (ETHERNET_BYTES + longest).next_multiple_of(64);
@@ -251,100 +208,24 @@ impl Ether {
         self.started.elapsed().as_nanos() as Time
     }
 
-    fn link(&self, gate: GateId, rail: usize) -> Option<&Link> {
-        Some(&self.peers.get(gate)?.links.get(rail)?.as_ref()?.link)
-    }
-
-    fn link_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut EtherLink> {
-        self.peers.get_mut(gate)?.links.get_mut(rail)?.as_mut()
-    }
-
-    fn names(&self) -> Vec<LinkName> {
-        self.peers.link_names(|peer| &peer.links)
-    }
-
     /// Reads the peer's card, if that was not done yet.
     fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
-        if self.peers.get(gate).is_some() {
-            return Ok(());
+        if self.links.peer(gate).is_none() {
+            let ports = &self.ports;
+            self.links.meet(gate, |ends, pair| Ok(((), EtherLink::new(ends, ports, pair, 0))))?;
+            self.share_room();
         }
-        let secret = self.directory.secret()?;
-        let card: EtherCard = read_card(&mut *self.directory, gate)?;
-        let pairs = pairs_from((self.own, &self.card), (gate, &card), pairs);
-        if pairs.is_empty() {
-            return Err(no_way(&self.card, &card));
-        }
-        let mut links: Vec<Option<EtherLink>> = self.ports.iter().map(|_| None).collect();
-        let mut partners = vec![None; self.ports.len()];
-        for (rail, other) in pairs {
-            links[rail] = Some(self.new_link(gate, rail, &secret, (&card, other), 0));
-            partners[rail] = Some(other);
-        }
-        let restoring = self.ports.iter().map(|_| None).collect();
-        let turns = vec![0; self.ports.len()];
-        let (failures, departed) = (Vec::new(), false);
-        let peer = EtherPeer { card, partners, links, restoring, turns, failures, departed };
-        self.peers.insert(gate, peer);
-        self.share_room();
         Ok(())
-    }
-
-    /// Returns the seal of the frames of a link in one of its turns.
-    fn seal(
-        &self,
-        gate: GateId,
-        rail: usize,
-        secret: &Secret,
-        (card, other): (&EtherCard, usize),
-        turn: LinkTurn,
-    ) -> Seal {
-        let own = SealEnd { rank: self.own.0, nonce: self.card.nonce, rail: rail as u32 };
-        let peer = SealEnd { rank: gate.0, nonce: card.nonce, rail: other as u32 };
-        Seal::new(secret, own, peer, turn)
-    }
-
-    fn new_link(
-        &self,
-        gate: GateId,
-        rail: usize,
-        secret: &Secret,
-        (card, other): (&EtherCard, usize),
-        turn: LinkTurn,
-    ) -> EtherLink {
-        let end = &card.ends[other];
-        let port = &self.ports[rail];
-        let long = port.frame_bytes_max().min(end.mtu);
-        let terms = LinkTerms {
-            own: self.own.0,
-            gate,
-            rail,
-            endpoint: end.endpoint,
-            slot: end.slot,
-            introduction: introduction(secret, self.own.0, end.endpoint),
-            mac: port.interface.mac,
-            turn,
-            frame_bytes: [long.min(SHORT_FRAME_BYTES), long],
-            room: port.room(1),
-            peer_room: end.room / counted_bytes(long),
-        };
-        let both = port.interface.address.zip(end.address);
-        let addresses = both.map(|((own, _), (peer, _))| (own, peer, end.life));
-        EtherLink {
-            link: Link::new(terms, self.seal(gate, rail, secret, (card, other), turn)),
-            mac: end.mac,
-            liveness: Liveness::new(addresses),
-            next_seal: None,
-        }
     }
 
     /// Divides the room of each port among its links.
     fn share_room(&mut self) {
         for rail in 0..self.ports.len() {
             let of_rail: Vec<LinkName> =
-                self.names().into_iter().filter(|name| name.1 == rail).collect();
+                self.links.names().into_iter().filter(|name| name.1 == rail).collect();
             let room = self.ports[rail].room(of_rail.len());
             for (gate, rail) in of_rail {
-                if let Some(known) = self.link_mut(gate, rail) {
+                if let Some(known) = self.links.get_mut(gate, rail) {
                     known.link.limit(room);
                 }
             }
@@ -354,7 +235,7 @@ impl Ether {
     /// Sends what a link has to send.
     fn transmit(&mut self, name: LinkName, now: Time) {
         let (gate, rail) = name;
-        let known = self.peers.get_mut(gate).and_then(|peer| peer.any_link_mut(rail));
+        let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
         let Some(known) = known else { return };
         let port = &self.ports[rail];
         let mut transmitter = PortTransmitter {
@@ -460,34 +341,35 @@ impl Ether {
         sink: &mut dyn Sink,
     ) -> bool {
         let Some(frame) = ReceivedFrame::parse(frame) else {
-            self.refused += 1;
+            self.links.refused += 1;
             return true;
         };
         let ReceivedFrame { head, header, tag, data } = frame;
         let gate = GateId(header.source);
         let is_late = |link: &Link| header.kind == FrameKind::Piece || link.is_early(&header);
-        if turn == TakenFrames::InTurn && self.link(gate, rail).is_some_and(is_late) {
+        if turn == TakenFrames::InTurn
+            && self.links.get(gate, rail).is_some_and(|known| is_late(&known.link))
+        {
             return false;
         }
-        if self.peers.get(gate).is_none() && !self.admit(rail, &header, data) {
-            self.refused += 1;
+        if self.links.peer(gate).is_none() && !self.admit(rail, &header, data) {
+            self.links.refused += 1;
             return true;
         }
-        let Some(known) = self.link_mut(gate, rail) else {
+        let Some(known) = self.links.get_mut(gate, rail) else {
             self.take_restoring(gate, rail, &frame, now, sink);
             return true;
         };
         if !known.link.seal.accepts(head, data, tag, header.number) {
             match self.begins_next_turn(gate, rail, &frame) {
                 true => self.lose(gate, rail, "the other process has given it up"),
-                false => self.refused += 1,
+                false => self.links.refused += 1,
             }
             return true;
         }
         known.note_address(header.kind, data);
         let result = known.link.receive(&header, data, now, sink);
         for other in std::mem::take(&mut known.link.superseded) {
-            self.give_up(gate, other);
             self.lose(gate, other, "what it carried came over another interface");
         }
         if let Err(wrong) = result {
@@ -508,7 +390,7 @@ impl Ether {
     /// Handles a frame of an unknown sender: returns whether it is a process of the job.
     #[cold]
     fn admit(&mut self, rail: usize, header: &FrameHeader, data: &[u8]) -> bool {
-        let Ok(secret) = self.directory.secret() else { return false };
+        let Ok(secret) = self.links.secret() else { return false };
         let introduction = introduction(&secret, header.source, self.ports[rail].endpoint);
         header.kind == FrameKind::Hello
             && data.starts_with(&introduction)
@@ -518,13 +400,10 @@ impl Ether {
     /// Reports that a rail to a peer is lost.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         let message = format!("over {}: {why}", self.ports[rail].interface.name);
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.failures.push((rail, message));
-        if let Some(lost) = peer.links[rail].take() {
-            peer.departed |= lost.link.has_departed;
+        if self.links.end(gate, rail, message).is_some() {
+            self.links.tell_loss(gate, rail);
+            self.forget((gate, rail));
         }
-        self.refuse(gate, rail);
-        self.forget((gate, rail));
     }
 
     fn forget(&mut self, name: LinkName) {
@@ -533,57 +412,43 @@ impl Ether {
         }
     }
 
-    /// Handles an attempt to post on a rail that is lost.
-    #[cold]
-    fn refuse(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        let messages: Vec<&str> = peer.failures.iter().map(|(_, why)| why.as_str()).collect();
-        let message = messages.join("; ");
-        self.lost.push((gate, rail, DriverError { message }));
-    }
-
-    fn all_peers(&self, is_so: impl Fn(&EtherPeer) -> bool) -> bool {
-        self.peers.iter().all(|(_, peer)| is_so(peer))
+    /// Whether all peers fulfil a condition.
+    fn all_peers(&self, is_so: impl Fn(&Peer<EtherNetworks>) -> bool) -> bool {
+        self.links.peers().all(is_so)
     }
 }
 
 impl Driver for Ether {
     fn rails(&self) -> &[RailProfile] {
-        &self.rails
+        &self.links.rails
     }
 
     fn card(&self) -> String {
-        self.card.to_string()
+        self.links.card.to_string()
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         self.meet(gate)?;
         let now = self.now();
-        // Both sides must get equal counts of rails, including rails that were lost before.
-        let of_peer = |peer: &EtherPeer| {
-            let rails = (0..peer.partners.len()).filter(|rail| peer.partners[*rail].is_some());
-            (rails.collect(), peer.departed)
-        };
-        let (mut rails, has_departed): (Vec<usize>, _) =
-            self.peers.get(gate).map(of_peer).unwrap_or_default();
-        rails.retain(|&rail| {
-            let Some(known) = self.link_mut(gate, rail) else { return !has_departed };
-            known.link.greet(now);
-            self.transmit((gate, rail), now);
-            true
-        });
+        let rails = self.links.peer(gate).map(Peer::reached_over).unwrap_or_default();
+        for &rail in &rails {
+            if let Some(known) = self.links.get_mut(gate, rail) {
+                known.link.greet(now);
+                self.transmit((gate, rail), now);
+            }
+        }
         Ok(PeerReach { rails, fetches: false })
     }
 
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
         // An attempt to post will report that the rail is lost.
-        self.link(gate, rail).is_none_or(Link::has_room)
+        self.links.get(gate, rail).is_none_or(|known| known.link.has_room())
     }
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
         let now = self.now();
-        let Some(known) = self.link_mut(gate, rail) else {
-            self.refuse(gate, rail);
+        let Some(known) = self.links.get_mut(gate, rail) else {
+            self.links.tell_loss(gate, rail);
             return false;
         };
         if !known.link.has_room() {
@@ -597,7 +462,9 @@ impl Driver for Ether {
 
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
         let now = self.now();
-        let Some(known) = self.link_mut(gate, rail) else { return self.refuse(gate, rail) };
+        let Some(known) = self.links.get_mut(gate, rail) else {
+            return self.links.tell_loss(gate, rail);
+        };
         known.link.post_part(part, now);
         self.posted.push((gate, rail));
         self.transmit((gate, rail), now);
@@ -607,7 +474,7 @@ impl Driver for Ether {
         let now = self.now();
         self.polls = self.polls.wrapping_add(1);
         while let Some((gate, rail)) = self.posted.pop() {
-            if let Some(known) = self.link_mut(gate, rail) {
+            if let Some(known) = self.links.get_mut(gate, rail) {
                 known.link.is_posted = false;
             }
         }
@@ -621,24 +488,16 @@ impl Driver for Ether {
         if self.look_at.is_some_and(|at| now >= at) {
             self.look(now);
         }
-        for (gate, rail, why) in self.lost.drain(..) {
-            active = true;
-            sink.lost(gate, rail, why);
-        }
-        for (gate, rail) in self.restored.drain(..) {
-            active = true;
-            sink.restored(gate, rail);
-        }
-        active
+        self.links.report(sink) || active
     }
 
     fn reaches(&self, gate: GateId, rail: usize) -> bool {
-        self.link(gate, rail).is_some_and(Link::stands)
+        self.links.get(gate, rail).is_some_and(|known| known.link.stands())
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
-        let stands = self.link(gate, rail).filter(|link| link.stands());
-        stands.map_or(NOT_YET, Link::backlog)
+        let stands = self.links.get(gate, rail).filter(|known| known.link.stands());
+        stands.map_or(NOT_YET, |known| known.link.backlog())
     }
 
     /// Lost frames are repeated, and arrived ones acknowledged, when the process polls.
@@ -647,19 +506,12 @@ impl Driver for Ether {
     }
 
     fn is_flushed(&self) -> bool {
-        let is_flushed = |known: &EtherLink| known.link.is_flushed();
-        self.all_peers(|peer| peer.links.iter().flatten().all(is_flushed))
+        self.links.iter().all(|known| known.link.is_flushed())
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        if let Some(lost) = peer.links[rail].take() {
-            peer.departed |= lost.link.has_departed;
-        }
-        peer.restoring[rail] = None;
+        self.links.give_up(gate, rail);
         self.forget((gate, rail));
-        self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
-        self.restored.retain(|restored| *restored != (gate, rail));
     }
 
     fn restore(&mut self, gate: GateId, rail: usize) {
@@ -675,14 +527,11 @@ impl Driver for Ether {
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
-        self.peers.get(gate).is_some_and(|peer| {
-            let mut links = peer.links.iter().flatten().peekable();
-            (peer.departed || links.peek().is_some()) && links.all(|known| known.link.has_departed)
-        })
+        self.links.has_departed(gate)
     }
 
     fn refused(&self) -> u64 {
-        self.refused
+        self.links.refused
     }
 
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
@@ -712,17 +561,70 @@ fn profile(interface: &EtherInterface) -> RailProfile {
     }
 }
 
-fn no_way(own: &EtherCard, other: &EtherCard) -> DriverError {
-    let list = |card: &EtherCard| {
-        let names: Vec<&str> = card.ends.iter().map(|end| end.name.as_str()).collect();
-        if names.is_empty() { "no Ethernet interface".to_owned() } else { names.join(", ") }
+impl EtherLink {
+    /// Creates the link over a pair of rails in one of its turns.
+    fn new(ends: &Ends<'_, EtherCard>, ports: &[Port], pair: RailPair, turn: LinkTurn) -> Self {
+        let (rail, other) = pair;
+        let (own, gate) = (ends.own.0.0, ends.peer.0);
+        let (end, port) = (&ends.peer.1.ends[other], &ports[rail]);
+        let long = port.frame_bytes_max().min(end.mtu);
+        let terms = LinkTerms {
+            own,
+            gate,
+            rail,
+            endpoint: end.endpoint,
+            slot: end.slot,
+            introduction: introduction(&ends.secret, own, end.endpoint),
+            mac: port.interface.mac,
+            turn,
+            frame_bytes: [long.min(SHORT_FRAME_BYTES), long],
+            room: port.room(1),
+            peer_room: end.room / counted_bytes(long),
+        };
+        let both = port.interface.address.zip(end.address);
+        let addresses = both.map(|((own, _), (peer, _))| (own, peer, end.life));
+        Self {
+            link: Link::new(terms, seal(ends, pair, turn)),
+            mac: end.mac,
+            liveness: Liveness::new(addresses),
+            next_seal: None,
+        }
+    }
+}
+
+/// Returns the seal of the frames of a link in one of its turns.
+fn seal(ends: &Ends<'_, EtherCard>, pair: RailPair, turn: LinkTurn) -> Seal {
+    let end = |(gate, card): (GateId, &EtherCard), rail| SealEnd {
+        rank: gate.0,
+        nonce: card.nonce,
+        rail: rail as u32,
     };
-    DriverError {
-        message: format!(
+    Seal::new(&ends.secret, end(ends.own, pair.0), end(ends.peer, pair.1), turn)
+}
+
+impl Network for EtherNetworks {
+    type Card = EtherCard;
+    type Link = EtherLink;
+    type Rail = ();
+
+    fn pairs(lower: &EtherCard, upper: &EtherCard) -> Vec<RailPair> {
+        pairs(lower, upper)
+    }
+
+    fn no_way(own: &EtherCard, other: &EtherCard) -> String {
+        let list = |card: &EtherCard| {
+            let names: Vec<&str> = card.ends.iter().map(|end| end.name.as_str()).collect();
+            if names.is_empty() { "no Ethernet interface".to_owned() } else { names.join(", ") }
+        };
+        format!(
             "no Ethernet interfaces of both processes are in the same network: this process can use \
              {}, that one {}. COMBRAY_NET names the drivers, interfaces or networks to use",
             list(own),
             list(other)
-        ),
+        )
+    }
+
+    fn has_departed(known: &EtherLink) -> bool {
+        known.link.has_departed
     }
 }

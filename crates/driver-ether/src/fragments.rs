@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind};
-use crate::link::{PACKET_BYTES_MAX, Transmitter};
+use crate::frame::{COVERED_BYTES, FrameHeader, FrameKind, PACKET_BYTES_MAX};
 use crate::seal::Seal;
+use crate::transmitter::Transmitter;
 
 /// The maximal number of frames that are being put together. A frame with missing fragments is
 /// repeated, in equal fragments.

@@ -8,6 +8,9 @@ use sys::packets::{CLASS_AT, SLOT_AT};
 /// The length of the head in bytes, the tag included.
 pub(crate) const HEAD_BYTES: usize = 72;
 
+/// The longest packet, in bytes.
+pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
+
 /// How many bytes of the head the tag covers; the tag follows them.
 pub(crate) const COVERED_BYTES: usize = 64;
 

@@ -6,9 +6,10 @@ use memory::transfer::Part;
 
 use crate::card::EtherCard;
 use crate::frame::{COVERED_BYTES, FrameHeader, VERSION};
-use crate::link::{Link, PieceBytes, Transmitter};
+use crate::link::Link;
 use crate::seal::Seal;
 use crate::timing::MILLISECOND;
+use crate::transmitter::{PieceBytes, Transmitter};
 
 #[cfg(test)]
 #[path = "../../../fuzz/replay.rs"]

@@ -20,6 +20,7 @@ mod serving;
 #[cfg(test)]
 mod simulation;
 mod timing;
+mod transmitter;
 
 pub use ahead::open_ahead;
 pub use ether::{Ether, open, survey};

@@ -7,12 +7,11 @@
 use std::collections::VecDeque;
 
 use base::GateId;
-use driver::{PartPlace, Sink, restore_pause};
-use memory::Buffer;
+use driver::{PartPlace, Sink};
 use memory::transfer::Part;
 
 use crate::fragments::{FragmentGroups, SentFrames, send_frames};
-use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES};
+use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::MacAddress;
 use crate::path::PathLength;
 use crate::pulling::{Announced, Pulls, WantedPieces};
@@ -22,29 +21,10 @@ use crate::seal::{LinkTurn, Seal};
 use crate::sequence::{FrameOrder, Incoming, Outgoing};
 use crate::serving::{PieceRun, Services};
 use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Time};
+use crate::transmitter::{PieceBytes, Transmitter};
 
 /// The error of fragments that form no frame.
 const NO_FRAME: &str = "what came in fragments is no frame";
-
-/// Sends the frames of a link.
-pub(crate) trait Transmitter {
-    /// Sends frames with their data. Returns how many were sent: fewer if there is no room now.
-    fn frames(&mut self, seal: &Seal, frames: &[(FrameHeader, &[u8])]) -> usize;
-
-    /// Sends a frame for each of these pieces, which are consecutive in the `length` bytes from
-    /// `offset` on in the buffer. Returns how many were sent.
-    fn pieces(&mut self, seal: &Seal, heads: &[FrameHeader], run: PieceBytes<'_>) -> usize;
-}
-
-/// Where the bytes of pieces are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PieceBytes<'a> {
-    pub buffer: &'a Buffer,
-    pub offset: usize,
-    pub length: usize,
-    /// The length of each piece in bytes; the last may be shorter.
-    pub each: usize,
-}
 
 /// The parameters of a link and its path.
 #[derive(Clone, Copy, Debug)]
@@ -148,9 +128,6 @@ const ACKNOWLEDGED_TOGETHER: usize = 16;
 /// How many frames are passed to the kernel at once.
 const TOGETHER_MAX: usize = 64;
 
-/// The longest packet, in bytes.
-pub(crate) const PACKET_BYTES_MAX: usize = 64 << 10;
-
 /// How often a link is checked while an answer is expected.
 const SILENCE_LOOK_PERIOD: Time = 250 * MILLISECOND;
 
@@ -225,9 +202,9 @@ impl Link {
         }
     }
 
-    /// Begins to look for the peer after a while, as the link was lost before.
-    pub(crate) fn greet_later(&mut self, now: Time) {
-        self.greeting.at = Some(now + pause_before_again(0));
+    /// Looks for the peer again over a link that was lost, once.
+    pub(crate) fn greet_again(&mut self, now: Time) {
+        self.greeting.at = Some(now);
     }
 
     /// Sets a new address of the own interface, which is sent to the peer before anything else.
@@ -399,9 +376,9 @@ impl Link {
                     self.echo = header.time;
                 }
                 // A peer that sends a hello can receive.
-                if !self.stands() {
+                if !self.stands() && (self.greeting.at.is_some() || self.terms.turn > 0) {
                     let soon = now + HELLO_AFTER_MIN;
-                    self.greeting.at = self.greeting.at.map(|at| at.min(soon));
+                    self.greeting.at = Some(self.greeting.at.map_or(soon, |at| at.min(soon)));
                 }
             }
             FrameKind::Answer => self.note_answer(header.index as usize, now),
@@ -619,11 +596,12 @@ impl Link {
             false => self.hellos.extend(self.path.lengths_to_begin(self.greeting.tries)),
         }
         self.greeting.tries += 1;
-        let pause = match self.terms.turn > 0 && !self.stands() {
-            true => pause_before_again(self.greeting.tries),
-            false => (HELLO_AFTER_MIN << (self.greeting.tries - 1).min(16)).min(HELLO_AFTER_MAX),
+        let pause = (HELLO_AFTER_MIN << (self.greeting.tries - 1).min(16)).min(HELLO_AFTER_MAX);
+        // A link that was lost is tried again when its driver says so.
+        let is_over = match self.stands() {
+            true => self.greeting.tries >= LONG_TRIES_MAX,
+            false => self.terms.turn > 0,
         };
-        let is_over = self.stands() && self.greeting.tries >= LONG_TRIES_MAX;
         self.greeting.at = (!is_over).then_some(now + pause);
     }
 
@@ -787,11 +765,6 @@ fn send_run(
 /// Returns the address in a hello to which it must be answered.
 pub(crate) fn told_address(hello: &[u8]) -> Option<MacAddress> {
     hello.get(INTRODUCTION_BYTES..)?.first_chunk().copied()
-}
-
-/// Returns how long to wait before a lost link is tried again, after `failures` failed attempts.
-fn pause_before_again(failures: u32) -> Time {
-    restore_pause(failures).as_nanos() as Time
 }
 
 /// Returns a time as heads contain it: in microseconds, and never 0.

@@ -9,8 +9,9 @@ use sys::packets::{self, ETHERNET_BYTES, FRAMES_AT_ONCE_MAX, FrameClass, FrameFi
 
 use crate::frame::{COVERED_BYTES, ETHER_TYPE, FrameHeader, HEAD_BYTES};
 use crate::interfaces::{EtherInterface, MacAddress};
-use crate::link::{LinkRoom, PieceBytes, Transmitter};
+use crate::link::LinkRoom;
 use crate::seal::Seal;
+use crate::transmitter::{PieceBytes, Transmitter};
 
 /// The sockets of a process on an interface.
 #[derive(Debug)]

@@ -10,9 +10,10 @@ use memory::Buffer;
 use memory::transfer::Part;
 
 use crate::frame::{COVERED_BYTES, FrameHeader, HEAD_BYTES};
-use crate::link::{Link, PieceBytes, Transmitter};
+use crate::link::Link;
 use crate::seal::{Seal, TAG_BYTES};
 use crate::timing::{MICROSECOND, MILLISECOND, Time};
+use crate::transmitter::{PieceBytes, Transmitter};
 
 /// The faults of the network.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::str::FromStr;
 
-use driver::{RailPair, pair_rails, parse_card};
+use links::{RailPair, pair_rails, parse_card};
 
 /// What peers need to connect to a process: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

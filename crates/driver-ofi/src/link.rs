@@ -51,6 +51,8 @@ pub(crate) struct OfiLink {
     pub stands: bool,
     /// Whether anything was sent since the last ping.
     pub is_fresh: bool,
+    /// Whether the last hello by which the link is restored may be answered.
+    pub awaits_answer: bool,
     /// Whether the goodbye was sent.
     pub has_said_goodbye: bool,
     /// Whether the peer has left.
@@ -115,6 +117,7 @@ impl OfiLink {
             is_used: false,
             stands: false,
             is_fresh: false,
+            awaits_answer: false,
             has_said_goodbye: false,
             has_departed: false,
             next_received: 0,

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, PeerTable, Settings,
-    Sink, is_reached_otherwise, pairs_from, read_card,
+    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Settings, Sink,
 };
+use links::{LinkName, LinkTable, Network, Peer, PeerRail, RailPair, is_reached_otherwise};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use sys::forks;
 
@@ -25,21 +25,17 @@ mod restoring;
 mod silence;
 mod transfers;
 
-use restoring::{MessageTurn, NextTry, RailTurn};
+use restoring::{MessageTurn, RailTurn};
 use silence::{HeardPeer, SilenceClock};
 use transfers::UnderwayPart;
 
 /// The rails to processes of other machines.
 pub struct Ofi {
-    own: GateId,
-    directory: Box<dyn Directory>,
-    card: OfiCard,
-    rails: Vec<RailProfile>,
+    links: LinkTable<OfiNetworks>,
     ports: Vec<OfiPort>,
-    peers: PeerTable<OfiPeer>,
     /// Readable when one of the endpoints has a completion; none: one of them has no descriptor.
     waking: Option<OwnedFd>,
-    /// Links on which messages or reads wait for the provider, or for room.
+    /// LinkTable on which messages or reads wait for the provider, or for room.
     stuck: Vec<LinkName>,
     /// Rails whose endpoint was abandoned, of which their peers must be notified.
     abandoned: Vec<usize>,
@@ -49,16 +45,22 @@ pub struct Ofi {
     clock: SilenceClock,
     polls: u32,
     ends: Vec<MessageEnd>,
-    /// How many messages were not of the job, or were repetitions.
-    refused: u64,
-    lost: Vec<(GateId, usize, DriverError)>,
-    restored: Vec<LinkName>,
     /// When the next lost rail is tried again.
     restore_at: Option<Instant>,
+    /// Lost rails whose last hello the provider did not take.
+    untaken: Vec<LinkName>,
 }
 
-/// A peer and an own rail.
-type LinkName = (GateId, usize);
+/// Networks of libfabric.
+struct OfiNetworks;
+
+/// What is kept of a rail to a peer, also while the rail is lost.
+#[derive(Default)]
+struct OfiRail {
+    address: Option<PeerAddress>,
+    turn: Option<RailTurn>,
+    heard: Option<HeardPeer>,
+}
 
 /// One rail of this process.
 struct OfiPort {
@@ -79,26 +81,6 @@ struct UnderwayMessage {
     kind: MessageKind,
     /// The turn of the rail in which it was sent.
     turn: u32,
-}
-
-/// A peer whose card has been read.
-struct OfiPeer {
-    /// By own rail.
-    links: Vec<Option<OfiLink>>,
-    /// Its addresses, by own rail, kept even if the rail is lost.
-    addresses: Vec<Option<PeerAddress>>,
-    /// The number that the peer has drawn.
-    nonce: u64,
-    /// By own rail.
-    heard: Vec<Option<HeardPeer>>,
-    /// By own rail.
-    turns: Vec<RailTurn>,
-    /// The rails that were lost and must be restored, by own rail.
-    restoring: Vec<Option<NextTry>>,
-    /// Why rails were lost, for users.
-    failures: Vec<(usize, String)>,
-    /// Whether the peer had left on a rail that was lost.
-    departed: bool,
 }
 
 /// What is lost with a rail, apart from messages that wait to be sent.
@@ -166,13 +148,10 @@ impl Ofi {
     ) -> Result<Self, String> {
         let mut nonce = [0; 8];
         sys::random::fill(&mut nonce).map_err(|cause| cause.to_string())?;
+        let card = OfiCard { nonce: u64::from_le_bytes(nonce), ends: Vec::new() };
         let mut ofi = Self {
-            own,
-            directory,
-            card: OfiCard { nonce: u64::from_le_bytes(nonce), ends: Vec::new() },
-            rails: Vec::new(),
+            links: LinkTable::new(own, card, directory),
             ports: Vec::new(),
-            peers: PeerTable::default(),
             waking: None,
             stuck: Vec::new(),
             abandoned: Vec::new(),
@@ -181,10 +160,8 @@ impl Ofi {
             clock: SilenceClock::new(Instant::now()),
             polls: 0,
             ends: Vec::new(),
-            refused: 0,
-            lost: Vec::new(),
-            restored: Vec::new(),
             restore_at: None,
+            untaken: Vec::new(),
         };
         for interface in interfaces {
             let (name, fabric, speed) =
@@ -192,8 +169,8 @@ impl Ofi {
             let endpoint = FabricEndpoint::open(interface)
                 .map_err(|why| format!("{} cannot be opened: {why}", name.whole()))?;
             let address = endpoint.address().to_vec();
-            ofi.rails.push(profile(format!("{DRIVER}:{}", name.whole()), speed));
-            ofi.card.ends.push(OfiEnd { provider: name.provider, fabric, address });
+            ofi.links.rails.push(profile(format!("{DRIVER}:{}", name.whole()), speed));
+            ofi.links.card.ends.push(OfiEnd { provider: name.provider, fabric, address });
             ofi.ports.push(OfiPort {
                 endpoint,
                 underway: [None; SlotNumber::SENDING],
@@ -216,61 +193,26 @@ impl Ofi {
         Some(waking)
     }
 
-    fn link(&self, gate: GateId, rail: usize) -> Option<&OfiLink> {
-        self.peers.get(gate)?.links.get(rail)?.as_ref()
-    }
-
-    fn link_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut OfiLink> {
-        self.peers.get_mut(gate)?.links.get_mut(rail)?.as_mut()
-    }
-
-    fn all(&self, is_so: impl Fn(&OfiLink) -> bool) -> bool {
-        self.peers.iter().flat_map(|(_, peer)| peer.links.iter().flatten()).all(is_so)
-    }
-
     /// Whether there is room for a message on a link.
     fn takes_message(&self, link: &OfiLink, rail: usize) -> bool {
         link.has_room() && self.ports[rail].endpoint.has_free_slot()
     }
 
-    fn names(&self) -> Vec<LinkName> {
-        self.peers.link_names(|peer| &peer.links)
-    }
-
     /// Reads the peer's card, if that was not done yet.
     fn meet(&mut self, gate: GateId) -> Result<(), DriverError> {
-        if self.peers.get(gate).is_some() {
-            return Ok(());
-        }
-        let secret = self.directory.secret()?;
-        let card: OfiCard = read_card(&mut *self.directory, gate)?;
-        let pairs = pairs_from((self.own, &self.card), (gate, &card), pairs);
-        if pairs.is_empty() {
-            return Err(no_way(&self.card, &card));
-        }
-        let mut links: Vec<Option<OfiLink>> = self.ports.iter().map(|_| None).collect();
-        let mut addresses = vec![None; self.ports.len()];
-        let mut heard: Vec<Option<HeardPeer>> = self.ports.iter().map(|_| None).collect();
-        for (rail, other) in pairs {
-            let address = self.ports[rail].endpoint.insert(&card.ends[other].address);
-            let error = |why| DriverError { message: format!("{}: {why}", self.rails[rail].name) };
-            addresses[rail] = Some(address.map_err(error)?);
-            links[rail] = addresses[rail].map(OfiLink::new);
-            let own = self.ports[rail].endpoint.address();
-            heard[rail] = Some(HeardPeer::new(own, &card.ends[other].address));
-        }
-        let turn = RailTurn::new(&secret, (self.own, self.card.nonce), (gate, card.nonce), 0);
-        let peer = OfiPeer {
-            links,
-            addresses,
-            heard,
-            nonce: card.nonce,
-            turns: vec![turn; self.ports.len()],
-            restoring: vec![None; self.ports.len()],
-            failures: Vec::new(),
-            departed: false,
-        };
-        self.peers.insert(gate, peer);
+        let names: Vec<String> = self.links.rails.iter().map(|rail| rail.name.clone()).collect();
+        let ports = &mut self.ports;
+        self.links.meet(gate, |ends, (rail, other)| {
+            let (peer, endpoint) = (&ends.peer.1.ends[other].address, &mut ports[rail].endpoint);
+            let error = |why| DriverError { message: format!("{}: {why}", names[rail]) };
+            let address = endpoint.insert(peer).map_err(error)?;
+            let state = OfiRail {
+                address: Some(address),
+                turn: Some(RailTurn::between(ends, 0)),
+                heard: Some(HeardPeer::new(endpoint.address(), peer)),
+            };
+            Ok((state, OfiLink::new(address)))
+        })?;
         Ok(())
     }
 
@@ -278,14 +220,15 @@ impl Ofi {
     /// its sender.
     fn turn_of(&mut self, rail: usize, head: &MessageHead) -> Option<MessageTurn> {
         let gate = GateId(head.sender);
-        if self.peers.get(gate).is_none() {
-            let secret = self.directory.secret().ok()?;
+        if self.links.peer(gate).is_none() {
+            let secret = self.links.secret().ok()?;
             // The number that the peer has drawn is not known yet, and does not matter for its
             // messages.
-            RailTurn::new(&secret, (self.own, self.card.nonce), (gate, 0), 0).of(head)?;
+            let own = (self.links.own, self.links.card.nonce);
+            RailTurn::new(&secret, own, (gate, 0), 0).of(head)?;
             self.meet(gate).ok()?;
         }
-        self.peers.get(gate)?.turns[rail].of(head)
+        self.links.peer(gate)?.rails[rail].state.turn.as_ref()?.of(head)
     }
 
     /// Sends a message over a link, which has room; keeps it if the provider does not take it now.
@@ -298,13 +241,15 @@ impl Ofi {
     ) {
         let endpoint = &mut self.ports[rail].endpoint;
         let Some(slot) = endpoint.take_slot() else { return };
-        let Some((token, link)) = self.peers.get_mut(gate).and_then(|peer| {
-            let link = peer.links.get_mut(rail)?.as_mut()?;
-            Some((peer.turns[rail].sending, link))
-        }) else {
+        let sender = self.links.own.0;
+        let Some((token, link)) = self
+            .links
+            .rail_mut(gate, rail)
+            .and_then(|rail| Some((rail.state.turn.as_ref()?.sending, rail.link.as_mut()?)))
+        else {
             return endpoint.return_slot(slot);
         };
-        let head = MessageHead { kind, token, sender: self.own.0, sequence: link.next_sent };
+        let head = MessageHead { kind, token, sender, sequence: link.next_sent };
         link.next_sent = link.next_sent.wrapping_add(1);
         link.is_used = true;
         link.is_fresh = true;
@@ -324,9 +269,10 @@ impl Ofi {
     /// packets go without a completion.
     fn send_waiting(&mut self, (gate, rail): LinkName) {
         let port = &mut self.ports[rail];
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        let turn = peer.turns[rail].number;
-        let Some(link) = peer.links[rail].as_mut() else { return };
+        let Some(PeerRail { link: Some(link), turn, .. }) = self.links.rail_mut(gate, rail) else {
+            return;
+        };
+        let turn = *turn;
         while let Some(&WaitingMessage { slot, length, kind }) = link.waiting.front() {
             let is_injected =
                 kind.carries() && length <= port.endpoint.inject_bytes() && link.may_inject();
@@ -368,36 +314,22 @@ impl Ofi {
     /// Reports that a rail to a peer has failed. If the peer has left, this matters only if a
     /// packet to it is lost.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str, with: LostWith) {
-        let name = &self.rails[rail].name;
-        let message = format!("over {name}: {why}");
-        let Some(link) = self.remove(gate, rail) else { return };
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.failures.push((rail, message));
+        let message = format!("over {}: {why}", self.links.rails[rail].name);
+        let Some(link) = self.links.end(gate, rail, message) else { return };
         let waits = link.waiting.iter().any(|message| message.kind.carries());
         if !link.has_departed || with == LostWith::Packets || waits {
-            self.tell_loss(gate, rail);
+            self.links.tell_loss(gate, rail);
         }
+        self.release(gate, rail, &link);
     }
 
-    fn tell_loss(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        let messages: Vec<&str> = peer.failures.iter().map(|(_, why)| why.as_str()).collect();
-        let message = messages.join("; ");
-        self.lost.push((gate, rail, DriverError { message }));
-    }
-
-    /// Stops using a link; its buffers are released.
-    fn remove(&mut self, gate: GateId, rail: usize) -> Option<OfiLink> {
-        let peer = self.peers.get_mut(gate)?;
-        let link = peer.links.get_mut(rail)?.take()?;
-        peer.departed |= link.has_departed;
+    /// Releases the buffers of a link that is not used any more.
+    fn release(&mut self, gate: GateId, rail: usize, link: &OfiLink) {
         self.stuck.retain(|name| *name != (gate, rail));
-        self.end_parts(gate, rail, &link);
+        self.end_parts(gate, rail, link);
         let endpoint = &mut self.ports[rail].endpoint;
         link.waiting.iter().for_each(|message| endpoint.return_slot(message.slot));
-        let early: Vec<SlotNumber> = link.early_slots().collect();
-        early.into_iter().for_each(|slot| self.post(rail, slot));
-        Some(link)
+        link.early_slots().for_each(|slot| self.post(rail, slot));
     }
 
     /// Posts a buffer for the next arriving message.
@@ -409,7 +341,7 @@ impl Ofi {
 
     /// Reports that nothing arrives over a rail any more.
     fn break_rail(&mut self, rail: usize, why: &str) {
-        for (gate, _) in self.names().into_iter().filter(|name| name.1 == rail) {
+        for (gate, _) in self.links.names().into_iter().filter(|name| name.1 == rail) {
             self.lose(gate, rail, why, LostWith::Nothing);
         }
     }
@@ -449,10 +381,10 @@ impl Ofi {
     fn note_sent(&mut self, rail: usize, slot: SlotNumber, failure: Option<&str>) {
         let underway = self.ports[rail].underway[slot.sending_index()].take();
         let Some(UnderwayMessage { gate, length, kind, turn }) = underway else { return };
-        if self.peers.get(gate).is_none_or(|peer| peer.turns[rail].number != turn) {
+        let Some(known) = self.links.rail_mut(gate, rail).filter(|known| known.turn == turn) else {
             return;
-        }
-        if let Some(link) = self.link_mut(gate, rail) {
+        };
+        if let Some(link) = &mut known.link {
             link.underway -= 1;
             link.bytes -= length;
         }
@@ -467,7 +399,7 @@ impl Ofi {
         let head = MessageHead::parse(message);
         let turn = head.and_then(|head| self.turn_of(rail, &head));
         let Some((MessageHead { kind, sender, sequence, .. }, turn)) = head.zip(turn) else {
-            self.refused += 1;
+            self.links.refused += 1;
             return self.post(rail, slot);
         };
         let gate = GateId(sender);
@@ -476,7 +408,7 @@ impl Ofi {
             self.note_peer_loss(gate, rail, turn);
             return self.post(rail, slot);
         }
-        self.note_turn(gate, rail);
+        self.links.note_restored(gate, rail);
         self.note_heard(gate, rail);
         if matches!(kind, MessageKind::Hello | MessageKind::Answer) {
             if kind == MessageKind::Hello {
@@ -484,14 +416,14 @@ impl Ofi {
             }
             return self.post(rail, slot);
         }
-        let Some(link) = self.link_mut(gate, rail) else {
+        let Some(link) = self.links.get_mut(gate, rail) else {
             self.refuse(gate, rail, kind);
             return self.post(rail, slot);
         };
         match link.arrive(message) {
             ArrivalOrder::Later => return,
             ArrivalOrder::Never => {
-                self.refused += 1;
+                self.links.refused += 1;
                 return self.post(rail, slot);
             }
             ArrivalOrder::Now => {}
@@ -503,7 +435,10 @@ impl Ofi {
                     sink.packet(gate, rail, bytes[HEAD_BYTES..].into());
                 }
                 MessageKind::Goodbye => {
-                    self.link_mut(gate, rail).into_iter().for_each(|link| link.has_departed = true);
+                    self.links
+                        .get_mut(gate, rail)
+                        .into_iter()
+                        .for_each(|link| link.has_departed = true);
                 }
                 MessageKind::Offer | MessageKind::Read => {
                     let bytes = self.ports[rail].endpoint.received(message.slot, message.length);
@@ -519,7 +454,7 @@ impl Ofi {
                 | MessageKind::Answer => {}
             }
             self.post(rail, message.slot);
-            match self.link_mut(gate, rail).and_then(OfiLink::next_early) {
+            match self.links.get_mut(gate, rail).and_then(OfiLink::next_early) {
                 Some(next) => message = next,
                 None => return,
             }
@@ -535,16 +470,16 @@ impl Ofi {
     }
 
     fn note_heard(&mut self, gate: GateId, rail: usize) {
-        let heard = self.peers.get_mut(gate).and_then(|peer| peer.heard.get_mut(rail)?.as_mut());
+        let heard = self.links.rail_mut(gate, rail).and_then(|rail| rail.state.heard.as_mut());
         heard.into_iter().for_each(|heard| heard.is_heard = true);
     }
 
     /// Pings peers to which nothing was sent for a while: the provider reports if they do not exist
     /// any more. Gives up links on which a message is missing for long.
     fn ping(&mut self) {
-        for (gate, rail) in self.names() {
+        for (gate, rail) in self.links.names() {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
-            let Some(link) = self.link_mut(gate, rail) else { continue };
+            let Some(link) = self.links.get_mut(gate, rail) else { continue };
             // A provider that has reconnected does not report what it has lost.
             if link.look_for_missing() > PINGS_PER_SILENCE {
                 let why = "a message has not come, although later ones have";
@@ -555,7 +490,7 @@ impl Ofi {
             if is_idle && !link.is_fresh && link.may_ping() && has_slot {
                 self.transmit((gate, rail), MessageKind::Ping, 0, &mut |_| {});
             }
-            self.link_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
+            self.links.get_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
         }
     }
 
@@ -570,31 +505,32 @@ impl Ofi {
 
 impl Driver for Ofi {
     fn rails(&self) -> &[RailProfile] {
-        &self.rails
+        &self.links.rails
     }
 
     fn card(&self) -> String {
-        self.card.to_string()
+        self.links.card.to_string()
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         self.meet(gate)?;
-        let rails = (0..self.ports.len()).filter(|rail| self.link(gate, *rail).is_some());
-        Ok(PeerReach { rails: rails.collect(), fetches: false })
+        let rails = self.links.peer(gate).map(Peer::reached_over).unwrap_or_default();
+        Ok(PeerReach { rails, fetches: false })
     }
 
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
         // An attempt to post will report that the rail is lost.
-        self.link(gate, rail)
+        self.links
+            .get(gate, rail)
             .is_none_or(|link| link.parts.has_room() && self.takes_message(link, rail))
     }
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
-        if self.link(gate, rail).is_none() {
-            self.tell_loss(gate, rail);
+        if self.links.get(gate, rail).is_none() {
+            self.links.tell_loss(gate, rail);
             return false;
         }
-        if !self.link(gate, rail).is_some_and(|link| self.takes_message(link, rail)) {
+        if !self.links.get(gate, rail).is_some_and(|link| self.takes_message(link, rail)) {
             return false;
         }
         self.transmit((gate, rail), MessageKind::Packet, length, fill);
@@ -602,9 +538,9 @@ impl Driver for Ofi {
     }
 
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
-        match self.link(gate, rail) {
+        match self.links.get(gate, rail) {
             Some(_) => self.offer((gate, rail), part),
-            None => self.tell_loss(gate, rail),
+            None => self.links.tell_loss(gate, rail),
         }
     }
 
@@ -614,7 +550,7 @@ impl Driver for Ofi {
             active |= self.take_ends(rail, sink);
         }
         for (gate, rail) in std::mem::take(&mut self.stuck) {
-            let link = self.link(gate, rail);
+            let link = self.links.get(gate, rail);
             let is_late = link.is_some_and(|link| link.is_late(Instant::now(), self.silence));
             if is_late && is_reached_otherwise(self, gate, rail, sink) {
                 self.lose(gate, rail, TAKES_NOTHING, LostWith::Packets);
@@ -643,23 +579,15 @@ impl Driver for Ofi {
         if self.restore_at.is_some_and(|at| Instant::now() >= at) {
             self.look_after_restoring();
         }
-        for (gate, rail, why) in self.lost.drain(..) {
-            active = true;
-            sink.lost(gate, rail, why);
-        }
-        for (gate, rail) in self.restored.drain(..) {
-            active = true;
-            sink.restored(gate, rail);
-        }
-        active
+        self.links.report(sink) || active
     }
 
     fn reaches(&self, gate: GateId, rail: usize) -> bool {
-        self.link(gate, rail).is_some_and(|link| link.stands)
+        self.links.get(gate, rail).is_some_and(|link| link.stands)
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
-        self.link(gate, rail).map_or(0, |link| (link.bytes + link.parts.bytes()) as u64)
+        self.links.get(gate, rail).map_or(0, |link| (link.bytes + link.parts.bytes()) as u64)
     }
 
     /// Providers connect to a peer, and receive, only when they are polled.
@@ -668,21 +596,17 @@ impl Driver for Ofi {
     }
 
     fn is_flushed(&self) -> bool {
-        self.all(OfiLink::is_flushed)
+        self.links.iter().all(OfiLink::is_flushed)
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
-        self.remove(gate, rail);
-        if let Some(peer) = self.peers.get_mut(gate) {
-            peer.restoring[rail] = None;
+        if let Some(link) = self.links.give_up(gate, rail) {
+            self.release(gate, rail, &link);
         }
-        self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
-        self.restored.retain(|restored| *restored != (gate, rail));
     }
 
     fn restore(&mut self, gate: GateId, rail: usize) {
         self.begin_anew(gate, rail);
-        self.look_after_restoring();
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -702,14 +626,11 @@ impl Driver for Ofi {
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
-        self.peers.get(gate).is_some_and(|peer| {
-            let mut links = peer.links.iter().flatten().peekable();
-            (peer.departed || links.peek().is_some()) && links.all(|link| link.has_departed)
-        })
+        self.links.has_departed(gate)
     }
 
     fn refused(&self) -> u64 {
-        self.refused
+        self.links.refused
     }
 
     /// Waits until everything sent has left, says goodbye, and waits until peers have said goodbye,
@@ -717,16 +638,16 @@ impl Driver for Ofi {
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let until = Instant::now() + limit;
         self.poll_while(sink, until, |ofi| !ofi.is_flushed());
-        for name in self.names() {
+        for name in self.links.names() {
             let has_slot = self.ports[name.1].endpoint.has_free_slot();
-            let Some(link) = self.link_mut(name.0, name.1) else { continue };
+            let Some(link) = self.links.get_mut(name.0, name.1) else { continue };
             if link.is_used && has_slot {
                 link.has_said_goodbye = true;
                 self.transmit(name, MessageKind::Goodbye, 0, &mut |_| {});
             }
         }
         let has_left = |link: &OfiLink| link.has_departed || !link.is_used;
-        self.poll_while(sink, until, |ofi| !ofi.all(has_left) || !ofi.is_flushed());
+        self.poll_while(sink, until, |ofi| !ofi.links.iter().all(has_left) || !ofi.is_flushed());
     }
 }
 
@@ -749,17 +670,29 @@ fn profile(name: String, speed: Option<u64>) -> RailProfile {
     }
 }
 
-fn no_way(own: &OfiCard, other: &OfiCard) -> DriverError {
-    let list = |card: &OfiCard| {
-        let names = card.ends.iter().map(|end| format!("{} on {}", end.provider, end.fabric));
-        names.collect::<Vec<_>>().join(", ")
-    };
-    DriverError {
-        message: format!(
+impl Network for OfiNetworks {
+    type Card = OfiCard;
+    type Link = OfiLink;
+    type Rail = OfiRail;
+
+    fn pairs(lower: &OfiCard, upper: &OfiCard) -> Vec<RailPair> {
+        pairs(lower, upper)
+    }
+
+    fn no_way(own: &OfiCard, other: &OfiCard) -> String {
+        let list = |card: &OfiCard| {
+            let names = card.ends.iter().map(|end| format!("{} on {}", end.provider, end.fabric));
+            names.collect::<Vec<_>>().join(", ")
+        };
+        format!(
             "no interfaces of both processes are on the same fabric of libfabric: this process can \
              use {}, that one {}. COMBRAY_NET names the drivers and providers to use",
             list(own),
             list(other)
-        ),
+        )
+    }
+
+    fn has_departed(link: &OfiLink) -> bool {
+        link.has_departed
     }
 }

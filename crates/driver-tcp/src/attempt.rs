@@ -73,17 +73,14 @@ pub(crate) enum AttemptProgress {
 }
 
 impl Attempt {
-    pub(crate) fn new(
-        stream: TcpStream,
-        side: AttemptSide,
-        nonce: Nonce,
-        deadline: Instant,
-    ) -> Self {
+    pub(crate) fn new(stream: TcpStream, side: AttemptSide, deadline: Instant) -> io::Result<Self> {
+        let mut nonce = Nonce::default();
+        sys::random::fill(&mut nonce)?;
         let stage = match side {
             AttemptSide::Here { .. } => HandshakeStage::Connecting,
             AttemptSide::There => HandshakeStage::AwaitsOpening,
         };
-        Self { stream, deadline, side, retry: None, stage, nonce, received: Vec::new() }
+        Ok(Self { stream, deadline, side, retry: None, stage, nonce, received: Vec::new() })
     }
 
     /// Whether it has waited too long. Once the other machine has accepted, its process may take as

@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use driver::{RailPair, pair_rails, parse_card, same_network};
+use driver::same_network;
+use links::{RailPair, pair_rails, parse_card};
 
 /// The addresses on which a process listens: one for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use base::{GateId, RailProfile};
 use driver::{
     Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Settings, Sink,
-    read_card,
 };
+use links::{LinkTable, Peer, PeerRail};
 use memory::placing::keep_on_node;
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -18,7 +18,7 @@ use crate::card::{AddressCard, Endpoint};
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection, Written};
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, Interface};
-use crate::peers::{Peers, RailConnection, Retry, Slot, TcpPeer};
+use crate::peers::{IpNetworks, RailConnection, Slot};
 use crate::poller::{Poller, ReadySocket, SocketInterest};
 use silence::SilenceWatch;
 use unauthenticated::UnauthenticatedConnections;
@@ -41,17 +41,12 @@ pub struct Options {
 
 /// The rails to processes of other machines.
 pub struct Tcp {
-    own: GateId,
+    links: LinkTable<IpNetworks>,
     options: Options,
-    directory: Box<dyn Directory>,
-    agreement: Option<HandshakeTerms>,
-    rails: Vec<RailProfile>,
     interfaces: Vec<Interface>,
-    card: AddressCard,
     poller: Poller,
     sockets: Vec<Option<WatchedSocket>>,
     free: Vec<Slot>,
-    peers: Peers,
     inbox: Box<[u8]>,
     packet: Box<[u8]>,
     /// The connection on which the last data arrived: the next will often arrive there, too.
@@ -69,17 +64,12 @@ pub struct Tcp {
     look_at: Instant,
     silence: SilenceWatch,
     unauthenticated: UnauthenticatedConnections,
-    /// How many rails must be connected again, and when the first of them.
-    again: usize,
-    again_at: Instant,
+    /// When the next rail must be connected again.
+    again_at: Option<Instant>,
     /// Warnings for the user.
     troubles: Vec<String>,
     sent: Vec<(GateId, usize, u64)>,
     carried: Vec<(usize, u64, u64)>,
-    lost: Vec<(GateId, usize, DriverError)>,
-    restored: Vec<(GateId, usize)>,
-    /// How many connections ended before they had proven that they are of the job.
-    refused: u64,
 }
 
 /// A socket that the poller watches.
@@ -135,16 +125,11 @@ impl Tcp {
         };
         let poller = Poller::new().map_err(|cause| error(sys::refused("epoll_create1", &cause)))?;
         let mut tcp = Self {
-            own,
-            directory,
-            agreement: None,
-            rails: Vec::new(),
+            links: LinkTable::new(own, AddressCard::of_this_machine(), directory),
             interfaces: Vec::new(),
-            card: AddressCard::of_this_machine(),
             poller,
             sockets: Vec::new(),
             free: Vec::new(),
-            peers: Peers::default(),
             inbox: vec![0; INBOX_BYTES].into(),
             packet: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
             hot: None,
@@ -158,14 +143,10 @@ impl Tcp {
             look_at: Instant::now(),
             silence: SilenceWatch::new(options.silence, Instant::now()),
             unauthenticated: UnauthenticatedConnections::new(),
-            again: 0,
-            again_at: Instant::now(),
+            again_at: None,
             troubles: Vec::new(),
             sent: Vec::new(),
             carried: Vec::new(),
-            lost: Vec::new(),
-            restored: Vec::new(),
-            refused: 0,
             options,
         };
         for interface in interfaces::usable(&tcp.options.selection) {
@@ -179,8 +160,8 @@ impl Tcp {
 
     fn add_rail(&mut self, interface: Interface, listener: TcpListener) -> io::Result<()> {
         let address = listener.local_addr()?;
-        self.card.ends.push(Endpoint { address, prefix: interface.prefix });
-        self.rails.push(profile(&interface));
+        self.links.card.ends.push(Endpoint { address, prefix: interface.prefix });
+        self.links.rails.push(profile(&interface));
         self.interfaces.push(interface);
         self.insert(WatchedSocket::Listener(listener), SocketInterest::Read)?;
         Ok(())
@@ -192,7 +173,7 @@ impl Tcp {
     }
 
     fn standing(&self, gate: GateId, rail: usize) -> Option<Slot> {
-        match self.peers.get(gate)?.ways.get(rail)? {
+        match self.links.get(gate, rail)? {
             RailConnection::Stands(slot) => Some(*slot),
             _ => None,
         }
@@ -309,80 +290,63 @@ impl Tcp {
             ErrorKind::TimedOut => self.describe_silence(connection.gate, connection.rail, None),
             _ => error.to_string(),
         };
+        let (gate, rail) = (connection.gate, connection.rail);
+        self.end(gate, rail, &why);
         if connection.departed {
-            self.note_departure(connection.gate);
+            self.note_departure(gate);
         }
         // If the peer had left and nothing was sent to it since, the failure has no effect.
         if !connection.departed || connection.awaited {
-            self.lose(connection.gate, connection.rail, &why);
-        } else {
-            self.note_loss(connection.gate, connection.rail, &why);
+            self.links.tell_loss(gate, rail);
         }
     }
 
     /// Records that a peer has left: lost rails to it are not needed any more.
     fn note_departure(&mut self, gate: GateId) {
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.departed = true;
-        let restoring: Vec<usize> =
-            (0..peer.ways.len()).filter(|&rail| peer.restoring[rail]).collect();
-        restoring.into_iter().for_each(|rail| self.give_up(gate, rail));
+        self.links.peer_mut(gate).into_iter().for_each(|peer| peer.departed = true);
+        let lost = self.links.names_where(|rail| rail.restoring.is_some());
+        lost.into_iter()
+            .filter(|name| name.0 == gate)
+            .for_each(|(_, rail)| self.give_up(gate, rail));
     }
 
     /// Marks a rail to a peer as lost, and reports that.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
-        self.note_loss(gate, rail, why);
-        let Some(peer) = self.peers.get(gate) else { return };
-        let message = peer.describe_failures();
-        self.lost.push((gate, rail, DriverError { message }));
+        self.end(gate, rail, why);
+        self.links.tell_loss(gate, rail);
     }
 
-    fn note_loss(&mut self, gate: GateId, rail: usize, why: &str) {
-        let name = &self.interfaces[rail].name;
-        let message = format!("over {name}: {why}");
-        self.set_way(gate, rail, RailConnection::Closed);
-        if let Some(peer) = self.peers.get_mut(gate) {
-            peer.failures.push((rail, message));
-        }
+    fn end(&mut self, gate: GateId, rail: usize, why: &str) {
+        let message = format!("over {}: {why}", self.interfaces[rail].name);
+        self.links.end(gate, rail, message);
     }
 
     /// Handles an attempt to post on a rail that is not connected: if it never will be, the loss is
     /// reported.
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        if peer.ways[rail] == RailConnection::Closed {
-            let message = peer.describe_failures();
-            self.lost.push((gate, rail, DriverError { message }));
+        if self.links.get(gate, rail).is_none() {
+            self.links.tell_loss(gate, rail);
         }
     }
 
+    /// Changes the state of a rail that is in use, or is restored.
     fn set_way(&mut self, gate: GateId, rail: usize, way: RailConnection) {
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        let before = std::mem::replace(&mut peer.ways[rail], way);
+        let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
+        known.into_iter().for_each(|known| *known = way);
         if let RailConnection::Again(retry) = way {
-            self.again += 1;
-            self.again_at = self.again_at.min(retry.at);
+            self.again_at = Some(self.again_at.map_or(retry.at, |at| at.min(retry.at)));
         }
-        self.again -= usize::from(matches!(before, RailConnection::Again(_)));
     }
 
     fn agreement(&mut self) -> Result<HandshakeTerms, DriverError> {
-        if let Some(agreement) = self.agreement {
-            return Ok(agreement);
-        }
-        let secret = self.directory.secret()?;
-        let agreement = HandshakeTerms { own: self.own.0, secret, records: self.options.records };
-        Ok(*self.agreement.insert(agreement))
+        let secret = self.links.secret()?;
+        Ok(HandshakeTerms { own: self.links.own.0, secret, records: self.options.records })
     }
 
     /// Returns the peer; its card is read if that was not done yet.
-    fn meet(&mut self, gate: GateId) -> Result<&mut TcpPeer, DriverError> {
-        if self.peers.get(gate).is_none() {
-            let card = read_card(&mut *self.directory, gate)?;
-            self.peers.meet((self.own, &self.card), gate, card)?;
-        }
-        Ok(self.peers.get_mut(gate).expect("it was met above, or before"))
+    fn meet(&mut self, gate: GateId) -> Result<&mut Peer<IpNetworks>, DriverError> {
+        self.links.meet(gate, |_, _| Ok(((), RailConnection::Open)))
     }
 
     fn run_events(&mut self, sink: &mut dyn Sink) -> bool {
@@ -392,7 +356,7 @@ impl Tcp {
             active |= self.run_event(event, sink);
         }
         let now = Instant::now();
-        if self.again > 0 && now >= self.again_at {
+        if self.again_at.is_some_and(|at| now >= at) {
             self.begin_again(now);
         }
         if now >= self.look_at {
@@ -458,7 +422,9 @@ impl Tcp {
                 true
             }
             Ok(ReadOutcome::Instead(other)) => {
-                self.give_up(gate, other);
+                if let Some(slot) = self.standing(gate, other) {
+                    self.remove(slot);
+                }
                 self.lose(gate, other, "what it carried came over another interface");
                 self.receive(slot, sink)
             }
@@ -474,55 +440,42 @@ impl Tcp {
         for trouble in self.troubles.drain(..) {
             sink.trouble(&trouble);
         }
-        if self.sent.is_empty()
-            && self.carried.is_empty()
-            && self.lost.is_empty()
-            && self.restored.is_empty()
-        {
-            return false;
-        }
+        let is_any = !self.sent.is_empty() || !self.carried.is_empty();
         for (gate, rail, token) in self.sent.drain(..) {
             sink.sent(gate, rail, token);
         }
         for (rail, bytes, nanoseconds) in self.carried.drain(..) {
             sink.carried(rail, bytes, nanoseconds);
         }
-        for (gate, rail, why) in self.lost.drain(..) {
-            sink.lost(gate, rail, why);
-        }
-        for (gate, rail) in self.restored.drain(..) {
-            sink.restored(gate, rail);
-        }
-        true
+        self.links.report(sink) || is_any
     }
 }
 
 impl Driver for Tcp {
     fn rails(&self) -> &[RailProfile] {
-        &self.rails
+        &self.links.rails
     }
 
     fn card(&self) -> String {
-        self.card.to_string()
+        self.links.card.to_string()
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let peer = self.meet(gate)?;
-        let (rails, links) = (peer.rails(), peer.links.len());
-        (0..links).for_each(|link| self.begin(gate, link));
+        let (rails, pairs) = (peer.reached_over(), peer.pairs.clone());
+        pairs.into_iter().for_each(|(rail, _)| self.begin(gate, rail));
         Ok(PeerReach { rails, fetches: false })
     }
 
     #[inline]
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
-        let Some(peer) = self.peers.get(gate) else { return false };
-        match peer.ways[rail] {
-            RailConnection::Stands(_) => {
+        match self.links.get(gate, rail) {
+            Some(RailConnection::Stands(_)) => {
                 self.connection(gate, rail).is_none_or(TcpConnection::has_room)
             }
+            Some(_) => false,
             // An attempt to post will report that the rail is lost.
-            RailConnection::Closed => true,
-            RailConnection::Open | RailConnection::Begun(_) | RailConnection::Again(_) => false,
+            None => self.links.peer(gate).is_some(),
         }
     }
 
@@ -596,25 +549,17 @@ impl Driver for Tcp {
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        peer.restoring[rail] = false;
-        let way = std::mem::replace(&mut peer.ways[rail], RailConnection::Closed);
-        match way {
-            RailConnection::Begun(slot) | RailConnection::Stands(slot) => drop(self.remove(slot)),
-            RailConnection::Again(_) => self.again -= 1,
-            RailConnection::Closed | RailConnection::Open => {}
+        let used = self.links.give_up(gate, rail);
+        if let Some(RailConnection::Begun(slot) | RailConnection::Stands(slot)) = used {
+            self.remove(slot);
         }
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
-        self.restored.retain(|restored| *restored != (gate, rail));
     }
 
     fn restore(&mut self, gate: GateId, rail: usize) {
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        if !peer.departed && peer.ways[rail] == RailConnection::Closed {
-            peer.restoring[rail] = true;
-            let retry = Retry::to_restore(Instant::now());
-            self.set_way(gate, rail, RailConnection::Again(retry));
-        }
+        let now = Instant::now();
+        self.links.restore((gate, rail), now, |_, _, _, _| RailConnection::Open);
+        self.again_at = self.again_at.into_iter().chain(self.links.next_attempt()).min();
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -630,7 +575,7 @@ impl Driver for Tcp {
     }
 
     fn refused(&self) -> u64 {
-        self.refused
+        self.links.refused
     }
 
     fn keep_buffers_on(&mut self, node: u32) {
@@ -641,8 +586,7 @@ impl Driver for Tcp {
 
     /// The peer has said goodbye, and no connection to it remains.
     fn has_departed(&self, gate: GateId) -> bool {
-        let is_closed = |way: &RailConnection| *way == RailConnection::Closed;
-        self.peers.get(gate).is_some_and(|peer| peer.departed && peer.ways.iter().all(is_closed))
+        self.links.has_departed(gate)
     }
 
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {

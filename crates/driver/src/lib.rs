@@ -6,7 +6,6 @@ mod inline;
 mod liveness;
 mod loopback;
 mod networks;
-mod peers;
 mod regions;
 mod rendezvous;
 mod sink;
@@ -24,15 +23,11 @@ pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut, Stores};
 pub use networks::{FoundRail, NetworkSelection, same_network};
-pub use peers::{
-    PeerTable, RailPair, is_reached_otherwise, pair_rails, pairs_from, parse_card, read_card,
-    restore_pause,
-};
 pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, MiddleWay, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
 pub use world::{
-    Directory, Doorbell, DriverError, GivenCopying, PassedDescriptors, Secret, Settings,
+    Directory, Doorbell, DriverError, GivenCopying, PassedDescriptors, Secret, Settings, read_card,
 };
 
 /// One network technology, with one rail or several to its peers. Rails are named by their index in

@@ -36,7 +36,7 @@ pub trait Sink {
     fn restored(&mut self, _gate: GateId, _rail: usize) {}
 
     /// Whether `gate` is [reached](crate::Driver::reaches) over another driver. Called by
-    /// [`is_reached_otherwise`](crate::is_reached_otherwise).
+    /// `links::is_reached_otherwise`.
     fn is_reached_elsewhere(&self, _gate: GateId) -> bool {
         false
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::os::fd::OwnedFd;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +43,17 @@ where
     fn secret(&mut self) -> Result<Secret, DriverError> {
         Err(DriverError { message: "the job has no secret".into() })
     }
+}
+
+/// Reads the card of a peer from a directory.
+///
+/// # Errors
+/// The card cannot be had, or is malformed.
+pub fn read_card<C: FromStr<Err = String>>(
+    directory: &mut dyn Directory,
+    gate: GateId,
+) -> Result<C, DriverError> {
+    directory.card(gate)?.parse().map_err(|message| DriverError { message })
 }
 
 /// The settings of all drivers. Each driver reads the ones that concern it.
@@ -120,3 +132,27 @@ impl fmt::Display for DriverError {
 }
 
 impl std::error::Error for DriverError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_that_cannot_be_read_is_told() {
+        let mut directory = |gate: GateId| match gate.0 {
+            0 => Ok("7".to_owned()),
+            _ => Ok("seven".to_owned()),
+        };
+        #[derive(Debug, PartialEq)]
+        struct Seven(u8);
+        impl FromStr for Seven {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                text.parse().map(Self).map_err(|_| format!("{text} is no card"))
+            }
+        }
+        assert_eq!(read_card(&mut directory, GateId(0)), Ok(Seven(7)));
+        let wrong: Result<Seven, _> = read_card(&mut directory, GateId(1));
+        assert_eq!(wrong.unwrap_err().message, "seven is no card");
+    }
+}

@@ -6,11 +6,13 @@
 //! again. No frame of the turn before is accepted by then, as it has other keys.
 
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 use base::GateId;
 use driver::Sink;
+use links::PeerRail;
 
-use super::{Ether, EtherLink, ReceivedFrame};
+use super::{Ether, EtherLink, ReceivedFrame, seal};
 use crate::frame::FrameKind;
 use crate::interfaces;
 use crate::link::told_address;
@@ -20,27 +22,13 @@ use crate::timing::{MILLISECOND, Time};
 const RENEW_PERIOD: Time = 250 * MILLISECOND;
 
 impl Ether {
-    pub(super) fn restoring_mut(&mut self, gate: GateId, rail: usize) -> Option<&mut EtherLink> {
-        self.peers.get_mut(gate)?.restoring.get_mut(rail)?.as_mut()
-    }
-
     /// Begins the next turn of a link that was lost.
     pub(super) fn begin_anew(&mut self, gate: GateId, rail: usize) {
-        let now = self.now();
-        let Ok(secret) = self.directory.secret() else { return };
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        let Some(partner) = peer.partners[rail] else { return };
-        if peer.has_left() || peer.links[rail].is_some() || peer.restoring[rail].is_some() {
-            return;
-        }
-        peer.turns[rail] += 1;
-        let (card, turn) = (peer.card.clone(), peer.turns[rail]);
-        let mut known = self.new_link(gate, rail, &secret, (&card, partner), turn);
-        known.link.greet_later(now);
-        if let Some(peer) = self.peers.get_mut(gate) {
-            peer.restoring[rail] = Some(known);
-        }
-        self.transmit((gate, rail), now);
+        let ports = &self.ports;
+        self.links.restore((gate, rail), Instant::now(), |ends, pair, turn, _| {
+            EtherLink::new(ends, ports, pair, turn)
+        });
+        self.look_after_restoring(self.now());
     }
 
     /// Whether a frame that is not of this turn of a link shows that the peer has begun the next
@@ -53,24 +41,23 @@ impl Ether {
         frame: &ReceivedFrame<'_>,
     ) -> bool {
         let ReceivedFrame { head, header, tag, data } = frame;
-        let Some(peer) = self.peers.get_mut(gate) else { return false };
-        let (turn, partner) = (peer.turns[rail] + 1, peer.partners[rail]);
-        let known = peer.any_link_mut(rail);
-        let Some((known, partner)) = known.zip(partner) else { return false };
+        let Some(known) = self.links.rail_mut(gate, rail) else { return false };
+        let turn = known.turn + 1;
+        let Some(known) = known.any_link_mut() else { return false };
         if header.kind != FrameKind::Hello || header.first != turn {
             return false;
         }
         // Keys are derived once, however many frames claim to be of the next turn.
         if known.next_seal.is_none() {
-            let Ok(secret) = self.directory.secret() else { return false };
-            let ends = self.peers.get(gate).map(|peer| (&peer.card, partner));
-            let seal = ends.map(|ends| Box::new(self.seal(gate, rail, &secret, ends, turn)));
-            let known = self.peers.get_mut(gate).and_then(|peer| peer.any_link_mut(rail));
+            let Some(ends) = self.links.ends(gate) else { return false };
+            let pair = self.links.peer(gate).and_then(|peer| peer.pair_of(rail));
+            let next_seal = pair.map(|pair| Box::new(seal(&ends, pair, turn)));
+            let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
             if let Some(known) = known {
-                known.next_seal = seal;
+                known.next_seal = next_seal;
             }
         }
-        let known = self.peers.get_mut(gate).and_then(|peer| peer.any_link_mut(rail));
+        let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
         let seal = known.and_then(|known| known.next_seal.as_mut());
         seal.is_some_and(|seal| seal.accepts(head, data, tag, header.number))
     }
@@ -86,17 +73,18 @@ impl Ether {
         sink: &mut dyn Sink,
     ) {
         let ReceivedFrame { head, header, tag, data } = frame;
-        let Some(known) = self.restoring_mut(gate, rail) else { return };
+        let lost = self.links.rail_mut(gate, rail);
+        let Some(known) = lost.and_then(PeerRail::restoring_mut) else { return };
         if !matches!(header.kind, FrameKind::Hello | FrameKind::Answer) {
             return;
         }
         if !known.link.seal.accepts(head, data, tag, header.number) {
             if self.begins_next_turn(gate, rail, frame) {
                 // The link worked for the peer meanwhile, which has lost it again.
-                self.peers.get_mut(gate).into_iter().for_each(|peer| peer.restoring[rail] = None);
+                self.links.rail_mut(gate, rail).into_iter().for_each(|rail| rail.restoring = None);
                 return self.begin_anew(gate, rail);
             }
-            self.refused += 1;
+            self.links.refused += 1;
             return;
         }
         known.note_address(header.kind, data);
@@ -104,22 +92,24 @@ impl Ether {
         let _ = known.link.receive(header, data, now, sink);
         let stands = known.link.stands();
         self.touch((gate, rail));
-        if stands && let Some(peer) = self.peers.get_mut(gate) {
-            peer.links[rail] = peer.restoring[rail].take();
-            peer.failures.retain(|(of_rail, _)| *of_rail != rail);
-            self.restored.push((gate, rail));
+        if stands && self.links.note_restored(gate, rail).is_some() {
             self.share_room();
         }
     }
 
-    /// Sends what is due over links that were lost. Links to peers that have left are dropped.
+    /// Sends what is due over links that were lost.
     pub(super) fn look_after_restoring(&mut self, now: Time) {
-        for (gate, rail) in self.peers.link_names(|peer| &peer.restoring) {
-            let Some(peer) = self.peers.get_mut(gate) else { continue };
-            match peer.has_left() {
-                true => peer.restoring[rail] = None,
-                false => self.transmit((gate, rail), now),
+        let due = self.links.attempts_due(Instant::now());
+        let lost = self.links.names_where(|rail| rail.restoring.is_some());
+        for name in lost {
+            let known = self.links.rail_mut(name.0, name.1).and_then(PeerRail::restoring_mut);
+            if let Some(known) = known.filter(|_| due.contains(&name)) {
+                known.link.greet_again(now);
             }
+            self.transmit(name, now);
+        }
+        if let Some(at) = self.links.next_attempt() {
+            self.look_by(at.saturating_duration_since(self.started).as_nanos() as Time);
         }
     }
 
@@ -161,9 +151,9 @@ impl Ether {
             }
             port.interface.mac = mac;
         }
-        let names = self.names().into_iter().chain(self.peers.link_names(|peer| &peer.restoring));
-        for (gate, _) in names.filter(|name| name.1 == rail).collect::<Vec<_>>() {
-            let known = self.peers.get_mut(gate).and_then(|peer| peer.any_link_mut(rail));
+        let is_any = |rail: &PeerRail<_>| rail.link.is_some() || rail.restoring.is_some();
+        for (gate, _) in self.links.names_where(is_any).into_iter().filter(|name| name.1 == rail) {
+            let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
             known.into_iter().for_each(|known| known.link.move_to(mac, now));
             self.transmit((gate, rail), now);
         }

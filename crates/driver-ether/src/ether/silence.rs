@@ -6,6 +6,7 @@ use base::GateId;
 use driver::PeerLife;
 
 use super::Ether;
+use super::leaving::used;
 use crate::timing::{MILLISECOND, Time};
 
 /// Links that wait for answers are checked more often than this. If not, this process was stopped,
@@ -26,9 +27,9 @@ impl Ether {
         self.look_after_ports(now);
         self.look_after_restoring(now);
         let has_looked = now.saturating_sub(std::mem::replace(&mut self.looked, now)) < PAUSE_MIN;
-        for (gate, rail) in self.names() {
+        for (gate, rail) in self.links.names() {
             self.transmit((gate, rail), now);
-            if !has_looked && let Some(known) = self.link_mut(gate, rail) {
+            if !has_looked && let Some(known) = self.links.get_mut(gate, rail) {
                 known.link.excuse_silence(now);
             }
             self.ask_if_idle(gate, rail, now);
@@ -36,7 +37,7 @@ impl Ether {
                 self.lose(gate, rail, &why);
             }
         }
-        if self.peers.iter().next().is_some() {
+        if self.links.peers().next().is_some() {
             self.look_by(now + IDLE_LOOK_PERIOD);
         }
     }
@@ -45,7 +46,7 @@ impl Ether {
     /// this process may wait for something that a failed machine never sends.
     fn ask_if_idle(&mut self, gate: GateId, rail: usize, now: Time) {
         let since = now.saturating_sub(self.silence / ASKED_WITHIN_SILENCE);
-        let Some(known) = self.link_mut(gate, rail) else { return };
+        let Some(known) = self.links.get_mut(gate, rail) else { return };
         if known.link.ask_if_idle(since) {
             self.transmit((gate, rail), now);
         }
@@ -56,9 +57,9 @@ impl Ether {
     /// the peer has sent something over another link a short time ago.
     fn judge_silence(&mut self, gate: GateId, rail: usize, now: Time) -> Option<String> {
         let silence = self.silence;
-        let peer = self.peers.get_mut(gate)?;
-        let heard_at = peer.used().map(|link| link.heard_at).max().unwrap_or_default();
-        let known = peer.links.get_mut(rail)?.as_mut()?;
+        let peer = self.links.peer_mut(gate)?;
+        let heard_at = used(peer).map(|link| link.heard_at).max().unwrap_or_default();
+        let known = peer.rails.get_mut(rail)?.link.as_mut()?;
         let silent_for = known.link.silence(now);
         if silent_for < silence / 4 {
             known.liveness.rest();

@@ -90,7 +90,7 @@ impl Ofi {
             return;
         }
         self.clock.looked = now;
-        for (gate, rail) in self.names() {
+        for (gate, rail) in self.links.names() {
             if let Some(why) = self.judge_silence(gate, rail, now, passed) {
                 self.lose(gate, rail, &why, LostWith::Packets);
             }
@@ -105,12 +105,12 @@ impl Ofi {
         passed: Duration,
     ) -> Option<String> {
         let (elapsed, limit) = (now - self.clock.began, self.silence);
-        let peer = self.peers.get_mut(gate)?;
-        let link = peer.links.get(rail)?.as_ref()?;
+        let known = self.links.rail_mut(gate, rail)?;
+        let link = known.link.as_ref()?;
         if !link.is_used || link.has_departed {
             return None;
         }
-        let heard = peer.heard.get_mut(rail)?.as_mut()?;
+        let heard = known.state.heard.as_mut()?;
         let is_dead = heard.is_dead(elapsed, passed, limit);
         is_dead.then(|| {
             let seconds = mem::take(&mut heard.silence).as_secs();

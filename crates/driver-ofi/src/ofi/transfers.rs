@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Part, PartPlace, Sink};
+use links::LinkName;
 use memory::Buffer;
 
-use super::{LinkName, LostWith, Ofi};
+use super::{LostWith, Ofi};
 use crate::endpoint::{READS, ReadNumber, RegionNumber, RegionUse, SendOutcome};
 use crate::link::OfiLink;
 use crate::message::MessageKind;
@@ -55,7 +56,7 @@ impl Ofi {
             return self.lose(gate, rail, NOT_KNOWN, LostWith::Packets);
         };
         let place = endpoint.place(region);
-        let Some(link) = self.link_mut(gate, rail) else { return };
+        let Some(link) = self.links.get_mut(gate, rail) else { return };
         let bytes = link.parts.offer(part, region, place, Instant::now()).bytes();
         self.transmit((gate, rail), MessageKind::Offer, OFFER_BYTES, &mut |out| {
             out.copy_from(&bytes);
@@ -75,7 +76,7 @@ impl Ofi {
                     let why = "what it carried came over another interface";
                     self.lose(gate, usize::from(other.0), why, LostWith::Packets);
                 }
-                if let Some(link) = self.link_mut(gate, rail) {
+                if let Some(link) = self.links.get_mut(gate, rail) {
                     link.parts.wanted.push_back(WantedPart { offer, buffer, offset });
                 }
                 self.read_wanted(name);
@@ -87,7 +88,7 @@ impl Ofi {
     pub(super) fn take_read(&mut self, (gate, rail): LinkName, bytes: &[u8], sink: &mut dyn Sink) {
         let now = Instant::now();
         for number in bytes.as_chunks().0 {
-            let Some(link) = self.link_mut(gate, rail) else { return };
+            let Some(link) = self.links.get_mut(gate, rail) else { return };
             let Some(end) = link.parts.end(u32::from_le_bytes(*number), now) else { continue };
             self.ports[rail].endpoint.forget(end.region);
             sink.sent(gate, rail, end.token);
@@ -111,14 +112,15 @@ impl Ofi {
     fn read_wanted(&mut self, name: LinkName) {
         let (gate, rail) = name;
         loop {
-            let Some(link) = self.link(gate, rail) else { return };
+            let Some(link) = self.links.get(gate, rail) else { return };
             if link.parts.wanted.is_empty() {
                 return;
             }
             let Some(place) = self.ports[rail].reads.iter().position(Option::is_none) else {
                 return self.return_to(name);
             };
-            let wanted = self.link_mut(gate, rail).and_then(|link| link.parts.wanted.pop_front());
+            let wanted =
+                self.links.get_mut(gate, rail).and_then(|link| link.parts.wanted.pop_front());
             let Some(wanted) = wanted else { return };
             let (endpoint, length) = (&mut self.ports[rail].endpoint, wanted.offer.length);
             let mut staged = None;
@@ -144,8 +146,7 @@ impl Ofi {
         let port = &mut self.ports[rail];
         let Some(part) = &mut port.reads[place] else { return };
         let gate = part.gate;
-        let peer = self.peers.get(gate);
-        let Some(link) = peer.and_then(|peer| peer.links.get(rail)?.as_ref()) else { return };
+        let Some(link) = self.links.get(gate, rail) else { return };
         let Offer { length, place: source, .. } = part.wanted.offer;
         let next = (length - part.done).min(port.endpoint.read_bytes_max());
         let target = (part.region, part.done, next);
@@ -194,7 +195,7 @@ impl Ofi {
 
     /// Records that a part was read, or is not needed, which is reported to its sender.
     fn note_read(&mut self, name: LinkName, number: u32) {
-        if let Some(link) = self.link_mut(name.0, name.1) {
+        if let Some(link) = self.links.get_mut(name.0, name.1) {
             link.parts.read.push(number);
         }
         self.tell_read(name);
@@ -204,7 +205,7 @@ impl Ofi {
         let (gate, rail) = name;
         loop {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
-            let Some(link) = self.link_mut(gate, rail) else { return };
+            let Some(link) = self.links.get_mut(gate, rail) else { return };
             if link.parts.read.is_empty() {
                 return;
             }

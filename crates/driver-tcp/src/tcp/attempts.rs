@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use base::GateId;
+use links::PeerRail;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::Socket;
@@ -13,7 +14,7 @@ use super::unauthenticated::{describe_limit, lacks_descriptors};
 use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
 use crate::connection::TcpConnection;
-use crate::handshake::{ConnectionClaim, HandshakeVerdict, Nonce};
+use crate::handshake::{ConnectionClaim, HandshakeVerdict};
 use crate::peers::{RailConnection, Retry, Slot};
 use crate::poller::SocketInterest;
 
@@ -40,26 +41,26 @@ const RESTORE_CONNECT_MAX: Duration = Duration::from_secs(3);
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 
 impl Tcp {
-    /// Begins a connection for a link, unless one side has already begun.
-    pub(super) fn begin(&mut self, gate: GateId, link: usize) {
-        let Some(peer) = self.peers.get(gate) else { return };
-        let (rail, theirs) = peer.links[link];
-        let retry = match peer.ways[rail] {
-            RailConnection::Open => None,
-            RailConnection::Again(retry) => Some(retry),
+    /// Begins a connection over a rail, unless one side has already begun.
+    pub(super) fn begin(&mut self, gate: GateId, rail: usize) {
+        let Some(peer) = self.links.peer_mut(gate) else { return };
+        let Some(link) = peer.pairs.iter().position(|pair| pair.0 == rail) else { return };
+        let to = peer.card.ends[peer.pairs[link].1].address;
+        let retry = match peer.rails[rail].any_link_mut() {
+            Some(RailConnection::Open) => None,
+            Some(RailConnection::Again(retry)) => Some(*retry),
             _ => return,
         };
-        let to = peer.card.ends[theirs].address;
         let side = AttemptSide::Here { gate, rail, link: link as u32 };
         match self.connect_to(rail, to, side, retry) {
             Ok(slot) => {
                 self.set_way(gate, rail, RailConnection::Begun(slot));
-                if retry.is_some() && !self.is_restoring(gate, rail) {
+                if retry.is_some() {
                     self.go_on_soon(slot);
                 }
             }
             Err(error) if lacks_descriptors(&error) && self.close_oldest_unauthenticated() => {
-                self.begin(gate, link);
+                self.begin(gate, rail);
             }
             Err(error) => self.fail_to_connect(gate, rail, retry, &to.to_string(), &error),
         }
@@ -80,7 +81,7 @@ impl Tcp {
             }
             _ => CONNECT_MAX,
         };
-        let mut attempt = Attempt::new(socket.into(), side, nonce()?, Instant::now() + limit);
+        let mut attempt = Attempt::new(socket.into(), side, Instant::now() + limit)?;
         attempt.retry = retry;
         self.insert(WatchedSocket::Attempt(Box::new(attempt)), SocketInterest::ReadAndWrite)
     }
@@ -99,14 +100,21 @@ impl Tcp {
     /// Attempts those connections again whose time has come.
     #[cold]
     pub(super) fn begin_again(&mut self, now: Instant) {
-        for (gate, link) in self.peers.due(now) {
-            self.begin(gate, link);
+        let is_due =
+            |way: &RailConnection| matches!(way, RailConnection::Again(retry) if retry.at <= now);
+        let due = self.links.names_where(|rail| rail.link.as_ref().is_some_and(is_due));
+        for (gate, rail) in due.into_iter().chain(self.links.attempts_due(now)) {
+            self.begin(gate, rail);
         }
-        self.again_at = self.peers.first_retry().unwrap_or(now);
+        let retries = self.links.iter().filter_map(|way| match way {
+            RailConnection::Again(retry) => Some(retry.at),
+            _ => None,
+        });
+        self.again_at = retries.chain(self.links.next_attempt()).min();
     }
 
     fn is_restoring(&self, gate: GateId, rail: usize) -> bool {
-        self.peers.get(gate).is_some_and(|peer| peer.restoring[rail])
+        self.links.peer(gate).is_some_and(|peer| peer.rails[rail].restoring.is_some())
     }
 
     /// Advances an attempt.
@@ -135,11 +143,11 @@ impl Tcp {
     pub(super) fn fail(&mut self, slot: Slot, error: io::Error) {
         let Some(WatchedSocket::Attempt(attempt)) = self.remove(slot) else { return };
         let AttemptSide::Here { gate, rail, link } = attempt.side else {
-            self.refused += 1;
+            self.links.refused += 1;
             return;
         };
-        let link = self.peers.get(gate).map(|peer| peer.links[link as usize].1);
-        let to = link.and_then(|end| self.peers.get(gate)?.card.ends.get(end));
+        let peer = self.links.peer(gate);
+        let to = peer.and_then(|peer| peer.card.ends.get(peer.pairs[link as usize].1));
         let to = to.map_or(String::new(), |end| end.address.to_string());
         self.fail_to_connect(gate, rail, attempt.retry, &to, &error);
     }
@@ -159,8 +167,7 @@ impl Tcp {
         let (since, failures) = before.map_or((now, 0), |retry| (retry.since, retry.failures));
         let failures = failures + 1;
         if self.is_restoring(gate, rail) {
-            let at = now + driver::restore_pause(failures);
-            return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
+            return self.set_way(gate, rail, RailConnection::Open);
         }
         if self.is_leaving {
             // The peer may have left before. A process that posts later begins a new connection.
@@ -201,13 +208,12 @@ impl Tcp {
     /// Handles the claim of a process of the job to become a connection.
     fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
         let gate = GateId(introduction.from);
-        let own = self.own;
+        let own = self.links.own;
         let link = introduction.link as usize;
-        let way = self.meet(gate).ok().and_then(|peer| {
-            let rail = peer.links.get(link)?.0;
-            Some((rail, peer.ways[rail]))
-        });
-        let Some((rail, way)) = way else { return drop(self.remove(slot)) };
+        let pair = self.meet(gate).ok().and_then(|peer| peer.pairs.get(link).copied());
+        let Some((rail, _)) = pair else { return drop(self.remove(slot)) };
+        let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
+        let Some(way) = known.copied() else { return drop(self.remove(slot)) };
         let verdict = match way {
             RailConnection::Begun(_) if own < gate => HandshakeVerdict::Crossing,
             RailConnection::Begun(mine) => {
@@ -215,7 +221,7 @@ impl Tcp {
                 HandshakeVerdict::Welcome
             }
             RailConnection::Open | RailConnection::Again(_) => HandshakeVerdict::Welcome,
-            RailConnection::Closed | RailConnection::Stands(_) => return drop(self.remove(slot)),
+            RailConnection::Stands(_) => return drop(self.remove(slot)),
         };
         let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
         let said = attempt.say(&verdict.emit());
@@ -229,7 +235,7 @@ impl Tcp {
     fn settle(&mut self, slot: Slot, gate: GateId, rail: usize) {
         let Some(WatchedSocket::Attempt(attempt)) = self.sockets[slot].take() else { return };
         self.unsettled -= 1;
-        let several = self.peers.get(gate).is_some_and(|peer| peer.links.len() > 1);
+        let several = self.links.peer(gate).is_some_and(|peer| peer.pairs.len() > 1);
         if several {
             // Without this limit, a rail only gets more than its share.
             let _ = socket2::SockRef::from(&attempt.stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
@@ -239,18 +245,7 @@ impl Tcp {
         self.sockets[slot] = Some(WatchedSocket::Connection(Box::new(connection)));
         self.connections += 1;
         self.set_way(gate, rail, RailConnection::Stands(slot));
-        let Some(peer) = self.peers.get_mut(gate) else { return };
-        if std::mem::take(&mut peer.restoring[rail]) {
-            peer.failures.retain(|(of_rail, _)| *of_rail != rail);
-            self.restored.push((gate, rail));
-        }
-    }
-}
-
-impl Retry {
-    /// Returns the first attempt to restore a rail that was just lost.
-    pub(crate) fn to_restore(now: Instant) -> Self {
-        Self { at: now + driver::restore_pause(0), since: now, failures: 0 }
+        self.links.note_restored(gate, rail);
     }
 }
 
@@ -285,10 +280,4 @@ fn connecting(from: IpAddr, to: SocketAddr) -> io::Result<Socket> {
         Err(error) if error.raw_os_error() != Some(Errno::INPROGRESS.raw_os_error()) => Err(error),
         _ => Ok(socket),
     }
-}
-
-pub(super) fn nonce() -> io::Result<Nonce> {
-    let mut nonce = [0; 16];
-    sys::random::fill(&mut nonce)?;
-    Ok(nonce)
 }

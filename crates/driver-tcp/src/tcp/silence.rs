@@ -11,7 +11,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::{Sink, is_reached_otherwise};
+use driver::Sink;
+use links::is_reached_otherwise;
 use socket2::{Socket, TcpKeepalive};
 
 use super::{Tcp, WatchedSocket};
@@ -116,9 +117,9 @@ impl Tcp {
         rail: usize,
         silence: Option<Duration>,
     ) -> String {
-        let whose = self.peers.get(gate).map(|peer| {
-            let link = peer.links.iter().find(|link| link.0 == rail);
-            let address = link.and_then(|link| peer.card.ends.get(link.1));
+        let whose = self.links.peer(gate).map(|peer| {
+            let pair = peer.pair_of(rail);
+            let address = pair.and_then(|pair| peer.card.ends.get(pair.1));
             let address = address.map_or(String::new(), |end| end.address.ip().to_string());
             match peer.card.host.as_str() {
                 "" => address,

@@ -123,12 +123,13 @@ impl Tcp {
     fn add_unauthenticated(&mut self, socket: socket2::Socket, from: IpAddr) {
         let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true));
         let prepared = prepared.and_then(|()| self.silence.ask_regularly(&socket));
-        let Ok(nonce) = prepared.and_then(|()| super::attempts::nonce()) else { return };
         while let Some(surplus) = self.unauthenticated.surplus(from) {
             self.remove(surplus);
         }
         let deadline = Instant::now() + UNAUTHENTICATED_TIME_MAX;
-        let attempt = Attempt::new(socket.into(), AttemptSide::There, nonce, deadline);
+        let attempt =
+            prepared.and_then(|()| Attempt::new(socket.into(), AttemptSide::There, deadline));
+        let Ok(attempt) = attempt else { return };
         // A process of the job that gets no room tries again, or reports it.
         let Ok(slot) = self.insert(WatchedSocket::Attempt(Box::new(attempt)), SocketInterest::Read)
         else {

@@ -1,0 +1,8 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod pairs;
+mod peers;
+
+pub use pairs::{RailPair, is_reached_otherwise, pair_rails, parse_card};
+pub use peers::{Ends, LinkName, LinkTable, Network, Peer, PeerRail};
