@@ -9,7 +9,7 @@ use driver::{
     Directory, Driver, DriverError, Fill, FoundRail, Liveness, NetworkSelection, Part, PeerReach,
     Settings, Sink,
 };
-use links::{Ends, LinkName, LinkTable, Network, Peer, PeerRail, RailPair};
+use links::{Ends, KeepAlive, LinkName, LinkTable, Network, Peer, PeerRail, RailPair};
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
 use crate::ahead::inherited;
@@ -31,20 +31,18 @@ pub struct Ether {
     links: LinkTable<EtherNetworks>,
     ports: Vec<Port>,
     started: Instant,
-    silence: Time,
     waking: WakingDescriptor,
     urgent: FrameBatch,
     bulk: FrameBatch,
     scratch: Vec<u8>,
-    /// LinkTable on which something was posted since the last poll.
+    /// Links on which something was posted since the last poll.
     posted: Vec<LinkName>,
-    /// LinkTable on which frames arrived, or for which there was no room.
+    /// Links on which frames arrived, or for which there was no room.
     touched: Vec<LinkName>,
-    /// LinkTable on which bulk frames are expected, which wake no process.
+    /// Links on which bulk frames are expected, which wake no process.
     expecting: Vec<LinkName>,
-    /// When the next link needs handling, and when links were last handled.
+    /// When the next link needs handling.
     look_at: Option<Time>,
-    looked: Time,
     polls: u32,
 }
 
@@ -54,7 +52,7 @@ struct EtherNetworks;
 struct EtherLink {
     link: Link,
     mac: MacAddress,
-    liveness: Liveness,
+    keep_alive: KeepAlive,
     /// The seal of the next turn, once a frame arrived that may be of that turn.
     next_seal: Option<Box<Seal>>,
 }
@@ -169,12 +167,12 @@ fn obstacle(cause: &io::Error) -> String {
 
 impl Ether {
     fn create(own: GateId, silence: Duration, directory: Box<dyn Directory>) -> io::Result<Self> {
+        let started = Instant::now();
         let card = EtherCard { nonce: random()?, ends: Vec::new() };
         Ok(Self {
-            links: LinkTable::new(own, card, directory),
+            links: LinkTable::new(own, card, directory, silence, started),
             ports: Vec::new(),
-            started: Instant::now(),
-            silence: silence.as_nanos() as Time,
+            started,
             waking: WakingDescriptor::new()?,
             urgent: FrameBatch::new(0, 1),
             bulk: FrameBatch::new(0, 1),
@@ -183,7 +181,6 @@ impl Ether {
             touched: Vec::new(),
             expecting: Vec::new(),
             look_at: None,
-            looked: 0,
             polls: 0,
         })
     }
@@ -245,7 +242,7 @@ impl Ether {
             scratch: &mut self.scratch,
         };
         let all_sent = known.link.transmit(now, &mut transmitter);
-        let mut deadline = known.link.deadline(now);
+        let mut deadline = known.link.deadline();
         if !all_sent {
             deadline = Some(now + MILLISECOND / 10);
         }
@@ -258,6 +255,10 @@ impl Ether {
         }
         self.look_at = [self.look_at, deadline].into_iter().flatten().min();
         self.waking.wake_at(deadline, now);
+    }
+
+    fn time_of(&self, at: Instant) -> Time {
+        at.saturating_duration_since(self.started).as_nanos() as Time
     }
 
     /// Ensures that there is a [look](Self::look) by this time.
@@ -390,7 +391,7 @@ impl Ether {
     /// Handles a frame of an unknown sender: returns whether it is a process of the job.
     #[cold]
     fn admit(&mut self, rail: usize, header: &FrameHeader, data: &[u8]) -> bool {
-        let Ok(secret) = self.links.secret() else { return false };
+        let Ok(secret) = self.links.directory.secret() else { return false };
         let introduction = introduction(&secret, header.source, self.ports[rail].endpoint);
         header.kind == FrameKind::Hello
             && data.starts_with(&introduction)
@@ -586,7 +587,7 @@ impl EtherLink {
         Self {
             link: Link::new(terms, seal(ends, pair, turn)),
             mac: end.mac,
-            liveness: Liveness::new(addresses),
+            keep_alive: KeepAlive::of_answering(Liveness::new(addresses)),
             next_seal: None,
         }
     }

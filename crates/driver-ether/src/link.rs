@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use base::GateId;
 use driver::{PartPlace, Sink};
+use links::Traffic;
 use memory::transfer::Part;
 
 use crate::fragments::{FragmentGroups, SentFrames, send_frames};
@@ -85,10 +86,8 @@ pub(crate) struct Link {
     to_answer: Vec<u32>,
     /// The sending time in the last arrived frame.
     echo: u32,
-    /// Since when an answer is expected and nothing has arrived.
-    asked_at: Option<Time>,
-    /// When the last frame arrived.
-    pub heard_at: Time,
+    /// How many frames have arrived.
+    received: u32,
     /// Whether the peer's last frame says that it will send no more.
     pub has_departed: bool,
     /// Whether something was posted since the last poll.
@@ -127,9 +126,6 @@ const ACKNOWLEDGED_TOGETHER: usize = 16;
 
 /// How many frames are passed to the kernel at once.
 const TOGETHER_MAX: usize = 64;
-
-/// How often a link is checked while an answer is expected.
-const SILENCE_LOOK_PERIOD: Time = 250 * MILLISECOND;
 
 /// The length of the beginning of a hello in bytes.
 const INTRODUCTION_BYTES: usize = 8;
@@ -187,8 +183,7 @@ impl Link {
             hellos: VecDeque::new(),
             to_answer: Vec::new(),
             echo: 0,
-            asked_at: None,
-            heard_at: 0,
+            received: 0,
             has_departed: false,
             is_posted: false,
             superseded: Vec::new(),
@@ -298,27 +293,22 @@ impl Link {
         self.services.backlog()
     }
 
-    /// Returns for how long an answer has been expected and nothing has arrived.
-    pub(crate) fn silence(&self, now: Time) -> Time {
-        self.asked_at.map_or(0, |asked_at| now.saturating_sub(asked_at))
-    }
-
-    /// Requests an answer if the peer is connected, has not left, nothing has arrived since this
-    /// time, and no answer is expected. That counts as silence since then.
-    pub(crate) fn ask_if_idle(&mut self, since: Time) -> bool {
-        let is_idle = self.stands() && !self.has_departed && self.asked_at.is_none();
-        let asks = is_idle && self.heard_at < since;
-        if asks {
+    /// Requests an answer if the peer is connected and has not left.
+    pub(crate) fn ask(&mut self) {
+        if self.stands() && !self.has_departed {
             self.hellos.push_back(HELLO_BYTES_MIN);
-            self.asked_at = Some(since);
         }
-        asks
     }
 
-    /// Restarts the time of silence: the peer's machine is alive, and the peer computes or is
-    /// stopped.
-    pub(crate) fn excuse_silence(&mut self, now: Time) {
-        self.asked_at = self.asked_at.map(|_| now);
+    /// Returns what has arrived and was sent, if a living peer must answer. What is missing is
+    /// repeated.
+    pub(crate) fn traffic(&self) -> Option<Traffic> {
+        let must_answer = match self.stands() {
+            true => !self.has_departed || !self.has_delivered() || self.pulls.is_active(),
+            false => self.greeting.tries > 0,
+        };
+        let traffic = Traffic { received: self.received, sent: self.number as u32, missing: None };
+        must_answer.then_some(traffic)
     }
 
     /// Whether a frame, if it is the peer's, is sequenced and has arrived before its turn.
@@ -337,8 +327,7 @@ impl Link {
         now: Time,
         sink: &mut dyn Sink,
     ) -> Result<(), &'static str> {
-        self.asked_at = None;
-        self.heard_at = now;
+        self.received = self.received.wrapping_add(1);
         self.outgoing.limit(header.room as usize);
         self.outgoing.acknowledge(header.acknowledged, header.early, now, &self.trips);
         if header.echo != 0 {
@@ -516,14 +505,13 @@ impl Link {
     }
 
     /// Returns when [`transmit`](Self::transmit) has work although nothing arrived or was posted.
-    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
+    pub(crate) fn deadline(&self) -> Option<Time> {
         let times = [
             self.outgoing.deadline(),
             self.pulls.deadline(&self.trips),
             self.acknowledging.by,
             self.greeting.at,
             self.path.deadline(),
-            self.asked_at.map(|_| now + SILENCE_LOOK_PERIOD),
         ];
         times.into_iter().flatten().min()
     }
@@ -541,17 +529,7 @@ impl Link {
                 return self.send_control(FrameKind::Acknowledgement, |_| {}, &[], now, to);
             }
         }
-        if self.asked_at.is_none() && self.awaits_answer() {
-            self.asked_at = Some(now);
-        }
         sent
-    }
-
-    fn awaits_answer(&self) -> bool {
-        self.outgoing.deadline().is_some()
-            || self.pulls.is_active()
-            || self.services.is_active()
-            || !self.stands() && self.greeting.tries > 0
     }
 
     fn send_greetings(&mut self, now: Time, to: &mut impl Transmitter) -> bool {

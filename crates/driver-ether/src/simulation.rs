@@ -150,7 +150,7 @@ impl Simulation {
             let first = self.underway[end].keys().next().map(|key| key.0);
             let look = (!self.waiting[end].is_empty())
                 .then_some(self.looked_at[end] + self.weather.looks_every);
-            [first, look, self.links[end].deadline(self.now)]
+            [first, look, self.links[end].deadline()]
         });
         let next = times.flatten().min().expect("something is to come");
         self.now = next.max(self.now + 1);
@@ -264,7 +264,7 @@ fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Tim
     assert!(got == pattern(3, total), "seed {seed}");
     // Doubled or repeated frames must have no further effect.
     all.run_until("ending", all.now + 60_000 * MILLISECOND, |all| {
-        all.links.iter().all(|link| link.has_delivered() && link.deadline(all.now).is_none())
+        all.links.iter().all(|link| link.has_delivered() && link.deadline().is_none())
             && all.underway.iter().all(BTreeMap::is_empty)
             && all.waiting.iter().all(VecDeque::is_empty)
     });
@@ -327,7 +327,7 @@ fn a_path_may_become_narrow_and_wide_again() {
         all.run_until("a packet", limit, |all| all.sinks[1].packets.len() > number);
         let settled = all.now + 6_000 * MILLISECOND;
         all.run_until("a pause", settled + 1000 * MILLISECOND, |all| {
-            all.links.iter().all(|link| link.deadline(all.now).is_none())
+            all.links.iter().all(|link| link.deadline().is_none())
         });
         all.now = settled;
         all.frames - before
@@ -380,7 +380,7 @@ fn short_frames_are_used_where_long_ones_do_not_pass() {
         all.meet();
         let limit = all.now + 60_000 * MILLISECOND;
         all.run_until("probing", limit, |all| {
-            all.links.iter().all(|link| link.deadline(all.now).is_none())
+            all.links.iter().all(|link| link.deadline().is_none())
         });
         let before = all.frames;
         all.sinks[1].parts_into = Some(Buffer::zeroed(25_000));

@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use driver::Liveness;
+use links::{KeepAlive, Traffic, WatchedLink};
+
 use crate::endpoint::{PeerAddress, SlotNumber};
 use crate::message::MessageKind;
 use crate::parts::LinkParts;
@@ -49,8 +52,6 @@ pub(crate) struct OfiLink {
     pub is_used: bool,
     /// Whether a message has arrived from the peer, or the provider has taken one to it.
     pub stands: bool,
-    /// Whether anything was sent since the last ping.
-    pub is_fresh: bool,
     /// Whether the last hello by which the link is restored may be answered.
     pub awaits_answer: bool,
     /// Whether the goodbye was sent.
@@ -60,9 +61,7 @@ pub(crate) struct OfiLink {
     /// The sequence number of the next message from the peer.
     next_received: u32,
     early: Vec<EarlyMessage>,
-    /// The message that was missing before later ones at the last check, and at how many checks in
-    /// a row it was missing.
-    missing: Option<(u32, u32)>,
+    pub keep_alive: KeepAlive,
 }
 
 /// A message to be sent.
@@ -102,7 +101,7 @@ pub(crate) enum ArrivalOrder {
 }
 
 impl OfiLink {
-    pub(crate) fn new(to: PeerAddress) -> Self {
+    pub(crate) fn new(to: PeerAddress, keep_alive: KeepAlive) -> Self {
         Self {
             to,
             next_sent: 0,
@@ -116,13 +115,12 @@ impl OfiLink {
             reconnections: 0,
             is_used: false,
             stands: false,
-            is_fresh: false,
             awaits_answer: false,
             has_said_goodbye: false,
             has_departed: false,
             next_received: 0,
             early: Vec::new(),
-            missing: None,
+            keep_alive,
         }
     }
 
@@ -138,17 +136,8 @@ impl OfiLink {
     /// Whether the peer may be pinged. It may be while messages are in flight, as these may be
     /// lost, which a later message reveals; but only up to a limit if the peer does not read.
     pub(crate) fn may_ping(&self) -> bool {
-        self.waiting.is_empty() && self.underway < UNDERWAY_BESIDE_PINGS_MAX
-    }
-
-    /// Checks whether a message is missing before later ones. Returns at how many checks in a row
-    /// it was missing. Checks are counted instead of time, as this process may have been stopped in
-    /// between.
-    pub(crate) fn look_for_missing(&mut self) -> u32 {
-        let number = self.next_received;
-        let before = self.missing.filter(|known| known.0 == number).map_or(0, |(_, looks)| looks);
-        self.missing = (!self.early.is_empty()).then_some((number, before + 1));
-        self.missing.map_or(0, |(_, looks)| looks)
+        let is_in_use = self.is_used && !self.has_said_goodbye;
+        is_in_use && self.waiting.is_empty() && self.underway < UNDERWAY_BESIDE_PINGS_MAX
     }
 
     /// Whether all sent data has left, and the peer has read all that it was offered.
@@ -220,6 +209,21 @@ impl OfiLink {
     }
 }
 
+impl WatchedLink for OfiLink {
+    type Probe = Liveness;
+
+    fn keep_alive(&mut self) -> &mut KeepAlive {
+        &mut self.keep_alive
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        let received = self.next_received.wrapping_add(self.early.len() as u32);
+        let missing = (!self.early.is_empty()).then_some(self.next_received);
+        let is_awaited = self.is_used && !self.has_departed;
+        is_awaited.then_some(Traffic { received, sent: self.next_sent, missing })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -229,7 +233,7 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(12);
 
     fn link() -> OfiLink {
-        OfiLink::new(PeerAddress::for_tests())
+        OfiLink::new(PeerAddress::for_tests(), KeepAlive::of_probed(Liveness::new(None)))
     }
 
     fn message(sequence: u32) -> EarlyMessage {
@@ -252,18 +256,17 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_does_not_come_is_noticed_by_those_behind_it() {
+    fn arrived_messages_are_counted_and_a_missing_one_is_named() {
         let mut link = link();
-        assert_eq!(link.look_for_missing(), 0);
-        link.arrive(message(1));
-        assert_eq!([(); 2].map(|()| link.look_for_missing()), [1, 2]);
-        link.arrive(message(0));
-        link.next_early();
-        link.arrive(message(3));
-        assert_eq!([(); 2].map(|()| link.look_for_missing()), [1, 2], "another one");
-        link.arrive(message(2));
-        link.next_early();
-        assert_eq!(link.look_for_missing(), 0);
+        let mut counted = |number| {
+            link.arrive(message(number));
+            while link.next_early().is_some() {}
+            link.traffic().map(|traffic| (traffic.received, traffic.missing)).unwrap()
+        };
+        assert_eq!(
+            [1, 0, 3, 2].map(&mut counted),
+            [(1, Some(0)), (2, None), (3, Some(2)), (4, None)]
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ mod silence;
 mod transfers;
 
 use restoring::{MessageTurn, RailTurn};
-use silence::{HeardPeer, SilenceClock};
+use silence::keep_alive;
 use transfers::UnderwayPart;
 
 /// The rails to processes of other machines.
@@ -35,14 +35,10 @@ pub struct Ofi {
     ports: Vec<OfiPort>,
     /// Readable when one of the endpoints has a completion; none: one of them has no descriptor.
     waking: Option<OwnedFd>,
-    /// LinkTable on which messages or reads wait for the provider, or for room.
+    /// Links on which messages or reads wait for the provider, or for room.
     stuck: Vec<LinkName>,
     /// Rails whose endpoint was abandoned, of which their peers must be notified.
     abandoned: Vec<usize>,
-    ping_at: Instant,
-    /// A peer that accepts nothing for this long counts as failed.
-    silence: Duration,
-    clock: SilenceClock,
     polls: u32,
     ends: Vec<MessageEnd>,
     /// When the next lost rail is tried again.
@@ -59,7 +55,6 @@ struct OfiNetworks;
 struct OfiRail {
     address: Option<PeerAddress>,
     turn: Option<RailTurn>,
-    heard: Option<HeardPeer>,
 }
 
 /// One rail of this process.
@@ -113,9 +108,6 @@ const SPEED_ASSUMED: u64 = 1000;
 /// Rails are checked once in this many polls even if messages arrive all the time.
 const POLLS_PER_LOOK: u32 = 64;
 
-/// How many times peers are pinged within the timeout of silent machines.
-const PINGS_PER_SILENCE: u32 = 5;
-
 /// Creates the driver of a process, as the table of drivers requires; none, if no interface is
 /// accepted by the settings.
 ///
@@ -150,14 +142,11 @@ impl Ofi {
         sys::random::fill(&mut nonce).map_err(|cause| cause.to_string())?;
         let card = OfiCard { nonce: u64::from_le_bytes(nonce), ends: Vec::new() };
         let mut ofi = Self {
-            links: LinkTable::new(own, card, directory),
+            links: LinkTable::new(own, card, directory, silence, Instant::now()),
             ports: Vec::new(),
             waking: None,
             stuck: Vec::new(),
             abandoned: Vec::new(),
-            ping_at: Instant::now() + silence / PINGS_PER_SILENCE,
-            silence,
-            clock: SilenceClock::new(Instant::now()),
             polls: 0,
             ends: Vec::new(),
             restore_at: None,
@@ -203,15 +192,11 @@ impl Ofi {
         let names: Vec<String> = self.links.rails.iter().map(|rail| rail.name.clone()).collect();
         let ports = &mut self.ports;
         self.links.meet(gate, |ends, (rail, other)| {
-            let (peer, endpoint) = (&ends.peer.1.ends[other].address, &mut ports[rail].endpoint);
+            let address = ports[rail].endpoint.insert(&ends.peer.1.ends[other].address);
             let error = |why| DriverError { message: format!("{}: {why}", names[rail]) };
-            let address = endpoint.insert(peer).map_err(error)?;
-            let state = OfiRail {
-                address: Some(address),
-                turn: Some(RailTurn::between(ends, 0)),
-                heard: Some(HeardPeer::new(endpoint.address(), peer)),
-            };
-            Ok((state, OfiLink::new(address)))
+            let address = address.map_err(error)?;
+            let state = OfiRail { address: Some(address), turn: Some(RailTurn::between(ends, 0)) };
+            Ok((state, OfiLink::new(address, keep_alive(ends, (rail, other)))))
         })?;
         Ok(())
     }
@@ -221,7 +206,7 @@ impl Ofi {
     fn turn_of(&mut self, rail: usize, head: &MessageHead) -> Option<MessageTurn> {
         let gate = GateId(head.sender);
         if self.links.peer(gate).is_none() {
-            let secret = self.links.secret().ok()?;
+            let secret = self.links.directory.secret().ok()?;
             // The number that the peer has drawn is not known yet, and does not matter for its
             // messages.
             let own = (self.links.own, self.links.card.nonce);
@@ -252,7 +237,6 @@ impl Ofi {
         let head = MessageHead { kind, token, sender, sequence: link.next_sent };
         link.next_sent = link.next_sent.wrapping_add(1);
         link.is_used = true;
-        link.is_fresh = true;
         let length = HEAD_BYTES + length;
         let (before, packet) = endpoint.outgoing(slot, length).split_at_mut(HEAD_BYTES);
         before.copy_from_slice(&head.bytes());
@@ -268,7 +252,7 @@ impl Ofi {
     /// Passes the waiting messages of a link to the provider, as far as it takes them. Short
     /// packets go without a completion.
     fn send_waiting(&mut self, (gate, rail): LinkName) {
-        let port = &mut self.ports[rail];
+        let (port, silence) = (&mut self.ports[rail], self.links.silence.limit);
         let Some(PeerRail { link: Some(link), turn, .. }) = self.links.rail_mut(gate, rail) else {
             return;
         };
@@ -291,7 +275,7 @@ impl Ofi {
                         Some(UnderwayMessage { gate, length, kind, turn });
                 }
                 SendOutcome::Refused => {
-                    match link.note_refusal(Instant::now(), self.silence) {
+                    match link.note_refusal(Instant::now(), silence) {
                         RefusalAnswer::Wait => {}
                         RefusalAnswer::ConnectAnew => self.connect_anew((gate, rail), &outcome),
                         RefusalAnswer::Lose => {
@@ -409,7 +393,6 @@ impl Ofi {
             return self.post(rail, slot);
         }
         self.links.note_restored(gate, rail);
-        self.note_heard(gate, rail);
         if matches!(kind, MessageKind::Hello | MessageKind::Answer) {
             if kind == MessageKind::Hello {
                 self.say((gate, rail), MessageKind::Answer);
@@ -469,31 +452,6 @@ impl Ofi {
         }
     }
 
-    fn note_heard(&mut self, gate: GateId, rail: usize) {
-        let heard = self.links.rail_mut(gate, rail).and_then(|rail| rail.state.heard.as_mut());
-        heard.into_iter().for_each(|heard| heard.is_heard = true);
-    }
-
-    /// Pings peers to which nothing was sent for a while: the provider reports if they do not exist
-    /// any more. Gives up links on which a message is missing for long.
-    fn ping(&mut self) {
-        for (gate, rail) in self.links.names() {
-            let has_slot = self.ports[rail].endpoint.has_free_slot();
-            let Some(link) = self.links.get_mut(gate, rail) else { continue };
-            // A provider that has reconnected does not report what it has lost.
-            if link.look_for_missing() > PINGS_PER_SILENCE {
-                let why = "a message has not come, although later ones have";
-                self.lose(gate, rail, why, LostWith::Packets);
-                continue;
-            }
-            let is_idle = link.is_used && !link.has_departed && !link.has_said_goodbye;
-            if is_idle && !link.is_fresh && link.may_ping() && has_slot {
-                self.transmit((gate, rail), MessageKind::Ping, 0, &mut |_| {});
-            }
-            self.links.get_mut(gate, rail).into_iter().for_each(|link| link.is_fresh = false);
-        }
-    }
-
     fn poll_while(&mut self, sink: &mut dyn Sink, until: Instant, goes_on: impl Fn(&Self) -> bool) {
         while goes_on(self) && Instant::now() < until {
             if !self.poll(sink) {
@@ -549,9 +507,10 @@ impl Driver for Ofi {
         for rail in 0..self.ports.len() {
             active |= self.take_ends(rail, sink);
         }
+        let silence = self.links.silence.limit;
         for (gate, rail) in std::mem::take(&mut self.stuck) {
             let link = self.links.get(gate, rail);
-            let is_late = link.is_some_and(|link| link.is_late(Instant::now(), self.silence));
+            let is_late = link.is_some_and(|link| link.is_late(Instant::now(), silence));
             if is_late && is_reached_otherwise(self, gate, rail, sink) {
                 self.lose(gate, rail, TAKES_NOTHING, LostWith::Packets);
                 continue;
@@ -569,12 +528,7 @@ impl Driver for Ofi {
         }
         self.polls = self.polls.wrapping_add(1);
         if !active || self.polls.is_multiple_of(POLLS_PER_LOOK) {
-            let now = Instant::now();
-            self.look_for_silence(now);
-            if now >= self.ping_at {
-                self.ping_at = now + self.silence / PINGS_PER_SILENCE;
-                self.ping();
-            }
+            self.check_links(Instant::now());
         }
         if self.restore_at.is_some_and(|at| Instant::now() >= at) {
             self.look_after_restoring();

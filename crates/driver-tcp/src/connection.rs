@@ -4,10 +4,11 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::GateId;
 use driver::{Label, Part, PartPlace, Sink};
+use links::Quiet;
 use memory::Buffer;
 
 use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX, PART_HEAD_BYTES};
@@ -32,8 +33,8 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     pub awaited: bool,
     /// Whether the poller watches for room to write.
     pub watched: bool,
-    /// What was received last.
-    pub heard: LastHeard,
+    /// For how long no segment has arrived.
+    pub quiet: Quiet,
     /// Why writing fails. Data that arrived before is still to be read.
     pub failed: Option<io::Error>,
     /// What is not written yet, in order.
@@ -49,15 +50,6 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     busy_since: Option<(Instant, u64)>,
     /// Whether bytes of parts or large packets may not have reached the peer's machine.
     large_underway: Cell<bool>,
-}
-
-/// What was received last on a connection.
-#[derive(Debug, Default)]
-pub(crate) struct LastHeard {
-    /// How many segments had arrived.
-    pub segments: u32,
-    /// For how long none arrived, as far as this process has checked.
-    pub silence: Duration,
 }
 
 enum OutgoingPackets {
@@ -130,7 +122,7 @@ impl<S: ByteStream> TcpConnection<S> {
             has_taken_leave: false,
             awaited: true,
             watched: false,
-            heard: LastHeard::default(),
+            quiet: Quiet::default(),
             failed: None,
             outgoing: VecDeque::new(),
             held: Vec::new(),

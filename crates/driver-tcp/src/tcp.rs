@@ -20,7 +20,6 @@ use crate::frame::{self, FrameKind, HEAD_BYTES, PACKET_BYTES_MAX};
 use crate::interfaces::{self, Interface};
 use crate::peers::{IpNetworks, RailConnection, Slot};
 use crate::poller::{Poller, ReadySocket, SocketInterest};
-use silence::SilenceWatch;
 use unauthenticated::UnauthenticatedConnections;
 
 mod attempts;
@@ -62,7 +61,6 @@ pub struct Tcp {
     is_leaving: bool,
     polls: u32,
     look_at: Instant,
-    silence: SilenceWatch,
     unauthenticated: UnauthenticatedConnections,
     /// When the next rail must be connected again.
     again_at: Option<Instant>,
@@ -124,8 +122,9 @@ impl Tcp {
             message: format!("no connection to other machines can be made ready: {cause}"),
         };
         let poller = Poller::new().map_err(|cause| error(sys::refused("epoll_create1", &cause)))?;
+        let card = AddressCard::of_this_machine();
         let mut tcp = Self {
-            links: LinkTable::new(own, AddressCard::of_this_machine(), directory),
+            links: LinkTable::new(own, card, directory, options.silence, Instant::now()),
             interfaces: Vec::new(),
             poller,
             sockets: Vec::new(),
@@ -141,7 +140,6 @@ impl Tcp {
             stuck: 0,
             polls: 0,
             look_at: Instant::now(),
-            silence: SilenceWatch::new(options.silence, Instant::now()),
             unauthenticated: UnauthenticatedConnections::new(),
             again_at: None,
             troubles: Vec::new(),
@@ -340,7 +338,7 @@ impl Tcp {
     }
 
     fn agreement(&mut self) -> Result<HandshakeTerms, DriverError> {
-        let secret = self.links.secret()?;
+        let secret = self.links.directory.secret()?;
         Ok(HandshakeTerms { own: self.links.own.0, secret, records: self.options.records })
     }
 

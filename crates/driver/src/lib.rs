@@ -18,7 +18,7 @@ use std::time::Duration;
 use base::{GateId, RailProfile};
 
 pub use inline::InlineDriver;
-pub use liveness::{LifePort, Liveness, PeerLife};
+pub use liveness::{LifePort, Liveness, PeerLife, Probe};
 pub use loopback::Loopback;
 pub use memory::transfer::{Fetch, FetchEnd, Label, Part, PartPlace};
 pub use memory::{SharedBytes, SharedBytesMut, Stores};

@@ -39,6 +39,16 @@ pub enum PeerLife {
     Unknown,
 }
 
+/// Probes a silent peer.
+pub trait Probe {
+    /// Sends a probe from time to time, by the monotonic clock `now`. Returns what the probes have
+    /// shown since the last call.
+    fn look(&mut self, now: Duration) -> PeerLife;
+
+    /// Stops the probes, because the peer has sent something.
+    fn rest(&mut self);
+}
+
 /// Probes one peer and its kernel over one pair of interfaces.
 #[derive(Debug)]
 pub struct Liveness {
@@ -71,10 +81,10 @@ impl Liveness {
     pub fn new(addresses: Option<(IpAddr, IpAddr, u16)>) -> Self {
         Self { addresses, system: None, process: None, asked_at: None }
     }
+}
 
-    /// Sends a probe from time to time, by the monotonic clock `now`. Returns what the probes have
-    /// shown since the last call.
-    pub fn look(&mut self, now: Duration) -> PeerLife {
+impl Probe for Liveness {
+    fn look(&mut self, now: Duration) -> PeerLife {
         let Some((own, peer, port)) = self.addresses else { return PeerLife::Unknown };
         if self.process.as_ref().is_some_and(is_refused) {
             return PeerLife::Ended;
@@ -95,8 +105,7 @@ impl Liveness {
         if answers { PeerLife::SystemAnswers } else { PeerLife::Unknown }
     }
 
-    /// Stops the probes, because the peer has sent something.
-    pub fn rest(&mut self) {
+    fn rest(&mut self) {
         (self.system, self.process) = (None, None);
     }
 }

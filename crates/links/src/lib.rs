@@ -3,6 +3,8 @@
 
 mod pairs;
 mod peers;
+mod silence;
 
 pub use pairs::{RailPair, is_reached_otherwise, pair_rails, parse_card};
 pub use peers::{Ends, LinkName, LinkTable, Network, Peer, PeerRail};
+pub use silence::{KeepAlive, LinkCheck, Quiet, SilenceClock, Traffic, WatchedLink};

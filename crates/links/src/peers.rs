@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use base::{GateId, RailProfile};
 use driver::{Directory, DriverError, Secret, Sink, read_card};
 
-use crate::RailPair;
-use crate::pairs::pairs_from;
+use crate::pairs::{RailPair, pairs_from};
+use crate::silence::{LinkCheck, SilenceClock, WatchedLink};
 
 /// A peer and an own rail.
 pub type LinkName = (GateId, usize);
@@ -42,12 +42,14 @@ pub struct LinkTable<N: Network> {
     pub own: GateId,
     /// The profile of each rail.
     pub rails: Vec<RailProfile>,
+    /// Where cards of peers come from, and the secret of the job.
+    pub directory: Box<dyn Directory>,
     /// What this process publishes.
     pub card: N::Card,
+    /// The limit of silence, and when links are checked.
+    pub silence: SilenceClock,
     /// How many frames, messages or connections were refused.
     pub refused: u64,
-    directory: Box<dyn Directory>,
-    secret: Option<Secret>,
     peers: Vec<Option<Box<Peer<N>>>>,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<LinkName>,
@@ -98,36 +100,32 @@ pub struct Ends<'a, C> {
 }
 
 impl<N: Network> LinkTable<N> {
-    /// Creates a process without rails and peers.
-    pub fn new(own: GateId, card: N::Card, directory: Box<dyn Directory>) -> Self {
+    /// Creates a process without rails and peers, to which peers may be silent for this long.
+    pub fn new(
+        own: GateId,
+        card: N::Card,
+        directory: Box<dyn Directory>,
+        silence: Duration,
+        now: Instant,
+    ) -> Self {
         Self {
+            silence: SilenceClock::new(silence, now),
             rails: Vec::new(),
             card,
             refused: 0,
             own,
             directory,
-            secret: None,
             peers: Vec::new(),
             lost: Vec::new(),
             restored: Vec::new(),
         }
     }
 
-    /// Returns the secret of the job.
-    ///
-    /// # Errors
-    /// The job has none.
-    pub fn secret(&mut self) -> Result<Secret, DriverError> {
-        match self.secret {
-            Some(secret) => Ok(secret),
-            None => Ok(*self.secret.insert(self.directory.secret()?)),
-        }
-    }
-
     /// Returns both ends of the links to a peer whose card has been read.
-    pub fn ends(&self, gate: GateId) -> Option<Ends<'_, N::Card>> {
+    pub fn ends(&mut self, gate: GateId) -> Option<Ends<'_, N::Card>> {
+        let secret = self.directory.secret().ok()?;
         let peer = (gate, &self.peer(gate)?.card);
-        Some(Ends { own: (self.own, &self.card), peer, secret: self.secret? })
+        Some(Ends { own: (self.own, &self.card), peer, secret })
     }
 
     /// Returns a peer whose card has been read.
@@ -167,7 +165,7 @@ impl<N: Network> LinkTable<N> {
 
     /// Iterates over all links.
     pub fn iter(&self) -> impl Iterator<Item = &N::Link> {
-        self.peers().flat_map(|peer| &peer.rails).filter_map(|rail| rail.link.as_ref())
+        self.peers().flat_map(Peer::links)
     }
 
     /// Returns the names of the rails that fulfil a condition.
@@ -201,7 +199,7 @@ impl<N: Network> LinkTable<N> {
             if pairs.is_empty() {
                 return Err(DriverError { message: N::no_way(&self.card, &card) });
             }
-            let secret = self.secret()?;
+            let secret = self.directory.secret()?;
             let ends = Ends { own: (self.own, &self.card), peer: (gate, &card), secret };
             let mut rails: Vec<PeerRail<N>> =
                 self.rails.iter().map(|_| PeerRail::unused()).collect();
@@ -250,21 +248,21 @@ impl<N: Network> LinkTable<N> {
     }
 
     /// Begins the next turn of a link that was lost, unless the peer has left. `begin` returns the
-    /// link of that turn over a pair of rails. Returns whether the turn was begun.
+    /// link of that turn over a pair of rails.
     pub fn restore(
         &mut self,
         (gate, rail): LinkName,
         now: Instant,
         begin: impl FnOnce(&Ends<'_, N::Card>, RailPair, u32, &mut N::Rail) -> N::Link,
-    ) -> bool {
-        let Ok(secret) = self.secret() else { return false };
-        let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) else { return false };
-        let Some(pair) = peer.pair_of(rail) else { return false };
+    ) {
+        let Ok(secret) = self.directory.secret() else { return };
+        let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) else { return };
+        let Some(pair) = peer.pair_of(rail) else { return };
         if peer.has_left()
             || peer.rails[rail].link.is_some()
             || peer.rails[rail].restoring.is_some()
         {
-            return false;
+            return;
         }
         let ends = Ends { own: (self.own, &self.card), peer: (gate, &peer.card), secret };
         let PeerRail { turn, state, restoring, .. } = &mut peer.rails[rail];
@@ -272,7 +270,6 @@ impl<N: Network> LinkTable<N> {
         let link = begin(&ends, pair, *turn, state);
         let at = now + restore_pause(0);
         *restoring = Some(Box::new(RestoringLink { link, at, attempts: 0 }));
-        true
     }
 
     /// Returns the rails that must be attempted now, and plans the next attempts. Rails to peers
@@ -333,6 +330,33 @@ impl<N: Network> LinkTable<N> {
     }
 }
 
+impl<N: Network<Link: WatchedLink>> LinkTable<N> {
+    /// Checks all links, if it is time to. What has arrived must have been processed before.
+    pub fn check_links(&mut self, now: Instant) -> Vec<(LinkName, LinkCheck)> {
+        let Some(passed) = self.silence.passed(now) else { return Vec::new() };
+        let (clock, mut checks) = (&self.silence, Vec::new());
+        for (gate, peer) in (0..).zip(&mut self.peers) {
+            let rails = peer.iter_mut().flat_map(|peer| &mut peer.rails).enumerate();
+            let mut states: Vec<_> = rails
+                .filter_map(|(rail, known)| {
+                    let link = known.link.as_mut()?;
+                    let traffic = link.traffic()?;
+                    let state = link.keep_alive();
+                    state.count(traffic, passed);
+                    Some((rail, state))
+                })
+                .collect();
+            let heard = states.iter().filter(|(_, state)| state.is_heard(clock)).count();
+            for (rail, state) in &mut states {
+                let others = heard - usize::from(state.is_heard(clock));
+                let check = state.judge(gate, others, clock);
+                checks.extend(check.map(|check| ((GateId(gate), *rail), check)));
+            }
+        }
+        checks
+    }
+}
+
 impl<N: Network> Peer<N> {
     /// Iterates over the links to the peer.
     pub fn links(&self) -> impl Iterator<Item = &N::Link> {
@@ -386,14 +410,3 @@ fn restore_pause(failures: u32) -> Duration {
 }
 
 const RESTORE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_grow_up_to_a_limit() {
-        let pauses = [0, 1, 2, 4, 40].map(|failures| restore_pause(failures).as_millis());
-        assert_eq!(pauses, [500, 1000, 2000, 8000, 8000]);
-    }
-}

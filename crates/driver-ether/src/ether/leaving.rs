@@ -17,7 +17,7 @@ const LINGER: Duration = Duration::from_secs(2);
 const GOODBYE_ANSWERS: usize = 3;
 
 /// Returns the links on which anything has arrived or was posted.
-pub(super) fn used(peer: &Peer<EtherNetworks>) -> impl Iterator<Item = &Link> {
+fn used(peer: &Peer<EtherNetworks>) -> impl Iterator<Item = &Link> {
     peer.links().map(|known| &known.link).filter(|link| link.is_used())
 }
 

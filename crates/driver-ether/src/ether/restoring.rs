@@ -49,9 +49,9 @@ impl Ether {
         }
         // Keys are derived once, however many frames claim to be of the next turn.
         if known.next_seal.is_none() {
-            let Some(ends) = self.links.ends(gate) else { return false };
             let pair = self.links.peer(gate).and_then(|peer| peer.pair_of(rail));
-            let next_seal = pair.map(|pair| Box::new(seal(&ends, pair, turn)));
+            let ends = self.links.ends(gate).zip(pair);
+            let next_seal = ends.map(|(ends, pair)| Box::new(seal(&ends, pair, turn)));
             let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
             if let Some(known) = known {
                 known.next_seal = next_seal;
@@ -109,7 +109,7 @@ impl Ether {
             self.transmit(name, now);
         }
         if let Some(at) = self.links.next_attempt() {
-            self.look_by(at.saturating_duration_since(self.started).as_nanos() as Time);
+            self.look_by(self.time_of(at));
         }
     }
 

@@ -15,7 +15,7 @@ use base::GateId;
 use driver::Secret;
 use links::{Ends, LinkName, PeerRail};
 
-use super::{LostWith, Ofi, OfiRail};
+use super::{LostWith, Ofi, OfiRail, keep_alive};
 use crate::card::OfiCard;
 use crate::endpoint::SendOutcome;
 use crate::link::OfiLink;
@@ -75,9 +75,9 @@ impl Ofi {
     pub(super) fn begin_anew(&mut self, gate: GateId, rail: usize) {
         let known = self.links.rail_mut(gate, rail);
         let Some(to) = known.and_then(|known| known.state.address) else { return };
-        self.links.restore((gate, rail), Instant::now(), |ends, _, turn, state| {
+        self.links.restore((gate, rail), Instant::now(), |ends, pair, turn, state| {
             state.turn = Some(RailTurn::between(ends, turn));
-            OfiLink::new(to)
+            OfiLink::new(to, keep_alive(ends, pair))
         });
         self.restore_at = self.links.next_attempt();
     }

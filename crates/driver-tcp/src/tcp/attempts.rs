@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use socket2::Socket;
 
+use super::silence::ask_regularly;
 use super::unauthenticated::{describe_limit, lacks_descriptors};
 use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
@@ -74,7 +75,7 @@ impl Tcp {
         retry: Option<Retry>,
     ) -> io::Result<Slot> {
         let socket = connecting(self.interfaces[rail].address, to)?;
-        self.silence.ask_regularly(&socket)?;
+        ask_regularly(&socket, self.links.silence.limit)?;
         let limit = match side {
             AttemptSide::Here { gate, rail, .. } if self.is_restoring(gate, rail) => {
                 RESTORE_CONNECT_MAX
@@ -174,7 +175,7 @@ impl Tcp {
             return self.set_way(gate, rail, RailConnection::Open);
         }
         let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
-        let may_come_back = is_unreachable(error) && now < since + self.silence.limit();
+        let may_come_back = is_unreachable(error) && now < since + self.links.silence.limit;
         if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) || may_come_back {
             let pause = RETRY_FIRST.saturating_mul(1 << (failures - 1).min(16)).min(RETRY_MAX);
             let at = if failures == 1 { now } else { now + pause };

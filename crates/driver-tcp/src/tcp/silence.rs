@@ -17,13 +17,7 @@ use socket2::{Socket, TcpKeepalive};
 
 use super::{Tcp, WatchedSocket};
 
-/// When connections were checked last, and the limit of silence.
-pub(super) struct SilenceWatch {
-    limit: Duration,
-    looked: Instant,
-}
-
-/// How many times within the limit a kernel probes the peer's, and each connection is checked.
+/// How many times within the limit a kernel probes the peer's.
 const ASKED_WITHIN_LIMIT: u32 = 5;
 /// The kernel gives up after this many limits: later than this process, if it polls.
 const LIMITS_OF_SYSTEM: u32 = 2;
@@ -33,76 +27,49 @@ const LIMITS_OF_SYSTEM: u32 = 2;
 const SILENCE_OF_RAIL_MAX: Duration = Duration::from_secs(2);
 const UNANSWERED_MAX: u8 = 3;
 
-/// Between two checks, silence counts for no longer than this: the process, or its machine, may
-/// have been stopped, and what arrived meanwhile may not be delivered yet.
-const COUNTED_BETWEEN_LOOKS: Duration = Duration::from_secs(2);
-
-/// The maximal time between two checks of the last connection to a peer, if this process polls.
-const PERIOD_MAX: Duration = Duration::from_millis(500);
-
-impl SilenceWatch {
-    pub(super) fn new(limit: Duration, now: Instant) -> Self {
-        Self { limit, looked: now }
-    }
-
-    /// Returns how long a machine may be silent.
-    pub(super) fn limit(&self) -> Duration {
-        self.limit
-    }
-
-    /// Lets the kernel probe the peer's when nothing has arrived for a while.
-    pub(super) fn ask_regularly(&self, socket: &Socket) -> io::Result<()> {
-        let period = (self.limit / ASKED_WITHIN_LIMIT).max(Duration::from_secs(1));
-        let retries = (self.limit * LIMITS_OF_SYSTEM).div_duration_f64(period).ceil() as u32;
-        let keepalive = TcpKeepalive::new().with_time(period).with_interval(period);
-        socket.set_tcp_keepalive(&keepalive.with_retries(retries))
-    }
+/// Lets the kernel probe the peer's when nothing has arrived for a part of the limit of silence.
+pub(super) fn ask_regularly(socket: &Socket, limit: Duration) -> io::Result<()> {
+    let period = (limit / ASKED_WITHIN_LIMIT).max(Duration::from_secs(1));
+    let retries = (limit * LIMITS_OF_SYSTEM).div_duration_f64(period).ceil() as u32;
+    let keepalive = TcpKeepalive::new().with_time(period).with_interval(period);
+    socket.set_tcp_keepalive(&keepalive.with_retries(retries))
 }
 
 impl Tcp {
     /// Gives up attempts that have waited too long, and connections that have fallen silent.
     pub(super) fn look_after(&mut self, now: Instant, sink: &dyn Sink) {
         self.end_pause(now);
-        let since = now.saturating_duration_since(self.silence.looked);
-        // The last rails to their peers are checked less often.
-        let all = since >= (self.silence.limit / (4 * ASKED_WITHIN_LIMIT)).min(PERIOD_MAX);
-        if all {
-            self.silence.looked = now;
-        }
+        let passed = self.links.silence.passed(now);
         for slot in 0..self.sockets.len() {
             match &self.sockets[slot] {
                 Some(WatchedSocket::Attempt(attempt)) if attempt.is_late(now) => {
                     self.fail(slot, io::ErrorKind::TimedOut.into());
                 }
                 Some(WatchedSocket::Connection(_)) => {
-                    self.look_at_connection(slot, since.min(COUNTED_BETWEEN_LOOKS), all, sink);
+                    self.look_at_connection(slot, passed, sink);
                 }
                 _ => {}
             }
         }
     }
 
-    fn look_at_connection(&mut self, slot: usize, since: Duration, all: bool, sink: &dyn Sink) {
+    fn look_at_connection(&mut self, slot: usize, passed: Option<Duration>, sink: &dyn Sink) {
         let Some(WatchedSocket::Connection(connection)) = &self.sockets[slot] else { return };
         let (gate, rail) = (connection.gate, connection.rail);
         let others = is_reached_otherwise(self, gate, rail, sink);
-        if !others && !all {
+        // The last rails to their peers are checked less often.
+        if !others && passed.is_none() {
             return;
         }
         let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
         let Ok(health) = sys::socket::health(connection.stream.as_fd()) else { return };
-        if all {
-            let heard = &mut connection.heard;
-            heard.silence = match heard.segments == health.segments {
-                true => heard.silence + since,
-                false => Duration::ZERO,
-            };
-            heard.segments = health.segments;
-        }
+        let silence = match passed {
+            Some(passed) => connection.quiet.check(health.segments, passed),
+            None => connection.quiet.lasted,
+        };
         let is_rail_silent =
             health.unanswered >= UNANSWERED_MAX && health.silence >= SILENCE_OF_RAIL_MAX;
-        let silence = connection.heard.silence;
-        if silence >= self.silence.limit || others && is_rail_silent {
+        if silence >= self.links.silence.limit || others && is_rail_silent {
             let silence = silence.max(health.silence);
             let why = self.describe_silence(gate, rail, Some(silence));
             self.break_off(slot, &io::Error::other(why));

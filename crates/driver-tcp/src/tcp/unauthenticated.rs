@@ -9,6 +9,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
+use super::silence::ask_regularly;
 use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptSide};
 use crate::handshake::Nonce;
@@ -122,7 +123,7 @@ impl Tcp {
 
     fn add_unauthenticated(&mut self, socket: socket2::Socket, from: IpAddr) {
         let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true));
-        let prepared = prepared.and_then(|()| self.silence.ask_regularly(&socket));
+        let prepared = prepared.and_then(|()| ask_regularly(&socket, self.links.silence.limit));
         while let Some(surplus) = self.unauthenticated.surplus(from) {
             self.remove(surplus);
         }

@@ -1,0 +1,188 @@
+//! Decides when a link over which nothing arrives is lost.
+//!
+//! A link over which nothing has arrived, or was sent, for a while is pinged. Then the kernel of
+//! the peer's machine is probed: a process that computes, or is stopped, sends nothing, which is no
+//! reason to give up a link. If nothing arrives in spite of that, the link is lost.
+
+use std::mem;
+use std::time::{Duration, Instant};
+
+use driver::{Liveness, PeerLife, Probe};
+
+/// The limit of silence, and when links are checked.
+#[derive(Debug)]
+pub struct SilenceClock {
+    /// A machine from which nothing arrives for this long counts as failed.
+    pub limit: Duration,
+    began: Instant,
+    checked: Instant,
+}
+
+/// For how long a counter has not changed, as far as a process has checked.
+#[derive(Debug, Default)]
+pub struct Quiet {
+    count: u32,
+    /// For how long it had not changed at the last check.
+    pub lasted: Duration,
+}
+
+/// What has arrived and was sent over a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// The number of received messages.
+    pub received: u32,
+    /// The number of sent messages.
+    pub sent: u32,
+    /// The number of a message that has not arrived, although later ones have.
+    pub missing: Option<u32>,
+}
+
+/// How long a link has been silent.
+#[derive(Debug)]
+pub struct KeepAlive<P = Liveness> {
+    received: Quiet,
+    sent: Quiet,
+    missing: Quiet,
+    /// For how much of the time in which nothing has arrived the peer's kernel answered.
+    excused: Duration,
+    probe: P,
+    /// Whether the peer answers pings, or its kernel has answered.
+    answers: bool,
+}
+
+/// A link whose silence is noticed.
+pub trait WatchedLink {
+    /// What probes the peer's kernel.
+    type Probe: Probe;
+
+    /// Returns how long the link has been silent.
+    fn keep_alive(&mut self) -> &mut KeepAlive<Self::Probe>;
+
+    /// Returns what has arrived and was sent; none: the peer has left, or was not looked for.
+    fn traffic(&self) -> Option<Traffic>;
+}
+
+/// What to do with a link after a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkCheck {
+    /// Send something, which the peer answers.
+    Ping,
+    /// Do that, and look for causes on this machine: nothing has arrived for long.
+    Silent,
+    /// The link is lost, for this reason.
+    Lost(String),
+}
+
+/// How many times a link is checked within the limit, and the longest time between two checks.
+const CHECKS_PER_LIMIT: u32 = 20;
+const PERIOD_MAX: Duration = Duration::from_millis(500);
+
+/// Between two checks, silence counts for no longer than this part of the limit: the process may
+/// have been stopped, and what arrived meanwhile may not be delivered yet.
+const COUNTED_PART: u32 = 5;
+
+/// The parts of the limit after which a link is pinged, and the peer's kernel probed.
+const UNPINGED_PART: u32 = 5;
+const UNPROBED_PART: u32 = 4;
+
+impl SilenceClock {
+    pub(crate) fn new(limit: Duration, now: Instant) -> Self {
+        Self { limit, began: now, checked: now }
+    }
+
+    /// Returns when links are checked next.
+    pub fn next_check(&self) -> Instant {
+        self.checked + (self.limit / CHECKS_PER_LIMIT).min(PERIOD_MAX)
+    }
+
+    /// Returns how much of the time since the last check counts, if it is time for a check.
+    pub fn passed(&mut self, now: Instant) -> Option<Duration> {
+        let is_time = now >= self.next_check();
+        is_time.then(|| (now - mem::replace(&mut self.checked, now)).min(self.limit / COUNTED_PART))
+    }
+}
+
+impl Quiet {
+    /// Compares the counter with its value at the last check. Returns for how long it has not
+    /// changed.
+    pub fn check(&mut self, count: u32, passed: Duration) -> Duration {
+        self.lasted = if count == self.count { self.lasted + passed } else { Duration::ZERO };
+        self.count = count;
+        self.lasted
+    }
+}
+
+impl<P: Probe> KeepAlive<P> {
+    /// Creates the state of a link whose peer answers pings if it is alive.
+    pub fn of_answering(probe: P) -> Self {
+        let (received, sent, missing, excused) = Default::default();
+        Self { received, sent, missing, excused, probe, answers: true }
+    }
+
+    /// Creates the state of a link that is lost only if the peer's kernel has answered before, as
+    /// nothing else answers, and some networks drop probes.
+    pub fn of_probed(probe: P) -> Self {
+        Self { answers: false, ..Self::of_answering(probe) }
+    }
+
+    /// Notes what has arrived and was sent.
+    pub(crate) fn count(&mut self, traffic: Traffic, passed: Duration) {
+        let silence = self.received.check(traffic.received, passed);
+        self.excused = self.excused.min(silence);
+        self.sent.check(traffic.sent, passed);
+        let passed = if traffic.missing.is_some() { passed } else { Duration::ZERO };
+        self.missing.check(traffic.missing.unwrap_or(self.missing.count.wrapping_add(1)), passed);
+    }
+
+    /// Whether anything has arrived a short time ago.
+    pub(crate) fn is_heard(&self, clock: &SilenceClock) -> bool {
+        self.received.lasted < clock.limit / UNPROBED_PART
+    }
+
+    /// Returns what to do with a link, if anything. `heard_otherwise` counts the other links over
+    /// which the peer is heard: it would answer over this one, too.
+    pub(crate) fn judge(
+        &mut self,
+        rank: u32,
+        heard_otherwise: usize,
+        clock: &SilenceClock,
+    ) -> Option<LinkCheck> {
+        let lost = |why| Some(LinkCheck::Lost(why));
+        if self.missing.lasted >= clock.limit {
+            return lost("a message has not come, although later ones have".to_owned());
+        }
+        let mut silence = self.received.lasted - self.excused;
+        let is_due = !self.answers || silence >= clock.limit / UNPROBED_PART;
+        let life = match is_due {
+            true => self.probe.look(clock.checked - clock.began),
+            false => PeerLife::Unknown,
+        };
+        if !is_due {
+            self.probe.rest();
+        }
+        if life == PeerLife::SystemAnswers {
+            self.answers = true;
+            if heard_otherwise == 0 {
+                (self.excused, silence) = (self.received.lasted, Duration::ZERO);
+            }
+        }
+        let (seconds, is_over) = (silence.as_secs(), self.answers && silence >= clock.limit);
+        match life {
+            PeerLife::Ended => lost(format!(
+                "the process of rank {rank} has ended, as the system of its machine tells"
+            )),
+            _ if is_over && heard_otherwise > 0 => lost(format!(
+                "nothing of rank {rank} has come for {seconds} s, while it is heard over another \
+                 interface"
+            )),
+            _ if is_over => lost(format!(
+                "rank {rank}, and the system of its machine, have answered nothing for {seconds} s"
+            )),
+            _ if silence >= clock.limit / UNPROBED_PART => Some(LinkCheck::Silent),
+            _ => {
+                let quiet = silence.max(self.sent.lasted);
+                (quiet >= clock.limit / UNPINGED_PART).then_some(LinkCheck::Ping)
+            }
+        }
+    }
+}
