@@ -3,6 +3,8 @@
 //! The supervisor of each job listens on a Unix socket in the abstract namespace, whose name
 //! contains the user id and the id of the launcher process. It answers that user, and root.
 
+mod other_launchers;
+
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
@@ -11,10 +13,8 @@ use std::time::{Duration, Instant};
 
 use foreign::Asked;
 pub use hangs::{JobReport, picture, table};
+pub use other_launchers::join;
 use serde::{Deserialize, Serialize};
-
-use crate::other_launchers;
-pub use crate::other_launchers::join;
 
 /// A summary of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,14 +2,12 @@
 
 use std::collections::VecDeque;
 
-use crate::output::time_now;
-
 /// Collects what a process writes and forwards it line by line.
 #[derive(Debug)]
 pub(crate) struct Lines {
     tag: String,
-    /// Whether the time stands before the tag.
-    is_timed: bool,
+    /// Returns the time, which stands before the tag.
+    time: Option<fn() -> String>,
     mode: LineMode,
     /// The beginning of an incomplete line.
     partial: Vec<u8>,
@@ -40,12 +38,12 @@ impl Lines {
     /// Creates a collector whose lines begin with `tag`.
     pub(crate) fn new(tag: String, form: LineMode) -> Self {
         let (partial, recent) = (Vec::new(), VecDeque::new());
-        Self { tag, is_timed: false, mode: form, partial, is_inside_line: false, recent }
+        Self { tag, time: None, mode: form, partial, is_inside_line: false, recent }
     }
 
-    /// Sets whether the time stands before each line.
-    pub(crate) fn timed(self, is_timed: bool) -> Self {
-        Self { is_timed, ..self }
+    /// Sets the function whose result stands before each line.
+    pub(crate) fn timed(self, time: Option<fn() -> String>) -> Self {
+        Self { time, ..self }
     }
 
     /// Accepts bytes, and appends the lines that are complete now to `out`.
@@ -95,9 +93,7 @@ impl Lines {
     fn pass_on(&mut self, text: &[u8], out: &mut Vec<u8>) {
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if !self.is_inside_line {
-                if self.is_timed {
-                    out.extend_from_slice(time_now().as_bytes());
-                }
+                out.extend(self.time.map(|time| time()).unwrap_or_default().as_bytes());
                 out.extend_from_slice(self.tag.as_bytes());
             }
             out.extend_from_slice(line);

@@ -27,10 +27,6 @@ pub(super) struct Outlet {
     is_closed: bool,
 }
 
-/// When more bytes than this wait, no more are read from the processes: they block as if they wrote
-/// to the slow reader themselves.
-const QUEUE_BYTES_MAX: usize = 256 << 10;
-
 /// How many bytes a pipe that is ready accepts without blocking the writer (PIPE_BUF).
 const WRITE_BYTES_MAX: usize = 4096;
 
@@ -59,18 +55,10 @@ impl Outlets {
         &mut self.outlet(target).queue
     }
 
-    /// Whether so many bytes wait that no more must be added.
-    pub(super) fn is_full(&self, target: OutputStream) -> bool {
-        let outlet = match (target, &self.errors) {
-            (OutputStream::Errors, Some(errors)) => errors,
-            _ => &self.output,
-        };
-        outlet.waiting() >= QUEUE_BYTES_MAX
-    }
-
-    /// Whether no bytes wait.
-    pub(super) fn are_empty(&self) -> bool {
-        self.output.is_empty() && self.errors.as_ref().is_none_or(Outlet::is_empty)
+    /// Returns how many bytes wait for each output.
+    pub(super) fn waiting(&self) -> [usize; 2] {
+        let errors = self.errors.as_ref().unwrap_or(&self.output);
+        [self.output.waiting(), errors.waiting()]
     }
 
     /// Returns the descriptors to watch until they accept more.

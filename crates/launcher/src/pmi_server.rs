@@ -256,6 +256,10 @@ impl PmiServer {
 
     fn enter_barrier(&mut self, rank: u32, actions: &mut Vec<PmiAction>) {
         let client = &mut self.clients[rank as usize];
+        if client.is_excluded {
+            // It is being ended, and must not end the others.
+            return;
+        }
         self.waiting += u32::from(!client.is_in_barrier);
         client.is_in_barrier = true;
         self.leave_barrier(actions);
@@ -425,6 +429,8 @@ mod tests {
         say(&mut server, 4, "cmd=barrier_in");
         let last = say(&mut server, 4, "cmd=abort exitcode=1 combray_ranks=2");
         assert_eq!(last, ["End(4, [2], 1)", "4: cmd=barrier_out"]);
+        assert!(server.close(4).is_empty());
+        assert!(say(&mut server, 0, "cmd=barrier_in").is_empty(), "it does not wait for rank 4");
         for nonsense in ["5", "1-9", "2-1", "x", "1,"] {
             let line = format!("cmd=abort exitcode=1 combray_ranks={nonsense}");
             assert_eq!(say(&mut server, 4, &line), ["Abort(4, 1, None)"]);

@@ -92,17 +92,17 @@ impl TableWriter {
         (self.state == WriterState::Told).then(|| self.socket.as_raw_fd())
     }
 
-    /// Publishes the table when all processes are started, with one entry for each rank.
-    pub(super) fn tell(&mut self, lines: &[Line]) {
-        if self.state != WriterState::Starting {
-            return;
-        }
-        let text = serde_json::to_vec(lines).unwrap_or_default();
+    /// Publishes the table when all processes are started, with one entry for each rank. Returns
+    /// false if it cannot be published: then the job runs without debuggers.
+    pub(super) fn publish(&mut self, processes: &[JobProcess]) -> bool {
+        let line = |one: &JobProcess| (one.host.clone(), one.executable.clone(), one.process);
+        let lines: Vec<Line> = processes.iter().map(line).collect();
+        let text = serde_json::to_vec(&lines).unwrap_or_default();
         let told = mapping::check_file_size(text.len())
             .and_then(|()| self.table.write_all(&text))
             .and_then(|()| self.socket.write_all(&[0]));
-        // If it cannot be published, the job runs without debuggers.
         self.state = if told.is_ok() { WriterState::Told } else { WriterState::Released };
+        told.is_ok()
     }
 
     /// Records that the launcher has answered, or has ended.
@@ -119,9 +119,8 @@ mod tests {
     fn the_launcher_learns_the_processes_and_answers_once() {
         let (mut reader, mut writer) = open().unwrap();
         assert_eq!(writer.watched(), None);
-        let lines = [("here".to_owned(), "/bin/true".to_owned(), 7)];
-        writer.tell(&lines);
-        writer.tell(&[]);
+        let (host, executable) = ("here".to_owned(), "/bin/true".to_owned());
+        assert!(writer.publish(&[JobProcess { host, executable, process: 7 }]));
         assert!(writer.watched().is_some());
         reader.serve();
         assert_eq!(reader.watched(), None);

@@ -32,7 +32,7 @@ const GREETING: &str = "combray-agent/";
 const FRAME_BYTES_MAX: usize = 16 << 20;
 
 /// How much output an agent may send for each target before the launcher grants new credit.
-pub(crate) const OUTPUT_BYTES_MAX: u32 = 256 << 10;
+pub const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 
 /// How much input the launcher may send for rank 0 before the agent reports that it was taken.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
@@ -42,17 +42,21 @@ pub(crate) const START_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The stream to which a process wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputStream {
+pub enum OutputStream {
+    /// Standard output.
     Output,
+    /// Standard error.
     Errors,
 }
 
 /// A program, with what each machine needs to start it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProgramStart {
+pub struct ProgramStart {
     /// The path, as the user wrote it.
     pub path: OsString,
+    /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// The names and values of variables that are set for it.
     pub variables: Vec<(OsString, OsString)>,
     /// None: the launcher's folder, which exists for certain only on the launcher's own machine.
     pub folder: Option<PathBuf>,
@@ -60,11 +64,12 @@ pub(crate) struct ProgramStart {
 
 /// The processes of one machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Start {
+pub struct Start {
     /// The name of the job.
     pub job: String,
     /// The number of processes of the job on all machines.
     pub size: u32,
+    /// The programs that run on this machine.
     pub programs: Vec<ProgramStart>,
     /// For each process its rank, and the index of its program.
     pub ranks: Vec<(u32, u32)>,
@@ -80,7 +85,7 @@ pub(crate) struct Start {
 
 /// An order of the launcher to a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AgentOrder {
+pub enum AgentOrder {
     /// Start these processes. It is the first order, and is sent once.
     Start(Start),
     /// Pass this to rank 0 as standard input. Empty: the input has ended.
@@ -103,7 +108,7 @@ pub(crate) enum AgentOrder {
 
 /// A report of a machine to the launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AgentReport {
+pub enum AgentReport {
     /// All processes were started; their ids in the order of [`Start::ranks`].
     Started(Vec<i32>),
     /// The processes cannot be started, and none is left.
@@ -128,7 +133,7 @@ pub(crate) enum AgentReport {
 
 /// What a machine reports about a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LocalAnswer {
+pub struct LocalAnswer {
     /// The id of the rank's own process; the launcher may have started a script around it.
     pub process: i32,
     /// The state that the kernel reports.
@@ -140,13 +145,13 @@ pub(crate) struct LocalAnswer {
 }
 
 /// Returns the first line of an agent.
-pub(crate) fn greeting() -> String {
+pub fn greeting() -> String {
     format!("{GREETING}{VERSION} {}\n", env!("CARGO_PKG_VERSION"))
 }
 
 impl AgentOrder {
     /// Appends the frame. Returns false, and appends nothing, if it would be too long.
-    pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
+    pub fn emit(&self, out: &mut Vec<u8>) -> bool {
         fields::frame(out, |frame| match self {
             Self::Start(start) => {
                 frame.push(1);
@@ -243,7 +248,7 @@ fn parse_program(fields: &mut Parse<'_>) -> Option<ProgramStart> {
 
 impl AgentReport {
     /// Appends the frame. Returns false, and appends nothing, if it would be too long.
-    pub(crate) fn emit(&self, out: &mut Vec<u8>) -> bool {
+    pub fn emit(&self, out: &mut Vec<u8>) -> bool {
         fields::frame(out, |frame| match self {
             Self::Started(processes) => {
                 frame.push(65);
@@ -331,7 +336,7 @@ impl AgentReport {
 
 /// The agent's side: bytes in, orders out.
 #[derive(Debug, Default)]
-pub(crate) struct OrderParser {
+pub struct OrderParser {
     frames: Frames,
     rules: OrderRules,
 }
@@ -341,11 +346,7 @@ impl OrderParser {
     ///
     /// # Errors
     /// A message for users: the bytes are no order, or one that may not be sent now.
-    pub(crate) fn receive(
-        &mut self,
-        bytes: &[u8],
-        out: &mut Vec<AgentOrder>,
-    ) -> Result<(), String> {
+    pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<AgentOrder>) -> Result<(), String> {
         self.frames.push(bytes);
         while let Some(frame) = self.frames.take()? {
             let order = fields::parse(frame, AgentOrder::parse).ok_or("what came is no order")?;
@@ -356,7 +357,7 @@ impl OrderParser {
     }
 
     /// Returns the ranks to be started, in ascending order; empty before that order.
-    pub(crate) fn ranks(&self) -> &[u32] {
+    pub fn ranks(&self) -> &[u32] {
         self.rules.ranks()
     }
 }

@@ -5,11 +5,12 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
 
-use hangs::JobReport;
+use serde::Serialize;
 use sys::process::{self, Interest};
 
 use crate::is_no_end;
-use crate::jobs::{self, JobRequest, JobSummary};
+use crate::job::{ClientId, JobEvent};
+use crate::jobs::{self, JobRequest};
 
 /// The connected clients. The address is in the abstract namespace, so that no file remains,
 /// whichever process is killed.
@@ -19,9 +20,6 @@ pub(super) struct Clients {
     connected: Vec<ConnectedClient>,
     next: ClientId,
 }
-
-/// Identifies a client, even after it has disconnected.
-pub(super) type ClientId = u64;
 
 struct ConnectedClient {
     id: ClientId,
@@ -33,12 +31,6 @@ struct ConnectedClient {
     is_answered: bool,
     /// When the connection is closed.
     deadline: Instant,
-}
-
-/// The request of a client.
-pub(super) enum ClientRequest {
-    Summary(ClientId),
-    Report(ClientId),
 }
 
 /// The maximal number of clients at a time.
@@ -76,7 +68,7 @@ impl Clients {
 
     /// Serves the clients that are ready, in the order of [`watched`](Self::watched). Returns their
     /// requests.
-    pub(super) fn serve(&mut self, ready: &[bool]) -> Vec<ClientRequest> {
+    pub(super) fn serve(&mut self, ready: &[bool]) -> Vec<JobEvent> {
         let mut requests = Vec::new();
         let own = ready.len() - self.connected.len();
         let (listening, clients) = ready.split_at(own);
@@ -111,17 +103,9 @@ impl Clients {
         }
     }
 
-    /// Answers a client that asked for a summary of the job.
-    pub(super) fn tell(&mut self, client: ClientId, summary: &JobSummary) {
-        self.send(client, serde_json::to_vec(summary).unwrap_or_default());
-    }
-
-    /// Answers a client that asked what all ranks do.
-    pub(super) fn answer(&mut self, client: ClientId, report: &JobReport) {
-        self.send(client, serde_json::to_vec(report).unwrap_or_default());
-    }
-
-    fn send(&mut self, client: ClientId, answer: Vec<u8>) {
+    /// Answers a client.
+    pub(super) fn send(&mut self, client: ClientId, answer: &impl Serialize) {
+        let answer = serde_json::to_vec(answer).unwrap_or_default();
         let mut ignored = Vec::new();
         self.connected.retain_mut(|one| {
             if one.id == client {
@@ -135,7 +119,7 @@ impl Clients {
 
 impl ConnectedClient {
     /// Reads or writes. Returns false when the connection is to be closed.
-    fn serve(&mut self, requests: &mut Vec<ClientRequest>) -> bool {
+    fn serve(&mut self, requests: &mut Vec<JobEvent>) -> bool {
         while !self.answer.is_empty() {
             match self.stream.write(&self.answer) {
                 Ok(length) => drop(self.answer.drain(..length)),
@@ -153,8 +137,8 @@ impl ConnectedClient {
             _ => return false,
         }
         match JobRequest::parse(&self.request) {
-            Some(JobRequest::Summary) => requests.push(ClientRequest::Summary(self.id)),
-            Some(JobRequest::Report) => requests.push(ClientRequest::Report(self.id)),
+            Some(JobRequest::Summary) => requests.push(JobEvent::SummaryRequest(self.id)),
+            Some(JobRequest::Report) => requests.push(JobEvent::ReportRequest(self.id)),
             None => return self.request.len() < jobs::REQUEST_BYTES_MAX,
         }
         self.request.clear();

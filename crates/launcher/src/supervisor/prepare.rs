@@ -5,24 +5,27 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal, PipeReader};
 
 use base::variables;
-use sys::process::DescriptorLimit;
+use sys::process::{self, DescriptorLimit};
 
-use super::host::JobHost;
+use super::machine::Machine;
 use super::relay::Relay;
-use crate::agent_connection::AgentConnection;
+use crate::agent_connection::{AgentConnection, agent_access};
+use crate::job::{Console, HostSetup, JobSetup, StartOfRanks, SystemProbes};
 use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
+use crate::output::{self, OutputFile};
 use crate::placement::HostAssignment;
+use crate::process_table::TableWriter;
 use crate::protocol::{ProgramStart, Start};
 use crate::{Application, HostAccess, JobPlan, LaunchError, open_nothing};
 
 /// A job that is ready to start.
 pub(super) struct PreparedJob {
-    pub hosts: Vec<JobHost>,
-    /// For each rank the index of its host.
-    pub places: Vec<usize>,
-    /// For each rank the number of its program.
-    pub applications: Vec<u32>,
+    pub setup: JobSetup,
+    /// In the order of the hosts.
+    pub machines: Vec<Machine>,
+    /// By rank: the files to which its output goes.
+    pub files: Vec<[Option<OutputFile>; 2]>,
     /// Forwards the launcher's input, if rank 0 runs on another machine.
     pub relay: Option<Relay>,
 }
@@ -33,8 +36,11 @@ pub(super) struct PreparedJob {
 /// There are not enough slots, a program does not exist, or no connection can be attempted.
 pub(super) fn prepare(
     plan: &JobPlan,
+    launcher: u32,
     mut typed: Option<PipeReader>,
+    table: Option<&TableWriter>,
 ) -> Result<PreparedJob, LaunchError> {
+    let console = if typed.is_some() { Console::Terminal } else { Console::File };
     let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
@@ -57,25 +63,56 @@ pub(super) fn prepare(
     }
     local_processes::make_room(connections as u32)?;
     let timeout = plan.host_timeout.unwrap_or(variables::HOST_TIMEOUT_DEFAULT);
-    let mut hosts = Vec::new();
-    for (name, start) in placement.hosts.iter().zip(starts) {
-        hosts.push(match name {
-            Some(name) => {
-                let ranks: Vec<u32> = start.ranks.iter().map(|pair| pair.0).collect();
-                let remote =
-                    AgentConnection::open(&plan.access, timeout, name, &ranks, descriptors)?;
-                JobHost::remote(name.clone(), remote, start)
+    let (mut hosts, mut machines) = (Vec::new(), Vec::new());
+    for (host, (name, start)) in placement.hosts.iter().zip(starts).enumerate() {
+        let agent = name.is_some().then(|| agent_access(&plan.access, timeout)).transpose()?;
+        machines.push(match (name, &agent) {
+            (Some(name), Some(agent)) => {
+                let place = (host, name.as_str());
+                Machine::remote(
+                    host,
+                    AgentConnection::open(&plan.access, agent, place, descriptors)?,
+                )
             }
-            None => {
+            _ => {
                 let input = typed.take().map_or(StandardInput::Inherited, StandardInput::Typed);
                 let open_ahead = plan.open_ahead.unwrap_or(open_nothing);
                 let processes = LocalProcesses::new(input, descriptors, open_ahead);
-                JobHost::local(host_name(), processes, start)
+                Machine::local(host, processes)
             }
         });
+        hosts.push(HostSetup { name: name.clone().unwrap_or_else(host_name), start, agent });
     }
-    Ok(PreparedJob { hosts, places: placement.ranks, applications, relay })
+    let mut files = Vec::new();
+    for (rank, &host) in placement.ranks.iter().enumerate() {
+        let place = (host, hosts[host].name.as_str());
+        files.push(plan.output.open(rank, placement.ranks.len(), place)?);
+    }
+    let start_of_ranks = match table {
+        Some(table) if table.holds() => StartOfRanks::AfterDebugger,
+        _ => StartOfRanks::Immediate,
+    };
+    let setup = JobSetup {
+        hosts,
+        places: placement.ranks,
+        applications,
+        launcher,
+        console,
+        start_of_ranks,
+        probes: PROBES,
+    };
+    Ok(PreparedJob { setup, machines, files, relay })
 }
+
+/// What the kernel reports about this machine. Without /proc, only whether a process exists is
+/// known.
+const PROBES: SystemProbes = SystemProbes {
+    time_of_day: output::time_now,
+    process_state: |number| {
+        process::state(number).or_else(|| process::has_ended(number).then_some("ended"))
+    },
+    executable: |number| std::fs::read_link(format!("/proc/{number}/exe")).ok(),
+};
 
 /// Returns what each host must start.
 fn starts(

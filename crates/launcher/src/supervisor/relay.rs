@@ -5,14 +5,11 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 use crate::is_no_end;
-use crate::protocol::{AgentOrder, INPUT_BYTES_MAX};
 
-/// The source of the input, and how much may be read from it.
+/// The source of the input.
 pub(super) struct Relay {
     /// None when the input has ended.
     source: Option<File>,
-    /// How many bytes rank 0 can accept.
-    room: u32,
 }
 
 impl Relay {
@@ -25,35 +22,28 @@ impl Relay {
             Some(pipe) => OwnedFd::from(pipe),
             None => io::stdin().as_fd().try_clone_to_owned()?,
         };
-        Ok(Self { source: Some(File::from(descriptor)), room: INPUT_BYTES_MAX })
+        Ok(Self { source: Some(File::from(descriptor)) })
     }
 
     /// Returns the descriptor to watch.
     pub(super) fn watched(&self) -> Option<RawFd> {
-        let source = self.source.as_ref().filter(|_| self.room > 0)?;
-        Some(source.as_raw_fd())
+        self.source.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    /// Reads once; returns the order to send.
-    pub(super) fn read(&mut self) -> Option<AgentOrder> {
+    /// Reads once, `room` bytes at most. The result is empty at the end of the input.
+    pub(super) fn read(&mut self, room: u32) -> Option<Vec<u8>> {
         let source = self.source.as_mut()?;
-        let mut bytes = vec![0; self.room.min(INPUT_BYTES_MAX) as usize];
+        let mut bytes = vec![0; room as usize];
         match source.read(&mut bytes) {
             Ok(length) if length > 0 => {
                 bytes.truncate(length);
-                self.room -= length as u32;
-                Some(AgentOrder::Input(bytes))
+                Some(bytes)
             }
             Err(error) if is_no_end(&error) => None,
             _ => {
                 self.source = None;
-                Some(AgentOrder::Input(Vec::new()))
+                Some(Vec::new())
             }
         }
-    }
-
-    /// Records that rank 0 can accept `bytes` more bytes.
-    pub(super) fn grant(&mut self, bytes: u32) {
-        self.room = self.room.saturating_add(bytes);
     }
 }

@@ -10,7 +10,7 @@ use hangs::{JobReport, RankReport, Stage};
 use launch::questions::{AskedProcess, Finality};
 use sys::process;
 
-use crate::jobs::JobSummary;
+use super::JobSummary;
 use crate::local_processes::asking::{ANSWER_TIME_MAX, STACK_TIME_MAX};
 
 /// The processes of one job on this machine.
@@ -23,12 +23,12 @@ struct LocalPart {
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Returns the jobs with processes on this machine.
-pub(crate) fn running() -> Vec<JobSummary> {
+pub(super) fn running() -> Vec<JobSummary> {
     parts().iter().map(LocalPart::summary).collect()
 }
 
 /// Returns what the processes of a job on this machine do; none: there is no such job.
-pub(crate) fn ask(job: u32) -> Option<JobReport> {
+pub(super) fn ask(job: u32) -> Option<JobReport> {
     parts().into_iter().find(|part| part.number() == job).map(LocalPart::ask)
 }
 

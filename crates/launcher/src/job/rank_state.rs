@@ -1,81 +1,70 @@
-//! The supervisor's state of one rank, on whichever machine it runs.
-
-use std::io::Write;
-use std::time::Instant;
+//! The state of one rank, on whichever machine it runs.
 
 use sys::process::End;
 
+use super::actions::{Action, Actions};
 use crate::lines::{LineMode, Lines};
-use crate::outlets::Outlets;
-use crate::output::{OutputFile, OutputForm};
+use crate::output::OutputForm;
 use crate::protocol::OutputStream;
 
 /// A rank of the job.
 pub(super) struct RankState {
+    number: u32,
     /// The index of its host.
     pub host: usize,
     /// Its process id on its machine, once it was started.
     pub process: i32,
     /// How it ended, once it has.
     pub end: Option<End>,
-    /// When it is killed if it has not ended by itself; set when it is ended while others go on.
-    pub kill_deadline: Option<Instant>,
+    /// Whether it is being ended while others go on.
+    pub is_unneeded: bool,
     /// Whether it can still send requests to the PMI server.
     pub is_connected: bool,
     lines: [Lines; 2],
-    /// The files to which its output goes, in addition or exclusively.
-    files: [Option<OutputFile>; 2],
-    /// Whether its output goes to files only.
-    is_hidden: [bool; 2],
+    /// Whether its output goes to files.
+    has_files: [bool; 2],
+    /// Whether output that goes to files is also forwarded.
+    is_copied: bool,
     /// Whether its error output is merged into its output.
     is_merged: bool,
     is_output_closed: [bool; 2],
 }
 
 impl RankState {
+    /// Creates the state of rank `number`. `time`, if any, returns what stands before each line.
     pub(super) fn new(
+        number: u32,
         host: usize,
-        number: usize,
         mode: LineMode,
         form: &OutputForm,
-        files: [Option<OutputFile>; 2],
+        time: Option<fn() -> String>,
     ) -> Self {
-        let lines = |tag| Lines::new(tag, mode).timed(form.is_timed);
         Self {
+            number,
             host,
             process: 0,
             end: None,
-            kill_deadline: None,
+            is_unneeded: false,
             is_connected: true,
-            lines: form.tags(number).map(lines),
-            is_hidden: files.each_ref().map(|file| file.is_some() && !form.is_copied),
-            files,
+            lines: form.tags(number as usize).map(|tag| Lines::new(tag, mode).timed(time)),
+            has_files: form.files.each_ref().map(Option::is_some),
+            is_copied: form.is_copied,
             is_merged: form.is_merged,
             is_output_closed: [false; 2],
         }
     }
 
     /// Forwards what it wrote.
-    ///
-    /// # Errors
-    /// A message for users: its file cannot be written, and will not be from now on.
     pub(super) fn handle_output(
         &mut self,
         target: OutputStream,
-        bytes: &[u8],
-        outlets: &mut Outlets,
-    ) -> Result<(), String> {
-        self.pass_on(target, outlets, |lines, out| lines.take(bytes, out));
-        let Some(OutputFile { path, file }) = &mut self.files[target as usize] else {
-            return Ok(());
-        };
-        let written = file.write_all(bytes);
-        let told =
-            written.map_err(|cause| format!("{} cannot be written: {cause}", path.display()));
-        if told.is_err() {
-            self.files[target as usize] = None;
+        bytes: Vec<u8>,
+        actions: &mut Actions,
+    ) {
+        self.pass_on(target, actions, |lines, out| lines.take(&bytes, out));
+        if self.has_files[target as usize] {
+            actions.push(Action::WriteFile(self.number, target, bytes));
         }
-        told
     }
 
     /// Forwards lines to where they are to be shown. Lines that go to a file only are also kept as
@@ -83,36 +72,36 @@ impl RankState {
     fn pass_on(
         &mut self,
         target: OutputStream,
-        outlets: &mut Outlets,
+        actions: &mut Actions,
         write: impl FnOnce(&mut Lines, &mut Vec<u8>),
     ) {
         let place = if self.is_merged { OutputStream::Output } else { target };
         let lines = &mut self.lines[target as usize];
-        match self.is_hidden[target as usize] {
+        match self.has_files[target as usize] && !self.is_copied {
             true => write(lines, &mut Vec::new()),
-            false => write(lines, outlets.queue(place)),
+            false => write(lines, actions.output(place)),
         }
     }
 
     /// Forwards what is left, as the rank has ended.
-    pub(super) fn finish_lines(&mut self, outlets: &mut Outlets) {
+    pub(super) fn finish_lines(&mut self, actions: &mut Actions) {
         for target in [OutputStream::Output, OutputStream::Errors] {
-            self.pass_on(target, outlets, Lines::finish);
+            self.pass_on(target, actions, Lines::finish);
         }
     }
 
     /// Records that the rank has closed one of its outputs.
-    pub(super) fn close_output(&mut self, target: OutputStream, outlets: &mut Outlets) {
+    pub(super) fn close_output(&mut self, target: OutputStream, actions: &mut Actions) {
         self.is_output_closed[target as usize] = true;
-        self.pass_on(target, outlets, Lines::finish);
+        self.pass_on(target, actions, Lines::finish);
     }
 
     /// Records that nothing more is received from the rank.
-    pub(super) fn mark_lost(&mut self, end: End, outlets: &mut Outlets) {
+    pub(super) fn mark_lost(&mut self, end: End, actions: &mut Actions) {
         self.end.get_or_insert(end);
         self.is_connected = false;
         self.is_output_closed = [true; 2];
-        self.finish_lines(outlets);
+        self.finish_lines(actions);
     }
 
     /// Whether it wrote an incomplete line to its output, perhaps a prompt.
@@ -121,8 +110,8 @@ impl RankState {
     }
 
     /// Forwards the incomplete line of its output.
-    pub(super) fn show_partial_line(&mut self, outlets: &mut Outlets) {
-        self.pass_on(OutputStream::Output, outlets, Lines::show_partial);
+    pub(super) fn show_partial_line(&mut self, actions: &mut Actions) {
+        self.pass_on(OutputStream::Output, actions, Lines::show_partial);
     }
 
     /// Whether it has closed both outputs.

@@ -1,21 +1,19 @@
 //! Questions to all ranks of a job: why it makes no progress.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hangs::{JobReport, RankReport, Stage};
 use sys::process::{End, signal};
 
-use super::clients::ClientId;
-use super::messages;
-use super::{CODE_TIMEOUT, KILL_DELAY_AFTER_SIGNAL, Supervisor};
+use super::{
+    Action, CODE_TIMEOUT, ClientId, Deadline, JobState, KILL_DELAY_AFTER_SIGNAL, messages,
+};
 use crate::pmi_server::MpiState;
 use crate::protocol::{AgentOrder, LocalAnswer, OutputStream};
 
 /// A question that is not completely answered yet.
 pub(super) struct Inquiry {
     askers: Vec<Asker>,
-    /// When the question is concluded with the answers received until then.
-    pub(super) deadline: Instant,
     /// By rank.
     answers: Vec<Option<LocalAnswer>>,
 }
@@ -42,21 +40,20 @@ const INQUIRY_TIME_MAX: Duration = Duration::from_millis(7500);
 /// may do so a moment later, as on a busy machine; then no report is printed.
 const INTERRUPT_TIME_MAX: Duration = Duration::from_secs(2);
 
-impl Supervisor<'_> {
+impl JobState<'_> {
     /// Asks all ranks. If a question is already open, its answers go to `asker`, too.
     pub(super) fn inquire(&mut self, asker: Asker) {
         let time_max = match asker {
             Asker::Interrupt(_) => INTERRUPT_TIME_MAX,
             _ => INQUIRY_TIME_MAX,
         };
-        let deadline = Instant::now() + time_max;
         if let Some(inquiry) = &mut self.inquiry {
             inquiry.askers.push(asker);
-            inquiry.deadline = inquiry.deadline.min(deadline);
-            return;
+            return self.deadlines.bring_forward(Deadline::Answers, self.now + time_max);
         }
+        self.deadlines.set(Deadline::Answers, self.now + time_max);
         let answers = vec![None; self.ranks.len()];
-        self.inquiry = Some(Inquiry { askers: vec![asker], deadline, answers });
+        self.inquiry = Some(Inquiry { askers: vec![asker], answers });
         for host in 0..self.hosts.len() {
             if self.hosts[host].has_started() {
                 self.send(host, AgentOrder::Ask);
@@ -71,15 +68,24 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Concludes the question if all ranks have answered, or the time has passed.
-    pub(super) fn conclude_inquiry(&mut self) {
-        let Some(inquiry) = &self.inquiry else { return };
-        let mut both = self.ranks.iter().zip(&inquiry.answers);
-        let is_whole = both.all(|(rank, answer)| rank.end.is_some() || answer.is_some());
-        if !is_whole && Instant::now() < inquiry.deadline {
-            return;
+    /// Concludes the question if all ranks have answered or ended.
+    pub(super) fn conclude_if_whole(&mut self) {
+        if self.inquiry.as_ref().is_some_and(|inquiry| self.is_whole(inquiry)) {
+            self.conclude_inquiry();
         }
-        let Some(Inquiry { askers, answers, .. }) = self.inquiry.take() else { return };
+    }
+
+    fn is_whole(&self, inquiry: &Inquiry) -> bool {
+        let mut both = self.ranks.iter().zip(&inquiry.answers);
+        both.all(|(rank, answer)| rank.end.is_some() || answer.is_some())
+    }
+
+    /// Concludes the question with the answers received until now.
+    pub(super) fn conclude_inquiry(&mut self) {
+        self.deadlines.clear(Deadline::Answers);
+        let Some(inquiry) = self.inquiry.take() else { return };
+        let is_whole = self.is_whole(&inquiry);
+        let Inquiry { askers, answers } = inquiry;
         let report = self.job_report(&answers);
         let is_cut_short = !is_whole && askers.iter().any(|one| matches!(one, Asker::Interrupt(_)));
         for asker in askers {
@@ -87,14 +93,14 @@ impl Supervisor<'_> {
                 Asker::Terminal if is_cut_short => {}
                 Asker::Terminal => self.print_table(&report),
                 Asker::Stall => self.end_if_still(&report),
-                Asker::Interrupt(_) if self.termination.is_some() => {}
+                Asker::Interrupt(_) if self.kills.is_some() => {}
                 Asker::Interrupt(number) => {
                     if is_whole && !report.causes.is_empty() {
                         self.print_table(&report);
                     }
                     self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
                 }
-                Asker::TimeLimit if self.termination.is_some() || self.running().is_empty() => {}
+                Asker::TimeLimit if self.kills.is_some() || self.running().is_empty() => {}
                 Asker::TimeLimit => {
                     // A program without MPI has nothing to report.
                     let is_mpi =
@@ -105,14 +111,16 @@ impl Supervisor<'_> {
                         self.print_table(&report);
                     }
                 }
-                Asker::Client(client) => self.clients.answer(client, &report),
+                Asker::Client(client) => {
+                    self.actions.push(Action::SendReport(client, report.clone()));
+                }
             }
         }
     }
 
     fn end_if_still(&mut self, report: &JobReport) {
         let limit = self.plan.stall.unwrap_or_default();
-        if self.termination.is_none() && hangs::stands_still(&report.ranks, limit.as_secs_f64()) {
+        if self.kills.is_none() && hangs::stands_still(&report.ranks, limit.as_secs_f64()) {
             let message = messages::stalled(limit, &self.running());
             self.fail(CODE_TIMEOUT, Some(message));
             self.print_table(report);
@@ -121,7 +129,7 @@ impl Supervisor<'_> {
 
     fn print_table(&mut self, report: &JobReport) {
         let text = hangs::table(report);
-        self.outlets.queue(OutputStream::Errors).extend_from_slice(text.as_bytes());
+        self.actions.output(OutputStream::Errors).extend_from_slice(text.as_bytes());
     }
 
     /// Returns everything known about the job.
@@ -157,7 +165,7 @@ impl Supervisor<'_> {
             job: self.launcher,
             name: String::new(),
             program: self.program(),
-            seconds: self.begun.elapsed().as_secs_f64(),
+            seconds: (self.now - self.begun).as_secs_f64(),
             causes: hangs::causes(&ranks),
             ranks,
         }

@@ -1,39 +1,44 @@
 //! How a job ends: failures, and what follows for the ranks that still run.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use sys::process::{self, End, signal};
+use base::variables::HOST_TIMEOUT_DEFAULT;
+use sys::process::{End, signal};
 
 use super::host::JobHost;
 use super::messages::{self, Consequence, FailedProcess, HostPhase};
 use super::{
-    CODE_NOT_STARTED, CODE_TIMEOUT, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL, Supervisor, Termination,
+    CODE_NOT_STARTED, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL,
 };
 use crate::protocol::{AgentOrder, START_TIME_MAX};
 
-/// How many times ranks are killed before a host that does not report their end is given up.
-const KILLS_MAX: u32 = 3;
-
-impl Supervisor<'_> {
+impl JobState<'_> {
     /// Continues without a host, whose processes have ended, or will be ended by its agent.
     pub(super) fn give_up_host(&mut self, host: usize) {
-        self.hosts[host].disconnect();
-        self.hosts[host].mark_closed();
-        for rank_state in self.ranks.iter_mut().filter(|rank_state| rank_state.host == host) {
-            rank_state.mark_lost(End::Signal(signal::SIGKILL), &mut self.outlets);
+        self.hosts[host].close(&mut self.actions);
+        self.deadlines.clear(Deadline::Silence(host));
+        self.deadlines.clear(Deadline::CommandEnd(host));
+        let rank_states = (0..).zip(&mut self.ranks);
+        for (rank, rank_state) in rank_states.filter(|(_, rank_state)| rank_state.host == host) {
+            rank_state.mark_lost(End::Signal(signal::SIGKILL), &mut self.actions);
+            self.deadlines.clear(Deadline::Kill(rank));
         }
     }
 
     /// Ends some processes because one of them requested it; the others go on.
     pub(super) fn end_ranks(&mut self, by: u32, ranks: &[u32], code: i32) {
-        self.code = if self.code == 0 { code_of_abort(code) } else { self.code };
+        self.note_code(code_of_abort(code));
         self.print_message(&messages::ended_alone(by, ranks));
         for &number in ranks {
             let rank_state = &mut self.ranks[number as usize];
-            rank_state.kill_deadline.get_or_insert(Instant::now() + KILL_DELAY);
+            rank_state.is_unneeded = true;
+            if rank_state.end.is_some() {
+                continue;
+            }
+            let host = rank_state.host;
+            self.deadlines.set_first(Deadline::Kill(number), self.now + KILL_DELAY);
             // The process that requested it ends by itself.
-            if rank_state.end.is_none() && number != by {
-                let host = rank_state.host;
+            if number != by {
                 self.send(host, AgentOrder::Signal(Some(number), signal::SIGTERM));
                 self.send(host, AgentOrder::Signal(Some(number), signal::SIGCONT));
             }
@@ -47,7 +52,7 @@ impl Supervisor<'_> {
         match reason {
             // Several processes may fail at about one time, and the first one need not be the
             // cause.
-            Some(reason) if self.termination.is_some() => {
+            Some(reason) if self.kills.is_some() => {
                 self.late_reasons += 1;
                 if self.late_reasons < messages::NAMED_MAX as u32 {
                     self.print_message(&reason);
@@ -68,8 +73,11 @@ impl Supervisor<'_> {
 
     /// Requests all ranks to end. After `grace` they are killed.
     pub(super) fn end_all(&mut self, number: i32, grace: Duration) {
-        self.termination.get_or_insert(Termination { deadline: Instant::now() + grace, kills: 0 });
-        self.starting = None;
+        if self.kills.is_none() {
+            self.kills = Some(0);
+            self.deadlines.set(Deadline::KillAll, self.now + grace);
+        }
+        self.deadlines.clear(Deadline::Start);
         for host in 0..self.hosts.len() {
             if self.hosts[host].is_waiting() {
                 self.give_up_host(host);
@@ -85,7 +93,7 @@ impl Supervisor<'_> {
         let mpi_state = self.server.mpi_state(rank);
         let Some((what, code)) = messages::failure(end, mpi_state) else { return };
         let rank_state = &self.ranks[rank as usize];
-        if self.termination.is_some() || rank_state.kill_deadline.is_some() {
+        if self.kills.is_some() || rank_state.is_unneeded {
             return;
         }
         let others = self.ranks.iter().filter(|rank_state| rank_state.end.is_none()).count();
@@ -114,7 +122,7 @@ impl Supervisor<'_> {
         if consequence == Consequence::JobEnds {
             return self.fail(code, Some(message));
         }
-        if self.termination.is_some() {
+        if self.kills.is_some() {
             return;
         }
         self.failures += 1;
@@ -122,21 +130,28 @@ impl Supervisor<'_> {
             self.print_message(&message);
         }
         if self.failures == 1 {
-            self.code = if self.code == 0 { code } else { self.code };
+            self.note_code(code);
             self.first_failure = message;
         }
     }
 
     /// Ends the job because of a failure. Only the first failure is reported.
     pub(super) fn fail(&mut self, code: i32, message: Option<String>) {
-        if self.termination.is_some() {
+        if self.kills.is_some() {
             return;
         }
-        self.code = code;
+        self.note_code(code);
         if let Some(message) = message {
             self.print_message(&message);
         }
         self.end_all(signal::SIGTERM, KILL_DELAY);
+    }
+
+    /// Records an exit code; that of the first failure stays.
+    pub(super) fn note_code(&mut self, code: i32) {
+        if self.code == 0 {
+            self.code = code;
+        }
     }
 
     /// Ends the job because its time limit has passed.
@@ -161,12 +176,14 @@ impl Supervisor<'_> {
             self.print_message(&messages::killed(number, KILL_DELAY_AFTER_SIGNAL, &self.running()));
         }
         self.signal_all(signal::SIGKILL);
-        let kills = self.termination.as_ref().map_or(0, |ending| ending.kills) + 1;
-        self.termination = Some(Termination { deadline: Instant::now() + KILL_DELAY, kills });
-        if kills < KILLS_MAX {
+        let kills = self.kills.unwrap_or_default() + 1;
+        self.kills = Some(kills);
+        self.deadlines.set(Deadline::KillAll, self.now + KILL_DELAY);
+        // A host that does not report the end of killed ranks counts as unreachable, but not before
+        // a host that reports nothing at all would.
+        if KILL_DELAY * kills <= self.plan.host_timeout.unwrap_or(HOST_TIMEOUT_DEFAULT) {
             return;
         }
-        // A host that does not report the end of killed ranks counts as unreachable.
         for host in 0..self.hosts.len() {
             let mut rank_states = self.ranks.iter().filter(|rank_state| rank_state.host == host);
             if !self.hosts[host].is_local()
@@ -184,14 +201,11 @@ impl Supervisor<'_> {
         let running = rank_states.map(|(rank, rank_state)| {
             let host = &self.hosts[rank_state.host];
             let number = rank_state.process;
-            // Without /proc, only whether the process exists is known.
-            let ended = || process::has_ended(number).then_some("ended");
-            let state = || process::state(number).or_else(ended);
             messages::RunningRank {
                 rank,
                 process: rank_state.process,
                 host: (self.hosts.len() > 1).then(|| host.name.clone()),
-                state: host.is_local().then(state).flatten(),
+                state: host.is_local().then(|| (self.probes.process_state)(number)).flatten(),
                 mpi_state: self.server.mpi_state(rank),
             }
         });

@@ -1,0 +1,131 @@
+//! The phases of a job, and what is left to do when all ranks have ended.
+
+use std::time::{Duration, Instant};
+
+use super::host::JobHost;
+use super::rank_state::RankState;
+use super::{Action, BACKLOG_BYTES_MAX, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, messages};
+use crate::guard::KILL_TIME_MAX;
+use crate::protocol::{AgentOrder, OutputStream};
+
+/// The phases of a job.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum JobPhase {
+    /// Ranks are running or will be started.
+    Running,
+    /// All ranks have ended.
+    Ended,
+    /// The agents were ordered to clean up and end.
+    ClosingAgents,
+    /// What the ranks left behind on this machine is being ended.
+    ClosingHere,
+    /// Only output is left to write, since this time.
+    FlushingOutput(Instant),
+    /// Nothing is left to do.
+    Over,
+}
+
+/// How long to wait for further output after all processes have ended: a background process that
+/// they started may hold the pipe open.
+const DRAIN: Duration = Duration::from_millis(200);
+
+/// How long agents may take to clean up and end.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
+
+impl JobState<'_> {
+    /// Begins the next phase if the current one is complete.
+    pub(super) fn advance_phase(&mut self) {
+        let is_impatient = self.interrupts.len() > 1;
+        let have_ended = self.ranks.iter().all(|rank_state| rank_state.end.is_some());
+        if matches!(self.phase, JobPhase::Running) && have_ended {
+            self.phase = JobPhase::Ended;
+            for over in [Deadline::Start, Deadline::TimeLimit, Deadline::Stall, Deadline::KillAll] {
+                self.deadlines.clear(over);
+            }
+            self.deadlines.set(Deadline::Drain, self.now + DRAIN);
+        }
+        let is_drained = || self.ranks.iter().all(RankState::has_closed_outputs);
+        if matches!(self.phase, JobPhase::Ended) && is_drained() {
+            self.close_agents();
+        }
+        let are_closed = || self.hosts.iter().all(|host| host.is_local() || host.is_closed());
+        if matches!(self.phase, JobPhase::ClosingAgents) && (is_impatient || are_closed()) {
+            self.close_here();
+        }
+        if let JobPhase::FlushingOutput(since) = self.phase {
+            let deadline = self.output_deadline(since);
+            deadline.into_iter().for_each(|at| self.deadlines.set(Deadline::Output, at));
+        }
+    }
+
+    /// Orders the agents to end what the ranks left behind, and to end themselves.
+    pub(super) fn close_agents(&mut self) {
+        self.phase = JobPhase::ClosingAgents;
+        self.deadlines.clear(Deadline::Drain);
+        self.deadlines.set(Deadline::Close, self.now + CLOSE_TIME_MAX);
+        for host in 0..self.hosts.len() {
+            if !self.hosts[host].is_local() {
+                self.send(host, AgentOrder::Close);
+            }
+        }
+    }
+
+    /// Ends what the ranks left behind on this machine, and reads the last of their output.
+    pub(super) fn close_here(&mut self) {
+        self.phase = JobPhase::ClosingHere;
+        self.deadlines.clear(Deadline::Close);
+        for host in 0..self.hosts.len() {
+            if self.hosts[host].is_local() {
+                self.send(host, AgentOrder::Close);
+            } else {
+                self.give_up_host(host);
+            }
+        }
+        self.actions.push(Action::EndDescendants);
+    }
+
+    /// Prints what is left to print: nothing more is received.
+    pub(super) fn flush_output(&mut self) {
+        self.phase = JobPhase::FlushingOutput(self.now);
+        self.inquiry = None;
+        self.deadlines.clear(Deadline::Answers);
+        self.deadlines.clear(Deadline::Prompt);
+        if self.failures > 0 {
+            let (failures, first) = (self.failures, &self.first_failure);
+            self.print_message(&messages::first_of_failures(failures, first, self.code));
+        }
+        self.ranks.iter_mut().for_each(|rank_state| rank_state.finish_lines(&mut self.actions));
+    }
+
+    /// Returns when the remaining output is dropped, if nothing else was left to do since `since`.
+    /// A slow reader is waited for, as by any program, but not longer than the time limit. If the
+    /// job was made to end, the reader is waited for only briefly.
+    fn output_deadline(&self, since: Instant) -> Option<Instant> {
+        let was_ended = !self.interrupts.is_empty() || self.code == CODE_TIMEOUT;
+        let limit = self.plan.timeout.map(|limit| self.begun + limit);
+        let least = since + KILL_DELAY;
+        if was_ended { Some(least) } else { limit.map(|at| at.max(least)) }
+    }
+
+    /// Handles how much output waits to be written.
+    pub(super) fn note_backlog(&mut self, bytes: [usize; 2]) {
+        for target in [OutputStream::Output, OutputStream::Errors] {
+            if bytes[target as usize] < BACKLOG_BYTES_MAX {
+                let grant = |host: &mut JobHost| host.grant_output(target, &mut self.actions);
+                self.hosts.iter_mut().for_each(grant);
+            }
+        }
+        match self.phase {
+            JobPhase::FlushingOutput(_) if bytes == [0; 2] => self.phase = JobPhase::Over,
+            JobPhase::FlushingOutput(_) if self.interrupts.len() > 1 => self.drop_output(),
+            _ => {}
+        }
+    }
+
+    /// Ends without the remaining output, and reports that.
+    pub(super) fn drop_output(&mut self) {
+        self.note_code(CODE_TIMEOUT);
+        self.print_message("the rest of the job's output, which nobody read, is dropped");
+        self.phase = JobPhase::Over;
+    }
+}
