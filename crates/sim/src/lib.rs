@@ -5,6 +5,7 @@ mod actions;
 pub mod copies;
 mod ending;
 mod inputs;
+pub mod jobs;
 mod losses;
 mod network;
 mod outcomes;

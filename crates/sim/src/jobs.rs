@@ -1,0 +1,246 @@
+//! Worlds in which a job runs on several machines: the launcher's state machine
+//! (`launcher::job`), with its protocol to agents and its server of PMI-1, in virtual time.
+//!
+//! Ranks are killed, stopped, or end badly; so do agents and the commands that reach them.
+//! Machines vanish or stand still, connections lose all bytes in one direction, agents are slow or
+//! send garbage. Users send signals, the reader of the output is slow or ends, and the supervisor
+//! itself does not run for a while.
+//!
+//! The invariants: each job ends, in time. Its exit code is that of the first failure that it can
+//! have noticed, and 0 if there was none. Where the job goes on after failures, all other ranks
+//! reach the end of their programs. All that ranks of healthy machines wrote is printed. No rank
+//! is left. Only a machine that was silent counts as silent. No deadline is missed.
+
+mod faults;
+mod machine;
+mod rank;
+mod setting;
+mod world;
+
+use fastrand::Rng;
+use sys::process::End;
+
+use rank::EndCause;
+use setting::{HOST_TIMEOUT, JobFault, JobSetting, SECOND};
+use world::{EffectScope, JobWorld};
+
+/// The counters of worlds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JobCounts {
+    /// Jobs that ended.
+    pub jobs: u64,
+    /// Jobs that ended well.
+    pub successes: u64,
+    /// Jobs that went on after a failure, and in which all other ranks finished.
+    pub survived: u64,
+    /// Faults that were injected.
+    pub faults: u64,
+    /// Rounds of supervisors.
+    pub rounds: u64,
+    /// Reports of what all ranks do.
+    pub reports: u64,
+    /// Ranks of which all output was compared.
+    pub compared: u64,
+    /// Virtual time in seconds.
+    pub seconds: u64,
+}
+
+impl JobCounts {
+    /// Adds the counters of another world.
+    pub fn add(&mut self, other: &Self) {
+        self.jobs += other.jobs;
+        self.successes += other.successes;
+        self.survived += other.survived;
+        self.faults += other.faults;
+        self.rounds += other.rounds;
+        self.reports += other.reports;
+        self.compared += other.compared;
+        self.seconds += other.seconds;
+    }
+}
+
+/// Runs the world of a seed to its end.
+///
+/// # Errors
+/// A description of the invariant that is violated.
+pub fn run(seed: u64) -> Result<JobCounts, String> {
+    let mut rng = Rng::with_seed(seed);
+    let setting = JobSetting::random(&mut rng);
+    let mut world = JobWorld::new(&setting, rng);
+    let outcome = world.run().and_then(|code| check(&mut world, code));
+    match outcome {
+        Ok(()) => Ok(JobCounts { seconds: world.now / SECOND, ..world.counts }),
+        Err(what) => Err(format!("{what}\n{}", world.describe())),
+    }
+}
+
+fn check(world: &mut JobWorld<'_>, code: i32) -> Result<(), String> {
+    world.counts.successes += u64::from(code == 0);
+    check_code(world, code)?;
+    check_time(world)?;
+    check_left_behind(world)?;
+    check_survivors(world)?;
+    check_silence(world)?;
+    check_output(world)
+}
+
+/// Returns when the first failure that cannot remain unnoticed was noticed at the latest.
+fn first_noticed(world: &JobWorld<'_>) -> Option<u64> {
+    world.effects.iter().filter_map(|effect| effect.noticed).min()
+}
+
+fn check_code(world: &JobWorld<'_>, code: i32) -> Result<(), String> {
+    let first = first_noticed(world);
+    let in_time = world.effects.iter().filter(|effect| first.is_none_or(|at| effect.at <= at));
+    let mut codes: Vec<i32> = in_time.flat_map(|effect| effect.codes.iter().copied()).collect();
+    if first.is_none() {
+        codes.push(0);
+    }
+    let limit = world.setting.plan.timeout.map(|limit| limit.as_micros() as u64);
+    if limit.is_some_and(|limit| world.now >= limit) {
+        codes.push(124);
+    }
+    match codes.contains(&code) {
+        true => Ok(()),
+        false => Err(format!("the exit code is {code}, not one of {codes:?}")),
+    }
+}
+
+/// Checks that a job that must end has ended in time.
+fn check_time(world: &JobWorld<'_>) -> Result<(), String> {
+    let ending = world.effects.iter().filter(|effect| effect.ends_job);
+    let Some(first) = ending.filter_map(|effect| effect.noticed).min() else { return Ok(()) };
+    let latency = world.setting.latencies.iter().max().copied().unwrap_or_default();
+    let limit = first + 45 * SECOND + 6 * latency + world.pauses();
+    let is_slow = world.setting.is_reader_slow();
+    if is_slow || world.now <= limit {
+        return Ok(());
+    }
+    Err(format!("the job ended at {} s instead of {} s", world.now / SECOND, limit / SECOND))
+}
+
+/// Whether nothing has happened to a machine and its connection, which is fast.
+fn is_healthy(world: &JobWorld<'_>, host: usize) -> bool {
+    let is_hit = |scope| scope == EffectScope::Machine(host);
+    world.setting.latencies[host] < SECOND && !world.effects.iter().any(|one| is_hit(one.scope))
+}
+
+/// Whether the user was so impatient that the job did not finish properly.
+fn is_impatient(world: &JobWorld<'_>) -> bool {
+    world.setting.faults.iter().filter(|(_, one)| matches!(one, JobFault::Signal(_))).count() > 1
+}
+
+/// Checks that no rank is left.
+fn check_left_behind(world: &mut JobWorld<'_>) -> Result<(), String> {
+    let left = |world: &JobWorld<'_>, host: usize| {
+        let machine = &world.machines[host];
+        let mut ranks = machine.ranks.iter();
+        machine.has_started && ranks.any(|rank| rank.end.is_none())
+    };
+    for host in 0..world.machines.len() {
+        if is_healthy(world, host) && !is_impatient(world) && left(world, host) {
+            return Err(format!("ranks of host{host} were left at the end of the job"));
+        }
+    }
+    world.end_launcher(6 * HOST_TIMEOUT);
+    for host in 0..world.machines.len() {
+        if world.is_up(host) && left(world, host) {
+            return Err(format!("ranks of host{host} were left long after the end of the job"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that ranks to which nothing happened have finished, where the job goes on.
+fn check_survivors(world: &mut JobWorld<'_>) -> Result<(), String> {
+    let ends_job = world.effects.iter().any(|effect| {
+        effect.scope == EffectScope::Job || world.started.is_none_or(|started| effect.at < started)
+    });
+    if !world.setting.plan.keep_going || ends_job || world.setting.plan.timeout.is_some() {
+        return Ok(());
+    }
+    world.counts.survived += u64::from(!world.effects.is_empty());
+    for host in 0..world.machines.len() {
+        let is_ours = |rank: &&rank::SimulatedRank| {
+            !matches!(rank.end, Some((_, EndCause::Program | EndCause::Fault)))
+        };
+        let ended = world.machines[host].ranks.iter().find(is_ours);
+        if let Some(rank) = ended.filter(|_| is_healthy(world, host)) {
+            return Err(format!("rank {} did not go on: {:?}", rank.number, rank.end));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that only a machine that was silent counts as silent.
+fn check_silence(world: &JobWorld<'_>) -> Result<(), String> {
+    let text = String::from_utf8_lossy(&world.shown[1]);
+    for host in 0..world.machines.len() {
+        let is_told = text.contains(&format!("host{host} was lost: nothing was received"));
+        if is_told && is_healthy(world, host) {
+            return Err(format!("host{host} counted as silent"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that all that ranks wrote was printed in whole lines.
+fn check_output(world: &mut JobWorld<'_>) -> Result<(), String> {
+    let shown = world.shown.each_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let is_dropped = world.backlog() != [0; 2];
+    if is_dropped || !world.has_reader || is_impatient(world) || world.setting.has_terminal {
+        return Ok(());
+    }
+    for host in 0..world.machines.len() {
+        if !is_healthy(world, host) {
+            continue;
+        }
+        for index in 0..world.machines[host].ranks.len() {
+            let rank = &world.machines[host].ranks[index];
+            let tag = format!("[{}] ", rank.number);
+            for (shown, written) in shown.iter().zip(&rank.written) {
+                let lines: Vec<&str> =
+                    shown.lines().filter_map(|line| line.strip_prefix(&tag)).collect();
+                let expected = String::from_utf8_lossy(written);
+                if lines != expected.lines().collect::<Vec<_>>() {
+                    return Err(format!(
+                        "of {} bytes of rank {}, {} lines were printed",
+                        written.len(),
+                        rank.number,
+                        lines.len()
+                    ));
+                }
+            }
+            world.counts.compared += 1;
+        }
+    }
+    Ok(())
+}
+
+impl JobWorld<'_> {
+    /// Describes the world and its end.
+    fn describe(&self) -> String {
+        let ends: Vec<(u32, Option<(End, EndCause)>)> = (self.machines.iter())
+            .flat_map(|machine| machine.ranks.iter().map(|rank| (rank.number, rank.end)))
+            .collect();
+        let setting = self.setting;
+        format!(
+            "at {} µs; machines {:?}, local {}, keep going {}, timeout {:?}, latencies {:?}, \
+             connects {:?}\nfaults: {:?}\neffects: {:?}\nends: {ends:?}\nmessages:\n{}",
+            self.now,
+            setting.machines,
+            setting.has_local,
+            setting.plan.keep_going,
+            setting.plan.timeout,
+            setting.latencies,
+            setting.connects,
+            setting.faults,
+            self.effects,
+            String::from_utf8_lossy(&self.shown[1])
+                .lines()
+                .filter(|line| !line.starts_with('['))
+                .collect::<Vec<_>>()
+                .join("\n")
+        )
+    }
+}
