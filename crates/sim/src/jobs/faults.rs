@@ -25,17 +25,16 @@ impl JobWorld<'_> {
             JobFault::KillAgent(host) => {
                 let agent = self.machines[host].agent.as_ref();
                 if agent.is_some_and(|agent| agent.is_running) {
-                    self.lose_ranks(host, 0);
+                    self.lose_ranks(host);
                     self.abandon(host, EndCause::Fault, End::Code(137));
                 }
             }
             JobFault::KillCommand(host) => {
-                self.lose_ranks(host, 0);
+                self.lose_ranks(host);
                 self.end_command(host, End::Signal(signal::SIGKILL));
             }
             JobFault::LoseMachine(host) => {
-                // Until its processes have started, only the limit of their start shows it.
-                self.lose_ranks(host, 60 * SECOND);
+                self.lose_ranks(host);
                 self.machines[host].health = MachineHealth::Gone;
             }
             JobFault::Freeze(host, time) => {
@@ -53,7 +52,7 @@ impl JobWorld<'_> {
             JobFault::SendGarbage(host) => {
                 let agent = self.machines[host].agent.as_ref();
                 if agent.is_some_and(|agent| agent.is_running && agent.is_connected) {
-                    self.lose_ranks(host, 0);
+                    self.lose_ranks(host);
                     self.send_to_launcher(host, vec![1, 0, 0, 0, 99]);
                 }
             }
@@ -104,15 +103,14 @@ impl JobWorld<'_> {
         unreachable!("each rank has a machine")
     }
 
-    /// Records that the job loses the ranks of a machine, if any runs or was not started, and
-    /// notices it `longer` later than it usually would.
-    fn lose_ranks(&mut self, host: usize, longer: u64) {
+    /// Records that the job loses the ranks of a machine, if any runs or was not started.
+    fn lose_ranks(&mut self, host: usize) {
         let machine = &self.machines[host];
         let agent = machine.agent.as_ref();
         let is_connected =
             agent.is_some_and(|agent| agent.is_connected && agent.loses == [false; 2]);
         let is_needed = is_connected && machine.ranks.iter().any(|rank| rank.end.is_none());
-        let noticed = is_needed.then(|| self.now + self.delay(host) + longer);
+        let noticed = is_needed.then(|| self.now + self.delay(host));
         self.add_effect(vec![1, 2], noticed, EffectScope::Machine(host));
     }
 

@@ -21,6 +21,8 @@ pub(super) struct JobSetting {
     pub latencies: Vec<u64>,
     /// How long the command that reaches a machine takes; none: it ends with this exit code.
     pub connects: Vec<Result<u64, i32>>,
+    /// Whether the agent of each machine stays when it is ordered to end.
+    pub linger: Vec<bool>,
     pub scripts: Vec<RankScript>,
     /// The faults, with their times in microseconds.
     pub faults: Vec<(u64, JobFault)>,
@@ -111,6 +113,7 @@ impl JobSetting {
             _ => Ok(rng.u64(MILLISECOND..SECOND)),
         };
         let connects = (0..machines.len()).map(connect).collect();
+        let linger = machines.iter().map(|_| rng.u8(..20) == 0).collect();
         let time = |rng: &mut Rng, of: &[u64]| *rng.choice(of).expect("there are some");
         let limits = [SECOND / 2, 5 * SECOND, 30 * SECOND];
         let timeout = (rng.u8(..6) == 0).then(|| Duration::from_micros(time(rng, &limits)));
@@ -135,6 +138,7 @@ impl JobSetting {
             has_terminal: rng.u8(..8) == 0,
             latencies,
             connects,
+            linger,
             scripts: all,
             faults: Vec::new(),
             reader_speed: if rng.u8(..10) == 0 { SLOW_READER } else { 1 << 20 },

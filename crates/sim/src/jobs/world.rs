@@ -344,6 +344,7 @@ impl<'a> JobWorld<'a> {
                 self.wake(at, Wake::Report(host, report));
             }
             Consequence::Step(rank) => self.wake(self.now + 1, Wake::Step(host, rank)),
+            Consequence::Finished if self.setting.linger[host] => {}
             Consequence::Finished => self.end_agent(host, End::Code(0)),
         }
     }
@@ -358,7 +359,8 @@ impl<'a> JobWorld<'a> {
         let Some(agent) = &mut self.machines[host].agent else { return };
         if std::mem::replace(&mut agent.is_running, false) {
             self.wake(arrival, Wake::EndToLauncher(host));
-            let lasts = if self.rng.u8(..8) == 0 { 5 * SECOND } else { MILLISECOND };
+            // Some commands hang, though their connection is closed.
+            let lasts = if self.rng.u8(..8) == 0 { TIME_MAX } else { MILLISECOND };
             let ended = arrival + self.rng.u64(..lasts);
             self.wake(ended, Wake::EndCommand(host, end));
         }
@@ -546,7 +548,18 @@ impl<'a> JobWorld<'a> {
     /// reports now.
     pub(super) fn delay(&self, host: usize) -> u64 {
         let base = 2 * self.setting.latencies[host] + self.pauses() + 100 * MILLISECOND;
-        if self.machines[host].agent.is_some() { base + HOST_TIMEOUT + 2 * SECOND } else { base }
+        let is_lossy = |(_, fault): &(u64, JobFault)| match fault {
+            JobFault::LoseMachine(on) | JobFault::LoseOrders(on) => *on == host,
+            JobFault::LoseReports(on) | JobFault::Freeze(on, _) => *on == host,
+            _ => false,
+        };
+        match self.machines[host].agent {
+            None => base,
+            // Until all processes have started, only the limit of their start shows that bytes are
+            // lost.
+            Some(_) if self.setting.faults.iter().any(is_lossy) => base + 72 * SECOND,
+            Some(_) => base + HOST_TIMEOUT + 2 * SECOND,
+        }
     }
 
     /// Returns for how long the supervisor and machines do not run.
