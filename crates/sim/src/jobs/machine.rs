@@ -164,9 +164,8 @@ impl SimulatedMachine {
             }
         }
         report(AgentReport::Ended(rank.number, end));
-        if !rank.script.leaves_process {
-            report(AgentReport::PmiClosed(rank.number));
-        }
+        // If a process that was left behind held this connection, others could wait for it forever.
+        report(AgentReport::PmiClosed(rank.number));
     }
 
     /// Kills all ranks.
