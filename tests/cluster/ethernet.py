@@ -101,7 +101,7 @@ def only_interface_replaced(transfer):
 def only_ethernet_cut(transfer):
     code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=60)
     assert code != 0, f"exit code 0\n{output}"
-    assert re.search(r"over eth0: rank [01], and the system of its machine, have answered nothing for", output), output
+    assert re.search(r"over eth0: neither rank [01] nor the kernel of its machine has answered for", output), output
 
 
 @transfer

@@ -223,7 +223,7 @@ def only_path_cut(transfer):
     """The job ends, and its message names the silent machine, and for how long it was silent."""
     code, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth0"), seconds=60)
     assert code != 0, f"exit code 0\n{output}"
-    told = re.search(r"rank [01] cannot be reached: over eth0: nothing was heard from "
+    told = re.search(r"rank [01] cannot be reached: over eth0: nothing was received from "
                      r"box[12] \(10[.]77[.]0[.][12]\) for ([0-9]+) s", output)
     assert told and int(told[1]) >= SILENCE_S, output
 
@@ -236,8 +236,8 @@ def machine_dead_when_the_last_message_is_sent(transfer):
     transfer.rates, transfer.program = list(RATES.values()), str(transfer.build / "last_message")
     transfer.environment.append("COMBRAY_NET=eth1")
     _, output = transfer.disturbed(lambda: transfer.box("cut", "box2", "eth1"))
-    told = re.search(r"rank 1 is not reached any more .*nothing was heard from box2 \(10[.]77[.]1[.]2\) for [0-9]+ s.*"
-                     r"what was sent to it last may be lost", output)
+    told = re.search(r"rank 1 can no longer be reached .*nothing was received from box2 \(10[.]77[.]1[.]2\) for [0-9]+ s.*"
+                     r"the last messages to it may be lost", output)
     left = re.search(r"^rank 0 has left after ([0-9.]+) s", output, re.M)
     assert told and left and float(left[1]) < 3 * SILENCE_S, output
 

@@ -48,7 +48,7 @@ def figures_are_kept_and_used(runner):
         kept[0].write_text("nonsense")
         output = combray("bench", "--hosts", "box1,box2", "--launch-agent", HERE / "rsh",
                          "pingpong", "--sizes", "8", "--batches", "3")
-        assert output.count("rails-box1.json is no file of combray sample") == 1, output
+        assert output.count("rails-box1.json is not a file of combray sample") == 1, output
     finally:
         for path in kept:
             path.unlink(missing_ok=True)

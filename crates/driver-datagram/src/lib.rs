@@ -71,7 +71,8 @@ pub fn open(
     if !settings.networks.split(',').any(|network| network.trim() == NAME) {
         return Ok(None);
     }
-    let error = |cause| DriverError { message: format!("no datagram socket can be had: {cause}") };
+    let error =
+        |cause| DriverError { message: format!("no datagram socket can be created: {cause}") };
     Ok(Some(Box::new(Datagram::create(own, directory).map_err(error)?)))
 }
 
@@ -167,7 +168,9 @@ impl Driver for Datagram {
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         self.directory.secret()?;
         let card = self.directory.card(gate)?;
-        let error = |cause| DriverError { message: format!("\"{card}\" is no socket: {cause}") };
+        let error = |cause| DriverError {
+            message: format!("\"{card}\" is not the address of a socket: {cause}"),
+        };
         *self.peer(gate) = DatagramPeer::Connected(address(&card).map_err(error)?);
         Ok(PeerReach { rails: vec![0], fetches: false })
     }
@@ -204,7 +207,7 @@ impl Driver for Datagram {
         self.send_held();
         let mut active = self.held != before;
         for gate in self.lost.drain(..) {
-            let message = "over datagrams: nobody listens there any more".to_owned();
+            let message = "over datagrams: the socket of the other process is closed".to_owned();
             sink.lost(gate, 0, DriverError { message });
             active = true;
         }

@@ -27,7 +27,7 @@ use crate::timing::{ACKNOWLEDGE_AFTER, MICROSECOND, MILLISECOND, RoundTrips, Tim
 mod sending;
 
 /// The error of fragments that form no frame.
-const NO_FRAME: &str = "what came in fragments is no frame";
+const NO_FRAME: &str = "the joined fragments are not a frame";
 
 /// The parameters of a link and its path.
 #[derive(Clone, Copy, Debug)]
@@ -440,7 +440,7 @@ impl Link {
             }
             FrameKind::Packet => {
                 if self.packet.len() + data.len() > PACKET_BYTES_MAX {
-                    return Err("a packet is longer than packets may be");
+                    return Err("a packet is too long");
                 }
                 self.packet.extend_from_slice(data);
                 if is_last {
@@ -449,11 +449,11 @@ impl Link {
                 }
             }
             FrameKind::Announce => {
-                let announced = Announced::parse(data).ok_or("an announcement makes no sense")?;
+                let announced = Announced::parse(data).ok_or("an announcement is invalid")?;
                 self.begin_part(announced, now, sink)?;
             }
             FrameKind::Done => {
-                let number = data.try_into().map_err(|_| "it ends no part")?;
+                let number = data.try_into().map_err(|_| "it does not end a part")?;
                 if let Some(served) = self.services.complete(u32::from_le_bytes(number), now) {
                     self.path.confirm();
                     sink.sent(gate, rail, served.token);
@@ -478,7 +478,7 @@ impl Link {
             PartPlace::At { buffer, offset, instead_of } => {
                 self.superseded.extend(instead_of.map(|rail| usize::from(rail.0)));
                 if !self.pulls.begin(announced, buffer, offset, now) {
-                    return Err("more parts were announced than there may be");
+                    return Err("too many parts were announced");
                 }
             }
         }

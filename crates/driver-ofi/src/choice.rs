@@ -33,8 +33,8 @@ pub(crate) fn chosen(selection: &NetworkSelection) -> Result<Vec<FabricInterface
         let names: Vec<String> = found.iter().map(|found| full_name(&found.name)).collect();
         let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
         return Err(format!(
-            "libfabric has nothing here that COMBRAY_NET means: {DRIVER} alone means the providers \
-             of fast networks ({}), others must be named; there is {there}",
+            "COMBRAY_NET selects no interface of libfabric here: {DRIVER} alone selects the \
+             providers of fast networks ({}), others must be named; libfabric has {there}",
             FAST.join(", ")
         ));
     }
@@ -100,7 +100,7 @@ pub fn survey(selection: &NetworkSelection) -> Vec<FoundRail> {
         let is_candidate = is_fast(&interface) || interface.provider == PLAIN;
         let obstacle = match is_fast(&interface) {
             _ if is_used => None,
-            true => Some("COMBRAY_NET does not mean it".to_owned()),
+            true => Some("COMBRAY_NET does not select it".to_owned()),
             false => Some("the driver tcp is faster".to_owned()),
         };
         (is_used || is_candidate && leads_away(&interface)).then(|| FoundRail {

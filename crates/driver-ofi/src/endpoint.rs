@@ -34,7 +34,7 @@ const SLOT_BYTES: usize = MESSAGE_BYTES_MAX.next_multiple_of(64);
 pub(crate) const COMPLETIONS_TOGETHER: usize = 16;
 
 /// The error of using an endpoint that was [abandoned](FabricEndpoint::abandon).
-const ABANDONED: &str = "the interface was given up";
+const ABANDONED: &str = "the interface is no longer used";
 
 /// A buffer for an arriving message, or for one that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,7 +328,7 @@ impl FabricEndpoint {
         };
         match count {
             1 => Ok(PeerAddress(known)),
-            0 => Err("fi_av_insert: the provider does not know such an address".into()),
+            0 => Err("fi_av_insert: the provider does not accept the address".into()),
             error => self.check("fi_av_insert", error as isize).map(|()| PeerAddress(known)),
         }
     }

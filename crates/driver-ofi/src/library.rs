@@ -121,7 +121,7 @@ impl FabricFunctions {
         let (result, list) = unsafe {
             let hints = (self.dupinfo)(ptr::null());
             if hints.is_null() {
-                return Err("libfabric has no memory".into());
+                return Err("libfabric is out of memory".into());
             }
             describe_wishes(&mut *hints);
             let mut list = ptr::null_mut();

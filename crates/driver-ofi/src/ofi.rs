@@ -97,7 +97,8 @@ impl LostWith {
 const PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
 
 /// Why a link is lost that the provider cannot connect.
-const TAKES_NOTHING: &str = "it takes no messages: it has ended, or its machine cannot be reached";
+const TAKES_NOTHING: &str =
+    "it receives no messages: it has ended, or its machine cannot be reached";
 
 /// The maximal number of checks of a rail's completions in one poll, so that all get their turn.
 const LOOKS_PER_POLL_MAX: usize = 4;
@@ -524,7 +525,10 @@ impl Driver for Ofi {
             {
                 let _ = epoll::delete(waking, own);
             }
-            self.break_rail(rail, "it was given up, as another peer cannot be reached over it");
+            self.break_rail(
+                rail,
+                "it is no longer used, because another peer cannot be reached over it",
+            );
         }
         self.polls = self.polls.wrapping_add(1);
         if !active || self.polls.is_multiple_of(POLLS_PER_LOOK) {

@@ -233,7 +233,7 @@ fn a_rail_that_one_has_given_up_is_lost_for_the_other() {
     let (buffer, label) = (Buffer::zeroed(100_000), Label::default());
     one.post_part(GateId(1), 0, Part { label, buffer, offset: 0, length: 100_000, token: 1 });
     poll_until([&mut *one, &mut *two], &mut records, |records| !records[0].lost.is_empty());
-    assert!(records[0].lost[0].2.contains("does not use it any more"), "{:?}", records[0].lost);
+    assert!(records[0].lost[0].2.contains("no longer uses it"), "{:?}", records[0].lost);
     assert!(records[0].sent.is_empty() && records[1].parts.is_empty());
 }
 
@@ -318,7 +318,7 @@ fn a_connection_that_never_comes_about_is_lost_beside_others() {
         one.poll(&mut record);
     }
     assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
-    assert!(record.lost[0].2.contains("over ofi:tcp:lo: it takes no messages"), "{record:?}");
+    assert!(record.lost[0].2.contains("over ofi:tcp:lo: it receives no messages"), "{record:?}");
 }
 
 /// Memory must not be written after its bytes arrived in another way, or the program got it back.

@@ -140,8 +140,8 @@ impl SegmentCard {
         let error = |message: String| Err(DriverError { message });
         if self.host != own.host {
             return error(format!(
-                "it runs on another machine or in another container (there {}, here {}): memory is \
-                 shared between processes that see each other's process ids",
+                "it runs on another machine or in another container (there {}, here {}): only \
+                 processes that see each other's process IDs can share memory",
                 self.host, own.host
             ));
         }
@@ -151,7 +151,7 @@ impl SegmentCard {
         error(
             "/proc/PID/fd is closed between the two processes (they are in different user \
              namespaces, or one may not be traced), and no descriptors can be passed over a Unix \
-             socket as they are in different network namespaces"
+             socket, because they are in different network namespaces"
                 .to_owned(),
         )
     }
@@ -170,7 +170,7 @@ impl SegmentCard {
             Ok(mut passed) if !passed.is_empty() => {
                 return Ok((passed.remove(0).into(), passed));
             }
-            Ok(_) => "it passes nothing".to_owned(),
+            Ok(_) => "it passes no descriptors".to_owned(),
             Err(cause) => cause.to_string(),
         };
         let (pid, path) = (self.pid, self.path());
@@ -179,15 +179,15 @@ impl SegmentCard {
                 format!("its process {pid} has ended ({path} is gone)")
             }
             io::ErrorKind::NotFound => format!(
-                "its shared memory {path} cannot be opened, as /proc is not mounted here; and it \
-                 could not be passed over a Unix socket: {socket}"
+                "its shared memory {path} cannot be opened, because /proc is not mounted here; and \
+                 it could not be passed over a Unix socket: {socket}"
             ),
             _ => format!(
-                "its shared memory {path} cannot be opened: {refusal}. That is so where the two \
-                 processes are of different users or user namespaces, where one may not be traced \
-                 (PR_SET_DUMPABLE, an executable without read permission or with capabilities), or \
-                 where /proc is mounted with hidepid. And it could not be passed over a Unix \
-                 socket: {socket}"
+                "its shared memory {path} cannot be opened: {refusal}. This happens if the two \
+                 processes belong to different users or user namespaces, if one of them may not be \
+                 traced (PR_SET_DUMPABLE, an executable without read permission or with \
+                 capabilities), or if /proc is mounted with hidepid. It could not be passed either \
+                 over a Unix socket: {socket}"
             ),
         };
         Err(DriverError { message })
@@ -237,7 +237,11 @@ impl FromStr for SegmentCard {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let fields: Vec<&str> = text.split(':').collect();
-        let wrong = || format!("\"{text}\" is no card of this version of Combray");
+        let wrong = || {
+            format!(
+                "\"{text}\" is not the contact information of a process of this version of Combray"
+            )
+        };
         let [VERSION, host, pid, descriptor, nonce, user, network, socket] = fields[..] else {
             return Err(wrong());
         };

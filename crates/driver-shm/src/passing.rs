@@ -163,7 +163,7 @@ pub(crate) fn request(pid: i32, name: &str, nonce: &Nonce) -> io::Result<Vec<Own
         if send(&socket, nonce, SendFlags::NOSIGNAL).is_ok()
             && let Some(answer) = await_answer(&socket, pid)?
         {
-            return answer.ok_or_else(|| io::Error::other("it does not share this any longer"));
+            return answer.ok_or_else(|| io::Error::other("it no longer shares this memory"));
         }
     }
     Err(io::Error::other("it does not answer"))
@@ -298,7 +298,7 @@ mod tests {
         let mut text = [0; 6];
         File::from(got.remove(0)).read_exact(&mut text).unwrap();
         assert_eq!(&text, b"second");
-        assert!(request(own, name, &[3; 16]).unwrap_err().to_string().contains("any longer"));
+        assert!(request(own, name, &[3; 16]).unwrap_err().to_string().contains("no longer"));
         assert!(request(own, "nobody", &[1; 16]).is_err());
         let other = request(1, name, &[1; 16]).unwrap_err();
         assert!(other.to_string().contains("another process"), "{other}");

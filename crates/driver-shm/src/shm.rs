@@ -164,7 +164,7 @@ impl Driver for Shm {
             return Ok(Some(self.own.doorbell()));
         }
         let bell = self.own.doorbell_beside(beside).map_err(|cause| DriverError {
-            message: format!("no descriptor to sleep on can be had: {cause}"),
+            message: format!("no descriptor to sleep on can be created: {cause}"),
         })?;
         Ok(Some(Arc::new(bell)))
     }

@@ -73,8 +73,8 @@ pub(crate) fn copy(
     range: &RegionRange<'_>,
 ) -> Result<(), RegionError> {
     let unreachable = |cause: io::Error| {
-        let forbids = "; it has forbidden tracing (PR_SET_DUMPABLE), or become another user's, after \
-                       MPI_Init: with COMBRAY_SINGLE_COPY=never jobs do not rely on it";
+        let forbids = "; after MPI_Init, that process has forbidden tracing (PR_SET_DUMPABLE) or \
+                       changed its user: set COMBRAY_SINGLE_COPY=never";
         let advice = if cause.kind() == io::ErrorKind::PermissionDenied { forbids } else { "" };
         RegionError::Unreachable(format!("{cause}{advice}"))
     };

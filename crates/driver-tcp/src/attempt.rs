@@ -154,7 +154,7 @@ impl Attempt {
                         // The other side learns that it has found another job, or another version.
                         let _ = self.answer(agreement, &[0; PROOF_BYTES]);
                     }
-                    return Err(refused("it is no process of this job"));
+                    return Err(refused("it is not a process of this job"));
                 };
                 self.stage = HandshakeStage::Opened { other };
                 return Ok(AttemptProgress::Opened(other));
@@ -163,7 +163,7 @@ impl Attempt {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
                 let other = handshake::nonce_of(greeting, *records).map_err(refused)?;
                 if !handshake::is_answer(secret, &self.nonce, &other, proof) {
-                    return Err(refused("it is no process of this job"));
+                    return Err(refused("it is not a process of this job"));
                 }
                 let AttemptSide::Here { gate, link, .. } = self.side else {
                     return Ok(AttemptProgress::Waits);
@@ -175,12 +175,12 @@ impl Attempt {
             HandshakeStage::AwaitsClaim { other } => {
                 let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
                 let claim = claim.filter(|claim| claim.to == *own);
-                let claim = claim.ok_or_else(|| refused("it is no process of this job"))?;
+                let claim = claim.ok_or_else(|| refused("it is not a process of this job"))?;
                 return Ok(AttemptProgress::Introduced(claim));
             }
             HandshakeStage::AwaitsVerdict => {
                 let verdict = HandshakeVerdict::parse(heard);
-                let verdict = verdict.ok_or_else(|| refused("it answers nonsense"))?;
+                let verdict = verdict.ok_or_else(|| refused("its answer is invalid"))?;
                 return Ok(AttemptProgress::Decided(verdict));
             }
         }

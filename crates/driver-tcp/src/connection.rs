@@ -294,7 +294,10 @@ impl<S: ByteStream> TcpConnection<S> {
         let mut rest = bytes;
         while let Some((head, after)) = rest.split_first_chunk::<HEAD_BYTES>() {
             let (kind, length) = frame::parse_head(head).ok_or_else(|| {
-                io::Error::new(ErrorKind::InvalidData, "what it sent is no frame of this version")
+                io::Error::new(
+                    ErrorKind::InvalidData,
+                    "it sent data that is not a frame of this version",
+                )
             })?;
             match kind {
                 FrameKind::Goodbye => {

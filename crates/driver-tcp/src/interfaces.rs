@@ -82,18 +82,18 @@ fn obstacle(
         addresses.iter().any(|address| selection.accepts(DRIVER, name, Some(*address)))
     };
     if is_down {
-        format!("it is down, or nothing is at its other end (ip link set {name} up)")
+        format!("it is down, or has no carrier (ip link set {name} up)")
     } else if addresses.is_empty() {
-        "it has no address but for its own link (ip address add)".to_owned()
+        "it has no address other than link-local addresses (ip address add)".to_owned()
     } else if is_accepted(selection) {
-        format!("{INTERFACES_MAX} others are used, which are as many as there may be")
+        format!("{INTERFACES_MAX} others are used, which is the maximum")
     } else if is_accepted(&NetworkSelection::default()) {
-        "COMBRAY_NET leaves it out".to_owned()
+        "COMBRAY_NET excludes it".to_owned()
     } else if addresses.iter().all(IpAddr::is_loopback) {
-        "it leads to this machine only".to_owned()
+        "it reaches only this machine".to_owned()
     } else {
         format!(
-            "by its name it leads to containers, virtual machines or a private network \
+            "its name is that of an interface to containers, virtual machines or a private network \
              (COMBRAY_NET={name} uses it)"
         )
     }
@@ -127,9 +127,9 @@ mod tests {
         for (selection, name, is_down, addresses, word) in [
             (&all, "eth0", true, vec![address], "ip link set eth0 up"),
             (&all, "eth0", false, vec![], "no address"),
-            (&all, "lo", false, vec![loopback], "this machine only"),
+            (&all, "lo", false, vec![loopback], "only this machine"),
             (&all, "docker0", false, vec![address], "COMBRAY_NET=docker0"),
-            (&other, "eth0", false, vec![address], "leaves it out"),
+            (&other, "eth0", false, vec![address], "excludes it"),
             (&all, "eth9", false, vec![address], "8 others"),
         ] {
             let why = obstacle(selection, name, is_down, &addresses);

@@ -119,7 +119,7 @@ impl Tcp {
         directory: Box<dyn Directory>,
     ) -> Result<Self, DriverError> {
         let error = |cause: io::Error| DriverError {
-            message: format!("no connection to other machines can be made ready: {cause}"),
+            message: format!("connections to other machines cannot be prepared: {cause}"),
         };
         let poller = Poller::new().map_err(|cause| error(sys::refused("epoll_create1", &cause)))?;
         let card = AddressCard::of_this_machine();

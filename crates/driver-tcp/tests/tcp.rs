@@ -161,7 +161,7 @@ fn who_does_not_know_the_secret_gets_nowhere() {
     let (mut two, mut one) = (both.pop().unwrap(), both.pop().unwrap());
     one.connect(GateId(1)).unwrap();
     let [heard, _] = poll_until(&mut one, &mut two, |one, _| !one.lost.is_empty());
-    assert!(heard.lost[0].2.contains("no process of this job"), "{:?}", heard.lost);
+    assert!(heard.lost[0].2.contains("not a process of this job"), "{:?}", heard.lost);
     assert!(!two.has_room(GateId(0), 0));
 }
 

@@ -28,7 +28,7 @@ pub struct SharedCards(pub Arc<Mutex<Vec<String>>>, pub Secret);
 
 impl Directory for SharedCards {
     fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        Ok(self.0.lock().expect("nobody failed")[gate.0 as usize].clone())
+        Ok(self.0.lock().expect("no peer failed")[gate.0 as usize].clone())
     }
 
     fn secret(&mut self) -> Result<Secret, DriverError> {

@@ -110,7 +110,7 @@ impl Driver for Loopback {
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
-        assert_eq!(gate, self.own, "loopback leads to the own process only");
+        assert_eq!(gate, self.own, "loopback reaches only the own process");
         Ok(PeerReach { rails: vec![0], fetches: true })
     }
 

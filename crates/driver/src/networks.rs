@@ -160,7 +160,7 @@ impl Pattern {
         let Some((address, bits)) = word.split_once('/') else {
             return Ok(Pattern::Name(word.to_owned()));
         };
-        let wrong = || format!("\"{word}\" is no network such as 10.1.0.0/16");
+        let wrong = || format!("\"{word}\" is not a network such as 10.1.0.0/16");
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.parse().ok().filter(|bits| *bits <= longest).ok_or_else(wrong)?;

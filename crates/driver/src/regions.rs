@@ -87,11 +87,12 @@ pub enum RegionError {
 impl fmt::Display for RegionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => {
-                f.write_str("the token names no region of that process: it was revoked, or is none")
-            }
+            Self::Unknown => f.write_str(
+                "the token names no region of that process: the region was revoked, or the \
+                 token is invalid",
+            ),
             Self::OutOfRange { end, length } => {
-                write!(f, "byte {end} was asked for of a region of {length} bytes")
+                write!(f, "byte {end} of a region of {length} bytes was requested")
             }
             Self::ReadOnly => f.write_str("the region was declared for reading only"),
             Self::NotReadable => {

@@ -338,7 +338,7 @@ impl Rails {
             for (gate, rail) in superseded {
                 let name = self.describe(gate, rail);
                 self.give_up(gate, rail);
-                let message = format!("over {name}: what it carried came over another network");
+                let message = format!("over {name}: its packets arrived over another network");
                 sink.lost(gate, usize::from(rail.0), DriverError { message });
             }
         }

@@ -46,8 +46,8 @@ impl fmt::Display for PlacingError {
         match self {
             Self::NotUnderstood(text) => write!(
                 f,
-                "\"{text}\" is no place for memory; places are first-touch, next-touch, here, node:N, \
-                 interleave, and interleave:N,N"
+                "\"{text}\" is not a place for memory; places are first-touch, next-touch, here, \
+                 node:N, interleave, and interleave:N,N"
             ),
             Self::NoSuchNode { node, nodes } if nodes.len() == 1 => write!(
                 f,

@@ -150,7 +150,7 @@ impl PmixFunctions {
         }
         // SAFETY: any number may be given; the text is constant.
         let name = unsafe { text((self.error_string)(status)) };
-        Err(PmixError::new(format!("{call} gave {name} ({status})")))
+        Err(PmixError::new(format!("{call} returned {name} ({status})")))
     }
 }
 

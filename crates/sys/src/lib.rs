@@ -32,8 +32,7 @@ use std::io;
 pub fn refused(call: &str, cause: &io::Error) -> io::Error {
     let advice = match cause.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => {
-            "; this system, or the container (its filter of system calls), does not allow it, and \
-             has to"
+            "; this system, or the container (its filter of system calls), must allow it"
         }
         _ if lacks_descriptors(cause) => "; raise the limit of open files (ulimit -n)",
         _ => "",

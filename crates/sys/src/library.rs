@@ -45,7 +45,7 @@ impl LoadedLibrary {
         // SAFETY: takes nothing; the text belongs to this thread until its next call of dlopen.
         let text = unsafe { libc::dlerror() };
         if text.is_null() {
-            return Err(io::Error::other("no reason told"));
+            return Err(io::Error::other("no reason given"));
         }
         // SAFETY: not null, so it is a string that ends with a zero byte.
         Err(io::Error::other(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()))

@@ -126,7 +126,7 @@ pub fn check_mapped(addresses: Range<usize>) -> io::Result<()> {
     // SAFETY: only checks whether there is memory: with this flag the system writes nothing and
     // does not wait.
     let done = unsafe { libc::msync(start as *mut libc::c_void, length, libc::MS_ASYNC) };
-    let what = "a part of it is no memory of this process";
+    let what = "a part of it is not memory of this process";
     if done == 0 { Ok(()) } else { Err(io::Error::new(io::ErrorKind::InvalidInput, what)) }
 }
 

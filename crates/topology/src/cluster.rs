@@ -69,7 +69,7 @@ impl Cluster {
             return Err("it names no machine".to_owned());
         }
         match cluster.hosts.iter().find(|host| cluster.switches_above(host).is_none()) {
-            Some(host) => Err(format!("the switches above {host} are above each other")),
+            Some(host) => Err(format!("the switches above {host} form a cycle")),
             None => Ok(cluster),
         }
     }
@@ -111,7 +111,7 @@ impl Cluster {
         switches: &mut Vec<(String, Vec<String>)>,
     ) -> Result<(), String> {
         if switch.is_empty() || switch.contains(char::is_whitespace) {
-            return Err(format!("\"{switch}\" is no name of a switch"));
+            return Err(format!("\"{switch}\" is not the name of a switch"));
         }
         if switch.len() > NAME_BYTES_MAX {
             return Err("a name in it is too long".to_owned());
@@ -171,7 +171,7 @@ fn names_of(text: &str) -> Result<Vec<String>, String> {
     for word in text.split(word_end).filter(|word| !word.is_empty()) {
         expand(word, &mut names)?;
     }
-    if names.is_empty() { Err("it names nothing".to_owned()) } else { Ok(names) }
+    if names.is_empty() { Err("it contains no names".to_owned()) } else { Ok(names) }
 }
 
 /// The maximum length of a host's or switch's name, and the maximum number of brackets in it.
@@ -179,12 +179,12 @@ const NAME_BYTES_MAX: usize = 255;
 const BRACKETS_MAX: usize = 8;
 
 fn check_count(names: usize) -> Result<(), String> {
-    if names <= NAMES_MAX { Ok(()) } else { Err("it names too many".to_owned()) }
+    if names <= NAMES_MAX { Ok(()) } else { Err("it contains too many names".to_owned()) }
 }
 
 /// Expands a word such as `node[08-10]` and adds the names to the list.
 fn expand(word: &str, names: &mut Vec<String>) -> Result<(), String> {
-    let wrong = || format!("\"{word}\" is no name such as node7 or node[1-8]");
+    let wrong = || format!("\"{word}\" is not a name such as node7 or node[1-8]");
     if word.matches('[').count() > BRACKETS_MAX {
         return Err(wrong());
     }
@@ -347,16 +347,16 @@ mod tests {
         for (text, expected) in [
             ("switch a: b\nmoon", "line 2: \"moon\" is neither"),
             ("switch a: b\nswitch c: b", "line 2: b is below c, but also below a"),
-            ("switch a: node[3-1]", "line 1: \"node[3-1]\" is no name"),
-            ("switch a: node[1-", "line 1: \"node[1-\" is no name"),
-            ("switch a:", "line 1: it names nothing"),
+            ("switch a: node[3-1]", "line 1: \"node[3-1]\" is not a name"),
+            ("switch a: node[1-", "line 1: \"node[1-\" is not a name"),
+            ("switch a:", "line 1: it contains no names"),
             ("machine a: x\nmachine a: y", "line 2: a was described before"),
-            ("switch a: b n\nswitch b: a", "above each other"),
+            ("switch a: b n\nswitch b: a", "form a cycle"),
             ("# nothing", "names no machine"),
-            ("switch a: n[1-999999999999]", "no name"),
+            ("switch a: n[1-999999999999]", "not a name"),
             ("switch a: n[1-90000][1-90000]", "too many"),
-            ("switch a: n[1-90000]\nswitch b: m[1-90000]", "line 2: it names too many"),
-            ("machine n[1-90000]: x\nmachine m[1-90000]: x", "line 2: it names too many"),
+            ("switch a: n[1-90000]\nswitch b: m[1-90000]", "line 2: it contains too many names"),
+            ("machine n[1-90000]: x\nmachine m[1-90000]: x", "line 2: it contains too many names"),
             (&format!("switch {}: a", "s".repeat(256)), "line 1: a name in it is too long"),
         ] {
             let Err(wrong) = Cluster::parse(text) else { panic!("{text:?} is read") };

@@ -5,8 +5,9 @@
 pub enum TopologyError {
     /// The hwloc library cannot be loaded.
     #[error(
-        "hwloc is needed to see the machine, and its library {library} cannot be loaded ({cause}); \
-         install it: the package libhwloc15 in Debian and Ubuntu, hwloc-libs in Fedora and RHEL"
+        "hwloc is needed to read the topology of the machine, but its library {library} cannot be \
+         loaded ({cause}); install it: the package libhwloc15 in Debian and Ubuntu, hwloc-libs in \
+         Fedora and RHEL"
     )]
     Missing {
         /// The name of the library.
@@ -33,8 +34,8 @@ pub enum TopologyError {
     },
     /// A described machine is larger than any real one.
     #[error(
-        "the description \"{text}\" has more than {limit} objects; no machine is that large: look \
-         at its numbers"
+        "the description \"{text}\" has more than {limit} objects; no machine is that large: check \
+         its numbers"
     )]
     TooLarge {
         /// The description.
@@ -51,7 +52,7 @@ pub enum TopologyError {
         cause: String,
     },
     /// A text is not in hwloc's XML format.
-    #[error("this is no machine in hwloc's XML format: {reason}")]
+    #[error("this is not a machine in hwloc's XML format: {reason}")]
     NotXml {
         /// What is malformed.
         reason: String,

@@ -85,14 +85,14 @@ impl Hwloc {
     /// # Errors
     /// The error of the library.
     pub fn this_machine(&self, scope: Scope) -> Result<String, TopologyError> {
-        let task = "look at this machine";
+        let task = "read the topology of this machine";
         // If the kernel refuses this query, hwloc repeats it endlessly.
         if sys::cores::allowed().is_empty() {
             return Err(TopologyError::Refused {
                 task,
                 cause:
                     "sched_getaffinity is refused; this system, or the container (its filter of \
-                        system calls), has to allow it"
+                     system calls), must allow it"
                         .to_owned(),
             });
         }
@@ -137,7 +137,7 @@ impl Hwloc {
     pub fn converted(&self, text: &str) -> Result<String, TopologyError> {
         let task = "understand this XML";
         let line =
-            CString::new(text).map_err(|_| TopologyError::not_xml("it holds a zero byte"))?;
+            CString::new(text).map_err(|_| TopologyError::not_xml("it contains a zero byte"))?;
         let bytes = line.as_bytes_with_nul();
         let length =
             c_int::try_from(bytes.len()).map_err(|_| TopologyError::not_xml("it is too long"))?;
@@ -176,7 +176,7 @@ impl LoadedTopology<'_> {
             (self.functions.export_xml)(self.handle, &mut text, &mut length, 0)
         })?;
         if text.is_null() {
-            return Err(TopologyError::Refused { task, cause: "it tells nothing".to_owned() });
+            return Err(TopologyError::Refused { task, cause: "it gives no reason".to_owned() });
         }
         // SAFETY: on success the address is that of a text that ends with a zero byte.
         let copy = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();

@@ -57,7 +57,7 @@ impl Topology {
         depth: usize,
     ) -> Result<(), TopologyError> {
         if depth > DEPTH_MAX {
-            return Err(TopologyError::not_xml("its objects are too deep in each other"));
+            return Err(TopologyError::not_xml("its objects are nested too deeply"));
         }
         let inside: Vec<_> = elements(node, "object").collect();
         let Some(kind) = kind(node) else {

@@ -67,13 +67,13 @@ impl Ofi {
     pub(super) fn take_offer(&mut self, name: LinkName, bytes: &[u8], sink: &mut dyn Sink) {
         let (gate, rail) = name;
         let Some(offer) = Offer::parse(bytes) else {
-            return self.lose(gate, rail, "an offer makes no sense", LostWith::Packets);
+            return self.lose(gate, rail, "an offer is invalid", LostWith::Packets);
         };
         match sink.part(gate, rail, &offer.label, offer.length) {
             PartPlace::Nowhere => self.note_read(name, offer.number),
             PartPlace::At { buffer, offset, instead_of } => {
                 if let Some(other) = instead_of {
-                    let why = "what it carried came over another interface";
+                    let why = "its packets arrived over another interface";
                     self.lose(gate, usize::from(other.0), why, LostWith::Packets);
                 }
                 if let Some(link) = self.links.get_mut(gate, rail) {
@@ -261,5 +261,5 @@ impl Ofi {
 }
 
 /// Why a link is lost whose parts cannot be carried.
-const NOT_KNOWN: &str = "the provider does not take memory for large messages: the limit of memory \
-                         that may be locked (ulimit -l) may be too low";
+const NOT_KNOWN: &str = "the provider cannot register memory for large messages: the limit of \
+                         locked memory (ulimit -l) may be too low";

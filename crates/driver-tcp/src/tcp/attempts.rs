@@ -182,7 +182,7 @@ impl Tcp {
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
         }
         let why = match error.kind() {
-            ErrorKind::TimedOut => "nobody answers".to_owned(),
+            ErrorKind::TimedOut => "no process answers".to_owned(),
             _ if lacks_descriptors(error) => describe_limit(error),
             _ if was_ended_by_peer(error) => format!(
                 "it ended the handshake {failures} times in {:.0} s: {error}",

@@ -96,6 +96,8 @@ impl Tcp {
         let whose = whose.unwrap_or_default();
         let long =
             silence.map_or(String::new(), |silence| format!(" for {:.0} s", silence.as_secs_f64()));
-        format!("nothing was heard from {whose}{long}: the machine, or the network to it, is dead")
+        format!(
+            "nothing was received from {whose}{long}: the machine, or the network to it, has failed"
+        )
     }
 }

@@ -171,7 +171,8 @@ impl Tcp {
         if self.unauthenticated.pauses > PAUSES_UNTOLD && !self.unauthenticated.told {
             self.unauthenticated.told = true;
             self.troubles.push(format!(
-                "no process can connect to this one any more, as there are no descriptors: {}",
+                "no more processes can connect to this process, because no file descriptors are \
+                 left: {}",
                 describe_limit(error)
             ));
         }
@@ -206,8 +207,9 @@ pub(super) fn describe_limit(error: &io::Error) -> String {
     if error.raw_os_error() != Some(rustix::io::Errno::MFILE.raw_os_error()) {
         return format!("{error}, on this machine (sysctl fs.file-max)");
     }
-    let limit = sys::descriptor::limit().map_or(String::new(), |limit| format!(" {limit} of them"));
-    format!("a process may have{limit} here; `ulimit -n` raises that")
+    let limit =
+        sys::descriptor::limit().map_or(String::new(), |limit| format!(" {limit} descriptors"));
+    format!("the limit for a process is{limit} here; `ulimit -n` raises it")
 }
 
 #[cfg(test)]
