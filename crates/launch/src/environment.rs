@@ -64,7 +64,7 @@ pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Result<FoundMan
 fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<ServerEndpoint>, JoinError> {
     let number = |name: &str| variable(name).and_then(|text| text.trim().parse::<u32>().ok());
     let wrong =
-        |what: &str| JoinError::new(format!("the launcher's variables make no sense: {what}"));
+        |what: &str| JoinError::new(format!("the variables of the launcher are invalid: {what}"));
     if let (Some(descriptor), Some(size)) = (variable("PMI_FD"), number("PMI_SIZE")) {
         let descriptor = descriptor.trim().parse();
         let descriptor = descriptor.map_err(|_| wrong("PMI_FD is not a number"))?;
@@ -76,7 +76,7 @@ fn server(variable: &impl Fn(&str) -> Option<String>) -> Result<Option<ServerEnd
         return Ok(Some(ServerEndpoint::Descriptor { number: descriptor, rank, size, job }));
     }
     if let Some(address) = variable("PMI_PORT") {
-        let id = variable("PMI_ID").ok_or_else(|| wrong("PMI_PORT is there, but no PMI_ID"))?;
+        let id = variable("PMI_ID").ok_or_else(|| wrong("PMI_PORT is set, but PMI_ID is not"))?;
         return Ok(Some(ServerEndpoint::Port { address, id }));
     }
     Ok(None)
@@ -94,9 +94,9 @@ fn cannot_talk(name: &str, size: u32, launcher: &str) -> JoinError {
         }
     };
     JoinError::new(format!(
-        "{name} says that {launcher} started {size} processes, but it offers no connection over \
-         PMI (PMI_FD) or PMIx (PMIX_NAMESPACE), so that they cannot find each other and would run \
-         as {size} jobs of one process. {how}; to run it alone, unset {name}"
+        "{name} shows that {launcher} started {size} processes, but it provides no connection over \
+         PMI (PMI_FD) or PMIx (PMIX_NAMESPACE), so the processes cannot find each other and would \
+         run as {size} jobs of one process. {how}; to run the program alone, unset {name}"
     ))
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn end_without_launcher() {
     if HAS_LEFT.load(Ordering::Acquire) {
         return;
     }
-    let line = format!("combray: process {} ends, as its launcher is gone\n", std::process::id());
+    let line =
+        format!("combray: process {} ends, because its launcher has ended\n", std::process::id());
     without_pipe_signal(|| {
         // The standard error may have no reader.
         let _ = io::stderr().write_all(line.as_bytes());

@@ -149,7 +149,7 @@ impl JoinError {
 
     /// The launcher did not answer.
     fn gone(cause: &str) -> Self {
-        Self::new(format!("the launcher does not answer any more: {cause}"))
+        Self::new(format!("the launcher no longer answers: {cause}"))
     }
 }
 
@@ -248,9 +248,9 @@ fn connection_to(address: &str) -> Result<File, JoinError> {
 fn connection(descriptor: i32) -> Result<File, JoinError> {
     let error = |cause: &str| {
         JoinError::new(format!(
-            "PMI_FD is {descriptor}, which is no open connection to a launcher: {cause}. Was the \
-             program started by another program or script that closes descriptors? To run it \
-             alone, unset PMI_FD and PMI_SIZE"
+            "PMI_FD is {descriptor}, which is not an open connection to a launcher: {cause}. Was \
+             the program started by another program or script that closes descriptors? To run the \
+             program alone, unset PMI_FD and PMI_SIZE"
         ))
     };
     let stream = sys::descriptor::adopt(descriptor).map_err(|cause| error(&cause.to_string()))?;
@@ -335,9 +335,9 @@ impl Job {
         // After `finalize`, our own launcher still answers.
         let asked = connection.manager.get(rank, key).map_err(|cause| {
             JoinError::new(format!(
-                "this process has taken leave of its launcher, which does not tell any more where \
-                 rank {rank} is: keep a session open from before MPI_Finalize, or start the \
-                 program with \"combray run\" ({cause})"
+                "this process has disconnected from its launcher and cannot look up where rank \
+                 {rank} runs: keep a session open from before MPI_Finalize, or start the program \
+                 with \"combray run\" ({cause})"
             ))
         });
         asked?.ok_or_else(missing)

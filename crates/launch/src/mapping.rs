@@ -13,7 +13,7 @@ pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32
     match parse(&text, size) {
         Some(machines) => Ok(Some(machines)),
         None => Err(JoinError::new(format!(
-            "the launcher tells where {size} processes run, but it makes no sense: {text}"
+            "the launcher's description of where {size} processes run is invalid: {text}"
         ))),
     }
 }

@@ -62,7 +62,7 @@ impl Manager for Pmi1 {
         let answer = self.ask(&line, "put_result")?;
         match answer.get("rc").map(String::as_str) {
             None | Some("0") => Ok(()),
-            Some(_) => Err(JoinError::new(format!("the launcher refused to keep {key}"))),
+            Some(_) => Err(JoinError::new(format!("the launcher refused to store {key}"))),
         }
     }
 
@@ -75,8 +75,9 @@ impl Manager for Pmi1 {
         match answer.get("rc").map(String::as_str) {
             None | Some("0") => Ok(()),
             Some(_) => Err(JoinError::new(format!(
-                "not all processes of the job can meet, as some have ended (the launcher says: {})",
-                answer.get("msg").map_or("nothing more", String::as_str)
+                "not all processes of the job can synchronize, because some have ended (message of \
+                 the launcher: {})",
+                answer.get("msg").map_or("none", String::as_str)
             ))),
         }
     }

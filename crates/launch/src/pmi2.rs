@@ -34,8 +34,8 @@ impl Pmi2 {
         let Some(size) = size.filter(|size| answered_rank == Some(rank) && rank < *size) else {
             let shown = |value: Option<u32>| value.map_or("none".to_owned(), |it| it.to_string());
             return Err(JoinError::new(format!(
-                "the launcher contradicts itself: PMI_RANK is {rank}, but over PMI-2 the rank is \
-                 {} and the size {}",
+                "the launcher's data is inconsistent: PMI_RANK is {rank}, but over PMI-2 the rank \
+                 is {} and the size {}",
                 shown(answered_rank),
                 shown(size)
             )));
@@ -60,7 +60,7 @@ impl Pmi2 {
         if is_success(&answer) {
             return Ok(answer);
         }
-        let why = answer.get("errmsg").map_or("without telling why", String::as_str);
+        let why = answer.get("errmsg").map_or("without a reason", String::as_str);
         Err(JoinError::new(format!("the launcher refused PMI-2's {command}: {why}")))
     }
 
@@ -70,7 +70,7 @@ impl Pmi2 {
         let length = String::from_utf8_lossy(&self.wire.hear_bytes(LENGTH_BYTES)?).into_owned();
         let nonsense = |text: &str| {
             JoinError::new(format!(
-                "the launcher answered \"{text}\" where PMI-2 wants {command}-response"
+                "the launcher answered \"{text}\" where PMI-2 requires {command}-response"
             ))
         };
         let Some(length) =

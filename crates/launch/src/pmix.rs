@@ -21,9 +21,10 @@ impl Pmix {
         let version = library.version();
         let error = |cause: ::pmix::PmixError| {
             JoinError::new(format!(
-                "PMIX_NAMESPACE says that a launcher started this process, but it does not answer \
-                 over PMIx ({cause}; the library is {}). Is the launcher still there, and is its \
-                 version of PMIx as new? To run the program alone, unset PMIX_NAMESPACE",
+                "PMIX_NAMESPACE shows that a launcher started this process, but it does not answer \
+                 over PMIx ({cause}; the library is {}). Check that the launcher still runs, and \
+                 that its version of PMIx is at least that of the library. To run the program \
+                 alone, unset PMIX_NAMESPACE",
                 version.trim()
             ))
         };
@@ -35,7 +36,7 @@ impl Pmix {
         let universe_size = number(ValueOwner::Job, keys::UNIVERSE_SIZE)?;
         let Some(size) = size.filter(|size| rank < *size) else {
             return Err(JoinError::new(format!(
-                "the launcher makes no sense: it gave this process rank {rank} in a job of {} \
+                "the launcher's data is invalid: it gave this process rank {rank} in a job of {} \
                  processes",
                 size.map_or("an unknown number of".to_owned(), |size| size.to_string())
             )));
@@ -46,9 +47,9 @@ impl Pmix {
 
 impl Manager for Pmix {
     fn put(&mut self, key: &str, value: &str) -> Result<(), JoinError> {
-        self.client
-            .put(key, value)
-            .map_err(|cause| JoinError::new(format!("the launcher refused to keep {key}: {cause}")))
+        self.client.put(key, value).map_err(|cause| {
+            JoinError::new(format!("the launcher refused to store {key}: {cause}"))
+        })
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError> {

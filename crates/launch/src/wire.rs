@@ -58,7 +58,7 @@ impl Wire {
         }
         match (rank, size) {
             (Some(rank), Some(size)) if rank < size => Ok((rank, size)),
-            _ => Err(JoinError::new("the launcher sent no rank and size that make sense")),
+            _ => Err(JoinError::new("the launcher sent no valid rank and size")),
         }
     }
 
@@ -114,7 +114,7 @@ impl Wire {
         match length {
             Ok(_) if answer.ends_with('\n') => {}
             Ok(0) => return Err(JoinError::gone("it closed the connection")),
-            Ok(_) => return Err(JoinError::gone("its last answer has no end")),
+            Ok(_) => return Err(JoinError::gone("its last answer is incomplete")),
             Err(cause) => return Err(JoinError::gone(&cause.to_string())),
         }
         let words: Words = answer
@@ -126,8 +126,8 @@ impl Wire {
             return Ok(words);
         }
         Err(JoinError::new(format!(
-            "the launcher answered \"{}\" where PMI-1 wants {expected}; that happens when two \
-             processes of a rank use MPI at the same time, as they read each other's answers",
+            "the launcher answered \"{}\" where PMI-1 requires {expected}; this happens when two \
+             processes of a rank use MPI at the same time, because they read each other's answers",
             answer.trim_end()
         )))
     }
@@ -159,8 +159,8 @@ impl Limits {
         {
             if text.len() >= limit as usize || text.contains(char::is_whitespace) {
                 return Err(JoinError::new(format!(
-                    "the launcher cannot keep {key}: the {what} is too long ({} bytes, at most \
-                     {}) or has blanks in it",
+                    "the launcher cannot store {key}: the {what} is too long ({} bytes, at most \
+                     {}) or contains blanks",
                     text.len(),
                     limit - 1
                 )));

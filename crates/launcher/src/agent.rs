@@ -107,7 +107,7 @@ impl Agent {
         let ready = process::poll(&watched, Some(timeout))?;
         // Bytes that arrived while this process was busy count, however long that was.
         if !ready[1] && self.last_received.elapsed() >= self.silence_max {
-            return Err(LaunchError::new("the launcher sends nothing any more".to_owned()));
+            return Err(LaunchError::new("the launcher no longer sends anything".to_owned()));
         }
         let mut reports = Vec::new();
         self.processes.serve(&ready[first..], &mut reports);
@@ -119,7 +119,7 @@ impl Agent {
         let mut outlet = heartbeats::lock(&self.outlet);
         for report in reports {
             if let Some(Err(what)) = self.rules.as_mut().map(|rules| rules.follow(&report)) {
-                return Err(LaunchError::new(format!("the agent cannot go on: {what}")));
+                return Err(LaunchError::new(format!("the agent cannot continue: {what}")));
             }
             if !report.emit(&mut outlet.queue) {
                 return Err(LaunchError::new("a report to the launcher is too long".to_owned()));
@@ -162,7 +162,9 @@ impl Agent {
         self.last_received = Instant::now();
         let mut orders = Vec::new();
         self.orders.receive(&bytes[..length], &mut orders).map_err(|what| {
-            LaunchError::new(format!("the agent does not understand its launcher: {what}"))
+            LaunchError::new(format!(
+                "the agent received an invalid message from its launcher: {what}"
+            ))
         })?;
         let mut is_last = false;
         for order in orders {

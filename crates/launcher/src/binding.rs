@@ -107,8 +107,8 @@ impl Planner<'_> {
                 let room = all.len() * *number as usize;
                 if room < self.processes {
                     return Err(format!(
-                        "{} processes are to run here, but {number} on each {kind} makes {room}; ask \
-                         for fewer processes, or for more on each",
+                        "{} processes must run here, but {number} on each {kind} makes only {room}; \
+                         start fewer processes, or more on each",
                         self.processes
                     ));
                 }
@@ -222,7 +222,7 @@ impl Planner<'_> {
         }
         if inside.len() < each {
             return Err(format!(
-                "each process shall have {each} of the level {kind}, but this machine has {}",
+                "each process must have {each} of the level {kind}, but this machine has {}",
                 inside.len()
             ));
         }
@@ -267,9 +267,10 @@ impl Planner<'_> {
             let (sharing, room) = self.sharing(set, seats);
             if sharing > room {
                 return Err(format!(
-                    "{sharing} of {} processes would have to share the hardware threads {set}, as this \
-                     machine has no more for them; start fewer, bind them to something larger, or \
-                     allow it with --bind-to LEVEL:overload-allowed or --map-by slot:oversubscribe",
+                    "{sharing} of {} processes would have to share the hardware threads {set}, \
+                     because this machine has no more for them; start fewer, bind them to \
+                     something larger, or allow it with --bind-to LEVEL:overload-allowed or \
+                     --map-by slot:oversubscribe",
                     self.processes
                 ));
             }

@@ -229,7 +229,7 @@ impl Parent {
         };
         eprintln!(
             "combray: the {child} of the job (process {}) was killed by signal {number} ({}); all \
-             processes of the job are ended",
+             processes of the job are terminated",
             self.child,
             signal::name(number)
         );

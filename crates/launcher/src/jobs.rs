@@ -149,16 +149,17 @@ pub fn ask(job: u32) -> Result<JobReport, String> {
     let Some((user, launcher)) = listening().into_iter().find(|one| one.1 == job) else {
         return other_launchers::ask(job).ok_or_else(|| {
             format!(
-                "no job {job} of this user runs on this machine; combray ps lists those that do (a \
-                 job is named by the process of its launcher, on the machine where that runs, or \
-                 by its first process on this machine if it has another launcher)"
+                "no job {job} of this user runs on this machine; combray ps lists the jobs here (a \
+                 job is named by the process number of its launcher, on the machine where the \
+                 launcher runs, or, with another launcher, by its first process on this machine)"
             )
         });
     };
     let text = request(user, launcher, JobRequest::Report, Instant::now() + REPLY_TIME_MAX)
         .map_err(|cause| format!("job {job} does not answer: {cause}"))?;
-    let report = read_report(&text)
-        .map_err(|cause| format!("job {job} answered what this version does not know: {cause}"))?;
+    let report = read_report(&text).map_err(|cause| {
+        format!("job {job} sent an answer that this version cannot read: {cause}")
+    })?;
     Ok(JobReport { job, ..report })
 }
 

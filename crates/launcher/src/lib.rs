@@ -183,7 +183,7 @@ impl std::error::Error for LaunchError {}
 
 impl From<io::Error> for LaunchError {
     fn from(cause: io::Error) -> Self {
-        Self::new(format!("the job cannot go on: {cause}{}", advice_on(&cause)))
+        Self::new(format!("the job cannot continue: {cause}{}", advice_on(&cause)))
     }
 }
 

@@ -119,14 +119,14 @@ pub fn provide_for(
     if binary.machine != OWN_MACHINE {
         let machine = binary.machine_name();
         provision.notes.push(format!(
-            "{shown} is a program for {machine}, and this machine is another; compile it here"
+            "{shown} is a program for {machine} and cannot run on this machine; compile it here"
         ));
         return Ok(provision);
     }
     if binary.needed.is_empty() {
         if has_mpi_inside(program)? {
             provision.notes.push(format!(
-                "{shown} is statically linked and has its own MPI in it, which cannot be replaced; \
+                "{shown} is statically linked and contains its own MPI, which cannot be replaced; \
                  link it dynamically, or compile it with Combray's mpicc"
             ));
         }
@@ -143,8 +143,8 @@ pub fn provide_for(
     kinds.dedup();
     if let [first, second, ..] = kinds[..] {
         provision.notes.push(format!(
-            "{shown} wants two libraries of MPI, {first} and {second}, and one process can have one \
-             only; build all of it for the same"
+            "{shown} needs two libraries of MPI, {first} and {second}, but a process can have only \
+             one; build all of the program for one of them"
         ));
     }
     Ok(provision)
@@ -157,7 +157,7 @@ impl Provision {
         let by = by.display();
         let Some((known, file)) = known(name) else {
             self.wants.push(format!("{name}: unknown here"));
-            let mut text = format!("{by} wants {name}, which Combray does not have: it has ");
+            let mut text = format!("{by} needs {name}, which Combray does not have: it has ");
             let names: Vec<&str> = LIBRARIES.iter().map(|known| known.names[0]).collect();
             let _ = write!(text, "{}; compile it with Combray's mpicc", listed(&names));
             self.notes.push(text);
@@ -180,7 +180,7 @@ impl Provision {
         }
         if !own.is_file() {
             self.notes.push(format!(
-                "{by} wants {name}, and {} does not exist; install Combray with it",
+                "{by} needs {name}, but {} does not exist; install Combray with it",
                 own.display()
             ));
         } else if is_forced {
@@ -191,7 +191,7 @@ impl Provision {
         } else if let Some(brought) = brought {
             self.notes.push(format!(
                 "{by} brings its own {name} from {}, which Combray's launcher cannot start as one \
-                 job; use --force-library to let it have Combray's",
+                 job; use --force-library to replace it by Combray's",
                 brought.display()
             ));
         } else {

@@ -175,10 +175,10 @@ const NAMED_MAX: usize = 8;
 fn too_few(request: &HostRequest<'_>, hosts: &[Host], free: u32) -> String {
     let shown = hosts.iter().take(NAMED_MAX).map(|host| match host.slots {
         Some(slots) => format!("{}:{slots}", host.name),
-        None => format!("{} (1, as no number is given)", host.name),
+        None => format!("{} (1, because no number is given)", host.name),
     });
     let mut text = format!(
-        "{} processes are asked for, but the hosts have slots for {free}: {}",
+        "{} processes are requested, but the hosts have slots for {free}: {}",
         request.processes,
         shown.collect::<Vec<_>>().join(", ")
     );
@@ -187,7 +187,7 @@ fn too_few(request: &HostRequest<'_>, hosts: &[Host], free: u32) -> String {
         let _ = write!(text, " and {} more", hosts.len() - NAMED_MAX);
     }
     if let Some(each) = request.per_host {
-        let _ = write!(text, "; {each} on each were asked for");
+        let _ = write!(text, "; {each} on each were requested");
     }
     if request.oversubscribe {
         return text + "; more than max_slots are not started even with --oversubscribe";

@@ -21,7 +21,10 @@ pub(super) fn find(
 ) -> Result<OsString, LaunchError> {
     let shown = program.display();
     if !folder.is_dir() {
-        return Err(LaunchError::new(format!("{} is not a folder to start in", folder.display())));
+        return Err(LaunchError::new(format!(
+            "{} is not a folder in which a program can start",
+            folder.display()
+        )));
     }
     if program.as_encoded_bytes().contains(&b'/') {
         return match is_executable(&folder.join(program)) {

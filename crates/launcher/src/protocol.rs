@@ -349,7 +349,8 @@ impl OrderParser {
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<AgentOrder>) -> Result<(), String> {
         self.frames.push(bytes);
         while let Some(frame) = self.frames.take()? {
-            let order = fields::parse(frame, AgentOrder::parse).ok_or("what came is no order")?;
+            let order =
+                fields::parse(frame, AgentOrder::parse).ok_or("the data is not an order")?;
             self.rules.follow(&order)?;
             out.push(order);
         }

@@ -27,10 +27,10 @@ pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
             continue;
         }
         let (rank, place) = read_line(line).ok_or_else(|| {
-            format!("line {number}: \"{line}\" is not like rank 3=node0 slot=4-5")
+            format!("line {number}: \"{line}\" does not have the form rank 3=node0 slot=4-5")
         })?;
         if rank >= RANKS_MAX {
-            return Err(format!("line {number}: ranks are below {RANKS_MAX}"));
+            return Err(format!("line {number}: ranks must be below {RANKS_MAX}"));
         }
         if places.len() <= rank {
             places.resize(rank + 1, None);
@@ -76,7 +76,7 @@ pub(crate) fn placement(
 ) -> Result<HostAssignment, String> {
     if processes > places.len() {
         return Err(format!(
-            "{processes} processes are asked for, but the rankfile has places for {}",
+            "{processes} processes are requested, but the rankfile has places for {}",
             places.len()
         ));
     }
@@ -126,7 +126,7 @@ mod tests {
             "rank 0=$(id)",
             "rank 0=a b",
         ] {
-            assert!(fault(line).contains("is not like"), "{line}");
+            assert!(fault(line).contains("does not have the form"), "{line}");
         }
         let places = read("rank 0=a").unwrap();
         assert!(placement(&places, 2, |_| false).unwrap_err().contains("places for 1"));

@@ -29,7 +29,7 @@ const ANCESTORS_MAX: usize = 8;
 pub(super) fn load() -> Result<PmixLibrary, JoinError> {
     if environment::is_privileged() {
         return Err(JoinError::new(
-            "a launcher that speaks PMIx started this process, and the library for that is not \
+            "a launcher that speaks PMIx started this process, but the library for PMIx is not \
              loaded into a program that has more rights than its user (set-user-ID, set-group-ID \
              or file capabilities). Start it with \"combray run\" or with \"srun --mpi=pmi2\"",
         ));
@@ -49,8 +49,8 @@ pub(super) fn load() -> Result<PmixLibrary, JoinError> {
     Err(JoinError::new(format!(
         "a launcher that speaks PMIx started this process, but its library cannot be loaded ({}). \
          Install it (libpmix2 in Debian and Ubuntu, pmix in Fedora, RHEL and SUSE), or set \
-         {PMIX_LIBRARY} to its path; under Slurm, \"srun --mpi=pmi2\" does without; or start the \
-         program with \"combray run\"",
+         {PMIX_LIBRARY} to its path; under Slurm, \"srun --mpi=pmi2\" does not need it; or start \
+         the program with \"combray run\"",
         tried.join("; ")
     )))
 }

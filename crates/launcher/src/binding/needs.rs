@@ -57,7 +57,10 @@ impl Needs {
             }
             let group = read_group(entry).ok_or_else(|| {
                 let words = WORDS.map(|(word, _)| word).join(", ");
-                format!("\"{entry}\" names no group; write ranks and needs, as in \"0-3: memory, network\"; needs are {words}")
+                format!(
+                    "\"{entry}\" is not a group; write ranks and needs, as in \"0-3: memory, \
+                     network\"; needs are {words}"
+                )
             })?;
             groups.push(group);
         }
@@ -68,7 +71,8 @@ impl Needs {
             };
             if let Some((other, _)) = groups[..index].iter().find(crosses) {
                 return Err(format!(
-                    "the groups {other} and {ranks} overlap; each must lie in the other or apart from it"
+                    "the groups {other} and {ranks} overlap; each must lie in the other or apart \
+                     from it"
                 ));
             }
         }
@@ -94,8 +98,8 @@ impl Needs {
         let each = cores.len() / ranks.len();
         if each == 0 {
             return Err(format!(
-                "{} processes are to be placed by their needs, but this machine has {} cores for them; \
-                 start fewer, or leave --needs out",
+                "{} processes must be placed by their needs, but this machine has {} cores for \
+                 them; start fewer, or leave --needs out",
                 ranks.len(),
                 cores.len()
             ));
@@ -292,7 +296,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_told() {
         let message = |text| Needs::parse(text).unwrap_err();
-        assert!(message("0-3").contains("names no group"));
+        assert!(message("0-3").contains("is not a group"));
         assert!(message("0-3: moon").contains("needs are memory"));
         assert!(message("x: memory").contains("\"x: memory\""));
         assert!(message("0-3: memory; 2-5: memory").contains("overlap"));

@@ -168,9 +168,9 @@ impl Policy {
             return Ok(());
         }
         Err(format!(
-            "{processes} processes are to run on a machine with room for {threads}, as it has so many \
-             hardware threads that they may use, and nooversubscribe was asked for; ask for fewer \
-             processes, give more hosts, or leave out nooversubscribe"
+            "{processes} processes must run on a machine with {threads} usable hardware threads, \
+             which nooversubscribe forbids; start fewer processes, name more hosts, or leave out \
+             nooversubscribe"
         ))
     }
 
@@ -193,7 +193,7 @@ impl Policy {
         let modifiers = match parts[..] {
             ["ppr", number, object, ref modifiers @ ..] => {
                 let each = number.parse().ok().filter(|each| *each > 0).ok_or_else(|| {
-                    format!("ppr:{number}:{object} wants a number of processes above 0 after ppr:")
+                    format!("ppr:{number}:{object} needs a number of processes above 0 after ppr:")
                 })?;
                 match object {
                     "node" | "machine" => hosts.per_host = Some(each),
@@ -232,7 +232,7 @@ impl Policy {
             Some(("pe", number)) => {
                 let each = number.parse().ok().filter(|each| *each > 0);
                 self.cores_each = each.ok_or_else(|| {
-                    format!("pe={number} wants a number of cores for each process, above 0")
+                    format!("pe={number} needs a number of cores for each process, above 0")
                 })?;
             }
             None if modifier == "oversubscribe" => {
@@ -246,8 +246,8 @@ impl Policy {
             None if ["span", "hwtcpus", "corecpus", ""].contains(&modifier) => {}
             _ => {
                 return Err(format!(
-                    "--map-by knows no \"{modifier}\" after its colon; it knows PE=N, oversubscribe, \
-                     nooversubscribe and span"
+                    "--map-by does not accept \"{modifier}\" after its colon; it accepts PE=N, \
+                     oversubscribe, nooversubscribe and span"
                 ));
             }
         }
@@ -272,7 +272,10 @@ impl Policy {
                     .to_owned());
             }
             name => Bind::To(level(name).ok_or_else(|| {
-                format!("--bind-to knows no \"{name}\"; it knows none, share, {}", levels())
+                format!(
+                    "--bind-to does not accept \"{name}\"; it accepts none, share, {}",
+                    levels()
+                )
             })?),
         };
         for modifier in parts {
@@ -287,8 +290,8 @@ impl Policy {
                 }
                 _ => {
                     return Err(format!(
-                        "--bind-to knows no \"{modifier}\" after its colon; it knows overload-allowed, \
-                         no-overload and if-supported"
+                        "--bind-to does not accept \"{modifier}\" after its colon; it accepts \
+                         overload-allowed, no-overload and if-supported"
                     ));
                 }
             }
@@ -310,7 +313,7 @@ impl Policy {
             "node" | "span" => Ranking::AsMapped,
             _ => Ranking::InTurn(level(name).ok_or_else(|| {
                 format!(
-                    "--rank-by knows no \"{name}\"; it knows slot, fill, span, node, {}",
+                    "--rank-by does not accept \"{name}\"; it accepts slot, fill, span, node, {}",
                     levels()
                 )
             })?),
@@ -321,6 +324,9 @@ impl Policy {
 
 fn known(name: &str) -> Result<Kind, String> {
     level(name).ok_or_else(|| {
-        format!("--map-by knows no level \"{name}\"; it knows slot, node, {}", levels())
+        format!(
+            "--map-by does not accept the level \"{name}\"; it accepts slot, node, {}",
+            levels()
+        )
     })
 }

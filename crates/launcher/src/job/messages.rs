@@ -41,8 +41,8 @@ fn meaning(number: i32) -> &'static str {
         signal::SIGABRT => ": the program ended itself, as after a failed assertion",
         signal::SIGALRM => ": a timer that the program set, and no handler for it",
         signal::SIGBUS => {
-            ": it used memory behind which there is nothing, as when the file system or /dev/shm of \
-             a mapped file is full"
+            ": it used a page of a mapped file that cannot be provided, as when the file system or \
+             /dev/shm is full"
         }
         signal::SIGFPE => ": an integer was divided by zero, or a floating-point trap was enabled",
         signal::SIGHUP => ": its terminal or session was closed",
@@ -51,15 +51,18 @@ fn meaning(number: i32) -> &'static str {
              for another"
         }
         signal::SIGKILL => {
-            "; if nobody sent it, the machine or its container was perhaps out of memory"
+            "; unless a user or batch system sent it, the machine or its container was perhaps out \
+             of memory"
         }
         signal::SIGPIPE => ": it wrote to a pipe or socket whose reader has ended",
-        signal::SIGSEGV => ": it used memory that it does not have, or its stack is full",
+        signal::SIGSEGV => ": it used an invalid address, or its stack is full",
         signal::SIGSYS => ": a system call that is forbidden here, as by the filter of a container",
-        signal::SIGTERM => ": somebody asked it to end, as batch systems do at a time limit",
+        signal::SIGTERM => ": it was asked to end, as by a batch system at a time limit",
         signal::SIGTRAP => ": a breakpoint without a debugger, or a check that the compiler added",
-        signal::SIGUSR1 | signal::SIGUSR2 => ": somebody sent it, and the program has no handler",
-        signal::SIGXCPU => ": its limit of processor time has passed (ulimit -t)",
+        signal::SIGUSR1 | signal::SIGUSR2 => {
+            ": it was sent to the program, which has no handler for it"
+        }
+        signal::SIGXCPU => ": it reached its limit of processor time (ulimit -t)",
         signal::SIGXFSZ => ": a file would have become larger than its limit allows (ulimit -f)",
         _ => "",
     }
@@ -102,10 +105,12 @@ pub(super) fn death(
     let mut message = format!("rank {rank} (process {process} on {host}) {what}");
     match consequence {
         _ if others == 0 => {}
-        Consequence::JobEnds if others == 1 => message += "; the one that still ran is ended",
-        Consequence::JobGoesOn if others == 1 => message += "; the one that still runs goes on",
-        Consequence::JobEnds => message += &format!("; the {others} that still ran are ended"),
-        Consequence::JobGoesOn => message += &format!("; the {others} that still run go on"),
+        Consequence::JobEnds if others == 1 => message += "; the other process is terminated",
+        Consequence::JobGoesOn if others == 1 => message += "; the other process goes on",
+        Consequence::JobEnds => {
+            message += &format!("; the other {others} processes are terminated")
+        }
+        Consequence::JobGoesOn => message += &format!("; the other {others} processes go on"),
     }
     if !last_lines.is_empty() {
         message += "\n  its last lines:";
@@ -137,7 +142,8 @@ pub(super) fn missing_process(waiting: u32, gone: u32, state: MpiState) -> Strin
         MpiState::Finalized => "has called MPI_Finalize and ended",
     };
     format!(
-        "rank {waiting} waits for all processes of the job, but rank {gone} {how}; the job is ended"
+        "rank {waiting} waits for all processes of the job, but rank {gone} {how}; the job is \
+         terminated"
     )
 }
 
@@ -150,7 +156,7 @@ pub(super) fn timeout(limit: Duration, running: &[RunningRank]) -> String {
 /// The message that no rank has made progress for long.
 pub(super) fn stalled(limit: Duration, running: &[RunningRank]) -> String {
     let limit = limit.as_secs_f64();
-    format!("no rank has gone on for {limit} s (--stall); still there: {}", list(running))
+    format!("no rank has made progress for {limit} s (--stall); still running: {}", list(running))
 }
 
 /// The message that the user or a batch system ends the job.
@@ -160,8 +166,8 @@ pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
             && running.state.is_some_and(|state| state.starts_with("stopped"))
     };
     let hint = if running.iter().any(is_stopped) {
-        "; a program that wants the terminal for itself is stopped by the system: script -qc PROGRAM \
-         /dev/null gives it one of its own; a second signal kills at once"
+        "; the kernel stops a program that takes over the terminal: script -qc PROGRAM /dev/null \
+         gives it a terminal of its own; a second signal kills at once"
     } else {
         ""
     };
@@ -171,7 +177,7 @@ pub(super) fn interrupted(number: i32, running: &[RunningRank]) -> String {
 /// The message that processes were killed because they did not end when requested.
 pub(super) fn killed(number: i32, grace: Duration, running: &[RunningRank]) -> String {
     let (name, seconds) = (signal::name(number), grace.as_secs());
-    format!("killed, as they still ran {seconds} s after {name}: {}", list(running))
+    format!("killed, because they still ran {seconds} s after {name}: {}", list(running))
 }
 
 fn list(running: &[RunningRank]) -> String {
@@ -201,7 +207,7 @@ pub(super) fn first_of_failures(failures: u32, first: &str, code: i32) -> String
         more => format!("; {more} more failed later"),
     };
     let first = first.lines().next().unwrap_or_default();
-    format!("the job ends with exit code {code}, as {first}{others}")
+    format!("the job ends with exit code {code}, because {first}{others}")
 }
 
 /// The message that hosts were not ready in time.

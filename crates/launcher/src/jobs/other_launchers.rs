@@ -42,7 +42,7 @@ pub fn join(reports: Vec<JobReport>) -> Result<JobReport, String> {
     for report in reports {
         if report.name != joined.name || report.ranks.len() != joined.ranks.len() {
             return Err(format!(
-                "these are answers of two jobs: {} and {}; name the job",
+                "the answers come from two jobs: {} and {}; name the job",
                 joined.name, report.name
             ));
         }

@@ -205,9 +205,9 @@ impl RankProcess {
     /// this rank.
     fn refusal(&self, sender: i32, other: i32) -> String {
         let reason = format!(
-            "rank {} on {}: process {sender} has called MPI_Init while process {other}, of the same \
-             rank, uses MPI; a rank is one process of MPI at a time: let one finish before the next \
-             begins, or make them ranks of their own (mpirun -n 1 ./a : -n 1 ./b)",
+            "rank {} on {}: process {sender} has called MPI_Init while process {other}, of the \
+             same rank, uses MPI; a rank can be only one process of MPI at a time: let one finish \
+             before the next begins, or start them as separate ranks (mpirun -n 1 ./a : -n 1 ./b)",
             self.number,
             host_name()
         );

@@ -111,7 +111,7 @@ impl Seating {
                 binding::describe(topology, topology.root(), seat)
             }
             None if self.note.is_some() => "not bound".to_owned(),
-            None => format!("not bound, as {} cannot be loaded", topology::LIBRARY),
+            None => format!("not bound, because {} cannot be loaded", topology::LIBRARY),
         }
     }
 

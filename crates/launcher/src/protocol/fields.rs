@@ -56,7 +56,7 @@ impl Frames {
         };
         let length = u32::from_le_bytes(*length) as usize;
         if length > FRAME_BYTES_MAX {
-            return Err(format!("what came is no frame, or one of {length} bytes"));
+            return Err(format!("the data is not a frame, or is a frame of {length} bytes"));
         }
         let Some(frame) = rest.get(..length) else { return Ok(None) };
         self.taken += LENGTH_BYTES + length;

@@ -49,8 +49,8 @@ impl ReportParser {
             return Ok(());
         }
         while let Some(frame) = self.frames.take()? {
-            let report =
-                fields::parse(frame, AgentReport::parse).ok_or("what it sends is no report")?;
+            let report = fields::parse(frame, AgentReport::parse)
+                .ok_or("the data from it is not a report")?;
             self.rules.follow(&report)?;
             out.push(report);
         }
@@ -69,15 +69,15 @@ impl ReportParser {
         });
         let Some((line, end)) = line else {
             if bytes.len() > FOREIGN_BYTES_MAX {
-                return Err("something else than Combray's agent was started there".to_owned());
+                return Err("a program other than Combray's agent was started there".to_owned());
             }
             return Ok(false);
         };
         let (version, release) = line.split_once(' ').unwrap_or((&line, "unknown"));
         if version.parse() != Ok(VERSION) {
             return Err(format!(
-                "Combray is there in version {release}, here in version {}, which cannot talk to \
-                 each other; install the same on all hosts",
+                "Combray is there in version {release}, here in version {}, which are \
+                 incompatible; install one version on all hosts",
                 env!("CARGO_PKG_VERSION")
             ));
         }

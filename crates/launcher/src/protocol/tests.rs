@@ -105,13 +105,13 @@ fn what_a_shell_prints_before_is_skipped() {
     assert!(conversation.foreign_output().starts_with(b"Welcome"));
     bytes.extend(said(&[AgentReport::Started(vec![9])]));
     assert_eq!(hear(&[0], &bytes), Ok(vec![AgentReport::Started(vec![9])]));
-    assert!(hear(&[0], &[b'x'; 1 << 17]).unwrap_err().contains("something else"));
+    assert!(hear(&[0], &[b'x'; 1 << 17]).unwrap_err().contains("a program other than"));
 }
 
 #[test]
 fn another_version_is_told() {
     let error = hear(&[0], b"combray-agent/99 7.5.0\n").unwrap_err();
-    assert!(error.contains("7.5.0") && error.contains("install the same"), "{error}");
+    assert!(error.contains("7.5.0") && error.contains("install one version"), "{error}");
     assert!(hear(&[0], b"combray-agent/x\n").is_err());
 }
 
