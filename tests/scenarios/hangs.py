@@ -41,7 +41,7 @@ CAUSES = {
     "probe": (2, r"rank 0 has not entered MPI_Barrier.*: it waits in MPI_Probe for tag 13 from rank 1"),
     "anybody": (3, r"ranks 0, 1 and 2 wait for a message from any rank"),
     "polls": (2, r"rank 1 waits for rank 0: it makes calls that do not wait, one after the other"),
-    "locks": (3, r"ranks 0 and 1 wait in MPI_Win_lock for access to memory of rank 0, whose lock others hold"),
+    "locks": (3, r"ranks 0 and 1 wait in MPI_Win_lock for access to memory of rank 0, whose lock other ranks hold"),
     "chain": (4, r"rank 2 waits for rank 3: it sleeps outside of MPI"),
     "nonblocking": (3, r"rank 1 has not entered MPI_Barrier \(begun before MPI_Wait\) on MPI_COMM_WORLD, in which "
                        r"ranks 0 and 2 wait: it waits in MPI_Recv for tag 17 from rank 0"),
@@ -192,7 +192,7 @@ def a_job_that_stands_still_ends(runner):
     begun = time.monotonic()
     output = end_of(begin(runner, "tag", 2, ["--stall", "3"]))
     assert 3 < time.monotonic() - begun < END_SECONDS_MAX, output
-    assert "no rank has gone on for 3 s" in output and re.search(CAUSES["tag"][1], output, re.M), output
+    assert "no rank has made progress for 3 s" in output and re.search(CAUSES["tag"][1], output, re.M), output
     # One that computes, or does not answer, may go on.
     launcher = begin(runner, "chain", 2, ["--stall", "1"])
     time.sleep(4)
@@ -206,7 +206,7 @@ def programs_without_a_helper_are_known_by_the_system(runner):
     time.sleep(STANDSTILL_SECONDS)
     output, _ = ask(runner, launcher)
     end(launcher)
-    assert re.match(r"rank 0 waits for rank 1: it did not answer; the system says: sleeping", output), output
+    assert re.match(r"rank 0 waits for rank 1: it did not answer; its state in the kernel: sleeping", output), output
 
 
 def programs_without_mpi_are_asked_too(runner):
@@ -303,8 +303,8 @@ def what_two_hosts_of_slurm_tell_is_joined(runner):
         for host in ([*managers.BOX, "on", "box1"], [*managers.BOX, "on", "box2"]):
             job = asked_job(runner, host, copy)
             code, output, _ = run([*host, command(runner), "ps", job])
-            assert code == 0 and "runs on another machine, which was not asked" in output.splitlines()[0], output
-            assert output.count("on another machine, not asked") == 5 and output.count("MPI_Recv  ") == 5, output
+            assert code == 0 and "runs on another machine, which was not queried" in output.splitlines()[0], output
+            assert output.count("on another machine, not queried") == 5 and output.count("MPI_Recv  ") == 5, output
             told.append(run([*host, command(runner), "ps", job, "--json"])[1])
         done = subprocess.run([command(runner), "ps", "--join"], input="".join(told), capture_output=True, text=True)
         assert re.match(CAUSES["ring"][1], done.stdout), done

@@ -32,7 +32,7 @@ MISTAKES = {
     "overlap": (2, [r"rank 0 receives into memory of which 16 bytes belong to a receive that is not complete",
                     r"overlap {here}", r"overlap {first}"]),
     "sent_too_early": (2, [r"rank 0 sends memory of which 4 bytes belong to a receive", r"sent_too_early {here}"]),
-    "ready": (2, [r"rank 0 calls MPI_Rsend with tag 3 to rank 1, where no receive is posted", r"ready {here}"]),
+    "ready": (2, [r"rank 0 calls MPI_Rsend with tag 3 to rank 1, which has posted no receive", r"ready {here}"]),
     "truncated": (2, [r"rank 1 receives 16 bytes with tag 5 from rank 0 into a buffer of 12",
                       r"rank 1: MPI_Recv, called by truncated {here}", r"rank 0: MPI_Send.* truncated {sender}"]),
     "truncated_later": (2, [r"rank 1 receives 8 bytes with tag 5 from rank 0 into a buffer of 4",
@@ -52,15 +52,15 @@ MISTAKES = {
                          r"rank 0: MPI_Send, called by message_left {here}"]),
     "changed_sum": (2, [r"rank 1: the memory that MPI_Iallreduce reads was changed before the operation was complete",
                         r"MPI_Iallreduce, called by changed_sum {here}", r"MPI_Wait, called by changed_sum {end}"]),
-    "overlap_blocks": (2, [r"rank 1 gives MPI_Iallgatherv memory to write to, of which 4 bytes belong to a receive that "
+    "overlap_blocks": (2, [r"rank 1 passes memory to MPI_Iallgatherv to write to, of which 4 bytes belong to a receive that "
                            r"is not complete", r"MPI_Iallgatherv, .* overlap_blocks {here}", r"overlap_blocks {first}"]),
-    "put_twice": (3, [r"rank [12] writes memory of rank 0 in halo, and rank [12] writes 4 bytes of it, with nothing",
+    "put_twice": (3, [r"rank [12] writes memory of rank 0 in halo, and rank [12] writes 4 bytes of it, with no synchronization",
                       r"rank 1: MPI_Put, called by put_twice {here}", r"rank 2: MPI_Put, called by put_twice {here}"]),
     "put_and_get": (3, [r"rank [12] (reads|writes) memory of rank 0 in halo, and rank [12] (reads|writes) 4 bytes",
                         r"rank 1: MPI_Put.* put_and_get {put}", r"rank 2: MPI_Get.* put_and_get {get}"]),
     "accumulated": (2, [r"rank [01] changes memory of rank 0 in halo \((MPI_SUM|MPI_PROD), integers of 4 bytes\), and "
                         r"rank [01] changes 4 bytes of it \((MPI_SUM|MPI_PROD), ", r"rank 1: .* accumulated {here}"]),
-    "unflushed": (2, [r"rank 0 reads memory of rank 1 in halo, and rank 0 writes 4 bytes of it, with nothing",
+    "unflushed": (2, [r"rank 0 reads memory of rank 1 in halo, and rank 0 writes 4 bytes of it, with no synchronization",
                       r"MPI_Get, called by unflushed {get}", r"MPI_Put, called by unflushed {put}"]),
     "changed_put": (2, [r"rank 0: the memory that MPI_Put reads was changed before the operation was complete",
                         r"MPI_Put, called by changed_put {here}", r"MPI_Win_unlock, called by changed_put {end}"]),

@@ -11,12 +11,12 @@ from harness.scenarios import Skip, needs_combray, places, run
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "c"
 
 SECONDS_MAX = 60.0
-OVERLAP = r"rank \d gives MPI_\w+ a buffer to read and one to write to, which have \d+ bytes in common"
+OVERLAP = r"rank \d passes to MPI_\w+ a buffer to read and a buffer to write, which have \d+ bytes in common"
 IN_USE = r"memory .*of which \d+ bytes belong to a (receive|send) that is not complete"
-SIDES = r"rank \d calls MPI_\w+ with .* for itself to send, but .* to receive"
+SIDES = r"rank \d calls MPI_\w+ with .* to send to itself, but .* to receive"
 PEERS = r"rank \d calls MPI_\w+ with .* to receive from rank \d, which sends "
 CONFLICT = r"rank \d (reads|writes|changes) memory of rank \d in .*, and rank \d (reads|writes|changes) \d+ bytes of it"
-STANDSTILL = r"ranks? .*waits? for (each other|itself), which only the buffering of messages ends: rank \d in MPI_"
+STANDSTILL = r"ranks? .*waits? for (each other|itself), and only the buffering of their messages prevents a deadlock: rank \d in MPI_"
 # By kind: the program, the number of processes, and the expected report for each case.
 MATRIX = {
     "amounts and types of collective operations": ("misuse_collectives", 3, {
@@ -42,14 +42,14 @@ MATRIX = {
     "messages that do not fit": ("misuse_messages", 2, {
         "too_long": r"receives 12 bytes with tag 0 from rank \d into a buffer of 8",
         "other_elements": r"receives floating-point numbers of 4 bytes .* which sends integers of 4 bytes",
-        "not_ready": r"calls MPI_Rsend with tag 0 to rank \d, where no receive is posted"}),
+        "not_ready": r"calls MPI_Rsend with tag 0 to rank \d, which has posted no receive"}),
     "sends that rely on buffering": ("misuse_messages", 2, {
         "both_send": STANDSTILL, "ring_of_sends": STANDSTILL, "slow_receiver": STANDSTILL,
         "both_send_with_buffer": STANDSTILL, "crossed_tags": STANDSTILL, "send_before_barrier": STANDSTILL,
         "send_to_itself": STANDSTILL}),
     "sends of three processes that rely on buffering": ("misuse_messages", 3, {
         "complete_sends_first": STANDSTILL, "complete_started_first": STANDSTILL, "send_before_bcast": STANDSTILL,
-        "around_three": r"3 ranks wait for each other, which only .* rank 1 in MPI_Recv for a message of rank 2",
+        "around_three": r"3 ranks wait for each other, and only .* rank 1 in MPI_Recv for a message of rank 2",
         "master_and_workers": STANDSTILL}),
     "left over": ("misuse_messages", 2, {
         "not_received": r"has never received a message of 4 bytes", "not_completed": r"a request of MPI_Isend was never",

@@ -175,7 +175,7 @@ impl AccessPeriod {
         others.into_iter().find_map(|other| {
             let (_, bytes) = access.memory.common(&other.memory)?;
             let what = format!(
-                "rank {} {}, and rank {} {}, with nothing between the two",
+                "rank {} {}, and rank {} {}, with no synchronization between the two accesses",
                 access.rank,
                 access.described(&format!("memory of rank {target} in {window}")),
                 other.rank,
@@ -245,8 +245,8 @@ mod tests {
         assert_eq!(
             again.as_deref(),
             Some(
-                "rank 1 writes memory of rank 0 in w, and rank 1 writes 8 bytes of it, with nothing \
-                 between the two"
+                "rank 1 writes memory of rank 0 in w, and rank 1 writes 8 bytes of it, with no \
+                 synchronization between the two accesses"
             )
         );
     }

@@ -105,12 +105,14 @@ impl MistakeKind {
                  they are computed differently"
             }
             MistakeKind::Threads => {
-                "Collective operations of one communicator need one order, so one thread at a time \
-                 may call them; give each thread a duplicate (MPI_Comm_dup), or let them take turns"
+                "Collective operations of one communicator must be called in one order, so only \
+                 one thread at a time may call them; give each thread a duplicate of the \
+                 communicator (MPI_Comm_dup), or let the threads take turns"
             }
             MistakeKind::ThreadLevel => {
-                "Ask MPI_Init_thread for a level that allows what the threads do, and compare it with \
-                 the level that it provides; or let threads take turns, or the main thread call MPI"
+                "Request a thread level from MPI_Init_thread that allows these calls, and compare \
+                 it with the level that it provides; or let the threads take turns, or make all \
+                 calls of MPI in the main thread"
             }
             MistakeKind::OwnOverlap => {
                 "The buffers of one call must have no bytes in common; use another buffer, or \
@@ -125,9 +127,9 @@ impl MistakeKind {
                  another buffer, or complete the operation first"
             }
             MistakeKind::Conflict => {
-                "In one epoch of a window only accesses that read, and accumulates with one operation, \
-                 may use the same memory; put MPI_Win_fence between them, or MPI_Win_flush where one \
-                 process has locked another, or let processes that lock the same one take turns \
+                "In one epoch of a window, only reads, or accumulates with one operation, may use \
+                 the same memory; put MPI_Win_fence between the accesses, or MPI_Win_flush in an \
+                 epoch of MPI_Win_lock, or let the processes that lock this target take turns \
                  (MPI_Barrier, a message, MPI_LOCK_EXCLUSIVE), or use other memory"
             }
             MistakeKind::Changed => {
@@ -138,20 +140,20 @@ impl MistakeKind {
             MistakeKind::Truncation => "Receive with a count that is large enough for the message",
             MistakeKind::Types => "Send and receive with datatypes of the same elements",
             MistakeKind::Ready => {
-                "A ready send is allowed only when the receive is known to be posted; use \
-                 MPI_Send or MPI_Isend, or let the receiver say that it is ready"
+                "A ready send is allowed only when the receive is known to be posted; use MPI_Send \
+                 or MPI_Isend, or let the receiver send a message when it has posted the receive"
             }
             MistakeKind::Buffering => {
-                "A program must not rely on that (MPI 5.0, section 3.5), as larger or more messages \
-                 are not buffered: post receives first (MPI_Irecv), use MPI_Sendrecv, or MPI_Bsend \
-                 with memory for it"
+                "A program must not rely on buffering (MPI 5.0, section 3.5), because larger or \
+                 more messages are not buffered: post receives first (MPI_Irecv), use \
+                 MPI_Sendrecv, or use MPI_Bsend with an attached buffer"
             }
             MistakeKind::Message => "Receive each message that is sent, or do not send it",
             MistakeKind::Request => {
-                "Complete each request (MPI_Wait, MPI_Test), and free persistent ones \
+                "Complete each request (MPI_Wait, MPI_Test), and free persistent requests \
                  (MPI_Request_free)"
             }
-            MistakeKind::Object => "Free each object that the program makes",
+            MistakeKind::Object => "Free each object that the program creates",
         }
     }
 }

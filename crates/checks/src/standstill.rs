@@ -91,8 +91,10 @@ impl WaitChain {
             2 => format!("ranks {} and {} wait for each other", first.rank, self.calls[1].rank),
             count => format!("{count} ranks wait for each other"),
         };
-        let what =
-            format!("{who}, which only the buffering of messages ends: {}", words.join(", "));
+        let what = format!(
+            "{who}, and only the buffering of their messages prevents a deadlock: {}",
+            words.join(", ")
+        );
         let sites = self.calls.iter().map(|call| (call.rank, call.site.clone())).collect();
         Some(Mistake { kind: MistakeKind::Buffering, what, sites })
     }
@@ -126,7 +128,7 @@ mod tests {
         let text = told(vec![call(1, true), call(0, false)]).expect("rank 1 tells");
         assert_eq!(
             text,
-            "ranks 1 and 0 wait for each other, which only the buffering of messages ends: \
+            "ranks 1 and 0 wait for each other, and only the buffering of their messages prevents a deadlock: \
              rank 1 in MPI_Send for it, rank 0 in MPI_Recv for it"
         );
         assert!(told(vec![call(3, true)]).is_some_and(|text| text.contains("waits for itself")));

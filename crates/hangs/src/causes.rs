@@ -199,8 +199,8 @@ impl<'a> Graph<'a> {
                 let from =
                     if wait.peers == other.peers { "from it" } else { &format!("from {sender}") };
                 let sentence = format!(
-                    "rank {rank} waits in {}; a message {what} {from} has arrived, which nobody \
-                     receives",
+                    "rank {rank} waits in {}; a message {what} {from} has arrived, which no \
+                     receive matches",
                     words::call(call)
                 );
                 found.push(Cause { weight: Weight::Final, sentence });
@@ -494,8 +494,8 @@ impl<'a> Graph<'a> {
             .collect();
         let Some(call) = stuck.first().and_then(|&rank| self.calls(rank).first()) else { return };
         let sentence = format!(
-            "{} {} for a message from any rank (rank {} in {}), and all that could send one wait \
-             themselves or have ended",
+            "{} {} for a message from any rank (rank {} in {}), and all ranks that could send one \
+             wait or have ended",
             words::ranks(&stuck),
             words::verb(&stuck, "waits", "wait"),
             stuck[0],
@@ -518,8 +518,8 @@ impl<'a> Graph<'a> {
         }
         for (target, ranks) in waiting {
             let sentence = format!(
-                "{} {} in MPI_Win_lock for access to memory of rank {target}, whose lock others \
-                 hold",
+                "{} {} in MPI_Win_lock for access to memory of rank {target}, whose lock other \
+                 ranks hold",
                 words::ranks(&ranks),
                 words::verb(&ranks, "waits", "wait")
             );
@@ -557,7 +557,7 @@ impl<'a> Graph<'a> {
     fn doing(&self, ranks: &[u32]) -> String {
         let subject = if ranks.len() == 1 { "it".to_owned() } else { format!("rank {}", ranks[0]) };
         let Some(report) = self.ranks.get(ranks[0] as usize) else {
-            return format!("{subject} is no rank of the job");
+            return format!("{subject} is not a rank of the job");
         };
         let what = match self.standing(ranks[0]) {
             Standing::Waits => {
@@ -571,7 +571,7 @@ impl<'a> Graph<'a> {
                 _ => "has ended".to_owned(),
             },
             Standing::Finalized => "has called MPI_Finalize".to_owned(),
-            Standing::BeforeInit => "has not come out of MPI_Init".to_owned(),
+            Standing::BeforeInit => "has not returned from MPI_Init".to_owned(),
             Standing::Computes(time) => match report.state.as_deref() {
                 Some("sleeping") => {
                     format!("sleeps outside of MPI (no call for {})", words::seconds(time))
@@ -580,12 +580,15 @@ impl<'a> Graph<'a> {
             },
             Standing::Polls => "makes calls that do not wait, one after the other".to_owned(),
             Standing::Silent if report.stage == Stage::Elsewhere => {
-                "runs on another machine, which was not asked".to_owned()
+                "runs on another machine, which was not queried".to_owned()
             }
             Standing::Silent => {
                 let state = report.state.as_deref().unwrap_or("not known to this machine");
                 let call = report.system_call.as_ref().map(|call| format!(" in {call}"));
-                format!("did not answer; the system says: {state}{}", call.unwrap_or_default())
+                format!(
+                    "did not answer; its state in the kernel: {state}{}",
+                    call.unwrap_or_default()
+                )
             }
         };
         format!("{subject} {what}")
@@ -599,7 +602,7 @@ impl<'a> Graph<'a> {
             return "no rank has waited for long".to_owned();
         }
         format!(
-            "{} {}, and nothing is known that keeps {} from going on",
+            "{} {}, and no reason was found why {} cannot continue",
             words::ranks(&waiting),
             words::verb(&waiting, "waits", "wait"),
             words::verb(&waiting, "it", "them")

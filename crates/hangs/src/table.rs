@@ -34,7 +34,7 @@ pub fn table(report: &JobReport) -> String {
     }
     if ranks.len() > ROWS_MAX {
         // Writing to a string never fails.
-        let _ = writeln!(text, "and {} more; --json tells them all", ranks.len() - ROWS_MAX);
+        let _ = writeln!(text, "and {} more; --json lists all of them", ranks.len() - ROWS_MAX);
     }
     for RankReport { rank, answer, .. } in ranks.iter().take(ROWS_MAX) {
         let Some(RankAnswer { posted, unexpected, errors, .. }) = answer else { continue };
@@ -68,7 +68,7 @@ fn row(report: &RankReport) -> [String; 6] {
         (Stage::Ended(how), _) => place = how.clone(),
         (Stage::Finalized, _) => place = "after MPI_Finalize".to_owned(),
         _ if is_stopped => place = "stopped by a signal".to_owned(),
-        (Stage::Elsewhere, _) => place = "on another machine, not asked".to_owned(),
+        (Stage::Elsewhere, _) => place = "on another machine, not queried".to_owned(),
         (Stage::BeforeInit, None) => place = "before the end of MPI_Init".to_owned(),
         (_, None) => {
             place = format!("no answer ({state_word})");

@@ -80,7 +80,7 @@ fn a_message_of_another_tag_or_communicator() {
     assert_eq!(
         told,
         "rank 0 waits in MPI_Recv for tag 5 from rank 1; a message with tag 6 from it has arrived, \
-         which nobody receives"
+         which no receive matches"
     );
     let other = CommunicatorName { id: 8, name: "library".into(), size: 2 };
     waiting.answer.as_mut().unwrap().unexpected.first[0].communicator = other;
@@ -218,13 +218,14 @@ fn receives_from_anybody_and_locks() {
     assert_eq!(
         first(&[waiting(0), waiting(1)]),
         "ranks 0 and 1 wait for a message from any rank (rank 0 in MPI_Recv for tag 5 from any \
-         rank), and all that could send one wait themselves or have ended"
+         rank), and all ranks that could send one wait or have ended"
     );
     assert!(first(&[waiting(0), computes(1)]).starts_with("rank 0 waits for rank 1: it computes"));
     let locks = |number| waits(number, "MPI_Win_lock", Awaited::Window(0));
     assert_eq!(
         first(&[locks(0), locks(1), collective(2, "MPI_Barrier", 1, &[0])]),
-        "ranks 0 and 1 wait in MPI_Win_lock for access to memory of rank 0, whose lock others hold"
+        "ranks 0 and 1 wait in MPI_Win_lock for access to memory of rank 0, whose lock other ranks \
+         hold"
     );
 }
 
@@ -261,7 +262,7 @@ fn who_does_not_answer_is_told_by_what_the_system_says() {
     let told = first(&[receives(0, 1, 5), silent]);
     assert_eq!(
         told,
-        "rank 0 waits for rank 1: it did not answer; the system says: sleeping in do_nanosleep"
+        "rank 0 waits for rank 1: it did not answer; its state in the kernel: sleeping in do_nanosleep"
     );
 }
 

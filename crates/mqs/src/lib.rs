@@ -157,12 +157,12 @@ pub extern "C" fn mqs_dll_taddr_width() -> c_int {
 pub extern "C" fn mqs_dll_error_string(code: c_int) -> *const c_char {
     match code {
         OK => c"no error",
-        NO_INFORMATION => c"there is nothing to tell",
+        NO_INFORMATION => c"there is no data",
         END_OF_LIST => c"the end of the list",
         NO_TABLE => c"the program has no library of Combray",
         UNREADABLE => c"the memory of the process cannot be read, or is being changed",
         OTHER_VERSION => c"the process has another version of Combray than libcombray_mqs.so",
-        NOT_JOINED => c"the process is not through MPI_Init",
+        NOT_JOINED => c"the process has not completed MPI_Init",
         NO_SUCH_QUEUE => c"there is no such queue",
         _ => c"unknown error",
     }

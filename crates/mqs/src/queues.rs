@@ -153,10 +153,10 @@ impl<M: StoppedMemory> Queues<'_, M> {
         let layout = self.table.layout;
         let sends = self.requests()?.into_iter().filter_map(|request| {
             let text = match request.state {
-                states::QUEUED => "waits until the network takes it",
+                states::QUEUED => "waits for the network",
                 states::AWAITING_MATCH => "synchronous: waits for its receive",
                 states::ANNOUNCED => "announced: waits for its receive",
-                states::STREAMING => "its data is going",
+                states::STREAMING => "its data is being sent",
                 _ => return None,
             };
             let process = request.word(layout.gate);
@@ -180,7 +180,7 @@ impl<M: StoppedMemory> Queues<'_, M> {
             let (order, text, message_bytes) = match request.state {
                 states::POSTED => (request.long(layout.order), "waits for a message", None),
                 states::FILLING => {
-                    (0, "its data is coming", Some(request.long(layout.message_length)))
+                    (0, "its data is being received", Some(request.long(layout.message_length)))
                 }
                 _ => continue,
             };

@@ -89,7 +89,9 @@ impl Matrix {
                 (None, ["ranks", count]) => {
                     let count = count.parse().ok().filter(|count| (1..=RANKS_MAX).contains(count));
                     let count = count.ok_or_else(|| {
-                        format!("line {number}: a number of ranks from 1 to {RANKS_MAX} must stand there")
+                        format!(
+                            "line {number}: a number of ranks from 1 to {RANKS_MAX} is required"
+                        )
                     })?;
                     matrix = Some(Self::new(count));
                 }
@@ -106,7 +108,7 @@ impl Matrix {
         let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
         let Some([from, to, bytes, messages]) = numbers.as_deref() else {
             return Err(format!(
-                "line {number}: four numbers must stand there: sender, receiver, bytes, messages"
+                "line {number}: four numbers are required: sender, receiver, bytes, messages"
             ));
         };
         let rank = |rank: u64| u32::try_from(rank).ok().filter(|rank| *rank < self.ranks);

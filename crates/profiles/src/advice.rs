@@ -144,7 +144,7 @@ impl Facts<'_> {
         );
         let remedy = if busy < 0.7 {
             reason +=
-                &format!("; it had a processor for {} of its time only", words::percent(busy, 1.0));
+                &format!("; it had a processor for only {} of its time", words::percent(busy, 1.0));
             format!(
                 "see what else runs on the core of rank {} ({}; --report-bindings), or what it \
                  waits for outside of MPI, as files",

@@ -49,7 +49,7 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     text += &advice(profile);
     text += &ranks(profile);
     text += &section("Time by call, of all ranks together", &calls(profile));
-    text += &section("Who waited for whom", &late(&profile.late));
+    text += &section("Waits between ranks", &late(&profile.late));
     text += &section("Bytes from rank to rank", &matrix(profile));
     text += &section("Counted by the library, of all ranks together", &variables(profile));
     // A `<` in the data could end this element.
@@ -101,7 +101,8 @@ fn ranks(profile: &JobProfile) -> String {
             part("waiting", time.waiting),
         ];
         format!(
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td><div class=\"bar\">{}</div></td></tr>\n",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td><div \
+             class=\"bar\">{}</div></td></tr>\n",
             rank.rank,
             escaped(&rank.host),
             seconds(time.computing),

@@ -149,7 +149,7 @@ fn by_pair_waited(profile: &JobProfile) -> String {
             ]
         })
         .collect();
-    table("Who waited for whom", &["rank", "for", "time", "times", "why"], &rows)
+    table("Waits between ranks", &["rank", "for", "time", "times", "why"], &rows)
 }
 
 fn messages(profile: &JobProfile) -> String {

@@ -64,7 +64,7 @@ fn who_had_no_processor_is_told() {
     slow.processor_seconds = 4.0;
     let other = rank(0, "MPI_Barrier", 6.0, &[(WaitCause::Members, None, 6.0)]);
     let job = JobProfile::of("./model".to_owned(), vec![other, slow]);
-    assert!(job.advice[0].reason.contains("it had a processor for 40 %"), "{:?}", job.advice);
+    assert!(job.advice[0].reason.contains("it had a processor for only 40 %"), "{:?}", job.advice);
     assert!(job.advice[0].remedy.contains("the core of rank 1 (n1"), "{:?}", job.advice);
 }
 

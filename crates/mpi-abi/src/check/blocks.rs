@@ -150,7 +150,8 @@ impl OwnBlocks<'_> {
         let Some((given, taken)) = difference(&given, &taken) else { return };
         let rank = seen.checks.rank;
         let what = format!(
-            "rank {rank} calls {} with {given} for itself to send, but {taken} to receive",
+            "rank {rank} calls {} with {given} to send to itself, but {taken} to receive from \
+             itself",
             seen.entry.name
         );
         let sites = vec![(rank, (*seen.site()).clone())];

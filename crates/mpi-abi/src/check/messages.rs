@@ -166,7 +166,7 @@ impl MessageChecks {
         let is_expected = self.orders.borrow_mut().entry(communicator).or_default().hear(message);
         if let Some(sent) = sent.filter(|_| !is_expected) {
             let what = format!(
-                "rank {} calls {} with tag {} to rank {}, where no receive is posted for it",
+                "rank {} calls {} with tag {} to rank {}, which has posted no receive for it",
                 sent.rank, sent.site.function, sent.tag, checks.rank
             );
             let sites = vec![(sent.rank, sent.site)];

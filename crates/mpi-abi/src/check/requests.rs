@@ -315,8 +315,8 @@ pub fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, u
         BufferUse::Receives => "receives into memory".to_owned(),
         BufferUse::Loads => "reads memory".to_owned(),
         BufferUse::Stores => "writes memory".to_owned(),
-        BufferUse::Reads => format!("gives {function} memory to read,"),
-        BufferUse::Writes => format!("gives {function} memory to write to,"),
+        BufferUse::Reads => format!("passes memory to {function} to read,"),
+        BufferUse::Writes => format!("passes memory to {function} to write to,"),
     };
     let text = format!(
         "rank {} {own} of which {bytes} bytes belong to {what} that is not complete",
@@ -331,7 +331,8 @@ fn refuse_own_overlap(checks: &Checks, site: &CallSite, underway: &UnderwayTrans
     let (Some(reads), Some(writes)) = (&underway.reads, &underway.writes) else { return };
     let Some((_, bytes)) = reads.common(writes) else { return };
     let what = format!(
-        "rank {} gives {} a buffer to read and one to write to, which have {bytes} bytes in common",
+        "rank {} passes to {} a buffer to read and a buffer to write, which have {bytes} bytes in \
+         common",
         checks.rank, site.function
     );
     let sites = vec![(checks.rank, site.clone())];

@@ -68,7 +68,7 @@ impl Facts<'_> {
                 if free == 1 { "is" } else { "are" },
             ),
             remedy: "let the launcher give each rank its share of the cores (without taskset, \
-                     --bind-to or a list of cores); --report-bindings tells where each runs"
+                     --bind-to or a list of cores); --report-bindings reports where each rank runs"
                 .to_owned(),
         })
     }
@@ -102,8 +102,8 @@ impl Facts<'_> {
                 most.0,
                 words::percent(then, all),
             ),
-            remedy: "record once who sends to whom (combray run --record FILE), and let combray \
-                     place make a --rankfile of it"
+            remedy: "record once how many bytes each rank sends to each other rank (combray run \
+                     --record FILE), and let combray place make a --rankfile of it"
                 .to_owned(),
         })
     }
