@@ -26,7 +26,7 @@ def own_disks(runner):
 def different_files_are_told(command):
     code, output, _ = run(command, timeout=60.0)
     assert code == 0 and output.startswith("not the same: "), output
-    assert f'"{FOLDER}/data" is not the same file everywhere: rank 0 on ' in output, output
+    assert f'"{FOLDER}/data" is not the same file on all hosts: rank 0 on ' in output, output
     return output
 
 

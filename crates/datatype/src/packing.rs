@@ -59,7 +59,7 @@ impl Elements<'_> {
 /// Returns the end of `length` bytes at `position` in a buffer of `size` bytes, if they lie in it.
 pub(crate) fn room(position: usize, length: usize, size: usize) -> Result<usize> {
     if position > size {
-        let detail = format!("the position {position} lies behind the buffer's {size} bytes");
+        let detail = format!("the position {position} lies beyond the buffer's {size} bytes");
         return Err(Error::new(ErrorClass::Arg, detail));
     }
     if length > size - position {

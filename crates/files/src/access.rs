@@ -194,7 +194,7 @@ impl File {
         process.look_for_failures_in_time();
         match process.failure_of_source(&self.communicator, None) {
             Some(error) if error.class == ErrorClass::ProcFailed => {
-                let what = "a process that has the file open, too, has failed";
+                let what = "another process that has opened the file has failed";
                 Err(Error::new(error.class, what))
             }
             Some(error) => Err(error),
@@ -229,12 +229,12 @@ impl File {
 fn etypes_of(view: &View, bytes: u64) -> Result<u64> {
     let unit = view.etype_bytes();
     if bytes > 0 && view.is_empty() {
-        let what = "the view shows this process no bytes: its filetype has no data";
+        let what = "the view contains no bytes for this process: its filetype has no data";
         return Err(Error::new(ErrorClass::Arg, what));
     }
     if !bytes.is_multiple_of(unit) {
         let detail =
-            format!("{bytes} bytes of data are no whole number of etypes, of {unit} bytes");
+            format!("{bytes} bytes of data are not a whole number of etypes of {unit} bytes");
         return Err(Error::new(ErrorClass::Type, detail));
     }
     Ok(bytes / unit)

@@ -303,8 +303,8 @@ impl File {
             }
             ViewDisplacement::Bytes(bytes) if !self.mode.sequential => bytes,
             _ => {
-                let what = "MPI_DISPLACEMENT_CURRENT is for files opened with MPI_MODE_SEQUENTIAL, \
-                            and their only displacement";
+                let what = "MPI_DISPLACEMENT_CURRENT must be used for files opened with \
+                            MPI_MODE_SEQUENTIAL, and only for these";
                 return Err(Error::new(ErrorClass::Disp, what));
             }
         };
@@ -397,7 +397,8 @@ impl File {
         };
         let to = from.checked_add(offset).filter(|to| *to >= 0);
         let to = to.ok_or_else(|| {
-            let detail = format!("{offset} etypes from {from} on there is no place in the view");
+            let detail =
+                format!("the view has no position at {offset} etypes from position {from}");
             Error::new(ErrorClass::Arg, detail)
         })?;
         self.stream_position(to)?;
@@ -410,7 +411,7 @@ impl File {
         let bytes = u64::try_from(etypes).ok().and_then(|etypes| etypes.checked_mul(unit));
         bytes.filter(|bytes| *bytes <= i64::MAX as u64).ok_or_else(|| {
             let detail = format!(
-                "the offset is {etypes} etypes of {unit} bytes: it must lie in 0 to 2^63-1 bytes"
+                "the offset is {etypes} etypes of {unit} bytes: it must be from 0 to 2^63-1 bytes"
             );
             Error::new(ErrorClass::Arg, detail)
         })
@@ -437,8 +438,8 @@ impl File {
             return Ok(());
         }
         let detail = format!(
-            "\"{}\" was opened with MPI_MODE_SEQUENTIAL: it is read or written by the shared file \
-             pointer only, which nobody moves",
+            "\"{}\" was opened with MPI_MODE_SEQUENTIAL: it can be accessed only with the shared \
+             file pointer, which cannot be moved",
             self.shown
         );
         Err(Error::new(ErrorClass::UnsupportedOperation, detail))

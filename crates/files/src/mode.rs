@@ -41,8 +41,8 @@ impl AccessMode {
         let wrong = |what| Err(Error::new(ErrorClass::Amode, what));
         match self.rights {
             AccessRights::Read if self.create || self.exclusive => wrong(
-                "the mode is MPI_MODE_RDONLY with MPI_MODE_CREATE or MPI_MODE_EXCL: nothing is created \
-                       to be read",
+                "the mode is MPI_MODE_RDONLY with MPI_MODE_CREATE or MPI_MODE_EXCL: a file that is \
+                 only read cannot be created",
             ),
             AccessRights::Both if self.sequential => wrong(
                 "the mode is MPI_MODE_RDWR with MPI_MODE_SEQUENTIAL: a sequential file is either read \

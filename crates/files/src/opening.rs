@@ -70,7 +70,7 @@ impl File {
         info: Option<&Info>,
     ) -> Result<Rc<File>> {
         if communicator.remote().is_some() {
-            let what = "the communicator is an intercommunicator, on which no file is opened";
+            let what = "the communicator is an intercommunicator, on which no file can be opened";
             return Err(Error::new(ErrorClass::Comm, what));
         }
         let own = communicator
@@ -240,8 +240,8 @@ fn check_same_file(
     let Some(other) = all.iter().position(|other| !all[0].is_same(other)) else { return Ok(()) };
     let host = |rank: usize| String::from_utf8_lossy(&all[rank].host).replace('\0', "");
     let detail = format!(
-        "\"{shown}\" is not the same file everywhere: rank 0 on {} and rank {other} on {} have \
-         different ones; all hosts must see one file system there",
+        "\"{shown}\" is not the same file on all hosts: rank 0 on {} and rank {other} on {} have \
+         opened different files; the folder must be on a file system that all hosts share",
         host(0),
         host(other)
     );

@@ -47,7 +47,8 @@ impl View {
         let (unit, tile, extent) = (etype.size(), filetype.size(), filetype.extent());
         if unit == 0 || !tile.is_multiple_of(unit) {
             let what = format!(
-                "the filetype has {tile} bytes of data, which is no multiple of the etype's {unit}"
+                "the filetype has {tile} bytes of data, which is not a multiple of the etype's \
+                 {unit}"
             );
             return wrong(what);
         }
@@ -56,7 +57,7 @@ impl View {
         }
         let layout = filetype.layout(2);
         if layout.is_some() && tile > 0 && !goes_upwards(filetype) {
-            return wrong("the displacements of the filetype go downwards".to_owned());
+            return wrong("the displacements of the filetype decrease".to_owned());
         }
         Ok(Self {
             displacement,

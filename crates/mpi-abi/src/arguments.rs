@@ -423,7 +423,7 @@ pub fn invalid<H: Handle>(position: usize, handle: H) -> Failure {
 
 #[cold]
 fn no_world(position: usize) -> Failure {
-    let detail = "is there between MPI_Init and MPI_Finalize only: sessions have none";
+    let detail = "exists only between MPI_Init and MPI_Finalize: sessions do not have it";
     Failure::argument(position, ErrorClass::Comm, detail)
 }
 
@@ -462,7 +462,7 @@ fn wrong_tag(position: usize, tag: c_int) -> Failure {
         MPI_ANY_TAG => format!("MPI_ANY_TAG ({tag})"),
         _ => tag.to_string(),
     };
-    let detail = format!("is {shown}, but tags of messages are 0 to {}", c_int::MAX);
+    let detail = format!("is {shown}, but must be a tag from 0 to {}", c_int::MAX);
     Failure::argument(position, ErrorClass::Tag, detail)
 }
 

@@ -287,7 +287,7 @@ impl<T> TableState<T> {
     fn grow(&mut self, kind: HandleKind) -> usize {
         let index = self.places.len();
         let max = layout(kind).index_max;
-        assert!(index <= max, "more than {max} {}s at once are too many", kind.noun());
+        assert!(index <= max, "at most {max} {}s can exist at a time", kind.noun());
         self.places.push(TableEntry { generation: 1, content: EntryContent::Free { next: None } });
         index
     }
@@ -311,10 +311,10 @@ pub fn describe(raw: usize, kind: HandleKind) -> String {
     let noun = kind.noun();
     match name {
         Some(name) => format!("is {name}"),
-        None if raw == 0 => format!("is 0, which is no {noun}; was the variable set?"),
+        None if raw == 0 => format!("is 0, which is not a valid {noun}; was the variable set?"),
         None => {
             let ours = raw > PREDEFINED_END && layout(kind).is_of_kind(raw, kind as usize);
-            let why = if ours { "which was freed" } else { "which never was one" };
+            let why = if ours { "which was freed" } else { "which was never valid" };
             format!("is {raw:#x}, {why} ({noun})")
         }
     }

@@ -185,7 +185,7 @@ fn irecv(
 /// Writes the text of an error code.
 fn error_string(call: &Call, code: c_int, buffer: OutText) -> CallOutcome<()> {
     let text = text_of(call.library, code).ok_or_else(|| {
-        Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
+        Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is not an error code"))
     })?;
     buffer.write(&text);
     Ok(())
@@ -230,7 +230,7 @@ fn check_bytes(position: usize, bytes: usize) -> CallOutcome<()> {
         return Ok(());
     }
     let detail = format!(
-        "is {bytes}, more than memory can have; as a signed number it is {}",
+        "is {bytes}, which exceeds the address space; as a signed number it is {}",
         bytes.cast_signed()
     );
     Err(Failure::argument(position, ErrorClass::Count, detail))
@@ -298,7 +298,8 @@ impl Call {
             total = total.saturating_add(bytes);
             if total > isize::MAX as usize {
                 let detail = format!(
-                    "has {bytes} bytes in segment {index}, which in all is more than memory can have"
+                    "has {bytes} bytes in segment {index}, and all segments together exceed the \
+                     address space"
                 );
                 return Err(Failure::argument(position, ErrorClass::Count, detail));
             }

@@ -177,7 +177,7 @@ fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
 
 /// Returns the message of an error code as a string.
 fn text_of_code(library: &LibraryState, code: c_int) -> String {
-    let text = text_of(library, code).unwrap_or_else(|| Rc::from(&b"no error code of MPI"[..]));
+    let text = text_of(library, code).unwrap_or_else(|| Rc::from(&b"not an error code of MPI"[..]));
     String::from_utf8_lossy(&text).into_owned()
 }
 

@@ -119,9 +119,9 @@ impl Keyvals {
     ) -> Result<i32> {
         let mut state = self.state.borrow_mut();
         let number = state.next;
-        state.next = number.checked_add(1).ok_or_else(|| {
-            Error::new(ErrorClass::NoSpace, "all numbers for keyvals were handed out")
-        })?;
+        state.next = number
+            .checked_add(1)
+            .ok_or_else(|| Error::new(ErrorClass::NoSpace, "no more keyvals can be created"))?;
         let keyval = Keyval { number, kind, copy, delete, freed: Cell::new(false) };
         state.live.insert(number, Rc::new(keyval));
         Ok(number)

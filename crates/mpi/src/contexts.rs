@@ -135,8 +135,8 @@ impl ContextBlock {
         if self == Self::EXHAUSTED {
             return Err(Error::new(
                 ErrorClass::NoSpace,
-                "the process with rank 0 in the new communicator has created 2^29 of them already, \
-                 the most possible",
+                "the process with rank 0 in the new communicator has already created 2^29 \
+                 communicators, the maximum",
             ));
         }
         Ok(self)

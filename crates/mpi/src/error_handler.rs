@@ -212,7 +212,7 @@ impl AddedErrors {
     pub fn remove_string(&self, code: i32) -> Result<()> {
         self.change(code, |added| match added.text.take() {
             Some(_) => Ok(()),
-            None => Err(wrong_code(code, "has no text that could be removed")),
+            None => Err(wrong_code(code, "has no text to remove")),
         })
     }
 
@@ -231,7 +231,7 @@ impl AddedErrors {
     fn add(&self, class: Option<i32>) -> Result<i32> {
         let mut state = self.state.borrow_mut();
         let code = state.last_used.checked_add(1).ok_or_else(|| {
-            Error::new(ErrorClass::NoSpace, "all numbers for error codes were handed out")
+            Error::new(ErrorClass::NoSpace, "no more error classes and codes can be added")
         })?;
         state.last_used = code;
         state.codes.insert(code, Added { class: class.unwrap_or(code), text: None });
@@ -246,7 +246,7 @@ impl AddedErrors {
         };
         let found = state.codes.get(&code).filter(|added| added.kind(code) == kind);
         let Some(added) = found else {
-            return Err(wrong_code(code, &format!("is no {what} added by the program")));
+            return Err(wrong_code(code, &format!("is not an {what} added by the program")));
         };
         if added.text.is_some() {
             return Err(wrong_code(code, "still has a text; remove that first"));
@@ -263,7 +263,7 @@ impl AddedErrors {
     fn change(&self, code: i32, act: impl FnOnce(&mut Added) -> Result<()>) -> Result<()> {
         match self.state.borrow_mut().codes.get_mut(&code) {
             Some(added) => act(added),
-            None => Err(wrong_code(code, "is no error class or code added by the program")),
+            None => Err(wrong_code(code, "is not an error class or code added by the program")),
         }
     }
 }

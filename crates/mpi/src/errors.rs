@@ -16,7 +16,7 @@ pub fn error_of(problem: Problem) -> Error {
         ),
         Problem::PeerFailed => Error::new(
             ErrorClass::ProcFailed,
-            "a process at the other end, or one of those that any message was wanted from, has \
+            "the peer process, or a process that could send to a receive from MPI_ANY_SOURCE, has \
              failed",
         ),
         Problem::Revoked => revoked(),
@@ -29,6 +29,6 @@ pub fn revoked() -> Error {
     Error::new(
         ErrorClass::Revoked,
         "the communicator was revoked by one of its processes: only MPIX_Comm_shrink, \
-         MPIX_Comm_agree and what concerns this process alone can be called with it",
+         MPIX_Comm_agree and local functions can be called with it",
     )
 }

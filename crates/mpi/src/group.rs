@@ -301,13 +301,13 @@ impl Group {
         for &[first, last, stride] in ranges {
             let range = format!("the range ({first}, {last}, {stride})");
             if stride == 0 {
-                let sentence = format!("{range} has the stride 0, which leads nowhere");
+                let sentence = format!("{range} has the stride 0, which is not allowed");
                 return Err(Error::new(ErrorClass::Arg, sentence));
             }
             let (from, by) = (i64::from(first), i64::from(stride));
             let distance = i64::from(last) - from;
             if distance != 0 && (distance < 0) != (by < 0) {
-                let sentence = format!("{range} leads away from its last rank");
+                let sentence = format!("{range} has a stride that leads away from its last rank");
                 return Err(Error::new(ErrorClass::Arg, sentence));
             }
             let steps = distance / by;

@@ -266,7 +266,8 @@ impl Partitioned {
         partitions: impl Iterator<Item = i32>,
     ) -> Result<()> {
         let PartitionedSide::Sending(sending) = &self.side else {
-            let what = "the request receives partitions; only those that are sent can be ready";
+            let what =
+                "the request receives partitions; only partitions to send can be marked as ready";
             return Err(Error::new(ErrorClass::Request, what));
         };
         if !self.active.get() {
@@ -291,7 +292,7 @@ impl Partitioned {
     /// `Request` if the operation is no receive; `Arg` if there is no such partition.
     pub fn has_arrived(&self, process: &Process, partition: i32) -> Result<bool> {
         let PartitionedSide::Receiving(receiving) = &self.side else {
-            let what = "the request sends partitions; only those that are received can arrive";
+            let what = "the request sends partitions; only partitions to receive can arrive";
             return Err(Error::new(ErrorClass::Request, what));
         };
         let partition = self.checked_partition(partition)?;

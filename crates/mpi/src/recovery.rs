@@ -284,14 +284,13 @@ impl Team {
 /// The error for an object that some of its processes could not create.
 #[cold]
 fn unmade() -> Error {
-    let what = "a process has failed while this was made, so that others of its processes do not \
-                have it";
+    let what = "a process failed while this object was created, so other processes do not have it";
     Error::new(ErrorClass::ProcFailed, what)
 }
 
 /// The error for an operation without remaining processes on the other side.
 #[cold]
 fn nobody_left() -> Error {
-    let what = "all processes of the other side of the intercommunicator have failed";
+    let what = "all processes of the remote group of the intercommunicator have failed";
     Error::new(ErrorClass::ProcFailed, what)
 }

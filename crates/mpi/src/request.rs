@@ -475,7 +475,7 @@ impl Request {
     /// revoked; the errors of the operation.
     pub fn start(&mut self, process: &Process) -> Result<()> {
         let Request::Persistent(persistent) = self else {
-            let what = "the request is not persistent: only those of MPI_*_init can be started";
+            let what = "the request is not persistent: only requests of MPI_*_init can be started";
             return Err(Error::new(ErrorClass::Request, what));
         };
         if persistent.active.is_some() {
@@ -513,8 +513,8 @@ impl Request {
 fn interrupted() -> MessageStatus {
     let error = Error::new(
         ErrorClass::ProcFailedPending,
-        "a process has failed that the message could come from; after MPIX_Comm_failure_ack the \
-         receive goes on without it",
+        "a process that could send the message has failed; after MPIX_Comm_failure_ack the receive \
+         goes on without this process",
     );
     MessageStatus { error: Some(Box::new(error)), ..MessageStatus::EMPTY }
 }

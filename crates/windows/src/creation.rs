@@ -287,7 +287,7 @@ fn allocate_alone(
 /// Creates a communicator with this group for the window itself.
 fn duplicate(process: &Process, communicator: &Rc<Communicator>) -> Result<Rc<Communicator>> {
     if communicator.remote().is_some() {
-        let what = "the communicator is an intercommunicator, on which there are no windows";
+        let what = "the communicator is an intercommunicator, on which no window can be created";
         return Err(Error::new(ErrorClass::Comm, what));
     }
     let made = communicator.create(process, communicator.group())?;

@@ -73,8 +73,8 @@ impl Epochs {
                 "no access epoch is open: call MPI_Win_fence, MPI_Win_start or MPI_Win_lock first",
             )),
             _ if completed_by == CompletedBy::Request => Err(out_of_sync(
-                "operations with requests are for epochs that MPI_Win_lock or MPI_Win_lock_all \
-                 opened",
+                "operations with requests are allowed only in epochs of MPI_Win_lock or \
+                 MPI_Win_lock_all",
             )),
             AccessEpoch::Fence { used } => {
                 *used = true;
@@ -259,8 +259,8 @@ impl Epochs {
             (AccessEpoch::Locks(locks), Some(target)) if locks.contains_key(&target) => Ok(()),
             (_, Some(target)) => Err(not_locked(target)),
             (_, None) => Err(out_of_sync(
-                "nothing is locked: flushing is for epochs that MPI_Win_lock or MPI_Win_lock_all \
-                 opened",
+                "nothing is locked: windows can be flushed only in epochs of MPI_Win_lock or \
+                 MPI_Win_lock_all",
             )),
         }
     }

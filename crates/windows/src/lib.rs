@@ -265,8 +265,8 @@ impl Window {
             ExposedParts::Attached(regions) => Ok(regions),
             _ => Err(Error::new(
                 ErrorClass::RmaFlavor,
-                "the window is not dynamic: only to those of MPI_Win_create_dynamic can memory be \
-                 attached",
+                "the window is not dynamic: memory can be attached only to windows of \
+                 MPI_Win_create_dynamic",
             )),
         }
     }

@@ -204,12 +204,12 @@ impl Refusal {
                 ErrorClass::RmaRange,
                 format!(
                     "rank {target} refused an operation: the memory from address {place:#x} on is \
-                     not attached to the window there (MPI_Win_attach), or not far enough"
+                     not attached to the window there (MPI_Win_attach), or not all of it"
                 ),
             ),
             Refusal::Malformed => Error::new(
                 ErrorClass::Intern,
-                format!("rank {target} did not understand a one-sided operation"),
+                format!("rank {target} received an invalid one-sided operation"),
             ),
         }
     }

@@ -127,7 +127,7 @@ fn refused(target: u32) -> Error {
     Error::new(
         ErrorClass::RmaRange,
         format!(
-            "rank {target} refused to give data: what was asked for is not in its part of the \
+            "rank {target} refused to send data: the requested memory is not in its part of the \
              window, or not attached to it"
         ),
     )

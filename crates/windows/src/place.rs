@@ -129,7 +129,7 @@ impl TargetPlace {
 fn out_of_range(share: &Share, displacement: i64, (low, high): (isize, isize)) -> Error {
     let Share { size, unit } = share;
     let detail = format!(
-        "the elements at displacement {displacement} (bytes {low} to {high} from there) leave the \
+        "the elements at displacement {displacement} (bytes {low} to {high} from there) exceed the \
          target's part of the window, which has {size} bytes, {unit} per unit of displacement"
     );
     Error::new(ErrorClass::RmaRange, detail)

@@ -122,10 +122,10 @@ impl RunSink for RunVisitor<'_> {
     }
 
     fn interleaved(&mut self, _: Interleaved) {
-        unreachable!("runs are told in packed order");
+        unreachable!("runs are listed in packed order");
     }
 
     fn advance(&mut self, _: usize) {
-        unreachable!("runs are told in packed order");
+        unreachable!("runs are listed in packed order");
     }
 }

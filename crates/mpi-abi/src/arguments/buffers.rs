@@ -378,7 +378,7 @@ impl<'a> BlocksArgument<'a> {
             }
         }
         let total = total.ok_or_else(|| {
-            let detail = format!("is {count}, which in {number} blocks exceeds the memory");
+            let detail = format!("is {count}, which in {number} blocks exceeds the address space");
             Failure::argument(elements.count_position(), ErrorClass::Count, detail)
         })?;
         check_address(elements.position.into(), elements.address, 0, total, &datatype)?;
@@ -441,7 +441,7 @@ pub fn check_address(
         // MPI_BOTTOM is the null pointer. It is valid with displacements, in the datatype or beside
         // it, that are addresses.
         0 if bytes > 0 && from_zero < LOWEST_ADDRESS => {
-            let detail = format!("is a null pointer, but {bytes} bytes of data are asked for");
+            let detail = format!("is a null pointer, but the call uses {bytes} bytes of data");
             Err(Failure::argument(position, ErrorClass::Buffer, detail))
         }
         MPI_IN_PLACE => Err(Failure::argument(

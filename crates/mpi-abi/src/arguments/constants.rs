@@ -99,7 +99,7 @@ impl Call {
     pub fn thread_level(&self, position: usize, required: c_int) -> CallOutcome<ThreadLevel> {
         let found = LEVELS.iter().find(|(number, _)| *number >= required);
         found.map(|(_, level)| *level).ok_or_else(|| {
-            let detail = format!("is {required}, which is no level of thread support");
+            let detail = format!("is {required}, which is not a level of thread support");
             Failure::argument(position, ErrorClass::Arg, detail)
         })
     }

@@ -86,7 +86,7 @@ pub fn comm_create_group(
     newcomm: Out<Comm>,
 ) -> CallOutcome<()> {
     if comm.remote().is_some() {
-        let detail = "is an intercommunicator, but must have one side only";
+        let detail = "is an intercommunicator, but must be an intracommunicator";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
     let made = comm.create_of_group(&call.library.process, &group, tag)?;
@@ -127,7 +127,7 @@ pub fn comm_split_type(
         }
         _ => {
             let detail =
-                format!("is {split_type}, which is none of MPI_COMM_TYPE_SHARED and its kin");
+                format!("is {split_type}, which is not one of the constants MPI_COMM_TYPE_...");
             return Err(Failure::argument(2, ErrorClass::Arg, detail));
         }
     };
@@ -204,7 +204,7 @@ pub fn comm_remote_group(
 
 fn remote_of<'a>(comm: &'a KnownCommunicator<'_>) -> CallOutcome<&'a RemoteGroup> {
     comm.remote().ok_or_else(|| {
-        let detail = "is not an intercommunicator, so there is no remote group";
+        let detail = "is not an intercommunicator, so it has no remote group";
         Failure::argument(1, ErrorClass::Comm, detail)
     })
 }
@@ -219,7 +219,7 @@ pub fn intercomm_create(
     newintercomm: Out<Comm>,
 ) -> CallOutcome<()> {
     if local_comm.remote().is_some() {
-        let detail = "is an intercommunicator, but must have one side only";
+        let detail = "is an intercommunicator, but must be an intracommunicator";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
     let leader = u32::try_from(local_leader).ok().filter(|rank| *rank < local_comm.size());

@@ -241,7 +241,8 @@ fn distribution(position: usize, number: c_int) -> CallOutcome<Distribution> {
         MPI_DISTRIBUTE_BLOCK => Ok(Distribution::Block),
         MPI_DISTRIBUTE_CYCLIC => Ok(Distribution::Cyclic),
         _ => {
-            let detail = format!("has {number}, which is none of MPI_DISTRIBUTE_BLOCK and its kin");
+            let detail =
+                format!("has {number}, which is not one of the constants MPI_DISTRIBUTE_...");
             Err(Failure::argument(position, ErrorClass::Arg, detail))
         }
     }
@@ -395,7 +396,8 @@ pub fn type_match_size(
         MPI_TYPECLASS_COMPLEX => TypeClass::Complex,
         MPIX_TYPECLASS_LOGICAL => TypeClass::Logical,
         _ => {
-            let detail = format!("is {typeclass}, which is none of MPI_TYPECLASS_REAL and its kin");
+            let detail =
+                format!("is {typeclass}, which is not one of the constants MPI_TYPECLASS_...");
             return Err(Failure::argument(1, ErrorClass::Arg, detail));
         }
     };

@@ -74,9 +74,9 @@ pub fn refuse_other_libraries() -> CallOutcome<()> {
                 format!("has loaded another MPI library, {}", path.display())
             };
             let detail = format!(
-                "the process {loaded}, and can have only one; `ldd` of the program and of the \
-                 libraries that it uses shows which of them want it: they have to be built for the \
-                 same one"
+                "the process {loaded}, but can have only one; `ldd` of the program and of its \
+                 libraries shows which of them need the other library: build all of them for one \
+                 library"
             );
             Err(Failure::new(ErrorClass::Other, detail))
         }

@@ -35,11 +35,11 @@ pub fn error_string(
 }
 
 fn no_code(code: c_int) -> Failure {
-    Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is no error code"))
+    Failure::argument(1, ErrorClass::Arg, format!("is {code}, which is not an error code"))
 }
 
 fn no_class(class: c_int) -> Failure {
-    Failure::argument(1, ErrorClass::Arg, format!("is {class}, which is no error class"))
+    Failure::argument(1, ErrorClass::Arg, format!("is {class}, which is not an error class"))
 }
 
 pub fn add_error_class(call: &Call, errorclass: Out<c_int>) -> CallOutcome<()> {

@@ -105,7 +105,9 @@ impl Call {
         };
         let known = WORDS.iter().fold(number_of_rights(rights), |sum, word| sum | word);
         if amode & !known != 0 {
-            let detail = format!("is {amode}, which has bits that are no MPI_MODE_... of files");
+            let detail = format!(
+                "is {amode}, which has bits other than the constants MPI_MODE_... of files"
+            );
             return Err(Failure::argument(position, ErrorClass::Amode, detail));
         }
         let has = |word: c_int| amode & word != 0;
@@ -228,7 +230,7 @@ fn representation_of(call: &Call, position: usize, name: &[u8]) -> CallOutcome<R
         Some(user) => Ok(Representation::User(Rc::clone(user))),
         None => {
             let detail = format!(
-                "is \"{}\", which is neither \"native\", \"internal\" or \"external32\" nor was it \
+                "is \"{}\", which is neither \"native\", \"internal\" or \"external32\" nor \
                  registered with MPI_Register_datarep",
                 String::from_utf8_lossy(name)
             );

@@ -42,7 +42,7 @@ pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> CallOutcome<()> {
 pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> CallOutcome<()> {
     let mut known = call.library.fortran.info.borrow_mut();
     if known.is_some() {
-        return Err(Failure::new(ErrorClass::Abi, "the facts about Fortran were set before"));
+        return Err(Failure::new(ErrorClass::Abi, "the information about Fortran was set before"));
     }
     let info = info.ok_or_else(|| Failure::argument(1, ErrorClass::Info, "is MPI_INFO_NULL"))?;
     let facts = Info::new();
@@ -57,7 +57,7 @@ pub fn abi_set_fortran_info(call: &Call, info: Option<Rc<Info>>) -> CallOutcome<
         if let Some(value) = info.value(key.as_bytes(), infos::LIMITS)? {
             if !matches!(&*value, b"true" | b"false") {
                 let value = String::from_utf8_lossy(&value);
-                let detail = format!("has \"{value}\" for {key}, but must say true or false");
+                let detail = format!("has \"{value}\" for {key}, but must be true or false");
                 return Err(Failure::argument(1, ErrorClass::InfoValue, detail));
             }
             facts.set(key.as_bytes(), &value, infos::LIMITS)?;
@@ -102,7 +102,7 @@ const FORTRAN_KINDS: [&str; 19] = [
 fn check_size(key: &str, value: &[u8], named: Predefined) -> CallOutcome<()> {
     let text = String::from_utf8_lossy(value);
     let Ok(size) = text.parse::<usize>() else {
-        let detail = format!("has \"{text}\" for {key}, but must have a number of bytes");
+        let detail = format!("has \"{text}\" for {key}, but must be a number of bytes");
         return Err(Failure::argument(1, ErrorClass::InfoValue, detail));
     };
     if size == named.size() {
@@ -190,7 +190,11 @@ fn layout_of(bytes: usize, alignment: usize) -> Option<Layout> {
 /// Returns the placement that the value of the info key `combray_memory` specifies.
 fn placing_of(words: &[u8]) -> CallOutcome<Placing> {
     let wrong = |why: String| {
-        Failure::argument(2, ErrorClass::InfoValue, format!("has a wrong combray_memory: {why}"))
+        Failure::argument(
+            2,
+            ErrorClass::InfoValue,
+            format!("has an invalid value for combray_memory: {why}"),
+        )
     };
     let wrong = |error: PlacingError| wrong(error.to_string());
     let placing: Placing = String::from_utf8_lossy(words).parse().map_err(wrong)?;
@@ -209,7 +213,7 @@ pub fn alloc_mem(
         Failure::argument(1, ErrorClass::Arg, detail)
     })?;
     let no_memory =
-        || Failure::new(ErrorClass::NoMem, format!("there is no room for {size} bytes"));
+        || Failure::new(ErrorClass::NoMem, format!("{size} bytes of memory are not available"));
     let placing = info.and_then(|info| info.hint(b"combray_memory"));
     let placing = placing.map(|words| placing_of(&words)).transpose()?;
     // Memory with a placement must share no page with other memory.
@@ -257,7 +261,7 @@ impl Call {
 pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> CallOutcome<()> {
     // SAFETY: `alloc_mem` wrote this before the memory, which is still allocated.
     let [bytes, alignment] = unsafe { base.cast::<[usize; 2]>().sub(1).read() };
-    let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory of MPI_Alloc_mem");
+    let damaged = || Failure::argument(1, ErrorClass::Base, "is not memory from MPI_Alloc_mem");
     let is_known = alignment == ALIGNMENT || alignment == PAGE_BYTES;
     let layout = layout_of(bytes, alignment).filter(|_| is_known).ok_or_else(damaged)?;
     if alignment == PAGE_BYTES {

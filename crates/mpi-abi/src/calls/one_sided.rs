@@ -179,7 +179,7 @@ fn operator_of(position: usize, operation: &KnownOperation) -> CallOutcome<Opera
 
 #[cold]
 fn of_program(position: usize) -> Failure {
-    let detail = "is an operation of the program: accumulates take only those of the standard";
+    let detail = "is a user-defined operation: one-sided calls allow only predefined operations";
     Failure::argument(position, ErrorClass::Op, detail)
 }
 
@@ -454,7 +454,7 @@ fn compare_and_swap_any(
     let TargetElements { rank, displacement, datatype, .. } = target;
     let datatype = predefined_type(call, datatype)?;
     let action = AccessKind::swap(&datatype).map_err(|error| {
-        Failure::argument(4, error.class, format!("is wrong: {}", error.detail))
+        Failure::argument(4, error.class, format!("is invalid: {}", error.detail))
     })?;
     let place = win.window.place(rank, displacement, &datatype, 1)?;
     let new = origin.unshifted_buffer(call)?;

@@ -94,7 +94,7 @@ fn check_representation(name: &[u8]) -> CallOutcome<()> {
         return Ok(());
     }
     let shown = String::from_utf8_lossy(name);
-    let detail = format!("is \"{shown}\", but only \"external32\" is known");
+    let detail = format!("is \"{shown}\", but only \"external32\" is supported");
     Err(Failure::argument(1, ErrorClass::Arg, detail))
 }
 

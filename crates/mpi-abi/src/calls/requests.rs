@@ -195,7 +195,7 @@ fn start_one(call: &Call, position: usize, handle: Request) -> CallOutcome<()> {
         Pending::Both { .. } | Pending::Generalized(_) | Pending::Flush(_) => {
             Err(base::Error::new(
                 ErrorClass::Request,
-                "the request is not persistent: only those of MPI_*_init can be started",
+                "the request is not persistent: only requests of MPI_*_init can be started",
             ))
         }
     };

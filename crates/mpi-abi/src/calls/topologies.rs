@@ -266,8 +266,8 @@ pub fn dist_graph_create_adjacent(
     let (incoming, outgoing) = (degree(2, indegree)?, degree(5, outdegree)?);
     let (in_weights, out_weights) = (read_weights(sourceweights)?, read_weights(destweights)?);
     if incoming > 0 && outgoing > 0 && in_weights.is_some() != out_weights.is_some() {
-        let detail = "is MPI_UNWEIGHTED or not, unlike the other list of weights: it is for both \
-                      or none";
+        let detail = "differs from the other list of weights: MPI_UNWEIGHTED must be passed for \
+                      both or for neither";
         return Err(Failure::argument(4, ErrorClass::Arg, detail));
     }
     let processes = comm_old.size();

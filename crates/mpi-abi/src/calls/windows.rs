@@ -335,7 +335,8 @@ fn check_assertions(position: usize, assertions: c_int) -> CallOutcome<()> {
     if assertions & !KNOWN == 0 {
         return Ok(());
     }
-    let detail = format!("is {assertions}, which has bits that are no MPI_MODE_... of windows");
+    let detail =
+        format!("is {assertions}, which has bits other than the constants MPI_MODE_... of windows");
     Err(Failure::argument(position, ErrorClass::Assert, detail))
 }
 

@@ -147,8 +147,8 @@ macro_rules! interface_of_cxx {
         pub extern "C" fn $function() -> ! {
             eprintln!(
                 "combray: this program calls the C++ interface of MPI (namespace MPI), which the \
-                 standard removed in 2012 and Combray does not have; it can be compiled for Combray \
-                 when it calls the functions of C instead"
+                 standard removed in 2012 and Combray does not have; it can be compiled for \
+                 Combray if it calls the functions of C instead"
             );
             std::process::abort()
         }

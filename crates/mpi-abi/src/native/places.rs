@@ -25,8 +25,7 @@ pub fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> CallOu
     check_bytes(2, bytes)?;
     let addresses = address..address.saturating_add(bytes);
     let words = String::from_utf8_lossy(place);
-    let wrong =
-        |why: String| Failure::argument(3, ErrorClass::Arg, format!("cannot be followed: {why}"));
+    let wrong = |why: String| Failure::argument(3, ErrorClass::Arg, format!("is invalid: {why}"));
     let refused = |error: PlacingError| Failure::new(ErrorClass::Other, error.to_string());
     if UseHint::is_meant(&words) {
         let hint: UseHint = words.parse().map_err(wrong)?;
@@ -35,7 +34,7 @@ pub fn place(_call: &Call, address: usize, bytes: usize, place: &[u8]) -> CallOu
         return Ok(());
     }
     let unknown = |error: PlacingError| {
-        wrong(format!("{error}; it may also tell a use, such as use:reads=10,writes=2"))
+        wrong(format!("{error}; it may also describe a use, such as use:reads=10,writes=2"))
     };
     let placing: Placing = words.parse().map_err(unknown)?;
     placing.check().map_err(|error| wrong(error.to_string()))?;
@@ -52,7 +51,7 @@ pub fn near_copy(
 ) -> CallOutcome<()> {
     check_address(original.base_address())?;
     if !reads.is_finite() || reads < 0.0 {
-        let detail = format!("is {reads}, which is no number of times");
+        let detail = format!("is {reads}, but must be a number that is not negative");
         return Err(Failure::argument(3, ErrorClass::Arg, detail));
     }
     let decision = near_copies::nearest(&original, reads);

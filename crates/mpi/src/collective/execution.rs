@@ -423,7 +423,7 @@ impl Execution {
                     _ => copy(self.task.memories.range(*from), self.task.memories.range(*into)),
                 },
                 Local::Expose { area, role } => {
-                    let turn = self.turn.expect("who exposes has a turn on the board");
+                    let turn = self.turn.expect("the exposing process has a turn on the board");
                     self.expose(channel, turn, *area, *role);
                     Ok(())
                 }

@@ -210,7 +210,7 @@ fn discord(team: &Team, rank: u32, call: Option<CallSignature>, answer: Note) ->
             format!("has ended this operation, and has called {}", other.named())
         }
         (ReportedProgress::Ended, ..) => {
-            "has ended this operation without sending what is awaited".to_owned()
+            "has ended this operation without sending the awaited message".to_owned()
         }
         (ReportedProgress::Finalizing, ..) => "has called MPI_Finalize".to_owned(),
         _ => return None,

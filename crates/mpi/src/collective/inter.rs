@@ -197,7 +197,7 @@ fn with_memories(
 fn in_place() -> Error {
     Error::new(
         ErrorClass::Buffer,
-        "MPI_IN_PLACE has no meaning on an intercommunicator: nobody receives what the own side \
-         contributes",
+        "MPI_IN_PLACE is not allowed on an intercommunicator: only the remote group receives the \
+         data of the local group",
     )
 }

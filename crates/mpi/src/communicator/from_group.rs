@@ -232,7 +232,7 @@ const DISAGREEMENT: ContextBlock = ContextBlock::WORLD;
 
 fn disagreement(who: &str) -> Error {
     let sentence = format!(
-        "{who} called with another group or string: all processes of the group must give the same \
+        "{who} called with another group or string: all processes of the group must pass the same \
          group, in the same order, and the same string"
     );
     Error::new(ErrorClass::Group, sentence)

@@ -51,7 +51,7 @@ impl Process {
             None => Ok(other),
             Some(process) => Err(Error::new(
                 ErrorClass::Comm,
-                format!("the process with rank {process} in MPI_COMM_WORLD is on both sides"),
+                format!("the process with rank {process} in MPI_COMM_WORLD is in both groups"),
             )),
         }
     }
@@ -115,7 +115,7 @@ impl Communicator {
             }
             _ => Err(Error::new(
                 ErrorClass::Other,
-                format!("the local leader, rank {leader}, could not agree with the remote one"),
+                format!("the local leader, rank {leader}, could not agree with the remote leader"),
             )),
         }
     }
@@ -160,7 +160,7 @@ impl Communicator {
         let told = match bridge {
             _ if self.rank() != local_leader => Ok(own.clone()),
             Some(bridge) => bridge.and_then(|bridge| process.meet(bridge, &own)),
-            None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both sides")),
+            None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both groups")),
         };
         let failure = told.as_ref().err().cloned();
         let sides = self.spread_sides(process, local_leader, told.ok().map(|other| (own, other)));
@@ -182,7 +182,7 @@ impl Communicator {
     /// [`Collective::complete`](crate::collective::Collective::complete).
     pub fn merge(self: &Rc<Self>, process: &Process, high: bool) -> Result<Rc<Communicator>> {
         let Some(remote) = self.remote() else {
-            let what = "is not an intercommunicator, so there is nothing to merge";
+            let what = "is not an intercommunicator, so it cannot be merged";
             return Err(Error::new(ErrorClass::Comm, what));
         };
         let own = Buffer::zeroed(ContextBlock::BYTES + 1);
@@ -230,7 +230,7 @@ impl SideDescription {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let Some((block, [crowded, rest @ ..])) = bytes.split_first_chunk() else {
-            let what = "the remote leader told something else than its processes: is it in \
+            let what = "the remote leader sent other data than its processes: does it call \
                         MPI_Intercomm_create with the same tag?";
             return Err(Error::new(ErrorClass::Other, what));
         };

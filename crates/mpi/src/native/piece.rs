@@ -222,7 +222,7 @@ impl PieceReader {
 
 /// The error for a piece that no sender could have written.
 pub(super) fn nonsense() -> Error {
-    let what = "the sender of the packed message told something that makes no sense";
+    let what = "the sender's description of the packed message is invalid";
     Error::new(ErrorClass::Intern, what)
 }
 

@@ -500,7 +500,7 @@ impl UnpackingState {
 fn wrong_length(number: u64, unpacked: usize, packed: u64, opening: FirstPiece) -> Error {
     let what = format!(
         "segment {number} (from 0) of the message{} was packed with {packed} bytes, but {unpacked} \
-         are to be unpacked: both sides must name the same sizes",
+         are to be unpacked: sender and receiver must pass the same sizes",
         from(Some(opening))
     );
     Error::new(ErrorClass::Truncate, what)

@@ -270,7 +270,7 @@ impl SendTarget {
 
 #[cold]
 fn ready_already(partition: i32) -> Error {
-    let what = format!("is {partition}, which was marked as ready already since the start");
+    let what = format!("is {partition}, which was already marked as ready since the start");
     Error::new(ErrorClass::Arg, what)
 }
 

@@ -277,8 +277,9 @@ impl Team {
 fn unacknowledged(decision: &Decision) -> Error {
     let absent: Vec<String> = decision.absent.iter().map(|member| member.to_string()).collect();
     let sentence = format!(
-        "of the communicator's processes number {} failed before the agreement, and not all others \
-         had acknowledged that with MPIX_Comm_failure_ack; the flag is that of the others",
+        "processes of the communicator ({}) failed before the agreement, and not all other \
+         processes had acknowledged this with MPIX_Comm_failure_ack; the flag is that of the other \
+         processes",
         absent.join(", ")
     );
     Error::new(ErrorClass::ProcFailed, sentence)

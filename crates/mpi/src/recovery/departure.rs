@@ -95,7 +95,7 @@ impl Process {
 
 #[cold]
 fn departed() -> Error {
-    let what = "a process of the communicator has failed, and another one has given up already what \
-                was to be made on it";
+    let what = "a process of the communicator has failed, and another process has already \
+                abandoned the operation";
     Error::new(ErrorClass::ProcFailed, what)
 }

@@ -38,7 +38,7 @@ impl Cartesian {
             .fold(1u64, |positions, dimension| positions.saturating_mul(dimension.size.into()));
         if positions > processes.into() {
             let what = format!(
-                "the grid has {positions} positions, but the communicator only {processes} \
+                "the grid has {positions} positions, but the communicator has only {processes} \
                  processes"
             );
             return Err(Error::new(ErrorClass::Dims, what));

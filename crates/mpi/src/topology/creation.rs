@@ -233,8 +233,8 @@ fn check_notices(heard: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
     for (rank, notice) in heard.iter().enumerate() {
         if !notice.usable {
             let what = format!(
-                "the process with rank {rank} gave wrong edges; the graph cannot be made without \
-                 them"
+                "the process with rank {rank} passed invalid edges; the graph cannot be created \
+                 without them"
             );
             return Err(Error::new(ErrorClass::Arg, what));
         }
@@ -242,7 +242,7 @@ fn check_notices(heard: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
             let (here, there) = if weighted { ("", "no ") } else { ("no ", "") };
             let what = format!(
                 "{here}weights are given here, but {there}weights by the process with rank {rank}: \
-                 MPI_UNWEIGHTED is for all processes or none"
+                 MPI_UNWEIGHTED must be passed by all processes or by none"
             );
             return Err(Error::new(ErrorClass::Arg, what));
         }

@@ -14,13 +14,12 @@ use base::{Error, ErrorClass, Result};
 /// given ones does not divide the number of processes.
 pub fn balance(processes: i32, dimensions: &mut [i32]) -> Result<()> {
     if processes < 1 {
-        let what = format!("a grid of {processes} processes is asked for: there must be some");
+        let what = format!("the number of processes is {processes}, but must be positive");
         return Err(Error::new(ErrorClass::Arg, what));
     }
     if let Some((index, size)) = (0..).zip(&*dimensions).find(|(_, size)| **size < 0) {
-        let what = format!(
-            "dimension {index} is {size}, but must be positive, or zero where it is to be chosen"
-        );
+        let what =
+            format!("dimension {index} is {size}, but must be positive, or zero to be chosen");
         return Err(Error::new(ErrorClass::Dims, what));
     }
     let free = dimensions.iter().filter(|size| **size == 0).count();
@@ -28,8 +27,8 @@ pub fn balance(processes: i32, dimensions: &mut [i32]) -> Result<()> {
     let product = given.fold(1u64, |product, size| product.saturating_mul(*size as u64));
     if !(processes as u64).is_multiple_of(product) {
         let what = format!(
-            "the dimensions that are given make {product} positions, which does not divide the \
-             number of processes, {processes}"
+            "the given dimensions have {product} positions, which does not divide the number of \
+             processes, {processes}"
         );
         return Err(Error::new(ErrorClass::Dims, what));
     }

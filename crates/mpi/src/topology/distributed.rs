@@ -101,7 +101,7 @@ pub fn edges_of_lists(
     let needed = edge_count(degrees)?;
     if destinations.len() < needed {
         let what =
-            format!("the degrees ask for {needed} edges, but there are {}", destinations.len());
+            format!("the degrees specify {needed} edges, but there are {}", destinations.len());
         return Err(Error::new(ErrorClass::Arg, what));
     }
     if let Some(weights) = weights {

@@ -45,13 +45,13 @@ impl GraphTopology {
         let nodes = index.len();
         if nodes > processes as usize {
             let what = format!(
-                "the graph has {nodes} nodes, but the communicator only {processes} processes"
+                "the graph has {nodes} nodes, but the communicator has only {processes} processes"
             );
             return Err(Error::new(ErrorClass::Topology, what));
         }
         let needed = Self::edge_count(&index)?;
         if edges.len() < needed {
-            let what = format!("the index asks for {needed} edges, but there are {}", edges.len());
+            let what = format!("the index specifies {needed} edges, but there are {}", edges.len());
             return Err(Error::new(ErrorClass::Arg, what));
         }
         let checked = edges[..needed].iter().enumerate().map(|(position, node)| {

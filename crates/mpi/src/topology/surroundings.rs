@@ -22,7 +22,7 @@ impl Team {
     pub fn cartesian(&self) -> Result<&Cartesian> {
         match self.topology() {
             Some(CommunicatorTopology::Cartesian(grid)) => Ok(grid),
-            other => Err(another_topology(other, "is no Cartesian grid (MPI_Cart_create)")),
+            other => Err(another_topology(other, "is not a Cartesian grid (MPI_Cart_create)")),
         }
     }
 
@@ -33,7 +33,7 @@ impl Team {
     pub fn graph(&self) -> Result<&GraphTopology> {
         match self.topology() {
             Some(CommunicatorTopology::Graph(graph)) => Ok(graph),
-            other => Err(another_topology(other, "is no graph (MPI_Graph_create)")),
+            other => Err(another_topology(other, "is not a graph (MPI_Graph_create)")),
         }
     }
 
@@ -45,7 +45,7 @@ impl Team {
         match self.topology() {
             Some(CommunicatorTopology::Distributed(graph)) => Ok(graph),
             other => {
-                Err(another_topology(other, "is no distributed graph (MPI_Dist_graph_create)"))
+                Err(another_topology(other, "is not a distributed graph (MPI_Dist_graph_create)"))
             }
         }
     }

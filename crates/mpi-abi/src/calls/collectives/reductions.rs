@@ -232,7 +232,7 @@ fn refuse_alias(sendbuf: *const c_void, recvbuf: *const c_void, count: usize) ->
     if sendbuf != recvbuf || count == 0 || sendbuf.is_null() {
         return Ok(());
     }
-    let detail = "is the same as the first; use MPI_IN_PLACE in its stead";
+    let detail = "is the same buffer as the first; use MPI_IN_PLACE instead";
     Err(Failure::argument(RECEIVE_POSITION, ErrorClass::Buffer, detail))
 }
 

@@ -257,7 +257,7 @@ pub fn t_source_get_info(
 ) -> ToolOutcome {
     check_source(source_index)?;
     name.set("process");
-    desc.set("this process, told at the end of the calls during which things happen");
+    desc.set("this process; an event is reported at the end of the call during which it happens");
     ordering.set(MPI_T_SOURCE_ORDERED);
     ticks_per_second.set(TICKS_PER_SECOND);
     max_ticks.set(i64::MAX);

@@ -159,14 +159,14 @@ fn cannot_be_used(channel: &impl Channel, member: u32, error: &RegionError) -> E
     let is_gone = matches!(error, RegionError::Unknown | RegionError::Unreachable(_));
     if is_gone && channel.may_lose_members() {
         let sentence = format!(
-            "the process with rank {member} has failed, or has given the operation up as another one \
-             has failed"
+            "the process with rank {member} has failed, or has abandoned the operation because \
+             another process has failed"
         );
         return Error::new(ErrorClass::ProcFailed, sentence);
     }
     let sentence = format!(
-        "the buffer of the process with rank {member} cannot be used: {error}. This also happens where \
-         processes call with sizes that do not agree"
+        "the buffer of the process with rank {member} cannot be used: {error}. This also happens \
+         if processes pass sizes that do not agree"
     );
     Error::new(ErrorClass::Other, sentence)
 }
@@ -182,7 +182,10 @@ pub(super) fn find(
     let bytes = board.read(turn, member, at, BYTES, |slot| slot.array::<BYTES>(0));
     let found = ExposedBuffer::from_bytes(&bytes);
     found.ok_or_else(|| {
-        Error::new(ErrorClass::Other, format!("the process with rank {member} exposes nonsense"))
+        Error::new(
+            ErrorClass::Other,
+            format!("the process with rank {member} exposes an invalid buffer"),
+        )
     })
 }
 

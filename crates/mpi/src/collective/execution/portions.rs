@@ -50,8 +50,8 @@ impl Execution {
         if let Some(other) = members.into_iter().find(|member| lengths(*member) != own) {
             self.differs = true;
             let sentence = format!(
-                "the process with rank {other} contributes {} bytes and has room for {}, this one \
-                 {} and {}",
+                "the process with rank {other} contributes {} bytes and has room for {}, this \
+                 process contributes {} and has room for {}",
                 lengths(other)[0],
                 lengths(other)[1],
                 own[0],
