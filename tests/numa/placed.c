@@ -135,12 +135,12 @@ static void used(void) {
     char *memory = fresh(), place[20], went[40];
     const int here = sched_getcpu() / 2, far = (here + 1) % NODES;
     cpu_set_t before, all;
-    decided(memory, "use:reads=1000", "all stays");
+    decided(memory, "use:reads=1000", "nothing moves");
     snprintf(place, sizeof place, "node:%d", far);
     EXPECT(combray_place(memory, BYTES, place), MPI_SUCCESS);
-    decided(memory, "use:reads=10", "all stays");
+    decided(memory, "use:reads=10", "nothing moves");
     // It is bound to its own node.
-    decided(memory, "use:reads=10,thread", "all stays");
+    decided(memory, "use:reads=10,thread", "nothing moves");
     all_on(memory, far);
     decided(memory, "use:reads=10,writes=90", "the pages went");
     all_on(memory, here);
@@ -153,7 +153,7 @@ static void used(void) {
     // Wherever of both it runs now, it is used soonest from there.
     snprintf(went, sizeof went, "the thread went to node %d", far);
     if (sched_getcpu() / 2 == here) decided(memory, "use:reads=10,thread", went);
-    else decided(memory, "use:reads=10,thread", "all stays");
+    else decided(memory, "use:reads=10,thread", "nothing moves");
     all_on(memory, far);
     EXPECT(sched_setaffinity(0, sizeof before, &before), 0);
     for (int at = 0; at < BYTES; at++)

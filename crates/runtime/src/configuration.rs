@@ -211,7 +211,7 @@ pub fn host_timeout() -> Result<Duration, String> {
     variables::host_timeout(&value).ok_or_else(|| {
         let (least, most) = variables::HOST_TIMEOUT_RANGE_S.into_inner();
         format!(
-            "{}: \"{value}\" is no number of seconds from {least} to {most}",
+            "{}: \"{value}\" is not a number of seconds from {least} to {most}",
             variables::HOST_TIMEOUT
         )
     })
@@ -396,8 +396,9 @@ impl Configuration {
                 Some(position) => configuration.choose(index, position),
                 None => {
                     let values = values.join(" or ");
-                    complaints
-                        .push(format!("{name} is \"{value}\", but must be {values}; ignored"));
+                    complaints.push(format!(
+                        "{name} is \"{value}\", but must be {values}; it is ignored"
+                    ));
                 }
             }
         }
@@ -408,14 +409,14 @@ impl Configuration {
 fn disregarded(name: &str) -> String {
     format!(
         "{name} is ignored: a program with more rights than its user (set-user-ID, set-group-ID or \
-         file capabilities) lets no variable name files or libraries"
+         file capabilities) uses no variables that name files or libraries"
     )
 }
 
 fn unknown(name: &str) -> String {
     let known = variables::ALL.iter().copied();
     let nearest = known.min_by_key(|known| distance(known, name)).unwrap_or_default();
-    format!("{name} is no variable of Combray; did you mean {nearest}?")
+    format!("{name} is not a variable of Combray; did you mean {nearest}?")
 }
 
 /// Returns how many letters must be inserted, removed or changed to turn `a` into `b` (Levenshtein

@@ -67,18 +67,19 @@ pub fn preferences(text: &str) -> (AlgorithmPreferences, Vec<String>) {
 
 fn note(preferences: &mut AlgorithmPreferences, word: &str) -> Result<(), String> {
     let (operation, algorithm) = word.split_once(':').ok_or_else(|| {
-        format!("\"{word}\" is no operation and algorithm with a colon, like bcast:binomial")
+        format!("\"{word}\" does not have the form operation:algorithm, like bcast:binomial")
     })?;
     let known = CollectiveOperation::ALL.into_iter().find(|one| one.name() == operation);
     let known = known.ok_or_else(|| {
         let nearest = nearest(CollectiveOperation::ALL.map(CollectiveOperation::name), operation);
-        format!("{operation} is no operation with several algorithms; did you mean {nearest}?")
+        format!("{operation} is not an operation with several algorithms; did you mean {nearest}?")
     })?;
     let wanted = known.algorithms().find(|one| one.name() == algorithm).ok_or_else(|| {
         let names: Vec<&str> = known.algorithms().map(Algorithm::name).collect();
         let (nearest, all) = (nearest(names.iter().copied(), algorithm), names.join(", "));
         format!(
-            "{algorithm} is no algorithm of {operation}, which has {all}; did you mean {nearest}?"
+            "{algorithm} is not an algorithm of {operation}, which has {all}; did you mean \
+             {nearest}?"
         )
     })?;
     preferences.want(known, wanted);
@@ -110,7 +111,7 @@ mod tests {
         let complaint = |text: &str| preferences(text).1.pop().unwrap_or_default();
         assert!(complaint("allreduse:star").contains("did you mean allreduce?"));
         assert!(complaint("bcast:binomail").contains("did you mean binomial?"));
-        assert!(complaint("bcast").contains("with a colon"));
+        assert!(complaint("bcast").contains("operation:algorithm"));
         let (wanted, complaints) = preferences("magic:star,bcast:star");
         assert_eq!(complaints.len(), 1);
         assert_eq!(wanted, preferences("bcast:star").0);

@@ -118,7 +118,7 @@ impl Category {
     /// Returns the description for users.
     pub fn help(self) -> &'static str {
         match self {
-            Category::Configuration => "variables that a person may set",
+            Category::Configuration => "variables that a user may set",
             Category::Messages => "messages and packets, sent and received",
             Category::Matching => "messages and receives that wait for each other",
             Category::Copying => "how large messages travel",

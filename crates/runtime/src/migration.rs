@@ -216,24 +216,25 @@ impl fmt::Display for UseDecision {
         let (forecast, places) = match &self.kind {
             DecisionKind::OneNode => {
                 return to.write_str(
-                    "all stays: this process has memory on one NUMA node, or the system does not \
-                     tell how far nodes are from each other",
+                    "nothing moves: this process has memory on one NUMA node, or the kernel does \
+                     not report the distances between nodes",
                 );
             }
             DecisionKind::Untouched => {
                 return to.write_str(
-                    "all stays: nobody has touched this memory, which will be near who does",
+                    "nothing moves: no thread has touched this memory, which will be near the \
+                     thread that does",
                 );
             }
             DecisionKind::NotMeasured => {
                 return to.write_str(
-                    "all stays: what memory of other nodes costs could not be measured",
+                    "nothing moves: the cost of memory of other nodes could not be measured",
                 );
             }
             DecisionKind::Forecast { forecast, places } => (forecast, places),
         };
         match forecast.choice() {
-            Migration::Stay => to.write_str("all stays")?,
+            Migration::Stay => to.write_str("nothing moves")?,
             Migration::MovePages => write!(to, "the pages went to node {}", places.here)?,
             Migration::MoveThread(node) => write!(to, "the thread went to node {node}")?,
         }

@@ -92,8 +92,8 @@ impl fmt::Display for CopyDecision {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((forecast, places)) = &self.forecast else {
             return to.write_str(
-                "it is read where it is: all memory is equally near, or nobody has touched this, or \
-                 what memory of other nodes costs could not be measured",
+                "it is read where it is: all memory is equally near, or no thread has touched this \
+                 memory, or the cost of memory of other nodes could not be measured",
             );
         };
         match forecast.pays() {
@@ -103,7 +103,8 @@ impl fmt::Display for CopyDecision {
         let ms = |ns: f64| ns / 1e6;
         write!(
             to,
-            ": to read {} bytes {} times takes {:.3} ms where they are, {:.3} ms by a copy on node {}",
+            ": to read {} bytes {} times takes {:.3} ms where they are, {:.3} ms by a copy on node \
+             {}",
             self.bytes,
             self.reads,
             ms(forecast.stay_ns),

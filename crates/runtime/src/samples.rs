@@ -83,7 +83,7 @@ impl Samples {
     /// Parses the text of a file.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, String> {
         let samples: Self = serde_json::from_str(text).map_err(|cause| {
-            format!("{} is no file of combray sample ({cause}): {ADVICE}", path.display())
+            format!("{} is not a file of combray sample ({cause}): {ADVICE}", path.display())
         })?;
         let known = samples.version == VERSION;
         let plausible = samples.costs.is_none_or(|costs| costs.are_plausible())

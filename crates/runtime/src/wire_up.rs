@@ -226,7 +226,7 @@ impl driver::Directory for JobDirectory {
 /// Returns a new secret, as hexadecimal digits.
 fn new_secret() -> Result<String, StartError> {
     let mut secret: Secret = Default::default();
-    let error = |cause| StartError { message: format!("no random numbers can be had: {cause}") };
+    let error = |cause| StartError { message: format!("no random numbers are available: {cause}") };
     sys::random::fill(&mut secret).map_err(error)?;
     Ok(secret.iter().map(|byte| format!("{byte:02x}")).collect())
 }
@@ -288,7 +288,7 @@ fn publish(
     job.barrier()?;
     let told = job.get(0, GUIDANCE_KEY)?;
     let guidance = JobSettings::from_text(&told).ok_or_else(|| StartError {
-        message: format!("process 0 is of another version of Combray: it tells \"{told}\""),
+        message: format!("process 0 runs another version of Combray: it sent \"{told}\""),
     })?;
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?

@@ -65,9 +65,9 @@ pub const EVENTS: &[EventType] = &[
         name: "copying_changed",
         category: Category::Copying,
         audience: Audience::Tuner,
-        help: "for messages of about this many bytes another way of copying is the fastest now: 0 for \
-               one copy, 1 for the pipe, 2 for the pipe past the caches, 3 for the ring, 4 \
-               for one copy at the order of both processes",
+        help: "for messages of about this many bytes another way of copying is the fastest now: 0 \
+               for one copy, 1 for the pipe, 2 for the pipe past the caches, 3 for the ring, 4 for \
+               one copy made jointly by both processes",
         elements: &["bytes", "way"],
     },
     EventType {
@@ -75,7 +75,7 @@ pub const EVENTS: &[EventType] = &[
         name: "slept",
         category: Category::Waiting,
         audience: Audience::User,
-        help: "the process slept for so many nanoseconds, and woke",
+        help: "the process woke after it had slept for this many nanoseconds",
         elements: &["nanoseconds"],
     },
     EventType {
@@ -83,7 +83,7 @@ pub const EVENTS: &[EventType] = &[
         name: "context_opened",
         category: Category::Matching,
         audience: Audience::Tuner,
-        help: "a message space was opened: a communicator came to be",
+        help: "a message space was opened: a communicator was created",
         elements: &["context", "rank"],
     },
     EventType {
@@ -91,7 +91,7 @@ pub const EVENTS: &[EventType] = &[
         name: "context_closed",
         category: Category::Matching,
         audience: Audience::Tuner,
-        help: "a message space was closed: a communicator is gone",
+        help: "a message space was closed: a communicator was freed",
         elements: &["context"],
     },
     EventType {
@@ -107,7 +107,7 @@ pub const EVENTS: &[EventType] = &[
         name: "rail_lost",
         category: Category::Messages,
         audience: Audience::User,
-        help: "a rail to a peer does not work any more; the job goes on over the others",
+        help: "a rail to a peer does not work any more; the job goes on over the other rails",
         elements: &["rank", "rail"],
     },
     EventType {
@@ -123,7 +123,7 @@ pub const EVENTS: &[EventType] = &[
         name: "peer_failed",
         category: Category::Messages,
         audience: Audience::User,
-        help: "a process of the job has failed, and the others go on without it",
+        help: "a process of the job has failed, and the other processes go on without it",
         elements: &["rank"],
     },
 ];

@@ -82,7 +82,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             User,
-            "messages sent at once",
+            "eager messages sent",
             Counted(|all| all.engine.eager_sent()),
         ),
         row(
@@ -90,7 +90,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Aggregate,
             Messages,
             User,
-            "bytes of messages sent at once",
+            "bytes of eager messages sent",
             Looked(|runtime| runtime.eager_bytes().0),
         ),
         row(
@@ -98,7 +98,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             User,
-            "messages received that were sent at once",
+            "eager messages received",
             Counted(|all| all.engine.eager_received()),
         ),
         row(
@@ -106,7 +106,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Aggregate,
             Messages,
             User,
-            "bytes of these",
+            "bytes of eager messages received",
             Looked(|runtime| runtime.eager_bytes().1),
         ),
         row(
@@ -130,7 +130,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             User,
-            "announced messages that met a receive",
+            "announced messages received",
             Counted(|all| all.engine.announced_received.value()),
         ),
         row(
@@ -138,7 +138,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             Tuner,
-            "messages sent past the outbox",
+            "messages sent without the outbox",
             Counted(|all| all.engine.short_cuts.value()),
         ),
         row(
@@ -146,7 +146,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             Tuner,
-            "messages sent past the outbox, in fragments",
+            "messages sent without the outbox, in fragments",
             Counted(|all| all.engine.fragmented.value()),
         ),
         row(
@@ -154,7 +154,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             Tuner,
-            "short messages announced because the receiver made no use of earlier ones",
+            "short messages announced because the receiver had not yet received earlier messages",
             Counted(|all| all.engine.credit_stalls.value()),
         ),
         row(
@@ -170,7 +170,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             Tuner,
-            "packets handed to rails",
+            "packets posted to rails",
             Counted(|all| all.engine.packets_sent()),
         ),
         row(
@@ -178,7 +178,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             Tuner,
-            "packets taken from rails",
+            "packets received from rails",
             Counted(|all| all.engine.packets_received()),
         ),
         row(
@@ -194,7 +194,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             HighWatermark,
             Messages,
             Tuner,
-            "most of these at once",
+            "most chunks that waited for a rail at once",
             Watched(|all| all.engine.outbox.take_highest()),
         ),
         row(
@@ -210,7 +210,8 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Messages,
             User,
-            "frames, messages and connections refused that were not of the job, or came again",
+            "frames, messages and connections refused because they were not of the job, or \
+             duplicates",
             Looked(|runtime| runtime.refused()),
         ),
         row(
@@ -218,7 +219,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Level,
             Matching,
             User,
-            "messages here whose receive is not posted",
+            "unexpected messages: their receive is not posted",
             Counted(|all| all.engine.unexpected.now()),
         ),
         row(
@@ -226,7 +227,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             HighWatermark,
             Matching,
             User,
-            "most of these at once",
+            "most unexpected messages at once",
             Watched(|all| all.engine.unexpected.take_highest()),
         ),
         row(
@@ -234,7 +235,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Level,
             Matching,
             User,
-            "bytes of data that these hold",
+            "bytes of data of unexpected messages",
             Counted(|all| all.engine.unexpected_bytes.now()),
         ),
         row(
@@ -242,7 +243,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             HighWatermark,
             Matching,
             User,
-            "most of these at once",
+            "most bytes of unexpected messages at once",
             Watched(|all| all.engine.unexpected_bytes.take_highest()),
         ),
         row(
@@ -250,7 +251,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Matching,
             User,
-            "messages that came before their receive",
+            "messages that arrived before their receive was posted",
             Counted(|all| all.engine.unexpected_total.value()),
         ),
         row(
@@ -258,7 +259,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Level,
             Matching,
             User,
-            "receives that wait for their message",
+            "posted receives without a message",
             Looked(|runtime| runtime.posted_receives()),
         ),
         row(
@@ -266,7 +267,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Level,
             Matching,
             Tuner,
-            "sends and receives that are not over",
+            "sends and receives that are not complete",
             Looked(|runtime| runtime.requests()),
         ),
         row(
@@ -282,7 +283,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Matching,
             Developer,
-            "messages that overtook others",
+            "messages that overtook earlier messages",
             Counted(|all| all.engine.overtakers.value()),
         ),
         row(
@@ -290,7 +291,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Matching,
             Developer,
-            "records that came before their context",
+            "records that arrived before their context was opened",
             Counted(|all| all.engine.orphans.value()),
         ),
         row(
@@ -306,7 +307,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Aggregate,
             Copying,
             User,
-            "bytes of these",
+            "bytes of messages fetched from the sender's memory",
             Counted(|all| all.engine.fetched_bytes.value()),
         ),
         row(
@@ -322,7 +323,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Aggregate,
             Copying,
             User,
-            "bytes of these",
+            "bytes of messages received in parts",
             Counted(|all| all.engine.streamed_bytes.value()),
         ),
         row(
@@ -330,7 +331,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "messages to itself copied at once",
+            "messages of the process to itself, copied at once",
             Counted(|all| all.engine.copied_locally.value()),
         ),
         row(
@@ -338,7 +339,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "times one copy by the system seemed the fastest way",
+            "times one copy by the kernel was predicted to be the fastest way",
             Counted(|all| all.runtime.once_chosen.value()),
         ),
         row(
@@ -346,7 +347,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "times one copy by the system at the order of both processes seemed the fastest way",
+            "times one copy made jointly by both processes was predicted to be the fastest way",
             Counted(|all| all.runtime.jointly_chosen.value()),
         ),
         row(
@@ -354,7 +355,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "times two copies, one by each process, seemed the fastest way",
+            "times two copies, one by each process, were predicted to be the fastest way",
             Counted(|all| all.runtime.pipe_chosen.value()),
         ),
         row(
@@ -362,7 +363,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "times the same, past the sender's caches, seemed the fastest way",
+            "times two copies, past the sender's caches, were predicted to be the fastest way",
             Counted(|all| all.runtime.past_caches_chosen.value()),
         ),
         row(
@@ -370,7 +371,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "times packets through the ring seemed the fastest way",
+            "times packets through the ring were predicted to be the fastest way",
             Counted(|all| all.runtime.ring_chosen.value()),
         ),
         row(
@@ -378,7 +379,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counter,
             Copying,
             Tuner,
-            "times another way became the fastest",
+            "times another way of copying became the fastest",
             Counted(|all| all.runtime.copying_changes.value()),
         ),
         row(
@@ -394,7 +395,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Timer,
             Waiting,
             User,
-            "for how long, in seconds",
+            "time that the process slept on its doorbell, in seconds",
             Counted(|all| all.runtime.asleep_ns.value()),
         ),
     ]
