@@ -29,7 +29,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
         ));
     }
     if words.is_empty() {
-        println!("combray bench NAME... runs one of these, or several (--help tells more):\n");
+        println!("combray bench NAME... runs one or more of these (see --help):\n");
         let words = ["-n".into(), "1".into(), "--".into(), program.into(), "--list".into()];
         return run::run(&words);
     }

@@ -70,7 +70,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
     let processes = options.processes.unwrap_or(cores::usable() as u32);
     let folder = tempfile::Builder::new().prefix("combray-compare-").tempdir();
     let folder =
-        folder.map_err(|cause| format!("no folder can be made for the figures: {cause}"))?;
+        folder.map_err(|cause| format!("no folder can be created for the results: {cause}"))?;
     let trial = ComparedProgram {
         options,
         folder: folder.path(),
@@ -178,7 +178,8 @@ impl ComparedProgram<'_> {
                 let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
                 let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
                 Err(format!(
-                    "the program fails with {} ({}), or does not call MPI_Finalize from C\n{printed}\n{said}",
+                    "the program fails with {} ({}), or does not call MPI_Finalize from \
+                     C\n{printed}\n{said}",
                     side.launcher.display(),
                     output.status
                 ))

@@ -145,7 +145,7 @@ fn conclusion(findings: &[Finding]) -> String {
         (0, 1) => "Fit for jobs; 1 of these makes them slower.".to_owned(),
         (0, slow) => format!("Fit for jobs; {slow} of these make them slower."),
         (faults, _) => {
-            format!("Not fit: {faults} marked FAULT; what to do stands below each.")
+            format!("Not fit: {faults} marked FAULT; the line below each describes what to do.")
         }
     }
 }
@@ -153,7 +153,7 @@ fn conclusion(findings: &[Finding]) -> String {
 /// A command that runs this program with these words, without input.
 fn own_command(words: &[&str]) -> Result<Command, String> {
     let own = env::current_exe();
-    let own = own.map_err(|cause| format!("the place of this program is not known: {cause}"))?;
+    let own = own.map_err(|cause| format!("the path of this program is not known: {cause}"))?;
     let mut command = Command::new(own);
     command.args(words).stdin(Stdio::null());
     Ok(command)

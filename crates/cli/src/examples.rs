@@ -12,7 +12,10 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "combray run -n 4 --tag-output --timeout 60 ./program",
                 "with ranks, a minute at most",
             ),
-            ("combray run -n 8 --bind-to core --report-bindings ./program", "one core each, told"),
+            (
+                "combray run -n 8 --bind-to core --report-bindings ./program",
+                "one core each, and a report of it",
+            ),
             ("combray run -n 1 ./master : -n 3 ./worker", "two programs in one job"),
         ],
     ),
@@ -70,7 +73,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             (
                 "combray run -n 16 --record bytes.txt ./program",
-                "records who sends how much to whom",
+                "records how many bytes each rank sends to each other rank",
             ),
             (
                 "combray place --matrix bytes.txt --rankfile ranks.txt",

@@ -101,7 +101,7 @@ impl FortranCompiler {
         let (kind, name) = identify(&text).ok_or_else(|| {
             let line = text.lines().next().unwrap_or_default();
             format!(
-                "{command} says that it is \"{line}\", but the Fortran interfaces are made for \
+                "{command} reports that it is \"{line}\", but the Fortran interfaces are made for \
                  gfortran and flang"
             )
         })?;
@@ -129,7 +129,8 @@ impl FortranCompiler {
             return Ok(folder);
         }
         Err(format!(
-            "there are no Fortran interfaces for {} in {}; make them with: {} fortran --compiler '{}'",
+            "there are no Fortran interfaces for {} in {}; make them with: {} fortran --compiler \
+             '{}'",
             self.name,
             prefix.display(),
             prefix.join("bin/combray").display(),

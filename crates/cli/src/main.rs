@@ -140,10 +140,10 @@ const OTHER_NAMES: [&str; 9] =
 
 /// Why this program refuses to run with more rights than its user: it starts programs and loads
 /// libraries that the user names.
-const REFUSED: &str = "this program has more rights than the user who starts it (set-user-ID, \
-    set-group-ID or file capabilities), and is not made for that: it starts programs and loads \
-    libraries that the user names. An administrator takes them away: chmod ug-s FILE; setcap -r \
-    FILE";
+const REFUSED: &str = "this program has more rights than the user that starts it (set-user-ID, \
+                       set-group-ID or file capabilities), which is not allowed, because it starts \
+                       programs and loads libraries that the user names. An administrator can \
+                       remove these rights: chmod ug-s FILE; setcap -r FILE";
 
 fn main() -> ExitCode {
     if sys::environment::is_privileged() {

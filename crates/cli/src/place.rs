@@ -122,7 +122,7 @@ fn fixed(wishes: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
             Some((rank.trim().parse::<usize>().ok()?, leaf.trim().parse::<u32>().ok()?))
         });
         let (rank, leaf) =
-            numbers.ok_or_else(|| format!("--fix wants RANK=LEAF, and got \"{wish}\""))?;
+            numbers.ok_or_else(|| format!("--fix needs RANK=LEAF, but got \"{wish}\""))?;
         let place = fixed.get_mut(rank);
         *place.ok_or_else(|| format!("--fix {wish}: the ranks are 0 to {}", ranks - 1))? =
             Some(leaf);
@@ -166,7 +166,8 @@ impl PlacementReport {
         if before > 0 || after > 0 {
             let _ = writeln!(
                 text,
-                "# to the network interfaces, times levels: {after}, before branches were turned {before}"
+                "# to the network interfaces, times levels: {after}, before branches were turned \
+                 {before}"
             );
         }
         text

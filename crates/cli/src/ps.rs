@@ -46,8 +46,9 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
             match options.json {
                 true => print("[]\n")?,
                 false => eprintln!(
-                    "combray: no job of this user runs on this machine; ask where its launcher \
-                     runs, or, if that is not Combray's, where its processes run"
+                    "combray: no job of this user runs on this machine; run combray ps where the \
+                     launcher of the job runs, or, if that launcher is not Combray's, where the \
+                     processes of the job run"
                 ),
             }
             return Ok(1);

@@ -42,7 +42,7 @@ pub fn write(file: &Path, svg: String) -> Result<(), String> {
         Some("png") => png(&svg)?,
         _ => {
             let name = file.display();
-            return Err(format!("{name}: the name of a picture has to end with .svg or .png"));
+            return Err(format!("{name}: the name of a picture must end with .svg or .png"));
         }
     };
     fs::write(file, bytes).map_err(|cause| format!("{} cannot be written: {cause}", file.display()))

@@ -230,7 +230,9 @@ fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String>
     let words = command.as_bytes().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let words: Vec<OsString> = words.map(|word| OsStr::from_bytes(word).to_owned()).collect();
     if words.is_empty() {
-        return Err(format!("{option} wants a command that runs others on a host, as ssh does"));
+        return Err(format!(
+            "{option} needs a command that runs other commands on a host, as ssh does"
+        ));
     }
     Ok(words)
 }
@@ -273,7 +275,7 @@ impl ProgramReader<'_> {
             let mut values: Vec<OsString> = joined.into_iter().collect();
             while values.len() < wanted(option.takes, &values, rest) {
                 let (value, after) = rest.split_first().ok_or_else(|| {
-                    format!("the option {name} wants a value after it, and nothing follows")
+                    format!("the option {name} needs a value after it, but nothing follows")
                 })?;
                 values.push(value.clone());
                 rest = after;
@@ -287,7 +289,7 @@ impl ProgramReader<'_> {
                 meaning => self.apply(meaning, &name, &values)?,
             }
         }
-        Err(format!("no program to run is named{last}; combray run --help tells more"))
+        Err(format!("no program to run is named{last}; see combray run --help"))
     }
 
     fn apply(&mut self, meaning: Meaning, name: &str, values: &[OsString]) -> Result<(), String> {
@@ -414,7 +416,7 @@ impl ProgramReader<'_> {
                     Ok(())
                 }
                 "none" | "no" | "false" | "0" => Ok(()),
-                _ => Err(format!("{name} wants ulfm or none, and got \"{value}\"")),
+                _ => Err(format!("{name} needs ulfm or none, but got \"{value}\"")),
             },
             Meaning::StandardInput if value == "0" => Ok(()),
             Meaning::StandardInput => Err(format!(
@@ -438,7 +440,7 @@ impl ProgramReader<'_> {
                 "topo" => return Err(format!("{name} topo: write combray topo instead")),
                 _ => {
                     return Err(format!(
-                        "{name} wants map, bind or allocation, and got \"{word}\""
+                        "{name} needs map, bind or allocation, but got \"{word}\""
                     ));
                 }
             }
@@ -478,8 +480,8 @@ fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
         "slurm" => Ok(HostAccess::Srun(OwnHost::Directly)),
         "lsf" => Ok(shell(&["blaunch"])),
         _ => Err(format!(
-            "{option} wants ssh, rsh, slurm or lsf, and got \"{name}\"; --launch-agent names any \
-             command that takes its words as ssh does"
+            "{option} needs ssh, rsh, slurm or lsf, but got \"{name}\"; --launch-agent names any \
+             command with the same arguments as ssh"
         )),
     }
 }
@@ -499,7 +501,9 @@ impl ProgramReader<'_> {
 
     fn add_hosts(&mut self, option: &str, hosts: Vec<Host>) -> Result<(), String> {
         if !self.application.hosts.is_empty() {
-            return Err(format!("{option} names hosts, but hosts were named before; do it once"));
+            return Err(format!(
+                "{option} names hosts, but hosts were named before; name them once"
+            ));
         }
         self.application.hosts = hosts;
         Ok(())
@@ -519,7 +523,7 @@ fn seconds(name: &str, value: &str) -> Result<Duration, String> {
     let seconds = value.parse().ok().filter(|seconds: &f64| *seconds > 0.0 && *seconds < 1e9);
     seconds
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("{name} wants a number of seconds above 0, and got \"{value}\""))
+        .ok_or_else(|| format!("{name} needs a number of seconds above 0, but got \"{value}\""))
 }
 
 /// Parses the value of `COMBRAY_HOST_TIMEOUT`; processes use the same parser.
@@ -527,7 +531,7 @@ fn host_timeout(text: &str) -> Result<Duration, String> {
     variables::host_timeout(text).ok_or_else(|| {
         let (name, range) = (variables::HOST_TIMEOUT, variables::HOST_TIMEOUT_RANGE_S);
         let (least, most) = range.into_inner();
-        format!("{name} wants a number of seconds from {least} to {most}, and got \"{text}\"")
+        format!("{name} needs a number of seconds from {least} to {most}, but got \"{text}\"")
     })
 }
 
@@ -540,7 +544,7 @@ fn told_at_end(
 ) -> Result<(&'static str, OsString), String> {
     let absolute = || {
         let file = std::path::absolute(file);
-        file.map_err(|cause| format!("{option} wants the name of a file: {cause}"))
+        file.map_err(|cause| format!("{option} needs the name of a file: {cause}"))
     };
     if meaning == Meaning::Record {
         return Ok((variables::RECORD, absolute()?.into()));
@@ -552,7 +556,7 @@ fn told_at_end(
     if !bytes.ends_with(b".json") && !bytes.ends_with(b".html") {
         let name = file.display();
         return Err(format!(
-            "{option} wants a file that ends in .json or .html, and got \"{name}\""
+            "{option} needs a file that ends in .json or .html, but got \"{name}\""
         ));
     }
     Ok((variables::PROFILE, absolute()?.into()))
@@ -582,7 +586,7 @@ fn wanted(takes: ValueCount, values: &[OsString], rest: &[OsString]) -> usize {
 fn count(name: &str, value: &str) -> Result<u32, String> {
     let count = value.parse().ok().filter(|count| (1..=PROCESSES_MAX).contains(count));
     count.ok_or_else(|| {
-        format!("{name} wants the number of processes, 1 to {PROCESSES_MAX}, and got \"{value}\"")
+        format!("{name} needs the number of processes, 1 to {PROCESSES_MAX}, but got \"{value}\"")
     })
 }
 
@@ -609,7 +613,7 @@ fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsStr
     };
     let name = pair.as_ref().map(|pair| pair.0.as_bytes());
     if name.is_some_and(|name| name.is_empty() || name.contains(&b'=')) {
-        return Err(format!("{option} wants the name of a variable, and got none"));
+        return Err(format!("{option} needs the name of a variable, but got none"));
     }
     Ok(pair)
 }
@@ -626,5 +630,5 @@ fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
         .iter()
         .find(is_it)
         .copied()
-        .ok_or_else(|| format!("{option} wants {}, and got \"{value}\"", names.join(" or ")))
+        .ok_or_else(|| format!("{option} needs {}, but got \"{value}\"", names.join(" or ")))
 }

@@ -166,7 +166,7 @@ fn near_costs(options: &SampleOptions, figures: &RailFigures) -> Result<Costs, S
             cores::bind(core).map_err(|cause| format!("core {core} cannot be used: {cause}"))?;
             measure(options, &rail, &[costs::TURN_BENCHMARK])
         });
-        bound.join().unwrap_or_else(|_| Err("a measurement was broken off".into()))
+        bound.join().unwrap_or_else(|_| Err("a measurement was interrupted".into()))
     })?;
     costs::near(figures, &Results::of(&results), &Results::of(&on_one_core))
 }
@@ -177,7 +177,8 @@ fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
     let output = output_of(options, &[], &words)?;
     let told = output.lines().filter_map(|line| line.strip_prefix(MARK));
     let told: Vec<_> = told.filter_map(|line| serde_json::from_str(line).ok()).collect();
-    told.try_into().map_err(|_| format!("the two processes do not tell where they are:\n{output}"))
+    told.try_into()
+        .map_err(|_| format!("the two processes do not report where they run:\n{output}"))
 }
 
 /// The rails between two hosts: shared memory inside one host, otherwise interfaces in common
@@ -266,7 +267,7 @@ fn output_of(
 
 fn own_program() -> Result<OsString, String> {
     let own = env::current_exe().map(PathBuf::into_os_string);
-    own.map_err(|cause| format!("the place of this program is not known: {cause}"))
+    own.map_err(|cause| format!("the path of this program is not known: {cause}"))
 }
 
 fn describe() -> Description {
@@ -302,7 +303,7 @@ fn keep(findings: &str) -> Result<(), String> {
     let host = samples::host();
     let Some(finding) = findings.get(&host) else { return Ok(()) };
     let folder = samples::folder()
-        .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place to keep the figures")?;
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set: there is no folder for the results")?;
     let known = Samples::read(&folder, &host).ok().flatten();
     let mut samples = known.unwrap_or_else(|| Samples::none(&host));
     samples.rails.extend(finding.rails.clone());
@@ -315,7 +316,7 @@ fn keep(findings: &str) -> Result<(), String> {
     // If both processes run on this machine, both write equal figures, and one of them prints the
     // message.
     if env::var(variables::LOCAL_RANK).is_ok_and(|rank| rank == "0") {
-        println!("Kept for {host} in {}", path.display());
+        println!("Stored for {host} in {}", path.display());
     }
     Ok(())
 }

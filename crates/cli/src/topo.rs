@@ -63,14 +63,16 @@ pub fn run(options: &TopoOptions) -> Result<i32, String> {
         return cluster::report(job, options.threads);
     }
     if options.threads && options.job.is_none() {
-        return Err("--threads shows those of a job: name it with --job PROCESS".to_owned());
+        return Err(
+            "--threads shows the threads of a job: name the job with --job PROCESS".to_owned()
+        );
     }
     let kind = options.output.as_deref().map(extension).transpose()?;
     let (topology, processes) = what(options)?;
     if options.threads && processes.iter().all(|process| process.workers.is_empty()) {
         eprintln!(
-            "combray: none of these processes tells of threads of combray_threads.h: they have none, \
-             or belong to another user"
+            "combray: none of these processes reports threads of combray_threads.h: the processes \
+             have none, or belong to another user"
         );
     }
     let Some(path) = &options.output else {
@@ -109,7 +111,8 @@ fn what(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), String> 
     }
     if options.switches.is_some() {
         return Err(
-            "--switches tells below which switches hosts are: name them with --hosts or --hostfile"
+            "--switches describes the switches above hosts: name the hosts with --hosts or \
+             --hostfile"
                 .to_owned(),
         );
     }
@@ -131,7 +134,7 @@ fn extension(path: &Path) -> Result<&str, String> {
     extension.filter(|found| ["svg", "png", "json", "xml", "txt"].contains(found)).ok_or_else(
         || {
             format!(
-                "--output wants a file ending in .svg, .png, .json, .xml or .txt, and got {}",
+                "--output needs a file that ends in .svg, .png, .json, .xml or .txt, but got {}",
                 path.display()
             )
         },

@@ -98,14 +98,14 @@ pub const OWN_OPTIONS: &[(&str, &str)] = &[
         "-showme:incdirs, -showme:libdirs, -showme:libs",
         "show folders and libraries, without options",
     ),
-    ("-compile_info, -link_info", "the same as MPICH writes it"),
+    ("-compile_info, -link_info", "show the compiler's command line as MPICH writes it"),
     ("-showme:version", "show the version of Combray"),
     ("-cc=COMPILER, -cxx=COMPILER, -fc=COMPILER", "use this compiler"),
     (
         CHECK_ACCESSES,
-        "let run --check see loads and stores, too (GCC only; to compile and to link)",
+        "let run --check see loads and stores as well (GCC only; to compile and to link)",
     ),
-    ("--help", "this text, then the compiler's"),
+    ("--help", "this text, then the compiler's help"),
 ];
 
 /// The text that `--help` prints before the compiler's own help.
@@ -117,7 +117,7 @@ fn help(language: Language) -> String {
     for (words, effect) in OWN_OPTIONS {
         text += &format!("  {words:<48} {effect}\n");
     }
-    text + "\nAll other words are for the compiler, which says:\n"
+    text + "\nAll other arguments are passed to the compiler, whose help follows:\n"
 }
 
 /// Calls the compiler, or shows its command line.
@@ -142,8 +142,9 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     let (compiler, own) = chosen.split_first().ok_or("no compiler is named")?;
     if flags.tells_accesses && !is_gcc(compiler, own) {
         return Err(format!(
-            "{CHECK_ACCESSES} needs GCC, and {compiler} is another compiler: what it links for \
-             ThreadSanitizer would see the accesses, and not Combray; name GCC by the variable {}",
+            "{CHECK_ACCESSES} needs GCC, and {compiler} is another compiler: in its programs \
+             ThreadSanitizer would see the accesses instead of Combray; name GCC by the variable \
+             {}",
             language.variables()[0]
         ));
     }

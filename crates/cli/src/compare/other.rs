@@ -136,7 +136,7 @@ pub fn library_of(program: &Path) -> Result<&'static KnownLibrary, String> {
     let has = |name: &&str| bytes.windows(name.len()).any(|part| part == name.as_bytes());
     if !bytes.starts_with(b"\x7fELF") {
         return Err(format!(
-            "{} is no program that is linked with MPI, but a script",
+            "{} is a script, not a program that is linked with MPI",
             program.display()
         ));
     }
@@ -145,7 +145,7 @@ pub fn library_of(program: &Path) -> Result<&'static KnownLibrary, String> {
     found.ok_or_else(|| {
         let program = program.display();
         format!(
-            "{program} is not linked with a library of MPI that Combray has, too (combray info \
+            "{program} is not linked with a library of MPI that Combray also has (combray info \
              {program})"
         )
     })

@@ -42,9 +42,7 @@ pub fn table_of_jobs(one: &[MeasuredRun], other: &[MeasuredRun]) -> String {
     let compared = times(&mut text, "whole job, with its start", [one, other], |run| run.whole);
     let is_short = [one, other].iter().any(|runs| median(&sorted(runs, |run| run.whole)) < SHORT);
     let hint = match is_short {
-        true => {
-            "Of jobs so short this tells mostly how long their start takes: let them run for longer.\n"
-        }
+        true => "The times of jobs this short consist mostly of their start: use longer runs.\n",
         false => "",
     };
     text + &format!(
@@ -93,7 +91,7 @@ fn verdict(one: f64, other: f64, spread: f64) -> String {
     let ratio = most / least.max(f64::MIN_POSITIVE);
     if ratio - 1.0 <= spread {
         return format!(
-            "No difference beyond what runs of one library differ by ({:.0} %).",
+            "The difference is not larger than between runs of one library ({:.0} %).",
             100.0 * spread
         );
     }
@@ -183,7 +181,7 @@ mod tests {
     fn small_differences_are_none() {
         assert!(verdict(1.0, 2.0, 0.1).contains("other library takes 2.00 times"));
         assert!(verdict(3.0, 2.0, 0.1).contains("Combray takes 1.50 times"));
-        assert!(verdict(1.0, 1.05, 0.1).contains("No difference"));
+        assert!(verdict(1.0, 1.05, 0.1).contains("is not larger"));
         assert!(spread(&runs("x", &[1.0, 1.0, 1.0, 1.0, 9.0]), |run| run.seconds) < 1e-9);
     }
 }

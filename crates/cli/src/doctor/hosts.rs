@@ -68,7 +68,7 @@ pub fn reports(options: &DoctorOptions, hosts: &[String]) -> Vec<Answer> {
             others.iter().map(|host| scope.spawn(move || report_of(options, host))).collect();
         let answers = asked.into_iter().map(|one| one.join());
         let answers =
-            answers.map(|one| one.unwrap_or_else(|_| Err("asking was broken off".into())));
+            answers.map(|one| one.unwrap_or_else(|_| Err("the query was interrupted".into())));
         others.iter().map(|host| (*host).clone()).zip(answers).collect()
     })
 }
@@ -167,7 +167,7 @@ fn networks(reached: &[&HostReport]) -> Vec<Finding> {
                 findings.push(Finding::fault(
                     subject,
                     format!("{}; {}", shown(one), shown(other)),
-                    "why stands above, with that host's network",
+                    "the reason is above, with that host's network",
                 ));
             } else if !share_a_network(one, other) {
                 findings.push(Finding::note(

@@ -69,7 +69,7 @@ fn libraries(prefix: &Path, folders: &[PathBuf]) -> Option<Finding> {
     (file.canonicalize().ok() != own).then(|| {
         Finding::fault(
             "library",
-            format!("programs load another one, as LD_LIBRARY_PATH says: {}", file.display()),
+            format!("programs load another one, because of LD_LIBRARY_PATH: {}", file.display()),
             format!("export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH", prefix.join("lib").display()),
         )
     })
@@ -85,7 +85,7 @@ fn preloaded(list: &OsStr) -> Option<Finding> {
     let file = list.split([':', ' ']).find(is_mpi)?;
     Some(Finding::fault(
         "library",
-        format!("all programs load another MPI first, as LD_PRELOAD says: {file}"),
+        format!("all programs load another MPI first, because of LD_PRELOAD: {file}"),
         "unset LD_PRELOAD",
     ))
 }
@@ -118,7 +118,7 @@ pub fn tried(launcher: &[&str], program: &Path, benchmark: &[&str]) -> Finding {
         .collect();
     match own_command(&words).and_then(|mut command| output_of(&mut command)) {
         Ok(_) => Finding::fit(TRIAL, "works: its processes exchange messages"),
-        Err(cause) => Finding::fault(TRIAL, cause, "what the job said tells more"),
+        Err(cause) => Finding::fault(TRIAL, cause, "the output of the job shows the reason"),
     }
 }
 

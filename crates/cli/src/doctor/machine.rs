@@ -34,8 +34,8 @@ fn cores(configured: usize, allowed: &[usize], usable: usize) -> Finding {
     if allowed.is_empty() {
         return Finding::slow(
             subject,
-            "the system does not tell on which cores processes may run (sched_getaffinity)",
-            "in a container, its filter of system calls (seccomp) has to allow it",
+            "the kernel does not report on which cores processes may run (sched_getaffinity)",
+            "in a container, its filter of system calls (seccomp) must allow it",
         );
     }
     let count = allowed.len();
@@ -63,8 +63,8 @@ fn cores(configured: usize, allowed: &[usize], usable: usize) -> Finding {
 fn binding() -> Finding {
     if let Err(cause) = cores::check_binding() {
         let found = format!("processes are not bound: {cause}");
-        let remedy =
-            "until then jobs start as with --bind-to none, and say so; to be bound is refused";
+        let remedy = "until then jobs start as with --bind-to none, with a warning; an explicit \
+                      --bind-to fails";
         return Finding::slow("binding", found, remedy);
     }
     match Topology::this_machine(Scope::Cores) {
@@ -92,7 +92,7 @@ fn load() -> Option<Finding> {
         Finding::note(
             subject,
             found,
-            "times that are measured now tell little; top shows who they are",
+            "times that are measured now are not reliable; top shows these processes",
         )
     } else {
         Finding::fit(subject, format!("{load} processes ran at once in the last minute"))
@@ -108,7 +108,11 @@ fn memory(groups: &str) -> Finding {
         line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok())
     };
     let (Some(total), Some(available)) = (of("MemTotal"), of("MemAvailable")) else {
-        return Finding::note(subject, "the system does not tell (/proc/meminfo)", "mount /proc");
+        return Finding::note(
+            subject,
+            "the kernel does not report it (/proc/meminfo)",
+            "mount /proc",
+        );
     };
     let (total, available) = (total << 10, available << 10);
     let found = format!("{} of {} free", gib(available), gib(total));
@@ -116,7 +120,7 @@ fn memory(groups: &str) -> Finding {
         Some(limit) => Finding::note(
             subject,
             format!("{found}; the control group may use {}", gib(limit)),
-            "what goes beyond is ended by the system (exit code 137); raise memory.max, docker \
+            "the kernel kills processes that use more (exit code 137); raise memory.max, docker \
              --memory, or --mem of Slurm",
         ),
         None => Finding::fit(subject, found),
@@ -152,7 +156,7 @@ fn group_limit(root: &Path, groups: &str) -> Option<u64> {
 fn descriptors() -> Finding {
     let subject = "open files";
     let Ok(DescriptorLimit { hard, .. }) = DescriptorLimit::read() else {
-        return Finding::note(subject, "the system does not tell the limit", "look at ulimit -n");
+        return Finding::note(subject, "the kernel does not report the limit", "check ulimit -n");
     };
     let (ranks, usable) = (launcher::ranks_within(hard), cores::usable() as u64);
     let found = format!("{hard} (ulimit -Hn): enough to start {ranks} processes here");
@@ -171,8 +175,13 @@ fn descriptors() -> Finding {
 fn other_limits(limits: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (row, subject, option, why) in [
-        ("Max file size", "file size", "-f", "what processes share is a file in memory"),
-        ("Max address space", "address space", "-v", "each process maps what the others share"),
+        ("Max file size", "file size", "-f", "the memory that processes share is a file"),
+        (
+            "Max address space",
+            "address space",
+            "-v",
+            "each process maps the memory that the others share",
+        ),
     ] {
         if let Some(bytes) = limit_of(limits, row) {
             let mib = bytes >> 20;
@@ -222,7 +231,7 @@ fn clock() -> Finding {
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 fn judged_clock(name: &str, ns: u64) -> Finding {
-    let name = if name.is_empty() { "not named by the system" } else { name };
+    let name = if name.is_empty() { "not reported by the kernel" } else { name };
     let found = format!("{name}, read in {ns} ns");
     if ns <= CLOCK_NS_MAX && !SLOW_CLOCKS.contains(&name) {
         return Finding::fit("clock", found);
@@ -230,9 +239,10 @@ fn judged_clock(name: &str, ns: u64) -> Finding {
     Finding::slow(
         "clock",
         found,
-        "each reading is a call of the system or of a slow device: MPI_Wtime costs as much, and waits \
-         are less precise. /sys/devices/system/clocksource/clocksource0/available_clocksource lists \
-         others; tsc is the fast one (kernel option tsc=reliable), kvm-clock in a virtual machine",
+        "each reading is a system call or an access to a slow device: MPI_Wtime costs as much, and \
+         waits are less precise. \
+         /sys/devices/system/clocksource/clocksource0/available_clocksource lists others; tsc is \
+         the fast one (kernel option tsc=reliable), kvm-clock in a virtual machine",
     )
 }
 

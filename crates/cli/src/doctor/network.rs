@@ -35,7 +35,7 @@ fn summary(rails: &[FoundRail]) -> Finding {
     }
     let chosen = configuration::networks();
     let mut remedy = match chosen.is_empty() {
-        true => "COMBRAY_NET names one to use all the same. Why each is not used:",
+        true => "COMBRAY_NET can name one of them nevertheless. Why each is not used:",
         false => "unset COMBRAY_NET to use all that can be. Why each is not used:",
     }
     .to_owned();

@@ -62,7 +62,7 @@ pub fn findings() -> Vec<Finding> {
         None if memory.word(0).load(Ordering::Acquire) == MARK => {
             way_of_sharing(probe.by_proc, probe.by_socket)
         }
-        None => Finding::fault(SHARED, "what one process writes the other does not see", REMEDY),
+        None => Finding::fault(SHARED, "one process does not see what the other writes", REMEDY),
         Some(cause) => Finding::fault(SHARED, cause, REMEDY),
     };
     vec![shared, single_copy(probe.read)]
@@ -92,8 +92,8 @@ fn way_of_sharing(by_proc: Option<String>, by_socket: Option<String>) -> Finding
                  Unix socket: {cause}"
             ),
             "processes that may not be traced, or that are in user namespaces of their own \
-             (apptainer, rootless podman), communicate over networks then. The container (its filter \
-             of system calls) has to allow Unix sockets",
+             (apptainer, rootless podman), communicate over networks then. The container (its \
+             filter of system calls) must allow Unix sockets",
         ),
     }
 }
@@ -103,7 +103,7 @@ fn single_copy(refusal: Option<String>) -> Finding {
     match refusal {
         None if !Configuration::read().0.single_copy() => Finding::note(
             SINGLE_COPY,
-            "allowed, but COMBRAY_SINGLE_COPY=never keeps it off",
+            "allowed, but disabled by COMBRAY_SINGLE_COPY=never",
             "unset COMBRAY_SINGLE_COPY",
         ),
         None => Finding::fit(SINGLE_COPY, "a process may read another's memory (process_vm_readv)"),
@@ -140,8 +140,8 @@ const REMEDY: &str = "processes of one machine need it. ulimit -f and ulimit -v 
 /// # Errors
 /// The arguments are malformed.
 pub fn serve_probe(words: &[String]) -> Result<(), String> {
-    let [card, process, address] = words else { return Err("--probe wants three words".into()) };
-    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is no number"));
+    let [card, process, address] = words else { return Err("--probe needs three words".into()) };
+    let number = |text: &str| text.parse::<usize>().map_err(|_| format!("{text} is not a number"));
     let (process, address) = (number(process)? as i32, number(address)?);
     let trial = runtime::try_opening(card).map_err(|error| error.to_string())?;
     let text = |result: io::Result<()>| result.err().map(|cause| cause.to_string());
@@ -154,7 +154,7 @@ pub fn serve_probe(words: &[String]) -> Result<(), String> {
     };
     let read = match cross_memory::word_of(process, address) {
         Ok(MARK) => None,
-        Ok(_) => Some("process_vm_readv reads something else than what is there".to_owned()),
+        Ok(_) => Some("process_vm_readv reads wrong data".to_owned()),
         Err(cause) => Some(format!("process_vm_readv: {cause}")),
     };
     let (by_proc, by_socket) = (text(trial.by_proc), text(trial.by_socket));

@@ -63,9 +63,7 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     let size = communicator.processes.unwrap_or(cores.max(4).max(communicator.nodes));
     let nodes = communicator.nodes;
     if nodes > size {
-        return Err(format!(
-            "{size} processes cannot run on {nodes} machines: ask with --processes"
-        ));
+        return Err(format!("{size} processes cannot run on {nodes} machines: use --processes"));
     }
     let host = samples::host();
     let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
@@ -172,10 +170,10 @@ fn bytes(text: &str) -> Result<usize, String> {
         "K" => 1 << 10,
         "M" => 1 << 20,
         "G" => 1 << 30,
-        _ => return Err("a size is a number with K, M or G behind it, or nothing".into()),
+        _ => return Err("a size is a number, with K, M or G after it or without".into()),
     };
     let number: usize =
-        digits.parse().map_err(|_| format!("\"{digits}\" is no number of bytes"))?;
+        digits.parse().map_err(|_| format!("\"{digits}\" is not a number of bytes"))?;
     number.checked_mul(unit).ok_or_else(|| format!("{text} bytes are too many"))
 }
 

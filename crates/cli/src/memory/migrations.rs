@@ -39,7 +39,7 @@ struct DistantPair {
 /// There is only one NUMA node, or the costs of other nodes cannot be measured.
 pub fn compare() -> Result<i32, String> {
     let nodes = Nodes::here().ok_or(
-        "there is one NUMA node, or the system does not tell how far nodes are from each other: \
+        "there is one NUMA node, or the kernel does not report the distances between nodes: \
          nothing can move",
     )?;
     let costs = migration::costs(&nodes);
@@ -78,7 +78,7 @@ pub fn compare() -> Result<i32, String> {
             right += u32::from(is_right);
         }
     }
-    println!("{right} of {all} decisions are for what is fastest, or within 10 % of it");
+    println!("{right} of {all} decisions are the fastest, or within 10 % of it");
     Ok(0)
 }
 
@@ -110,7 +110,7 @@ fn forecast(
         others: vec![apart.memory],
     };
     let forecast = costs.forecast(planned, &places, |from, to| nodes.distance(from, to));
-    forecast.ok_or_else(|| "what other nodes cost could not be measured".to_owned())
+    forecast.ok_or_else(|| "the cost of memory of other nodes could not be measured".to_owned())
 }
 
 /// The shortest times in nanoseconds to stay, to move the pages, and to move the thread, including

@@ -73,7 +73,7 @@ pub fn with_pair<T: Send>(
             pair.overhead_ns = empty.fold(f64::MAX, f64::min);
             measure(&pair)
         });
-        measuring.join().unwrap_or_else(|_| Err("a measurement was broken off".to_owned()))
+        measuring.join().unwrap_or_else(|_| Err("a measurement was interrupted".to_owned()))
     })
 }
 

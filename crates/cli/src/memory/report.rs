@@ -38,7 +38,7 @@ pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, 
         return Ok(0);
     }
     let folder = samples::folder()
-        .ok_or("neither XDG_CACHE_HOME nor HOME is set: no place to keep the figures")?;
+        .ok_or("neither XDG_CACHE_HOME nor HOME is set: there is no folder for the results")?;
     let mut known = Samples::read(&folder, &host).ok().flatten().unwrap_or(Samples::none(&host));
     let mut memory = MemorySample::of_now(table);
     if let Some(before) = known.memory.take().filter(|before| before.is_of(&memory)) {
@@ -47,7 +47,7 @@ pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, 
     known.memory = Some(memory);
     let path = known.write(&folder)?;
     if !as_json {
-        println!("Kept for {host} in {}", path.display());
+        println!("Stored for {host} in {}", path.display());
     }
     Ok(0)
 }
@@ -63,7 +63,9 @@ pub fn validate() -> Result<i32, String> {
     let table = match kept.and_then(|kept| kept.memory) {
         Some(memory) => memory.table,
         None => {
-            eprintln!("combray: nothing is kept of this machine's memory: measuring first ...");
+            eprintln!(
+                "combray: no measurements of this machine's memory are stored: measuring first ..."
+            );
             on_two_cores(sampling::table)?
         }
     };
@@ -113,7 +115,8 @@ fn shown(host: &str, table: &CostTable) -> String {
     let system = &table.system;
     _ = writeln!(
         text,
-        "\nsystem: a page's first use {:.0} ns; copying by the system {:.0} ns, and {:.0} ns a page",
+        "\nsystem: a page's first use {:.0} ns; copying by the system {:.0} ns, and {:.0} ns a \
+         page",
         system.page_fault_ns, system.copy_call_ns, system.copy_page_ns
     );
     text + &shown_nodes(&table.nodes)

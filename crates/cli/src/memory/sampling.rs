@@ -78,7 +78,7 @@ pub fn table(pair: &ThreadPair<'_>) -> Result<CostTable, String> {
         table.learn(distance);
     }
     if table.distances.is_empty() {
-        return Err("the cores did not keep their distance for long enough".to_owned());
+        return Err("the distances between the cores changed too often".to_owned());
     }
     table.system = system(pair, &table);
     Ok(table)

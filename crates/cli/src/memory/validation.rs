@@ -132,7 +132,8 @@ pub fn cases(pair: &ThreadPair<'_>, table: &CostTable) -> Result<Vec<Case>, Stri
                 let (measured_ns, crossing_ns) = measure(pair, subject, bytes, before)?;
                 let computing_ns = computing * steps(bytes);
                 let predicted = subject.predict(bytes, before, computing_ns, table, crossing_ns);
-                let predicted_ns = predicted.ok_or("the table has no figures: sample again")?;
+                let predicted_ns =
+                    predicted.ok_or("the table has no measurements: sample again")?;
                 let bytes = bytes * subject.blocks.iter().sum::<u64>();
                 let name = subject.name;
                 let case = Case { name, before, bytes, predicted_ns, measured_ns, computing_ns };

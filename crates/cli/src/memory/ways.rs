@@ -62,7 +62,7 @@ pub fn cases(cores: [usize; 2], table: &CostTable) -> Result<Vec<WayCase>, Strin
             // The benchmark sends one buffer again and again.
             let message = way.message(bytes, SentBytes::Again);
             let predicted = message.predict(table, crossing_ns);
-            let predicted_ns = predicted.ok_or("the table has no figures: sample again")?;
+            let predicted_ns = predicted.ok_or("the table has no measurements: sample again")?;
             cases.push(WayCase { way, bytes, predicted_ns, measured_ns });
         }
     }
@@ -92,7 +92,7 @@ fn measure(way: LocalWay, sizes: &[u64]) -> Result<Vec<f64>, String> {
     match ran.status.success() && times.len() == sizes.len() {
         true => Ok(times),
         false => Err(format!(
-            "the benchmark program gave no figures: {}",
+            "the benchmark program printed no results: {}",
             String::from_utf8_lossy(&ran.stderr).trim()
         )),
     }

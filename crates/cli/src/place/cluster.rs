@@ -72,7 +72,10 @@ impl TargetMachines {
         hosts: &[Host],
     ) -> Result<Self, String> {
         if !counts.is_empty() {
-            return Err("--topology: a file that describes a cluster tells how many machines there are itself".to_owned());
+            return Err(
+                "--topology: a file that describes a cluster contains the number of machines"
+                    .to_owned(),
+            );
         }
         let machines = cluster.of_kind(Kind::Machine);
         let name = |id: ObjectId| cluster[id].label();
@@ -221,9 +224,8 @@ fn split(what: &str) -> Result<(Vec<usize>, &str), String> {
         return Err(format!("--topology describes more than {MACHINES_MAX} machines"));
     }
     if rest.is_empty() {
-        return Err(
-            "--topology tells nothing of the inside of machines; add for example core:8".to_owned()
-        );
+        return Err("--topology does not describe the inside of machines; add for example core:8"
+            .to_owned());
     }
     Ok((counts, rest))
 }

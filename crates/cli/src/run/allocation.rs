@@ -117,7 +117,7 @@ fn lsf_hosts(
         });
         let pairs: Option<Vec<(&str, u32)>> = pairs.collect();
         let pairs = pairs.filter(|pairs| !pairs.is_empty()).ok_or_else(|| {
-            unusable("LSB_MCPU_HOSTS", &format!("it says \"{text}\", not names and numbers"))
+            unusable("LSB_MCPU_HOSTS", &format!("it contains \"{text}\", not names and numbers"))
         })?;
         return counted(pairs.into_iter(), "LSB_MCPU_HOSTS").map(Some);
     }
@@ -137,7 +137,8 @@ fn listed(variable: &str, path: &str) -> Result<Vec<AllocatedHost>, String> {
         None => Some((word, 1)),
     });
     let pairs: Option<Vec<_>> = pairs.collect();
-    let pairs = pairs.ok_or_else(|| unusable(variable, &format!("{path} is no list of hosts")))?;
+    let pairs =
+        pairs.ok_or_else(|| unusable(variable, &format!("{path} is not a list of hosts")))?;
     counted(pairs.into_iter(), variable)
 }
 
@@ -165,9 +166,9 @@ fn counted<'a>(
 /// The message about an allocation whose variable does not suffice.
 fn unusable(variable: &str, why: &str) -> String {
     format!(
-        "this is an allocation of a batch system, as {variable} is set, but its hosts cannot be \
-         told: {why}; name them with --hosts, such as --hosts a:2,b:2 (--hosts localhost for this \
-         machine only)"
+        "this is an allocation of a batch system, because {variable} is set, but its hosts cannot \
+         be determined: {why}; name them with --hosts, such as --hosts a:2,b:2 (--hosts localhost \
+         for this machine only)"
     )
 }
 

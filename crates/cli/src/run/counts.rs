@@ -53,5 +53,5 @@ fn usual(application: &Application) -> Result<u32, String> {
     if (1..=PROCESSES_MAX).contains(&count) {
         return Ok(count);
     }
-    Err(format!("the hosts have {count} slots; say with -n how many processes to start"))
+    Err(format!("the hosts have {count} slots; give the number of processes with -n"))
 }

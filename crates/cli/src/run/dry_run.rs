@@ -12,7 +12,8 @@ pub fn machine(described: Option<&str>) -> Result<Topology, String> {
     let topology = topology.map_err(|error| error.to_string())?;
     if topology[topology.root()].kind == Kind::Cluster {
         return Err(
-            "--topology describes a cluster, but wants one machine, which all hosts are like"
+            "--topology describes a cluster, but must describe one machine, which stands for each \
+             host"
                 .to_owned(),
         );
     }
@@ -30,7 +31,7 @@ pub fn run(plan: &JobPlan, described: Option<&str>) -> Result<i32, String> {
     }
     let is_elsewhere = processes.iter().any(|process| !launcher::is_this_machine(&process.host));
     if described.is_none() && is_elsewhere {
-        println!("(other hosts are taken to be machines like this one)");
+        println!("(other hosts are assumed to be like this one)");
     }
     Ok(0)
 }

@@ -30,10 +30,10 @@ impl Section {
     /// Its title.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Processes => "How many processes",
-            Self::Hosts => "On which hosts",
-            Self::Places => "On which cores",
-            Self::Output => "What becomes of output",
+            Self::Processes => "Number of processes",
+            Self::Hosts => "Hosts",
+            Self::Places => "Cores",
+            Self::Output => "Output",
             Self::Variables => "Variables and folder",
             Self::End => "Time limits and failures",
             Self::Others => "Others",
@@ -142,7 +142,8 @@ pub fn text() -> String {
         text.truncate(text.trim_end().len());
     }
     text + &format!(
-        "\n\n{}\nOther spellings of Open MPI's and MPICH's launchers are accepted; {} lists them.\n",
+        "\n\n{}\nOther spellings of Open MPI's and MPICH's launchers are accepted; {} lists \
+         them.\n",
         EXIT_CODE,
         prefix::page("user/launching.md")
     )

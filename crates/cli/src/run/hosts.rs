@@ -15,7 +15,7 @@ pub fn read_list(option: &str, list: &str) -> Result<Vec<Host>, String> {
     let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
     let hosts: Vec<Host> = words.map(|word| host(option, word)).collect::<Result<_, _>>()?;
     if hosts.is_empty() {
-        return Err(format!("{option} wants the names of hosts, such as a:2,b:2, and got none"));
+        return Err(format!("{option} needs the names of hosts, such as a:2,b:2, but got none"));
     }
     Ok(hosts)
 }
@@ -77,7 +77,7 @@ fn host(place: &str, word: &str) -> Result<Host, String> {
         None => word.split_once(':').map_or((word, None), |(name, slots)| (name, Some(slots))),
     };
     if !launcher::is_host_name(name) {
-        return Err(format!("{place}: \"{word}\" is no name of a host"));
+        return Err(format!("{place}: \"{word}\" is not the name of a host"));
     }
     let slots = slots.map(|slots| number(place, word, slots)).transpose()?;
     Ok(Host { name: name.to_owned(), slots, slots_max: None })
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(list("a:2,b").unwrap(), "a/2/- b/-/-");
         assert_eq!(list(" a , [fe80::1]:3,").unwrap(), "a/-/- fe80::1/3/-");
         assert_eq!(list("fe80::1,me@far:2").unwrap(), "fe80::1/-/- me@far/2/-");
-        assert!(list("").unwrap_err().contains("-H wants the names"));
+        assert!(list("").unwrap_err().contains("-H needs the names"));
         assert!(list("a:x").unwrap_err().contains("\"a:x\" has no number"));
         assert!(list("a:-1").is_err() && list(":2").is_err());
         for junk in [
@@ -136,7 +136,7 @@ mod tests {
             "..",
             "a\u{a0}b",
         ] {
-            assert!(list(junk).unwrap_err().contains("no name of a host"), "{junk:?}");
+            assert!(list(junk).unwrap_err().contains("not the name of a host"), "{junk:?}");
         }
         let long = "a".repeat(300);
         assert!(list(&long).is_err() && list("under_score.b\u{fc}cher:2").is_ok());

@@ -160,7 +160,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["--stall"],
         ValueCount::One,
         Meaning::Stall,
-        "SECONDS    end the job when no rank has gone on for that time, and tell why",
+        "SECONDS    end the job when no rank has made progress for that time, and report why",
     ),
     option(
         &["-x"],
@@ -231,13 +231,14 @@ pub const OPTIONS: &[RunOption] = &[
         &["--check"],
         ValueCount::Nothing,
         Meaning::Check,
-        "     look for mistakes of the program while it runs, and tell them",
+        "     look for mistakes of the program while it runs, and report them",
     ),
     option(
         &["--profile"],
         ValueCount::FileEndingIn(&[".json", ".html"]),
         Meaning::Profile,
-        "[FILE]    tell at the end where the time went, and what would help; all of it in FILE.json or FILE.html",
+        "[FILE]    report at the end where the time went, and what would help; the whole profile \
+         in FILE.json or FILE.html",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],
@@ -262,13 +263,14 @@ pub const OPTIONS: &[RunOption] = &[
         ],
         ValueCount::Nothing,
         Meaning::KeepGoing,
-        "     let the others go on when a process has failed",
+        "     let the other processes go on when a process has failed",
     ),
     option(
         &["--force-library"],
         ValueCount::Nothing,
         Meaning::ForceLibrary,
-        "     let a program have Combray's library also if it brings another MPI's, or starts another program",
+        "     let a program have Combray's library also if it brings another MPI's, or starts \
+         another program",
     ),
     option(
         &["--map-by", "-map-by"],
@@ -307,7 +309,7 @@ pub const OPTIONS: &[RunOption] = &[
         ],
         ValueCount::Nothing,
         Meaning::ReportBindings,
-        "     tell where each process is bound",
+        "     report where each process is bound",
     ),
     option(
         &["--dry-run"],
@@ -319,7 +321,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["--display-allocation", "-display-allocation", "--display-devel-allocation"],
         ValueCount::Nothing,
         Meaning::ShowAllocation,
-        "     tell in one line which hosts and slots are used, and how they are reached",
+        "     report in one line which hosts and slots are used, and how they are reached",
     ),
     option(
         &["--topology"],
@@ -399,7 +401,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["-errfile-pattern", "--errfile-pattern"],
         ValueCount::One,
         Meaning::FilePattern(OutputKind::Errors),
-        "NAME    the same for standard error",
+        "NAME    write standard error to files only, like --output-file",
     ),
     option(
         &["--timestamp-output", "-timestamp-output"],

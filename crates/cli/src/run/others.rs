@@ -259,7 +259,9 @@ fn effect(name: &str) -> Option<String> {
     let first = option.names[0];
     let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
     let words = match option.meaning {
-        Meaning::Accepted => return Some("accepted, as it is so anyway".to_owned()),
+        Meaning::Accepted => {
+            return Some("accepted without effect, because it is the default".to_owned());
+        }
         Meaning::SeatingAs(option, words) => {
             return Some(format!("`{} {words}`", option_name(option)));
         }
@@ -267,7 +269,7 @@ fn effect(name: &str) -> Option<String> {
         Meaning::CoresEach => "`--map-by slot:PE=N`",
         Meaning::EachPackage => "`--map-by ppr:N:package`",
         Meaning::OnePerMachine => "`-N 1`",
-        Meaning::AllVariables => "all variables go to other hosts, too",
+        Meaning::AllVariables => "all variables also go to other hosts",
         Meaning::VariableList => "`-x` for each of them",
         Meaning::Variable if option.help.is_empty() => "`-x NAME=VALUE`",
         Meaning::TagRank => "each line begins with the rank, as `[3] `",
@@ -277,7 +279,7 @@ fn effect(name: &str) -> Option<String> {
         }
         Meaning::Interface => "`-x COMBRAY_NET=NAME` for all programs",
         Meaning::FaultTolerance => "`ulfm`: `--keep-going`; `none`: nothing",
-        Meaning::StandardInput => "`0` is so anyway; others are errors that say what to do",
+        Meaning::StandardInput => "`0` is the default; others are errors that state what to do",
         Meaning::Parameter => {
             "`btl_tcp_if_include` and `btl_tcp_if_exclude` set `COMBRAY_NET`; `plm_ssh_agent`, \
              `orte_tag_output` and `rmaps_base_oversubscribe` hold; others are named as without effect"

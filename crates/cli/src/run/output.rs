@@ -33,7 +33,7 @@ pub fn set(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String
             }
             _ => {
                 return Err(format!(
-                    "{option} wants tag, timestamp, merge, dir=FOLDER or file=NAME, and got \
+                    "{option} needs tag, timestamp, merge, dir=FOLDER or file=NAME, but got \
                      \"{word}\""
                 ));
             }
@@ -50,7 +50,7 @@ fn copied<'a>(form: &mut OutputForm, option: &str, text: &'a str) -> Result<&'a 
     };
     form.is_copied = is_copied;
     match name {
-        "" => Err(format!("{option} wants the name of a folder or file, and got none")),
+        "" => Err(format!("{option} needs the name of a folder or file, but got none")),
         name => Ok(name),
     }
 }
@@ -71,7 +71,7 @@ mod tests {
         assert!(form.is_copied);
         for wrong in ["xml", "dir=", "tag=1", "file=:nocopy"] {
             let error = set(&mut form, "--output", wrong).unwrap_err();
-            assert!(error.contains("--output wants"), "{error}");
+            assert!(error.contains("--output needs"), "{error}");
         }
     }
 }

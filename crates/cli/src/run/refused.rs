@@ -40,14 +40,14 @@ pub const REFUSED: &[RefusedOption] = &[
     ),
     refused(
         &["-trace", "-t", "-trace-imbalance", "-aps", "-mps"],
-        "write --profile, which tells where the time goes",
+        "write --profile, which reports where the time goes",
     ),
     refused(&["-check-mpi", "-check_mpi"], "write --check"),
     refused(
         &["-gtool", "-gtoolfile"],
         "write the tool before the program, as in combray run -n 2 valgrind ./program",
     ),
-    refused(&["-prot"], "write combray info, without a program, which tells the networks"),
+    refused(&["-prot"], "write combray info, without a program, which lists the networks"),
     refused(&["-umask"], "write umask 022 on a line before"),
     refused(
         &["-localroot", "-localuser", "-silent-abort", "-cleanup", "-noconf", "-ilp64", "-hostos"],
@@ -74,7 +74,7 @@ pub const REFUSED: &[RefusedOption] = &[
     refused(&["--loadbalance", "--num-cores", "--num-sockets", "--num-boards"], "write --map-by"),
     refused(&["--max-vm-size"], "name all hosts with --hosts"),
     refused(&["--gpu-support"], "there is system memory only; leave it out"),
-    refused(&["--disable-recovery"], "leave it out, and --keep-going, too"),
+    refused(&["--disable-recovery"], "leave out this option and --keep-going"),
     refused(&["--path", "-path"], "write -x PATH=FOLDER:$PATH, or the program with its folder"),
     refused(
         &["--preload-binary", "--preload-files", "-preload-binary", "-preload-files"],

@@ -43,7 +43,8 @@ pub fn near(rail: &RailFigures, results: &Results, on_one_core: &Results) -> Res
     let fetch_ns = nanoseconds(short_us).saturating_sub(one_way + short * pipe_ps / 1000);
     let shared_us = on_one_core.line("pingpong", 8)?.min_us;
     if nanoseconds(shared_us) < one_way {
-        let what = "two processes heard of each other later than two that share a core";
+        let what =
+            "a message between two cores took longer than between two processes that share a core";
         return Err(format!("{what}: other programs keep the cores busy"));
     }
     let assumed = with_lines(Costs::default());

@@ -35,7 +35,7 @@ pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), Stri
     let reports = ask(options, job.as_deref())?;
     let (mut members, mut all) = (Vec::new(), Vec::new());
     for (rank, host) in named.iter().enumerate() {
-        let silent = || format!("{} does not tell what it is like", host.name);
+        let silent = || format!("{} does not report its topology", host.name);
         let report = reports.get(&rank).ok_or_else(silent)?;
         let text = report["machine"].as_str().ok_or_else(silent)?;
         let machine =
@@ -67,7 +67,7 @@ fn read_switches(file: &Path) -> Result<Cluster, String> {
 /// The report of each host, by its index among the named hosts.
 fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>, String> {
     let own = env::current_exe()
-        .map_err(|cause| format!("the place of this program is not known: {cause}"))?;
+        .map_err(|cause| format!("the path of this program is not known: {cause}"))?;
     let mut command = Command::new(&own);
     command.args(["run", "-N", "1", "--bind-to", "none"]);
     let hosts = options.hosts.as_ref().map(OsString::from);
@@ -88,7 +88,7 @@ fn ask(options: &TopoOptions, job: Option<&str>) -> Result<HashMap<usize, Value>
     let output =
         command.output().map_err(|cause| format!("combray run does not start: {cause}"))?;
     if !output.status.success() {
-        return Err("the hosts cannot all be looked at".to_owned());
+        return Err("not all hosts could be queried".to_owned());
     }
     let printed = String::from_utf8_lossy(&output.stdout);
     let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

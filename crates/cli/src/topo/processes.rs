@@ -92,7 +92,7 @@ pub fn of_job(job: i32) -> Result<Vec<ShownProcess>, String> {
     let numbers = std::iter::once(job).chain(sys::process::descendants(job));
     let all: Vec<ShownProcess> = numbers.filter_map(process).collect();
     if all.is_empty() {
-        return Err(format!("there is no process {job} that could be looked at"));
+        return Err(format!("there is no process {job} that this user may inspect"));
     }
     let (mut ranks, others): (Vec<ShownProcess>, Vec<ShownProcess>) =
         all.into_iter().partition(|process| process.rank.is_some());

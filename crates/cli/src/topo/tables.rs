@@ -7,9 +7,8 @@ use super::processes::ShownProcess;
 /// The distances between NUMA nodes.
 pub fn distances(topology: &Topology) -> Option<String> {
     let distances = topology.distances()?;
-    let mut text = String::from(
-        "Distances between NUMA nodes, by the system's numbers (10: its own memory)\n",
-    );
+    let mut text =
+        String::from("Distances between NUMA nodes as the kernel reports them (10: own memory)\n");
     let row = |name: String, cells: Vec<String>| {
         let cells: String = cells.iter().map(|cell| format!("{cell:>5}")).collect();
         format!("{name:>8}{cells}\n")
