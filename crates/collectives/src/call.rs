@@ -97,7 +97,7 @@ macro_rules! functions {
     ($($function:ident: $name:literal, $bytes:literal, $operation:expr;)*) => {
         /// A collective function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[expect(missing_docs, reason = "their names tell what they are")]
+        #[expect(missing_docs, reason = "their names describe them")]
         pub enum Function {
             $($function,)*
         }

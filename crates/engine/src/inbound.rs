@@ -618,7 +618,7 @@ impl From<Refused> for Malformed {
 
 impl From<Overlap> for Malformed {
     fn from(_: Overlap) -> Self {
-        Malformed { offset: 0, what: "data that is here already, or that nobody asked for" }
+        Malformed { offset: 0, what: "data that is here already, or was not requested" }
     }
 }
 

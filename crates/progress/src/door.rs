@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn the_program_waits_for_a_guest_that_is_inside() {
         let (door, left) = (Door::default(), AtomicBool::new(false));
-        let helper = door.try_enter_as_helper(&Here).expect("nobody is inside");
+        let helper = door.try_enter_as_helper(&Here).expect("no thread is inside");
         thread::scope(|scope| {
             scope.spawn(|| {
                 let _visit = door.enter(&Here);
@@ -334,7 +334,9 @@ mod tests {
     fn a_guest_that_rests_is_put_out_by_the_program() {
         let door = Door::default();
         let rest = || {
-            door.try_enter_as_helper(&Here).and_then(HelperInside::rest).expect("nobody is inside")
+            door.try_enter_as_helper(&Here)
+                .and_then(HelperInside::rest)
+                .expect("no thread is inside")
         };
         assert!(rest().resume().is_some());
         let resting = rest();

@@ -51,7 +51,7 @@ where
     let first = catch_unwind(AssertUnwindSafe(first));
     if worker::local().is_some_and(|local| local.take_back(cell.cast())) {
         // SAFETY: the seed was still in the deque, so no other thread has it.
-        let body = unsafe { (*cell.as_ref().body.get()).take() }.expect("nobody has begun it");
+        let body = unsafe { (*cell.as_ref().body.get()).take() }.expect("no worker has begun it");
         let first = first.unwrap_or_else(|panic| resume_unwind(panic));
         return (first, body());
     }
@@ -95,7 +95,7 @@ impl<F: FnOnce() -> T, T> SeedJoin<F, T> {
             let mut cell = unsafe { Box::from_raw(cell) };
             let body = cell.body.get_mut().take();
             drop(cell);
-            return body.expect("nobody has begun it")();
+            return body.expect("no worker has begun it")();
         }
         // SAFETY: the caller is one of the seed's owners.
         let cell = unsafe { self.cell.as_ref() };
