@@ -1,17 +1,76 @@
-//! The names of all environment variables that Combray sets or reads, in one table.
+//! All environment variables that Combray sets or reads: one row for each.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+/// One variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Variable {
+    /// The name, with the prefix.
+    pub name: &'static str,
+    /// The possible values, the default first; empty if any text is a value.
+    pub values: &'static [&'static str],
+    /// The description, in sentences.
+    pub help: &'static str,
+    /// The group of users that it serves.
+    pub audience: Audience,
+    /// When it is read.
+    pub read: ReadTime,
+    /// The programs that use its value.
+    pub trust: Trust,
+}
+
+/// The group of users that a variable or an event serves (section 15.3.1 of the standard).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// People who run programs.
+    User,
+    /// People who tune programs.
+    Tuner,
+    /// People who develop the library.
+    Developer,
+}
+
+/// When the library reads the value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadTime {
+    /// When the process starts.
+    AtStart,
+    /// Whenever the value is needed: it can be changed in a running process.
+    AtUse,
+}
+
+/// The programs that use the value of a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// All programs: the value is a number, the name of an interface or machine, or a word of a
+    /// fixed list.
+    Always,
+    /// Only programs without more rights than the user who starts them: the value names code or a
+    /// file, or has not been reviewed.
+    Unprivileged,
+}
+
+/// Declares the groups of variables. A row has the constant with the name of the variable (without
+/// the prefix), the audience, when it is read, the programs that use it, and its values.
 macro_rules! variables {
-    ($($(#[doc = $doc:literal])* $name:ident = $text:literal;)*) => {
-        $($(#[doc = $doc])* pub const $name: &str = $text;)*
+    ($($(#[doc = $about:literal])* $group:ident {
+        $($(#[doc = $help:literal])* $name:ident, $audience:ident, $read:ident, $trust:ident,
+            [$($value:literal),* $(,)?];)*
+    })*) => {
+        $($($(#[doc = $help])* pub const $name: &str = concat!("COMBRAY_", stringify!($name));)*)*
 
-        /// All variables.
-        pub const ALL: &[&str] = &[$($name),*];
+        $($(#[doc = $about])*
+        pub const $group: &[Variable] = &[$(Variable {
+            name: $name,
+            values: &[$($value),*],
+            help: concat!($($help),*).trim_ascii_start(),
+            audience: Audience::$audience,
+            read: ReadTime::$read,
+            trust: Trust::$trust,
+        }),*];)*
 
-        /// All variables, each with a sentence about it.
-        pub const DESCRIBED: &[(&str, &str)] = &[$(($name, concat!($($doc),*))),*];
+        const GROUPS: &[&[Variable]] = &[$($group),*];
     };
 }
 
@@ -19,105 +78,159 @@ macro_rules! variables {
 pub const PREFIX: &str = "COMBRAY_";
 
 variables! {
-    /// Whether collective operations inside a machine use boards in shared memory.
-    BOARDS = "COMBRAY_BOARDS";
-    /// The folder of an emulated host, for the tests.
-    BOX = "COMBRAY_BOX";
-    /// The C compiler behind the wrapper.
-    CC = "COMBRAY_CC";
-    /// Whether calls are looked at for mistakes of the program.
-    CHECK = "COMBRAY_CHECK";
-    /// The algorithms of collective operations that a person wants.
-    COLLECTIVES = "COMBRAY_COLLECTIVES";
-    /// How the data of messages is copied inside a machine.
-    COPYING = "COMBRAY_COPYING";
-    /// How many cores the processes of a machine may use together; set by the launcher.
-    CORES = "COMBRAY_CORES";
-    /// The C++ compiler behind the wrapper.
-    CXX = "COMBRAY_CXX";
-    /// What drivers need a privilege for, and the launcher has opened; set by it.
-    DESCRIPTORS = "COMBRAY_DESCRIPTORS";
-    /// The Fortran compiler behind the wrappers.
-    FC = "COMBRAY_FC";
-    /// Whether a thread makes progress while the program computes.
-    HELPER = "COMBRAY_HELPER";
-    /// After how many seconds without anything received a host is lost.
-    HOST_TIMEOUT = "COMBRAY_HOST_TIMEOUT";
-    /// What an error does until the program sets an error handler.
-    INITIAL_ERRHANDLER = "COMBRAY_INITIAL_ERRHANDLER";
-    /// The name of the job; set by the launcher.
-    JOB = "COMBRAY_JOB";
-    /// Whether programs get Combray's library also where they bring their own.
-    FORCE_LIBRARY = "COMBRAY_FORCE_LIBRARY";
-    /// Whether the job goes on when a process has failed; set by the launcher.
-    KEEP_GOING = "COMBRAY_KEEP_GOING";
-    /// The command by which other hosts are reached.
-    LAUNCH_AGENT = "COMBRAY_LAUNCH_AGENT";
-    /// The rank among the processes of a machine; set by the launcher.
-    LOCAL_RANK = "COMBRAY_LOCAL_RANK";
-    /// How many processes the machine has; set by the launcher.
-    LOCAL_SIZE = "COMBRAY_LOCAL_SIZE";
-    /// The network interfaces to use.
-    NET = "COMBRAY_NET";
-    /// A name for this machine.
-    NODE = "COMBRAY_NODE";
-    /// In which parts of a machine its processes run; set by the launcher.
-    PARTS = "COMBRAY_PARTS";
-    /// The library for PMIx.
-    PMIX_LIBRARY = "COMBRAY_PMIX_LIBRARY";
-    /// What counts first: latency, bandwidth or the processor.
-    PREFER = "COMBRAY_PREFER";
-    /// What is told of the time of a job when it ends: `page`, or a file for all of it.
-    PROFILE = "COMBRAY_PROFILE";
-    /// Where the launcher asks the processes of a machine what they do; set by it.
-    QUESTIONS = "COMBRAY_QUESTIONS";
-    /// The rank in the job; set by the launcher.
-    RANK = "COMBRAY_RANK";
-    /// The file for the matrix of communication.
-    RECORD = "COMBRAY_RECORD";
-    /// Whether windows share memory inside a machine.
-    SHARED_WINDOWS = "COMBRAY_SHARED_WINDOWS";
-    /// Whether large messages inside a machine are copied once.
-    SINGLE_COPY = "COMBRAY_SINGLE_COPY";
-    /// How many processes the job has; set by the launcher.
-    SIZE = "COMBRAY_SIZE";
-    /// What rails carry next.
-    STRATEGY = "COMBRAY_STRATEGY";
-    /// The file for the calls that combray compare counts; set by it.
-    TALLY = "COMBRAY_TALLY";
-    /// The file for what each processor ran when, of the threads of the library.
-    THREADS_TIMELINE = "COMBRAY_THREADS_TIMELINE";
-    /// Where the launcher has left the description of the machine.
-    TOPOLOGY = "COMBRAY_TOPOLOGY";
+    /// The variables that a user may set to one word of a list: the control
+    /// variables of the tools interface.
+    CONTROL_VARIABLES {
+        /// What an error does until the program sets an error handler (combray run
+        /// -initial-errhandler sets this variable).
+        INITIAL_ERRHANDLER, User, AtStart, Always, [
+            "mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return",
+        ];
+        /// Whether large messages inside a machine are copied once, by reading the sender's
+        /// memory, where the kernel allows it.
+        SINGLE_COPY, User, AtStart, Always, ["auto", "never"];
+        /// How the data of messages is copied inside a machine, for measurements. Messages of 12
+        /// to 64 KiB: by both processes (fragments) or by the receiver. Longer messages: once by
+        /// the receiver, by both through shared memory (piped, past-caches), in packets, or
+        /// jointly, one half by each process. With auto: by the way that is predicted to be the
+        /// fastest.
+        COPYING, Tuner, AtStart, Always, [
+            "auto", "fragments", "receiver", "once", "piped", "past-caches", "packets", "jointly",
+        ];
+        /// How messages that wait for a rail are put into packets: one message in each (direct),
+        /// small messages together (aggregate), large messages over all rails (split), urgent
+        /// messages first (priority), or by the strategy that is predicted to be the fastest
+        /// (auto).
+        STRATEGY, Tuner, AtUse, Always, ["auto", "direct", "aggregate", "split", "priority"];
+        /// Whether the processes of a machine share the memory of windows that the library
+        /// allocates, and control words of other windows. The value of rank 0 of the window
+        /// counts.
+        SHARED_WINDOWS, User, AtUse, Always, ["auto", "never"];
+        /// Whether the processes of a communicator that are all on one machine share memory for
+        /// collective operations without messages. The value of its rank 0 counts.
+        BOARDS, Tuner, AtUse, Always, ["auto", "never"];
+        /// Whether a thread of the library makes progress while the program computes. The thread
+        /// sleeps until something arrives.
+        HELPER, User, AtStart, Always, ["auto", "never"];
+        /// What matters most: the latency of each message, the bandwidth, or processor time for
+        /// the program (compute: waits sleep sooner). The info key combray_prefer of a
+        /// communicator sets it for the messages of the communicator.
+        PREFER, User, AtStart, Always, ["balance", "latency", "bandwidth", "compute"];
+        /// Whether the job goes on (1) when one of its processes fails: only calls that involve
+        /// this process then fail, with MPIX_ERR_PROC_FAILED. The launcher must also let the job
+        /// go on (combray run --keep-going sets this variable).
+        KEEP_GOING, User, AtStart, Always, ["0", "1"];
+        /// Whether calls are checked (1) for mistakes of the program, which are reported on
+        /// standard error (combray run --check sets this variable).
+        CHECK, User, AtStart, Always, ["0", "1"];
+    }
+
+    /// The variables that a user may set to any text.
+    TEXT_VARIABLES {
+        /// The network interfaces to use, separated by commas: by name (eth0), network
+        /// (10.1.0.0/16), driver (tcp, ether, ofi), or driver and one of the others (ether:eth1).
+        /// After ^: the interfaces not to use. Default: all that reach other machines, by TCP.
+        NET, User, AtStart, Always, [];
+        /// A name for this machine: processes with different names communicate over the network,
+        /// also on one machine.
+        NODE, User, AtStart, Always, [];
+        /// After how many seconds without received data another machine counts as failed (10). A
+        /// machine whose processes are stopped, or do not call MPI, still answers.
+        HOST_TIMEOUT, User, AtStart, Always, [];
+        /// Algorithms of collective operations, such as allreduce:ring,bcast:binomial, instead of
+        /// those that are predicted to be the fastest; combray info --collectives lists them. The
+        /// value of process 0 counts.
+        COLLECTIVES, User, AtStart, Always, [];
+        /// A file for the communication matrix, the bytes and messages between all processes;
+        /// process 0 writes it when the job ends (combray run --record sets this variable).
+        RECORD, User, AtStart, Unprivileged, [];
+        /// Where process 0 reports how the time of the job was spent: page, or a file that ends
+        /// in .json or .html for the whole profile (combray run --profile sets this variable).
+        PROFILE, User, AtStart, Unprivileged, [];
+        /// A file for the timeline of the threads of combray_threads.h, by processor, which
+        /// Perfetto shows. Each process writes its own file, with its number before the ending,
+        /// when the workers end.
+        THREADS_TIMELINE, User, AtStart, Unprivileged, [];
+        /// The path of the PMIx library.
+        PMIX_LIBRARY, User, AtStart, Unprivileged, [];
+    }
+
+    /// The variables that a user may set for Combray's commands.
+    COMMAND_VARIABLES {
+        /// The command that reaches other hosts, in place of ssh.
+        LAUNCH_AGENT, User, AtStart, Unprivileged, [];
+        /// The C compiler behind the wrapper.
+        CC, User, AtStart, Unprivileged, [];
+        /// The C++ compiler behind the wrapper.
+        CXX, User, AtStart, Unprivileged, [];
+        /// The Fortran compiler behind the wrappers.
+        FC, User, AtStart, Unprivileged, [];
+    }
+
+    /// The variables that Combray's launcher, commands and tests set.
+    INTERNAL_VARIABLES {
+        /// The folder of an emulated host, for the tests.
+        BOX, Developer, AtStart, Unprivileged, [];
+        /// How many cores all processes of the machine may use together; set by the launcher.
+        CORES, Developer, AtStart, Always, [];
+        /// The descriptors that need a privilege and that the launcher has opened for drivers;
+        /// set by the launcher.
+        DESCRIPTORS, Developer, AtStart, Unprivileged, [];
+        /// Whether programs use Combray's library even if they bring their own; set by combray
+        /// run --force-library.
+        FORCE_LIBRARY, Developer, AtStart, Unprivileged, [];
+        /// The name of the job; set by the launcher.
+        JOB, Developer, AtStart, Always, [];
+        /// The rank among the processes of the machine; set by the launcher.
+        LOCAL_RANK, Developer, AtStart, Always, [];
+        /// How many processes of the job the machine has; set by the launcher.
+        LOCAL_SIZE, Developer, AtStart, Always, [];
+        /// In which parts of the machine its processes run; set by the launcher.
+        PARTS, Developer, AtStart, Always, [];
+        /// The socket on which the launcher queries the processes of the machine; set by the
+        /// launcher.
+        QUESTIONS, Developer, AtStart, Always, [];
+        /// The rank in the job; set by the launcher.
+        RANK, Developer, AtStart, Always, [];
+        /// How many processes the job has; set by the launcher.
+        SIZE, Developer, AtStart, Always, [];
+        /// The file for the number of calls; set by combray compare.
+        TALLY, Developer, AtStart, Unprivileged, [];
+        /// The file with the description of the machine; set by the launcher.
+        TOPOLOGY, Developer, AtStart, Unprivileged, [];
+    }
 }
 
-/// The variables that also apply in a program with more rights than the user who starts it. Their
-/// values are numbers, names of interfaces and machines, or words of fixed lists, and name neither
-/// code nor a file.
-pub const HARMLESS: &[&str] = &[
-    BOARDS,
-    CHECK,
-    COLLECTIVES,
-    COPYING,
-    CORES,
-    HELPER,
-    HOST_TIMEOUT,
-    INITIAL_ERRHANDLER,
-    JOB,
-    KEEP_GOING,
-    LOCAL_RANK,
-    LOCAL_SIZE,
-    NET,
-    NODE,
-    PARTS,
-    PREFER,
-    QUESTIONS,
-    RANK,
-    SHARED_WINDOWS,
-    SINGLE_COPY,
-    SIZE,
-    STRATEGY,
-];
+/// Returns all variables.
+pub fn all() -> impl Iterator<Item = &'static Variable> {
+    GROUPS.iter().copied().flatten()
+}
+
+/// Returns the variable with this name.
+pub fn named(name: &str) -> Option<&'static Variable> {
+    all().find(|variable| variable.name == name)
+}
+
+/// Returns the index in [`CONTROL_VARIABLES`] of the variable with this name, for use in constants.
+///
+/// # Panics
+/// No variable of [`CONTROL_VARIABLES`] has this name.
+pub const fn control_index(name: &str) -> usize {
+    let mut index = 0;
+    while !is_equal(CONTROL_VARIABLES[index].name, name) {
+        index += 1;
+    }
+    index
+}
+
+const fn is_equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
 
 /// The time after which a machine from which nothing was received counts as failed, unless
 /// [`HOST_TIMEOUT`] is set.
@@ -138,8 +251,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_begin_alike() {
-        assert!(ALL.iter().all(|name| name.starts_with(PREFIX)));
+    fn every_row_has_a_name_with_the_prefix_and_sentences() {
+        for variable in all() {
+            assert!(variable.name.starts_with(PREFIX), "{variable:?}");
+            assert!(variable.help.ends_with('.'), "{variable:?}");
+        }
+        assert!(CONTROL_VARIABLES.iter().all(|variable| variable.values.len() > 1));
+        assert_eq!(CONTROL_VARIABLES[control_index(STRATEGY)].name, STRATEGY);
     }
 
     #[test]

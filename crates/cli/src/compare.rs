@@ -27,7 +27,7 @@ pub struct CompareOptions {
     /// How many processes; without it, as many as there are usable cores
     #[arg(long, short = 'n', value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=4096))]
     processes: Option<u32>,
-    /// How often the program runs with each
+    /// How often the program runs with each library
     #[arg(long, value_name = "NUMBER", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
     /// Where the other library is installed: the folder that contains bin/mpiexec and lib; without

@@ -26,8 +26,8 @@ pub use machine::crowding;
 /// The options of `combray doctor`.
 #[derive(Args)]
 pub struct DoctorOptions {
-    /// Hosts to look at, too, and the network between them, as in combray run; without it, those of
-    /// the allocation of a batch system, or this machine alone
+    /// Hosts to check as well, with the network between them, named as in combray run; without it,
+    /// the hosts of the allocation of a batch system, or only this machine
     #[arg(long, value_name = "LIST", conflicts_with = "hostfile")]
     hosts: Option<String>,
     /// A file that names the hosts, as in combray run

@@ -6,10 +6,10 @@ mod machine;
 use std::env;
 use std::path::Path;
 
-use base::variables::{self, DESCRIBED};
+use base::variables::{COMMAND_VARIABLES, CONTROL_VARIABLES, TEXT_VARIABLES};
 use launcher::libraries::{self, BroughtLibraries};
 use runtime::FoundRail;
-use runtime::configuration::{self, TEXTS, VARIABLES};
+use runtime::configuration;
 use runtime::instruments::Category;
 use runtime::instruments::journal::EVENTS;
 use runtime::instruments::performance::PERFORMANCE_VARIABLES;
@@ -102,9 +102,9 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
 fn json(prefix: &Path) -> String {
     let rails = runtime::found_rails(&configuration::networks()).unwrap_or_default();
     let rail = |rail: FoundRail| json!({"name": rail.name, "obstacle": rail.obstacle});
-    let text = TEXTS.iter().map(|(name, help)| json!({"name": name, "help": help}));
-    let variable = VARIABLES
+    let variables = CONTROL_VARIABLES
         .iter()
+        .chain(TEXT_VARIABLES)
         .map(|one| json!({"name": one.name, "values": one.values, "help": one.help}));
     let all = json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -113,7 +113,7 @@ fn json(prefix: &Path) -> String {
         "cores": cores::usable(),
         "rails": rails.into_iter().map(rail).collect::<Vec<_>>(),
         "missing": UNSUPPORTED.lines().collect::<Vec<_>>(),
-        "variables": variable.chain(text).collect::<Vec<_>>(),
+        "variables": variables.collect::<Vec<_>>(),
     });
     format!("{all}\n")
 }
@@ -147,28 +147,15 @@ fn rails_between_machines() -> String {
 /// The settings of the user, with their values.
 fn settings() -> String {
     let mut text = String::new();
-    for variable in VARIABLES {
-        let (default, others) = variable.values.split_first().unwrap_or((&"", &[]));
-        text += &format!("  {}={default} (or {})\n", variable.name, others.join(", "));
-        text += &format!("      {}\n", variable.help);
-    }
-    for (name, help) in TEXTS {
-        text += &format!("  {name}\n      {help}\n");
-    }
-    for (name, sentence) in DESCRIBED.iter().filter(|(name, _)| OF_COMMANDS.contains(name)) {
-        text += &format!("  {name}\n      {}\n", sentence.trim());
+    for variable in CONTROL_VARIABLES.iter().chain(TEXT_VARIABLES).chain(COMMAND_VARIABLES) {
+        text += &format!("  {}", variable.name);
+        if let Some((default, others)) = variable.values.split_first() {
+            text += &format!("={default} (or {})", others.join(", "));
+        }
+        text += &format!("\n      {}\n", variable.help);
     }
     text
 }
-
-/// The variables that the launcher and the compiler wrappers read.
-const OF_COMMANDS: [&str; 5] = [
-    variables::LAUNCH_AGENT,
-    variables::PMIX_LIBRARY,
-    variables::CC,
-    variables::CXX,
-    variables::FC,
-];
 
 /// The variables and events of a process that tools see through the functions MPI_T_*.
 fn variables() -> String {
@@ -190,32 +177,19 @@ fn variables() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use base::variables::Variable;
 
     /// A row of docs/user/variables.md.
-    fn row(name: &str, sentence: &str) -> String {
-        let variable = VARIABLES.iter().find(|variable| variable.name == name);
-        let text = TEXTS.iter().find(|(known, _)| *known == name);
-        let values: Vec<String> = variable
-            .map(|variable| variable.values.iter().map(|value| format!("`{value}`")).collect())
-            .unwrap_or_default();
-        let effect = match (variable, text) {
-            (Some(variable), _) => variable.help.to_owned(),
-            (None, Some((_, help))) => (*help).to_owned(),
-            (None, None) => sentence.trim().trim_end_matches('.').to_owned(),
-        };
-        // Effects in the tables begin in lower case.
-        let effect = match effect.char_indices().nth(1) {
-            Some((end, _)) => effect[..end].to_lowercase() + &effect[end..],
-            None => effect,
-        };
-        format!("| `{name}` | {} | {effect} |\n", values.join(", "))
+    fn row(variable: &Variable) -> String {
+        let values: Vec<String> =
+            variable.values.iter().map(|value| format!("`{value}`")).collect();
+        format!("| `{}` | {} | {} |\n", variable.name, values.join(", "), variable.help)
     }
 
     #[test]
     fn the_page_lists_every_variable() {
         let page = include_str!("../../../docs/user/variables.md");
-        let rows: String = DESCRIBED.iter().map(|(name, sentence)| row(name, sentence)).collect();
+        let rows: String = base::variables::all().map(row).collect();
         let table = format!("| variable | values | what it does |\n|---|---|---|\n{rows}");
         let begun = page.split_once("checked by a test of crates/cli: -->\n");
         let shown = begun.and_then(|(_, rest)| rest.split_once("<!-- end of what is checked -->"));

@@ -24,7 +24,6 @@ use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost};
 use options::{Meaning, ValueCount};
-use runtime::configuration::VARIABLES;
 use sys::cores;
 
 /// Runs the job that `words` describe and returns the exit code.
@@ -621,8 +620,8 @@ fn variable(option: &str, values: &[OsString]) -> Result<Option<(OsString, OsStr
 /// The name of an initial error handler, as in the standard's info key `mpi_initial_errhandler`.
 /// The common prefix may be missing, and capitals are accepted.
 fn error_handler(option: &str, value: &str) -> Result<&'static str, String> {
-    let known = VARIABLES.iter().find(|variable| variable.name == variables::INITIAL_ERRHANDLER);
-    let names = known.map_or(&[][..], |variable| variable.values);
+    let index = const { variables::control_index(variables::INITIAL_ERRHANDLER) };
+    let names = variables::CONTROL_VARIABLES[index].values;
     let wanted = value.to_lowercase();
     let is_it =
         |name: &&&str| wanted == **name || name.strip_prefix("mpi_errors_") == Some(&wanted);

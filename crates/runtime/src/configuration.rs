@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use base::variables;
+use base::variables::{self, CONTROL_VARIABLES, control_index};
 use driver::{Copying, GivenCopying, MiddleWay};
 use drivers::LocalWay;
 use engine::strategy::{self, Strategy};
@@ -12,134 +12,6 @@ use sys::environment;
 use topology::Parts;
 
 use crate::gathering::Aim;
-use crate::instruments::Audience;
-
-/// One variable: its name, its possible values with the default first, and its description.
-#[derive(Clone, Copy, Debug)]
-pub struct Variable {
-    /// The name, with the prefix.
-    pub name: &'static str,
-    /// The possible values; the first is the default.
-    pub values: &'static [&'static str],
-    /// The description for users.
-    pub help: &'static str,
-    /// The group of users that it serves.
-    pub audience: Audience,
-    /// Whether its value can be changed in a running process; the others are read when the process
-    /// starts.
-    pub changeable: bool,
-}
-
-/// The variables that a user may set.
-pub const VARIABLES: &[Variable] = &[
-    Variable {
-        name: variables::INITIAL_ERRHANDLER,
-        values: &["mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return"],
-        help: "what an error does until the program sets an error handler (combray run \
-               -initial-errhandler sets this variable)",
-        audience: Audience::User,
-        changeable: false,
-    },
-    Variable {
-        name: variables::SINGLE_COPY,
-        values: &["auto", "never"],
-        help: "whether large messages inside a machine are copied once, by reading the sender's \
-               memory, where the system allows it",
-        audience: Audience::User,
-        changeable: false,
-    },
-    Variable {
-        name: variables::COPYING,
-        values: &[
-            "auto",
-            "fragments",
-            "receiver",
-            "once",
-            "piped",
-            "past-caches",
-            "packets",
-            "jointly",
-        ],
-        help: "how the data of messages is copied inside a machine, for measurements: of 12 to 64 \
-               KiB by both (fragments) or by the receiver, of more once by the receiver, by both \
-               through shared memory (piped, past-caches), in packets, or jointly, a half by each; \
-               whatever is the fastest (auto)",
-        audience: Audience::Tuner,
-        changeable: false,
-    },
-    Variable {
-        name: variables::STRATEGY,
-        values: strategy::NAMES,
-        help: "how messages that wait for the way to a process are put into packets: each into one \
-               (direct), small ones together (aggregate), large ones over all interfaces (split), \
-               urgent ones first (priority), or whichever is predicted to be done first (auto)",
-        audience: Audience::Tuner,
-        changeable: true,
-    },
-    Variable {
-        name: variables::SHARED_WINDOWS,
-        values: &["auto", "never"],
-        help: "whether the memory that comes with a window of one-sided communication, and words \
-               beside other windows, are shared by the processes of a machine; the value of rank 0 \
-               of the window counts",
-        audience: Audience::User,
-        changeable: true,
-    },
-    Variable {
-        name: variables::BOARDS,
-        values: &["auto", "never"],
-        help: "whether the processes of a communicator that are all on one machine share memory for \
-               collective operations without messages; the value of its rank 0 counts",
-        audience: Audience::Tuner,
-        changeable: true,
-    },
-    Variable {
-        name: variables::HELPER,
-        values: &["auto", "never"],
-        help: "whether a thread of the library makes progress while the program computes; it sleeps \
-               until something arrives",
-        audience: Audience::User,
-        changeable: false,
-    },
-    Variable {
-        name: variables::PREFER,
-        values: &Aim::NAMES,
-        help: "what counts first: that each message is there soon (latency), that much gets through \
-               (bandwidth), or that the processor is left to the program (compute: waits sleep \
-               sooner); the info key combray_prefer of a communicator says it for its messages",
-        audience: Audience::User,
-        changeable: false,
-    },
-    Variable {
-        name: variables::KEEP_GOING,
-        values: &["0", "1"],
-        help: "whether the job goes on (1) when one of its processes fails: what involves that \
-               process then fails with MPIX_ERR_PROC_FAILED, and nothing else; the launcher must \
-               let the others go on, too (combray run --keep-going sets this variable)",
-        audience: Audience::User,
-        changeable: false,
-    },
-    Variable {
-        name: variables::CHECK,
-        values: &["0", "1"],
-        help: "whether calls are looked at (1) for mistakes of the program, which are told on \
-               standard error (combray run --check sets this variable)",
-        audience: Audience::User,
-        changeable: false,
-    },
-];
-
-/// The positions in [`VARIABLES`].
-const INITIAL_ERRHANDLER: usize = 0;
-const SINGLE_COPY: usize = 1;
-const COPYING: usize = 2;
-const STRATEGY: usize = 3;
-const SHARED_WINDOWS: usize = 4;
-const BOARDS: usize = 5;
-const HELPER: usize = 6;
-const PREFER: usize = 7;
-const KEEP_GOING: usize = 8;
-const CHECK: usize = 9;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,48 +23,6 @@ pub enum InitialErrorHandler {
     /// Is returned to the caller.
     Return,
 }
-
-/// The variables whose value is any text, each with its description.
-pub const TEXTS: &[(&str, &str)] = &[
-    (
-        variables::NET,
-        "the network interfaces to use, by name (eth0), network (10.1.0.0/16) or driver (tcp, \
-         ether, ofi), or by driver and one of the others (ether:eth1), with commas between; after ^ \
-         those not to use; nothing: all that lead to other machines, by TCP",
-    ),
-    (
-        variables::NODE,
-        "a name for this machine: processes that have another one talk over the network, also on \
-         the same machine",
-    ),
-    (
-        variables::HOST_TIMEOUT,
-        "after how many seconds without a sign of life another machine is taken for dead (10); a \
-         process that is stopped, or does not look, is no silent machine",
-    ),
-    (
-        variables::COLLECTIVES,
-        "algorithms of collective operations, like allreduce:ring,bcast:binomial, where the \
-         fastest by prediction is not wanted; combray info --collectives lists them; the value of \
-         process 0 counts",
-    ),
-    (
-        variables::RECORD,
-        "a file for the matrix of communication, the bytes and messages between all processes; \
-         process 0 writes it when the job ends (combray run --record sets this variable)",
-    ),
-    (
-        variables::PROFILE,
-        "where the time of the job went, told by process 0 when it ends: page, or a file that ends \
-         in .json or .html for all of it (combray run --profile sets this variable)",
-    ),
-    (
-        variables::THREADS_TIMELINE,
-        "a file for what each processor ran when, of the threads of combray_threads.h, which \
-         Perfetto shows; each process writes its own, with its number before the ending, when the \
-         workers end",
-    ),
-];
 
 /// Returns the value of `COMBRAY_NET`, which selects networks; empty if it is not set.
 pub fn networks() -> String {
@@ -291,8 +121,8 @@ const SWITCH_NAME_MAX: usize = 64;
 /// The values of all variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
-    /// For each variable the index of its value in [`Variable::values`].
-    chosen: [usize; VARIABLES.len()],
+    /// For each variable of [`CONTROL_VARIABLES`] the index of its value.
+    chosen: [usize; CONTROL_VARIABLES.len()],
 }
 
 impl Configuration {
@@ -304,8 +134,7 @@ impl Configuration {
         (configuration, complaints)
     }
 
-    /// Returns the index of a variable's value in its [`Variable::values`]. `variable` is its index
-    /// in [`VARIABLES`].
+    /// Returns the index of a variable's value. `variable` is its index in [`CONTROL_VARIABLES`].
     pub fn chosen(&self, variable: usize) -> usize {
         self.chosen[variable]
     }
@@ -315,9 +144,14 @@ impl Configuration {
         self.chosen[variable] = value;
     }
 
+    /// Returns the value of the variable with this index in [`CONTROL_VARIABLES`].
+    fn word(&self, variable: usize) -> &'static str {
+        CONTROL_VARIABLES[variable].values[self.chosen[variable]]
+    }
+
     /// Returns the value of `COMBRAY_INITIAL_ERRHANDLER`.
     pub fn initial_error_handler(&self) -> InitialErrorHandler {
-        match self.chosen[INITIAL_ERRHANDLER] {
+        match self.chosen[const { control_index(variables::INITIAL_ERRHANDLER) }] {
             0 => InitialErrorHandler::Fatal,
             1 => InitialErrorHandler::Abort,
             _ => InitialErrorHandler::Return,
@@ -326,20 +160,20 @@ impl Configuration {
 
     /// Whether `COMBRAY_SINGLE_COPY` is not `never`.
     pub fn single_copy(&self) -> bool {
-        self.chosen[SINGLE_COPY] == 0
+        self.chosen[const { control_index(variables::SINGLE_COPY) }] == 0
     }
 
     /// Returns the value of `COMBRAY_COPYING`.
     pub fn copying(&self) -> GivenCopying {
-        let name = VARIABLES[COPYING].values[self.chosen[COPYING]];
+        let name = self.word(const { control_index(variables::COPYING) });
         let middle = MiddleWay::ALL.into_iter().find(|way| LocalWay::Middle(*way).name() == name);
         let long = Copying::ALL.into_iter().find(|way| LocalWay::Long(*way).name() == name);
         GivenCopying { middle, long }
     }
 
-    /// Returns the value of `COMBRAY_STRATEGY`, one of [`strategy::NAMES`].
+    /// Returns the value of `COMBRAY_STRATEGY`, one of [`engine::strategy::NAMES`].
     pub fn strategy(&self) -> &'static str {
-        strategy::NAMES[self.chosen[STRATEGY]]
+        self.word(const { control_index(variables::STRATEGY) })
     }
 
     /// Creates the strategy that `COMBRAY_STRATEGY` names.
@@ -350,32 +184,33 @@ impl Configuration {
 
     /// Whether `COMBRAY_SHARED_WINDOWS` is not `never`.
     pub fn shared_windows(&self) -> bool {
-        self.chosen[SHARED_WINDOWS] == 0
+        self.chosen[const { control_index(variables::SHARED_WINDOWS) }] == 0
     }
 
     /// Whether `COMBRAY_BOARDS` is not `never`.
     pub fn boards(&self) -> bool {
-        self.chosen[BOARDS] == 0
+        self.chosen[const { control_index(variables::BOARDS) }] == 0
     }
 
     /// Whether `COMBRAY_HELPER` is not `never`.
     pub fn helper(&self) -> bool {
-        self.chosen[HELPER] == 0
+        self.chosen[const { control_index(variables::HELPER) }] == 0
     }
 
     /// Whether `COMBRAY_CHECK` is 1.
     pub fn checks(&self) -> bool {
-        self.chosen[CHECK] == 1
+        self.chosen[const { control_index(variables::CHECK) }] == 1
     }
 
     /// Whether `COMBRAY_KEEP_GOING` is 1.
     pub fn keeps_going(&self) -> bool {
-        self.chosen[KEEP_GOING] == 1
+        self.chosen[const { control_index(variables::KEEP_GOING) }] == 1
     }
 
     /// Returns the value of `COMBRAY_PREFER`.
     pub fn aim(&self) -> Aim {
-        Aim::named(Aim::NAMES[self.chosen[PREFER]].as_bytes()).unwrap_or_default()
+        Aim::named(self.word(const { control_index(variables::PREFER) }).as_bytes())
+            .unwrap_or_default()
     }
 
     pub(crate) fn from_variables(
@@ -385,13 +220,14 @@ impl Configuration {
         let mut complaints = Vec::new();
         for (name, value) in variables {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-            let Some(index) = VARIABLES.iter().position(|variable| variable.name == name) else {
-                if name.starts_with(variables::PREFIX) && !variables::ALL.contains(&&*name) {
+            let Some(index) = CONTROL_VARIABLES.iter().position(|variable| variable.name == name)
+            else {
+                if name.starts_with(variables::PREFIX) && variables::named(&name).is_none() {
                     complaints.push(unknown(&name));
                 }
                 continue;
             };
-            let values = VARIABLES[index].values;
+            let values = CONTROL_VARIABLES[index].values;
             match values.iter().position(|known| *known == value) {
                 Some(position) => configuration.choose(index, position),
                 None => {
@@ -414,7 +250,7 @@ fn disregarded(name: &str) -> String {
 }
 
 fn unknown(name: &str) -> String {
-    let known = variables::ALL.iter().copied();
+    let known = variables::all().map(|variable| variable.name);
     let nearest = known.min_by_key(|known| distance(known, name)).unwrap_or_default();
     format!("{name} is not a variable of Combray; did you mean {nearest}?")
 }
@@ -472,12 +308,11 @@ mod tests {
     }
 
     #[test]
-    fn positions_are_those_of_the_table() {
-        assert_eq!(VARIABLES[INITIAL_ERRHANDLER].name, "COMBRAY_INITIAL_ERRHANDLER");
-        assert_eq!(VARIABLES[SINGLE_COPY].name, "COMBRAY_SINGLE_COPY");
-        assert_eq!(VARIABLES[COPYING].name, "COMBRAY_COPYING");
-        assert_eq!(VARIABLES[STRATEGY].name, "COMBRAY_STRATEGY");
-        assert_eq!(VARIABLES[PREFER].name, "COMBRAY_PREFER");
+    fn every_strategy_can_be_given() {
+        assert_eq!(
+            CONTROL_VARIABLES[control_index(variables::STRATEGY)].values,
+            engine::strategy::NAMES
+        );
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use std::time::{Duration, Instant};
 
 use base::GateId;
+use base::variables::{CONTROL_VARIABLES, PREFER, control_index};
 use engine::strategy;
 
 /// After this many bursts in a row the next one is expected.
@@ -58,7 +59,7 @@ pub enum Aim {
 
 impl Aim {
     /// The names of the preferences, in their order.
-    pub const NAMES: [&str; 4] = ["balance", "latency", "bandwidth", "compute"];
+    pub const NAMES: &[&str] = CONTROL_VARIABLES[control_index(PREFER)].values;
 
     const ALL: [Self; 4] = [Self::Balance, Self::Latency, Self::Bandwidth, Self::Compute];
 
@@ -205,7 +206,7 @@ mod tests {
 
     #[test]
     fn aims_have_names() {
-        for name in Aim::NAMES {
+        for &name in Aim::NAMES {
             assert_eq!(Aim::named(name.as_bytes()).map(Aim::name), Some(name));
         }
         assert_eq!(Aim::named(b"glory"), None);

@@ -68,17 +68,6 @@ impl RuntimeCounters {
     }
 }
 
-/// The group of users that a variable or an event serves (section 15.3.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
-    /// People who run programs.
-    User,
-    /// People who tune programs.
-    Tuner,
-    /// People who develop the library.
-    Developer,
-}
-
 /// A group of related variables and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {

@@ -8,7 +8,7 @@
 use std::env;
 use std::ffi::OsString;
 
-use base::variables;
+use base::variables::{self, Trust};
 
 /// Whether the system started this program with more rights than its user has: set-user-ID,
 /// set-group-ID, file capabilities, or a transition of a security module (AT_SECURE).
@@ -37,14 +37,9 @@ pub fn all() -> impl Iterator<Item = (OsString, OsString)> {
 /// privileged.
 pub fn disregarded() -> impl Iterator<Item = &'static str> {
     let is_privileged = is_privileged();
-    let of_users = [
-        variables::PMIX_LIBRARY,
-        variables::PROFILE,
-        variables::RECORD,
-        variables::THREADS_TIMELINE,
-    ];
-    let is_in_vain = move |name: &&str| !is_believed(name, is_privileged);
-    of_users.into_iter().filter(is_in_vain).filter(|name| env::var_os(name).is_some())
+    let names = variables::TEXT_VARIABLES.iter().map(|variable| variable.name);
+    let is_ignored = move |name: &&str| !is_believed(name, is_privileged);
+    names.filter(is_ignored).filter(|name| env::var_os(name).is_some())
 }
 
 fn is_believed(name: &str, is_privileged: bool) -> bool {
@@ -52,9 +47,10 @@ fn is_believed(name: &str, is_privileged: bool) -> bool {
 }
 
 /// Whether a variable names neither code nor a file: its value is a number, a name, or a word of a
-/// fixed list. A new variable does not count as harmless until it has been reviewed.
+/// fixed list.
 fn is_harmless(name: &str) -> bool {
-    variables::HARMLESS.contains(&name) || OF_LAUNCHERS.contains(&name)
+    let own = variables::named(name).is_some_and(|variable| variable.trust == Trust::Always);
+    own || OF_LAUNCHERS.contains(&name)
 }
 
 /// Variables that other launchers set for the processes of a job: numbers, names, and an address.

@@ -26,7 +26,7 @@ pub struct ShownCommunicator {
     /// On how many machines they run, with an equal number of neighbouring ranks on each
     #[arg(long, requires = "collectives", value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     nodes: u32,
-    /// What the machines are like, as for combray topo: a file in hwloc's XML format, or a line
+    /// The machines, described as for combray topo: a file in hwloc's XML format, or a line
     /// such as "package:2 numa:2 core:4 pu:2"; without it, they are like this one
     #[arg(long, requires = "collectives", value_name = "MACHINE")]
     input: Option<String>,

@@ -1,5 +1,6 @@
 //! Man pages in troff.
 
+use base::variables::{CONTROL_VARIABLES, TEXT_VARIABLES};
 use clap::Command;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, italic, roman};
@@ -73,11 +74,8 @@ fn overview(command: &Command) -> String {
         item(&mut roff, &format!("combray-{}(1)", one.get_name()), "", &about);
     }
     roff.control("SH", ["VARIABLES"]);
-    for variable in runtime::configuration::VARIABLES {
+    for variable in CONTROL_VARIABLES.iter().chain(TEXT_VARIABLES) {
         item(&mut roff, variable.name, &variable.values.join("|"), variable.help);
-    }
-    for (name, help) in runtime::configuration::TEXTS {
-        item(&mut roff, name, "", help);
     }
     roff.control("SH", ["SEE ALSO"]);
     roff.text([bold("mpirun"), roman("(1), "), bold("mpicc"), roman("(1)")]);

@@ -14,9 +14,10 @@ mod performance;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use base::variables::Audience;
 use once_cell::sync::OnceCell;
 use parking_lot::{Mutex, MutexGuard};
-use runtime::instruments::{Audience, Instruments};
+use runtime::instruments::Instruments;
 
 use crate::arguments::Out;
 use crate::c::{CvarHandle, EventRegistration, PvarHandle, PvarSession};

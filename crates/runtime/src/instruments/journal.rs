@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base::ContextId;
+use base::variables::Audience;
 use engine::{IncomingMessage, Observer};
 use parking_lot::Mutex;
 
-use super::{Audience, Category};
+use super::Category;
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

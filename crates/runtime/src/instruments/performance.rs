@@ -1,8 +1,9 @@
 //! The performance variables: all in one table.
 
 use base::limits;
+use base::variables::Audience;
 
-use super::{Audience, Category, Instruments};
+use super::{Category, Instruments};
 use crate::runtime::Runtime;
 
 /// One performance variable.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use runtime::configuration::VARIABLES;
+use base::variables::CONTROL_VARIABLES;
 use runtime::instruments::Category;
 use runtime::instruments::journal::EVENTS;
 use runtime::instruments::performance::PERFORMANCE_VARIABLES;
@@ -104,7 +104,7 @@ fn list(
 }
 
 fn control_variables(category: Category) -> impl Iterator<Item = usize> {
-    (0..VARIABLES.len()).filter(move |_| category == Category::Configuration)
+    (0..CONTROL_VARIABLES.len()).filter(move |_| category == Category::Configuration)
 }
 
 fn performance_variables(category: Category) -> impl Iterator<Item = usize> {

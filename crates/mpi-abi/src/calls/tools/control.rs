@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use runtime::configuration::VARIABLES;
+use base::variables::{CONTROL_VARIABLES, ReadTime};
 
 use super::{ToolOutcome, Tools, at, position, verbosity_of};
 use crate::arguments::{MaybeOut, Out, ToolText};
@@ -13,7 +13,7 @@ use crate::library::library;
 use crate::phase;
 
 pub fn t_cvar_get_num(_tools: &Tools, num_cvar: Out<c_int>) -> ToolOutcome {
-    num_cvar.set(VARIABLES.len() as c_int);
+    num_cvar.set(CONTROL_VARIABLES.len() as c_int);
     Ok(())
 }
 
@@ -29,7 +29,7 @@ pub fn t_cvar_get_info(
     bind: MaybeOut<c_int>,
     scope: MaybeOut<c_int>,
 ) -> ToolOutcome {
-    let variable = at(VARIABLES, cvar_index)?;
+    let variable = at(CONTROL_VARIABLES, cvar_index)?;
     name.set(variable.name);
     verbosity.set(verbosity_of(variable.audience));
     datatype.set(MPI_INT);
@@ -42,7 +42,7 @@ pub fn t_cvar_get_info(
 }
 
 pub fn t_cvar_get_index(_tools: &Tools, name: &[u8], cvar_index: Out<c_int>) -> ToolOutcome {
-    cvar_index.set(position(VARIABLES, |variable| variable.name.as_bytes() == name)?);
+    cvar_index.set(position(CONTROL_VARIABLES, |variable| variable.name.as_bytes() == name)?);
     Ok(())
 }
 
@@ -52,7 +52,7 @@ pub fn t_cvar_handle_alloc(
     handle: Out<CvarHandle>,
     count: Out<c_int>,
 ) -> ToolOutcome {
-    at(VARIABLES, cvar_index)?;
+    at(CONTROL_VARIABLES, cvar_index)?;
     handle.set(tools.state().controls.insert(cvar_index as usize));
     count.set(1);
     Ok(())
@@ -78,10 +78,10 @@ pub fn t_cvar_read(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> T
 pub fn t_cvar_write(tools: &Tools, handle: CvarHandle, buf: MaybeOut<c_int>) -> ToolOutcome {
     let index = tools.state().controls.get(handle).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
     let value = buf.value().ok_or(MPI_T_ERR_INVALID)?;
-    let variable = &VARIABLES[index];
+    let variable = &CONTROL_VARIABLES[index];
     at(variable.values, value).map_err(|_| MPI_T_ERR_INVALID)?;
     let written = phase::if_free(|library| {
-        let now = variable.changeable || !library.process.is_joined();
+        let now = variable.read == ReadTime::AtUse || !library.process.is_joined();
         if now {
             library.process.configure(index, value as usize);
         }

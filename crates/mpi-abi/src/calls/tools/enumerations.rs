@@ -3,7 +3,7 @@
 
 use std::ffi::c_int;
 
-use runtime::configuration::VARIABLES;
+use base::variables::CONTROL_VARIABLES;
 use runtime::instruments::journal::EVENTS;
 
 use super::{ToolOutcome, Tools, at};
@@ -18,7 +18,7 @@ pub fn of_variable(index: usize) -> Enumeration {
 
 /// Returns the enumeration of an event's elements.
 pub fn of_event(index: usize) -> Enumeration {
-    Enumeration(1 + VARIABLES.len() + index)
+    Enumeration(1 + CONTROL_VARIABLES.len() + index)
 }
 
 pub fn t_enum_get_info(
@@ -49,9 +49,9 @@ pub fn t_enum_get_item(
 /// Returns the name and the items.
 fn find(enumtype: Enumeration) -> Result<(&'static str, &'static [&'static str]), c_int> {
     let index = enumtype.0.checked_sub(1).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
-    if let Some(variable) = VARIABLES.get(index) {
+    if let Some(variable) = CONTROL_VARIABLES.get(index) {
         return Ok((variable.name, variable.values));
     }
-    let event = EVENTS.get(index - VARIABLES.len()).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
+    let event = EVENTS.get(index - CONTROL_VARIABLES.len()).ok_or(MPI_T_ERR_INVALID_HANDLE)?;
     Ok((event.name, event.elements))
 }
