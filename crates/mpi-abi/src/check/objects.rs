@@ -118,8 +118,9 @@ impl MadeObjects {
             }
         });
         for ((noun, site), count) in counts {
+            let article = if noun.starts_with(['e', 'i', 'o']) { "an" } else { "a" };
             let objects = match count {
-                1 => format!("a {noun} of {} was", site.function),
+                1 => format!("{article} {noun} of {} was", site.function),
                 _ => format!("{count} {noun}s of {} were", site.function),
             };
             let what =
