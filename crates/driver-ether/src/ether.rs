@@ -363,7 +363,7 @@ impl Ether {
         };
         if !known.link.seal.accepts(head, data, tag, header.number) {
             match self.begins_next_turn(gate, rail, &frame) {
-                true => self.lose(gate, rail, "the other process has given it up"),
+                true => self.lose(gate, rail, "the other process no longer uses it"),
                 false => self.links.refused += 1,
             }
             return true;
@@ -371,7 +371,7 @@ impl Ether {
         known.note_address(header.kind, data);
         let result = known.link.receive(&header, data, now, sink);
         for other in std::mem::take(&mut known.link.superseded) {
-            self.lose(gate, other, "what it carried came over another interface");
+            self.lose(gate, other, "its packets arrived over another interface");
         }
         if let Err(wrong) = result {
             self.lose(gate, rail, wrong);

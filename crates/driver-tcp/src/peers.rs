@@ -52,8 +52,7 @@ impl Network for IpNetworks {
             }
         };
         format!(
-            "there is no way to it: this process can use {}, that one {}. \
-             COMBRAY_NET names the interfaces or networks to use",
+            "no network connects both processes: this process can use {}, that one {}. COMBRAY_NET names the interfaces or networks to use",
             list(own),
             list(other)
         )

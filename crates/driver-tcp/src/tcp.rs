@@ -423,7 +423,7 @@ impl Tcp {
                 if let Some(slot) = self.standing(gate, other) {
                     self.remove(slot);
                 }
-                self.lose(gate, other, "what it carried came over another interface");
+                self.lose(gate, other, "its packets arrived over another interface");
                 self.receive(slot, sink)
             }
             Err(error) => {

@@ -42,7 +42,7 @@ pub(crate) fn all_succeed<T>(
     match all.into_iter().enumerate().find(|(_, (has_failed, _))| *has_failed) {
         None => Ok(value),
         Some((rank, (_, class))) => {
-            Err(Error::new(class, format!("rank {rank} failed: its own error says why")))
+            Err(Error::new(class, format!("rank {rank} failed: its own error gives the reason")))
         }
     }
 }

@@ -79,7 +79,7 @@ impl Fault {
     pub fn error(&self, verb: &str, name: &str, bytes: u64) -> Error {
         let Self { class, offset, reason } = self;
         let detail = format!(
-            "could not {verb} \"{name}\" at byte {offset}: {reason}; {bytes} bytes came before that"
+            "could not {verb} \"{name}\" at byte {offset}: {reason}; {bytes} bytes were transferred before"
         );
         Error::new(*class, detail)
     }

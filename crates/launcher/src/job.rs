@@ -319,7 +319,7 @@ impl<'a> JobState<'a> {
     /// Handles a report of a host.
     fn handle_report(&mut self, host: usize, report: AgentReport) {
         if let Err(what) = self.hosts[host].check(&report) {
-            let message = format!("the processes here cannot be watched any more: {what}");
+            let message = format!("the processes here can no longer be monitored: {what}");
             return self.fail(1, Some(message));
         }
         match report {
@@ -475,8 +475,7 @@ impl<'a> JobState<'a> {
             PmiAction::End(by, ranks, code) => self.end_ranks(by, &ranks, code),
             PmiAction::ProtocolError(rank, what) => {
                 self.print_message(&format!(
-                    "rank {rank} sent its launcher what is no PMI-1, so that its connection is \
-                     closed: \"{}\"",
+                    "rank {rank} sent its launcher data that is not PMI-1, so its connection is closed: \"{}\"",
                     what.escape_debug()
                 ));
                 self.send(self.ranks[rank as usize].host, AgentOrder::ClosePmi(rank));

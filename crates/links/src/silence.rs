@@ -149,7 +149,7 @@ impl<P: Probe> KeepAlive<P> {
     ) -> Option<LinkCheck> {
         let lost = |why| Some(LinkCheck::Lost(why));
         if self.missing.lasted >= clock.limit {
-            return lost("a message has not come, although later ones have".to_owned());
+            return lost("a message is missing, although later messages have arrived".to_owned());
         }
         let mut silence = self.received.lasted - self.excused;
         let is_due = !self.answers || silence >= clock.limit / UNPROBED_PART;
@@ -169,14 +169,14 @@ impl<P: Probe> KeepAlive<P> {
         let (seconds, is_over) = (silence.as_secs(), self.answers && silence >= clock.limit);
         match life {
             PeerLife::Ended => lost(format!(
-                "the process of rank {rank} has ended, as the system of its machine tells"
+                "the process of rank {rank} has ended, as the kernel of its machine reports"
             )),
             _ if is_over && heard_otherwise > 0 => lost(format!(
                 "nothing of rank {rank} has come for {seconds} s, while it is heard over another \
                  interface"
             )),
             _ if is_over => lost(format!(
-                "rank {rank}, and the system of its machine, have answered nothing for {seconds} s"
+                "neither rank {rank} nor the kernel of its machine has answered for {seconds} s"
             )),
             _ if silence >= clock.limit / UNPROBED_PART => Some(LinkCheck::Silent),
             _ => {

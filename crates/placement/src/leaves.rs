@@ -47,7 +47,7 @@ impl FreeLeaves {
             return Err("there is no slot on which a rank may be put".to_owned());
         }
         if !fixed.is_empty() && fixed.len() as u64 != ranks {
-            return Err(format!("places are laid down for {} ranks of {ranks}", fixed.len()));
+            return Err(format!("places are given for {} ranks of {ranks}", fixed.len()));
         }
         let is_free = fixed.iter().all(Option::is_none);
         let mut least = vec![0; tree.vertex_count() as usize];
@@ -81,7 +81,7 @@ impl FreeLeaves {
             let Some(leaf) = leaf else { continue };
             let Some(load) = loads.get_mut(*leaf as usize) else {
                 return Err(format!(
-                    "rank {rank} is to be on leaf {leaf}, but the leaves are 0 to {}",
+                    "rank {rank} must be on leaf {leaf}, but the leaves are 0 to {}",
                     self.leaf_most.len() - 1
                 ));
             };
@@ -89,7 +89,7 @@ impl FreeLeaves {
             let most = self.leaf_most[*leaf as usize];
             if *load > most {
                 return Err(format!(
-                    "more ranks are to be on leaf {leaf} than the {most} it takes"
+                    "more ranks must be on leaf {leaf} than the {most} that it can hold"
                 ));
             }
         }

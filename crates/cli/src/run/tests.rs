@@ -113,7 +113,7 @@ fn a_word_is_the_file_of_a_profile_by_its_ending() {
 #[test]
 fn faults_are_told() {
     assert!(error("-n 0 a").contains("number of processes"));
-    assert!(error("-n").contains("wants a value"));
+    assert!(error("-n").contains("needs a value"));
     assert!(error("-x =1 a").contains("name of a variable"));
     assert!(error("--timeout -1 a").contains("seconds"));
     assert!(error("-n 2 a : -n 2").contains("no program"));
@@ -123,10 +123,10 @@ fn faults_are_told() {
     assert!(error("-n 2").contains("no program"));
     assert!(error("-host a:x p").contains("number of slots"));
     assert!(error("-host a -H b p").contains("named before"));
-    assert!(error("--launch-agent= p").contains("wants a command"));
+    assert!(error("--launch-agent= p").contains("needs a command"));
     assert!(error("--hosts a:0 p").contains("say with -n"));
-    assert!(error("--map-by moon p").contains("knows no level \"moon\""));
-    assert!(error("--bind-to moon p").contains("knows no \"moon\""));
+    assert!(error("--map-by moon p").contains("does not accept the level \"moon\""));
+    assert!(error("--bind-to moon p").contains("does not accept \"moon\""));
     assert!(error("--topology core:2 p").contains("--dry-run"));
     assert!(error("--rankfile /nonexistent p").contains("cannot be read"));
 }

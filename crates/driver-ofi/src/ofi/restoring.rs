@@ -116,7 +116,7 @@ impl Ofi {
             known.restoring = None;
             return self.begin_anew(gate, rail);
         }
-        self.lose(gate, rail, "the other process does not use it any more", LostWith::Packets);
+        self.lose(gate, rail, "the other process no longer uses it", LostWith::Packets);
     }
 
     /// Uses a new connection for later messages to a peer over a rail. `sent` is the result of a

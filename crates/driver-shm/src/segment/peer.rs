@@ -226,7 +226,7 @@ impl PeerSegment {
         range: &RegionRange<'_>,
     ) -> Result<(), RegionError> {
         if !self.reachable {
-            let why = "the system does not allow it (process_vm_readv)".to_owned();
+            let why = "the kernel does not allow it (process_vm_readv)".to_owned();
             return Err(RegionError::Unreachable(why));
         }
         let copied = self.transfer_reachable(way, range);

@@ -18,7 +18,7 @@ impl Request {
         debug_assert_eq!(
             self.queued().mode,
             SendCompletion::Standard,
-            "nobody would tell of the match"
+            "no event would report the match"
         );
         self.set_exposure(match self.buffer.len() {
             0 => AnnouncedReader::TakenAhead(region),

@@ -157,11 +157,11 @@ impl AgentLink {
             Some(End::Signal(number)) => {
                 format!("{command} was killed by signal {number} ({})", signal::name(number))
             }
-            None => format!("{command} still runs, but says nothing"),
+            None => format!("{command} still runs, but sends nothing"),
         };
         if self.parser.has_started() {
             return format!(
-                "the connection to {host} was lost ({how}); its processes are ended{}",
+                "the connection to {host} was lost ({how}); its processes are terminated{}",
                 self.last_output()
             );
         }
@@ -188,7 +188,7 @@ impl AgentLink {
 
     /// Returns what must work so that the host can be reached.
     fn remedy(&self, host: &str) -> String {
-        format!("\"{} {host} true\" must work without asking for anything", self.access.command)
+        format!("\"{} {host} true\" must work without a prompt", self.access.command)
     }
 
     /// Returns the last output of the command and of the host's shell.
@@ -204,6 +204,6 @@ impl AgentLink {
             return String::new();
         }
         let last = &lines[lines.len().saturating_sub(LINES_MAX)..];
-        format!("\n  it said:\n    {}", last.join("\n    "))
+        format!("\n  its output:\n    {}", last.join("\n    "))
     }
 }

@@ -125,7 +125,7 @@ impl JobState<'_> {
     /// Ends without the remaining output, and reports that.
     pub(super) fn drop_output(&mut self) {
         self.note_code(CODE_TIMEOUT);
-        self.print_message("the rest of the job's output, which nobody read, is dropped");
+        self.print_message("the rest of the job's output was not read and is dropped");
         self.phase = JobPhase::Over;
     }
 }

@@ -255,7 +255,7 @@ pub fn intercomm_merge(
     newintracomm: Out<Comm>,
 ) -> CallOutcome<()> {
     if intercomm.remote().is_none() {
-        let detail = "is not an intercommunicator, so there is nothing to merge";
+        let detail = "is not an intercommunicator, so it cannot be merged";
         return Err(Failure::argument(1, ErrorClass::Comm, detail));
     }
     let made = intercomm.merge(&call.library.process, high != 0)?;

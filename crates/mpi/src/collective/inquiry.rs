@@ -222,9 +222,7 @@ fn discord(team: &Team, rank: u32, call: Option<CallSignature>, answer: Note) ->
     };
     let own = call.map_or_else(|| "a collective operation".to_owned(), CallSignature::named);
     Some(format!(
-        "rank {} of {whole} waits in {own} for rank {rank}, which {what}. All processes of a \
-         communicator must call the same collective operations in the same order, with roots and \
-         sizes that agree. The job ends, as this would last for ever",
+        "rank {} of {whole} waits in {own} for rank {rank}, which {what}. All processes of a communicator must call the same collective operations in the same order, with roots and sizes that agree. The job ends, because the wait would never end",
         team.rank()
     ))
 }

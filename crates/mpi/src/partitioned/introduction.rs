@@ -46,7 +46,7 @@ impl PartitionIntroduction {
         };
         let introduction = Self::from_bytes(&bytes).filter(is_possible);
         introduction.filter(|_| received == Self::BYTES as u64).ok_or_else(|| {
-            let what = "the sender of the partitions told something that makes no sense";
+            let what = "the sender's description of the partitions is invalid";
             Error::new(ErrorClass::Intern, what)
         })
     }

@@ -79,8 +79,7 @@ impl Runtime {
             self.warned = true;
             let rank = self.own.0;
             eprintln!(
-                "combray: rank {rank}: rank {} is not reached any more {why}; the job goes on over \
-                 the other interfaces",
+                "combray: rank {rank}: rank {} can no longer be reached {why}; the job goes on over the other interfaces",
                 gate.0
             );
         }
@@ -104,8 +103,7 @@ impl Runtime {
     /// Ends the job, because the process behind `gate` ended without `MPI_Finalize`.
     pub fn end_job_without(&self, gate: GateId) -> ! {
         self.fatal.end(&format!(
-            "rank {} has ended without MPI_Finalize, and the launcher goes on. The job ends, as \
-             others would wait for it in vain",
+            "rank {} has ended without MPI_Finalize, and the launcher goes on. The job ends, because other ranks would wait for it forever",
             gate.0
         ))
     }
@@ -123,7 +121,7 @@ impl Runtime {
         for (gate, _, why) in self.deferred.lost() {
             if !self.rails.has_departed(gate) && !self.fatal.is_survived(gate, Duration::ZERO) {
                 self.fatal.warn(&format!(
-                    "rank {} is not reached any more {why}; what was sent to it last may be lost",
+                    "rank {} can no longer be reached {why}; the last messages to it may be lost",
                     gate.0
                 ));
             }
