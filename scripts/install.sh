@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Builds the libraries and the command, and installs them:
-#     scripts/install.sh PREFIX [PROFILE [--without-dialects]]
-# PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With
-# --without-dialects the libraries for programs that were built for other MPIs are not among them.
+#     scripts/install.sh PREFIX [PROFILE [--for-tests]]
+# PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With --for-tests
+# only libmpi_abi.so.1 has that profile. The command and the libraries for programs that were built
+# for other MPIs are compiled as unit tests are, so that they share what those compile.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
-if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---without-dialects}" != --without-dialects ]; then
-    echo "usage: scripts/install.sh PREFIX [PROFILE [--without-dialects]]" >&2
+if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---for-tests}" != --for-tests ]; then
+    echo "usage: scripts/install.sh PREFIX [PROFILE [--for-tests]]" >&2
     exit 2
 fi
 cd "$(dirname "$0")/.."
@@ -17,18 +18,31 @@ target=${CARGO_TARGET_DIR:-target}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
 # Released files contain no folder names of this machine, and are identical from every folder.
-if [ "$profile" = release ]; then
-    separator=$'\x1f'
-    CARGO_ENCODED_RUSTFLAGS=${CARGO_ENCODED_RUSTFLAGS-${RUSTFLAGS:+${RUSTFLAGS// /$separator}}}
-    CARGO_ENCODED_RUSTFLAGS+=${CARGO_ENCODED_RUSTFLAGS:+$separator}--remap-path-prefix=$PWD=/combray
-    CARGO_ENCODED_RUSTFLAGS+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
-    export CARGO_ENCODED_RUSTFLAGS
+compile_optimised() (
+    if [ "$profile" = release ]; then
+        separator=$'\x1f'
+        CARGO_ENCODED_RUSTFLAGS=${CARGO_ENCODED_RUSTFLAGS-${RUSTFLAGS:+${RUSTFLAGS// /$separator}}}
+        CARGO_ENCODED_RUSTFLAGS+=${CARGO_ENCODED_RUSTFLAGS:+$separator}--remap-path-prefix=$PWD=/combray
+        CARGO_ENCODED_RUSTFLAGS+=$separator--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo
+        export CARGO_ENCODED_RUSTFLAGS
+    fi
+    exec cargo build --profile "$@"
+)
+libraries=(--package mpi-abi --package mqs)
+dialects=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
+if [ $# -eq 3 ]; then
+    compile_optimised "$profile" "${libraries[@]}"
+    # The whole workspace, as for unit tests: for a part of it, libraries of others have other features.
+    cargo build --workspace
+    others=$target/debug command=$target/debug
+elif [ "$profile" = release ]; then
+    compile_optimised release "${libraries[@]}" "${dialects[@]}"
+    compile_optimised command --package cli
+    others=$target/release command=$target/command
+else
+    compile_optimised "$profile" "${libraries[@]}" "${dialects[@]}" --package cli
+    others=$target/$profile command=$target/$profile
 fi
-packages=(--package mpi-abi --package mqs)
-[ $# -eq 3 ] || packages+=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
-cargo build --profile "$profile" "${packages[@]}"
-command_profile=${profile/#release/command}
-cargo build --profile "$command_profile" --package cli
 
 mkdir -p "$prefix"/{bin,include,lib/pkgconfig,lib/cmake/combray,lib/combray,share/combray,share/doc/combray/docs/{user,internals}}
 # A new file in place of the old: a program that runs keeps the library that it has mapped.
@@ -41,8 +55,8 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi.so"
 ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 # What debuggers load to see message queues; the libraries find it from their own place.
 install_new 755 "$target/$profile/libcombray_mqs.so" "$prefix/lib/combray/libcombray_mqs.so"
-[ $# -eq 3 ] || scripts/install-dialects.sh "$prefix" "$target/$profile"
-install_new 755 "$target/$command_profile/combray" "$prefix/bin/combray"
+scripts/install-dialects.sh "$prefix" "$others"
+install_new 755 "$command/combray" "$prefix/bin/combray"
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
