@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use memory::LentBuffer;
-use mpi::Messages;
+use mpi::MemberMessages;
 
 use crate::pool::SystemCaller;
 use crate::storage::Direction;
@@ -77,7 +77,7 @@ impl TransferExchange {
     }
 
     /// Makes progress as far as possible; returns whether the transfer is complete.
-    pub fn advance(&mut self, link: &dyn Messages) -> bool {
+    pub fn advance(&mut self, link: &dyn MemberMessages) -> bool {
         let Self { own, member, aggregator } = self;
         let messages = &mut ExchangeMessages::new(link, own);
         // Either state may wait for the other, and the caller may sleep until a message arrives.

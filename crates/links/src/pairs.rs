@@ -23,7 +23,9 @@ pub fn parse_card<P, E>(
         words.next().filter(|word| *word == version)?;
         Some((process(words.next()?)?, words.map(end).collect::<Option<_>>()?))
     };
-    parse().ok_or_else(|| format!("\"{text}\" is not the contact information of a process of this version of Combray"))
+    parse().ok_or_else(|| {
+        format!("\"{text}\" is not the contact information of a process of this version of Combray")
+    })
 }
 
 /// Pairs the rails of two processes: each rail with the first rail of the other process that is

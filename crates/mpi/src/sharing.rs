@@ -102,7 +102,8 @@ impl Sharing {
         let mut nonce = Nonce::default();
         told.read(AGAIN.len(), &mut nonce);
         let memory = process.spare_words.take_named(&nonce);
-        let lost = || NotShared::Unreachable("the memory that was shared before no longer exists".into());
+        let lost =
+            || NotShared::Unreachable("the memory that was shared before no longer exists".into());
         Ok(Self { memory: memory.ok_or_else(lost), _invitation: None })
     }
 }

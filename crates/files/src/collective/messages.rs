@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use base::Result;
 use engine::RequestId;
 use memory::Buffer;
-use mpi::Messages;
+use mpi::MemberMessages;
 
 /// The kinds of messages; each has a tag of its own in each transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) enum PostedMessage {
 
 /// The messages of one process in one transfer.
 pub(crate) struct ExchangeMessages<'a> {
-    link: &'a dyn Messages,
+    link: &'a dyn MemberMessages,
     own: &'a mut OwnMessages,
 }
 
@@ -71,7 +71,7 @@ enum PostedEnd {
 }
 
 impl<'a> ExchangeMessages<'a> {
-    pub fn new(link: &'a dyn Messages, own: &'a mut OwnMessages) -> Self {
+    pub fn new(link: &'a dyn MemberMessages, own: &'a mut OwnMessages) -> Self {
         Self { link, own }
     }
 

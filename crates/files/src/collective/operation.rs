@@ -14,7 +14,7 @@ use memory::{Buffer, LentBuffer};
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
 use mpi::exchange::{exchange, unpacked};
-use mpi::{ActiveOperation, MessageStatus, Messages, Process, Request, Step};
+use mpi::{ActiveOperation, MemberMessages, MessageStatus, Process, Request, Step};
 use wire::Codec;
 
 use super::domains::{DomainSituation, FileDomain, Wish};
@@ -363,7 +363,7 @@ fn aggregators(machines: &[Vec<u32>], wanted: usize) -> Vec<u32> {
     chosen
 }
 
-impl Messages for FileLink<'_> {
+impl MemberMessages for FileLink<'_> {
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         let gate = self.communicator.gate(peer).expect("peers are in the communicator");
         let context = self.communicator.point_to_point_context();

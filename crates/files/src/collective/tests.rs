@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::RequestId;
 use memory::Buffer;
-use mpi::Messages;
+use mpi::MemberMessages;
 use proptest::prelude::*;
 
 use super::domains::{DomainSituation, Wish};
@@ -66,7 +66,7 @@ impl PostState {
     }
 }
 
-impl Messages for PostLink<'_> {
+impl MemberMessages for PostLink<'_> {
     fn send(&self, peer: u32, tag: i32, buffer: Buffer) -> Option<RequestId> {
         assert_ne!(peer, self.rank, "a message to the sender itself is copied");
         let mut state = self.post.state.borrow_mut();
