@@ -227,7 +227,7 @@ impl Call {
         handle: Comm,
         look: fn(&Communicator) -> u32,
     ) -> CallOutcome<u32> {
-        let _visit = phase::pass_door(self);
+        let _visit = phase::enter_library(self);
         Ok(look(&*self.known_communicator(position, handle)?))
     }
 

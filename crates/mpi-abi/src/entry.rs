@@ -22,7 +22,7 @@ use crate::library::lending_table::{LendingScope, OutermostVisit};
 use crate::library::{LibraryState, known_library, library};
 use crate::phase::{
     CHECKED, FINALIZED, FREED, Guard, LOCKED, MANNER, OPEN, OPEN_LOCKED, PHASE, PROFILED, WATCHED,
-    pass_door,
+    enter_library,
 };
 use crate::report;
 
@@ -84,7 +84,7 @@ unsafe fn enter_apart<const N: usize>(
 /// Reports a failure of a call that has not registered its entry; registers the entry first.
 #[cold]
 fn fail_inside(call: &Call, failure: Failure) -> c_int {
-    let _visit = pass_door(call);
+    let _visit = enter_library(call);
     report::fail(call, failure)
 }
 

@@ -29,7 +29,7 @@ static CALLER: AtomicUsize = AtomicUsize::new(usize::MAX);
 /// Returns the process that the helper helps.
 fn process() -> &'static Process {
     // SAFETY: calls use all of the process here. The helper uses what any thread may use, and the
-    // rest only through `HelperAccess`, for which it must have entered through the door or hold the
+    // rest only through `HelperAccess`, for which it must have taken the entry lock or hold the
     // lock.
     &unsafe { library() }.process
 }
@@ -54,7 +54,7 @@ pub fn update(is_open: bool) {
 fn start() -> Option<JoinHandle<()>> {
     let process = process();
     let is_wanted = process.configuration().helper() && process.doorbell().is_some();
-    if !is_wanted || !System::opens_to_guests() {
+    if !is_wanted || !System::supports_helper() {
         return None;
     }
     CALLS.allow();

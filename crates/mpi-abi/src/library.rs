@@ -128,7 +128,7 @@ static LIBRARY: OnceCell<SharedLibrary> = OnceCell::new();
 ///   of the process. The lock is released only inside waiting, where nothing is borrowed.
 ///
 /// Without this guarantee the caller uses only what any thread may use at any time: the lock, the
-/// door, the doorbell, the clock, the configuration and the instruments of the process.
+/// entry lock, the doorbell, the clock, the configuration and the instruments of the process.
 #[inline]
 pub unsafe fn library() -> &'static LibraryState {
     &LIBRARY.get_or_init(|| SharedLibrary(LibraryState::new())).0

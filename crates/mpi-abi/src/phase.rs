@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::{self, ThreadId};
 
 use mpi::ThreadLevel;
-use progress::door::ProgramInside;
+use progress::entry_lock::ProgramInside;
 
 use crate::call::Call;
 use crate::generated::constants::MPI_COMM_SELF;
@@ -40,7 +40,7 @@ pub const OPEN_LOCKED: u32 = OPEN | LOCKED;
 /// library.
 pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
     // SAFETY: the lock is used first. `look` runs with the lock, or in the thread that initialized
-    // MPI and inside the door, below the level at which several threads make calls.
+    // MPI and inside the library, below the level at which several threads make calls.
     let library = unsafe { library() };
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
     if is_locked() {
@@ -68,7 +68,7 @@ pub fn is_main_thread() -> bool {
 
 /// Registers the entry of the program into the library, for the kinds of calls that do not register
 /// it themselves: those that are allowed at any time.
-pub fn pass_door(call: &Call) -> ProgramInside<'_> {
+pub fn enter_library(call: &Call) -> ProgramInside<'_> {
     call.library.process.enter_if(PHASE.load(Ordering::Relaxed) & OPEN_LOCKED == OPEN)
 }
 

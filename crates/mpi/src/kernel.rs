@@ -13,7 +13,7 @@ use base::{Error, ErrorClass, GateId, Result};
 use engine::{ContextSlot, Receive, RequestId, Send};
 use memory::Buffer;
 use progress::System;
-use progress::door::{Door, ProgramInside};
+use progress::entry_lock::{EntryLock, ProgramInside};
 use progress::helper::Need;
 use progress::reentrant_lock::ReentrantLock;
 use progress::waiting::WaitingThreads;
@@ -32,7 +32,7 @@ pub(crate) use helping::HELPED_BYTES_MIN;
 /// the job.
 pub struct ProcessKernel {
     pub(crate) room: WaitingThreads,
-    pub(crate) door: Door,
+    pub(crate) entry_lock: EntryLock,
     /// Whether the helper thread is inside, which must not call functions of the program.
     helped: Cell<bool>,
     /// Whether this process does not claim portions of collective operations for now.
@@ -82,7 +82,7 @@ impl Default for ProcessKernel {
     fn default() -> Self {
         Self {
             room: WaitingThreads::default(),
-            door: Door::default(),
+            entry_lock: EntryLock::default(),
             helped: Cell::new(false),
             leaves_portions: Cell::new(false),
             helper: Cell::new(None),
@@ -206,7 +206,7 @@ impl ProcessKernel {
     /// the thread level is below [`ThreadLevel::Multiple`].
     #[inline(always)]
     pub fn enter_if(&self, condition: bool) -> ProgramInside<'_> {
-        self.door.enter_if(condition, &System)
+        self.entry_lock.enter_if(condition, &System)
     }
 
     /// Seconds since some moment in the past (`MPI_Wtime`).

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-pub mod door;
+pub mod entry_lock;
 #[cfg(not(loom))]
 pub mod helper;
 pub mod lock;

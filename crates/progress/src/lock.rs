@@ -8,7 +8,7 @@
 //!
 //! Why: docs/internals/decisions/0024-threads-look-in-turn-and-sleep-each-for-itself.md
 
-use crate::door::Threads;
+use crate::entry_lock::Threads;
 use crate::primitive::{AtomicU32, Ordering};
 
 /// A lock without data and without a guard: the thread that takes it must release it by

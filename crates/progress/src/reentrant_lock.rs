@@ -63,8 +63,8 @@ impl<K: WaitingSystem> ReentrantLock<K> {
         }
     }
 
-    /// Returns the number of entries and exits of threads, like `Door::steps`: odd while any thread
-    /// is inside, also if it waits there.
+    /// Returns the number of entries and exits of threads, like `EntryLock::steps`: odd while any
+    /// thread is inside, also if it waits there.
     pub fn steps(&self) -> u32 {
         let present = self.present();
         self.arrivals().wrapping_mul(2) | u32::from(present > 0)

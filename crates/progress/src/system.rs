@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use sys::{cores, futex, membarrier};
 use threads::words;
 
-use crate::door::Threads;
+use crate::entry_lock::Threads;
 
-/// The operations of the system that waits need, besides those of doors and locks.
+/// The operations of the system that waits need, besides those of entry locks and other locks.
 pub trait WaitingSystem: Threads + Default {
     /// Lets the time of one poll pass.
     fn spin(&self);
@@ -54,7 +54,7 @@ static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 impl System {
     /// Prepares the process for helpers; returns whether the system supports them. Must be called
     /// before the first helper starts.
-    pub fn opens_to_guests() -> bool {
+    pub fn supports_helper() -> bool {
         membarrier::register_threads().is_ok()
     }
 }

@@ -254,7 +254,7 @@ mod tests {
     use std::sync::atomic::AtomicU32;
 
     use super::*;
-    use crate::door::Threads;
+    use crate::entry_lock::Threads;
     use crate::system::System;
 
     #[test]

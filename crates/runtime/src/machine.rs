@@ -19,7 +19,7 @@ pub mod usage {
 }
 
 use base::variables;
-use progress::door::Threads;
+use progress::entry_lock::Threads;
 use sys::counter;
 use topology::{Hwloc, ObjectId, Scope, Topology};
 

@@ -1,5 +1,5 @@
 //! Worlds in which processes wait: the library's own waiting code, with its doorbells, its lock at
-//! the library entry (the door) and its other locks, in virtual time.
+//! the entry lock of the library and its other locks, in virtual time.
 //!
 //! A process has one or several threads, some of which share kernel threads. It may have a helper
 //! that makes progress while the program computes. Processes send each other messages through

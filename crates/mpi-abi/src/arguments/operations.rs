@@ -59,7 +59,8 @@ impl UserOperation {
 /// Calls `apply` with a handle of the datatype, for the function of the program. If the program has
 /// freed its handle since the reduction began (section 5.1.9), a temporary handle is created.
 fn with_handle(datatype: &KnownDatatype, apply: impl FnOnce(Datatype)) {
-    // SAFETY: reductions are carried out inside calls or by the helper while it is inside the door.
+    // SAFETY: reductions are carried out inside calls or by the helper while it holds the entry
+    // lock.
     let library = unsafe { library() };
     let own = datatype.handle;
     let is_known = datatype.predefined().is_some() || library.datatypes.with(own, |_| ()).is_some();

@@ -36,7 +36,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
         return Err(Failure::new(ErrorClass::Other, detail));
     }
     let process = &call.library.process;
-    let _visit = phase::pass_door(call);
+    let _visit = phase::enter_library(call);
     refuse_other_libraries()?;
     let complaints = process.initialize(level)?;
     if process.rank() == 0 {

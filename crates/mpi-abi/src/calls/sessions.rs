@@ -38,7 +38,7 @@ pub fn session_init(
         Some(name) => level_named(&name).ok_or_else(|| unknown_level(&name))?,
     };
     let process = &call.library.process;
-    let visit = phase::pass_door(call);
+    let visit = phase::enter_library(call);
     let level = match phase::is_within_another(&visit) {
         true => level.min(process.highest_level()),
         false => level,
@@ -86,7 +86,7 @@ impl Call {
 
 pub fn session_finalize(call: &Call, session: Out<Session>) -> CallOutcome<()> {
     let known = call.session(1, session.value())?;
-    let _visit = phase::pass_door(call);
+    let _visit = phase::enter_library(call);
     known.close(&call.library.process)?;
     call.library.sessions.forget(known.handle);
     environment::note_change(call);

@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::ptr;
 use std::rc::Rc;
 
-use progress::door::ProgramInside;
+use progress::entry_lock::ProgramInside;
 
 use crate::c::Handle;
 use crate::handles::Table;
@@ -300,7 +300,7 @@ impl<H: Handle, T> LendingTable<H, T> {
 mod tests {
     use std::sync::atomic::AtomicU32;
 
-    use progress::door::{Door, Threads};
+    use progress::entry_lock::{EntryLock, Threads};
 
     use super::*;
     use crate::c::Comm;
@@ -319,9 +319,13 @@ mod tests {
     type Texts = LendingTable<Comm, String>;
 
     /// Runs a call in a visit, as `entry` does.
-    fn call<R>(texts: &Texts, door: &Door, body: impl FnOnce(&LendingScope<'_>) -> R) -> R {
-        let mut visit = door.enter(&Alone);
-        // SAFETY: the door is that of the table.
+    fn call<R>(
+        texts: &Texts,
+        entry_lock: &EntryLock,
+        body: impl FnOnce(&LendingScope<'_>) -> R,
+    ) -> R {
+        let mut visit = entry_lock.enter(&Alone);
+        // SAFETY: the entry lock is that of the table.
         if let Some(outermost) = unsafe { OutermostVisit::of(&mut visit) } {
             texts.drop_removed(outermost);
         }
@@ -338,25 +342,25 @@ mod tests {
 
     #[test]
     fn an_object_that_an_inner_call_frees_exists_until_the_outer_call_ends() {
-        let (texts, door) = (Texts::default(), Door::default());
+        let (texts, entry_lock) = (Texts::default(), EntryLock::default());
         let handle = used(&texts, "outer");
         let object = Rc::downgrade(&texts.get(handle).unwrap());
-        call(&texts, &door, |scope| {
+        call(&texts, &entry_lock, |scope| {
             let lent = texts.lend(handle, scope).unwrap();
-            call(&texts, &door, |_| texts.remove(handle).unwrap());
-            call(&texts, &door, |scope| assert!(texts.lend(handle, scope).is_none()));
+            call(&texts, &entry_lock, |_| texts.remove(handle).unwrap());
+            call(&texts, &entry_lock, |scope| assert!(texts.lend(handle, scope).is_none()));
             assert_eq!(**lent, "outer");
         });
         assert!(object.upgrade().is_some());
-        call(&texts, &door, |_| ());
+        call(&texts, &entry_lock, |_| ());
         assert!(object.upgrade().is_none());
     }
 
     #[test]
     fn a_lent_object_outlives_its_entry_among_the_recent_ones() {
-        let (texts, door) = (Texts::default(), Door::default());
+        let (texts, entry_lock) = (Texts::default(), EntryLock::default());
         let first = used(&texts, "first");
-        call(&texts, &door, |scope| {
+        call(&texts, &entry_lock, |scope| {
             let lent = texts.lend(first, scope).unwrap();
             (0..2 * RECENT).for_each(|number| {
                 used(&texts, &number.to_string());
@@ -370,16 +374,16 @@ mod tests {
 
     #[test]
     fn a_lasting_object_is_lent_although_it_is_not_in_the_table() {
-        let (texts, door) = (Texts::default(), Door::default());
+        let (texts, entry_lock) = (Texts::default(), EntryLock::default());
         let place = Box::into_raw(Box::new(Rc::new("lasting".to_owned())));
         // SAFETY: it is freed at the end of the test, after its last use.
         let lasting: &'static Rc<String> = unsafe { &*place };
         let handle = texts.insert(Rc::clone(lasting));
         texts.remove(handle).unwrap();
         texts.lend_lasting(handle, lasting, |_| false);
-        call(&texts, &door, |scope| assert!(texts.lend(handle, scope).is_none()));
+        call(&texts, &entry_lock, |scope| assert!(texts.lend(handle, scope).is_none()));
         texts.lend_lasting(handle, lasting, |_| true);
-        call(&texts, &door, |scope| {
+        call(&texts, &entry_lock, |scope| {
             let lent = texts.lend(handle, scope).unwrap();
             texts.lend_no_more(handle);
             assert!(texts.lend(handle, scope).is_none());
@@ -391,19 +395,20 @@ mod tests {
 
     #[test]
     fn a_counted_copy_outlives_the_call() {
-        let (texts, door) = (Texts::default(), Door::default());
+        let (texts, entry_lock) = (Texts::default(), EntryLock::default());
         let handle = used(&texts, "kept");
-        let kept = call(&texts, &door, |scope| Rc::clone(&texts.lend(handle, scope).unwrap()));
+        let kept =
+            call(&texts, &entry_lock, |scope| Rc::clone(&texts.lend(handle, scope).unwrap()));
         texts.remove(handle).unwrap();
-        call(&texts, &door, |_| ());
+        call(&texts, &entry_lock, |_| ());
         assert_eq!(*kept, "kept");
     }
 
     #[test]
     fn objects_that_were_lent_exist_on_when_lending_stops() {
-        let (texts, door) = (Texts::default(), Door::default());
+        let (texts, entry_lock) = (Texts::default(), EntryLock::default());
         let handle = used(&texts, "lasting");
-        call(&texts, &door, |scope| {
+        call(&texts, &entry_lock, |scope| {
             let lent = texts.lend(handle, scope).unwrap();
             texts.stop_lending();
             texts.remove(handle).unwrap();

@@ -14,7 +14,7 @@ impl ProcessKernel {
     /// The number of entries and exits of the program: odd while the program is inside the
     /// library.
     pub fn steps(&self) -> u32 {
-        self.door.steps()
+        self.entry_lock.steps()
     }
 
     /// Returns the cores for the helper near the rail that it uses first, if the cores of the
@@ -26,13 +26,13 @@ impl ProcessKernel {
 
     /// Records when the program leaves the library, to detect whether it stays outside for long.
     pub fn note_leaving(&self) {
-        self.door.leave_note(&System);
+        self.entry_lock.leave_note(&System);
     }
 
     /// How often the program stayed outside the library for long after
     /// [`note_leaving`](Self::note_leaving).
     pub fn absences(&self) -> u32 {
-        self.door.absences()
+        self.entry_lock.absences()
     }
 
     /// Sets the function that wakes the helper; `None` if there is no helper.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 pub use hangs::Outside;
 pub use launch::questions::AnswerSlot;
 use progress::System;
-use progress::door::{HelperAtDoor, HelperInside};
+use progress::entry_lock::{HelperInside, RestingAdmission};
 use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome};
 
 use super::Process;
@@ -19,7 +19,7 @@ pub struct HelperAccess<'a> {
 
 /// How the helper entered the library.
 enum HelperEntry<'a> {
-    Door(HelperInside<'a, System>),
+    EntryLock(HelperInside<'a, System>),
     Lock { _held: HelperLock<'a> },
 }
 
@@ -36,14 +36,14 @@ impl Drop for HelperLock<'_> {
 /// meanwhile.
 pub struct RestingHelper<'a> {
     process: &'a Process,
-    resting: HelperAtDoor<'a, System>,
+    resting: RestingAdmission<'a, System>,
 }
 
 impl Process {
     /// Lets the helper enter the library, unless the program is inside.
     pub fn help(&self) -> Option<HelperAccess<'_>> {
-        let helper = self.door.try_enter_as_helper(&System)?;
-        Some(HelperAccess { process: self, entry: HelperEntry::Door(helper) })
+        let helper = self.entry_lock.try_enter_as_helper(&System)?;
+        Some(HelperAccess { process: self, entry: HelperEntry::EntryLock(helper) })
     }
 
     /// Lets the helper enter the library by taking the lock; for the level at which calls take
@@ -62,7 +62,7 @@ impl<'a> HelperAccess<'a> {
     pub fn rest(self) -> Option<RestingHelper<'a>> {
         let Self { process, entry } = self;
         match entry {
-            HelperEntry::Door(helper) => {
+            HelperEntry::EntryLock(helper) => {
                 helper.rest().map(|resting| RestingHelper { process, resting })
             }
             HelperEntry::Lock { .. } => None,
@@ -113,7 +113,7 @@ impl Inside for HelperAccess<'_> {
 
     fn is_awaited(&self) -> bool {
         match &self.entry {
-            HelperEntry::Door(helper) => helper.is_awaited(),
+            HelperEntry::EntryLock(helper) => helper.is_awaited(),
             HelperEntry::Lock { .. } => self.process.room.lock.is_wanted(),
         }
     }
@@ -123,6 +123,8 @@ impl<'a> RestingHelper<'a> {
     /// Enters the library again, unless the program has been inside.
     pub fn resume(self) -> Option<HelperAccess<'a>> {
         let Self { process, resting } = self;
-        resting.resume().map(|helper| HelperAccess { process, entry: HelperEntry::Door(helper) })
+        resting
+            .resume()
+            .map(|helper| HelperAccess { process, entry: HelperEntry::EntryLock(helper) })
     }
 }

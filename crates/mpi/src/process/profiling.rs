@@ -14,7 +14,7 @@ use hangs::Awaited;
 use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
 use progress::helper;
 use progress::waiting::{LongWait, WaitNote, WaitingSystem};
-use progress::{System, door::Threads};
+use progress::{System, entry_lock::Threads};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use hangs::{CommunicatorName, MessageWait, ReturnedError};
-use progress::{System, door::Threads};
+use progress::{System, entry_lock::Threads};
 
 use super::Process;
 use super::descriptions::{described, end_of_message};

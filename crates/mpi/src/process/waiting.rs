@@ -10,7 +10,7 @@ use progress::helper::Need;
 use progress::waiting::{
     self, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter, WaitingThreads, WakeUp,
 };
-use progress::{System, door::Threads};
+use progress::{System, entry_lock::Threads};
 use runtime::Doorbell;
 
 use super::{Process, ThreadLevel};
@@ -155,7 +155,7 @@ impl Process {
     fn give_way_to_processes(&self) {
         let WaitingThreads { lock, asking, patience, .. } = &self.room;
         let is_shared = self.is_shared();
-        let calls = if is_shared { lock.arrivals() } else { self.door.steps() / 2 };
+        let calls = if is_shared { lock.arrivals() } else { self.entry_lock.steps() / 2 };
         let begin = || ProcessKernel::wait_history(self);
         let Some(mut wait_history) = asking.ask(calls, System.now(), begin) else { return };
         let mut pause = || {

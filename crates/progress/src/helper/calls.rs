@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Core;
 use crate::system::WaitingSystem;
 
-/// The state that the program and its helper share, besides the door.
+/// The state that the program and its helper share, besides the entry lock.
 #[derive(Debug)]
 pub struct HelperCalls {
     /// The word on which the helper sleeps while it pauses: how the helper rests, and so whether
@@ -39,7 +39,7 @@ pub enum Reaction {
     Nothing,
     /// Wake the helper by [`HelperCalls::wake`].
     Wake,
-    /// Leave a note at the door, to measure whether it then stays away for long.
+    /// Record the time of its exit, to measure whether it then stays away for long.
     LeaveNote,
 }
 

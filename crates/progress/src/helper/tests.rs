@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::atomic::AtomicU32;
 
-use crate::door::Threads;
+use crate::entry_lock::Threads;
 use driver::Doorbell;
 
 use super::*;

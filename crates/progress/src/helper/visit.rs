@@ -35,11 +35,11 @@ pub trait Visitor {
     /// Returns the program's count of entries and exits.
     fn steps(&self) -> u32;
 
-    /// Enters, or continues if the helper rested at the door, and makes progress by
-    /// [`visit`](fn@visit). Where other processes must act first, rests at the door afterwards.
+    /// Enters, or continues if the helper rested, and makes progress by
+    /// [`visit`](fn@visit). Where other processes must act first, rests afterwards.
     fn visit(&mut self, cause: VisitCause) -> VisitOutcome;
 
-    /// Gives up resting at the door.
+    /// Gives up resting.
     fn leave(&mut self);
 
     /// Sleeps until the doorbell rings that was armed with this ticket, or until a timeout.

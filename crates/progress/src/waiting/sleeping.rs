@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::room::{Waiter, WaitingThreads};
 use super::sleep::{APPOINTED, ASLEEP, Awaited, Sleep, Sleeper, SleepingThreads, WOKEN};
 use super::{SLEEP_MAX, WaitHistory, WaitStage};
-use crate::door::Threads;
+use crate::entry_lock::Threads;
 use crate::system::WaitingSystem;
 
 /// While other threads enter and leave, they make progress. A sleeper checks at this interval

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use generator::{Generator, Gn};
-use progress::door::Threads;
+use progress::entry_lock::Threads;
 use progress::waiting::{SLEEP_MAX, WaitingSystem};
 
 use super::Waits;

@@ -10,7 +10,7 @@ use base::{ContextId, GateId, RailId, RailProfile};
 use driver::Doorbell;
 use engine::{ContextSlot, Engine, Planned, Receive, RequestId, Send, ShortPacket, strategy};
 use memory::Buffer;
-use progress::door::{Door, Threads};
+use progress::entry_lock::{EntryLock, Threads};
 use progress::helper::{Core, HelperCalls, Need, Reaction};
 use progress::waiting::{
     self, CoreSharing, LongWait, WaitHistory, Waiter, WaitingSystem, WaitingThreads,
@@ -23,7 +23,7 @@ pub(super) struct WaitingProcess {
     own: u32,
     setting: ProcessSetting,
     room: WaitingThreads<Virtual>,
-    pub(super) door: Door,
+    pub(super) entry_lock: EntryLock,
     calls: HelperCalls,
     engine: RefCell<Engine>,
     context: ContextSlot,
@@ -161,8 +161,8 @@ impl WaitingProcess {
         let counts = Counts::default();
         counts.at_work.set(setting.threads);
         let (engine, inboxes) = (RefCell::new(engine), Rc::clone(inboxes));
-        let (room, door, calls) = Default::default();
-        Self { own, setting, room, door, calls, engine, context, inboxes, bell, counts }
+        let (room, entry_lock, calls) = Default::default();
+        Self { own, setting, room, entry_lock, calls, engine, context, inboxes, bell, counts }
     }
 
     pub(super) fn number(&self) -> usize {
@@ -195,10 +195,10 @@ impl WaitingProcess {
         if self.setting.helper.is_none() || bytes < HELPED_BYTES_MIN {
             return;
         }
-        match self.calls.call(need, self.door.absences()) {
+        match self.calls.call(need, self.entry_lock.absences()) {
             Reaction::Nothing => {}
             Reaction::Wake => self.calls.wake(&Virtual, || self.bell.ring()),
-            Reaction::LeaveNote => self.door.leave_note(&Virtual),
+            Reaction::LeaveNote => self.entry_lock.leave_note(&Virtual),
         }
     }
 
@@ -239,7 +239,7 @@ impl WaitingProcess {
             self.room.lock.unlock();
             return result;
         }
-        let _visit = self.door.enter(&Virtual);
+        let _visit = self.entry_lock.enter(&Virtual);
         body(self)
     }
 

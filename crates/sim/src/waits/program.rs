@@ -6,7 +6,7 @@ use std::rc::Rc;
 use engine::RequestId;
 use fastrand::Rng;
 use memory::Buffer;
-use progress::door::HelperAtDoor;
+use progress::entry_lock::RestingAdmission;
 use progress::helper::{self, Core, Inside, VisitCause, VisitOutcome, Visitor};
 use progress::waiting::{self, CoreSharing, SLEEP_MAX, Waiter, WakeUp};
 
@@ -162,13 +162,13 @@ pub(super) fn help(process: usize, core: Core) {
 struct SimulatedHelper<'a> {
     process: &'a WaitingProcess,
     core: Core,
-    resting: Option<HelperAtDoor<'a, Virtual>>,
+    resting: Option<RestingAdmission<'a, Virtual>>,
 }
 
 impl Visitor for SimulatedHelper<'_> {
     fn steps(&self) -> u32 {
         let process = self.process;
-        if process.is_shared() { process.room().lock.steps() } else { process.door.steps() }
+        if process.is_shared() { process.room().lock.steps() } else { process.entry_lock.steps() }
     }
 
     fn visit(&mut self, cause: VisitCause) -> VisitOutcome {
@@ -187,8 +187,9 @@ impl Visitor for SimulatedHelper<'_> {
             lock.give_back();
             return found;
         }
-        let goes_on = self.resting.take().and_then(HelperAtDoor::resume);
-        let Some(helper) = goes_on.or_else(|| process.door.try_enter_as_helper(&Virtual)) else {
+        let goes_on = self.resting.take().and_then(RestingAdmission::resume);
+        let Some(helper) = goes_on.or_else(|| process.entry_lock.try_enter_as_helper(&Virtual))
+        else {
             return VisitOutcome::Shut;
         };
         let found = rounds(&|| helper.is_awaited());

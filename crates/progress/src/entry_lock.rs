@@ -8,7 +8,7 @@
 //! the helper is inside, or checks whether it may enter. The program sleeps while it waits, so that
 //! the helper gets the core.
 //!
-//! A helper that sleeps until something happens rests at the door: it keeps its admission. When it
+//! A helper that sleeps until something happens rests: it keeps its admission. When it
 //! wakes it continues without another barrier, unless the program entered meanwhile, which revokes
 //! the admission by one exchange.
 //!
@@ -23,7 +23,7 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// Admits one of two at a time to the library: the program or its helper thread.
 #[derive(Default)]
-pub struct Door {
+pub struct EntryLock {
     /// The number of entries and exits of the program: odd while it is inside. Only the program
     /// writes it.
     steps: ProgramLine<AtomicU32>,
@@ -42,7 +42,7 @@ pub struct Door {
 #[repr(align(64))]
 struct ProgramLine<T>(T);
 
-/// The operations of the system that doors and locks need.
+/// The operations of the system that entry locks and other locks need.
 pub trait Threads {
     /// Makes every running thread of the process pass a full memory barrier.
     fn pass_barrier(&self);
@@ -85,7 +85,7 @@ const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 /// A guard: the program is inside as long as it exists.
 pub struct ProgramInside<'a> {
-    door: &'a Door,
+    entry_lock: &'a EntryLock,
     /// The value of `steps` after the exit, which is even. An odd value marks an inner entry, whose
     /// exit changes nothing.
     after: u32,
@@ -93,18 +93,18 @@ pub struct ProgramInside<'a> {
 
 /// A guard: the helper is inside as long as it exists.
 pub struct HelperInside<'a, T: Threads> {
-    door: &'a Door,
+    entry_lock: &'a EntryLock,
     threads: &'a T,
 }
 
-/// A guard: the helper rests at the door as long as it exists, unless the program revokes the
+/// A guard: the helper rests as long as it exists, unless the program revokes the
 /// admission.
-pub struct HelperAtDoor<'a, T: Threads> {
-    door: &'a Door,
+pub struct RestingAdmission<'a, T: Threads> {
+    entry_lock: &'a EntryLock,
     threads: &'a T,
 }
 
-impl Door {
+impl EntryLock {
     /// Enters as the program. A callback of the program, called by the library, may enter again.
     #[inline(always)]
     pub fn enter(&self, threads: &impl Threads) -> ProgramInside<'_> {
@@ -120,14 +120,17 @@ impl Door {
             self.steps.0.store(steps.wrapping_add(1), Ordering::Relaxed);
             light_barrier();
             if self.helper.0.load(Ordering::Acquire) != AWAY {
-                self.wait_for_guest(threads);
+                self.wait_for_helper(threads);
             }
         }
-        ProgramInside { door: self, after: if is_outermost { steps.wrapping_add(2) } else { 1 } }
+        ProgramInside {
+            entry_lock: self,
+            after: if is_outermost { steps.wrapping_add(2) } else { 1 },
+        }
     }
 
     #[cold]
-    fn wait_for_guest(&self, threads: &impl Threads) {
+    fn wait_for_helper(&self, threads: &impl Threads) {
         for look in 0_u32.. {
             match self.helper.0.load(Ordering::Acquire) {
                 AWAY => return,
@@ -184,7 +187,7 @@ impl Door {
         }
         self.helper.0.swap(HERE, Ordering::Relaxed);
         threads.pass_barrier();
-        let helper = HelperInside { door: self, threads };
+        let helper = HelperInside { entry_lock: self, threads };
         // Either the program sees the helper's state and waits, or this load sees the program
         // inside.
         self.steps.0.load(Ordering::Acquire).is_multiple_of(2).then_some(helper)
@@ -216,7 +219,7 @@ impl Drop for ProgramInside<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         if self.is_outermost() {
-            self.door.steps.0.store(self.after, Ordering::Release);
+            self.entry_lock.steps.0.store(self.after, Ordering::Release);
         }
     }
 }
@@ -224,50 +227,50 @@ impl Drop for ProgramInside<'_> {
 impl<'a, T: Threads> HelperInside<'a, T> {
     /// Whether the program waits for the helper to leave.
     pub fn is_awaited(&self) -> bool {
-        !self.door.steps().is_multiple_of(2)
+        !self.entry_lock.steps().is_multiple_of(2)
     }
 
-    /// Lets the helper rest at the door; returns none if the program waits for it to leave.
-    pub fn rest(self) -> Option<HelperAtDoor<'a, T>> {
-        let HelperInside { door, threads } = self;
+    /// Lets the helper rest; returns none if the program waits for it to leave.
+    pub fn rest(self) -> Option<RestingAdmission<'a, T>> {
+        let HelperInside { entry_lock, threads } = self;
         let (given, seen) = (Ordering::Release, Ordering::Relaxed);
-        door.helper.0.compare_exchange(HERE, RESTING, given, seen).ok()?;
+        entry_lock.helper.0.compare_exchange(HERE, RESTING, given, seen).ok()?;
         std::mem::forget(self);
-        Some(HelperAtDoor { door, threads })
+        Some(RestingAdmission { entry_lock, threads })
     }
 }
 
-impl<'a, T: Threads> HelperAtDoor<'a, T> {
+impl<'a, T: Threads> RestingAdmission<'a, T> {
     /// Continues as the helper inside; returns none if the program has entered meanwhile.
     pub fn resume(self) -> Option<HelperInside<'a, T>> {
-        let HelperAtDoor { door, threads } = self;
+        let RestingAdmission { entry_lock, threads } = self;
         std::mem::forget(self);
         let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
-        door.helper.0.compare_exchange(RESTING, HERE, taken, seen).ok()?;
+        entry_lock.helper.0.compare_exchange(RESTING, HERE, taken, seen).ok()?;
         // No new barrier is needed: since the barrier of this helper's entry, each entry of the
         // program has seen the helper's state.
-        Some(HelperInside { door, threads })
+        Some(HelperInside { entry_lock, threads })
     }
 }
 
-impl<T: Threads> Drop for HelperAtDoor<'_, T> {
+impl<T: Threads> Drop for RestingAdmission<'_, T> {
     fn drop(&mut self) {
         let (given, seen) = (Ordering::Release, Ordering::Relaxed);
-        let _ = self.door.helper.0.compare_exchange(RESTING, AWAY, given, seen);
+        let _ = self.entry_lock.helper.0.compare_exchange(RESTING, AWAY, given, seen);
     }
 }
 
 impl<T: Threads> Drop for HelperInside<'_, T> {
     fn drop(&mut self) {
-        if self.door.helper.0.swap(AWAY, Ordering::Release) == AWAITED {
-            self.threads.wake(&self.door.helper.0);
+        if self.entry_lock.helper.0.swap(AWAY, Ordering::Release) == AWAITED {
+            self.threads.wake(&self.entry_lock.helper.0);
         }
     }
 }
 
-impl fmt::Debug for Door {
+impl fmt::Debug for EntryLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Door({} steps)", self.steps())
+        write!(f, "EntryLock({} steps)", self.steps())
     }
 }
 
@@ -304,22 +307,22 @@ mod tests {
 
     #[test]
     fn calls_inside_calls_are_one_visit() {
-        let door = Door::default();
-        let outer = door.enter(&Here);
-        drop(door.enter(&Here));
-        assert!(door.try_enter_as_helper(&Here).is_none());
+        let entry_lock = EntryLock::default();
+        let outer = entry_lock.enter(&Here);
+        drop(entry_lock.enter(&Here));
+        assert!(entry_lock.try_enter_as_helper(&Here).is_none());
         drop(outer);
-        assert_eq!(door.steps(), 2);
-        assert!(door.try_enter_as_helper(&Here).is_some());
+        assert_eq!(entry_lock.steps(), 2);
+        assert!(entry_lock.try_enter_as_helper(&Here).is_some());
     }
 
     #[test]
-    fn the_program_waits_for_a_guest_that_is_inside() {
-        let (door, left) = (Door::default(), AtomicBool::new(false));
-        let helper = door.try_enter_as_helper(&Here).expect("no thread is inside");
+    fn the_program_waits_for_a_helper_that_is_inside() {
+        let (entry_lock, left) = (EntryLock::default(), AtomicBool::new(false));
+        let helper = entry_lock.try_enter_as_helper(&Here).expect("no thread is inside");
         thread::scope(|scope| {
             scope.spawn(|| {
-                let _visit = door.enter(&Here);
+                let _visit = entry_lock.enter(&Here);
                 assert!(left.load(Ordering::Acquire));
             });
             while !helper.is_awaited() {
@@ -331,33 +334,34 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_rests_is_put_out_by_the_program() {
-        let door = Door::default();
+    fn the_program_revokes_the_admission_of_a_resting_helper() {
+        let entry_lock = EntryLock::default();
         let rest = || {
-            door.try_enter_as_helper(&Here)
+            entry_lock
+                .try_enter_as_helper(&Here)
                 .and_then(HelperInside::rest)
                 .expect("no thread is inside")
         };
         assert!(rest().resume().is_some());
         let resting = rest();
-        drop(door.enter(&Here));
+        drop(entry_lock.enter(&Here));
         assert!(resting.resume().is_none());
         drop(rest());
-        assert_eq!(door.helper.0.load(Ordering::Relaxed), AWAY);
+        assert_eq!(entry_lock.helper.0.load(Ordering::Relaxed), AWAY);
     }
 
     #[test]
     fn the_program_sees_how_long_it_was_away() {
-        let door = Door::default();
+        let entry_lock = EntryLock::default();
         for (time, absences) in [(ABSENCE, 0), (ABSENCE + 1, 1)] {
             TIME.store(0, Ordering::Relaxed);
-            let visit = door.enter(&Here);
-            door.leave_note(&Here);
+            let visit = entry_lock.enter(&Here);
+            entry_lock.leave_note(&Here);
             drop(visit);
             TIME.store(time, Ordering::Relaxed);
-            drop(door.enter(&Here));
-            drop(door.enter(&Here));
-            assert_eq!(door.absences(), absences);
+            drop(entry_lock.enter(&Here));
+            drop(entry_lock.enter(&Here));
+            assert_eq!(entry_lock.absences(), absences);
         }
     }
 }
@@ -389,7 +393,7 @@ mod models {
     }
 
     struct House {
-        door: Door,
+        entry_lock: EntryLock,
         inside: UnsafeCell<u32>,
     }
 
@@ -398,7 +402,10 @@ mod models {
             let (steps, helper) =
                 (ProgramLine(AtomicU32::new(0)), ProgramLine(AtomicU32::new(AWAY)));
             let (noted, absences) = (AtomicU64::new(0), AtomicU32::new(0));
-            Self { door: Door { steps, helper, noted, absences }, inside: UnsafeCell::new(0) }
+            Self {
+                entry_lock: EntryLock { steps, helper, noted, absences },
+                inside: UnsafeCell::new(0),
+            }
         }
 
         /// Called by the program or the helper while it is inside.
@@ -409,17 +416,17 @@ mod models {
     }
 
     #[test]
-    fn nobody_meets_a_guest() {
+    fn program_and_helper_exclude_each_other() {
         loom::model(|| {
             let house = Arc::new(House::new());
             let other = Arc::clone(&house);
             let helper = thread::spawn(move || {
-                if let Some(_guest) = other.door.try_enter_as_helper(&Model) {
+                if let Some(_helper) = other.entry_lock.try_enter_as_helper(&Model) {
                     other.change();
                 }
             });
             for _ in 0..2 {
-                let _visit = house.door.enter(&Model);
+                let _visit = house.entry_lock.enter(&Model);
                 house.change();
             }
             helper.join().unwrap();
@@ -427,22 +434,22 @@ mod models {
     }
 
     #[test]
-    fn nobody_meets_a_guest_that_rested() {
+    fn program_and_resumed_helper_exclude_each_other() {
         loom::model(|| {
             let house = Arc::new(House::new());
             let other = Arc::clone(&house);
             let helper = thread::spawn(move || {
-                let Some(helper) = other.door.try_enter_as_helper(&Model) else { return };
+                let Some(helper) = other.entry_lock.try_enter_as_helper(&Model) else { return };
                 other.change();
-                if let Some(_guest) = helper.rest().and_then(HelperAtDoor::resume) {
+                if let Some(_helper) = helper.rest().and_then(RestingAdmission::resume) {
                     other.change();
                 }
             });
             for note in [true, false] {
-                let _visit = house.door.enter(&Model);
+                let _visit = house.entry_lock.enter(&Model);
                 house.change();
                 if note {
-                    house.door.leave_note(&Model);
+                    house.entry_lock.leave_note(&Model);
                 }
             }
             helper.join().unwrap();
