@@ -75,7 +75,7 @@ fn call(need: Need) {
             CALLER.store(cores::current().unwrap_or(usize::MAX), Ordering::Relaxed);
             CALLS.wake(&System, ring);
         }
-        Reaction::LeaveNote => process.note_leaving(),
+        Reaction::RecordExitTime => process.record_exit_time(),
     }
 }
 

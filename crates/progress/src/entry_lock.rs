@@ -12,7 +12,7 @@
 //! wakes it continues without another barrier, unless the program entered meanwhile, which revokes
 //! the admission by one exchange.
 //!
-//! The program can leave a note for itself when it leaves the library. At its next entry it then
+//! The program can record the time when it leaves the library. At its next entry it then
 //! measures how long it was outside.
 //!
 //! Why: docs/internals/decisions/0020-a-helper-comes-through-the-door.md
@@ -28,11 +28,11 @@ pub struct EntryLock {
     /// writes it.
     steps: ProgramLine<AtomicU32>,
     /// The state of the helper, one of the constants below. Written by the helper, and by a program
-    /// that waits for the helper or leaves a note.
+    /// that waits for the helper or records its exit.
     helper: ProgramLine<AtomicU32>,
-    /// The time at which the program left the last note, in nanoseconds; and the number of times
-    /// that it stayed outside for more than [`ABSENCE`] after a note.
-    noted: AtomicU64,
+    /// The time of the last recorded exit of the program, in nanoseconds; and the number of
+    /// recorded exits after which it stayed outside for more than [`ABSENCE`].
+    exit_time: AtomicU64,
     absences: AtomicU32,
 }
 
@@ -74,10 +74,11 @@ const AWAITED: u32 = 2;
 /// The helper sleeps and keeps its admission. No work of it is half done, so the program may revoke
 /// the admission.
 const RESTING: u32 = 3;
-/// There is no helper; the program has left itself a note.
-const NOTED: u32 = 4;
+/// There is no helper; the program has recorded the time of its exit.
+const EXIT_RECORDED: u32 = 4;
 
-/// An absence of the program after a note counts as long if it exceeds this number of nanoseconds.
+/// An absence of the program after a recorded exit counts as long if it exceeds this number of
+/// nanoseconds.
 const ABSENCE: u64 = 20_000;
 
 /// The number of times that the program checks whether the helper has left before it sleeps.
@@ -134,11 +135,11 @@ impl EntryLock {
         for look in 0_u32.. {
             match self.helper.0.load(Ordering::Acquire) {
                 AWAY => return,
-                state @ (RESTING | NOTED) => {
+                state @ (RESTING | EXIT_RECORDED) => {
                     let (taken, seen) = (Ordering::Acquire, Ordering::Relaxed);
                     let emptied = self.helper.0.compare_exchange(state, AWAY, taken, seen).is_ok();
-                    if emptied && state == NOTED {
-                        self.read_note(threads);
+                    if emptied && state == EXIT_RECORDED {
+                        self.count_if_long(threads);
                     }
                 }
                 HERE if look < LOOKS => std::hint::spin_loop(),
@@ -151,23 +152,23 @@ impl EntryLock {
         }
     }
 
-    /// Leaves a note of the current time. The program calls this while it is inside and no helper
-    /// is active; its next entry measures how long it was outside.
-    pub fn leave_note(&self, threads: &impl Threads) {
-        self.noted.store(threads.now(), Ordering::Relaxed);
+    /// Records the current time as that of the exit. The program calls this while it is inside and
+    /// no helper is active; its next entry measures how long it was outside.
+    pub fn record_exit_time(&self, threads: &impl Threads) {
+        self.exit_time.store(threads.now(), Ordering::Relaxed);
         let order = Ordering::Relaxed;
         // The exchange fails if a helper is active. Such a helper detects the program's absence
         // itself.
-        let _ = self.helper.0.compare_exchange(AWAY, NOTED, order, order);
+        let _ = self.helper.0.compare_exchange(AWAY, EXIT_RECORDED, order, order);
     }
 
-    fn read_note(&self, threads: &impl Threads) {
-        if threads.now().saturating_sub(self.noted.load(Ordering::Relaxed)) > ABSENCE {
+    fn count_if_long(&self, threads: &impl Threads) {
+        if threads.now().saturating_sub(self.exit_time.load(Ordering::Relaxed)) > ABSENCE {
             self.absences.store(self.absences().wrapping_add(1), Ordering::Relaxed);
         }
     }
 
-    /// Returns how many times the program stayed outside for more than 20 µs after it left a note.
+    /// Returns how many times the program stayed outside for more than 20 µs after a recorded exit.
     pub fn absences(&self) -> u32 {
         self.absences.load(Ordering::Relaxed)
     }
@@ -356,7 +357,7 @@ mod tests {
         for (time, absences) in [(ABSENCE, 0), (ABSENCE + 1, 1)] {
             TIME.store(0, Ordering::Relaxed);
             let visit = entry_lock.enter(&Here);
-            entry_lock.leave_note(&Here);
+            entry_lock.record_exit_time(&Here);
             drop(visit);
             TIME.store(time, Ordering::Relaxed);
             drop(entry_lock.enter(&Here));
@@ -401,9 +402,9 @@ mod models {
         fn new() -> Self {
             let (steps, helper) =
                 (ProgramLine(AtomicU32::new(0)), ProgramLine(AtomicU32::new(AWAY)));
-            let (noted, absences) = (AtomicU64::new(0), AtomicU32::new(0));
+            let (exit_time, absences) = (AtomicU64::new(0), AtomicU32::new(0));
             Self {
-                entry_lock: EntryLock { steps, helper, noted, absences },
+                entry_lock: EntryLock { steps, helper, exit_time, absences },
                 inside: UnsafeCell::new(0),
             }
         }
@@ -449,7 +450,7 @@ mod models {
                 let _visit = house.entry_lock.enter(&Model);
                 house.change();
                 if note {
-                    house.entry_lock.leave_note(&Model);
+                    house.entry_lock.record_exit_time(&Model);
                 }
             }
             helper.join().unwrap();

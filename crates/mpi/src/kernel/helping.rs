@@ -25,12 +25,12 @@ impl ProcessKernel {
     }
 
     /// Records when the program leaves the library, to detect whether it stays outside for long.
-    pub fn note_leaving(&self) {
-        self.entry_lock.leave_note(&System);
+    pub fn record_exit_time(&self) {
+        self.entry_lock.record_exit_time(&System);
     }
 
     /// How often the program stayed outside the library for long after
-    /// [`note_leaving`](Self::note_leaving).
+    /// [`record_exit_time`](Self::record_exit_time).
     pub fn absences(&self) -> u32 {
         self.entry_lock.absences()
     }

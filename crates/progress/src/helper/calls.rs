@@ -40,7 +40,7 @@ pub enum Reaction {
     /// Wake the helper by [`HelperCalls::wake`].
     Wake,
     /// Record the time of its exit, to measure whether it then stays away for long.
-    LeaveNote,
+    RecordExitTime,
 }
 
 /// The helper is at work, or checks soon by itself.
@@ -91,7 +91,7 @@ impl HelperCalls {
     }
 
     /// Returns what the program must do after it has begun something large and may leave the
-    /// library for long. `absences` counts its long absences after notes so far.
+    /// library for long. `absences` counts its long absences after recorded exits so far.
     pub fn call(&self, need: Need, absences: u32) -> Reaction {
         let is_spared = need == Need::OfProgram && !self.has_core.load(Ordering::Relaxed);
         if is_spared || self.rest.load(Ordering::Relaxed) == ATTENTIVE {
@@ -104,7 +104,7 @@ impl HelperCalls {
             0 => Reaction::Wake,
             left => {
                 self.ignore(left - 1);
-                Reaction::LeaveNote
+                Reaction::RecordExitTime
             }
         }
     }

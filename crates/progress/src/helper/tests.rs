@@ -168,14 +168,14 @@ fn a_call_while_it_listens_is_looked_into_when_the_program_has_come() {
 }
 
 #[test]
-fn calls_that_are_ignored_leave_a_note_and_count_again_after_an_absence() {
+fn ignored_calls_record_the_exit_and_count_again_after_an_absence() {
     let calls = HelperCalls::new();
     calls.begin(Core::Own);
     assert_eq!(calls.call(Need::OfOthers, 0), Reaction::Nothing, "it is at work");
     let listened = calls.listen(|| {
         calls.ignore(2);
         let reactions = [0, 0, 0].map(|absences| calls.call(Need::OfOthers, absences));
-        assert_eq!(reactions, [Reaction::LeaveNote, Reaction::LeaveNote, Reaction::Wake]);
+        assert_eq!(reactions, [Reaction::RecordExitTime, Reaction::RecordExitTime, Reaction::Wake]);
         calls.ignore(2);
         assert_eq!(calls.call(Need::OfOthers, 1), Reaction::Wake, "it was away after the last");
         calls.begin(Core::Shared);

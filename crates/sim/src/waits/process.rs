@@ -198,7 +198,7 @@ impl WaitingProcess {
         match self.calls.call(need, self.entry_lock.absences()) {
             Reaction::Nothing => {}
             Reaction::Wake => self.calls.wake(&Virtual, || self.bell.ring()),
-            Reaction::LeaveNote => self.entry_lock.leave_note(&Virtual),
+            Reaction::RecordExitTime => self.entry_lock.record_exit_time(&Virtual),
         }
     }
 
