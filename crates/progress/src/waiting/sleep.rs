@@ -16,9 +16,9 @@ use crate::system::WaitingSystem;
 pub(in crate::waiting) struct SleepingThreads {
     pub(super) asleep: RefCell<Vec<Sleeper>>,
     /// What the designated waiter waits for, as long as it is asleep.
-    pub(super) watch: Cell<Option<Awaited>>,
+    pub(super) designated: Cell<Option<Awaited>>,
     /// Whether threads that share kernel threads have a designated waiter.
-    pub(super) has_shared_watch: Cell<bool>,
+    pub(super) has_shared_designated: Cell<bool>,
 }
 
 /// The request whose completion is all that a thread waits for. If there is none, the thread must
@@ -38,9 +38,9 @@ pub(super) struct Sleep {
     /// The lock's count of arrivals when this wait last read it.
     pub(super) arrivals: u32,
     /// Whether this wait has been the designated waiter.
-    pub(super) watched: bool,
+    pub(super) was_designated: bool,
     /// Whether this wait is the designated waiter of threads that share kernel threads.
-    pub(super) watches_shared: bool,
+    pub(super) is_shared_designated: bool,
     /// The duration of the next sleep while something is pending for which no doorbell rings.
     pub(super) nap: Duration,
     /// The time of its first sleep; 0 if it has not slept.
@@ -59,7 +59,7 @@ pub(super) const ASLEEP: u32 = 0;
 pub(super) const WOKEN: u32 = 1;
 /// It is the designated waiter from now on, even if it no longer waits for anything: it then wakes
 /// the next one.
-pub(super) const APPOINTED: u32 = 2;
+pub(super) const DESIGNATED: u32 = 2;
 
 /// The clock is read once in this many rounds in which something happened.
 const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
@@ -85,8 +85,8 @@ impl Sleep {
         Self {
             awaited,
             arrivals,
-            watched: false,
-            watches_shared: false,
+            was_designated: false,
+            is_shared_designated: false,
             nap: LOOKS_AGAIN.0,
             since: 0,
             looked: 0,
@@ -148,8 +148,8 @@ impl Sleep {
     }
 
     /// Whether this wait is a designated waiter, which makes progress for all threads.
-    pub(super) fn is_watch(&self) -> bool {
-        self.watched || self.watches_shared
+    pub(super) fn is_designated(&self) -> bool {
+        self.was_designated || self.is_shared_designated
     }
 }
 

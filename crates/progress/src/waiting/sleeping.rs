@@ -3,7 +3,7 @@
 //! While they are awake, the thread that has the lock makes progress for all. Threads that have
 //! waited long sleep, each on a word of its own. The thread that completes a sleeper's request
 //! wakes that sleeper. When no other thread enters the library any more, one sleeper, the
-//! **designated waiter** (`watch` in this code), sleeps on the doorbell for all.
+//! **designated waiter**, sleeps on the doorbell for all.
 //!
 //! Threads that share kernel threads have a designated waiter of their own, which polls repeatedly
 //! and lets other threads run in between; the rest of them sleep at once. It never sleeps on the
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::room::{Waiter, WaitingThreads};
-use super::sleep::{APPOINTED, ASLEEP, Awaited, Sleep, Sleeper, SleepingThreads, WOKEN};
+use super::sleep::{ASLEEP, Awaited, DESIGNATED, Sleep, Sleeper, SleepingThreads, WOKEN};
 use super::{SLEEP_MAX, WaitHistory, WaitStage};
 use crate::entry_lock::Threads;
 use crate::system::WaitingSystem;
@@ -46,17 +46,17 @@ pub(super) fn let_others_run<W: Waiter>(
         room.lock.leave(|| room.kernel.pass_core());
         return;
     }
-    let has_watch = &room.sleepers.has_shared_watch;
-    if sleep.awaited.is_some() && !sleep.watches_shared {
-        if has_watch.get() {
+    let has_designated = &room.sleepers.has_shared_designated;
+    if sleep.awaited.is_some() && !sleep.is_shared_designated {
+        if has_designated.get() {
             sleep.note_long(room.kernel.now());
-            sleep.watches_shared = sleep_among(room, sleep.awaited, |word| {
+            sleep.is_shared_designated = sleep_among(room, sleep.awaited, |word| {
                 room.lock.leave(|| room.kernel.sleep(word, ASLEEP));
             });
             return;
         }
-        has_watch.set(true);
-        sleep.watches_shared = true;
+        has_designated.set(true);
+        sleep.is_shared_designated = true;
     }
     let mut stage = WaitStage::Yield;
     room.lock.leave(|| stage = wait_history.pass(&room.kernel, &room.patience));
@@ -77,7 +77,7 @@ fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
     let room = waiter.room();
     let since = room.kernel.now();
     sleep.note_long(since);
-    sleep.watches_shared |= sleep_among(room, sleep.awaited, |word| {
+    sleep.is_shared_designated |= sleep_among(room, sleep.awaited, |word| {
         room.lock.leave(|| room.kernel.sleep_at_most(word, ASLEEP, nap));
     });
     let now = room.kernel.now();
@@ -148,7 +148,7 @@ fn sleep_among<K: WaitingSystem>(
     room.sleepers.asleep.borrow_mut().push(sleeper);
     sleep(&word);
     room.sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
-    word.load(Ordering::Acquire) == APPOINTED
+    word.load(Ordering::Acquire) == DESIGNATED
 }
 
 /// Sleeps until the awaited event may have happened; returns whether it has.
@@ -163,17 +163,17 @@ pub(super) fn sleep_beside_others<W: Waiter>(
     let others_come = arrivals != sleep.arrivals;
     sleep.arrivals = arrivals;
     let sleepers = &room.sleepers;
-    let is_watched = sleepers.watch.get().is_some();
-    if !is_watched && !others_come {
-        sleepers.watch.set(Some(sleep.awaited));
-        sleep.watched = true;
+    let has_designated = sleepers.designated.get().is_some();
+    if !has_designated && !others_come {
+        sleepers.designated.set(Some(sleep.awaited));
+        sleep.was_designated = true;
         let is_done = sleep_until_rung(waiter, sleep, done);
-        sleepers.watch.set(None);
+        sleepers.designated.set(None);
         return is_done;
     }
     sleep.note_long(room.kernel.now());
-    let limit = if is_watched { SLEEP_MAX } else { NAP };
-    sleep.watched |= sleep_among(room, sleep.awaited, |word| {
+    let limit = if has_designated { SLEEP_MAX } else { NAP };
+    sleep.was_designated |= sleep_among(room, sleep.awaited, |word| {
         room.lock.without(|| room.kernel.sleep_at_most(word, ASLEEP, limit));
     });
     false
@@ -182,27 +182,27 @@ pub(super) fn sleep_beside_others<W: Waiter>(
 /// Ends a wait: if it was the designated waiter, another sleeper takes over.
 #[inline]
 pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
-    if sleep.watched {
-        relieve_watch(waiter);
+    if sleep.was_designated {
+        designate_next(waiter);
     }
-    if sleep.watches_shared {
-        relieve_shared_watch(waiter.room());
+    if sleep.is_shared_designated {
+        designate_next_shared(waiter.room());
     }
 }
 
 /// Makes one sleeper the next designated waiter of threads that share kernel threads.
-fn relieve_shared_watch<K: WaitingSystem>(room: &WaitingThreads<K>) {
+fn designate_next_shared<K: WaitingSystem>(room: &WaitingThreads<K>) {
     let next = room.sleepers.asleep.borrow_mut().pop();
-    room.sleepers.has_shared_watch.set(next.is_some());
-    next.iter().for_each(|sleeper| sleeper.wake(APPOINTED, &room.kernel));
+    room.sleepers.has_shared_designated.set(next.is_some());
+    next.iter().for_each(|sleeper| sleeper.wake(DESIGNATED, &room.kernel));
 }
 
 #[cold]
-fn relieve_watch(waiter: &impl Waiter) {
+fn designate_next(waiter: &impl Waiter) {
     let room = waiter.room();
-    if room.sleepers.watch.get().is_none() {
+    if room.sleepers.designated.get().is_none() {
         let next = room.sleepers.asleep.borrow_mut().pop();
-        next.iter().for_each(|sleeper| sleeper.wake(APPOINTED, &room.kernel));
+        next.iter().for_each(|sleeper| sleeper.wake(DESIGNATED, &room.kernel));
     }
 }
 
@@ -228,8 +228,8 @@ pub(super) fn wake_lookers<K: WaitingSystem>(room: &WaitingThreads<K>) {
 
 fn wake_sleepers(waiter: &impl Waiter) {
     let room = waiter.room();
-    let SleepingThreads { asleep, watch, .. } = &room.sleepers;
-    if asleep.borrow().is_empty() && watch.get().is_none() {
+    let SleepingThreads { asleep, designated, .. } = &room.sleepers;
+    if asleep.borrow().is_empty() && designated.get().is_none() {
         return;
     }
     let has = |awaited: Awaited| awaited.is_none_or(|id| waiter.is_complete(id));
@@ -240,7 +240,7 @@ fn wake_sleepers(waiter: &impl Waiter) {
         }
         !wakes
     });
-    if watch.get().is_some_and(has)
+    if designated.get().is_some_and(has)
         && let Some(doorbell) = waiter.doorbell()
     {
         doorbell.ring();

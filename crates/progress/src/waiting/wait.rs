@@ -52,7 +52,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
             long_waits = room.long_waits.get();
             waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
         }
-        if active && (room.lock.present() <= 1 || sleep.is_watch()) {
+        if active && (room.lock.present() <= 1 || sleep.is_designated()) {
             wait_history.renew(&room.patience);
             sleep.renew();
             if sleep.has_seen_much() {
