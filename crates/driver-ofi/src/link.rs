@@ -164,8 +164,8 @@ impl OfiLink {
             return RefusalAnswer::Lose;
         }
         let connecting_since = self.connecting_since.map_or(since, |known| known.max(since));
-        let patience = silence / FIRST_CONNECTION_PART * (1 << self.reconnections);
-        if self.stands || now - connecting_since < patience {
+        let timeout = silence / FIRST_CONNECTION_PART * (1 << self.reconnections);
+        if self.stands || now - connecting_since < timeout {
             return RefusalAnswer::Wait;
         }
         self.reconnections = (self.reconnections + 1).min(DOUBLINGS_MAX);

@@ -49,7 +49,7 @@ const WORDS: usize = FOR_ALL + WORDS_EACH * 16;
 /// The turn number that ends the receivers.
 const END: u32 = u32::MAX;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const BATCHES: usize = 9;
 const BATCH: Duration = Duration::from_millis(3);
 
@@ -75,7 +75,7 @@ fn wait(crowded: bool, mut is_there: impl FnMut() -> bool) -> Outcome<()> {
         if !looks.is_multiple_of(200) {
             continue;
         }
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err("another process of this measurement is gone or stuck".into());
         }
         if crowded {

@@ -40,7 +40,7 @@ impl Job {
 const MANY: usize = 200;
 /// The maximal number that it keeps.
 const UNAUTHENTICATED_MAX: usize = 32;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether the other side has ended a connection without having sent anything.
 fn is_ended(mut stream: &TcpStream) -> bool {
@@ -55,7 +55,7 @@ fn poll_until(driver: &mut Tcp, what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
         driver.poll(&mut RecordingSink::default());
-        assert!(start.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < TIMEOUT, "{what}");
     }
 }
 

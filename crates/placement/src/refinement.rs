@@ -90,13 +90,13 @@ impl<'a> Pass<'a> {
     /// Runs the pass. Returns whether it improved the cut.
     fn run(mut self) -> bool {
         // Limits the number of moves without improvement.
-        let patience = 50 + self.graph.len() / 8;
+        let attempts_left = 50 + self.graph.len() / 8;
         let slack = self.graph.size_max();
         let mut moved: Vec<u32> = Vec::new();
         let mut loss = 0_i64;
         let mut best = (self.bounds.violation(self.load), 0);
         let mut best_length = 0;
-        while moved.len() - best_length < patience {
+        while moved.len() - best_length < attempts_left {
             let Some(vertex) = self.next(slack) else { break };
             loss -= self.gains[vertex as usize];
             self.shift(vertex);

@@ -5,7 +5,7 @@
 //!
 //! - A thread with a core of its own spins for a while.
 //! - Where processes outnumber cores, a thread spins for a few microseconds as long as such spins
-//!   succeed often enough ([`Patience`]). Otherwise it yields at once, as the process that gets the
+//! succeed often enough ([`SpinBudget`]). Otherwise it yields at once, as the process that gets the
 //!   core may be the one that sends the message.
 //! - Where only threads of its own process outnumber its cores, a thread spins briefly between
 //!   yields, as the peer may be at work on another core.
@@ -18,20 +18,20 @@
 //! Why: docs/internals/decisions/0024-threads-look-in-turn-and-sleep-each-for-itself.md
 
 mod asking;
-mod patience;
 mod room;
 mod sleep;
 mod sleeping;
+mod spin_budget;
 mod wait;
 
 use std::time::Duration;
 
 pub use crate::system::WaitingSystem;
 pub use asking::Asking;
-pub use patience::Patience;
 pub use room::{WaitNote, Waiter, WaitingThreads};
 pub use sleep::LongWait;
 pub use sleeping::wake_others;
+pub use spin_budget::SpinBudget;
 pub use wait::{WakeUp, wait};
 
 /// The longest time that a thread with a core of its own spins.
@@ -50,8 +50,8 @@ const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
 const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 
 /// Where processes outnumber cores, a wait spins for this time to twice this time before it yields
-/// the core, if [`Patience`] allows it. It is longer than a process needs that gets the peer's core
-/// and yields it at once.
+/// the core, if [`SpinBudget`] allows it. It is longer than a process needs that gets the peer's
+/// core and yields it at once.
 const SPIN_IN_CROWD: Duration = Duration::from_micros(4);
 
 /// In a short spin, and while yielding, the clock is read once in this many rounds, as some of
@@ -80,7 +80,7 @@ pub struct WaitHistory {
     /// Whether it spares the core for others: it then never spins before it yields to processes.
     is_sparing: bool,
     /// Whether it spins for a while before it yields to processes.
-    is_patient: bool,
+    may_spin: bool,
 }
 
 /// The competitors for the core of a thread that waits.
@@ -119,16 +119,17 @@ impl WaitHistory {
             awake_max: AWAKE_MAX,
             shares_kernel_thread: false,
             is_sparing: false,
-            is_patient: false,
+            may_spin: false,
         }
     }
 
-    /// Lets this wait spin before it yields to processes, if the spin budget `patience` allows it.
+    /// Lets this wait spin before it yields to processes, if the spin budget `spin_budget` allows
+    /// it.
     #[inline]
-    pub fn with(self, patience: &Patience) -> Self {
-        let is_patient = self.core_sharing == CoreSharing::Processes && patience.is_there();
-        let stage = if is_patient { WaitStage::Spin } else { self.stage };
-        Self { is_patient, stage, ..self }
+    pub fn with(self, spin_budget: &SpinBudget) -> Self {
+        let may_spin = self.core_sharing == CoreSharing::Processes && spin_budget.is_left();
+        let stage = if may_spin { WaitStage::Spin } else { self.stage };
+        Self { may_spin, stage, ..self }
     }
 
     /// Lets this wait yield at once whenever other threads are ready on the shared kernel thread.
@@ -142,7 +143,7 @@ impl WaitHistory {
     pub fn sparing(self) -> Self {
         let stage = Self::first_stage(self.core_sharing);
         let awake_max = AWAKE_MAX_IF_SPARING;
-        Self { awake_max, is_sparing: true, is_patient: false, stage, ..self }
+        Self { awake_max, is_sparing: true, may_spin: false, stage, ..self }
     }
 
     /// Restarts this wait, because something happened that was not the awaited event. Where
@@ -150,14 +151,14 @@ impl WaitHistory {
     /// that begins now: a process that serves requests of others during one long wait spins for the
     /// next request if that pays.
     #[inline]
-    pub fn renew(&mut self, patience: &Patience) {
+    pub fn renew(&mut self, spin_budget: &SpinBudget) {
         self.since = None;
         self.spinning_since = None;
         self.stage = WaitStage::Spin;
         if self.core_sharing == CoreSharing::Processes {
             self.rounds = 0;
-            self.is_patient = !self.is_sparing && patience.is_there();
-            if !self.is_patient {
+            self.may_spin = !self.is_sparing && spin_budget.is_left();
+            if !self.may_spin {
                 self.stage = WaitStage::Yield;
             }
         }
@@ -171,7 +172,7 @@ impl WaitHistory {
     /// Passes the time of one round, and returns the stage of the wait. If that is
     /// [`WaitStage::Sleep`], the caller must sleep.
     #[inline]
-    pub fn pass(&mut self, kernel: &impl WaitingSystem, patience: &Patience) -> WaitStage {
+    pub fn pass(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) -> WaitStage {
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
             self.look_at_clock(kernel);
@@ -186,11 +187,11 @@ impl WaitHistory {
                 self.spinning_since = None;
                 kernel.pass_core();
             }
-            WaitStage::Spin if self.is_patient => self.spin_in_crowd(kernel, patience),
+            WaitStage::Spin if self.may_spin => self.spin_in_crowd(kernel, spin_budget),
             WaitStage::Spin => kernel.spin(),
             WaitStage::Yield => {
                 if self.rounds == 1 {
-                    patience.note_yield(kernel);
+                    spin_budget.record_yield(kernel);
                 }
                 kernel.pass_core();
                 // Other processes may have had the core for milliseconds.
@@ -210,10 +211,10 @@ impl WaitHistory {
         }
     }
 
-    fn spin_in_crowd(&mut self, kernel: &impl WaitingSystem, patience: &Patience) {
+    fn spin_in_crowd(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) {
         let limit = Self::spin_in_crowd_max(self.spinning_since.unwrap_or(0));
         if let Some(now) = self.has_spun(limit, kernel) {
-            patience.note_vain_spin(now, limit);
+            spin_budget.record_wasted_spin(now, limit);
             self.stage = WaitStage::Yield;
             kernel.pass_core();
         }
@@ -260,19 +261,19 @@ mod tests {
     #[test]
     fn spins_then_yields_then_sleeps() {
         let mut wait_history = WaitHistory::new(CoreSharing::Exclusive);
-        let patience = Patience::default();
-        let mut stages = vec![wait_history.pass(&System, &patience)];
+        let spin_budget = SpinBudget::default();
+        let mut stages = vec![wait_history.pass(&System, &spin_budget)];
         while *stages.last().unwrap() != WaitStage::Sleep {
-            let stage = wait_history.pass(&System, &patience);
+            let stage = wait_history.pass(&System, &spin_budget);
             if stage != *stages.last().unwrap() {
                 stages.push(stage);
             }
         }
         assert_eq!(stages.first(), Some(&WaitStage::Spin));
-        wait_history.renew(&patience);
-        assert_eq!(wait_history.pass(&System, &patience), WaitStage::Spin);
+        wait_history.renew(&spin_budget);
+        assert_eq!(wait_history.pass(&System, &spin_budget), WaitStage::Spin);
         let mut crowded = WaitHistory::new(CoreSharing::Processes);
-        assert_eq!(crowded.pass(&System, &patience), WaitStage::Yield);
+        assert_eq!(crowded.pass(&System, &spin_budget), WaitStage::Yield);
     }
 
     /// A clock that advances with each reading.
@@ -317,44 +318,44 @@ mod tests {
     }
 
     /// Returns how many rounds a new wait makes before it first yields, and how long they last.
-    fn rounds_till_yield(clock: &Clock, patience: &Patience) -> (u32, Duration) {
-        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(patience);
+    fn rounds_till_yield(clock: &Clock, spin_budget: &SpinBudget) -> (u32, Duration) {
+        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(spin_budget);
         let (yields, began) = (clock.yields.get(), clock.now.get());
         let mut rounds = 0;
         while clock.yields.get() == yields {
-            wait_history.pass(clock, patience);
+            wait_history.pass(clock, spin_budget);
             rounds += 1;
         }
         (rounds, Duration::from_nanos(clock.now.get() - began))
     }
 
     #[test]
-    fn in_a_crowd_waits_look_for_a_while_only_as_long_as_that_is_seldom_in_vain() {
-        let (clock, patience) = (Clock::default(), Patience::default());
+    fn oversubscribed_waits_spin_only_while_few_spins_are_wasted() {
+        let (clock, spin_budget) = (Clock::default(), SpinBudget::default());
         for _ in 0..100 {
             clock.now.set(clock.now.get() + 1_000_000);
-            let (rounds, looked) = rounds_till_yield(&clock, &patience);
+            let (rounds, looked) = rounds_till_yield(&clock, &spin_budget);
             assert!(rounds > 1 && looked >= SPIN_IN_CROWD && looked <= 2 * SPIN_IN_CROWD);
         }
-        let in_vain = (0..100).filter(|_| rounds_till_yield(&clock, &patience).0 > 1).count();
-        assert!((3..10).contains(&in_vain), "{in_vain} waits in a row looked in vain");
-        assert_eq!(rounds_till_yield(&clock, &patience).0, 1);
+        let wasted = (0..100).filter(|_| rounds_till_yield(&clock, &spin_budget).0 > 1).count();
+        assert!((3..10).contains(&wasted), "{wasted} waits in a row looked in vain");
+        assert_eq!(rounds_till_yield(&clock, &spin_budget).0, 1);
     }
 
     #[test]
-    fn who_answers_others_for_as_long_as_a_wait_lasts_looks_for_the_next_question_once_that_pays() {
-        let (clock, patience) = (Clock::default(), Patience::default());
-        while rounds_till_yield(&clock, &patience).0 > 1 {}
-        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(&patience);
+    fn a_wait_that_serves_requests_spins_for_the_next_one_once_that_pays() {
+        let (clock, spin_budget) = (Clock::default(), SpinBudget::default());
+        while rounds_till_yield(&clock, &spin_budget).0 > 1 {}
+        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(&spin_budget);
         let mut answered = 0;
-        while wait_history.pass(&clock, &patience) == WaitStage::Yield && answered < 10_000 {
-            wait_history.renew(&patience);
+        while wait_history.pass(&clock, &spin_budget) == WaitStage::Yield && answered < 10_000 {
+            wait_history.renew(&spin_budget);
             answered += 1;
         }
         assert!((100..5000).contains(&answered), "{answered} questions before it looked");
         for _ in 0..10_000 {
-            assert_eq!(wait_history.pass(&clock, &patience), WaitStage::Spin);
-            wait_history.renew(&patience);
+            assert_eq!(wait_history.pass(&clock, &spin_budget), WaitStage::Spin);
+            wait_history.renew(&spin_budget);
         }
     }
 
@@ -364,18 +365,18 @@ mod tests {
             let clock = Clock::default();
             clock.turn.set(10_000_000);
             let mut wait_history = WaitHistory::new(core_sharing);
-            while wait_history.pass(&clock, &Patience::default()) != WaitStage::Sleep {}
+            while wait_history.pass(&clock, &SpinBudget::default()) != WaitStage::Sleep {}
             let yields = clock.yields.get();
             assert!(yields <= 2 * ROUNDS_OF_SHORT_SPIN, "{yields} yields, each of which lasts");
         }
     }
 
     #[test]
-    fn who_wants_the_core_for_its_program_yields_at_once() {
-        let (clock, patience) = (Clock::default(), Patience::default());
-        let mut sparing = WaitHistory::new(CoreSharing::Processes).with(&patience).sparing();
-        assert_eq!(sparing.pass(&clock, &patience), WaitStage::Yield);
-        sparing.renew(&patience);
-        assert_eq!(sparing.pass(&clock, &patience), WaitStage::Yield);
+    fn a_wait_that_spares_the_core_yields_at_once() {
+        let (clock, spin_budget) = (Clock::default(), SpinBudget::default());
+        let mut sparing = WaitHistory::new(CoreSharing::Processes).with(&spin_budget).sparing();
+        assert_eq!(sparing.pass(&clock, &spin_budget), WaitStage::Yield);
+        sparing.renew(&spin_budget);
+        assert_eq!(sparing.pass(&clock, &spin_budget), WaitStage::Yield);
     }
 }

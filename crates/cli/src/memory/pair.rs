@@ -46,7 +46,7 @@ const END: u32 = 4;
 const CROSSINGS: u32 = 24;
 
 /// If the other thread does not get its core for this long, that is an error.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Measures with two threads on these cores.
 ///
@@ -138,7 +138,7 @@ impl ThreadPair<'_> {
     }
 
     fn await_other(&self) -> Result<(), String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut looks = 0_u32;
         while self.shared.task.0.load(Ordering::Acquire) != IDLE {
             spin_loop();

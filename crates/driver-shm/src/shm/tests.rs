@@ -93,7 +93,7 @@ fn fetch(pair: &mut (Shm, Shm), there: &Buffer, into: &Buffer, how: (Copying, bo
 }
 
 #[test]
-fn who_is_patient_leaves_the_copying_to_a_sender_that_waits() {
+fn a_receiver_that_waits_leaves_the_copying_to_a_sender_that_waits() {
     const BYTES: usize = 300_000;
     let (mut one, mut two) = pair(true);
     if !one.reaches_memory_of(GateId(1)) {

@@ -29,7 +29,7 @@ static LEFT: Condvar = Condvar::new();
 
 /// How long a thread waits for another thread that is in a call. The library does not support two
 /// threads in calls, but the other thread may be waiting for this one.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Turn {
     /// Begins the turn of this thread for a call. If another thread is in a call, or if only the
@@ -66,7 +66,7 @@ impl Turn {
         }
         let is_taken =
             |turns: &mut Turns| turns.inside.iter().any(|(thread, _)| *thread != this_thread);
-        let waited = LEFT.wait_timeout_while(turns, PATIENCE, is_taken);
+        let waited = LEFT.wait_timeout_while(turns, TIMEOUT, is_taken);
         let (mut turns, _) = waited.unwrap_or_else(PoisonError::into_inner);
         turns.inside.push((this_thread, entry.name));
         Self(())

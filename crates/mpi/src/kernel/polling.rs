@@ -42,7 +42,7 @@ impl ProcessKernel {
                 (false, true) => CoreSharing::Threads,
                 (false, false) => CoreSharing::Exclusive,
             })
-            .with(&self.room.patience);
+            .with(&self.room.spin_budget);
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }

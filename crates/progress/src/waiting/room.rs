@@ -8,7 +8,7 @@ use driver::Doorbell;
 use engine::RequestId;
 
 use super::sleep::{LongWait, SleepingThreads};
-use super::{Asking, Patience, WaitHistory};
+use super::{Asking, SpinBudget, WaitHistory};
 use crate::reentrant_lock::ReentrantLock;
 use crate::system::{System, WaitingSystem};
 
@@ -20,7 +20,7 @@ pub struct WaitingThreads<K = System> {
     pub(super) kernel: K,
     pub(super) sleepers: SleepingThreads,
     /// The spin budget, learned from waits beside other processes.
-    pub patience: Patience,
+    pub spin_budget: SpinBudget,
     /// The last poll without result.
     pub asking: Asking,
     /// The number of checks for failed processes and inquiries that long waits have made so far.

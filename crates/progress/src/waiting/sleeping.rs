@@ -59,7 +59,7 @@ pub(super) fn let_others_run<W: Waiter>(
         sleep.is_shared_designated = true;
     }
     let mut stage = WaitStage::Yield;
-    room.lock.leave(|| stage = wait_history.pass(&room.kernel, &room.patience));
+    room.lock.leave(|| stage = wait_history.pass(&room.kernel, &room.spin_budget));
     if stage == WaitStage::Sleep {
         // Other threads make progress only if this one has left, and they wake only sleepers whose
         // requests they complete.
@@ -124,7 +124,7 @@ pub(super) fn look_again_soon<W: Waiter>(
     let room = waiter.room();
     let mut stage = WaitStage::Spin;
     room.lock.share(|| {
-        stage = wait_history.pass(&room.kernel, &room.patience);
+        stage = wait_history.pass(&room.kernel, &room.spin_budget);
         if stage == WaitStage::Sleep {
             sleep.note_long(room.kernel.now());
             room.kernel.pause(UNWOKEN_SLEEP);

@@ -53,7 +53,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
             waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
         }
         if active && (room.lock.present() <= 1 || sleep.is_designated()) {
-            wait_history.renew(&room.patience);
+            wait_history.renew(&room.spin_budget);
             sleep.renew();
             if sleep.has_seen_much() {
                 sleeping::look_around_in_time(waiter, &mut sleep);
@@ -90,12 +90,12 @@ fn pass<W: Waiter>(
 ) -> bool {
     let room = waiter.room();
     if !waiter.is_shared() {
-        return wait_history.pass(&room.kernel, &room.patience) == WaitStage::Sleep
+        return wait_history.pass(&room.kernel, &room.spin_budget) == WaitStage::Sleep
             && sleeping::sleep_until_rung(waiter, sleep, done);
     }
     let mut stage = WaitStage::Spin;
     room.lock.share(|| {
-        stage = wait_history.pass(&room.kernel, &room.patience);
+        stage = wait_history.pass(&room.kernel, &room.spin_budget);
         stage != WaitStage::Sleep
     });
     stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)

@@ -21,7 +21,7 @@ const LENGTHS: [usize; 8] = [0, 100, 10_000, 20_000, 64 << 10, (64 << 10) + 1, 1
 const MESSAGES: usize = 12;
 
 /// The timeout for a message that is on its way.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The number of seeds that are run, unless the environment sets it (`SIM_SEEDS`).
 const SEEDS: u64 = 150;
@@ -144,7 +144,7 @@ fn run(seed: u64) {
             stations[turn].step(&mut random);
         }
         assert!(
-            begin.elapsed() < PATIENCE,
+            begin.elapsed() < TIMEOUT,
             "seed {seed}: messages of {lengths:?} bytes do not arrive; run it with SIM_SEED={seed}"
         );
     }

@@ -355,7 +355,7 @@ impl Waiter for WaitingProcess {
 
     fn wait_history(&self) -> WaitHistory {
         let wait_history = WaitHistory::new(self.setting.core_sharing);
-        let wait_history = wait_history.with(&self.room.patience);
+        let wait_history = wait_history.with(&self.room.spin_budget);
         if self.setting.sparing { wait_history.sparing() } else { wait_history }
     }
 
