@@ -17,7 +17,7 @@
 //!
 //! Why: docs/internals/decisions/0024-threads-look-in-turn-and-sleep-each-for-itself.md
 
-mod asking;
+mod poll_loop;
 mod room;
 mod sleep;
 mod sleeping;
@@ -27,7 +27,7 @@ mod wait;
 use std::time::Duration;
 
 pub use crate::system::WaitingSystem;
-pub use asking::Asking;
+pub use poll_loop::PollLoop;
 pub use room::{WaitNote, Waiter, WaitingThreads};
 pub use sleep::LongWait;
 pub use sleeping::wake_others;

@@ -153,11 +153,13 @@ impl Process {
 
     #[cold]
     fn give_way_to_processes(&self) {
-        let WaitingThreads { lock, asking, spin_budget, .. } = &self.room;
+        let WaitingThreads { lock, poll_loop, spin_budget, .. } = &self.room;
         let is_shared = self.is_shared();
         let calls = if is_shared { lock.arrivals() } else { self.entry_lock.steps() / 2 };
         let begin = || ProcessKernel::wait_history(self);
-        let Some(mut wait_history) = asking.ask(calls, System.now(), begin) else { return };
+        let Some(mut wait_history) = poll_loop.continue_wait(calls, System.now(), begin) else {
+            return;
+        };
         let mut pause = || {
             if wait_history.pass(&System, spin_budget) == WaitStage::Sleep {
                 System.pass_core();
@@ -167,7 +169,7 @@ impl Process {
             true => lock.without(pause),
             false => pause(),
         }
-        asking.give_back(wait_history, System.now());
+        poll_loop.give_back(wait_history, System.now());
     }
 
     /// Wakes the sleeping threads whose requests are complete.

@@ -8,7 +8,7 @@ use driver::Doorbell;
 use engine::RequestId;
 
 use super::sleep::{LongWait, SleepingThreads};
-use super::{Asking, SpinBudget, WaitHistory};
+use super::{PollLoop, SpinBudget, WaitHistory};
 use crate::reentrant_lock::ReentrantLock;
 use crate::system::{System, WaitingSystem};
 
@@ -22,7 +22,7 @@ pub struct WaitingThreads<K = System> {
     /// The spin budget, learned from waits beside other processes.
     pub spin_budget: SpinBudget,
     /// The last poll without result.
-    pub asking: Asking,
+    pub poll_loop: PollLoop,
     /// The number of checks for failed processes and inquiries that long waits have made so far.
     pub(super) long_waits: Cell<u32>,
 }

@@ -11,10 +11,10 @@ use super::WaitHistory;
 
 /// The program's last call that polled without result. One thread at a time may use it.
 #[derive(Debug, Default)]
-pub struct Asking {
+pub struct PollLoop {
     /// The program's count of calls at that call, and its time in nanoseconds.
     calls: Cell<u32>,
-    asked: Cell<u64>,
+    polled: Cell<u64>,
     /// The state of the wait that the polls in a row form.
     wait_history: RefCell<Option<WaitHistory>>,
 }
@@ -23,7 +23,7 @@ pub struct Asking {
 /// poll of a network.
 const BETWEEN_MAX: Duration = Duration::from_micros(2);
 
-impl Asking {
+impl PollLoop {
     /// Records a call that polled without result at `now`; `calls` counts the program's calls
     /// including it.
     ///
@@ -31,14 +31,14 @@ impl Asking {
     /// to one wait. Its state is returned: the caller must pass one round and then call
     /// [`give_back`](Self::give_back). Otherwise a new wait may begin here: its state is stored,
     /// and the result is none.
-    pub fn ask(
+    pub fn continue_wait(
         &self,
         calls: u32,
         now: u64,
         begin: impl FnOnce() -> WaitHistory,
     ) -> Option<WaitHistory> {
         let is_next = calls.wrapping_sub(self.calls.replace(calls)) <= 1;
-        let passed = Duration::from_nanos(now.saturating_sub(self.asked.replace(now)));
+        let passed = Duration::from_nanos(now.saturating_sub(self.polled.replace(now)));
         let wait_history = self.wait_history.take();
         if is_next && passed <= BETWEEN_MAX && wait_history.is_some() {
             return wait_history;
@@ -50,7 +50,7 @@ impl Asking {
     /// Stores the state of a wait that continues, after a round that ended at `now`.
     pub fn give_back(&self, wait_history: WaitHistory, now: u64) {
         self.wait_history.replace(Some(wait_history));
-        self.asked.set(now);
+        self.polled.set(now);
     }
 }
 
@@ -64,25 +64,25 @@ mod tests {
     }
 
     #[test]
-    fn questions_in_a_row_are_a_wait() {
-        let asking = Asking::default();
-        assert!(asking.ask(1, 1_000, begin).is_none());
-        let wait_history = asking.ask(2, 1_200, begin).expect("it goes on");
+    fn polls_in_a_row_are_a_wait() {
+        let poll_loop = PollLoop::default();
+        assert!(poll_loop.continue_wait(1, 1_000, begin).is_none());
+        let wait_history = poll_loop.continue_wait(2, 1_200, begin).expect("it goes on");
         // Other processes may have had the core meanwhile.
-        asking.give_back(wait_history, 3_000_000);
-        assert!(asking.ask(3, 3_000_100, begin).is_some());
+        poll_loop.give_back(wait_history, 3_000_000);
+        assert!(poll_loop.continue_wait(3, 3_000_100, begin).is_some());
     }
 
     #[test]
-    fn a_program_that_does_something_between_two_questions_does_not_wait() {
-        let asking = Asking::default();
-        assert!(asking.ask(1, 1_000, begin).is_none());
+    fn a_program_that_works_between_two_polls_does_not_wait() {
+        let poll_loop = PollLoop::default();
+        assert!(poll_loop.continue_wait(1, 1_000, begin).is_none());
         // It made other calls, one of which may have found the awaited result.
-        assert!(asking.ask(4, 1_200, begin).is_none());
+        assert!(poll_loop.continue_wait(4, 1_200, begin).is_none());
         // It computed.
-        assert!(asking.ask(5, 9_000, begin).is_none());
-        assert!(asking.ask(6, 9_100, begin).is_some());
+        assert!(poll_loop.continue_wait(5, 9_000, begin).is_none());
+        assert!(poll_loop.continue_wait(6, 9_100, begin).is_some());
         // A wait that was not given back has ended.
-        assert!(asking.ask(7, 9_200, begin).is_none());
+        assert!(poll_loop.continue_wait(7, 9_200, begin).is_none());
     }
 }
