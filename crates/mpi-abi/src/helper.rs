@@ -135,7 +135,7 @@ impl Visitor for HelperVisits<'_> {
         self.process.doorbell().into_iter().for_each(|bell| bell.wait(ticket, SLEEP_MAX));
     }
 
-    fn look_around(&mut self) {
+    fn run_due_checks(&mut self) {
         let steps = self.steps();
         let Some(asked) = &mut self.asked else { return };
         let Some((question, what)) = asked.look(steps) else { return };

@@ -31,7 +31,7 @@ pub(crate) use helping::HELPED_BYTES_MIN;
 /// engine, the entry to the library, the calls of the helper, the configuration, and the facts of
 /// the job.
 pub struct ProcessKernel {
-    pub(crate) room: WaitingThreads,
+    pub(crate) wait_state: WaitingThreads,
     pub(crate) entry_lock: EntryLock,
     /// Whether the helper thread is inside, which must not call functions of the program.
     helped: Cell<bool>,
@@ -81,7 +81,7 @@ const LOOKS: u32 = 1000;
 impl Default for ProcessKernel {
     fn default() -> Self {
         Self {
-            room: WaitingThreads::default(),
+            wait_state: WaitingThreads::default(),
             entry_lock: EntryLock::default(),
             helped: Cell::new(false),
             leaves_portions: Cell::new(false),
@@ -199,7 +199,7 @@ impl ProcessKernel {
     /// The lock that each call holds at the level [`ThreadLevel::Multiple`].
     #[inline]
     pub fn lock(&self) -> &ReentrantLock {
-        &self.room.lock
+        &self.wait_state.lock
     }
 
     /// Enters the library on behalf of the program if `condition` is true. Callers pass whether

@@ -220,7 +220,7 @@ impl Process {
             dependent.revoke(self);
         }
         // Operations that wait for shared memory check now whether they must end.
-        self.room.count_long_wait();
+        self.wait_state.count_long_wait();
     }
 
     /// Sends a recovery message to another process, unless that process has failed.

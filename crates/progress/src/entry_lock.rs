@@ -82,7 +82,7 @@ const EXIT_RECORDED: u32 = 4;
 const ABSENCE: u64 = 20_000;
 
 /// The number of times that the program checks whether the helper has left before it sleeps.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
+const SPINS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 /// A guard: the program is inside as long as it exists.
 pub struct ProgramInside<'a> {
@@ -132,7 +132,7 @@ impl EntryLock {
 
     #[cold]
     fn wait_for_helper(&self, threads: &impl Threads) {
-        for look in 0_u32.. {
+        for spins in 0_u32.. {
             match self.helper.0.load(Ordering::Acquire) {
                 AWAY => return,
                 state @ (RESTING | EXIT_RECORDED) => {
@@ -142,7 +142,7 @@ impl EntryLock {
                         self.count_if_long(threads);
                     }
                 }
-                HERE if look < LOOKS => std::hint::spin_loop(),
+                HERE if spins < SPINS => std::hint::spin_loop(),
                 HERE => {
                     let order = Ordering::Relaxed;
                     let _ = self.helper.0.compare_exchange(HERE, AWAITED, order, order);

@@ -40,7 +40,7 @@ pub enum Core {
 }
 
 /// The program counts as absent if it neither enters nor leaves the library for this long.
-const LOOK: Duration = Duration::from_micros(20);
+const ABSENCE_MIN: Duration = Duration::from_micros(20);
 
 /// The first and the longest pause of the helper after it saw the program busy in the library. The
 /// longest pause is longer while the program stays in one call, as that call makes all progress.
@@ -167,7 +167,7 @@ impl Helper {
             return self.note_busy(steps, event);
         }
         self.stage = HelperStage::Looking { steps, before, event };
-        Next::Wait(LOOK)
+        Next::Wait(ABSENCE_MIN)
     }
 
     /// The program is busy in the library, and makes its own progress.

@@ -27,7 +27,7 @@ const AWAITED: u32 = 2;
 
 /// The number of checks whether the lock is free before a thread yields the core; and the number of
 /// yields, with a check after each, before it sleeps.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
+const SPINS: u32 = if cfg!(loom) { 1 } else { 100 };
 const YIELDS: u32 = if cfg!(loom) { 0 } else { 16 };
 
 impl Lock {
@@ -59,8 +59,8 @@ impl Lock {
     }
 
     fn await_turn(&self, threads: &impl Threads) {
-        for look in 0..LOOKS + YIELDS {
-            if look < LOOKS {
+        for spins in 0..SPINS + YIELDS {
+            if spins < SPINS {
                 std::hint::spin_loop();
             } else {
                 threads.pass_core();

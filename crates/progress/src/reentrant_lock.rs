@@ -174,8 +174,8 @@ mod tests {
                         inside.fetch_sub(1, Ordering::SeqCst);
                         lock.unlock();
                         if turn % 10 == 0 {
-                            let nap = std::time::Duration::from_micros(10);
-                            lock.without(|| std::thread::sleep(nap));
+                            let short_sleep = std::time::Duration::from_micros(10);
+                            lock.without(|| std::thread::sleep(short_sleep));
                         }
                         total.fetch_add(1, Ordering::SeqCst);
                         lock.unlock();

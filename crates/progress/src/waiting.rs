@@ -18,21 +18,21 @@
 //! Why: docs/internals/decisions/0024-threads-look-in-turn-and-sleep-each-for-itself.md
 
 mod poll_loop;
-mod room;
 mod sleep;
 mod sleeping;
 mod spin_budget;
 mod wait;
+mod wait_loop;
 
 use std::time::Duration;
 
 pub use crate::system::WaitingSystem;
 pub use poll_loop::PollLoop;
-pub use room::{WaitNote, Waiter, WaitingThreads};
 pub use sleep::LongWait;
 pub use sleeping::wake_others;
 pub use spin_budget::SpinBudget;
 pub use wait::{WakeUp, wait};
+pub use wait_loop::{WaitNote, Waiter, WaitingThreads};
 
 /// The longest time that a thread with a core of its own spins.
 const SPIN_MAX: Duration = Duration::from_micros(200);
@@ -175,7 +175,7 @@ impl WaitHistory {
     pub fn pass(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) -> WaitStage {
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
-            self.look_at_clock(kernel);
+            self.read_clock(kernel);
         }
         match self.stage {
             WaitStage::Spin if self.core_sharing == CoreSharing::Threads => {
@@ -196,7 +196,7 @@ impl WaitHistory {
                 kernel.pass_core();
                 // Other processes may have had the core for milliseconds.
                 if self.rounds.is_multiple_of(ROUNDS_OF_SHORT_SPIN) {
-                    self.look_at_clock(kernel);
+                    self.read_clock(kernel);
                 }
             }
             WaitStage::Sleep => {}
@@ -238,7 +238,7 @@ impl WaitHistory {
     }
 
     #[cold]
-    fn look_at_clock(&mut self, kernel: &impl WaitingSystem) {
+    fn read_clock(&mut self, kernel: &impl WaitingSystem) {
         let now = kernel.now();
         let waited = Duration::from_nanos(now - *self.since.get_or_insert(now));
         if waited >= self.awake_max {

@@ -400,7 +400,7 @@ impl Runtime {
     }
 
     /// Whether something is pending for which no doorbell rings.
-    pub fn must_look_again(&self) -> bool {
+    pub fn must_poll_again(&self) -> bool {
         self.rails.must_be_polled() || self.engine.has_work() && !self.rails.wakes_for_room()
     }
 

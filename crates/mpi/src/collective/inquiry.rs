@@ -71,7 +71,7 @@ impl WatchedOperation {
         if process.long_waits() != self.seen.get() {
             self.seen.set(process.long_waits());
             if !execution.abandon(link) {
-                self.look_around(process, link, execution);
+                self.send_inquiries(process, link, execution);
             }
         }
         false
@@ -100,7 +100,7 @@ impl WatchedOperation {
     }
 
     #[cold]
-    fn look_around(&self, process: &Process, link: &MessageChannel<'_>, execution: &Execution) {
+    fn send_inquiries(&self, process: &Process, link: &MessageChannel<'_>, execution: &Execution) {
         self.list(link, execution);
         let listed = self.listed.borrow();
         let (Some(inquiries), Some(team)) = (&*listed, link.whole()) else { return };

@@ -15,7 +15,7 @@ impl ProcessKernel {
     /// [`WaitingThreads::long_waits`](progress::waiting::WaitingThreads::long_waits) returns it.
     #[inline]
     pub(crate) fn long_waits(&self) -> u32 {
-        self.room.long_waits()
+        self.wait_state.long_waits()
     }
 
     /// Whether a round of progress must do more than advance the engine.
@@ -35,14 +35,14 @@ impl ProcessKernel {
     pub(crate) fn wait_history(&self) -> WaitHistory {
         let joined = self.joined();
         let workers = System.workers();
-        let threads = workers.unwrap_or(self.room.lock.present());
+        let threads = workers.unwrap_or(self.wait_state.lock.present());
         let mut wait_history =
             WaitHistory::new(match (joined.map.is_crowded_here(), threads > joined.cores_each) {
                 (true, _) => CoreSharing::Processes,
                 (false, true) => CoreSharing::Threads,
                 (false, false) => CoreSharing::Exclusive,
             })
-            .with(&self.room.spin_budget);
+            .with(&self.wait_state.spin_budget);
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }
@@ -92,13 +92,13 @@ impl ProcessKernel {
 
     /// Polls for a request as long as no other thread is in the library.
     fn look_alone(&self, id: RequestId) {
-        if self.room.lock.present() > 1 {
+        if self.wait_state.lock.present() > 1 {
             return;
         }
         let mut runtime = self.runtime();
         for look in 0..self.joined().looks {
             let gives_way = look >= LOOKS_BESIDE_OTHERS && System.has_others_ready();
-            if runtime.is_complete(id) || self.room.lock.is_wanted() || gives_way {
+            if runtime.is_complete(id) || self.wait_state.lock.is_wanted() || gives_way {
                 return;
             }
             runtime.progress();

@@ -156,7 +156,7 @@ impl Process {
             questions.calls.borrow_mut()[place].1 = describe(find());
         }
         // If there are several threads, each adds the call in which it waits.
-        let is_last = questions.calls.borrow().len() >= self.room.lock.present() as usize;
+        let is_last = questions.calls.borrow().len() >= self.wait_state.lock.present() as usize;
         let finality = if is_last { Finality::Whole } else { Finality::MoreComes };
         let callers = match questions.finder.get() {
             Some(_) => CallerNames::LookedUp,

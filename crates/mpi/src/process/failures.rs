@@ -29,7 +29,7 @@ impl Process {
             let Some(gate) = ended else { break };
             if !self.runtime().goes_on_without(gate) {
                 // Most launchers end the job themselves, and can report the reason better.
-                self.room.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
+                self.wait_state.lock.without(|| thread::sleep(LAUNCHER_TIME_MAX));
                 if !self.runtime().goes_on_without(gate) {
                     self.runtime().end_job_without(gate);
                 }

@@ -28,7 +28,7 @@ struct HelperLock<'a>(&'a Process);
 
 impl Drop for HelperLock<'_> {
     fn drop(&mut self) {
-        self.0.room.lock.give_back();
+        self.0.wait_state.lock.give_back();
     }
 }
 
@@ -49,7 +49,7 @@ impl Process {
     /// Lets the helper enter the library by taking the lock; for the level at which calls take
     /// the lock.
     pub fn help_with_lock(&self) -> Option<HelperAccess<'_>> {
-        self.room.lock.try_lock().then(|| HelperAccess {
+        self.wait_state.lock.try_lock().then(|| HelperAccess {
             process: self,
             entry: HelperEntry::Lock { _held: HelperLock(self) },
         })
@@ -106,15 +106,15 @@ impl Inside for HelperAccess<'_> {
         self.process.runtime().submitted()
     }
 
-    fn must_look_again(&self) -> bool {
+    fn must_poll_again(&self) -> bool {
         let runtime = self.process.runtime();
-        runtime.must_look_again() || runtime.awaits_senders()
+        runtime.must_poll_again() || runtime.awaits_senders()
     }
 
     fn is_awaited(&self) -> bool {
         match &self.entry {
             HelperEntry::EntryLock(helper) => helper.is_awaited(),
-            HelperEntry::Lock { .. } => self.process.room.lock.is_wanted(),
+            HelperEntry::Lock { .. } => self.process.wait_state.lock.is_wanted(),
         }
     }
 }

@@ -153,7 +153,7 @@ impl Process {
 
     #[cold]
     fn give_way_to_processes(&self) {
-        let WaitingThreads { lock, poll_loop, spin_budget, .. } = &self.room;
+        let WaitingThreads { lock, poll_loop, spin_budget, .. } = &self.wait_state;
         let is_shared = self.is_shared();
         let calls = if is_shared { lock.arrivals() } else { self.entry_lock.steps() / 2 };
         let begin = || ProcessKernel::wait_history(self);
@@ -183,8 +183,8 @@ impl Waiter for Process {
     type VirtualKernel = System;
 
     #[inline(always)]
-    fn room(&self) -> &WaitingThreads {
-        &self.room
+    fn wait_state(&self) -> &WaitingThreads {
+        &self.wait_state
     }
 
     #[inline]
@@ -207,13 +207,13 @@ impl Waiter for Process {
         ProcessKernel::is_complete(self, request)
     }
 
-    fn is_looked_after(&self) -> bool {
+    fn calls_helper(&self) -> bool {
         self.call_helper(Need::OfOthers);
         self.has_helper()
     }
 
-    fn must_look_again(&self) -> bool {
-        self.runtime().must_look_again()
+    fn must_poll_again(&self) -> bool {
+        self.runtime().must_poll_again()
     }
 
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>> {

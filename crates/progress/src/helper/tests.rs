@@ -108,9 +108,9 @@ fn pauses_grow_longer_in_one_call_and_on_a_shared_core() {
 }
 
 #[test]
-fn after_work_it_looks_soon_and_ever_more_seldom() {
+fn after_work_it_checks_soon_and_less_and_less_often() {
     let (mut helper, _) = Helper::new(Core::Own);
-    assert_eq!(helper.next(HelperEvent::Over, 2), Next::Wait(LOOK));
+    assert_eq!(helper.next(HelperEvent::Over, 2), Next::Wait(ABSENCE_MIN));
     assert_eq!(helper.next(HelperEvent::Over, 2), Next::Visit { cause: VisitCause::Absence });
     let waits = HelperEvent::Visited(VisitOutcome::WaitsForOthers(1));
     assert_eq!(helper.next(waits, 2), Next::Listen(1));
@@ -133,13 +133,13 @@ fn calls_in_vain_are_ignored_until_one_was_not() {
     let mut steps = 1;
     for ignored in [1, 3, 7, 15, 31, 63, 63] {
         // The program called, and still waits inside that call.
-        assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(LOOK));
+        assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(ABSENCE_MIN));
         assert!(matches!(helper.next(HelperEvent::Over, steps), Next::Pause(_)));
         assert_eq!(helper.take_ignored(), Some(ignored));
         steps += 2;
     }
     // It leaves the call, and stays away.
-    assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(LOOK));
+    assert_eq!(helper.next(HelperEvent::Called, steps), Next::Wait(ABSENCE_MIN));
     assert_eq!(
         helper.next(HelperEvent::Over, steps + 1),
         Next::Visit { cause: VisitCause::Absence }
@@ -152,7 +152,7 @@ fn calls_in_vain_are_ignored_until_one_was_not() {
 }
 
 #[test]
-fn a_call_while_it_listens_is_looked_into_when_the_program_has_come() {
+fn a_call_while_it_listens_is_checked_when_the_program_has_come() {
     let (mut helper, _) = Helper::new(Core::Own);
     assert_eq!(helper.next(HelperEvent::Called, 2), Next::Visit { cause: VisitCause::Absence });
     assert_eq!(
@@ -325,7 +325,7 @@ struct Work {
     made: Cell<u32>,
     answers: bool,
     is_idle: bool,
-    looks_again: bool,
+    polls_again: bool,
     is_awaited: bool,
 }
 
@@ -345,8 +345,8 @@ impl Inside for Work {
         if self.answers { self.made.get().into() } else { 0 }
     }
 
-    fn must_look_again(&self) -> bool {
-        self.looks_again
+    fn must_poll_again(&self) -> bool {
+        self.polls_again
     }
 
     fn is_awaited(&self) -> bool {
@@ -381,7 +381,7 @@ fn a_visit_tells_what_it_left_and_why_it_ended() {
     assert_eq!(visited(&silent, Ring), VisitOutcome::NothingToAnswer);
     let answering = Work { rounds: rounds(1), answers: true, ..Work::default() };
     assert_eq!(visited(&answering, Ring), others);
-    let unheard = Work { looks_again: true, answers: true, ..Work::default() };
+    let unheard = Work { polls_again: true, answers: true, ..Work::default() };
     assert_eq!(visited(&unheard, Absence), VisitOutcome::NothingToAnswer);
     let endless = Work { rounds: rounds(u32::MAX), ..Work::default() };
     assert_eq!(visited(&endless, Absence), VisitOutcome::Unfinished);

@@ -46,7 +46,7 @@ pub trait Visitor {
     fn listen(&self, ticket: u32);
 
     /// Does the helper's other duties, if any. Called after each sleep and each visit.
-    fn look_around(&mut self) {}
+    fn run_due_checks(&mut self) {}
 }
 
 /// A process as its helper sees it from inside the library.
@@ -62,7 +62,7 @@ pub trait Inside {
     fn submitted(&self) -> u64;
 
     /// Whether something is pending for which no doorbell rings.
-    fn must_look_again(&self) -> bool;
+    fn must_poll_again(&self) -> bool;
 
     /// Whether the program waits for the helper to leave.
     fn is_awaited(&self) -> bool;
@@ -96,7 +96,7 @@ pub fn run(
                 false => HelperEvent::Over,
             },
         };
-        visitor.look_around();
+        visitor.run_due_checks();
         next = helper.next(event, visitor.steps());
         helper.take_ignored().into_iter().for_each(|count| calls.ignore(count));
     }
@@ -119,7 +119,7 @@ pub fn visit(
     for _ in 0..ROUNDS {
         if !process.progress() {
             let has_answered = process.submitted() != before;
-            return match process.must_look_again() || cause == VisitCause::Ring && !has_answered {
+            return match process.must_poll_again() || cause == VisitCause::Ring && !has_answered {
                 true => VisitOutcome::NothingToAnswer,
                 false => VisitOutcome::WaitsForOthers(ticket),
             };

@@ -42,12 +42,12 @@ pub(super) struct Sleep {
     /// Whether this wait is the designated waiter of threads that share kernel threads.
     pub(super) is_shared_designated: bool,
     /// The duration of the next sleep while something is pending for which no doorbell rings.
-    pub(super) nap: Duration,
+    pub(super) short_sleep: Duration,
     /// The time of its first sleep; 0 if it has not slept.
     since: u64,
     /// The time of its last check for failed processes and inquiries, or the time from which the
     /// interval until the first check counts; 0 if neither has happened.
-    looked: u64,
+    checked: u64,
     /// The number of rounds in which something happened that was not the awaited event.
     active_rounds: u32,
     /// How many times it has yielded to ready threads before its first sleep.
@@ -66,7 +66,7 @@ const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
 
 /// While something waits for room in a rail that rings no doorbell, the wait polls after the first
 /// duration. Each poll without result doubles it, up to the second one.
-const LOOKS_AGAIN: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
+const POLL_INTERVALS: (Duration, Duration) = (Duration::from_micros(25), Duration::from_millis(5));
 
 /// A wait that has lasted until it slept.
 #[derive(Clone, Copy, Debug)]
@@ -87,9 +87,9 @@ impl Sleep {
             arrivals,
             was_designated: false,
             is_shared_designated: false,
-            nap: LOOKS_AGAIN.0,
+            short_sleep: POLL_INTERVALS.0,
             since: 0,
-            looked: 0,
+            checked: 0,
             active_rounds: 0,
             turns: 0,
         }
@@ -116,7 +116,7 @@ impl Sleep {
 
     /// Records that something happened: sleeps are short again.
     pub(super) fn renew(&mut self) {
-        self.nap = LOOKS_AGAIN.0;
+        self.short_sleep = POLL_INTERVALS.0;
         self.active_rounds = self.active_rounds.wrapping_add(1);
     }
 
@@ -129,22 +129,22 @@ impl Sleep {
     /// Whether a check for failed processes is due; if so, restarts the interval. The interval does
     /// not depend on what ends a sleep or happens meanwhile, as none of that reveals a failed
     /// process.
-    pub(super) fn is_long_since_looked(&mut self, now: u64) -> bool {
-        if self.looked == 0 {
-            self.looked = if self.since == 0 { now } else { self.since };
+    pub(super) fn is_check_due(&mut self, now: u64) -> bool {
+        if self.checked == 0 {
+            self.checked = if self.since == 0 { now } else { self.since };
         }
-        let is_long = Duration::from_nanos(now.saturating_sub(self.looked)) >= SLEEP_MAX;
+        let is_long = Duration::from_nanos(now.saturating_sub(self.checked)) >= SLEEP_MAX;
         if is_long {
-            self.looked = now;
+            self.checked = now;
         }
         is_long
     }
 
     /// Returns how long to sleep while something is pending for which no doorbell rings, and
     /// doubles the duration for the next time.
-    pub(super) fn next_nap(&mut self) -> Duration {
-        let longer = LOOKS_AGAIN.1.min(self.nap * 2);
-        mem::replace(&mut self.nap, longer)
+    pub(super) fn next_short_sleep(&mut self) -> Duration {
+        let longer = POLL_INTERVALS.1.min(self.short_sleep * 2);
+        mem::replace(&mut self.short_sleep, longer)
     }
 
     /// Whether this wait is a designated waiter, which makes progress for all threads.

@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use super::room::{Waiter, WaitingThreads};
 use super::sleep::{ASLEEP, Awaited, DESIGNATED, Sleep, Sleeper, SleepingThreads, WOKEN};
+use super::wait_loop::{Waiter, WaitingThreads};
 use super::{SLEEP_MAX, WaitHistory, WaitStage};
 use crate::entry_lock::Threads;
 use crate::system::WaitingSystem;
 
 /// While other threads enter and leave, they make progress. A sleeper checks at this interval
 /// whether they still do.
-const NAP: Duration = Duration::from_millis(1);
+const SHORT_SLEEP: Duration = Duration::from_millis(1);
 
 /// How many times a thread that shares its kernel thread yields to other threads before it sleeps.
 const TURNS: u32 = 2;
@@ -40,18 +40,18 @@ pub(super) fn let_others_run<W: Waiter>(
     wait_history: &mut WaitHistory,
     sleep: &mut Sleep,
 ) {
-    let room = waiter.room();
-    if sleep.turns < TURNS && room.kernel.has_others_ready() {
+    let shared = waiter.wait_state();
+    if sleep.turns < TURNS && shared.kernel.has_others_ready() {
         sleep.turns += 1;
-        room.lock.leave(|| room.kernel.pass_core());
+        shared.lock.leave(|| shared.kernel.pass_core());
         return;
     }
-    let has_designated = &room.sleepers.has_shared_designated;
+    let has_designated = &shared.sleepers.has_shared_designated;
     if sleep.awaited.is_some() && !sleep.is_shared_designated {
         if has_designated.get() {
-            sleep.note_long(room.kernel.now());
-            sleep.is_shared_designated = sleep_among(room, sleep.awaited, |word| {
-                room.lock.leave(|| room.kernel.sleep(word, ASLEEP));
+            sleep.note_long(shared.kernel.now());
+            sleep.is_shared_designated = sleep_among(shared, sleep.awaited, |word| {
+                shared.lock.leave(|| shared.kernel.sleep(word, ASLEEP));
             });
             return;
         }
@@ -59,95 +59,96 @@ pub(super) fn let_others_run<W: Waiter>(
         sleep.is_shared_designated = true;
     }
     let mut stage = WaitStage::Yield;
-    room.lock.leave(|| stage = wait_history.pass(&room.kernel, &room.spin_budget));
+    shared.lock.leave(|| stage = wait_history.pass(&shared.kernel, &shared.spin_budget));
     if stage == WaitStage::Sleep {
         // Other threads make progress only if this one has left, and they wake only sleepers whose
         // requests they complete.
         let may_be = waiter.is_shared() && sleep.awaited.is_some();
-        let longest = if may_be && waiter.is_looked_after() { SLEEP_MAX } else { NAP };
-        let nap = sleep.nap.max(NAP / 4).min(longest);
-        sleep.nap = nap * 2;
-        nap_among(waiter, sleep, nap);
+        let longest = if may_be && waiter.calls_helper() { SLEEP_MAX } else { SHORT_SLEEP };
+        let short_sleep = sleep.short_sleep.max(SHORT_SLEEP / 4).min(longest);
+        sleep.short_sleep = short_sleep * 2;
+        short_sleep_among(waiter, sleep, short_sleep);
     }
 }
 
-/// Sleeps until woken, and for `nap` at most. If a check is due, wakes all sleepers for it, as
-/// [`sleep_until_rung`] does.
-fn nap_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, nap: Duration) {
-    let room = waiter.room();
-    let since = room.kernel.now();
+/// Sleeps until woken, and for `short_sleep` at most. If a check is due, wakes all sleepers for it,
+/// as [`sleep_until_rung`] does.
+fn short_sleep_among<W: Waiter>(waiter: &W, sleep: &mut Sleep, short_sleep: Duration) {
+    let shared = waiter.wait_state();
+    let since = shared.kernel.now();
     sleep.note_long(since);
-    sleep.is_shared_designated |= sleep_among(room, sleep.awaited, |word| {
-        room.lock.leave(|| room.kernel.sleep_at_most(word, ASLEEP, nap));
+    sleep.is_shared_designated |= sleep_among(shared, sleep.awaited, |word| {
+        shared.lock.leave(|| shared.kernel.sleep_at_most(word, ASLEEP, short_sleep));
     });
-    let now = room.kernel.now();
+    let now = shared.kernel.now();
     waiter.note_sleep(Duration::from_nanos(now - since));
-    if look_around(waiter, sleep, now) {
-        let all = room.sleepers.asleep.take();
-        all.iter().for_each(|sleeper| sleeper.wake(WOKEN, &room.kernel));
+    if run_due_checks(waiter, sleep, now) {
+        let all = shared.sleepers.asleep.take();
+        all.iter().for_each(|sleeper| sleeper.wake(WOKEN, &shared.kernel));
     }
 }
 
 /// After a sleep: checks for failed processes if the wait has lasted long, and for inquiries about
 /// what the process does. Returns whether all threads that wait must do the same check.
-pub(super) fn look_around(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> bool {
-    let is_long = sleep.is_long_since_looked(now);
+pub(super) fn run_due_checks(waiter: &impl Waiter, sleep: &mut Sleep, now: u64) -> bool {
+    let is_long = sleep.is_check_due(now);
     if is_long {
         waiter.note_long_wait();
     }
     // Must be evaluated first: is_asked also records the inquiry.
     let is_wanted = waiter.is_asked(now) || is_long;
     if is_wanted {
-        waiter.room().count_long_wait();
+        waiter.wait_state().count_long_wait();
     }
     is_wanted
 }
 
-/// Makes the check of [`look_around`] if the wait has lasted long. For waits that never sleep long.
+/// Makes the check of [`run_due_checks`] if the wait has lasted long. For waits that never sleep
+/// long.
 #[cold]
-pub(super) fn look_around_in_time(waiter: &impl Waiter, sleep: &mut Sleep) {
-    let room = waiter.room();
-    let now = room.kernel.now();
-    if sleep.is_long_since_looked(now) {
+pub(super) fn run_due_checks_if_time_passed(waiter: &impl Waiter, sleep: &mut Sleep) {
+    let shared = waiter.wait_state();
+    let now = shared.kernel.now();
+    if sleep.is_check_due(now) {
         waiter.note_long_wait();
         waiter.is_asked(now);
-        room.count_long_wait();
+        shared.count_long_wait();
     }
 }
 
 /// Lets time pass until the next poll, for a thread that nothing wakes.
-pub(super) fn look_again_soon<W: Waiter>(
+pub(super) fn poll_again_soon<W: Waiter>(
     waiter: &W,
     wait_history: &mut WaitHistory,
     sleep: &mut Sleep,
 ) {
-    let room = waiter.room();
+    let shared = waiter.wait_state();
     let mut stage = WaitStage::Spin;
-    room.lock.share(|| {
-        stage = wait_history.pass(&room.kernel, &room.spin_budget);
+    shared.lock.share(|| {
+        stage = wait_history.pass(&shared.kernel, &shared.spin_budget);
         if stage == WaitStage::Sleep {
-            sleep.note_long(room.kernel.now());
-            room.kernel.pause(UNWOKEN_SLEEP);
+            sleep.note_long(shared.kernel.now());
+            shared.kernel.pause(UNWOKEN_SLEEP);
         }
         stage != WaitStage::Sleep
     });
     if stage == WaitStage::Sleep {
-        look_around_in_time(waiter, sleep);
+        run_due_checks_if_time_passed(waiter, sleep);
     }
 }
 
 /// Calls `sleep` with the word on which the caller can be woken. Returns whether the caller is now
 /// the designated waiter.
 fn sleep_among<K: WaitingSystem>(
-    room: &WaitingThreads<K>,
+    shared: &WaitingThreads<K>,
     awaited: Awaited,
     sleep: impl FnOnce(&AtomicU32),
 ) -> bool {
     let word = Arc::new(AtomicU32::new(ASLEEP));
     let sleeper = Sleeper { awaited, word: Arc::clone(&word) };
-    room.sleepers.asleep.borrow_mut().push(sleeper);
+    shared.sleepers.asleep.borrow_mut().push(sleeper);
     sleep(&word);
-    room.sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
+    shared.sleepers.asleep.borrow_mut().retain(|sleeper| !Arc::ptr_eq(&sleeper.word, &word));
     word.load(Ordering::Acquire) == DESIGNATED
 }
 
@@ -158,11 +159,11 @@ pub(super) fn sleep_beside_others<W: Waiter>(
     sleep: &mut Sleep,
     done: &mut dyn FnMut(&W) -> bool,
 ) -> bool {
-    let room = waiter.room();
-    let arrivals = room.lock.arrivals();
+    let shared = waiter.wait_state();
+    let arrivals = shared.lock.arrivals();
     let others_come = arrivals != sleep.arrivals;
     sleep.arrivals = arrivals;
-    let sleepers = &room.sleepers;
+    let sleepers = &shared.sleepers;
     let has_designated = sleepers.designated.get().is_some();
     if !has_designated && !others_come {
         sleepers.designated.set(Some(sleep.awaited));
@@ -171,38 +172,38 @@ pub(super) fn sleep_beside_others<W: Waiter>(
         sleepers.designated.set(None);
         return is_done;
     }
-    sleep.note_long(room.kernel.now());
-    let limit = if has_designated { SLEEP_MAX } else { NAP };
-    sleep.was_designated |= sleep_among(room, sleep.awaited, |word| {
-        room.lock.without(|| room.kernel.sleep_at_most(word, ASLEEP, limit));
+    sleep.note_long(shared.kernel.now());
+    let limit = if has_designated { SLEEP_MAX } else { SHORT_SLEEP };
+    sleep.was_designated |= sleep_among(shared, sleep.awaited, |word| {
+        shared.lock.without(|| shared.kernel.sleep_at_most(word, ASLEEP, limit));
     });
     false
 }
 
 /// Ends a wait: if it was the designated waiter, another sleeper takes over.
 #[inline]
-pub(super) fn rise(waiter: &impl Waiter, sleep: &Sleep) {
+pub(super) fn end_wait(waiter: &impl Waiter, sleep: &Sleep) {
     if sleep.was_designated {
         designate_next(waiter);
     }
     if sleep.is_shared_designated {
-        designate_next_shared(waiter.room());
+        designate_next_shared(waiter.wait_state());
     }
 }
 
 /// Makes one sleeper the next designated waiter of threads that share kernel threads.
-fn designate_next_shared<K: WaitingSystem>(room: &WaitingThreads<K>) {
-    let next = room.sleepers.asleep.borrow_mut().pop();
-    room.sleepers.has_shared_designated.set(next.is_some());
-    next.iter().for_each(|sleeper| sleeper.wake(DESIGNATED, &room.kernel));
+fn designate_next_shared<K: WaitingSystem>(shared: &WaitingThreads<K>) {
+    let next = shared.sleepers.asleep.borrow_mut().pop();
+    shared.sleepers.has_shared_designated.set(next.is_some());
+    next.iter().for_each(|sleeper| sleeper.wake(DESIGNATED, &shared.kernel));
 }
 
 #[cold]
 fn designate_next(waiter: &impl Waiter) {
-    let room = waiter.room();
-    if room.sleepers.designated.get().is_none() {
-        let next = room.sleepers.asleep.borrow_mut().pop();
-        next.iter().for_each(|sleeper| sleeper.wake(DESIGNATED, &room.kernel));
+    let shared = waiter.wait_state();
+    if shared.sleepers.designated.get().is_none() {
+        let next = shared.sleepers.asleep.borrow_mut().pop();
+        next.iter().for_each(|sleeper| sleeper.wake(DESIGNATED, &shared.kernel));
     }
 }
 
@@ -216,19 +217,19 @@ pub fn wake_others(waiter: &impl Waiter) {
 }
 
 /// Wakes the sleeping threads that must check their conditions themselves.
-pub(super) fn wake_lookers<K: WaitingSystem>(room: &WaitingThreads<K>) {
-    room.sleepers.asleep.borrow_mut().retain(|sleeper| {
-        let looks = sleeper.awaited.is_none();
-        if looks {
-            sleeper.wake(WOKEN, &room.kernel);
+pub(super) fn wake_checking_sleepers<K: WaitingSystem>(shared: &WaitingThreads<K>) {
+    shared.sleepers.asleep.borrow_mut().retain(|sleeper| {
+        let checks_itself = sleeper.awaited.is_none();
+        if checks_itself {
+            sleeper.wake(WOKEN, &shared.kernel);
         }
-        !looks
+        !checks_itself
     });
 }
 
 fn wake_sleepers(waiter: &impl Waiter) {
-    let room = waiter.room();
-    let SleepingThreads { asleep, designated, .. } = &room.sleepers;
+    let shared = waiter.wait_state();
+    let SleepingThreads { asleep, designated, .. } = &shared.sleepers;
     if asleep.borrow().is_empty() && designated.get().is_none() {
         return;
     }
@@ -236,7 +237,7 @@ fn wake_sleepers(waiter: &impl Waiter) {
     asleep.borrow_mut().retain(|sleeper| {
         let wakes = has(sleeper.awaited);
         if wakes {
-            sleeper.wake(WOKEN, &room.kernel);
+            sleeper.wake(WOKEN, &shared.kernel);
         }
         !wakes
     });
@@ -255,7 +256,7 @@ pub(super) fn sleep_until_rung<W: Waiter>(
     done: &mut dyn FnMut(&W) -> bool,
 ) -> bool {
     let Some(doorbell) = waiter.doorbell().cloned() else { return false };
-    let room = waiter.room();
+    let shared = waiter.wait_state();
     let ticket = doorbell.arm();
     // Three things do not ring: what arrived before the bell was armed; flags that were raised on
     // boards, which only `done` or an active operation checks; and a rail that has room again.
@@ -264,18 +265,18 @@ pub(super) fn sleep_until_rung<W: Waiter>(
         return true;
     }
     if active {
-        room.kernel.pass_core();
+        shared.kernel.pass_core();
         return false;
     }
-    let limit = if waiter.must_look_again() { sleep.next_nap() } else { SLEEP_MAX };
-    let since = room.kernel.now();
+    let limit = if waiter.must_poll_again() { sleep.next_short_sleep() } else { SLEEP_MAX };
+    let since = shared.kernel.now();
     sleep.note_long(since);
-    room.lock.without(|| doorbell.wait(ticket, limit));
+    shared.lock.without(|| doorbell.wait(ticket, limit));
     // The process that rang may have raised a flag that only the thread that waits for it checks.
-    wake_lookers(room);
-    let now = room.kernel.now();
+    wake_checking_sleepers(shared);
+    let now = shared.kernel.now();
     let slept = Duration::from_nanos(now - since);
     waiter.note_sleep(slept);
-    look_around(waiter, sleep, now);
+    run_due_checks(waiter, sleep, now);
     false
 }

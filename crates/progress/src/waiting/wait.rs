@@ -2,9 +2,9 @@
 
 use engine::RequestId;
 
-use super::room::{ROUNDS_PER_NOTE, Waiter};
 use super::sleep::Sleep;
 use super::sleeping;
+use super::wait_loop::{ROUNDS_PER_NOTE, Waiter};
 use super::{WaitHistory, WaitStage, WaitingSystem};
 
 /// What ends the sleep of a thread that waits.
@@ -35,11 +35,11 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
         return;
     }
     let awaited = wake_up.request();
-    let room = waiter.room();
-    let shares_kernel_thread = room.kernel.shares_kernel_thread();
+    let shared = waiter.wait_state();
+    let shares_kernel_thread = shared.kernel.shares_kernel_thread();
     let mut wait_history = waiter.wait_history();
-    let mut long_waits = room.long_waits.get();
-    let mut sleep = Sleep::new(awaited, room.lock.arrivals());
+    let mut long_waits = shared.long_waits.get();
+    let mut sleep = Sleep::new(awaited, shared.lock.arrivals());
     let mut note = waiter.begin_note(awaited);
     loop {
         let active = waiter.progress();
@@ -48,18 +48,18 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
         }
         // The round of progress above has checked the processes since the count changed, so the
         // report is current.
-        if long_waits != room.long_waits.get() {
-            long_waits = room.long_waits.get();
-            waiter.answer_inquiries(&sleep.long_wait(&room.kernel));
+        if long_waits != shared.long_waits.get() {
+            long_waits = shared.long_waits.get();
+            waiter.answer_inquiries(&sleep.long_wait(&shared.kernel));
         }
-        if active && (room.lock.present() <= 1 || sleep.is_designated()) {
-            wait_history.renew(&room.spin_budget);
+        if active && (shared.lock.present() <= 1 || sleep.is_designated()) {
+            wait_history.renew(&shared.spin_budget);
             sleep.renew();
             if sleep.has_seen_much() {
-                sleeping::look_around_in_time(waiter, &mut sleep);
+                sleeping::run_due_checks_if_time_passed(waiter, &mut sleep);
             }
         } else if wake_up == WakeUp::Nothing {
-            sleeping::look_again_soon(waiter, &mut wait_history, &mut sleep);
+            sleeping::poll_again_soon(waiter, &mut wait_history, &mut sleep);
         } else if shares_kernel_thread {
             sleeping::let_others_run(waiter, &mut wait_history, &mut sleep);
         } else if pass(waiter, &mut wait_history, &mut sleep, done) {
@@ -77,7 +77,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
     if let Some(note) = note {
         waiter.end_note(note);
     }
-    sleeping::rise(waiter, &sleep);
+    sleeping::end_wait(waiter, &sleep);
 }
 
 /// Lets time pass until there may be something to do; returns whether `done` returned true.
@@ -88,14 +88,14 @@ fn pass<W: Waiter>(
     sleep: &mut Sleep,
     done: &mut dyn FnMut(&W) -> bool,
 ) -> bool {
-    let room = waiter.room();
+    let shared = waiter.wait_state();
     if !waiter.is_shared() {
-        return wait_history.pass(&room.kernel, &room.spin_budget) == WaitStage::Sleep
+        return wait_history.pass(&shared.kernel, &shared.spin_budget) == WaitStage::Sleep
             && sleeping::sleep_until_rung(waiter, sleep, done);
     }
     let mut stage = WaitStage::Spin;
-    room.lock.share(|| {
-        stage = wait_history.pass(&room.kernel, &room.spin_budget);
+    shared.lock.share(|| {
+        stage = wait_history.pass(&shared.kernel, &shared.spin_budget);
         stage != WaitStage::Sleep
     });
     stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)

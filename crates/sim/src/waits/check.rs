@@ -8,7 +8,7 @@ use super::process::WaitingProcess;
 pub(super) fn sleeps_well(process: &WaitingProcess) -> Result<(), String> {
     let doings = kernel::doings(process.number());
     let is_away = |activity: &ThreadActivity| {
-        !matches!(activity, ThreadActivity::Runs | ThreadActivity::Naps(_))
+        !matches!(activity, ThreadActivity::Runs | ThreadActivity::ShortSleeps(_))
     };
     let listens = |activity: &ThreadActivity| *activity == ThreadActivity::SleepsOn(process.word());
     if !doings.iter().all(is_away) {

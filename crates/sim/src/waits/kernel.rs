@@ -34,7 +34,7 @@ pub(super) enum ThreadActivity {
     /// It sleeps on this word until it is woken.
     SleepsOn(usize),
     /// It sleeps on this word with a timeout.
-    Naps(usize),
+    ShortSleeps(usize),
     /// It has ended.
     Ended,
 }
@@ -171,7 +171,7 @@ impl ThreadTable {
     }
 
     fn wake(&mut self, word: usize, count: usize) {
-        let sleeps = |thread: &SimulatedThread| matches!(thread.activity, ThreadActivity::SleepsOn(on) | ThreadActivity::Naps(on) if on == word);
+        let sleeps = |thread: &SimulatedThread| matches!(thread.activity, ThreadActivity::SleepsOn(on) | ThreadActivity::ShortSleeps(on) if on == word);
         let all: Vec<_> = (0..self.threads.len()).filter(|&i| sleeps(&self.threads[i])).collect();
         for index in all.into_iter().take(count) {
             let time = self.now + within(&mut self.rng, self.times.wake_max);
@@ -221,7 +221,7 @@ pub(super) fn pass(own: u64) {
 }
 
 /// The time that a poll takes.
-pub(super) fn pass_look() {
+pub(super) fn pass_poll() {
     let step = plan(|plan| plan.times.step);
     pass(step);
 }
@@ -242,7 +242,7 @@ fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
                 plan.threads[current].activity = ThreadActivity::SleepsOn(address)
             }
             Some(limit) => {
-                plan.threads[current].activity = ThreadActivity::Naps(address);
+                plan.threads[current].activity = ThreadActivity::ShortSleeps(address);
                 let time = plan.now + limit.as_nanos() as u64 + plan.step(CALL_NS);
                 plan.call(current, time);
             }

@@ -22,7 +22,7 @@ use super::kernel::{self, KernelThread, Virtual};
 pub(super) struct WaitingProcess {
     own: u32,
     setting: ProcessSetting,
-    room: WaitingThreads<Virtual>,
+    wait_state: WaitingThreads<Virtual>,
     pub(super) entry_lock: EntryLock,
     calls: HelperCalls,
     engine: RefCell<Engine>,
@@ -74,7 +74,7 @@ struct VirtualBell(bell::Bell);
 impl Doorbell for VirtualBell {
     fn arm(&self) -> u32 {
         // A thread that is about to sleep may lose its core after its last poll.
-        kernel::pass_look();
+        kernel::pass_poll();
         self.0.arm(1, || Virtual.pass_barrier())
     }
 
@@ -161,8 +161,8 @@ impl WaitingProcess {
         let counts = Counts::default();
         counts.at_work.set(setting.threads);
         let (engine, inboxes) = (RefCell::new(engine), Rc::clone(inboxes));
-        let (room, entry_lock, calls) = Default::default();
-        Self { own, setting, room, entry_lock, calls, engine, context, inboxes, bell, counts }
+        let (wait_state, entry_lock, calls) = Default::default();
+        Self { own, setting, wait_state, entry_lock, calls, engine, context, inboxes, bell, counts }
     }
 
     pub(super) fn number(&self) -> usize {
@@ -234,9 +234,9 @@ impl WaitingProcess {
     pub(super) fn call<T>(&self, body: impl FnOnce(&Self) -> T) -> T {
         kernel::pass(1);
         if self.setting.shared {
-            self.room.lock.lock();
+            self.wait_state.lock.lock();
             let result = body(self);
-            self.room.lock.unlock();
+            self.wait_state.lock.unlock();
             return result;
         }
         let _visit = self.entry_lock.enter(&Virtual);
@@ -340,27 +340,27 @@ impl WaitingProcess {
 impl Waiter for WaitingProcess {
     type VirtualKernel = Virtual;
 
-    fn room(&self) -> &WaitingThreads<Virtual> {
-        &self.room
+    fn wait_state(&self) -> &WaitingThreads<Virtual> {
+        &self.wait_state
     }
 
     fn is_shared(&self) -> bool {
         self.setting.shared
     }
 
-    fn is_looked_after(&self) -> bool {
+    fn calls_helper(&self) -> bool {
         self.call_helper(Need::OfOthers, HELPED_BYTES_MIN);
         self.setting.helper.is_some()
     }
 
     fn wait_history(&self) -> WaitHistory {
         let wait_history = WaitHistory::new(self.setting.core_sharing);
-        let wait_history = wait_history.with(&self.room.spin_budget);
+        let wait_history = wait_history.with(&self.wait_state.spin_budget);
         if self.setting.sparing { wait_history.sparing() } else { wait_history }
     }
 
     fn progress(&self) -> bool {
-        kernel::pass_look();
+        kernel::pass_poll();
         let mut engine = self.engine.borrow_mut();
         let mut active = false;
         loop {
@@ -381,7 +381,7 @@ impl Waiter for WaitingProcess {
         self.engine.borrow().is_complete(request)
     }
 
-    fn must_look_again(&self) -> bool {
+    fn must_poll_again(&self) -> bool {
         self.has_work()
     }
 

@@ -168,7 +168,11 @@ struct SimulatedHelper<'a> {
 impl Visitor for SimulatedHelper<'_> {
     fn steps(&self) -> u32 {
         let process = self.process;
-        if process.is_shared() { process.room().lock.steps() } else { process.entry_lock.steps() }
+        if process.is_shared() {
+            process.wait_state().lock.steps()
+        } else {
+            process.entry_lock.steps()
+        }
     }
 
     fn visit(&mut self, cause: VisitCause) -> VisitOutcome {
@@ -179,7 +183,7 @@ impl Visitor for SimulatedHelper<'_> {
             helper::visit(&HelperVisit { process, is_awaited }, &**bell, core, cause)
         };
         if process.is_shared() {
-            let lock = &process.room().lock;
+            let lock = &process.wait_state().lock;
             if !lock.try_lock() {
                 return VisitOutcome::Shut;
             }
@@ -227,8 +231,8 @@ impl Inside for HelperVisit<'_> {
         self.process.submitted()
     }
 
-    fn must_look_again(&self) -> bool {
-        self.process.must_look_again()
+    fn must_poll_again(&self) -> bool {
+        self.process.must_poll_again()
     }
 
     fn is_awaited(&self) -> bool {

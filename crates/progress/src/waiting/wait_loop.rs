@@ -47,15 +47,15 @@ pub trait Waiter {
     type VirtualKernel: WaitingSystem;
 
     /// Returns the state that its waiting threads share.
-    fn room(&self) -> &WaitingThreads<Self::VirtualKernel>;
+    fn wait_state(&self) -> &WaitingThreads<Self::VirtualKernel>;
 
     /// Whether all its threads may call at the same time, so that each call holds the lock of
-    /// [`room`](Self::room).
+    /// [`wait_state`](Self::wait_state).
     fn is_shared(&self) -> bool;
 
     /// Whether a helper makes progress while all threads sleep. Called when a thread is about to
     /// sleep.
-    fn is_looked_after(&self) -> bool {
+    fn calls_helper(&self) -> bool {
         false
     }
 
@@ -72,7 +72,7 @@ pub trait Waiter {
     fn is_complete(&self, request: RequestId) -> bool;
 
     /// Whether something is pending for which no doorbell rings.
-    fn must_look_again(&self) -> bool;
+    fn must_poll_again(&self) -> bool;
 
     /// Returns the doorbell that rings when something arrives; none if nothing can arrive.
     fn doorbell(&self) -> Option<&Arc<dyn Doorbell>>;
@@ -113,7 +113,7 @@ pub struct WaitNote {
     /// The request that it waits for, if a request is all that it waits for.
     pub awaited: Option<RequestId>,
     /// The time of the last update, by the kernel's clock.
-    pub looked: u64,
+    pub checked: u64,
     /// The duration of the wait up to that time.
     pub lasted: Duration,
     /// Rounds since that time.
@@ -127,13 +127,13 @@ impl WaitNote {
     /// Creates the record of a wait for `awaited` that begins now. The first update follows the
     /// first round, which may last long where processes outnumber cores.
     pub fn new(awaited: Option<RequestId>, now: u64) -> Self {
-        Self { awaited, looked: now, lasted: Duration::ZERO, rounds: ROUNDS_PER_NOTE }
+        Self { awaited, checked: now, lasted: Duration::ZERO, rounds: ROUNDS_PER_NOTE }
     }
 
     /// Updates the record to time `now`; returns the time since the previous update.
     pub fn pass(&mut self, now: u64) -> Duration {
-        let passed = Duration::from_nanos(now.saturating_sub(self.looked));
-        self.looked = now;
+        let passed = Duration::from_nanos(now.saturating_sub(self.checked));
+        self.checked = now;
         self.lasted += passed;
         passed
     }
