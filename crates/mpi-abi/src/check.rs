@@ -2,8 +2,8 @@
 //!
 //! When checks are enabled, every call passes its arguments here as words, before they are used,
 //! and reports its end ([`SeenCall`]). The crate `checks` decides what is wrong. Its input is the
-//! calls of this process, and the notes of other processes ([`CheckNote`]), which arrive through a
-//! channel that is separate from the messages of the program.
+//! calls of this process, and the notes of other processes ([`CheckMessage`]), which arrive through
+//! a channel that is separate from the messages of the program.
 
 mod accesses;
 mod announced_message;
@@ -89,7 +89,7 @@ pub struct Checks {
 
 /// The notes that processes send to each other.
 #[derive(Debug, Serialize, Deserialize)]
-enum CheckNote {
+enum CheckMessage {
     /// The first process of the communicator with this number has called a collective operation.
     Collective(u64, CollectiveEntry),
     /// A message goes to the receiver of this note, in the communicator with this number.
@@ -174,39 +174,39 @@ impl Checks {
         }
     }
 
-    fn send(&self, process: &Process, to: u32, note: &CheckNote) {
+    fn send(&self, process: &Process, to: u32, note: &CheckMessage) {
         if let Ok(bytes) = serde_json::to_vec(note) {
             self.channel.send(process, to, &bytes);
         }
     }
 
-    fn take(&self, process: &Process, from: u32, note: CheckNote) {
+    fn take(&self, process: &Process, from: u32, note: CheckMessage) {
         match note {
-            CheckNote::Collective(communicator, entry) => {
+            CheckMessage::Collective(communicator, entry) => {
                 self.collectives.hear(self, process, communicator, from, entry);
             }
-            CheckNote::Message(communicator, message) => {
+            CheckMessage::Message(communicator, message) => {
                 self.messages.count(from);
                 self.messages.hear(self, process, communicator, message);
             }
-            CheckNote::Accesses(window, name, time, accesses) => {
+            CheckMessage::Accesses(window, name, time, accesses) => {
                 self.messages.count(from);
                 self.accesses.hear(self, window, &name, time, accesses);
             }
-            CheckNote::Left(window) => self.accesses.hear_left(window, from),
-            CheckNote::Block(name, block) => {
+            CheckMessage::Left(window) => self.accesses.hear_left(window, from),
+            CheckMessage::Block(name, block) => {
                 self.messages.count(from);
                 self.blocks.hear(self, name, block);
             }
-            CheckNote::Unsent(message) => {
+            CheckMessage::Unsent(message) => {
                 self.messages.count(from);
                 self.messages.forget(message);
             }
-            CheckNote::ReceivePosted(number) => self.standstill.note_expected(number),
-            CheckNote::Waits(chain) => standstill::hear(self, process, chain),
-            CheckNote::Counts(counts) => self.take_counts(process, counts),
-            CheckNote::Expected(count) => self.expected.set(Some(count)),
-            CheckNote::Apart => self.is_apart.set(true),
+            CheckMessage::ReceivePosted(number) => self.standstill.note_expected(number),
+            CheckMessage::Waits(chain) => standstill::hear(self, process, chain),
+            CheckMessage::Counts(counts) => self.take_counts(process, counts),
+            CheckMessage::Expected(count) => self.expected.set(Some(count)),
+            CheckMessage::Apart => self.is_apart.set(true),
         }
     }
 
@@ -221,7 +221,7 @@ impl Checks {
         let all = self.counts.take();
         for to in 0..size {
             let sum = all.iter().filter_map(|counts| counts.get(to)).sum();
-            self.send(process, to as u32, &CheckNote::Expected(sum));
+            self.send(process, to as u32, &CheckMessage::Expected(sum));
         }
     }
 
@@ -230,7 +230,7 @@ impl Checks {
     fn part(&self, process: &Process) {
         self.is_apart.set(true);
         for rank in (0..process.world().size()).filter(|rank| *rank != self.rank) {
-            self.send(process, rank, &CheckNote::Apart);
+            self.send(process, rank, &CheckMessage::Apart);
         }
     }
 

@@ -56,7 +56,7 @@ pub struct LibraryState {
     pub communicators: LendingTable<c::Comm, Communicator>,
     pub datatypes: Table<c::Datatype, Arc<datatype::Datatype>>,
     /// Names and attributes that the program set on datatypes, including predefined ones.
-    pub type_notes: RefCell<HashMap<c::Datatype, Rc<TypeNotes>>>,
+    pub type_notes: RefCell<HashMap<c::Datatype, Rc<TypeRecord>>>,
     /// The handles of Fortran's parameterized datatypes, by kind, precision and range.
     pub fortran_types: RefCell<HashMap<FortranKind, c::Datatype>>,
     pub error_handlers: Table<c::Errhandler, CountedHandler>,
@@ -100,7 +100,7 @@ pub struct CountedHandler {
 /// The name and the attributes of a datatype. They belong to the handle, not to the shared
 /// datatype.
 #[derive(Debug, Default)]
-pub struct TypeNotes {
+pub struct TypeRecord {
     /// The name that the program set.
     pub name: RefCell<Option<Box<[u8]>>>,
     /// The attributes that the program set.

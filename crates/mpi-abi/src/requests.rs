@@ -21,14 +21,14 @@ use crate::handles::{InPlace, Table, TableScan};
 
 pub use generalized::{CancelInC, FreeInC, Generalized, QueryInC};
 pub use names::DONE;
-use names::TransferNotes;
+use names::TransferRecords;
 pub use pending::{Pending, PendingRequest, Taken};
 
 /// The requests of the program, by handle.
 #[derive(Debug, Default)]
 pub struct RequestTable {
     table: Table<Request, PendingRequest>,
-    notes: TransferNotes,
+    notes: TransferRecords,
 }
 
 /// What the value of a handle alone shows.

@@ -32,7 +32,7 @@ pub use sleep::LongWait;
 pub use sleeping::wake_others;
 pub use spin_budget::SpinBudget;
 pub use wait::{WakeUp, wait};
-pub use wait_loop::{WaitNote, Waiter, WaitingThreads};
+pub use wait_loop::{WaitRecord, Waiter, WaitingThreads};
 
 /// The longest time that a thread with a core of its own spins.
 const SPIN_MAX: Duration = Duration::from_micros(200);

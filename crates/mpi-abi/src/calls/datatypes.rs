@@ -16,7 +16,7 @@ use crate::call::Call;
 use crate::dialect::BOUND_MARKERS;
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::*;
-use crate::library::{LibraryState, TypeNotes};
+use crate::library::{LibraryState, TypeRecord};
 use crate::predefined::handle_of_type;
 
 type Handle = c::Datatype;
@@ -267,7 +267,7 @@ pub fn type_dup(call: &Call, oldtype: KnownDatatype, newtype: Out<Handle>) -> Ca
     let made = Datatype::create(Construction::Duplicate(oldtype.object), ArgumentForm::Int)?;
     let handle = call.library.datatypes.insert(made);
     if !copied.is_empty() {
-        let notes = Rc::new(TypeNotes { attributes: copied, ..TypeNotes::default() });
+        let notes = Rc::new(TypeRecord { attributes: copied, ..TypeRecord::default() });
         call.library.type_notes.borrow_mut().insert(handle, notes);
     }
     newtype.set(handle);
@@ -448,11 +448,11 @@ pub fn type_get_name(
 }
 
 /// Returns the name and attributes that the program has set on a datatype, if there are any.
-pub fn notes_of(library: &LibraryState, handle: Handle) -> Option<Rc<TypeNotes>> {
+pub fn notes_of(library: &LibraryState, handle: Handle) -> Option<Rc<TypeRecord>> {
     library.type_notes.borrow().get(&handle).cloned()
 }
 
 /// Returns the record of the name and attributes of a datatype, which is created if necessary.
-pub fn notes(library: &LibraryState, handle: Handle) -> Rc<TypeNotes> {
+pub fn notes(library: &LibraryState, handle: Handle) -> Rc<TypeRecord> {
     Rc::clone(library.type_notes.borrow_mut().entry(handle).or_default())
 }

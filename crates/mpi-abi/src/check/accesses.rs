@@ -20,7 +20,7 @@ use super::objects::window_of;
 use super::requests::{UnderwayTransfer, look_for_change};
 use super::transfers::element_kind;
 use super::uses::LocalUse;
-use super::{CheckNote, Checks, SeenCall, watched};
+use super::{CheckMessage, Checks, SeenCall, watched};
 use crate::c::{Datatype, Group, Handle, Win};
 use crate::generated::constants::MPI_LOCK_EXCLUSIVE;
 
@@ -409,7 +409,7 @@ impl AccessChecks {
             let name = one.name.clone();
             one.unreported.retain(|(target, time), period| {
                 if is_over(*time) {
-                    let note = CheckNote::Accesses(number, name.clone(), *time, period.take());
+                    let note = CheckMessage::Accesses(number, name.clone(), *time, period.take());
                     reports.push((*target, note));
                     return false;
                 }
@@ -457,7 +457,7 @@ impl AccessChecks {
         let (checks, process) = (&seen.checks, &seen.library.process);
         let gates: Vec<u32> = window.group().gates().map(|gate| gate.0).collect();
         for gate in gates.iter().filter(|gate| **gate != checks.rank) {
-            checks.send(process, *gate, &CheckNote::Left(number));
+            checks.send(process, *gate, &CheckMessage::Left(number));
         }
         let is_left = || {
             let windows = self.windows.borrow();

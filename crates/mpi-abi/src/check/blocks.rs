@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::memory::{self, BlockNames, RECEIVED, SENT};
 use super::operations::operation_of;
 use super::transfers::{self, ElementData};
-use super::{CheckNote, Checks, SeenCall};
+use super::{CheckMessage, Checks, SeenCall};
 use crate::arguments::is_in_place;
 use crate::c::{Datatype, Handle};
 
@@ -84,7 +84,7 @@ pub fn begin(seen: &SeenCall, communicator: &Communicator, communicator_number: 
         }
         if let Some(data) = own.given_to(peer) {
             let name = (communicator_number, number, rank);
-            checks.messages.tell(seen, gate.0, &CheckNote::Block(name, known(data)));
+            checks.messages.tell(seen, gate.0, &CheckMessage::Block(name, known(data)));
         }
         if let Some(data) = own.taken_from(peer) {
             checks.blocks.expect(checks, (communicator_number, number, peer), known(data));

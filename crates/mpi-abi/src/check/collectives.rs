@@ -10,7 +10,7 @@ use mpi::{Communicator, Process};
 
 use super::operations::{ReturnTime, collective, operation_name};
 use super::transfers::element_kind;
-use super::{CheckNote, Checks, SeenCall, blocks};
+use super::{CheckMessage, Checks, SeenCall, blocks};
 use crate::arguments::is_in_place;
 
 /// The collective operations of all communicators, by their numbers.
@@ -86,7 +86,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     }
     match own {
         None => {
-            let note = CheckNote::Collective(number, entry);
+            let note = CheckMessage::Collective(number, entry);
             for gate in everyone.gates().skip(1) {
                 checks.send(process, gate.0, &note);
             }

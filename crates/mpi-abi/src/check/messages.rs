@@ -13,7 +13,7 @@ use super::announced_message::AnnouncedMessage;
 use super::objects::left_there;
 use super::transfers::{self, RECEIVE, TransferSide};
 use super::uses::ReceiveEnd;
-use super::{CheckNote, Checks, SeenCall};
+use super::{CheckMessage, Checks, SeenCall};
 use crate::c::Message;
 use crate::phase;
 
@@ -82,18 +82,18 @@ impl MessageChecks {
             rank: checks.rank,
             site: site.clone(),
         };
-        self.tell(seen, to, &CheckNote::Message(side.number, message));
+        self.tell(seen, to, &CheckMessage::Message(side.number, message));
         Some(AnnouncedMessage { to, communicator: side.number, source, tag, number })
     }
 
     /// Withdraws the announcement of a message that is not sent.
     pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
         seen.checks.standstill.note_expected(message.number);
-        self.tell(seen, message.to, &CheckNote::Unsent(message));
+        self.tell(seen, message.to, &CheckMessage::Unsent(message));
     }
 
     /// Sends a note that the receiver must have received before it ends, and counts it.
-    pub fn tell(&self, seen: &SeenCall, to: u32, note: &CheckNote) {
+    pub fn tell(&self, seen: &SeenCall, to: u32, note: &CheckMessage) {
         *self.told.borrow_mut().entry(to).or_default() += 1;
         seen.checks.send(&seen.library.process, to, note);
     }
@@ -242,7 +242,7 @@ impl MessageChecks {
         };
         let expected = order(&mut self.orders.borrow_mut());
         for (rank, number) in expected.into_iter().flatten() {
-            checks.send(process, rank, &CheckNote::ReceivePosted(number));
+            checks.send(process, rank, &CheckMessage::ReceivePosted(number));
         }
     }
 
@@ -413,7 +413,7 @@ fn contradiction(
 pub fn await_all(checks: &Checks, process: &Process) -> bool {
     let world = process.world();
     let size = world.size();
-    checks.send(process, 0, &CheckNote::Counts(checks.messages.told(size)));
+    checks.send(process, 0, &CheckMessage::Counts(checks.messages.told(size)));
     let is_there =
         || checks.expected.get().is_some_and(|expected| expected <= checks.messages.heard());
     process.wait_until(&mut |process| {

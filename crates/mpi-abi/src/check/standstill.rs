@@ -12,7 +12,7 @@ use mpi::{Process, SendMode};
 
 use super::announced_message::AnnouncedMessage;
 use super::requests::UnderwayTransfer;
-use super::{CheckNote, Checks, SeenCall};
+use super::{CheckMessage, Checks, SeenCall};
 use crate::phase;
 
 /// What the calls of this process wait for.
@@ -241,7 +241,7 @@ pub fn look(checks: &Checks, process: &Process) {
     for Need { rank, waiting, act } in needs(checks) {
         if waiting.is_standard_send {
             let chain = WaitChain { round, calls: vec![waiting], act };
-            checks.send(process, rank, &CheckNote::Waits(chain));
+            checks.send(process, rank, &CheckMessage::Waits(chain));
         }
     }
 }
@@ -277,7 +277,11 @@ pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
     for Need { rank, waiting, act } in needs {
         let mut calls = chain.calls.clone();
         calls.push(waiting);
-        checks.send(process, rank, &CheckNote::Waits(WaitChain { round: chain.round, calls, act }));
+        checks.send(
+            process,
+            rank,
+            &CheckMessage::Waits(WaitChain { round: chain.round, calls, act }),
+        );
     }
 }
 

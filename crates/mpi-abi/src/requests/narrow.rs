@@ -32,24 +32,24 @@ const GENERATION_MASK: u32 = (1 << (LAYOUT.tag_shift - 1 - PLACE_BITS)) - 1;
 /// What handles of transfers do not contain, by the transfers' slots. All slots are allocated at
 /// the start, so that a lookup is one load.
 #[derive(Debug)]
-pub struct TransferNotes(Box<[Cell<TransferNote>; PLACES]>);
+pub struct TransferRecords(Box<[Cell<TransferRecord>; PLACES]>);
 
 #[derive(Clone, Copy, Debug)]
-struct TransferNote {
+struct TransferRecord {
     communicator: Comm,
     /// The generation of the last transfer in this slot.
     generation: u32,
 }
 
-impl Default for TransferNotes {
+impl Default for TransferRecords {
     fn default() -> Self {
-        let none = TransferNote { communicator: MPI_COMM_NULL, generation: 0 };
+        let none = TransferRecord { communicator: MPI_COMM_NULL, generation: 0 };
         let notes = vec![Cell::new(none); PLACES].into_boxed_slice();
         Self(notes.try_into().expect("so many were made"))
     }
 }
 
-impl TransferNotes {
+impl TransferRecords {
     /// Returns the handle of a transfer that was started on a communicator, if the slot number
     /// fits.
     #[inline(always)]
@@ -58,7 +58,7 @@ impl TransferNotes {
         if place > PLACE_MASK {
             return None;
         }
-        self.0[place as usize].set(TransferNote { communicator, generation });
+        self.0[place as usize].set(TransferRecord { communicator, generation });
         let receives = if transfer.receives() { RECEIVES } else { 0 };
         Some(Request(MARKS | receives | (generation & GENERATION_MASK) << PLACE_BITS | place))
     }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_handle_of_a_transfer_tells_its_name_until_the_place_is_taken_again() {
-        let notes = TransferNotes::default();
+        let notes = TransferRecords::default();
         let named = |handle| match notes.named(handle) {
             RequestName::Transfer(found) => found,
             _ => panic!("{handle:?} is no transfer"),

@@ -38,9 +38,9 @@ const MARKS_MASK: usize = 0xf << INDEX_BITS | TRANSFER;
 
 /// What handles of transfers do not contain: the communicators, by the transfers' slots.
 #[derive(Debug, Default)]
-pub struct TransferNotes(RefCell<Vec<Comm>>);
+pub struct TransferRecords(RefCell<Vec<Comm>>);
 
-impl TransferNotes {
+impl TransferRecords {
     /// Returns the handle of a transfer that was started on a communicator, if the slot number
     /// fits.
     #[inline(always)]
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_handle_of_a_transfer_tells_its_name() {
-        let notes = TransferNotes::default();
+        let notes = TransferRecords::default();
         for receives in [false, true] {
             for id in [1 << 32, 0xffff_ffff_0000_0007, 1 << 32 | PLACE_MASK as u64] {
                 let transfer = EngineTransfer::from_parts(id, receives);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn integers_stand_for_transfers_that_are_there() {
-        let (notes, process) = (TransferNotes::default(), Process::default());
+        let (notes, process) = (TransferRecords::default(), Process::default());
         let gone = INTEGER_MARK | INTEGER_TRANSFER | 5;
         assert_eq!(notes.of_int(&process, gone), Some(Request(gone as usize)));
         assert_eq!(notes.of_int(&process, INTEGER_MARK | 5), None);

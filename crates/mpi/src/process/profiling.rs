@@ -13,7 +13,7 @@ use engine::RequestId;
 use hangs::Awaited;
 use profiles::{CallProfile, JobProfile, PeerTotals, RankProfile, WaitCause, WaitTotals};
 use progress::helper;
-use progress::waiting::{LongWait, WaitNote, WaitingSystem};
+use progress::waiting::{LongWait, WaitRecord, WaitingSystem};
 use progress::{System, entry_lock::Threads};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
@@ -25,7 +25,7 @@ use crate::process::descriptions::is_one_sided;
 
 /// The recorded calls of a process.
 #[derive(Debug)]
-pub(super) struct ProfileNotes {
+pub(super) struct ProfileRecord {
     /// When recording began, in [`ticks`], and the processor time used until then.
     begun: u64,
     processors: Duration,
@@ -39,7 +39,7 @@ pub(super) struct ProfileNotes {
     unseen_waits: (u64, u64),
     /// The state of [`random`](Self::random).
     seed: u32,
-    sites: Vec<SiteNotes>,
+    sites: Vec<SiteRecord>,
     /// The calls that threads are in.
     open: Vec<OpenCall>,
 }
@@ -66,7 +66,7 @@ impl CallPlace {
 pub type PlaceName = Box<dyn Fn() -> Option<String>>;
 
 /// The recorded calls from one place.
-struct SiteNotes {
+struct SiteRecord {
     function: String,
     /// Looks up the caller's name. Called at the end, because a process that looks up names makes
     /// others wait.
@@ -132,7 +132,7 @@ impl Process {
     pub fn begin_profile(&self) {
         let wanted = self.is_joined() && self.guidance().profiles;
         if wanted && self.profile.borrow().is_none() {
-            let notes = ProfileNotes::begin(self.sent_so_far());
+            let notes = ProfileRecord::begin(self.sent_so_far());
             self.profile.replace(Some(Box::new(notes)));
         }
     }
@@ -146,7 +146,7 @@ impl Process {
     pub fn add_call_place(&self, function: &str, caller: PlaceName) -> CallPlace {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return CallPlace(0) };
-        notes.sites.push(SiteNotes::of(function, caller));
+        notes.sites.push(SiteRecord::of(function, caller));
         CallPlace(notes.sites.len() as u32 - 1)
     }
 
@@ -217,23 +217,23 @@ impl Process {
     }
 
     /// Begins to record a wait, if the thread is in a recorded call.
-    pub(super) fn begin_noting(&self, awaited: Option<RequestId>) -> Option<WaitNote> {
+    pub(super) fn begin_wait_record(&self, awaited: Option<RequestId>) -> Option<WaitRecord> {
         let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
         profile.as_mut()?.begin_wait(thread)?;
-        Some(WaitNote::new(awaited, System.now()))
+        Some(WaitRecord::new(awaited, System.now()))
     }
 
     /// Adds the time that has passed to a wait that continues.
-    pub(super) fn go_on_noting(&self, note: &mut WaitNote) {
-        let passed = note.pass(System.now());
-        let seen = self.awaited_event(note);
+    pub(super) fn update_wait_record(&self, record: &mut WaitRecord) {
+        let passed = record.pass(System.now());
+        let seen = self.awaited_event(record);
         self.add_wait(seen, passed);
     }
 
     /// Ends the recording of a wait.
-    pub(super) fn end_noting(&self, mut note: WaitNote) {
-        let passed = note.pass(System.now());
+    pub(super) fn end_wait_record(&self, mut record: WaitRecord) {
+        let passed = record.pass(System.now());
         let thread = self.calling_thread();
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return };
@@ -260,16 +260,16 @@ impl Process {
 
     /// Determines the cause of a wait. `None` if the awaited data has arrived and is being
     /// copied.
-    fn awaited_event(&self, note: &WaitNote) -> Option<AwaitedEvent> {
+    fn awaited_event(&self, record: &WaitRecord) -> Option<AwaitedEvent> {
         let (function, is_collective, looks_next, last) = {
             let thread = self.calling_thread();
             let mut profile = self.profile.borrow_mut();
             let notes = profile.as_mut()?;
             let open = notes.open_call(thread)?;
             let (site, looks_next, last) = (open.site, open.looks_next, open.awaited);
-            let looks_now = note.awaited.is_none() && note.lasted >= looks_next;
+            let looks_now = record.awaited.is_none() && record.lasted >= looks_next;
             if looks_now {
-                open.looks_next = note.lasted * 2;
+                open.looks_next = record.lasted * 2;
             }
             let site = &notes.sites[site.0 as usize];
             let function = looks_now.then(|| site.function.clone());
@@ -278,14 +278,14 @@ impl Process {
         if is_collective {
             return Some((WaitCause::Members, None));
         }
-        if let Some(id) = note.awaited {
+        if let Some(id) = record.awaited {
             return self.event_of_request(id, last);
         }
-        if note.lasted < looks_next {
+        if record.lasted < looks_next {
             return last.or(Some((WaitCause::Other, None)));
         }
         let function = function.as_deref();
-        let (since, thread) = (note.looked, System.thread_number());
+        let (since, thread) = (record.looked, System.thread_number());
         let wait = LongWait { awaited: None, since, thread };
         Some(match self.awaited_by(&wait, function) {
             Awaited::Message(message) => (WaitCause::LateSender, only(&message.peers)),
@@ -332,7 +332,7 @@ impl Process {
         }
     }
 
-    fn rank_profile(&self, notes: &ProfileNotes) -> RankProfile {
+    fn rank_profile(&self, notes: &ProfileRecord) -> RankProfile {
         let runtime = self.runtime();
         // The call that ends the profile, `MPI_Finalize` in general.
         let thread = self.calling_thread();
@@ -373,7 +373,7 @@ impl Process {
     }
 }
 
-impl ProfileNotes {
+impl ProfileRecord {
     fn begin(sent: SentTotals) -> Self {
         Self {
             begun: ticks(),
@@ -451,13 +451,13 @@ impl OpenCall {
     }
 }
 
-impl fmt::Debug for SiteNotes {
+impl fmt::Debug for SiteRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.function)
     }
 }
 
-impl SiteNotes {
+impl SiteRecord {
     fn of(function: &str, caller: PlaceName) -> Self {
         Self {
             is_collective: is_collective(function),
@@ -583,7 +583,7 @@ fn write(file: &Path, job: &JobProfile) {
 }
 
 /// The field of [`Process`] that holds the profile.
-pub(super) type ProfilePlace = RefCell<Option<Box<ProfileNotes>>>;
+pub(super) type ProfilePlace = RefCell<Option<Box<ProfileRecord>>>;
 
 #[cfg(test)]
 mod tests {
@@ -591,15 +591,15 @@ mod tests {
 
     const SITE: CallPlace = CallPlace(0);
 
-    fn notes() -> ProfileNotes {
-        let mut notes = ProfileNotes::begin(SentTotals::default());
-        notes.sites.push(SiteNotes::of("MPI_Test", Box::new(|| None)));
+    fn notes() -> ProfileRecord {
+        let mut notes = ProfileRecord::begin(SentTotals::default());
+        notes.sites.push(SiteRecord::of("MPI_Test", Box::new(|| None)));
         notes.short_max = Some(1000);
         notes
     }
 
     /// Records a call that lasts `spent` ticks. Returns whether it was timed.
-    fn call(notes: &mut ProfileNotes, spent: u64) -> bool {
+    fn call(notes: &mut ProfileRecord, spent: u64) -> bool {
         let is_timed = notes.sites[0].is_timed();
         match is_timed {
             true => notes.end_timed(SITE, spent, false),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use engine::{Outcome, RequestId};
 use progress::helper::Need;
 use progress::waiting::{
-    self, LongWait, SLEEP_MAX, WaitHistory, WaitNote, WaitStage, Waiter, WaitingThreads, WakeUp,
+    self, LongWait, SLEEP_MAX, WaitHistory, WaitRecord, WaitStage, Waiter, WaitingThreads, WakeUp,
 };
 use progress::{System, entry_lock::Threads};
 use runtime::Doorbell;
@@ -235,16 +235,16 @@ impl Waiter for Process {
     }
 
     #[inline]
-    fn begin_note(&self, awaited: Option<RequestId>) -> Option<WaitNote> {
-        if self.is_profiled() { self.begin_noting(awaited) } else { None }
+    fn begin_record(&self, awaited: Option<RequestId>) -> Option<WaitRecord> {
+        if self.is_profiled() { self.begin_wait_record(awaited) } else { None }
     }
 
-    fn go_on_with_note(&self, note: &mut WaitNote) {
-        self.go_on_noting(note);
+    fn update_record(&self, record: &mut WaitRecord) {
+        self.update_wait_record(record);
     }
 
-    fn end_note(&self, note: WaitNote) {
-        self.end_noting(note);
+    fn end_record(&self, record: WaitRecord) {
+        self.end_wait_record(record);
     }
 
     fn is_asked(&self, now: u64) -> bool {

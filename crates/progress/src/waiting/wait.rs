@@ -4,7 +4,7 @@ use engine::RequestId;
 
 use super::sleep::Sleep;
 use super::sleeping;
-use super::wait_loop::{ROUNDS_PER_NOTE, Waiter};
+use super::wait_loop::{ROUNDS_PER_RECORD, Waiter};
 use super::{WaitHistory, WaitStage, WaitingSystem};
 
 /// What ends the sleep of a thread that waits.
@@ -40,7 +40,7 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
     let mut wait_history = waiter.wait_history();
     let mut long_waits = shared.long_waits.get();
     let mut sleep = Sleep::new(awaited, shared.lock.arrivals());
-    let mut note = waiter.begin_note(awaited);
+    let mut record = waiter.begin_record(awaited);
     loop {
         let active = waiter.progress();
         if done(waiter) {
@@ -66,16 +66,16 @@ pub fn wait<W: Waiter>(waiter: &W, wake_up: WakeUp, done: &mut dyn FnMut(&W) -> 
             // An event for another thread's request does not restart this wait.
             break;
         }
-        if let Some(note) = &mut note {
-            note.rounds += 1;
-            if note.rounds >= ROUNDS_PER_NOTE || sleep.has_slept() {
-                note.rounds = 0;
-                waiter.go_on_with_note(note);
+        if let Some(record) = &mut record {
+            record.rounds += 1;
+            if record.rounds >= ROUNDS_PER_RECORD || sleep.has_slept() {
+                record.rounds = 0;
+                waiter.update_record(record);
             }
         }
     }
-    if let Some(note) = note {
-        waiter.end_note(note);
+    if let Some(record) = record {
+        waiter.end_record(record);
     }
     sleeping::end_wait(waiter, &sleep);
 }

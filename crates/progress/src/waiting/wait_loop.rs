@@ -90,15 +90,15 @@ pub trait Waiter {
 
     /// Begins to record a wait, whose condition was not met immediately; none if waits are not
     /// recorded.
-    fn begin_note(&self, _awaited: Option<RequestId>) -> Option<WaitNote> {
+    fn begin_record(&self, _awaited: Option<RequestId>) -> Option<WaitRecord> {
         None
     }
 
     /// Updates the record of a wait that continues: called after some rounds, or a sleep.
-    fn go_on_with_note(&self, _note: &mut WaitNote) {}
+    fn update_record(&self, _record: &mut WaitRecord) {}
 
     /// Ends the record of a wait.
-    fn end_note(&self, _note: WaitNote) {}
+    fn end_record(&self, _record: WaitRecord) {}
 
     /// Whether an inquiry about what the process does has arrived since the last call of this
     /// function. Called after sleeps; `_now` is the time of the kernel's clock.
@@ -109,7 +109,7 @@ pub trait Waiter {
 
 /// The record of a wait, for reports of how long it lasted and why.
 #[derive(Clone, Copy, Debug)]
-pub struct WaitNote {
+pub struct WaitRecord {
     /// The request that it waits for, if a request is all that it waits for.
     pub awaited: Option<RequestId>,
     /// The time of the last update, by the kernel's clock.
@@ -121,13 +121,13 @@ pub struct WaitNote {
 }
 
 /// The number of rounds between two updates of the record.
-pub(super) const ROUNDS_PER_NOTE: u32 = 16;
+pub(super) const ROUNDS_PER_RECORD: u32 = 16;
 
-impl WaitNote {
+impl WaitRecord {
     /// Creates the record of a wait for `awaited` that begins now. The first update follows the
     /// first round, which may last long where processes outnumber cores.
     pub fn new(awaited: Option<RequestId>, now: u64) -> Self {
-        Self { awaited, checked: now, lasted: Duration::ZERO, rounds: ROUNDS_PER_NOTE }
+        Self { awaited, checked: now, lasted: Duration::ZERO, rounds: ROUNDS_PER_RECORD }
     }
 
     /// Updates the record to time `now`; returns the time since the previous update.
