@@ -85,7 +85,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
         other::check_loads(&program, &side.installation, wanted)?;
     }
     // Before the runs, which fill the cores themselves.
-    let crowding = doctor::crowding();
+    let oversubscription = doctor::oversubscription();
     for turn in 0..options.runs {
         // Each library begins every second time, because the first run may be at a disadvantage.
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
@@ -109,7 +109,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
         None => table::table_of_jobs(&own.runs, &others.runs),
     };
     print!("{table}");
-    if let Some(load) = crowding {
+    if let Some(load) = oversubscription {
         println!(
             "\nThis machine was busy when the runs began: {load}. Compare again when it is not."
         );

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::prefix;
 use finding::{Finding, Verdict};
-pub use machine::crowding;
+pub use machine::oversubscription;
 
 /// The options of `combray doctor`.
 #[derive(Args)]

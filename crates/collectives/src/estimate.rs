@@ -16,8 +16,8 @@ const CACHED_BYTES_MAX: usize = 256 << 10;
 /// Steps are added in their order.
 ///
 /// Work that processes do simultaneously takes as long as the work of one of them, or longer if
-/// they share cores. On a crowded machine, whenever processes wait for others, all processes that
-/// share a core must have had their turn.
+/// they share cores. On an oversubscribed machine, whenever processes wait for others, all
+/// processes that share a core must have had their turn.
 pub(crate) struct TimeEstimate<'a> {
     situation: &'a Situation,
     /// The time in picoseconds.
@@ -338,7 +338,7 @@ impl<'a> TimeEstimate<'a> {
 
     /// Adds the waits for turns on cores, if processes share cores.
     fn turns(&mut self, turns: u64) {
-        if self.situation.crowded {
+        if self.situation.oversubscribed {
             self.add(nanoseconds(turns.saturating_mul(self.situation.costs.turn_ns)));
         }
     }
@@ -364,7 +364,7 @@ impl<'a> TimeEstimate<'a> {
         let copied = packet + all * u128::from(costs.copy_ps);
         let packets =
             Price { sender: copied, way, receiver: copied, is_answered: false, is_piped: false };
-        let announced = if self.situation.crowded {
+        let announced = if self.situation.oversubscribed {
             let fetched = nanoseconds(costs.fetch_ns) + all * u128::from(costs.fetch_ps);
             let receiver = packet + fetched;
             Price { sender: packet, way, receiver, is_answered: true, is_piped: false }

@@ -180,7 +180,7 @@ pub(crate) fn is_ordered(member: Member) -> bool {
 /// Returns the situation of the processes inside one part of a level. Preferences are not included,
 /// as they apply to the whole operation. A part of a machine has its share of the cores.
 fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
-    let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
+    let &Situation { ref layout, ref levels, cores, oversubscribed, costs, .. } = situation;
     let size = ranks.len() as u32;
     let is_machine = layout.nodes() > 1;
     let below = if is_machine { 0 } else { level + 1 };
@@ -190,7 +190,7 @@ fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
         false => (u64::from(cores) * u64::from(size)).div_ceil(layout.largest().into()) as u32,
     };
     let layout = ProcessLayout::near(size);
-    Situation { layout, cores, crowded, costs, ..Situation::default() }.in_parts(&parts)
+    Situation { layout, cores, oversubscribed, costs, ..Situation::default() }.in_parts(&parts)
 }
 
 /// Returns the parts of a level that these members are in.
@@ -201,9 +201,9 @@ fn parts_of(level: &Level, ranks: &[u32]) -> (Width, Vec<u32>) {
 /// Returns the situation of the leaders of a level's parts. The leader of a machine can use all
 /// cores of that machine.
 fn across(situation: &Situation, level: usize) -> Situation {
-    let &Situation { ref layout, ref levels, cores, crowded, costs, .. } = situation;
+    let &Situation { ref layout, ref levels, cores, oversubscribed, costs, .. } = situation;
     let parts = situation.parts(level);
-    let all = Situation { cores, crowded, costs, ..Situation::default() };
+    let all = Situation { cores, oversubscribed, costs, ..Situation::default() };
     if layout.nodes() > 1 {
         return Situation { layout: ProcessLayout::apart(parts.nodes()), ..all };
     }
@@ -278,7 +278,7 @@ mod tests {
     fn parts_have_what_is_below_them() {
         let numbers = |each: u32| (0..16).map(|rank| rank / each).collect::<Vec<u32>>();
         let parts = [(Width::Package, numbers(8)), (Width::Cache, numbers(2))];
-        let machine = Situation::plain(16).crowded_on(4).in_parts(&parts);
+        let machine = Situation::plain(16).oversubscribed_on(4).in_parts(&parts);
         let package = inside(&machine, 0, &[8, 9, 10, 11, 12, 13, 14, 15]);
         assert_eq!((package.cores, package.levels.len()), (2, 1));
         assert_eq!(package.widest(), &ProcessLayout::on_nodes(&[0, 0, 1, 1, 2, 2, 3, 3]));

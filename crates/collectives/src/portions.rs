@@ -205,7 +205,7 @@ fn fits(
     is_free
         && capacity.regions == RegionSupport::Possible
         && member.size > 1
-        && !member.situation.crowded
+        && !member.situation.oversubscribed
         && has_enough
 }
 

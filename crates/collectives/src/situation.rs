@@ -23,7 +23,7 @@ pub struct Situation {
     pub cores: u32,
     /// Whether the processes of the communicator outnumber the cores that they may use, so that
     /// each wait for a peer may have to wait for its turn on a core first.
-    pub crowded: bool,
+    pub oversubscribed: bool,
     /// The costs of steps.
     pub costs: Costs,
     /// The user's preferences.
@@ -60,9 +60,9 @@ impl Situation {
         Self { layout: ProcessLayout::near(size), cores: size, ..Self::default() }
     }
 
-    /// Returns this situation as that of a crowded communicator, on so many cores.
-    pub fn crowded_on(self, cores: u32) -> Self {
-        Self { cores, crowded: true, ..self }
+    /// Returns this situation as that of an oversubscribed communicator, on so many cores.
+    pub fn oversubscribed_on(self, cores: u32) -> Self {
+        Self { cores, oversubscribed: true, ..self }
     }
 
     /// Returns this situation with members in the given parts of machines ([`Level::all`]).
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn processes_share_the_cores_that_there_are() {
         assert_eq!(Situation::plain(8).load(), 1);
-        assert_eq!(Situation::plain(8).crowded_on(3).load(), 3);
-        assert_eq!(Situation::plain(8).crowded_on(0).load(), 8);
+        assert_eq!(Situation::plain(8).oversubscribed_on(3).load(), 3);
+        assert_eq!(Situation::plain(8).oversubscribed_on(0).load(), 8);
     }
 }

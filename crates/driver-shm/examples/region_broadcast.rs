@@ -56,9 +56,9 @@ const BATCH: Duration = Duration::from_millis(3);
 fn main() -> Outcome<()> {
     let words: Vec<String> = env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["receive", gate, core, crowded, owner, shared] => {
+        ["receive", gate, core, oversubscribed, owner, shared] => {
             cores::bind(core.parse()?)?;
-            receive(gate.parse()?, crowded.parse()?, owner.to_owned(), shared)
+            receive(gate.parse()?, oversubscribed.parse()?, owner.to_owned(), shared)
         }
         [] => own(false),
         ["--json"] => own(true),
@@ -68,7 +68,7 @@ fn main() -> Outcome<()> {
 
 /// Waits until `is_there` returns true, or fails when there is no progress for long. Yields the
 /// core from time to time if other processes of this run share it.
-fn wait(crowded: bool, mut is_there: impl FnMut() -> bool) -> Outcome<()> {
+fn wait(oversubscribed: bool, mut is_there: impl FnMut() -> bool) -> Outcome<()> {
     let (mut looks, start) = (0_u32, Instant::now());
     while !is_there() {
         looks += 1;
@@ -78,7 +78,7 @@ fn wait(crowded: bool, mut is_there: impl FnMut() -> bool) -> Outcome<()> {
         if start.elapsed() > TIMEOUT {
             return Err("another process of this measurement is gone or stuck".into());
         }
-        if crowded {
+        if oversubscribed {
             cores::yield_now();
         }
     }
@@ -94,7 +94,7 @@ fn token_at(shared: &SharedMemory, at: usize) -> RegionToken {
     RegionToken::from_bytes(bytes)
 }
 
-fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()> {
+fn receive(gate: u32, oversubscribed: bool, owner: String, shared: &str) -> Outcome<()> {
     let settings = Settings { single_copy: true, ..Settings::default() };
     let mut shm = Shm::create(GateId(gate), &settings, Box::new(move |_| Ok(owner.clone())))?;
     if !shm.connect(GateId(0))?.fetches {
@@ -106,7 +106,7 @@ fn receive(gate: u32, crowded: bool, owner: String, shared: &str) -> Outcome<()>
     let mut last = 0;
     loop {
         let mut at = FOR_ALL;
-        wait(crowded, || {
+        wait(oversubscribed, || {
             let is_new = |at: usize| shared.word(at + READY).load(Ordering::Acquire) > last;
             at = if is_new(mine) { mine } else { FOR_ALL };
             is_new(at)
@@ -133,7 +133,7 @@ struct Owner {
     shared: Rc<SharedMemory>,
     memory: Buffer,
     receivers: Vec<Child>,
-    crowded: bool,
+    oversubscribed: bool,
     turn: u32,
 }
 
@@ -144,17 +144,18 @@ impl Owner {
         let shm = Shm::create(GateId(0), &settings, none)?;
         let (shared, invitation) = share_memory(WORDS, 0)?;
         let program = env::current_exe()?;
-        let crowded = processes as usize > allowed.len();
+        let oversubscribed = processes as usize > allowed.len();
         let receivers = (1..processes)
             .map(|gate| {
                 let cards = [shm.card(), invitation.card.clone()];
                 let core = allowed[gate as usize % allowed.len()];
-                let words = ["receive", &gate.to_string(), &core.to_string(), &crowded.to_string()];
+                let words =
+                    ["receive", &gate.to_string(), &core.to_string(), &oversubscribed.to_string()];
                 Command::new(&program).args(words).args(cards).spawn()
             })
             .collect::<Result<_, _>>()?;
         let memory = Buffer::zeroed(LARGEST);
-        Ok((Self { shm, shared, memory, receivers, crowded, turn: 0 }, invitation))
+        Ok((Self { shm, shared, memory, receivers, oversubscribed, turn: 0 }, invitation))
     }
 
     /// Gives the region to the receiver `gate`, or (0) to all receivers.
@@ -183,7 +184,7 @@ impl Owner {
         }
         for gate in 1..=self.receivers.len() {
             let done: &AtomicU32 = self.shared.word(FOR_ALL + WORDS_EACH * gate + DONE);
-            wait(self.crowded, || done.load(Ordering::Acquire) == self.turn)?;
+            wait(self.oversubscribed, || done.load(Ordering::Acquire) == self.turn)?;
         }
         for region in regions {
             self.shm.revoke(region)?;

@@ -59,7 +59,7 @@ const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
 
 /// The limits of that number if processes outnumber cores: then other processes have the core
 /// between two rounds.
-const ROUNDS_PER_LOOK_IN_A_CROWD: (u32, u32) = (1, 4);
+const ROUNDS_PER_LOOK_IF_OVERSUBSCRIBED: (u32, u32) = (1, 4);
 
 /// If the processor's counter has advanced by more than this since the last poll of other machines,
 /// a round polls them: tens of microseconds, or milliseconds where the counter is slow. Otherwise a
@@ -127,8 +127,8 @@ impl Rails {
     }
 
     /// Prepares for processes that outnumber cores.
-    pub fn expect_crowd(&mut self) {
-        self.periods = ROUNDS_PER_LOOK_IN_A_CROWD;
+    pub fn expect_oversubscription(&mut self) {
+        self.periods = ROUNDS_PER_LOOK_IF_OVERSUBSCRIBED;
     }
 
     /// Returns the card that each driver publishes, with the name under which it is published.

@@ -91,7 +91,8 @@ fn run(cores: Option<Cores>) {
         let _ = cores.bind();
     }
     let (process, allowed) = (process(), cores::allowed());
-    let core = if process.is_crowded() || allowed.len() < 2 { Core::Shared } else { Core::Own };
+    let core =
+        if process.is_oversubscribed() || allowed.len() < 2 { Core::Shared } else { Core::Own };
     let asked = process.answer_slot().map(AskedHelper::new);
     let (rested, avoided) = (None, usize::MAX);
     let mut visits = HelperVisits { process, core, rested, allowed, avoided, asked };

@@ -119,7 +119,7 @@ impl ProcessKernel {
             job,
             cores_each: (cores::usable() as u32 / map.processes_here()).max(1),
             guidance,
-            looks: if map.is_crowded_here() || aim == Aim::Compute { 2 } else { LOOKS },
+            looks: if map.is_oversubscribed_here() || aim == Aim::Compute { 2 } else { LOOKS },
             aim,
             map,
         };
@@ -247,8 +247,8 @@ impl ProcessKernel {
     }
 
     /// Whether this machine has more processes than cores, as known from initialization.
-    pub fn is_crowded(&self) -> bool {
-        self.joined().map.is_crowded_here()
+    pub fn is_oversubscribed(&self) -> bool {
+        self.joined().map.is_oversubscribed_here()
     }
 
     /// The number of processes of the job. Before initialization, the number in the launcher's

@@ -194,7 +194,7 @@ impl Process {
 impl Group {
     /// The input of the selection of collective algorithms for a communicator of these processes;
     /// equal on all of them.
-    pub(crate) fn situation(&self, process: &Process, crowded: bool) -> Situation {
+    pub(crate) fn situation(&self, process: &Process, oversubscribed: bool) -> Situation {
         let map = process.map();
         let layout = match map.is_one_machine() {
             true => ProcessLayout::near(self.size()),
@@ -208,7 +208,7 @@ impl Group {
             layout,
             distances,
             cores,
-            crowded,
+            oversubscribed,
             costs,
             preferences,
             ..Situation::default()

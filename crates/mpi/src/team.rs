@@ -79,8 +79,8 @@ impl Team {
     }
 
     /// Whether its processes outnumber the cores that they may use.
-    pub(crate) fn crowded(&self) -> bool {
-        self.situation.crowded
+    pub(crate) fn oversubscribed(&self) -> bool {
+        self.situation.oversubscribed
     }
 
     /// Returns the schedule for `call`. Makes it if it is not among the last few.

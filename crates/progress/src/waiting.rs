@@ -52,7 +52,7 @@ const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
 /// Where processes outnumber cores, a wait spins for this time to twice this time before it yields
 /// the core, if [`SpinBudget`] allows it. It is longer than a process needs that gets the peer's
 /// core and yields it at once.
-const SPIN_IN_CROWD: Duration = Duration::from_micros(4);
+const SPIN_IF_OVERSUBSCRIBED: Duration = Duration::from_micros(4);
 
 /// In a short spin, and while yielding, the clock is read once in this many rounds, as some of
 /// these rounds are system calls.
@@ -187,7 +187,7 @@ impl WaitHistory {
                 self.spinning_since = None;
                 kernel.pass_core();
             }
-            WaitStage::Spin if self.may_spin => self.spin_in_crowd(kernel, spin_budget),
+            WaitStage::Spin if self.may_spin => self.spin_oversubscribed(kernel, spin_budget),
             WaitStage::Spin => kernel.spin(),
             WaitStage::Yield => {
                 if self.rounds == 1 {
@@ -211,8 +211,8 @@ impl WaitHistory {
         }
     }
 
-    fn spin_in_crowd(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) {
-        let limit = Self::spin_in_crowd_max(self.spinning_since.unwrap_or(0));
+    fn spin_oversubscribed(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) {
+        let limit = Self::oversubscribed_spin_max(self.spinning_since.unwrap_or(0));
         if let Some(now) = self.has_spun(limit, kernel) {
             spin_budget.record_wasted_spin(now, limit);
             self.stage = WaitStage::Yield;
@@ -222,8 +222,8 @@ impl WaitHistory {
 
     /// Returns how long a spin that begins at this time lasts. The duration varies: two processes
     /// that gave up at the same moment would find each other's cores taken again and again.
-    fn spin_in_crowd_max(since: u64) -> Duration {
-        SPIN_IN_CROWD + SPIN_IN_CROWD / 8 * (since / 32 % 8) as u32
+    fn oversubscribed_spin_max(since: u64) -> Duration {
+        SPIN_IF_OVERSUBSCRIBED + SPIN_IF_OVERSUBSCRIBED / 8 * (since / 32 % 8) as u32
     }
 
     /// Passes the time of one poll. Returns the current time once the spin has lasted for `limit`.
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(stages.first(), Some(&WaitStage::Spin));
         wait_history.renew(&spin_budget);
         assert_eq!(wait_history.pass(&System, &spin_budget), WaitStage::Spin);
-        let mut crowded = WaitHistory::new(CoreSharing::Processes);
-        assert_eq!(crowded.pass(&System, &spin_budget), WaitStage::Yield);
+        let mut oversubscribed = WaitHistory::new(CoreSharing::Processes);
+        assert_eq!(oversubscribed.pass(&System, &spin_budget), WaitStage::Yield);
     }
 
     /// A clock that advances with each reading.
@@ -335,7 +335,11 @@ mod tests {
         for _ in 0..100 {
             clock.now.set(clock.now.get() + 1_000_000);
             let (rounds, looked) = rounds_till_yield(&clock, &spin_budget);
-            assert!(rounds > 1 && looked >= SPIN_IN_CROWD && looked <= 2 * SPIN_IN_CROWD);
+            assert!(
+                rounds > 1
+                    && looked >= SPIN_IF_OVERSUBSCRIBED
+                    && looked <= 2 * SPIN_IF_OVERSUBSCRIBED
+            );
         }
         let wasted = (0..100).filter(|_| rounds_till_yield(&clock, &spin_budget).0 > 1).count();
         assert!((3..10).contains(&wasted), "{wasted} waits in a row looked in vain");

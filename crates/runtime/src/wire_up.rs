@@ -96,8 +96,8 @@ pub fn start(
     if map.is_one_machine() {
         rails.drop_networks();
     }
-    if map.is_crowded_here() {
-        rails.expect_crowd();
+    if map.is_oversubscribed_here() {
+        rails.expect_oversubscription();
     }
     for neighbour in neighbours(rank, size).into_iter().filter(|_| size > 1) {
         rails.prepare_for(neighbour)?;
@@ -399,32 +399,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_agree_whether_it_is_crowded_somewhere() {
+    fn all_agree_whether_a_machine_is_oversubscribed() {
         // Three processes on the two cores of one machine, one process on the cores of another.
         let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
         for rank in 0..4 {
             let told = map_by_places(&places, rank);
             let mapped = map_by_launcher(&[5, 9, 5, 5], rank, 2);
-            assert_eq!(told.is_crowded_here(), rank != 1);
+            assert_eq!(told.is_oversubscribed_here(), rank != 1);
             for map in [told, mapped] {
                 assert_eq!((map.nodes(), map.cores_min()), (&[0, 1, 0, 0][..], 2));
-                assert!(map.is_crowded_anywhere() && !map.is_one_machine());
+                assert!(map.is_oversubscribed_anywhere() && !map.is_one_machine());
             }
         }
     }
 
     #[test]
     fn cores_count_together_unless_time_is_limited() {
-        let crowded =
-            |places: [&str; 2]| map_by_places(&places.map(str::to_owned), 0).is_crowded_here();
-        assert!(crowded(["1:1@a@b", "1:1@a@b"]));
-        assert!(!crowded(["1:1@a@b", "2:1@a@b"]));
-        assert!(!crowded(["1:1@a@b", "1:1@a@c"]));
-        assert!(crowded(["f:1@a", "f:1@a"]));
-        assert!(!crowded(["f:4@a", "f:4@a"]));
+        let oversubscribed = |places: [&str; 2]| {
+            map_by_places(&places.map(str::to_owned), 0).is_oversubscribed_here()
+        };
+        assert!(oversubscribed(["1:1@a@b", "1:1@a@b"]));
+        assert!(!oversubscribed(["1:1@a@b", "2:1@a@b"]));
+        assert!(!oversubscribed(["1:1@a@b", "1:1@a@c"]));
+        assert!(oversubscribed(["f:1@a", "f:1@a"]));
+        assert!(!oversubscribed(["f:4@a", "f:4@a"]));
         // Bound by a launcher, to cores whose numbers do not fit the mask.
-        assert!(!crowded(["8:1:300@a", "8:1:300@a"]));
-        assert!(crowded(["8:1:1@a", "8:1:1@a"]));
+        assert!(!oversubscribed(["8:1:300@a", "8:1:300@a"]));
+        assert!(oversubscribed(["8:1:1@a", "8:1:1@a"]));
     }
 }
 

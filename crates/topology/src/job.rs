@@ -15,7 +15,7 @@ pub struct JobMap {
     cores_here: u32,
     /// The number of cores that the processes of a machine may use, on the machine with the fewest.
     cores_min: u32,
-    is_crowded_anywhere: bool,
+    is_oversubscribed_anywhere: bool,
     /// Properties of each rank. Each list is empty if the property is unknown or makes no
     /// difference.
     parts: Vec<Parts>,
@@ -39,7 +39,7 @@ impl JobMap {
             processes_here: processes[own as usize],
             cores_here: cores(own),
             cores_min: used.iter().map(|(_, cores)| *cores).min().unwrap_or(1),
-            is_crowded_anywhere: used.iter().any(|(processes, cores)| processes > cores),
+            is_oversubscribed_anywhere: used.iter().any(|(processes, cores)| processes > cores),
             nodes,
             parts: Vec::new(),
             distances: Vec::new(),
@@ -110,14 +110,14 @@ impl JobMap {
     }
 
     /// Whether this machine has more processes of the job than cores that they may use.
-    pub fn is_crowded_here(&self) -> bool {
+    pub fn is_oversubscribed_here(&self) -> bool {
         self.processes_here > self.cores_here
     }
 
     /// Whether any machine has more processes than cores that they may use. The answer is equal on
     /// all processes, so decisions in which all processes must agree may depend on it.
-    pub fn is_crowded_anywhere(&self) -> bool {
-        self.is_crowded_anywhere
+    pub fn is_oversubscribed_anywhere(&self) -> bool {
+        self.is_oversubscribed_anywhere
     }
 
     /// The fraction of this machine's cores that have a process of the job.
@@ -154,12 +154,12 @@ mod tests {
         for rank in 0..4 {
             let map = JobMap::new(rank, vec![0, 1, 0, 0], cores);
             assert_eq!((map.rank(), map.size(), map.cores_min()), (rank, 4, 2));
-            assert!(map.is_crowded_anywhere() && !map.is_one_machine());
-            assert_eq!(map.is_crowded_here(), rank != 1);
+            assert!(map.is_oversubscribed_anywhere() && !map.is_one_machine());
+            assert_eq!(map.is_oversubscribed_here(), rank != 1);
             assert_eq!(map.processes_here(), if rank == 1 { 1 } else { 3 });
             assert_eq!(map.busy_share(), if rank == 1 { 0.125 } else { 1.0 });
             let free = map.with_cores_here(3);
-            assert!(free.is_crowded_anywhere() && !free.is_crowded_here());
+            assert!(free.is_oversubscribed_anywhere() && !free.is_oversubscribed_here());
         }
     }
 

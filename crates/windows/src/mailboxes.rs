@@ -64,7 +64,7 @@ const MAIL_LOOKS: u32 = 400;
 
 /// How many times it polls where processes outnumber cores. A target that has a core answers within
 /// that time; another target may need the core of the origin.
-const MAIL_LOOKS_IN_CROWD: u32 = 100;
+const MAIL_LOOKS_IF_OVERSUBSCRIBED: u32 = 100;
 
 /// After each such number of polls the origin serves requests of others itself.
 const LOOKS_PER_SERVICE: u32 = 4;
@@ -376,7 +376,8 @@ impl Window {
         target: u32,
         mailbox: Mailbox<'_>,
     ) -> MailOutcome {
-        let looks = if process.is_crowded() { MAIL_LOOKS_IN_CROWD } else { MAIL_LOOKS };
+        let looks =
+            if process.is_oversubscribed() { MAIL_LOOKS_IF_OVERSUBSCRIBED } else { MAIL_LOOKS };
         for look in 1..=looks {
             if let Some(outcome) = answer_in(mailbox) {
                 mailboxes.note_answer(target);

@@ -79,7 +79,7 @@ fn average_load() -> Option<f64> {
 }
 
 /// The load of the last minute, if it is so high that times measured now mean little.
-pub fn crowding() -> Option<String> {
+pub fn oversubscription() -> Option<String> {
     let (load, usable) = (average_load()?, cores::usable());
     (load > 0.5 * usable as f64)
         .then(|| format!("{load} processes ran at once in the last minute, on {usable} cores"))
@@ -88,7 +88,7 @@ pub fn crowding() -> Option<String> {
 /// Checks whether other processes use the cores.
 fn load() -> Option<Finding> {
     let (subject, load) = ("load", average_load()?);
-    Some(if let Some(found) = crowding() {
+    Some(if let Some(found) = oversubscription() {
         Finding::note(
             subject,
             found,

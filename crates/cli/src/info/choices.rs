@@ -70,14 +70,14 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     let measured = kept.and_then(|samples| samples.costs);
     let (JobSettings { costs, preferences, .. }, complaints) =
         JobSettings::of_environment(measured);
-    let crowded = size.div_ceil(nodes) > cores;
-    let all = Situation { cores, crowded, costs, preferences, ..Situation::default() };
+    let oversubscribed = size.div_ceil(nodes) > cores;
+    let all = Situation { cores, oversubscribed, costs, preferences, ..Situation::default() };
     let situation = machine::situation(topology.as_ref(), size, nodes, all)?;
     let mut text = complaints.iter().fold(String::new(), |text, one| text + one + "\n");
     _ = writeln!(
         text,
         "{size} processes on {nodes} machine(s) with {cores} core(s) each{}",
-        if crowded { ", which is fewer than processes" } else { "" }
+        if oversubscribed { ", which is fewer than processes" } else { "" }
     );
     text += &told_costs(&costs, measured.is_some());
     text += &machine::told_levels(&situation);

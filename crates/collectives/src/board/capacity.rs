@@ -124,10 +124,10 @@ pub(crate) fn fits(member: Member, shown: usize, capacity: usize) -> bool {
 /// The maximum number of pieces of an operation; it bounds the schedule.
 const PIECES_MAX: usize = 16;
 
-/// Returns the best number of pieces to show so many bytes. On a crowded machine the reader runs
-/// after everything was written anyway.
+/// Returns the best number of pieces to show so many bytes. On an oversubscribed machine the reader
+/// runs after everything was written anyway.
 pub(crate) fn piece_count(member: Member, capacity: SlotCapacity, bytes: usize) -> usize {
-    match member.situation.crowded {
+    match member.situation.oversubscribed {
         true => 1,
         false => bytes.div_ceil(capacity.piece_bytes.max(1)).clamp(1, PIECES_MAX),
     }
@@ -146,7 +146,7 @@ const PAIR_SHARED_BYTES_MIN: usize = 256 << 10;
 pub(crate) fn goes_by_shares(member: Member, operands: Operands, takers: Takers) -> bool {
     let is_pair = member.size == 2;
     let least = if is_pair { PAIR_SHARED_BYTES_MIN } else { SHARED_BYTES_MIN };
-    let is_shared = takers == Takers::All || !is_pair && !member.situation.crowded;
+    let is_shared = takers == Takers::All || !is_pair && !member.situation.oversubscribed;
     is_shared && operands.bytes() >= least && operands.count >= member.size as usize
 }
 
@@ -159,5 +159,5 @@ const THROUGH_ONE_BYTES: std::ops::RangeInclusive<usize> = (4 << 10)..=(16 << 10
 /// processes share a core, each of the others then waits for its turn once instead of twice.
 pub(crate) fn goes_through_one(member: Member, operands: Operands) -> bool {
     let is_between = THROUGH_ONE_BYTES.contains(&operands.bytes());
-    member.situation.crowded && member.situation.load() > 2 && is_between
+    member.situation.oversubscribed && member.situation.load() > 2 && is_between
 }

@@ -121,7 +121,7 @@ fn partial(
     input: InputPlace,
     kind: ScanKind,
 ) -> Option<Schedule> {
-    if member.situation.crowded {
+    if member.situation.oversubscribed {
         return in_a_chain(member, capacity, operands, input, kind);
     }
     if !can_be_scanned(member, operands) {

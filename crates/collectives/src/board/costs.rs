@@ -65,7 +65,8 @@ fn by_parts(
     data: Operands,
 ) -> Option<(Cost, usize)> {
     let situation = member.situation;
-    if situation.layout.nodes() > 1 || situation.crowded || data.bytes() > BY_PARTS_BYTES_MAX {
+    if situation.layout.nodes() > 1 || situation.oversubscribed || data.bytes() > BY_PARTS_BYTES_MAX
+    {
         return None;
     }
     let can_be = |level: &usize| {
@@ -173,7 +174,7 @@ fn add_turn(
     let size = u64::from(member.size);
     // If processes take turns on cores and only the root waits, the others continue meanwhile: all
     // cores work.
-    let goes_on = movement.to_root && member.situation.crowded;
+    let goes_on = movement.to_root && member.situation.oversubscribed;
     let spread = |step: (u64, usize)| match goes_on {
         true => (size, (step.1 / member.size as usize).saturating_mul(step.0 as usize)),
         false => step,
@@ -201,9 +202,9 @@ fn add_turn(
     let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
     estimate.take_across(member, takers.0, takers.1, Takers::of(is_rooted));
     let is_small = movement.capacity <= capacities.of(SlotSize::Small).slot_bytes;
-    // On a crowded machine, the data was written long before it is read, or comes from the own
-    // core.
-    if !is_small && !member.situation.crowded {
+    // On an oversubscribed machine, the data was written long before it is read, or comes from the
+    // own core.
+    if !is_small && !member.situation.oversubscribed {
         let readers = take.0.max(combine.0).max(1);
         let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
         estimate.find_slots(readers, slots);

@@ -17,7 +17,7 @@ const HANDED_BYTES_MAX: usize = 4 << 10;
 const HANDED_IN_TURNS_MAX: usize = 128 << 10;
 
 fn handed_bytes_max(member: Member) -> usize {
-    if member.situation.crowded { HANDED_IN_TURNS_MAX } else { HANDED_BYTES_MAX }
+    if member.situation.oversubscribed { HANDED_IN_TURNS_MAX } else { HANDED_BYTES_MAX }
 }
 
 /// `MPI_Barrier` (section 6.3): all raise their flags, and all wait for all; or by the parts of
@@ -346,7 +346,7 @@ pub fn alltoallv(member: Member, input: InputPlace) -> Option<Schedule> {
     take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    let slots = if member.situation.crowded { SlotSize::Large } else { SlotSize::Medium };
+    let slots = if member.situation.oversubscribed { SlotSize::Large } else { SlotSize::Medium };
     Some(schedule.for_handing(slots, handed_bytes_max(member)))
 }
 

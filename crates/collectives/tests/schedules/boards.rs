@@ -122,12 +122,13 @@ fn run(
     check: impl Fn(u32, &Memory),
 ) {
     let plain = Situation::plain(size);
-    let crowded = plain.clone().crowded_on(2);
+    let oversubscribed = plain.clone().oversubscribed_on(2);
     let [first, second] = SEEDS;
     let flat: Vec<_> = members(size, &plain).map(&of).collect();
     let parts = in_parts(size);
     let parts = parts.iter().map(|one| (first, one));
-    let all = [(first, &plain), (second, &plain), (second, &crowded)].into_iter().chain(parts);
+    let all =
+        [(first, &plain), (second, &plain), (second, &oversubscribed)].into_iter().chain(parts);
     for (number, (seed, situation)) in all.enumerate() {
         let schedules: Vec<_> = members(size, situation).map(&of).collect();
         // Most operations have no form by parts.
@@ -524,7 +525,7 @@ fn what_goes_by_parts_crosses_through_leaders_only() {
     assert_eq!(peers.collect::<Vec<_>>(), [9, 10, 11, 12, 13, 14, 15, 0, 16, 24]);
     // On one package no operation goes by parts, nor if all wait for their turns.
     let flat = |member: Member<'_>| barrier(member).unwrap();
-    for situation in [Situation::plain(16), machine.crowded_on(2)] {
+    for situation in [Situation::plain(16), machine.oversubscribed_on(2)] {
         let schedule = flat(Member { rank: 1, size: 16, situation: &situation });
         assert_eq!(schedule.rounds().map(|round| round.transfers.len()).sum::<usize>(), 16);
     }

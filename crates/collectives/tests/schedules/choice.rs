@@ -15,7 +15,7 @@ const ROOM: Option<SlotCapacities> = Some(SlotCapacities::new(RegionSupport::Pos
 fn extreme() -> Situation {
     let costs = Costs::from_numbers(&Costs::default().numbers().map(|_| 1_000_000_000)).unwrap();
     let plain = Situation { costs, ..Situation::plain(u32::MAX) };
-    plain.crowded_on(1)
+    plain.oversubscribed_on(1)
 }
 
 fn best(operation: CollectiveOperation, situation: &Situation, size: u32, bytes: usize) -> Cost {
@@ -27,7 +27,7 @@ fn best(operation: CollectiveOperation, situation: &Situation, size: u32, bytes:
 
 #[test]
 fn predictions_never_overflow() {
-    for situation in [extreme(), Situation { crowded: false, ..extreme() }] {
+    for situation in [extreme(), Situation { oversubscribed: false, ..extreme() }] {
         for operation in CollectiveOperation::ALL {
             let mut before = Cost::default();
             for bit in 0..63 {
@@ -76,12 +76,12 @@ proptest! {
     #[test]
     fn more_bytes_never_take_less_time(
         size in 1..70u32,
-        crowded: bool,
+        oversubscribed: bool,
         bits in 3..50u32,
         more in 0..1_000_000usize,
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
-        let situation = situation_on(size, crowded, &nodes);
+        let situation = situation_on(size, oversubscribed, &nodes);
         for operation in CollectiveOperation::ALL {
             // Whole elements, at least one for each process.
             let bytes = (1 << bits) + 8 * 70;
@@ -91,8 +91,8 @@ proptest! {
     }
 
     #[test]
-    fn all_members_choose_the_same(size in 1..40u32, crowded: bool, bytes in 0..1_000_000usize) {
-        let situation = situation(size, crowded);
+    fn all_members_choose_the_same(size in 1..40u32, oversubscribed: bool, bytes in 0..1_000_000usize) {
+        let situation = situation(size, oversubscribed);
         for operation in CollectiveOperation::ALL {
             let call = CollectiveCall::of(operation, size, bytes);
             let of = |rank| candidates(&call, Member { rank, size, situation: &situation }, ROOM);

@@ -287,12 +287,12 @@ fn blocks_of_their_own_sizes_travel_alone() {
 proptest! {
     #[test]
     fn data_arrives_in_communicators_of_any_size(
-        size in 18..70u32, root in 0..70u32, bytes in 1..4096usize, in_place: bool, crowded: bool,
+        size in 18..70u32, root in 0..70u32, bytes in 1..4096usize, in_place: bool, oversubscribed: bool,
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let root = root % size;
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
-        let situation = situation_on(size, crowded, &nodes);
+        let situation = situation_on(size, oversubscribed, &nodes);
         check_bcast(size, root, bytes % 100, |member| bcast::bcast(told(member, &situation), root, bytes % 100));
         check_gather(size, root, input, |member| gather::gather(told(member, &situation), root, bytes, input));
         check_scatter(size, root, input, |member| {

@@ -21,7 +21,7 @@ impl Case {
         places: &Places,
         operation: CollectiveOperation,
         algorithm: Option<Algorithm>,
-        crowded: bool,
+        oversubscribed: bool,
     ) -> Self {
         let mut preferences = AlgorithmPreferences::default();
         if let Some(algorithm) = algorithm {
@@ -38,7 +38,7 @@ impl Case {
             distances,
             preferences,
             cores: 2,
-            crowded,
+            oversubscribed,
             costs,
             ..Situation::default()
         };
@@ -46,8 +46,13 @@ impl Case {
     }
 
     /// Makes a case that prefers the `place`-th algorithm of the operation, if there is one.
-    fn nth(places: &Places, operation: CollectiveOperation, place: usize, crowded: bool) -> Self {
-        Self::new(places, operation, operation.algorithms().nth(place), crowded)
+    fn nth(
+        places: &Places,
+        operation: CollectiveOperation,
+        place: usize,
+        oversubscribed: bool,
+    ) -> Self {
+        Self::new(places, operation, operation.algorithms().nth(place), oversubscribed)
     }
 
     fn run(&self, memories: Vec<Memory>, of: impl Fn(Member) -> Schedule) -> Vec<Memory> {
@@ -138,14 +143,14 @@ proptest! {
 
     #[test]
     fn every_algorithm_moves_data_on_any_machines(
-        places in places(), root in 0..24u32, blocks in 1..60usize, in_place: bool, crowded: bool,
+        places in places(), root in 0..24u32, blocks in 1..60usize, in_place: bool, oversubscribed: bool,
     ) {
         let size = places.nodes.len() as u32;
         let root = root % size;
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let all: Vec<Block> = (0..size).map(|rank| block(rank, 0)).collect();
         for place in 0..8 {
-            let case = Case::nth(&places, CollectiveOperation::Bcast, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Bcast, place, oversubscribed);
             let data: Vec<Block> = (0..blocks).map(|number| block(root, number)).collect();
             let of = |rank| if rank == root { data.clone() } else { vec![None; blocks] };
             let start = (0..size).map(|rank| Memory::new(Vec::new(), of(rank))).collect();
@@ -154,7 +159,7 @@ proptest! {
             });
             prop_assert!(end.iter().all(|memory| memory.receive == data), "bcast {}", place);
 
-            let case = Case::nth(&places, CollectiveOperation::Gather, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Gather, place, oversubscribed);
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(vec![block(rank, 0)], Vec::new()),
                 (true, InputPlace::SendBuffer) => Memory::new(vec![block(rank, 0)], vec![None; size as usize]),
@@ -167,7 +172,7 @@ proptest! {
             let end = case.run(start, |member| gather::gather(member, root, 8, input));
             prop_assert_eq!(&end[root as usize].receive, &all, "gather {}", place);
 
-            let case = Case::nth(&places, CollectiveOperation::Scatter, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Scatter, place, oversubscribed);
             let given: Vec<Block> = (0..size).map(|rank| block(root, rank as usize)).collect();
             let start = (0..size).map(|rank| match (rank == root, input) {
                 (false, _) => Memory::new(Vec::new(), vec![None]),
@@ -180,14 +185,14 @@ proptest! {
                 prop_assert_eq!(got, &given[rank as usize], "scatter {}", place);
             }
 
-            let case = Case::nth(&places, CollectiveOperation::Barrier, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Barrier, place, oversubscribed);
             case.run(vec![Memory::default(); size as usize], barrier::barrier);
         }
     }
 
     #[test]
     fn every_algorithm_brings_all_data_to_all_on_any_machines(
-        places in places(), in_place: bool, crowded: bool,
+        places in places(), in_place: bool, oversubscribed: bool,
     ) {
         let size = places.nodes.len() as u32;
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
@@ -201,10 +206,10 @@ proptest! {
                 }
                 Memory::new(vec![block(rank, 0)], receive)
             }).collect();
-            let case = Case::nth(&places, CollectiveOperation::Allgather, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Allgather, place, oversubscribed);
             let end = case.run(start.clone(), |member| allgather::allgather(member, 8, input));
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgather {}", place);
-            let case = Case::nth(&places, CollectiveOperation::Allgatherv, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Allgatherv, place, oversubscribed);
             let end = case.run(start, |member| {
                 let schedule = allgather::allgatherv(member, 8 * size as usize, input);
                 let transfers = schedule.rounds().flat_map(|round| round.transfers.to_vec());
@@ -220,7 +225,7 @@ proptest! {
             });
             prop_assert!(end.iter().all(|memory| memory.receive == all), "allgatherv {}", place);
 
-            let case = Case::nth(&places, CollectiveOperation::Alltoall, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Alltoall, place, oversubscribed);
             let blocks_of = |rank| (0..size as usize).map(|number| block(rank, number)).collect();
             let start = (0..size).map(|rank| match input {
                 InputPlace::SendBuffer => Memory::new(blocks_of(rank), vec![None; size as usize]),
@@ -236,7 +241,7 @@ proptest! {
 
     #[test]
     fn every_algorithm_reduces_on_any_machines(
-        places in places(), root in 0..24u32, count in 0..60usize, in_place: bool, crowded: bool,
+        places in places(), root in 0..24u32, count in 0..60usize, in_place: bool, oversubscribed: bool,
         commutative: bool, element_bytes in prop::sample::select(vec![8, 1 << 14]),
     ) {
         let size = places.nodes.len() as u32;
@@ -244,13 +249,13 @@ proptest! {
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
         for place in 0..8 {
-            let case = Case::nth(&places, CollectiveOperation::Reduce, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Reduce, place, oversubscribed);
             let start = case.operands(count, Some(root), input);
             let end = case.run(start, |member| reduce::reduce(member, root, operands, input));
             let found = sorted(end[root as usize].receive.clone(), commutative);
             prop_assert_eq!(found, case.folded(count), "reduce {}", place);
 
-            let case = Case::nth(&places, CollectiveOperation::Allreduce, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::Allreduce, place, oversubscribed);
             let start = case.operands(count, None, input);
             let end = case.run(start, |member| allreduce::allreduce(member, operands, input));
             for memory in &end {
@@ -260,7 +265,7 @@ proptest! {
                 prop_assert_eq!(found, case.folded(count), "allreduce {}", place);
             }
 
-            let case = Case::nth(&places, CollectiveOperation::ReduceScatter, place, crowded);
+            let case = Case::nth(&places, CollectiveOperation::ReduceScatter, place, oversubscribed);
             let counts: Vec<usize> = (0..size as usize).map(|rank| (rank + count) % 3).collect();
             let total = counts.iter().sum();
             let end = case.run(case.operands(total, None, input), |member| {

@@ -246,7 +246,7 @@ fn two_processes_allreduce_with_one_message_each() {
 }
 
 #[test]
-fn crowded_processes_allreduce_with_few_messages() {
+fn oversubscribed_processes_allreduce_with_few_messages() {
     let operands = Operands { count: 1, element_bytes: 8, commutative: true };
     for size in 3..=32 {
         let schedules = members(size, &situation(size, true))
@@ -267,13 +267,13 @@ proptest! {
         element_bytes in prop::sample::select(vec![1, 8, 300, 1 << 20]),
         commutative: bool,
         in_place: bool,
-        crowded: bool,
+        oversubscribed: bool,
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let root = root % size;
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let operands = Operands { count, element_bytes, commutative };
-        let situation = situation_on(size, crowded, &nodes);
+        let situation = situation_on(size, oversubscribed, &nodes);
         check_reduce(size, root, operands, input, |member| {
             reduce::reduce(told(member, &situation), root, operands, input)
         });
@@ -289,12 +289,12 @@ proptest! {
         element_bytes in prop::sample::select(vec![1, 8, 300, 1 << 20]),
         commutative: bool,
         in_place: bool,
-        crowded: bool,
+        oversubscribed: bool,
         nodes in prop::collection::vec(0..5u32, 70),
     ) {
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let operands = Operands { count: 0, element_bytes, commutative };
-        let situation = situation_on(counts.len() as u32, crowded, &nodes);
+        let situation = situation_on(counts.len() as u32, oversubscribed, &nodes);
         check_reduce_scatter(&counts, commutative, input, |member| {
             let member = told(member, &situation);
             reduce_scatter::reduce_scatter(member, &counts, operands, input)

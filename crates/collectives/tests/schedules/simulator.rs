@@ -38,15 +38,15 @@ pub fn told<'a>(member: Member, situation: &'a Situation) -> Member<'a> {
 }
 
 /// Returns the situation of `size` processes on the given machines.
-pub fn situation_on(size: u32, crowded: bool, nodes: &[u32]) -> Situation {
+pub fn situation_on(size: u32, oversubscribed: bool, nodes: &[u32]) -> Situation {
     let layout = ProcessLayout::on_nodes(&nodes[..size as usize]);
-    Situation { layout, ..situation(size, crowded) }
+    Situation { layout, ..situation(size, oversubscribed) }
 }
 
-/// Returns the situation of processes on one machine, with two cores if they are crowded.
-pub fn situation(size: u32, crowded: bool) -> Situation {
+/// Returns the situation of processes on one machine, with two cores if they are oversubscribed.
+pub fn situation(size: u32, oversubscribed: bool) -> Situation {
     let plain = Situation::plain(size);
-    if crowded { plain.crowded_on(2) } else { plain }
+    if oversubscribed { plain.oversubscribed_on(2) } else { plain }
 }
 
 /// The memories of one process. A buffer that is not significant has no blocks, so that any access

@@ -531,10 +531,10 @@ fn other_machines_are_looked_at_less_often_while_nothing_comes() {
     let found = polled_rounds(&mut rails, &log, 300);
     assert_eq!(gaps(&found)[..6], [5, 9, 17, 33, 65, 65]);
 
-    rails.expect_crowd();
+    rails.expect_oversubscription();
     log.lock().unwrap().parts.push_back([2; 24]);
-    let crowded = polled_rounds(&mut rails, &log, 100);
-    assert_eq!(gaps(&crowded)[..5], [2, 3, 5, 5, 5]);
+    let oversubscribed = polled_rounds(&mut rails, &log, 100);
+    assert_eq!(gaps(&oversubscribed)[..5], [2, 3, 5, 5, 5]);
 
     log.lock().unwrap().holds = true;
     assert_eq!(polled_rounds(&mut rails, &log, 20), always, "what is held back shall leave");

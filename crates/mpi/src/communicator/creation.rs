@@ -25,15 +25,15 @@ use crate::team::{GROUP_TAGS, Team};
 impl Process {
     /// Creates the communicator of all processes of the job (`MPI_COMM_WORLD`).
     pub(crate) fn create_world(&self, map: &JobMap) -> Rc<Communicator> {
-        let crowded = map.is_crowded_anywhere();
-        let origin = Origin { crowded, ..Origin::nothing(self) };
+        let oversubscribed = map.is_oversubscribed_anywhere();
+        let origin = Origin { oversubscribed, ..Origin::nothing(self) };
         self.build(ContextBlock::WORLD, Group::world(map.size()), None, origin)
     }
 
     /// Creates a communicator of all processes that is not visible to the program.
     pub(crate) fn create_everybody(&self, map: &JobMap) -> Rc<Communicator> {
-        let crowded = map.is_crowded_anywhere();
-        let origin = Origin { crowded, ..Origin::nothing(self) };
+        let oversubscribed = map.is_oversubscribed_anywhere();
+        let origin = Origin { oversubscribed, ..Origin::nothing(self) };
         self.build(ContextBlock::EVERYBODY, Group::world(map.size()), None, origin)
     }
 
@@ -109,10 +109,11 @@ impl Process {
         remote: Option<RemoteGroup>,
         origin: Origin,
     ) -> Rc<Communicator> {
-        let Origin { crowded, error_handler, session, attributes } = origin;
+        let Origin { oversubscribed, error_handler, session, attributes } = origin;
         let rank = group.rank_of(self.myself());
         let rank = rank.expect("a process only builds communicators it is in");
-        let (contexts, situation) = (Rc::clone(self.contexts()), group.situation(self, crowded));
+        let (contexts, situation) =
+            (Rc::clone(self.contexts()), group.situation(self, oversubscribed));
         let domain = MessageDomainParts { group, rank, remote, contexts, session };
         let team = Team::new(domain, situation);
         self.teams().add(&team);
@@ -294,18 +295,18 @@ fn members_of(
 
 /// The properties that a communicator inherits from its parent.
 pub(super) struct Origin {
-    pub(super) crowded: bool,
+    pub(super) oversubscribed: bool,
     pub(super) error_handler: Rc<ErrorHandler>,
     pub(super) session: Option<Rc<Session>>,
     pub(super) attributes: Attributes,
 }
 
 impl Origin {
-    /// Inherits from `parent`. A part of a crowded communicator counts as crowded too, because
-    /// the other processes still compete for the cores.
+    /// Inherits from `parent`. A part of an oversubscribed communicator counts as oversubscribed
+    /// too, because the other processes still compete for the cores.
     pub(super) fn of(parent: &Communicator, attributes: Attributes) -> Self {
         Self {
-            crowded: parent.crowded(),
+            oversubscribed: parent.oversubscribed(),
             error_handler: parent.error_handler(),
             session: parent.session().cloned(),
             attributes,
@@ -315,7 +316,12 @@ impl Origin {
     /// The properties of the predefined communicators (section 9.3).
     fn nothing(process: &Process) -> Self {
         let error_handler = process.initial_error_handler();
-        Self { crowded: false, error_handler, session: None, attributes: Attributes::default() }
+        Self {
+            oversubscribed: false,
+            error_handler,
+            session: None,
+            attributes: Attributes::default(),
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl Process {
             _ => group.follow_agreement(self, &wish, tag)?,
         };
         let origin = Origin {
-            crowded: group.size() > 1 && self.everybody().crowded(),
+            oversubscribed: group.size() > 1 && self.everybody().oversubscribed(),
             error_handler: Rc::clone(agreed.error_handler),
             session: group.session().cloned(),
             attributes: Attributes::default(),

@@ -32,7 +32,7 @@ pub struct Bridge<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct SideDescription {
     candidate: ContextBlock,
-    crowded: bool,
+    oversubscribed: bool,
     /// Ranks in the job, indexed by rank in the group.
     processes: Vec<u32>,
 }
@@ -129,7 +129,7 @@ impl Communicator {
         let named = if comes_first { own.candidate } else { other.candidate };
         let others: Vec<GateId> = other.processes.into_iter().map(GateId).collect();
         let origin = Origin {
-            crowded: own.crowded || other.crowded,
+            oversubscribed: own.oversubscribed || other.oversubscribed,
             error_handler: self.error_handler(),
             session: self.session().cloned(),
             attributes: Attributes::default(),
@@ -154,7 +154,7 @@ impl Communicator {
     ) -> Result<Rc<Communicator>> {
         let own = SideDescription {
             candidate: process.contexts().take(),
-            crowded: self.crowded(),
+            oversubscribed: self.oversubscribed(),
             processes: self.group().gates().map(|gate| gate.0).collect(),
         };
         let told = match bridge {
@@ -223,13 +223,13 @@ impl RemoteGroup {
 impl SideDescription {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.candidate.to_bytes().to_vec();
-        bytes.push(u8::from(self.crowded));
+        bytes.push(u8::from(self.oversubscribed));
         bytes.extend(self.processes.iter().flat_map(|process| process.to_le_bytes()));
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let Some((block, [crowded, rest @ ..])) = bytes.split_first_chunk() else {
+        let Some((block, [oversubscribed, rest @ ..])) = bytes.split_first_chunk() else {
             let what = "the remote leader sent other data than its processes: does it call \
                         MPI_Intercomm_create with the same tag?";
             return Err(Error::new(ErrorClass::Other, what));
@@ -237,7 +237,7 @@ impl SideDescription {
         let (processes, _) = rest.as_chunks::<4>();
         Ok(Self {
             candidate: ContextBlock::from_bytes(*block),
-            crowded: *crowded != 0,
+            oversubscribed: *oversubscribed != 0,
             processes: processes.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
         })
     }

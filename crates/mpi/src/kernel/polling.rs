@@ -36,13 +36,14 @@ impl ProcessKernel {
         let joined = self.joined();
         let workers = System.workers();
         let threads = workers.unwrap_or(self.wait_state.lock.present());
-        let mut wait_history =
-            WaitHistory::new(match (joined.map.is_crowded_here(), threads > joined.cores_each) {
+        let mut wait_history = WaitHistory::new(
+            match (joined.map.is_oversubscribed_here(), threads > joined.cores_each) {
                 (true, _) => CoreSharing::Processes,
                 (false, true) => CoreSharing::Threads,
                 (false, false) => CoreSharing::Exclusive,
-            })
-            .with(&self.wait_state.spin_budget);
+            },
+        )
+        .with(&self.wait_state.spin_budget);
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }
@@ -137,7 +138,7 @@ impl ProcessKernel {
     /// Polls a few times for a condition in shared memory, without progress of messages.
     #[inline]
     pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
-        let looks = if self.is_crowded() { 0 } else { LOOKS_AT_MEMORY };
+        let looks = if self.is_oversubscribed() { 0 } else { LOOKS_AT_MEMORY };
         let _found = (0..looks).any(|_| done());
     }
 }

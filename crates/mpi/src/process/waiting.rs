@@ -134,7 +134,7 @@ impl Process {
         if looks.is_multiple_of(VAIN_LOOKS_PER_CLOCK) {
             self.look_for_failures_in_time();
         }
-        if self.is_crowded() {
+        if self.is_oversubscribed() {
             self.give_way_to_processes();
         }
     }

@@ -42,7 +42,7 @@ fn shape() -> impl Strategy<Value = Shape> {
 #[derive(Clone, Debug)]
 struct Case {
     size: u32,
-    crowded: bool,
+    oversubscribed: bool,
     on_board: bool,
     root: u32,
     /// Elements per block; in the v-variants block `i` has `counts[i]`.
@@ -56,25 +56,27 @@ struct Case {
 fn case() -> impl Strategy<Value = Case> {
     let few = prop_oneof![0..5_usize, Just(40), Just(300)];
     (1..10_u32, any::<(bool, bool)>(), any::<u32>(), few, shape(), shape(), any::<bool>())
-        .prop_flat_map(|(size, (crowded, on_board), root, count, sent, received, in_place)| {
-            let root = root % size;
-            prop::collection::vec(0..9_usize, size as usize).prop_map(move |counts| Case {
-                size,
-                crowded,
-                on_board,
-                root,
-                count,
-                counts,
-                sent,
-                received,
-                in_place,
-            })
-        })
+        .prop_flat_map(
+            |(size, (oversubscribed, on_board), root, count, sent, received, in_place)| {
+                let root = root % size;
+                prop::collection::vec(0..9_usize, size as usize).prop_map(move |counts| Case {
+                    size,
+                    oversubscribed,
+                    on_board,
+                    root,
+                    count,
+                    counts,
+                    sent,
+                    received,
+                    in_place,
+                })
+            },
+        )
 }
 
 impl Case {
     fn world(&self) -> World {
-        let world = World::new(self.size, self.crowded);
+        let world = World::new(self.size, self.oversubscribed);
         if self.on_board { world.with_board() } else { world }
     }
 
@@ -364,8 +366,8 @@ fn slots_of_a_board_are_used_again_and_again() {
 #[test]
 fn nobody_leaves_a_barrier_alone() {
     for size in 1..9 {
-        for (crowded, on_board) in [(false, false), (true, false), (true, true)] {
-            let world = World::new(size, crowded);
+        for (oversubscribed, on_board) in [(false, false), (true, false), (true, true)] {
+            let world = World::new(size, oversubscribed);
             let world = if on_board { world.with_board() } else { world };
             for _ in 0..if on_board { 13 } else { 3 } {
                 let outcomes = world.run(|_, invocation| movement::barrier(invocation).unwrap());

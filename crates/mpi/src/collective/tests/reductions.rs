@@ -107,7 +107,7 @@ fn compose_all(left: &Buffer, right: &Buffer, count: usize) {
 #[derive(Clone, Debug)]
 struct Case {
     size: u32,
-    crowded: bool,
+    oversubscribed: bool,
     on_board: bool,
     root: u32,
     count: usize,
@@ -120,10 +120,10 @@ fn case() -> impl Strategy<Value = Case> {
     let kind = prop::sample::select(vec![Kind::Sum, Kind::MaximumLocation, Kind::Maps]);
     let count = prop_oneof![0..5_usize, Just(33), Just(600)];
     (1..10_u32, any::<(bool, bool)>(), any::<u32>(), count, kind, any::<bool>()).prop_flat_map(
-        |(size, (crowded, on_board), root, count, kind, in_place)| {
+        |(size, (oversubscribed, on_board), root, count, kind, in_place)| {
             prop::collection::vec(0..9_usize, size as usize).prop_map(move |counts| Case {
                 size,
-                crowded,
+                oversubscribed,
                 on_board,
                 root: root % size,
                 count,
@@ -137,7 +137,7 @@ fn case() -> impl Strategy<Value = Case> {
 
 impl Case {
     fn world(&self) -> World {
-        let world = World::new(self.size, self.crowded);
+        let world = World::new(self.size, self.oversubscribed);
         if self.on_board { world.with_board() } else { world }
     }
 

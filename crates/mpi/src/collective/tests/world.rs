@@ -33,8 +33,8 @@ pub(in crate::collective) struct World {
 }
 
 impl World {
-    pub(in crate::collective) fn new(size: u32, crowded: bool) -> Self {
-        let (engines, teams) = (0..size).map(|rank| process(rank, size, crowded)).unzip();
+    pub(in crate::collective) fn new(size: u32, oversubscribed: bool) -> Self {
+        let (engines, teams) = (0..size).map(|rank| process(rank, size, oversubscribed)).unzip();
         Self { engines, teams, turn: Cell::new(0) }
     }
 
@@ -231,7 +231,7 @@ impl Channel for TestLink<'_> {
     }
 }
 
-fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Team>) {
+fn process(rank: u32, size: u32, oversubscribed: bool) -> (RefCell<Engine>, Rc<Team>) {
     let rail = RailProfile {
         name: "test".into(),
         packet_bytes_max: 1024,
@@ -250,7 +250,7 @@ fn process(rank: u32, size: u32, crowded: bool) -> (RefCell<Engine>, Rc<Team>) {
     let plain = Situation::plain(size);
     let (group, contexts) = (Group::world(size), Rc::new(Contexts::new(rank)));
     let domain = MessageDomainParts { group, rank, remote: None, contexts, session: None };
-    let team = Team::new(domain, if crowded { plain.crowded_on(2) } else { plain });
+    let team = Team::new(domain, if oversubscribed { plain.oversubscribed_on(2) } else { plain });
     team.open(Spaces {
         block,
         point_to_point: engine.open_context(block.id(SpacePurpose::PointToPoint), rank),
