@@ -207,7 +207,7 @@ impl<B: Wake> Board<B> {
         turn.number - state.completed.get() < UNDERWAY_MAX.min(state.slots as u64)
             && (!writes
                 || state.known_by_all.get() >= needed
-                || self.look_at_completion(turn.series, needed))
+                || self.check_completion(turn.series, needed))
     }
 
     /// Writes into this member's slot of an operation. [`Board::is_free`] must have returned true,
@@ -275,7 +275,7 @@ impl<B: Wake> Board<B> {
         member: u32,
         offset: usize,
         length: usize,
-        look: impl FnOnce(SharedBytes<'_>) -> R,
+        inspect: impl FnOnce(SharedBytes<'_>) -> R,
     ) -> R {
         let data = self.data(turn, member as usize, offset, length);
         // SAFETY:
@@ -283,7 +283,7 @@ impl<B: Wake> Board<B> {
         //   buffer of the slot is created, and one thread uses it at a time.
         // - Its owner writes there only before it raises the awaited flag, and after all members
         //   have completed the operation.
-        look(unsafe { SharedBytes::new(data, length) })
+        inspect(unsafe { SharedBytes::new(data, length) })
     }
 
     /// Publishes the data in this member's slot to the others; `length` is its number of bytes.
@@ -379,7 +379,7 @@ impl<B: Wake> Board<B> {
     /// Loads how far the others are; returns whether all have completed the operations below
     /// `needed`.
     #[cold]
-    fn look_at_completion(&self, series: Series, needed: u64) -> bool {
+    fn check_completion(&self, series: Series, needed: u64) -> bool {
         let state = self.state(series);
         let mut least = u64::MAX;
         let known = &self.known[state.first_known..][..self.members];

@@ -42,7 +42,7 @@ pub struct Ether {
     /// Links on which bulk frames are expected, which wake no process.
     expecting: Vec<LinkName>,
     /// When the next link needs handling.
-    look_at: Option<Time>,
+    check_due: Option<Time>,
     polls: u32,
 }
 
@@ -84,7 +84,7 @@ const BATCHES_PER_POLL_MAX: usize = 4;
 const BULK_BATCHES_MAX: usize = 8;
 
 /// Bulk frames are polled for once in this many polls even if none are expected.
-const POLLS_PER_LOOK: u32 = 256;
+const POLLS_PER_CHECK: u32 = 256;
 
 /// The length behind the Ethernet header of frames that every network carries.
 const SHORT_FRAME_BYTES: usize = 1500;
@@ -180,7 +180,7 @@ impl Ether {
             posted: Vec::new(),
             touched: Vec::new(),
             expecting: Vec::new(),
-            look_at: None,
+            check_due: None,
             polls: 0,
         })
     }
@@ -253,7 +253,7 @@ impl Ether {
                 false => self.expecting.retain(|other| *other != name),
             }
         }
-        self.look_at = [self.look_at, deadline].into_iter().flatten().min();
+        self.check_due = [self.check_due, deadline].into_iter().flatten().min();
         self.waking.wake_at(deadline, now);
     }
 
@@ -261,10 +261,10 @@ impl Ether {
         at.saturating_duration_since(self.started).as_nanos() as Time
     }
 
-    /// Ensures that there is a [look](Self::look) by this time.
-    fn look_by(&mut self, at: Time) {
+    /// Ensures that there is a [check](Self::check) by this time.
+    fn check_by(&mut self, at: Time) {
         let now = self.now();
-        self.look_at = Some(self.look_at.map_or(at, |known| known.min(at)));
+        self.check_due = Some(self.check_due.map_or(at, |known| known.min(at)));
         self.waking.wake_at(Some(at), now);
     }
 
@@ -277,11 +277,11 @@ impl Ether {
             let mut batch = std::mem::replace(&mut self.urgent, FrameBatch::new(0, 1));
             let socket = self.ports[rail].urgent.as_fd();
             let is_alone = turn == 0 && batch.is_empty();
-            let look = |batch: &mut FrameBatch| match is_alone {
+            let check = |batch: &mut FrameBatch| match is_alone {
                 true => batch.receive_one(socket).map(|()| 1),
                 false => batch.receive(socket),
             };
-            let count = look(&mut batch).unwrap_or_else(|error| {
+            let count = check(&mut batch).unwrap_or_else(|error| {
                 if error.kind() == ErrorKind::NetworkDown {
                     self.note_down(rail, now);
                 }
@@ -297,7 +297,7 @@ impl Ether {
             }
             let is_bulk_expected = late != 0
                 || self.expecting.iter().any(|name| name.1 == rail)
-                || self.polls.is_multiple_of(POLLS_PER_LOOK);
+                || self.polls.is_multiple_of(POLLS_PER_CHECK);
             let found_bulk = is_bulk_expected && self.receive_bulk(rail, now, sink);
             found |= found_bulk;
             for index in (0..count).filter(|index| late & (1 << index) != 0) {
@@ -486,8 +486,8 @@ impl Driver for Ether {
         while let Some(name) = self.touched.pop() {
             self.transmit(name, now);
         }
-        if self.look_at.is_some_and(|at| now >= at) {
-            self.look(now);
+        if self.check_due.is_some_and(|at| now >= at) {
+            self.check(now);
         }
         self.links.report(sink) || active
     }

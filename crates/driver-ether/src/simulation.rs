@@ -34,7 +34,7 @@ struct Weather {
     pause: (Time, Time),
     /// The maximal number of frames that wait at a receiver, and how often it polls.
     room: usize,
-    looks_every: Time,
+    check_period: Time,
 }
 
 /// The longest frame that a narrowed path carries.
@@ -50,7 +50,7 @@ const CALM: Weather = Weather {
     narrow: (0, 0),
     pause: (0, 0),
     room: 1000,
-    looks_every: 2 * MICROSECOND,
+    check_period: 2 * MICROSECOND,
 };
 
 /// Two links, and the network between them.
@@ -148,9 +148,9 @@ impl Simulation {
     fn step(&mut self) {
         let times = (0..2).flat_map(|end| {
             let first = self.underway[end].keys().next().map(|key| key.0);
-            let look = (!self.waiting[end].is_empty())
-                .then_some(self.looked_at[end] + self.weather.looks_every);
-            [first, look, self.links[end].deadline()]
+            let check = (!self.waiting[end].is_empty())
+                .then_some(self.looked_at[end] + self.weather.check_period);
+            [first, check, self.links[end].deadline()]
         });
         let next = times.flatten().min().expect("something is to come");
         self.now = next.max(self.now + 1);
@@ -165,15 +165,15 @@ impl Simulation {
                     self.lost += 1;
                 }
             }
-            if self.now >= self.looked_at[end] + self.weather.looks_every {
+            if self.now >= self.looked_at[end] + self.weather.check_period {
                 self.looked_at[end] = self.now;
-                self.look(end);
+                self.check(end);
             }
             self.transmit(end);
         }
     }
 
-    fn look(&mut self, end: usize) {
+    fn check(&mut self, end: usize) {
         self.links[end].is_posted = false;
         while let Some(frame) = self.waiting[end].pop_front() {
             let (head, rest) = frame.split_first_chunk().unwrap();
@@ -285,7 +285,7 @@ fn weather(seed: u64) -> Weather {
         frame_bytes_max: [1500, 9000][random.usize(..2)],
         pause: if random.u32(..4) == 0 { (pause, pause + 200 * MILLISECOND) } else { (0, 0) },
         room: [6, 40, 1000][random.usize(..3)],
-        looks_every: [1, 20, 500][random.usize(..3)] * MICROSECOND,
+        check_period: [1, 20, 500][random.usize(..3)] * MICROSECOND,
         narrow: [(0, 0), (pause, Time::MAX), (pause, 50 * pause)][random.usize(..3)],
     }
 }

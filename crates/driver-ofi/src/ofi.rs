@@ -101,13 +101,13 @@ const TAKES_NOTHING: &str =
     "it receives no messages: it has ended, or its machine cannot be reached";
 
 /// The maximal number of checks of a rail's completions in one poll, so that all get their turn.
-const LOOKS_PER_POLL_MAX: usize = 4;
+const CHECKS_PER_POLL_MAX: usize = 4;
 
 /// The speed that is assumed for a rail that reports none, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
 
 /// Rails are checked once in this many polls even if messages arrive all the time.
-const POLLS_PER_LOOK: u32 = 64;
+const POLLS_PER_CHECK: u32 = 64;
 
 /// Creates the driver of a process, as the table of drivers requires; none, if no interface is
 /// accepted by the settings.
@@ -335,7 +335,7 @@ impl Ofi {
     fn take_ends(&mut self, rail: usize, sink: &mut dyn Sink) -> bool {
         let mut ends = std::mem::take(&mut self.ends);
         let mut found = false;
-        for _ in 0..LOOKS_PER_POLL_MAX {
+        for _ in 0..CHECKS_PER_POLL_MAX {
             ends.append(&mut self.ports[rail].ended);
             self.ports[rail].endpoint.poll(&mut ends);
             // Another check costs as much as one that finds something.
@@ -531,11 +531,11 @@ impl Driver for Ofi {
             );
         }
         self.polls = self.polls.wrapping_add(1);
-        if !active || self.polls.is_multiple_of(POLLS_PER_LOOK) {
+        if !active || self.polls.is_multiple_of(POLLS_PER_CHECK) {
             self.check_links(Instant::now());
         }
         if self.restore_at.is_some_and(|at| Instant::now() >= at) {
-            self.look_after_restoring();
+            self.maintain_restoring();
         }
         self.links.report(sink) || active
     }

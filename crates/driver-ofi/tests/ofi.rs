@@ -135,19 +135,19 @@ fn strangers_are_not_heard() {
     let [mut one, mut two] = connected([1, 2]);
     assert!(one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
     let mut record = RecordingSink::default();
-    let mut look = || {
+    let mut check = || {
         one.poll(&mut RecordingSink::default());
         two.poll(&mut record);
         one.is_flushed() && two.refused() > 0
     };
     let latest = Instant::now() + Duration::from_secs(30);
-    while !look() {
+    while !check() {
         assert!(Instant::now() < latest, "what a stranger has sent is refused");
     }
     // Nothing arrives after it either.
     let end = Instant::now() + Duration::from_millis(200);
     while Instant::now() < end {
-        look();
+        check();
     }
     assert!(record.packets.is_empty());
 }
@@ -253,7 +253,7 @@ fn a_rail_is_restored_over_a_new_connection() {
     if is_missing() {
         return;
     }
-    for looks in 0..3 {
+    for polls in 0..3 {
         let parts_into = Some(Buffer::zeroed(8 << 20));
         let mut records =
             [RecordingSink { parts_into, ..RecordingSink::default() }, RecordingSink::default()];
@@ -261,7 +261,7 @@ fn a_rail_is_restored_over_a_new_connection() {
         let (buffer, length) = (Buffer::zeroed(8 << 20), 8 << 20);
         let part = Part { label: Label::default(), buffer, offset: 0, length, token: 1 };
         two.post_part(GateId(0), 0, part);
-        for _ in 0..looks {
+        for _ in 0..polls {
             one.poll(&mut records[0]);
             two.poll(&mut records[1]);
         }
@@ -327,7 +327,7 @@ fn nothing_is_written_over_a_rail_that_was_given_up() {
     if is_missing() {
         return;
     }
-    for looks in 0..12 {
+    for polls in 0..12 {
         let into = Buffer::zeroed(4 << 20);
         let parts_into = Some(into.clone());
         let mut records =
@@ -337,7 +337,7 @@ fn nothing_is_written_over_a_rail_that_was_given_up() {
         buffer.write(0, &vec![7; into.len()]);
         let (length, label) = (buffer.len(), Label::default());
         one.post_part(GateId(1), 0, Part { label, buffer, offset: 0, length, token: 1 });
-        for _ in 0..looks {
+        for _ in 0..polls {
             one.poll(&mut records[0]);
             two.poll(&mut records[1]);
         }
@@ -349,7 +349,7 @@ fn nothing_is_written_over_a_rail_that_was_given_up() {
         }
         let mut found = vec![0; into.len()];
         into.read(0, &mut found);
-        assert!(found.iter().all(|byte| *byte == 9), "written after {looks} looks");
+        assert!(found.iter().all(|byte| *byte == 9), "written after {polls} looks");
     }
 }
 

@@ -69,10 +69,10 @@ fn main() -> Outcome<()> {
 /// Waits until `is_there` returns true, or fails when there is no progress for long. Yields the
 /// core from time to time if other processes of this run share it.
 fn wait(oversubscribed: bool, mut is_there: impl FnMut() -> bool) -> Outcome<()> {
-    let (mut looks, start) = (0_u32, Instant::now());
+    let (mut polls, start) = (0_u32, Instant::now());
     while !is_there() {
-        looks += 1;
-        if !looks.is_multiple_of(200) {
+        polls += 1;
+        if !polls.is_multiple_of(200) {
             continue;
         }
         if start.elapsed() > TIMEOUT {

@@ -62,7 +62,7 @@ const BACKLOG: i32 = 4096;
 const REQUEST_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// How often a process that waits for an answer checks whether the peer still exists.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_PERIOD: Duration = Duration::from_millis(50);
 
 /// How often a request is repeated if the peer closes the connection, having not seen it in time.
 const ATTEMPTS: usize = 100;
@@ -117,7 +117,7 @@ pub(crate) fn serve() {
             office.wait_beside(None, None);
             if !office.answer_next() {
                 // The process may be out of descriptors for the moment.
-                thread::sleep(LOOK_EVERY);
+                thread::sleep(CHECK_PERIOD);
             }
         }
     };
@@ -128,7 +128,7 @@ pub(crate) fn serve() {
 
 /// Checks for a first request, if no thread answers requests yet.
 #[cold]
-pub(crate) fn look() {
+pub(crate) fn answer_requests() {
     let Some(office) = office() else { return };
     if !office.has_thread.load(Ordering::Acquire) && office.answer_next() {
         // A peer that could not open one descriptor cannot open the next, nor can other peers.
@@ -154,7 +154,7 @@ pub(crate) fn request(pid: i32, name: &str, nonce: &Nonce) -> io::Result<Vec<Own
             if !matches!(cause, Errno::AGAIN | Errno::INTR) {
                 return Err(cause.into());
             }
-            look();
+            answer_requests();
             thread::sleep(Duration::from_millis(1));
         }
         if socket_peercred(&socket)?.pid.as_raw_nonzero().get() != pid {
@@ -198,10 +198,10 @@ fn await_answer(socket: &OwnedFd, pid: i32) -> io::Result<Option<Option<Vec<Owne
             return Err(io::ErrorKind::NotFound.into());
         }
         // The peer may wait for an answer of this process.
-        look();
+        answer_requests();
         match office().filter(|office| !office.has_thread.load(Ordering::Acquire)) {
-            Some(office) => office.wait_beside(Some(socket), Some(LOOK_EVERY)),
-            None => wait_for(&[socket.as_fd()], Some(LOOK_EVERY)),
+            Some(office) => office.wait_beside(Some(socket), Some(CHECK_PERIOD)),
+            None => wait_for(&[socket.as_fd()], Some(CHECK_PERIOD)),
         }
     }
 }

@@ -274,7 +274,7 @@ impl MappedSegment {
     }
 
     fn arm(&self, how: u32) -> u32 {
-        passing::look();
+        passing::answer_requests();
         let header = self.header();
         header.bell.arm(how, || {
             // Peers ring this process only after one of them has opened the segment; the process's

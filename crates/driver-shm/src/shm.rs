@@ -48,9 +48,9 @@ pub struct Shm {
     choice: CopyStatistics,
     program: ProgramState,
     /// How many times the transfers with the senders' help were advanced.
-    looks: u32,
+    polls: u32,
     /// How many polls found nothing, modulo 2^16.
-    idle_looks: u16,
+    idle_polls: u16,
     /// The gate of the last packet posted; none if the preparation for the next one has been done.
     posted_to: Option<GateId>,
     /// Whether that packet was short, and nothing has arrived since.
@@ -110,8 +110,8 @@ impl Shm {
             incoming,
             choice: CopyStatistics::new(settings),
             program,
-            looks: 0,
-            idle_looks: 0,
+            polls: 0,
+            idle_polls: 0,
             posted_to: None,
             posted_short: false,
             has_heard: false,
@@ -290,9 +290,9 @@ impl InlineDriver for Shm {
         } else if let Some(gate) = self.posted_to.take() {
             self.take_ahead(gate);
         } else {
-            self.idle_looks = self.idle_looks.wrapping_add(1);
-            if self.idle_looks == 0 {
-                passing::look();
+            self.idle_polls = self.idle_polls.wrapping_add(1);
+            if self.idle_polls == 0 {
+                passing::answer_requests();
             }
         }
         any

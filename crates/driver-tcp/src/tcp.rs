@@ -60,7 +60,7 @@ pub struct Tcp {
     /// Whether this process is leaving, so that nothing must be sent any more.
     is_leaving: bool,
     polls: u32,
-    look_at: Instant,
+    check_due: Instant,
     unauthenticated: UnauthenticatedConnections,
     /// When the next rail must be connected again.
     again_at: Option<Instant>,
@@ -78,13 +78,13 @@ enum WatchedSocket {
 }
 
 /// How often attempts and silent connections are checked.
-const LOOK_PERIOD: Duration = Duration::from_millis(250);
+const CHECK_PERIOD: Duration = Duration::from_millis(250);
 
 /// The connection on which the last data arrived is read in each poll. The other connections are
 /// polled once in this many polls, ...
-const POLLS_PER_LOOK: u32 = 4;
+const POLLS_PER_CHECK: u32 = 4;
 /// ... and if there are no others, the sockets are polled for new ones once in this many polls.
-const POLLS_PER_LOOK_ALONE: u32 = 32;
+const POLLS_PER_CHECK_ALONE: u32 = 32;
 
 /// The speed that is assumed for a rail that declares none, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
@@ -139,7 +139,7 @@ impl Tcp {
             is_leaving: false,
             stuck: 0,
             polls: 0,
-            look_at: Instant::now(),
+            check_due: Instant::now(),
             unauthenticated: UnauthenticatedConnections::new(),
             again_at: None,
             troubles: Vec::new(),
@@ -357,9 +357,9 @@ impl Tcp {
         if self.again_at.is_some_and(|at| now >= at) {
             self.begin_again(now);
         }
-        if now >= self.look_at {
-            self.look_at = now + LOOK_PERIOD;
-            self.look_after(now, sink);
+        if now >= self.check_due {
+            self.check_due = now + CHECK_PERIOD;
+            self.check_silence(now, sink);
         }
         active
     }
@@ -525,9 +525,9 @@ impl Driver for Tcp {
         }
         self.polls = self.polls.wrapping_add(1);
         let alone = self.connections <= 1 && self.unsettled == 0;
-        let period = if alone { POLLS_PER_LOOK_ALONE } else { POLLS_PER_LOOK };
+        let period = if alone { POLLS_PER_CHECK_ALONE } else { POLLS_PER_CHECK };
         // A process that sleeps between two polls must not count them.
-        let is_time = |active: bool| !active && Instant::now() >= self.look_at;
+        let is_time = |active: bool| !active && Instant::now() >= self.check_due;
         if self.stuck > 0
             || self.hot.is_none()
             || self.polls.is_multiple_of(period)

@@ -43,7 +43,7 @@ pub enum PeerLife {
 pub trait Probe {
     /// Sends a probe from time to time, by the monotonic clock `now`. Returns what the probes have
     /// shown since the last call.
-    fn look(&mut self, now: Duration) -> PeerLife;
+    fn check(&mut self, now: Duration) -> PeerLife;
 
     /// Stops the probes, because the peer has sent something.
     fn rest(&mut self);
@@ -84,7 +84,7 @@ impl Liveness {
 }
 
 impl Probe for Liveness {
-    fn look(&mut self, now: Duration) -> PeerLife {
+    fn check(&mut self, now: Duration) -> PeerLife {
         let Some((own, peer, port)) = self.addresses else { return PeerLife::Unknown };
         if self.process.as_ref().is_some_and(is_refused) {
             return PeerLife::Ended;
@@ -153,10 +153,10 @@ mod tests {
 
     use super::*;
 
-    /// Calls `look` until it returns `wanted`.
+    /// Calls `check` until it returns `wanted`.
     fn hears(liveness: &mut Liveness, now: &mut Duration, wanted: PeerLife) {
         let start = Instant::now();
-        while liveness.look(*now) != wanted {
+        while liveness.check(*now) != wanted {
             assert!(start.elapsed() < Duration::from_secs(60), "{wanted:?}");
             thread::sleep(Duration::from_millis(1));
             *now += ASK_PERIOD / 10;
@@ -170,12 +170,12 @@ mod tests {
         let mut liveness = Liveness::new(Some((own, own, port.number)));
         let mut now = Duration::ZERO;
         for _ in 0..20 {
-            assert_ne!(liveness.look(now), PeerLife::Ended);
+            assert_ne!(liveness.check(now), PeerLife::Ended);
             hears(&mut liveness, &mut now, PeerLife::SystemAnswers);
         }
         drop(port);
         hears(&mut liveness, &mut now, PeerLife::Ended);
-        assert_eq!(Liveness::new(None).look(now), PeerLife::Unknown);
+        assert_eq!(Liveness::new(None).check(now), PeerLife::Unknown);
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
         let (own, peer) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
         let mut liveness = Liveness::new(Some((own, peer, 7)));
         for second in 0..5 {
-            assert_eq!(liveness.look(Duration::from_secs(second)), PeerLife::Unknown);
+            assert_eq!(liveness.check(Duration::from_secs(second)), PeerLife::Unknown);
         }
     }
 }

@@ -55,16 +55,16 @@ const NETWORK_RAILS: usize = 2;
 /// With peers on this machine and on others, the other machines are polled only once in a number of
 /// rounds, as polling them costs ten times as much as polling this machine. Each poll without
 /// result doubles the number, from the first to the last of these values.
-const ROUNDS_PER_LOOK: (u32, u32) = (4, 64);
+const ROUNDS_PER_CHECK: (u32, u32) = (4, 64);
 
 /// The limits of that number if processes outnumber cores: then other processes have the core
 /// between two rounds.
-const ROUNDS_PER_LOOK_IF_OVERSUBSCRIBED: (u32, u32) = (1, 4);
+const ROUNDS_PER_CHECK_IF_OVERSUBSCRIBED: (u32, u32) = (1, 4);
 
 /// If the processor's counter has advanced by more than this since the last poll of other machines,
 /// a round polls them: tens of microseconds, or milliseconds where the counter is slow. Otherwise a
 /// process that sleeps between its rounds, or calls rarely, would not poll them for seconds.
-const TICKS_PER_LOOK_MAX: u64 = 65_536;
+const TICKS_PER_CHECK_MAX: u64 = 65_536;
 
 impl Rails {
     /// Creates the rails of the process `own` to itself and within its machine. `directory`
@@ -87,9 +87,9 @@ impl Rails {
             is_machine_used: false,
             rounds: 0,
             period: 1,
-            periods: ROUNDS_PER_LOOK,
+            periods: ROUNDS_PER_CHECK,
             looked_at: 0,
-            ticks_max: TICKS_PER_LOOK_MAX,
+            ticks_max: TICKS_PER_CHECK_MAX,
         })
     }
 
@@ -128,7 +128,7 @@ impl Rails {
 
     /// Prepares for processes that outnumber cores.
     pub fn expect_oversubscription(&mut self) {
-        self.periods = ROUNDS_PER_LOOK_IF_OVERSUBSCRIBED;
+        self.periods = ROUNDS_PER_CHECK_IF_OVERSUBSCRIBED;
     }
 
     /// Returns the card that each driver publishes, with the name under which it is published.

@@ -583,8 +583,8 @@ impl Engine {
 
     /// Returns how often the state of a gate was read so far: the measure of work in tests.
     #[cfg(debug_assertions)]
-    pub fn looks_at_gates(&self) -> u64 {
-        self.gates.looks()
+    pub fn gate_accesses(&self) -> u64 {
+        self.gates.accesses()
     }
 
     /// Returns the numbers of requests, unexpected messages and contexts: all zero when everything

@@ -24,7 +24,7 @@ struct GatePlaces {
     gates: Vec<Gate>,
     /// How often a gate was accessed, for tests that count.
     #[cfg(debug_assertions)]
-    looks: Cell<u64>,
+    accesses: Cell<u64>,
 }
 
 /// The list of the gates with waiting work.
@@ -118,16 +118,16 @@ impl Gates {
 
     /// Returns how often a gate was accessed so far.
     #[cfg(debug_assertions)]
-    pub(crate) fn looks(&self) -> u64 {
-        self.all.looks.get()
+    pub(crate) fn accesses(&self) -> u64 {
+        self.all.accesses.get()
     }
 }
 
 impl GatePlaces {
     #[inline(always)]
-    fn count_look(&self) {
+    fn count_access(&self) {
         #[cfg(debug_assertions)]
-        self.looks.set(self.looks.get() + 1);
+        self.accesses.set(self.accesses.get() + 1);
     }
 }
 
@@ -136,7 +136,7 @@ impl Index<u32> for GatePlaces {
 
     #[inline(always)]
     fn index(&self, index: u32) -> &Gate {
-        self.count_look();
+        self.count_access();
         &self.gates[index as usize]
     }
 }
@@ -144,7 +144,7 @@ impl Index<u32> for GatePlaces {
 impl IndexMut<u32> for GatePlaces {
     #[inline(always)]
     fn index_mut(&mut self, index: u32) -> &mut Gate {
-        self.count_look();
+        self.count_access();
         &mut self.gates[index as usize]
     }
 }

@@ -191,7 +191,7 @@ impl File {
     /// Checks that no process that has the file open is known to have failed. If each process
     /// transfers its own bytes, a collective transfer would not detect a failure otherwise.
     fn check_members(&self, process: &Process) -> Result<()> {
-        process.look_for_failures_in_time();
+        process.check_for_failures_if_due();
         match process.failure_of_source(&self.communicator, None) {
             Some(error) if error.class == ErrorClass::ProcFailed => {
                 let what = "another process that has opened the file has failed";

@@ -59,7 +59,7 @@ const CODE_NOT_STARTED: i32 = 2;
 const CODE_TIMEOUT: i32 = 124;
 
 /// The minimal and maximal time between two checks whether the job makes progress.
-const STALL_LOOKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+const STALL_CHECKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
 /// A first SIGQUIT asks all ranks what they do. A second one within this time is forwarded.
 const QUIT_TIME_MAX: Duration = Duration::from_secs(3);
@@ -547,7 +547,7 @@ impl<'a> JobState<'a> {
             Deadline::TimeLimit => self.inquire(Asker::TimeLimit),
             Deadline::Stall => {
                 let limit = self.plan.stall.unwrap_or_default();
-                let pause = (limit / 4).clamp(STALL_LOOKS.0, STALL_LOOKS.1);
+                let pause = (limit / 4).clamp(STALL_CHECKS.0, STALL_CHECKS.1);
                 self.deadlines.set(Deadline::Stall, self.now + pause);
                 self.inquire(Asker::Stall);
             }

@@ -154,7 +154,7 @@ impl<P: Probe> KeepAlive<P> {
         let mut silence = self.received.lasted - self.excused;
         let is_due = !self.answers || silence >= clock.limit / UNPROBED_PART;
         let life = match is_due {
-            true => self.probe.look(clock.checked - clock.began),
+            true => self.probe.check(clock.checked - clock.began),
             false => PeerLife::Unknown,
         };
         if !is_due {

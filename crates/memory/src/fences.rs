@@ -28,11 +28,11 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "takes long")]
-    fn of_two_who_store_and_then_look_one_sees_the_other() {
+    fn of_two_that_store_and_then_load_one_sees_the_other() {
         for _ in 0..2000 {
             let words = [AtomicU32::new(0), AtomicU32::new(0)];
             let ready = AtomicU32::new(0);
-            let store_and_look = |own: usize| {
+            let store_and_load = |own: usize| {
                 ready.fetch_add(1, Ordering::SeqCst);
                 while ready.load(Ordering::SeqCst) < 2 {
                     thread::yield_now();
@@ -42,8 +42,8 @@ mod tests {
                 words[1 - own].load(Ordering::Relaxed)
             };
             let seen = thread::scope(|scope| {
-                let other = scope.spawn(|| store_and_look(1));
-                store_and_look(0) + other.join().unwrap()
+                let other = scope.spawn(|| store_and_load(1));
+                store_and_load(0) + other.join().unwrap()
             });
             assert!(seen > 0);
         }

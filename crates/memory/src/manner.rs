@@ -40,7 +40,7 @@ fn is_slow(bytes: usize, time: Duration) -> bool {
 const SLOW_WRITES: u32 = 2;
 
 /// A process that writes through the caches times one of this many writes.
-const WRITES_BETWEEN_LOOKS: u32 = 8;
+const WRITES_BETWEEN_CHECKS: u32 = 8;
 
 /// A process that writes past the caches tries a write through them once in this many writes.
 const WRITES_BETWEEN_TRIALS: u32 = 256;
@@ -66,7 +66,7 @@ impl Manner {
             true => WRITES_BETWEEN_TRIALS,
             // The write after a slow one is timed immediately.
             false if self.slow.get() > 0 => 1,
-            false => WRITES_BETWEEN_LOOKS,
+            false => WRITES_BETWEEN_CHECKS,
         };
         let tries = untried >= period;
         self.untried.set(if tries { 0 } else { untried });
@@ -95,7 +95,7 @@ mod tests {
             tries
         };
         let (fast, slow) = (1, 10);
-        let timed = (0..8 * WRITES_BETWEEN_LOOKS).filter(|_| write(fast)).count();
+        let timed = (0..8 * WRITES_BETWEEN_CHECKS).filter(|_| write(fast)).count();
         assert!(timed == 8 && !manner.is_past_caches());
         while !write(slow) {}
         assert!(write(fast) && !manner.is_past_caches(), "one may have been interrupted");

@@ -17,7 +17,7 @@ pub struct ProcessLock<'a>(&'a AtomicU32);
 const SPINS: u32 = 100;
 
 /// The number of yields between two checks whether the holder still exists.
-const YIELDS_PER_LOOK: u32 = 1000;
+const YIELDS_PER_CHECK: u32 = 1000;
 
 impl<'a> ProcessLock<'a> {
     /// Creates the lock in this word, which is 0 before its first use.
@@ -46,7 +46,7 @@ impl<'a> ProcessLock<'a> {
             let holder = self.0.load(Ordering::Relaxed);
             let is_abandoned = || {
                 turns > SPINS
-                    && turns.is_multiple_of(YIELDS_PER_LOOK)
+                    && turns.is_multiple_of(YIELDS_PER_CHECK)
                     && process::has_ended(holder as i32)
             };
             if (holder == 0 || is_abandoned())

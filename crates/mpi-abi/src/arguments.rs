@@ -200,20 +200,20 @@ impl Call {
         self.looked_up(position, handle, |communicator| communicator.size())
     }
 
-    /// Returns a property of a communicator that `look` reads. The property must be constant.
+    /// Returns a property of a communicator that `inspect` reads. The property must be constant.
     #[inline(always)]
     fn looked_up(
         &self,
         position: usize,
         handle: Comm,
-        look: fn(&Communicator) -> u32,
+        inspect: fn(&Communicator) -> u32,
     ) -> CallOutcome<u32> {
         let found = match handle {
-            MPI_COMM_WORLD => look(&*self.world(position)?),
+            MPI_COMM_WORLD => inspect(&*self.world(position)?),
             // SAFETY: a communicator's rank and size only read its data.
-            _ => match unsafe { self.library.communicators.look_at(handle, look) } {
+            _ => match unsafe { self.library.communicators.with_object(handle, inspect) } {
                 Some(found) => found,
-                None => self.looked_up_inside(position, handle, look)?,
+                None => self.looked_up_inside(position, handle, inspect)?,
             },
         };
         self.set_handler_owner(HandlerOwner::Communicator(handle));
@@ -225,10 +225,10 @@ impl Call {
         &self,
         position: usize,
         handle: Comm,
-        look: fn(&Communicator) -> u32,
+        inspect: fn(&Communicator) -> u32,
     ) -> CallOutcome<u32> {
         let _visit = phase::enter_library(self);
-        Ok(look(&*self.known_communicator(position, handle)?))
+        Ok(inspect(&*self.known_communicator(position, handle)?))
     }
 
     #[inline(always)]

@@ -151,7 +151,7 @@ pub fn of(
             }
         }
     }
-    let looks_since = ticks();
+    let checks_since = ticks();
     let (caller, symbol) = caller().unzip();
     let caller = caller.unwrap_or_default();
     // SAFETY: the caller is on the stack, if there is one; without a caller there is no distance.
@@ -166,7 +166,7 @@ pub fn of(
     let is_full = known.borrow().len() >= CALL_PLACES_MAX;
     let address = if is_full { 0 } else { caller.address };
     if let Some(place) = known.borrow().get(&(key, address)) {
-        return (*place, Some(looks_since));
+        return (*place, Some(checks_since));
     }
     let callers = call_stack::callers_later(1);
     let caller = move || match address {
@@ -175,7 +175,7 @@ pub fn of(
     };
     let place = process.add_call_place(name, Box::new(caller));
     known.borrow_mut().insert((key, address), place);
-    (place, Some(looks_since))
+    (place, Some(checks_since))
 }
 
 /// Returns the function of the program that called MPI, and its place as a file with an offset.

@@ -272,7 +272,7 @@ impl ActiveOperation for Checks {
 
     fn advance(&self, process: &Process) -> Step {
         let active = self.take_all(process);
-        standstill::look(self, process);
+        standstill::check(self, process);
         if active { Step::Active } else { Step::Idle }
     }
 }

@@ -70,12 +70,12 @@ impl<H: Handle, T> Table<H, T> {
         handle(index, generation)
     }
 
-    /// Returns what `look` returns for the object; `None` if the handle names none.
+    /// Returns what `inspect` returns for the object; `None` if the handle names none.
     #[inline]
-    pub fn with<R>(&self, handle: H, look: impl FnOnce(&mut T) -> R) -> Option<R> {
+    pub fn with<R>(&self, handle: H, inspect: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut state = self.state.borrow_mut();
         match state.place(handle)?.content {
-            EntryContent::Object(ref mut object) => Some(look(object)),
+            EntryContent::Object(ref mut object) => Some(inspect(object)),
             _ => None,
         }
     }
@@ -87,15 +87,15 @@ impl<H: Handle, T> Table<H, T> {
         TableScan { state: self.state.borrow_mut(), kind: PhantomData }
     }
 
-    /// Returns the first value that `look` returns for the object. If the second value is true, the
-    /// object is dropped in place, and its slot becomes free. `None` if the handle names none.
+    /// Returns the first value that `inspect` returns for the object. If the second value is true,
+    /// the object is dropped in place, and its slot becomes free. `None` if the handle names none.
     #[inline]
-    pub fn settle<R>(&self, handle: H, look: impl FnOnce(&mut T) -> (R, bool)) -> Option<R> {
+    pub fn settle<R>(&self, handle: H, inspect: impl FnOnce(&mut T) -> (R, bool)) -> Option<R> {
         let mut state = self.state.borrow_mut();
         let next = state.free;
         let place = state.place(handle)?;
         let EntryContent::Object(ref mut object) = place.content else { return None };
-        let (found, spent) = look(object);
+        let (found, spent) = inspect(object);
         if spent {
             place.content = EntryContent::Free { next };
             place.generation = place.generation.wrapping_add(1).max(1);

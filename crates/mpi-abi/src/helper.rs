@@ -139,7 +139,7 @@ impl Visitor for HelperVisits<'_> {
     fn run_due_checks(&mut self) {
         let steps = self.steps();
         let Some(asked) = &mut self.asked else { return };
-        let Some((question, what)) = asked.look(steps) else { return };
+        let Some((question, what)) = asked.check(steps) else { return };
         // While a `RestingHelper` is held, the helper cannot enter the library again.
         self.rested = None;
         let begun = Instant::now();
@@ -201,7 +201,7 @@ fn enter(process: &Process) -> Option<HelperAccess<'_>> {
 /// The helper's state for requests of the launcher, and for how long the program has been away.
 struct AskedHelper {
     slot: Arc<AnswerSlot>,
-    looked: Instant,
+    checked_at: Instant,
     /// The program's number of steps when it was read last. `since` is when it changed last.
     steps: u32,
     since: Instant,
@@ -210,7 +210,7 @@ struct AskedHelper {
 }
 
 /// The interval at which the helper checks for a request.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_PERIOD: Duration = Duration::from_millis(50);
 
 /// How long the helper tries to find the program outside of the library. `TRY_EVERY` is the
 /// interval between tries.
@@ -225,20 +225,20 @@ impl AskedHelper {
     fn new(slot: Arc<AnswerSlot>) -> Self {
         let now = Instant::now();
         let answered = slot.question();
-        Self { slot, looked: now, steps: 0, since: now, answered }
+        Self { slot, checked_at: now, steps: 0, since: now, answered }
     }
 
     /// Returns the request that must be answered, and the answer; `steps` is the program's number
     /// of steps.
-    fn look(&mut self, steps: u32) -> Option<(u64, Outside)> {
+    fn check(&mut self, steps: u32) -> Option<(u64, Outside)> {
         let now = Instant::now();
         if steps != self.steps {
             (self.steps, self.since) = (steps, now);
         }
-        if now - self.looked < LOOK_EVERY {
+        if now - self.checked_at < CHECK_PERIOD {
             return None;
         }
-        self.looked = now;
+        self.checked_at = now;
         let question = self.slot.question();
         if question == self.answered {
             return None;

@@ -35,21 +35,21 @@ pub const FREED: u32 = 128;
 pub const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
 pub const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
-/// Runs `look` if this thread may enter the library now. It holds the lock, if calls take the lock;
-/// otherwise it must be the thread that initialized MPI. `None` if another thread may be in the
-/// library.
-pub fn if_free<T>(look: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
-    // SAFETY: the lock is used first. `look` runs with the lock, or in the thread that initialized
-    // MPI and inside the library, below the level at which several threads make calls.
+/// Runs `inspect` if this thread may enter the library now. It holds the lock, if calls take the
+/// lock; otherwise it must be the thread that initialized MPI. `None` if another thread may be in
+/// the library.
+pub fn if_free<T>(inspect: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
+    // SAFETY: the lock is used first. `inspect` runs with the lock, or in the thread that
+    // initialized MPI and inside the library, below the level at which several threads make calls.
     let library = unsafe { library() };
     let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
     if is_locked() {
         let _guard = Guard::lock(library);
-        return Some(look(library));
+        return Some(inspect(library));
     }
     is_main_thread().then(|| {
         let _visit = library.process.enter_if(true);
-        look(library)
+        inspect(library)
     })
 }
 

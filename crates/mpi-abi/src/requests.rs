@@ -82,14 +82,14 @@ impl RequestTable {
         self.notes.named(handle)
     }
 
-    /// Returns what `look` returns for a request of the table; `None` if the handle names none.
+    /// Returns what `inspect` returns for a request of the table; `None` if the handle names none.
     #[inline]
     pub fn with<R>(
         &self,
         handle: Request,
-        look: impl FnOnce(&mut PendingRequest) -> R,
+        inspect: impl FnOnce(&mut PendingRequest) -> R,
     ) -> Option<R> {
-        self.table.with(handle, look)
+        self.table.with(handle, inspect)
     }
 
     /// Like [`Table::scan`], for requests of the table.
@@ -103,9 +103,9 @@ impl RequestTable {
     pub fn settle<R>(
         &self,
         handle: Request,
-        look: impl FnOnce(&mut PendingRequest) -> (R, bool),
+        inspect: impl FnOnce(&mut PendingRequest) -> (R, bool),
     ) -> Option<R> {
-        self.table.settle(handle, look)
+        self.table.settle(handle, inspect)
     }
 
     /// Like [`Table::try_in_place`], for requests of the table.
@@ -128,7 +128,7 @@ impl RequestTable {
                 Some(PendingRequest { handler_owner: HandlerOwner::Unnamed, work })
             }
             RequestName::Transfer(transfer) => {
-                let known = process.look_at_transfers().is_known(transfer);
+                let known = process.scan_transfers().is_known(transfer);
                 let work = Pending::One(mpi::Request::Transfer(transfer));
                 known.then(|| PendingRequest { handler_owner: self.handler_owner(transfer), work })
             }

@@ -99,7 +99,7 @@ impl MessageChannel<'_> {
         execution.start(self, tag);
         let mut is_done = execution.advance(self);
         if !is_done && !execution.has_messages() {
-            process.look_a_while(|| {
+            process.poll_briefly(|| {
                 is_done = execution.advance(self);
                 is_done || execution.has_messages()
             });
@@ -108,7 +108,7 @@ impl MessageChannel<'_> {
             let watch = WatchedOperation::new(tag);
             watch.begin(process, self, execution);
             process.wait_until(&mut |process| {
-                execution.advance(self) || watch.look(process, self, execution)
+                execution.advance(self) || watch.check(process, self, execution)
             });
             watch.end();
         }

@@ -67,7 +67,7 @@ struct JoinedJob {
     cores_each: u32,
     guidance: JobSettings,
     /// How often a wait polls before it uses its spin budget.
-    looks: u32,
+    polls: u32,
     /// The user's preference.
     aim: Aim,
 }
@@ -76,7 +76,7 @@ struct JoinedJob {
 type ReadConfiguration = (Configuration, Vec<String>);
 
 /// The number of polls for messages before a wait begins, if there is a core for each process.
-const LOOKS: u32 = 1000;
+const POLLS: u32 = 1000;
 
 impl Default for ProcessKernel {
     fn default() -> Self {
@@ -119,7 +119,7 @@ impl ProcessKernel {
             job,
             cores_each: (cores::usable() as u32 / map.processes_here()).max(1),
             guidance,
-            looks: if map.is_oversubscribed_here() || aim == Aim::Compute { 2 } else { LOOKS },
+            polls: if map.is_oversubscribed_here() || aim == Aim::Compute { 2 } else { POLLS },
             aim,
             map,
         };
@@ -169,14 +169,14 @@ impl ProcessKernel {
         }
     }
 
-    fn configured<T>(&self, look: impl FnOnce(&mut ReadConfiguration) -> T) -> T {
+    fn configured<T>(&self, inspect: impl FnOnce(&mut ReadConfiguration) -> T) -> T {
         let mut read = self.configuration.lock();
-        look(read.get_or_insert_with(Configuration::read))
+        inspect(read.get_or_insert_with(Configuration::read))
     }
 
-    /// Calls `look` with the runtime and returns its result; `None` before initialization.
-    pub fn look<T>(&self, look: impl FnOnce(&Runtime) -> T) -> Option<T> {
-        self.joined.get().map(|joined| look(&joined.runtime.borrow()))
+    /// Calls `inspect` with the runtime and returns its result; `None` before initialization.
+    pub fn inspect<T>(&self, inspect: impl FnOnce(&Runtime) -> T) -> Option<T> {
+        self.joined.get().map(|joined| inspect(&joined.runtime.borrow()))
     }
 
     /// The level of thread support given at initialization.

@@ -303,7 +303,7 @@ impl Communicator {
     ) -> Result<MessageStatus> {
         let mut found = self.peek(process, source, tag)?;
         if found.is_none() {
-            process.look_for_messages(|| {
+            process.poll_for_messages(|| {
                 self.peek(process, source, tag).map_or(true, |found| found.is_some())
             });
             found = self.peek(process, source, tag)?;
@@ -367,7 +367,7 @@ impl Communicator {
         let mut taken = self.take_message(process, source, tag)?;
         if taken.is_none() {
             let mut outcome = Ok(None);
-            process.look_for_messages(|| {
+            process.poll_for_messages(|| {
                 outcome = self.take_message(process, source, tag);
                 !matches!(outcome, Ok(None))
             });

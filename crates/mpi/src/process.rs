@@ -67,8 +67,8 @@ pub struct Process {
     asks_next: Cell<Option<Instant>>,
     /// How many test calls have found nothing, and when such calls last checked for failed
     /// processes.
-    vain_looks: Cell<u32>,
-    looked_for_failures: Cell<u64>,
+    empty_polls: Cell<u32>,
+    checked_for_failures: Cell<u64>,
     /// How many failures the communicators have been notified of.
     failures_noted: Cell<usize>,
     /// Whether the world can be used for messages: from initialization until it is finalized or

@@ -286,13 +286,13 @@ impl ProcessKernel {
     /// Begins a scan of transfers. It must be dropped before any other method of the process is
     /// called.
     #[inline]
-    pub fn look_at_transfers(&self) -> TransferScan<'_> {
+    pub fn scan_transfers(&self) -> TransferScan<'_> {
         TransferScan(self.runtime())
     }
 
     /// Returns the transfer in a place, if there is one.
     pub fn transfer_at(&self, place: u32, receives: bool) -> Option<EngineTransfer> {
-        let id = self.look(|runtime| runtime.request_at(place))??;
+        let id = self.inspect(|runtime| runtime.request_at(place))??;
         Some(EngineTransfer { id, receives })
     }
 }

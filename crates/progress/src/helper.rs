@@ -56,7 +56,7 @@ const SHARED_FACTOR: u32 = 4;
 const GATHERING: Duration = Duration::from_micros(100);
 
 /// The largest number of calls that are ignored in a row, after many false calls (see
-/// `Helper::vain`).
+/// `Helper::false_calls`).
 const IGNORED_MAX: u32 = 63;
 
 /// What the helper must do next.
@@ -97,7 +97,7 @@ pub struct Helper {
     busy_at: u32,
     /// How many calls are ignored after the last false call: one after which the helper found the
     /// program still busy in the library. Each further false call turns n into 2n + 1.
-    vain: u32,
+    false_calls: u32,
     /// Whether the program called while the helper listened, and the helper has not checked that
     /// call yet.
     was_called: bool,
@@ -120,8 +120,15 @@ impl Helper {
     /// Creates a helper on core `core`; returns it and its first action.
     pub fn new(core: Core) -> (Self, Next) {
         let (stage, pause) = (HelperStage::Pausing, PAUSE_MAX);
-        let helper =
-            Self { core, stage, pause, busy_at: 0, vain: 0, was_called: false, to_ignore: None };
+        let helper = Self {
+            core,
+            stage,
+            pause,
+            busy_at: 0,
+            false_calls: 0,
+            was_called: false,
+            to_ignore: None,
+        };
         let first = helper.pause();
         (helper, first)
     }
@@ -160,7 +167,7 @@ impl Helper {
         let before = if was_called { steps.next_multiple_of(2) } else { steps };
         // The program called, has left that call, and stayed away after its last calls: assume so
         // again.
-        if was_called && self.vain == 0 && steps == before {
+        if was_called && self.false_calls == 0 && steps == before {
             return self.begin_visits(before);
         }
         if !before.is_multiple_of(2) {
@@ -173,8 +180,8 @@ impl Helper {
     /// The program is busy in the library, and makes its own progress.
     fn note_busy(&mut self, steps: u32, event: HelperEvent) -> Next {
         if event == HelperEvent::Called {
-            self.vain = IGNORED_MAX.min(2 * self.vain + 1);
-            self.to_ignore = Some(self.vain);
+            self.false_calls = IGNORED_MAX.min(2 * self.false_calls + 1);
+            self.to_ignore = Some(self.false_calls);
         }
         let is_in_call = steps == self.busy_at;
         let longest = if is_in_call { PAUSE_MAX_IN_CALL } else { PAUSE_MAX };
@@ -204,7 +211,7 @@ impl Helper {
         match found {
             VisitOutcome::NothingUnderway => self.leave(steps),
             VisitOutcome::WaitsForOthers(ticket) => {
-                (self.vain, self.to_ignore) = (0, Some(0));
+                (self.false_calls, self.to_ignore) = (0, Some(0));
                 self.pause = PAUSE_MIN;
                 self.stage = HelperStage::Listening { before };
                 Next::Listen(ticket)

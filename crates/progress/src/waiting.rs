@@ -59,7 +59,7 @@ const SPIN_IF_OVERSUBSCRIBED: Duration = Duration::from_micros(4);
 const ROUNDS_OF_SHORT_SPIN: u32 = 4;
 
 /// The clock is read once in this many rounds.
-const ROUNDS_PER_LOOK: u32 = 64;
+const ROUNDS_PER_CHECK: u32 = 64;
 
 /// The longest sleep. It bounds the damage if a ring of the doorbell were ever missed.
 pub const SLEEP_MAX: Duration = Duration::from_millis(500);
@@ -174,7 +174,7 @@ impl WaitHistory {
     #[inline]
     pub fn pass(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) -> WaitStage {
         self.rounds += 1;
-        if self.rounds.is_multiple_of(ROUNDS_PER_LOOK) {
+        if self.rounds.is_multiple_of(ROUNDS_PER_CHECK) {
             self.read_clock(kernel);
         }
         match self.stage {

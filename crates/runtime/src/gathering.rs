@@ -21,7 +21,7 @@ const STREAK: u8 = 3;
 const BURST_MAX: Duration = Duration::from_micros(100);
 
 /// The clock is read for the second message of a burst, and then for one in this many.
-const MESSAGES_PER_LOOK: u32 = 8;
+const MESSAGES_PER_CHECK: u32 = 8;
 
 /// The history of the bursts to each gate.
 #[derive(Debug, Default)]
@@ -109,7 +109,7 @@ impl Gathering {
         if burst.messages == 1 {
             self.open.push(gate);
             self.since.get_or_insert_with(Instant::now);
-        } else if (burst.messages == 2 || burst.messages.is_multiple_of(MESSAGES_PER_LOOK))
+        } else if (burst.messages == 2 || burst.messages.is_multiple_of(MESSAGES_PER_CHECK))
             && self.since.is_some_and(|since| since.elapsed() > BURST_MAX)
         {
             let streak = burst.streak;

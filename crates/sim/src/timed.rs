@@ -163,7 +163,7 @@ impl TimedWorld {
                     self.agenda.add(now + cost, TimedEvent::Wake(index));
                 }
                 None => {
-                    if let Some(time) = process.next_look(now, &self.wires) {
+                    if let Some(time) = process.next_poll(now, &self.wires) {
                         self.agenda.add(time, TimedEvent::Wake(index));
                     }
                 }

@@ -61,7 +61,7 @@ fn packets(engine: &mut Engine) -> Vec<(GateId, Vec<u8>)> {
 
 /// How often one of `count` processes accesses a gate, for all its messages in an exchange with all
 /// others.
-fn looks(count: u32) -> u64 {
+fn accesses(count: u32) -> u64 {
     let (mut engine, context) = self::engine(0, 1..count);
     let mut peers: Vec<_> = (1..count).map(|own| self::engine(own, 0..1)).collect();
     for tag in 0..ROUNDS {
@@ -85,12 +85,12 @@ fn looks(count: u32) -> u64 {
         }
     }
     assert_eq!(engine.posted_receives(), 0, "all messages have come");
-    engine.looks_at_gates()
+    engine.gate_accesses()
 }
 
 #[test]
 fn a_message_costs_as_much_among_a_thousand_gates_as_among_ten() {
-    let per_gate = |count: u32| looks(count) as f64 / f64::from(count - 1);
+    let per_gate = |count: u32| accesses(count) as f64 / f64::from(count - 1);
     let (few, many) = (per_gate(11), per_gate(1001));
     assert!(many < few * 1.05, "{few} looks per peer with 10, {many} with 1,000");
 }

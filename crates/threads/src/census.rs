@@ -98,7 +98,7 @@ impl Census {
             for place in [Place::Queue(vertex), Place::Aside(vertex)] {
                 let queue = shared.queue_at(place).expect("each vertex has both");
                 let mut first = Vec::new();
-                queue.look(SHOWN_MAX, |ready| first.push(of_ready(ready, &mut bubbles)));
+                queue.inspect(SHOWN_MAX, |ready| first.push(of_ready(ready, &mut bubbles)));
                 if !first.is_empty() {
                     let processors = shared.machine[vertex].processors.clone();
                     queues.push(QueueCensus {
@@ -173,7 +173,7 @@ fn running(slot: &Slot) -> Option<ThreadCensus> {
     if !slot.is_busy.load(Ordering::Relaxed) {
         return None;
     }
-    let looks = (0..LOOKS).map(|_| slot.label.get());
+    let looks = (0..POLLS).map(|_| slot.label.get());
     // Two equal reads in succession saw one complete name.
     let label = looks.clone().zip(looks.skip(1)).find(|(one, other)| one == other)?.0;
     let bubble = slot.running.load(Ordering::Relaxed);
@@ -238,7 +238,7 @@ const SHOWN_MAX: usize = 64;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// How often a name is read that changes during the read.
-const LOOKS: usize = 100;
+const POLLS: usize = 100;
 
 /// How long the querying process may take to read the answer, and how long it waits for the answer.
 const SEND_TIME_MAX: Duration = Duration::from_millis(100);

@@ -33,12 +33,12 @@ impl<T: 'static> Key<T> {
         }
     }
 
-    /// Calls `look` with the calling thread's value. While `look` runs, the value is taken out: a
-    /// nested access by the same thread creates a new value.
+    /// Calls `inspect` with the calling thread's value. While `inspect` runs, the value is taken
+    /// out: a nested access by the same thread creates a new value.
     ///
     /// # Panics
     /// The caller is not a thread of [`Workers`](crate::Workers).
-    pub fn with<R>(&self, look: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with<R>(&self, inspect: impl FnOnce(&mut T) -> R) -> R {
         let number = self.number();
         let thread = worker::current_shared().expect("only threads of Workers have keys");
         // SAFETY: the caller is this thread; the value is taken out while the program uses it.
@@ -47,8 +47,8 @@ impl<T: 'static> Key<T> {
             Some(Ok(value)) => value,
             _ => Box::new((self.make)()),
         };
-        let result = look(&mut value);
-        // SAFETY: the caller is this thread, and `look` has returned.
+        let result = inspect(&mut value);
+        // SAFETY: the caller is this thread, and `inspect` has returned.
         unsafe { *thread.key(number) = Some(value) };
         result
     }

@@ -36,7 +36,7 @@ impl<T> ShortLock<T> {
 
     #[cold]
     fn take(&self) {
-        for look in 1_u32.. {
+        for poll in 1_u32.. {
             // Read first: a failing exchange would take the cache line away from the holder. The
             // model checker skips the read, because it may return the same old value forever.
             let seems_free = cfg!(loom) || self.is_taken.load(Ordering::Relaxed) == 0;
@@ -44,13 +44,13 @@ impl<T> ShortLock<T> {
                 return;
             }
             // The holder may have been preempted.
-            if look.is_multiple_of(LOOKS) { give_way() } else { std::hint::spin_loop() }
+            if poll.is_multiple_of(POLLS) { give_way() } else { std::hint::spin_loop() }
         }
     }
 }
 
 /// The number of polls before the thread yields its core to another kernel thread.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 100 };
+const POLLS: u32 = if cfg!(loom) { 1 } else { 100 };
 
 /// Explores all interleavings: `RUSTFLAGS='--cfg loom' cargo test -p threads --lib --release
 /// models`.

@@ -144,7 +144,7 @@ impl Shared {
             for place in [Place::Queue(vertex), Place::Aside(vertex)] {
                 let queue = self.queue_at(place).expect("each vertex has both");
                 if queue.len() > 0 {
-                    queue.look(LOOK_MAX, |ready| snapshot.add(ready, place, self));
+                    queue.inspect(CHECK_MAX, |ready| snapshot.add(ready, place, self));
                 }
             }
         }
@@ -278,7 +278,7 @@ fn set_home(thread: &Thread, place: Place) {
 }
 
 /// The maximum number of entries of each queue that a scheduler sees.
-const LOOK_MAX: usize = 32;
+const CHECK_MAX: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -315,7 +315,7 @@ mod tests {
 
     fn standing(shared: &Shared, place: Place) -> Vec<usize> {
         let mut found = Vec::new();
-        shared.queue_at(place).unwrap().look(LOOK_MAX, |ready| found.push(ready.address()));
+        shared.queue_at(place).unwrap().inspect(CHECK_MAX, |ready| found.push(ready.address()));
         found
     }
 

@@ -72,8 +72,8 @@ impl<T> ReadyQueue<T> {
         })
     }
 
-    /// Calls `look` with each of the `count` oldest entries.
-    pub fn look(&self, count: usize, mut look: impl FnMut(&T)) {
-        self.entries.with(|entries| entries.iter().take(count).for_each(&mut look));
+    /// Calls `inspect` with each of the `count` oldest entries.
+    pub fn inspect(&self, count: usize, mut inspect: impl FnMut(&T)) {
+        self.entries.with(|entries| entries.iter().take(count).for_each(&mut inspect));
     }
 }

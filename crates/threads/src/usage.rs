@@ -106,10 +106,10 @@ impl UsedMemory {
 /// Estimates the number of bytes on each node from a sample of the pages.
 fn nodes_of(addresses: &Range<usize>, machine: &MachineTree) -> Vec<(u32, u64)> {
     // Where the kernel reports no locations, the result is empty.
-    let all = numa::bytes_by_node(addresses, LOOKED_AT_MAX).unwrap_or_default();
+    let all = numa::bytes_by_node(addresses, CHECKED_MAX).unwrap_or_default();
     let placed = |(node, bytes)| Some((machine.node_of_system(node)?, bytes));
     all.into_iter().filter_map(placed).collect()
 }
 
 /// The number of pages of a range that are sampled.
-const LOOKED_AT_MAX: usize = 64;
+const CHECKED_MAX: usize = 64;

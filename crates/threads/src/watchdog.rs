@@ -192,15 +192,15 @@ mod tests {
         let slot = &shared.slots[1];
         let state =
             || (slot.is_withdrawn.load(Ordering::SeqCst), slot.owner.load(Ordering::SeqCst));
-        let look = |cores: &[usize], alive: u32| {
+        let inspect = |cores: &[usize], alive: u32| {
             sys::cores::Cores::of(cores).unwrap().bind().unwrap();
             spares.alive.store(alive, Ordering::Relaxed);
             followed.follow(&shared, &spares);
             state()
         };
-        assert_eq!(look(&[first], 0), (true, 0));
-        assert_eq!(look(&[first, second], KERNEL_THREADS_MAX), (true, 0));
-        assert_eq!(look(&[first, second], 0), (false, 1));
+        assert_eq!(inspect(&[first], 0), (true, 0));
+        assert_eq!(inspect(&[first, second], KERNEL_THREADS_MAX), (true, 0));
+        assert_eq!(inspect(&[first, second], 0), (false, 1));
         shared.stop.store(true, Ordering::SeqCst);
         shared.ring(usize::MAX);
         spares.join();

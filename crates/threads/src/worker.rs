@@ -47,13 +47,13 @@ thread_local! {
     static LOCAL: Cell<*const WorkerLocal> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Calls `look` with the worker on which the caller runs.
+/// Calls `inspect` with the worker on which the caller runs.
 ///
 /// # Panics
 /// The caller does not run on a worker.
-pub(crate) fn with<R>(look: impl FnOnce(&WorkerLocal) -> R) -> R {
+pub(crate) fn with<R>(inspect: impl FnOnce(&WorkerLocal) -> R) -> R {
     let local = local().expect("this is to be called on a thread of Workers");
-    look(local)
+    inspect(local)
 }
 
 /// The worker on which the caller runs. After each scheduling point a thread may run on another
@@ -304,8 +304,8 @@ impl WorkerLocal {
             };
         }
         let queue = &self.queue;
-        if (steps.is_multiple_of(LOOK_ABOVE) || queue.len() == 0)
-            && let Some(ready) = self.look_aside()
+        if (steps.is_multiple_of(CHECK_ABOVE) || queue.len() == 0)
+            && let Some(ready) = self.check_aside()
         {
             queue.push(Ready::Thread(thread));
             return ready;
@@ -317,8 +317,8 @@ impl WorkerLocal {
     /// over.
     fn next(&self, steps: u64) -> Option<Ready> {
         let own = &self.queue;
-        if steps.is_multiple_of(LOOK_ABOVE)
-            && let Some(ready) = self.look_aside()
+        if steps.is_multiple_of(CHECK_ABOVE)
+            && let Some(ready) = self.check_aside()
         {
             return Some(ready);
         }
@@ -337,21 +337,21 @@ impl WorkerLocal {
                 }
                 return Some(ready);
             }
-            if let Some(ready) = self.look_aside() {
+            if let Some(ready) = self.check_aside() {
                 return Some(ready);
             }
             self.own.is_busy.store(false, Ordering::Relaxed);
             let mut in_vain = false;
-            for look in 1..=LOOKS {
+            for poll in 1..=POLLS {
                 if own.len() > 0 {
                     break;
                 }
-                if look % LOOKS_EACH == 0
+                if poll % POLLS_EACH == 0
                     && let Some(ready) = self.steal_seed()
                 {
                     return Some(ready);
                 }
-                if look % LOOKS_EACH == 0 && self.shared.is_any_thread_ready() {
+                if poll % POLLS_EACH == 0 && self.shared.is_any_thread_ready() {
                     if let Some(ready) = self.shared.find(self.slot) {
                         return Some(ready);
                     }
@@ -371,15 +371,15 @@ impl WorkerLocal {
 
     /// Takes from the shared queues above, or from the worker's own seeds.
     #[inline]
-    fn look_aside(&self) -> Option<Ready> {
-        self.look_above().or_else(|| self.own_seed())
+    fn check_aside(&self) -> Option<Ready> {
+        self.check_above().or_else(|| self.own_seed())
     }
 
     /// Takes the next entry from the shared queues above.
-    fn look_above(&self) -> Option<Ready> {
+    fn check_above(&self) -> Option<Ready> {
         let queue = self.above_with_ready()?;
         let mut in_bubble = false;
-        queue.look(1, |ready| in_bubble = ready.bubble().is_some());
+        queue.inspect(1, |ready| in_bubble = ready.bubble().is_some());
         // If the entry belongs to a bubble, the scheduler decides.
         if in_bubble { self.shared.find(self.slot) } else { queue.pop() }
     }
@@ -449,12 +449,12 @@ impl Body for Nothing {
 }
 
 /// Once in this many scheduling points, a worker checks the shared queues before its own.
-const LOOK_ABOVE: u64 = 61;
+const CHECK_ABOVE: u64 = 61;
 
 /// The time after which a worker queries the scheduler again that had nothing for it.
 const ASK_AGAIN: Duration = Duration::from_millis(1);
 
 /// The number of polls of an idle worker before it sleeps, and every how many polls it queries the
 /// scheduler.
-const LOOKS: u32 = 400;
-const LOOKS_EACH: u32 = 50;
+const POLLS: u32 = 400;
+const POLLS_EACH: u32 = 50;

@@ -60,17 +60,17 @@ const REFUSED: u32 = 4;
 pub(super) const MAILING_PROCESSES_MAX: u32 = 64;
 
 /// How many times an origin polls for an answer: some microseconds.
-const MAIL_LOOKS: u32 = 400;
+const MAIL_POLLS: u32 = 400;
 
 /// How many times it polls where processes outnumber cores. A target that has a core answers within
 /// that time; another target may need the core of the origin.
-const MAIL_LOOKS_IF_OVERSUBSCRIBED: u32 = 100;
+const MAIL_POLLS_IF_OVERSUBSCRIBED: u32 = 100;
 
 /// After each such number of polls the origin serves requests of others itself.
-const LOOKS_PER_SERVICE: u32 = 4;
+const POLLS_PER_SERVICE: u32 = 4;
 
 /// The largest number of operations that avoid the mailbox after a request without answer.
-const VAIN_MAX: u32 = 255;
+const SKIPPED_MAX: u32 = 255;
 
 /// The mailboxes of a window: one for each pair of its processes and each direction.
 pub(super) struct Mailboxes {
@@ -87,7 +87,7 @@ struct Trial {
     /// The number of operations that still avoid the mailbox before it is tried again.
     skipped: u32,
     /// The number of operations that avoided it after the last request without answer.
-    vain: u32,
+    fruitless: u32,
     /// Another thread waits for an answer, or no answer will ever arrive.
     in_use: bool,
 }
@@ -282,10 +282,10 @@ impl Mailboxes {
         self.trials[target as usize].set(Trial::default());
     }
 
-    fn note_vain(&self, target: u32) {
+    fn record_fruitless(&self, target: u32) {
         let place = &self.trials[target as usize];
-        let vain = (place.get().vain * 2 + 1).min(VAIN_MAX);
-        place.set(Trial { skipped: vain, vain, in_use: false });
+        let fruitless = (place.get().fruitless * 2 + 1).min(SKIPPED_MAX);
+        place.set(Trial { skipped: fruitless, fruitless, in_use: false });
     }
 
     /// Reserves the mailbox: while a request is executed, or for ever.
@@ -376,21 +376,21 @@ impl Window {
         target: u32,
         mailbox: Mailbox<'_>,
     ) -> MailOutcome {
-        let looks =
-            if process.is_oversubscribed() { MAIL_LOOKS_IF_OVERSUBSCRIBED } else { MAIL_LOOKS };
-        for look in 1..=looks {
+        let polls =
+            if process.is_oversubscribed() { MAIL_POLLS_IF_OVERSUBSCRIBED } else { MAIL_POLLS };
+        for poll in 1..=polls {
             if let Some(outcome) = answer_in(mailbox) {
                 mailboxes.note_answer(target);
                 return outcome;
             }
             // The target may be waiting for an answer of this process.
-            if look.is_multiple_of(LOOKS_PER_SERVICE) {
+            if poll.is_multiple_of(POLLS_PER_SERVICE) {
                 mailboxes.serve(&self.memory);
             }
             hint::spin_loop();
         }
         if mailbox.change_state(ASKED, EMPTY) {
-            mailboxes.note_vain(target);
+            mailboxes.record_fruitless(target);
             return MailOutcome::NotDone;
         }
         // The target executes the request.
@@ -463,12 +463,12 @@ mod tests {
             element: Some(Predefined::Double),
             old: OldData::Dropped,
         };
-        let look = AccessKind::Accumulate {
+        let poll = AccessKind::Accumulate {
             operator: Operator::NoOperation,
             element: None,
             old: OldData::Fetched,
         };
-        for action in [AccessKind::Put, AccessKind::Get, AccessKind::Swap, sum, look] {
+        for action in [AccessKind::Put, AccessKind::Get, AccessKind::Swap, sum, poll] {
             for displacement in [0, -8, isize::MAX - 100] {
                 let place = Segment { displacement, length: 16 };
                 let request = MailedRequest { action, place };
@@ -517,9 +517,9 @@ mod tests {
         origin.at(1).set_state(ASKED);
         assert!(origin.at(1).change_state(ASKED, EMPTY));
         assert!(!target.serve(&exposed));
-        for vain in [1, 3, 7] {
-            origin.note_vain(1);
-            assert!((0..vain).all(|_| !origin.may_ask(1)) && origin.may_ask(1));
+        for fruitless in [1, 3, 7] {
+            origin.record_fruitless(1);
+            assert!((0..fruitless).all(|_| !origin.may_ask(1)) && origin.may_ask(1));
         }
         origin.note_answer(1);
         assert!(origin.may_ask(1));

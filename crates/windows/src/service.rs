@@ -428,16 +428,16 @@ impl Window {
     }
 }
 
-/// Calls `look` with the bytes of a message; returns its result.
-fn with_bytes<T>(message: &Buffer, look: impl FnOnce(&[u8]) -> T) -> T {
+/// Calls `inspect` with the bytes of a message; returns its result.
+fn with_bytes<T>(message: &Buffer, inspect: impl FnOnce(&[u8]) -> T) -> T {
     let mut few = [0; SMALL_REQUEST_BYTES];
     if let Some(bytes) = few.get_mut(..message.len()) {
         message.read(0, bytes);
-        return look(bytes);
+        return inspect(bytes);
     }
     let mut bytes = vec![0; message.len()];
     message.read(0, &mut bytes);
-    look(&bytes)
+    inspect(&bytes)
 }
 
 impl ServiceState {

@@ -310,7 +310,7 @@ impl Window {
         full_fence();
         process.progress();
         // A program that calls this in a loop polls for the writes of other processes.
-        process.note_vain_look();
+        process.record_empty_poll();
         full_fence();
     }
 

@@ -221,8 +221,8 @@ fn nobody_leaves_the_slots() {
     boards[0].raise(turn, 1, usize::MAX >> BEHIND_BITS);
     assert_eq!(boards[0].length(turn, 0), SLOT_BYTES);
     let read = |offset, length| {
-        let look = || boards[0].read(turn, 1, offset, length, |slot| slot.len());
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(look)).is_ok()
+        let inspect = || boards[0].read(turn, 1, offset, length, |slot| slot.len());
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(inspect)).is_ok()
     };
     assert!(read(SLOT_BYTES - 1, 1) && read(SLOT_BYTES, 0));
     assert!(!read(SLOT_BYTES, 1) && !read(1, SLOT_BYTES) && !read(usize::MAX, 2));

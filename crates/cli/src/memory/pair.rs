@@ -139,11 +139,11 @@ impl ThreadPair<'_> {
 
     fn await_other(&self) -> Result<(), String> {
         let deadline = Instant::now() + TIMEOUT;
-        let mut looks = 0_u32;
+        let mut polls = 0_u32;
         while self.shared.task.0.load(Ordering::Acquire) != IDLE {
             spin_loop();
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(1 << 16) && Instant::now() > deadline {
+            polls = polls.wrapping_add(1);
+            if polls.is_multiple_of(1 << 16) && Instant::now() > deadline {
                 return Err("other programs keep the cores busy".to_owned());
             }
         }

@@ -141,11 +141,11 @@ fn flag_ns((here, there): (Option<usize>, Option<usize>)) -> Option<u64> {
     let (call, answer) = (AtomicU32::new(0), AtomicU32::new(0));
     let deadline = Instant::now() + FLAG_LIMIT;
     let await_word = |word: &AtomicU32, value: u32| {
-        let mut looks = 0_u32;
+        let mut polls = 0_u32;
         while word.load(Ordering::Acquire) != value {
             spin_loop();
-            looks += 1;
-            if looks.is_multiple_of(1 << 16) && Instant::now() > deadline {
+            polls += 1;
+            if polls.is_multiple_of(1 << 16) && Instant::now() > deadline {
                 return false;
             }
         }

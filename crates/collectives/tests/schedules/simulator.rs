@@ -233,7 +233,7 @@ pub fn execute_in_order(
         for turn in 0..size {
             let turn = if first.is_multiple_of(2) { turn } else { size - 1 - turn };
             let rank = (turn + first) % size;
-            look_at_board(&mut processes, rank);
+            check_board(&mut processes, rank);
             let process = &processes[rank];
             let ready =
                 process.pending == 0 && process.awaited.is_empty() && process.awaited_portions == 0;
@@ -265,7 +265,7 @@ fn join(clock: &mut Clock, other: &Clock) {
 }
 
 /// Handles the stages and portions that `rank` waits for and that others have published.
-fn look_at_board(processes: &mut [Process], rank: usize) {
+fn check_board(processes: &mut [Process], rank: usize) {
     let awaited = std::mem::take(&mut processes[rank].awaited);
     let turn = processes[rank].turn;
     let count = processes[rank].awaited_portions;

@@ -28,7 +28,7 @@ impl Ether {
         self.links.restore((gate, rail), Instant::now(), |ends, pair, turn, _| {
             EtherLink::new(ends, ports, pair, turn)
         });
-        self.look_after_restoring(self.now());
+        self.maintain_restoring(self.now());
     }
 
     /// Whether a frame that is not of this turn of a link shows that the peer has begun the next
@@ -98,7 +98,7 @@ impl Ether {
     }
 
     /// Sends what is due over links that were lost.
-    pub(super) fn look_after_restoring(&mut self, now: Time) {
+    pub(super) fn maintain_restoring(&mut self, now: Time) {
         let due = self.links.attempts_due(Instant::now());
         let lost = self.links.names_where(|rail| rail.restoring.is_some());
         for name in lost {
@@ -109,7 +109,7 @@ impl Ether {
             self.transmit(name, now);
         }
         if let Some(at) = self.links.next_attempt() {
-            self.look_by(self.time_of(at));
+            self.check_by(self.time_of(at));
         }
     }
 
@@ -118,15 +118,15 @@ impl Ether {
     #[cold]
     pub(super) fn note_down(&mut self, rail: usize, now: Time) {
         self.ports[rail].is_down = true;
-        self.look_by(now);
+        self.check_by(now);
     }
 
     /// Checks whether interfaces that have gone down are up again, or replaced by others of their
     /// names.
-    pub(super) fn look_after_ports(&mut self, now: Time) {
+    pub(super) fn maintain_ports(&mut self, now: Time) {
         for rail in 0..self.ports.len() {
             if self.ports[rail].is_down && !self.renew(rail, now) {
-                self.look_by(now + RENEW_PERIOD);
+                self.check_by(now + RENEW_PERIOD);
             }
         }
     }

@@ -10,11 +10,11 @@ use crate::timing::Time;
 
 impl Ether {
     /// Checks all links, as it is time for one of them.
-    pub(super) fn look(&mut self, now: Time) {
-        self.look_at = None;
+    pub(super) fn check(&mut self, now: Time) {
+        self.check_due = None;
         self.waking.pass(now);
-        self.look_after_ports(now);
-        self.look_after_restoring(now);
+        self.maintain_ports(now);
+        self.maintain_restoring(now);
         for name in self.links.names() {
             self.transmit(name, now);
         }
@@ -30,7 +30,7 @@ impl Ether {
             self.transmit((gate, rail), now);
         }
         if self.links.peers().next().is_some() {
-            self.look_by(self.time_of(self.links.silence.next_check()));
+            self.check_by(self.time_of(self.links.silence.next_check()));
         }
     }
 }

@@ -84,7 +84,7 @@ impl Ofi {
 
     /// Sends a hello over lost rails for which it is time. If the hello before was not answered,
     /// this is done over a new connection.
-    pub(super) fn look_after_restoring(&mut self) {
+    pub(super) fn maintain_restoring(&mut self) {
         let now = Instant::now();
         let due = self.links.attempts_due(now);
         let untaken = mem::take(&mut self.untaken);

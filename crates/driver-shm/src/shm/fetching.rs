@@ -14,7 +14,7 @@ use crate::protocol::TransferProgress;
 use crate::supply::place_of;
 
 /// While data arrives and the program waits for it, the clock is read once in this many polls.
-const LOOKS_PER_TIME: u32 = 32;
+const POLLS_PER_TIME: u32 = 32;
 
 impl Shm {
     /// Begins the oldest fetch. Returns whether there was one.
@@ -87,7 +87,7 @@ impl Shm {
     /// Advances the transfers that need the sender's help.
     #[cold]
     pub(super) fn advance(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        let now = self.time_of_look();
+        let now = self.time_of_poll();
         let (mut active, mut index) = (false, 0);
         while let Some(incoming) = self.incoming.get_mut(index) {
             let progress = match self.peers.get_mut(incoming.gate().0 as usize) {
@@ -107,10 +107,10 @@ impl Shm {
 
     /// Returns the time, if the clock is read at this poll. A program that computes polls rarely,
     /// so then the clock is always read.
-    fn time_of_look(&mut self) -> Option<Instant> {
-        self.looks = self.looks.wrapping_add(1);
+    fn time_of_poll(&mut self) -> Option<Instant> {
+        self.polls = self.polls.wrapping_add(1);
         let reads_clock =
-            self.program == ProgramState::Computes || self.looks.is_multiple_of(LOOKS_PER_TIME);
+            self.program == ProgramState::Computes || self.polls.is_multiple_of(POLLS_PER_TIME);
         reads_clock.then(Instant::now)
     }
 

@@ -300,10 +300,10 @@ fn what_is_sent_ahead_later_is_read_by_who_waits() {
         one.fetch_by(fetch, copying);
         let (mut sent, mut fetched) = (RecordingSink::default(), RecordingSink::default());
         // The sender polls first, at about the time of the receiver, or late.
-        let looks = [0, 40, 2000, usize::MAX][round as usize % 4];
-        (0..looks).take_while(|_| fetched.fetched.is_empty() && !one.poll(&mut fetched)).count();
+        let polls = [0, 40, 2000, usize::MAX][round as usize % 4];
+        (0..polls).take_while(|_| fetched.fetched.is_empty() && !one.poll(&mut fetched)).count();
         while sent.sent.is_empty() || fetched.fetched.is_empty() {
-            if looks < usize::MAX || !fetched.fetched.is_empty() {
+            if polls < usize::MAX || !fetched.fetched.is_empty() {
                 two.poll(&mut sent);
                 if sent.sent == [round] {
                     there.write(0, &vec![0xff; length]);

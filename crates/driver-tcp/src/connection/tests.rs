@@ -333,8 +333,8 @@ fn what_a_rail_carries_without_a_pause_is_measured_together() {
 }
 
 #[test]
-fn a_look_takes_what_is_here_but_no_more_than_its_share() {
-    let look = |frames: &[u8], pieces: Option<usize>| {
+fn a_poll_takes_what_is_here_but_no_more_than_its_share() {
+    let check = |frames: &[u8], pieces: Option<usize>| {
         let (near, far) = pair(usize::MAX);
         near.write(frames).unwrap();
         if let Some(length) = pieces {
@@ -347,18 +347,18 @@ fn a_look_takes_what_is_here_but_no_more_than_its_share() {
         (frames.len() - near.unacknowledged() as usize, connection.stream.reads())
     };
     let packets: Vec<u8> = (0..60).flat_map(|_| packet(40_000).0).collect();
-    let (taken, _) = look(&packets, None);
+    let (taken, _) = check(&packets, None);
     let most = READS_MAX * READ_BYTES;
     assert_eq!(taken, most);
-    assert_eq!(look(&packets[..1000], None), (1000, 1), "there was room for more");
+    assert_eq!(check(&packets[..1000], None), (1000, 1), "there was room for more");
 
     let long = part(IN_A_ROW, 4 << 20).0;
-    assert_eq!(look(&long, None).0, READ_BYTES + PART_BYTES_AT_ONCE);
+    assert_eq!(check(&long, None).0, READ_BYTES + PART_BYTES_AT_ONCE);
     // A part is read further, also where little of it arrives at once.
-    assert_eq!(look(&long, Some(1000)), (READS_MAX * 1000, READS_MAX));
+    assert_eq!(check(&long, Some(1000)), (READS_MAX * 1000, READS_MAX));
     let scattered = part(SCATTERED, 4 << 20).0;
-    assert_eq!(look(&scattered, None).0, READ_BYTES + (READS_MAX - 1) * PIECE_BYTES);
+    assert_eq!(check(&scattered, None).0, READ_BYTES + (READS_MAX - 1) * PIECE_BYTES);
     // Bytes that may belong to the next part would have to be copied.
     let parts = [part(IN_A_ROW, 100).0, part(IN_A_ROW, 100_000).0, packet(3000).0].concat();
-    assert_eq!(look(&parts, None).0, parts.len());
+    assert_eq!(check(&parts, None).0, parts.len());
 }

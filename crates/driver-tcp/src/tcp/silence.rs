@@ -37,7 +37,7 @@ pub(super) fn ask_regularly(socket: &Socket, limit: Duration) -> io::Result<()> 
 
 impl Tcp {
     /// Gives up attempts that have waited too long, and connections that have fallen silent.
-    pub(super) fn look_after(&mut self, now: Instant, sink: &dyn Sink) {
+    pub(super) fn check_silence(&mut self, now: Instant, sink: &dyn Sink) {
         self.end_pause(now);
         let passed = self.links.silence.passed(now);
         for slot in 0..self.sockets.len() {
@@ -46,14 +46,14 @@ impl Tcp {
                     self.fail(slot, io::ErrorKind::TimedOut.into());
                 }
                 Some(WatchedSocket::Connection(_)) => {
-                    self.look_at_connection(slot, passed, sink);
+                    self.check_connection(slot, passed, sink);
                 }
                 _ => {}
             }
         }
     }
 
-    fn look_at_connection(&mut self, slot: usize, passed: Option<Duration>, sink: &dyn Sink) {
+    fn check_connection(&mut self, slot: usize, passed: Option<Duration>, sink: &dyn Sink) {
         let Some(WatchedSocket::Connection(connection)) = &self.sockets[slot] else { return };
         let (gate, rail) = (connection.gate, connection.rail);
         let others = is_reached_otherwise(self, gate, rail, sink);

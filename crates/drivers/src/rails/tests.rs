@@ -518,7 +518,7 @@ fn gaps(rounds: &[u32]) -> Vec<u32> {
 }
 
 #[test]
-fn other_machines_are_looked_at_less_often_while_nothing_comes() {
+fn other_machines_are_polled_less_often_while_nothing_comes() {
     let (mut rails, [log]) = rails_of([(1, None)]);
     let always: Vec<u32> = (0..20).collect();
     assert_eq!(polled_rounds(&mut rails, &log, 20), always, "there is nobody else");
@@ -543,7 +543,7 @@ fn other_machines_are_looked_at_less_often_while_nothing_comes() {
 /// With a process on this machine, rounds after sleeps counted as much as rounds of a process that
 /// spins: a failed host was reported only after 64 sleeps.
 #[test]
-fn rounds_that_are_far_apart_all_look_at_other_machines() {
+fn rounds_that_are_far_apart_all_poll_other_machines() {
     let (mut rails, [log]) = rails_of([(1, None)]);
     rails.is_machine_used = true;
     let polls = |rails: &mut Rails| {

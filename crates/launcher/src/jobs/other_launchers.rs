@@ -20,7 +20,7 @@ struct LocalPart {
 }
 
 /// The time between two checks for answers.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
 /// Returns the jobs with processes on this machine.
 pub(super) fn running() -> Vec<JobSummary> {
@@ -107,7 +107,7 @@ impl LocalPart {
         }
         let begun = Instant::now();
         while !open.is_empty() && begun.elapsed() < ANSWER_TIME_MAX + STACK_TIME_MAX {
-            thread::sleep(LOOK_EVERY);
+            thread::sleep(CHECK_PERIOD);
             open.retain(|rank| match self.processes[rank].answer() {
                 Some((finality, text)) => {
                     answers.insert(*rank, text);

@@ -28,7 +28,7 @@ pub(crate) const ANSWER_TIME_MAX: Duration = Duration::from_secs(3);
 pub(crate) const STACK_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// The time between two checks for answers.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
 impl LocalProcesses {
     /// Asks all processes what they do; the answers are reported one by one.
@@ -47,10 +47,10 @@ impl LocalProcesses {
     }
 
     /// Reports the answers, and what the kernel reports where no answer will come.
-    pub(crate) fn look_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
+    pub(crate) fn check_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
         let now = Instant::now();
         let Some(asking) = self.asking.as_mut().filter(|asking| now >= asking.next) else { return };
-        asking.next = now + LOOK_EVERY;
+        asking.next = now + CHECK_PERIOD;
         let board = self.questions.as_ref();
         for (place, rank) in self.ranks.iter().enumerate() {
             if asking.is_reported[place] || rank.has_ended {

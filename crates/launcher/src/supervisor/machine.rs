@@ -86,7 +86,7 @@ impl Machine {
             MachineLink::Local(processes) => {
                 let mut reports = Vec::new();
                 processes.serve(ready, &mut reports);
-                processes.look_for_answers(&mut reports);
+                processes.check_for_answers(&mut reports);
                 events
                     .extend(reports.into_iter().map(|report| JobEvent::Report(self.host, report)));
             }

@@ -260,41 +260,42 @@ impl<'a> ElementsArgument<'a> {
         unsafe { buffer_at(self.address, count, &datatype) }
     }
 
-    /// Returns what `look` returns for the memory of the elements, around the address that the
+    /// Returns what `inspect` returns for the memory of the elements, around the address that the
     /// program gave. No function of the program runs meanwhile, so the datatype need not be
     /// reference-counted.
     ///
     /// # Errors
-    /// As for [`ElementsArgument::buffer`], and the errors of `look`.
+    /// As for [`ElementsArgument::buffer`], and the errors of `inspect`.
     pub fn show_memory<R>(
         &self,
         call: &Call,
-        look: impl FnOnce(&Elements<'_>, &AddressRange) -> base::Result<R>,
+        inspect: impl FnOnce(&Elements<'_>, &AddressRange) -> base::Result<R>,
     ) -> CallOutcome<R> {
         let count = self.checked_count(call)?;
         if let Some(named) = call.library.predefined.named(self.datatype) {
-            return self.look_at(Elements { datatype: Datatype::named(named), count }, look);
+            return self
+                .with_elements(Elements { datatype: Datatype::named(named), count }, inspect);
         }
         let position = self.type_position.into();
         let datatypes = &call.library.datatypes;
         let found = datatypes.with(self.datatype, |datatype| match datatype.is_committed() {
-            true => self.look_at(Elements { datatype, count }, look),
+            true => self.with_elements(Elements { datatype, count }, inspect),
             false => Err(not_committed(position)),
         });
         found.unwrap_or_else(|| Err(invalid(position, self.datatype)))
     }
 
-    fn look_at<R>(
+    fn with_elements<R>(
         &self,
         elements: Elements<'_>,
-        look: impl FnOnce(&Elements<'_>, &AddressRange) -> base::Result<R>,
+        inspect: impl FnOnce(&Elements<'_>, &AddressRange) -> base::Result<R>,
     ) -> CallOutcome<R> {
         let Elements { datatype, count } = elements;
         check_address(self.position.into(), self.address, 0, count, datatype)?;
         let (low, high) = datatype.data_bounds(count)?;
         // SAFETY: the type guarantees that the elements lie there.
         let memory = unsafe { AddressRange::new(self.address.cast(), low, high) };
-        Ok(look(&elements, &memory)?)
+        Ok(inspect(&elements, &memory)?)
     }
 
     /// Returns the elements as a buffer for operations that divide it into elements: the base of

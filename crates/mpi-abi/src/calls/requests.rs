@@ -225,17 +225,17 @@ fn unusable(call: &Call, position: usize, handle: Request) -> Failure {
     invalid(position, handle)
 }
 
-/// Returns what `look` returns for a request, if the request is of the kind that `look` accepts.
-/// From here on errors go to the request's error handler.
+/// Returns what `inspect` returns for a request, if the request is of the kind that `inspect`
+/// accepts. From here on errors go to the request's error handler.
 pub fn find<T>(
     call: &Call,
     position: usize,
     handle: Request,
-    look: impl FnOnce(&Pending) -> Option<T>,
+    inspect: impl FnOnce(&Pending) -> Option<T>,
 ) -> CallOutcome<Option<T>> {
     let found = call.library.requests.with(handle, |pending| {
         call.set_handler_owner(pending.handler_owner);
-        look(&pending.work)
+        inspect(&pending.work)
     });
     match found {
         Some(found) => Ok(found),
@@ -316,7 +316,7 @@ fn finish(
     match call.library.requests.named(handle) {
         RequestName::Done => Ok(Some((MessageStatus::EMPTY, MPI_REQUEST_NULL))),
         RequestName::Transfer(transfer) => {
-            let settled = call.library.process.look_at_transfers().settle(transfer);
+            let settled = call.library.process.scan_transfers().settle(transfer);
             match settled {
                 TransferCompletion::Underway => Ok(None),
                 TransferCompletion::Interrupted(status) => {

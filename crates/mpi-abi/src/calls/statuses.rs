@@ -42,7 +42,7 @@ pub fn report_status(status: mpi::MessageStatus, place: OutStatus) -> CallOutcom
 pub fn answer(call: &Call, is_there: bool, flag: Out<c_int>) {
     flag.set_flag(is_there);
     if !is_there {
-        call.library.process.note_vain_look();
+        call.library.process.record_empty_poll();
     }
 }
 

@@ -17,7 +17,7 @@ use windows::{OpenEpoch, Window};
 
 use super::memory::{self, NO_OPERATION, operation};
 use super::objects::window_of;
-use super::requests::{UnderwayTransfer, look_for_change};
+use super::requests::{UnderwayTransfer, check_for_change};
 use super::transfers::element_kind;
 use super::uses::LocalUse;
 use super::{CheckMessage, Checks, SeenCall, watched};
@@ -390,7 +390,7 @@ impl AccessChecks {
             complete.extend(is_complete.then(|| Rc::clone(transfer)));
             !is_complete
         });
-        complete.iter().for_each(|transfer| look_for_change(seen, transfer));
+        complete.iter().for_each(|transfer| check_for_change(seen, transfer));
         if let Some(one) = self.windows.borrow_mut().get_mut(&window) {
             match completion {
                 AccessCompletion::Everywhere => one.locked.retain(|rank, _| !is_meant(*rank)),

@@ -47,7 +47,7 @@ extern "C" fn combray_note_access(address: *const c_void, bytes: usize, stores: 
     let (address, stores) = (address.addr(), stores != 0);
     let usage = if stores { BufferUse::Stores } else { BufferUse::Loads };
     if is_watched(address) || is_watched(address.saturating_add(bytes.saturating_sub(1))) {
-        look_at(address, bytes, usage);
+        check_access(address, bytes, usage);
         // This makes the compiler emit a call and not a jump, because this function's frame is
         // searched for on the stack.
         std::hint::black_box(());
@@ -56,7 +56,7 @@ extern "C" fn combray_note_access(address: *const c_void, bytes: usize, stores: 
 
 #[cold]
 #[inline(never)]
-fn look_at(address: usize, bytes: usize, usage: BufferUse) {
+fn check_access(address: usize, bytes: usize, usage: BufferUse) {
     if bytes == 0 || CALLS.get() > 0 {
         return;
     }

@@ -454,12 +454,12 @@ fn complete(seen: &SeenCall, before: Request, now: Request) {
         };
         checks.messages.end(seen, receive, end);
     }
-    look_for_change(seen, &underway);
+    check_for_change(seen, &underway);
 }
 
 /// Handles the completion of an operation. Reports a mistake if the data that it sent has changed
 /// since it was begun.
-pub fn look_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
+pub fn check_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
     if underway.is_over.replace(true) {
         return;
     }

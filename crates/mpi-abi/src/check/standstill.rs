@@ -236,7 +236,7 @@ fn needs(checks: &Checks) -> Vec<Need> {
 
 /// Runs in each round of progress. If the current call waits for the receive of a standard send, it
 /// asks the receiver whether all processes that the receive depends on wait, too.
-pub fn look(checks: &Checks, process: &Process) {
+pub fn check(checks: &Checks, process: &Process) {
     let Some(round) = checks.standstill.next_round() else { return };
     for Need { rank, waiting, act } in needs(checks) {
         if waiting.is_standard_send {

@@ -148,9 +148,9 @@ impl<T> RecentObject<T> {
     /// Replaces the entry, and drops its previous reference.
     fn replace(&self, handle: usize, object: Option<Rc<T>>) {
         self.handle.set(handle);
-        // SAFETY: `lend` and `look_at` borrow the object only while they copy a reference or read
-        // it, so there is no borrow now. The previous reference is dropped afterwards, when it is
-        // out of its place.
+        // SAFETY: `lend` and `with_object` borrow the object only while they copy a reference or
+        // read it, so there is no borrow now. The previous reference is dropped afterwards, when it
+        // is out of its place.
         let former = unsafe { ptr::replace(self.object.get(), object) };
         drop(former);
     }
@@ -189,21 +189,21 @@ impl<H: Handle, T> LendingTable<H, T> {
         Some(unsafe { Lent::uncounted(found) })
     }
 
-    /// Returns what `look` returns for the object with this handle, if it was used recently. The
-    /// caller need not be in a visit, so `look` must read what is constant for the life of the
+    /// Returns what `inspect` returns for the object with this handle, if it was used recently. The
+    /// caller need not be in a visit, so `inspect` must read what is constant for the life of the
     /// object.
     ///
     /// # Safety
-    /// `look` does not use the table.
+    /// `inspect` does not use the table.
     #[inline(always)]
-    pub unsafe fn look_at<R>(&self, handle: H, look: fn(&T) -> R) -> Option<R> {
+    pub unsafe fn with_object<R>(&self, handle: H, inspect: fn(&T) -> R) -> Option<R> {
         let place = self.place(handle);
         if place.handle.get() != handle.raw() {
             return None;
         }
-        // SAFETY: the entry changes only in `replace`, which `look` does not call.
+        // SAFETY: the entry changes only in `replace`, which `inspect` does not call.
         let found = unsafe { &*place.object.get() };
-        found.as_deref().map(look)
+        found.as_deref().map(inspect)
     }
 
     /// Returns the handle as an integer that Fortran can hold.

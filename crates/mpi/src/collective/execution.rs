@@ -157,11 +157,11 @@ impl Execution {
             if !self.is_posted && !self.post(channel, round) {
                 return false;
             }
-            if self.task.schedule.has_messages() && !self.look_at_messages(channel) {
+            if self.task.schedule.has_messages() && !self.check_messages(channel) {
                 return false;
             }
             if let Some(turn) = self.turn
-                && !self.look_at_board(channel, turn, round)
+                && !self.check_board(channel, turn, round)
             {
                 return false;
             }
@@ -180,7 +180,7 @@ impl Execution {
                 self.written = 0;
             }
         }
-        if self.task.schedule.hands() && !self.look_at_messages(channel) {
+        if self.task.schedule.hands() && !self.check_messages(channel) {
             return false;
         }
         self.conceal(channel);
@@ -315,7 +315,7 @@ impl Execution {
     }
 
     /// Finishes the complete messages of this round. Returns whether all are complete.
-    fn look_at_messages(&mut self, channel: &impl Channel) -> bool {
+    fn check_messages(&mut self, channel: &impl Channel) -> bool {
         while let Some(pending) = self.pending.get(self.completed) {
             let Some(result) = channel.take(*pending) else { return false };
             self.completed += 1;
@@ -364,7 +364,7 @@ impl Execution {
     /// Raises the flags of this round, and checks the flags that it waits for. Returns whether
     /// all awaited flags are raised.
     #[inline]
-    fn look_at_board(&mut self, channel: &impl Channel, turn: BoardTurn, round: Round<'_>) -> bool {
+    fn check_board(&mut self, channel: &impl Channel, turn: BoardTurn, round: Round<'_>) -> bool {
         let board = board_of(channel);
         for transfer in &round.transfers[self.seen..] {
             match transfer {

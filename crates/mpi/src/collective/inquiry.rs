@@ -62,7 +62,7 @@ impl WatchedOperation {
     /// Checks the operation if the process has counted a long wait since the last check. Always
     /// returns false: the operation is not complete.
     #[inline]
-    pub(super) fn look(
+    pub(super) fn check(
         &self,
         process: &Process,
         link: &MessageChannel<'_>,

@@ -75,7 +75,7 @@ impl ActiveOperation for ActiveCollective {
         }
         let link = MessageChannel::of(process, &self.team);
         if !execution.advance(&link) {
-            self.watch.look(process, &link, &mut execution);
+            self.watch.check(process, &link, &mut execution);
             return Step::Idle;
         }
         self.watch.end();
@@ -111,12 +111,12 @@ impl ActiveOperation for ActiveCollective {
         }
         let mut is_over = false;
         if needs_messages() {
-            process.look_for_messages_alone(|| {
+            process.poll_for_messages_alone(|| {
                 is_over = self.advance(process) == Step::Over;
                 is_over
             });
         } else {
-            process.look_a_while(|| {
+            process.poll_briefly(|| {
                 is_over = self.advance(process) == Step::Over;
                 is_over || needs_messages()
             });

@@ -58,11 +58,11 @@ impl ProcessKernel {
         }
         // The runtime is not released between the polls.
         if self.level.get() == ThreadLevel::Multiple {
-            self.look_alone(id);
+            self.poll_alone(id);
             return None;
         }
         let mut runtime = self.runtime();
-        for _ in 0..self.joined().looks {
+        for _ in 0..self.joined().polls {
             if let Some(outcome) = runtime.take(id) {
                 return Some(outcome);
             }
@@ -78,11 +78,11 @@ impl ProcessKernel {
             return false;
         }
         if self.level.get() == ThreadLevel::Multiple {
-            self.look_alone(id);
+            self.poll_alone(id);
             return false;
         }
         let mut runtime = self.runtime();
-        for _ in 0..self.joined().looks {
+        for _ in 0..self.joined().polls {
             runtime.progress();
             if runtime.is_complete(id) {
                 return true;
@@ -92,13 +92,13 @@ impl ProcessKernel {
     }
 
     /// Polls for a request as long as no other thread is in the library.
-    fn look_alone(&self, id: RequestId) {
+    fn poll_alone(&self, id: RequestId) {
         if self.wait_state.lock.present() > 1 {
             return;
         }
         let mut runtime = self.runtime();
-        for look in 0..self.joined().looks {
-            let gives_way = look >= LOOKS_BESIDE_OTHERS && System.has_others_ready();
+        for inspect in 0..self.joined().polls {
+            let gives_way = inspect >= POLLS_BESIDE_OTHERS && System.has_others_ready();
             if runtime.is_complete(id) || self.wait_state.lock.is_wanted() || gives_way {
                 return;
             }
@@ -116,20 +116,20 @@ impl ProcessKernel {
     /// often arrives soon, and this has less overhead than a wait. Does nothing if a round of
     /// progress has more to do.
     #[inline]
-    pub(crate) fn look_for_messages(&self, done: impl FnMut() -> bool) {
+    pub(crate) fn poll_for_messages(&self, done: impl FnMut() -> bool) {
         if !self.has_more_to_advance() {
-            self.look_for_messages_only(done);
+            self.check_for_messages_only(done);
         }
     }
 
     /// Makes a few rounds of the engine's progress, and of nothing else, until `done` returns true.
     #[inline]
-    pub(crate) fn look_for_messages_only(&self, mut done: impl FnMut() -> bool) {
+    pub(crate) fn check_for_messages_only(&self, mut done: impl FnMut() -> bool) {
         if self.level.get() == ThreadLevel::Multiple {
             return;
         }
-        let looks = self.joined().looks;
-        let _found = (0..looks).any(|_| {
+        let polls = self.joined().polls;
+        let _found = (0..polls).any(|_| {
             let active = self.runtime().progress();
             active && done()
         });
@@ -137,17 +137,17 @@ impl ProcessKernel {
 
     /// Polls a few times for a condition in shared memory, without progress of messages.
     #[inline]
-    pub(crate) fn look_a_while(&self, mut done: impl FnMut() -> bool) {
-        let looks = if self.is_oversubscribed() { 0 } else { LOOKS_AT_MEMORY };
-        let _found = (0..looks).any(|_| done());
+    pub(crate) fn poll_briefly(&self, mut done: impl FnMut() -> bool) {
+        let polls = if self.is_oversubscribed() { 0 } else { POLLS_AT_MEMORY };
+        let _found = (0..polls).any(|_| done());
     }
 }
 
 /// The number of polls before a thread gives way to others that are ready on its kernel thread.
 /// They take about as long as it takes to sleep and be woken, and longer than a reply within the
 /// machine takes.
-const LOOKS_BESIDE_OTHERS: u32 = 20;
+const POLLS_BESIDE_OTHERS: u32 = 20;
 
 /// The number of polls of shared memory before a wait lets messages make progress: about as long
 /// as another process takes for a small collective operation.
-const LOOKS_AT_MEMORY: u32 = 50;
+const POLLS_AT_MEMORY: u32 = 50;

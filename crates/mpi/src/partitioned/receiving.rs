@@ -203,7 +203,7 @@ impl Receiving {
     /// Checks the receive of the one message. If that is empty, posts receives for the
     /// partitions.
     #[inline]
-    fn look(&self, runtime: &mut Runtime, round: &mut ReceiveRound) {
+    fn check(&self, runtime: &mut Runtime, round: &mut ReceiveRound) {
         let ReceiveStage::AtOnce(id) = round.stage else { return };
         let Some(outcome) = runtime.take(id) else { return };
         if outcome.bytes == 0 && outcome.problem.is_none() {
@@ -257,7 +257,7 @@ impl Receiving {
     /// Whether a partition of this side has arrived.
     pub(super) fn has_arrived(&self, runtime: &mut Runtime, partition: u32) -> bool {
         let mut round = self.round.borrow_mut();
-        self.look(runtime, &mut round);
+        self.check(runtime, &mut round);
         match round.stage {
             ReceiveStage::Begun | ReceiveStage::AtOnce(_) => return false,
             ReceiveStage::Over => return true,
@@ -272,7 +272,7 @@ impl Receiving {
     #[inline]
     pub(super) fn is_complete(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
-        self.look(runtime, &mut round);
+        self.check(runtime, &mut round);
         match round.stage {
             ReceiveStage::Begun | ReceiveStage::AtOnce(_) => return false,
             ReceiveStage::Over => return true,

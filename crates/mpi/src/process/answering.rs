@@ -34,7 +34,7 @@ pub(super) struct Questions {
     /// Finds the call that the calling thread is in.
     finder: Cell<Option<fn() -> FoundCall>>,
     /// When the slot was last checked for a question.
-    looked: Cell<u64>,
+    checked_at: Cell<u64>,
     /// The last question, and when it was found.
     question: Cell<u64>,
     seen: Cell<u64>,
@@ -54,7 +54,7 @@ pub struct FoundCall {
 }
 
 /// How often a sleeping process checks for a question.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How long threads add their calls to the answer to a question.
 const QUESTION_LASTS: Duration = Duration::from_secs(4);
@@ -114,14 +114,14 @@ impl Process {
     }
 
     /// Whether a new question is there at the time `now`. Checks the slot at most every
-    /// [`LOOK_EVERY`].
+    /// [`CHECK_PERIOD`].
     pub(super) fn is_asked_now(&self, now: u64) -> bool {
         let questions = &self.started().questions;
         let Some(slot) = &questions.slot else { return false };
-        if now.wrapping_sub(questions.looked.get()) < LOOK_EVERY.as_nanos() as u64 {
+        if now.wrapping_sub(questions.checked_at.get()) < CHECK_PERIOD.as_nanos() as u64 {
             return false;
         }
-        questions.looked.set(now);
+        questions.checked_at.set(now);
         let question = slot.question();
         if question == questions.question.replace(question) {
             return false;

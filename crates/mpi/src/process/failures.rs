@@ -19,7 +19,7 @@ impl Process {
     /// job, because some launchers do not. Until this process has finalized, no process that
     /// initialized MPI may end.
     #[cold]
-    pub(super) fn look_for_failures(&self) {
+    pub(super) fn check_for_failures(&self) {
         if !self.is_initialized() || self.is_finalized() {
             return;
         }

@@ -107,12 +107,12 @@ struct OpenCall {
     /// Whether the call was found waiting.
     waited: bool,
     /// The duration of a wait after which its cause is determined again.
-    looks_next: Duration,
+    checks_next: Duration,
 }
 
 /// How long a wait for several requests lasts before its cause is determined. The cause is
 /// determined again each time that the duration has doubled.
-const LOOKS_FIRST: Duration = Duration::from_micros(50);
+const POLLS_FIRST: Duration = Duration::from_micros(50);
 
 /// The maximum duration of a short call, which also does not wait.
 const SHORT_CALL_MAX: Duration = Duration::from_micros(1);
@@ -162,9 +162,9 @@ impl Process {
             open.nested += 1;
             return;
         }
-        let (site, looks_since) = site();
+        let (site, checks_since) = site();
         if let Some(notes) = &mut *self.profile.borrow_mut() {
-            let begun = match looks_since {
+            let begun = match checks_since {
                 Some(since) => {
                     let now = ticks();
                     notes.begun += now.saturating_sub(since);
@@ -172,8 +172,8 @@ impl Process {
                 }
                 None => begun.or_else(|| notes.sites[site.0 as usize].is_timed().then(ticks)),
             };
-            let (nested, awaited, waited, looks_next) = (0, None, false, LOOKS_FIRST);
-            notes.open.push(OpenCall { thread, site, begun, nested, awaited, waited, looks_next });
+            let (nested, awaited, waited, checks_next) = (0, None, false, POLLS_FIRST);
+            notes.open.push(OpenCall { thread, site, begun, nested, awaited, waited, checks_next });
         }
     }
 
@@ -213,7 +213,7 @@ impl Process {
     fn sent_so_far(&self) -> SentTotals {
         // This may be the call that initializes MPI, before there is a runtime.
         let total = |runtime: &runtime::Runtime| runtime.recording().map(|one| one.total());
-        self.look(total).flatten().unwrap_or_default()
+        self.inspect(total).flatten().unwrap_or_default()
     }
 
     /// Begins to record a wait, if the thread is in a recorded call.
@@ -261,19 +261,19 @@ impl Process {
     /// Determines the cause of a wait. `None` if the awaited data has arrived and is being
     /// copied.
     fn awaited_event(&self, record: &WaitRecord) -> Option<AwaitedEvent> {
-        let (function, is_collective, looks_next, last) = {
+        let (function, is_collective, checks_next, last) = {
             let thread = self.calling_thread();
             let mut profile = self.profile.borrow_mut();
             let notes = profile.as_mut()?;
             let open = notes.open_call(thread)?;
-            let (site, looks_next, last) = (open.site, open.looks_next, open.awaited);
-            let looks_now = record.awaited.is_none() && record.lasted >= looks_next;
-            if looks_now {
-                open.looks_next = record.lasted * 2;
+            let (site, checks_next, last) = (open.site, open.checks_next, open.awaited);
+            let checks_now = record.awaited.is_none() && record.lasted >= checks_next;
+            if checks_now {
+                open.checks_next = record.lasted * 2;
             }
             let site = &notes.sites[site.0 as usize];
-            let function = looks_now.then(|| site.function.clone());
-            (function, site.is_collective, looks_next, last)
+            let function = checks_now.then(|| site.function.clone());
+            (function, site.is_collective, checks_next, last)
         };
         if is_collective {
             return Some((WaitCause::Members, None));
@@ -281,11 +281,11 @@ impl Process {
         if let Some(id) = record.awaited {
             return self.event_of_request(id, last);
         }
-        if record.lasted < looks_next {
+        if record.lasted < checks_next {
             return last.or(Some((WaitCause::Other, None)));
         }
         let function = function.as_deref();
-        let (since, thread) = (record.looked, System.thread_number());
+        let (since, thread) = (record.checked, System.thread_number());
         let wait = LongWait { awaited: None, since, thread };
         Some(match self.awaited_by(&wait, function) {
             Awaited::Message(message) => (WaitCause::LateSender, only(&message.peers)),
@@ -341,7 +341,7 @@ impl Process {
         let ns_per_tick = notes.pace.ns_per_tick();
         let value = |source| match source {
             ValueSource::Counted(read) | ValueSource::Watched(read) => read(self.instruments()),
-            ValueSource::Looked(read) => read(&runtime),
+            ValueSource::Sampled(read) => read(&runtime),
         };
         let lasted = seconds_of_ticks(end.saturating_sub(notes.begun), ns_per_tick);
         let helper_time = usage::processor_time_of_threads(helper::THREAD_NAME);
@@ -409,7 +409,7 @@ impl ProfileRecord {
     /// Begins a wait in the call that a thread is in. From now on the call is timed.
     fn begin_wait(&mut self, thread: u64) -> Option<()> {
         let open = self.open.iter_mut().find(|open| open.is_of(thread))?;
-        (open.awaited, open.looks_next) = (None, LOOKS_FIRST);
+        (open.awaited, open.checks_next) = (None, POLLS_FIRST);
         if open.waited {
             return Some(());
         }
@@ -640,7 +640,7 @@ mod tests {
             nested: 0,
             awaited: None,
             waited: false,
-            looks_next: LOOKS_FIRST,
+            checks_next: POLLS_FIRST,
         };
         notes.open.push(open);
         assert!(notes.begin_wait(ONLY_ONE).is_some());

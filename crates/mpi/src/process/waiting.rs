@@ -106,10 +106,10 @@ impl Process {
     /// Makes a few rounds of the engine's progress until `done` returns true, for an operation that
     /// each round of progress advances. Does nothing if there are others.
     #[inline]
-    pub(crate) fn look_for_messages_alone(&self, done: impl FnMut() -> bool) {
+    pub(crate) fn poll_for_messages_alone(&self, done: impl FnMut() -> bool) {
         let is_alone = self.operations.borrow().len() == 1;
         if is_alone {
-            self.look_for_messages_only(done);
+            self.check_for_messages_only(done);
         }
     }
 
@@ -128,11 +128,11 @@ impl Process {
     /// Counts a test call that found nothing after a round of progress. If processes outnumber
     /// cores and the program does nothing but poll, passes the core to other processes.
     #[inline]
-    pub fn note_vain_look(&self) {
-        let looks = self.vain_looks.get().wrapping_add(1);
-        self.vain_looks.set(looks);
-        if looks.is_multiple_of(VAIN_LOOKS_PER_CLOCK) {
-            self.look_for_failures_in_time();
+    pub fn record_empty_poll(&self) {
+        let polls = self.empty_polls.get().wrapping_add(1);
+        self.empty_polls.set(polls);
+        if polls.is_multiple_of(EMPTY_POLLS_PER_CLOCK) {
+            self.check_for_failures_if_due();
         }
         if self.is_oversubscribed() {
             self.give_way_to_processes();
@@ -142,12 +142,12 @@ impl Process {
     /// Checks for failed processes, unless that was done within [`SLEEP_MAX`]. A program may wait
     /// with test calls, and no message reports a failure to it.
     #[cold]
-    pub fn look_for_failures_in_time(&self) {
+    pub fn check_for_failures_if_due(&self) {
         let now = System.now();
-        let since = now.saturating_sub(self.looked_for_failures.get());
+        let since = now.saturating_sub(self.checked_for_failures.get());
         if Duration::from_nanos(since) >= SLEEP_MAX {
-            self.looked_for_failures.set(now);
-            self.look_for_failures();
+            self.checked_for_failures.set(now);
+            self.check_for_failures();
         }
     }
 
@@ -226,7 +226,7 @@ impl Waiter for Process {
     }
 
     fn note_long_wait(&self) {
-        self.look_for_failures();
+        self.check_for_failures();
     }
 
     fn answer_inquiries(&self, wait: &LongWait) {
@@ -253,4 +253,4 @@ impl Waiter for Process {
 }
 
 /// The clock is read once in this number of polls without result.
-const VAIN_LOOKS_PER_CLOCK: u32 = 16;
+const EMPTY_POLLS_PER_CLOCK: u32 = 16;

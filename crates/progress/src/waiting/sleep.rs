@@ -62,7 +62,7 @@ pub(super) const WOKEN: u32 = 1;
 pub(super) const DESIGNATED: u32 = 2;
 
 /// The clock is read once in this many rounds in which something happened.
-const ACTIVE_ROUNDS_PER_LOOK: u32 = 256;
+const ACTIVE_ROUNDS_PER_CHECK: u32 = 256;
 
 /// While something waits for room in a rail that rings no doorbell, the wait polls after the first
 /// duration. Each poll without result doubles it, up to the second one.
@@ -123,7 +123,7 @@ impl Sleep {
     /// Whether the clock must be read, because so many active rounds have passed that time may have
     /// elapsed without a sleep.
     pub(super) fn has_seen_much(&self) -> bool {
-        self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_LOOK)
+        self.active_rounds.is_multiple_of(ACTIVE_ROUNDS_PER_CHECK)
     }
 
     /// Whether a check for failed processes is due; if so, restarts the interval. The interval does

@@ -46,7 +46,7 @@ pub enum ValueSource {
     /// A counter: any thread may read it at any time.
     Counted(fn(&Instruments) -> u64),
     /// It must be computed, by a thread that may enter the runtime.
-    Looked(fn(&Runtime) -> u64),
+    Sampled(fn(&Runtime) -> u64),
     /// The highest level since the last reading, which starts the next interval.
     Watched(fn(&Instruments) -> u64),
 }
@@ -75,7 +75,7 @@ impl VariableClass {
 pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
     use Audience::{Developer, Tuner, User};
     use Category::{Copying, Matching, Messages, Waiting};
-    use ValueSource::{Counted, Looked, Watched};
+    use ValueSource::{Counted, Sampled, Watched};
     use VariableClass::{Aggregate, Counter, HighWatermark, Level, Size, Timer};
     [
         row(
@@ -92,7 +92,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Messages,
             User,
             "bytes of eager messages sent",
-            Looked(|runtime| runtime.eager_bytes().0),
+            Sampled(|runtime| runtime.eager_bytes().0),
         ),
         row(
             "eager_received",
@@ -108,7 +108,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Messages,
             User,
             "bytes of eager messages received",
-            Looked(|runtime| runtime.eager_bytes().1),
+            Sampled(|runtime| runtime.eager_bytes().1),
         ),
         row(
             "announced_sent",
@@ -213,7 +213,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             User,
             "frames, messages and connections refused because they were not of the job, or \
              duplicates",
-            Looked(|runtime| runtime.refused()),
+            Sampled(|runtime| runtime.refused()),
         ),
         row(
             "unexpected",
@@ -261,7 +261,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Matching,
             User,
             "posted receives without a message",
-            Looked(|runtime| runtime.posted_receives()),
+            Sampled(|runtime| runtime.posted_receives()),
         ),
         row(
             "requests",
@@ -269,7 +269,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Matching,
             Tuner,
             "sends and receives that are not complete",
-            Looked(|runtime| runtime.requests()),
+            Sampled(|runtime| runtime.requests()),
         ),
         row(
             "contexts",

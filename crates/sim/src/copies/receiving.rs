@@ -17,7 +17,7 @@ pub(super) struct ReceiverSide {
     /// The next message for which a buffer is offered before the announcement, unless it is already
     /// announced.
     expected: usize,
-    looks: u32,
+    polls: u32,
 }
 
 struct IncomingCopy {
@@ -43,7 +43,7 @@ struct SenderRegion {
 }
 
 /// While the program waits, the clock is read once in this many polls.
-const LOOKS_PER_TIME: u32 = 4;
+const POLLS_PER_TIME: u32 = 4;
 
 impl CopyingProcess for ReceiverSide {
     fn step(&mut self, world: &CopyWorld) {
@@ -52,9 +52,9 @@ impl CopyingProcess for ReceiverSide {
             self.expect(world);
         }
         let program = world.program[RECEIVER.0 as usize].get();
-        self.looks += 1;
+        self.polls += 1;
         let reads_clock =
-            program == ProgramState::Computes || self.looks.is_multiple_of(LOOKS_PER_TIME);
+            program == ProgramState::Computes || self.polls.is_multiple_of(POLLS_PER_TIME);
         let now = reads_clock.then(|| world.now());
         let mut index = 0;
         while let Some(incoming) = self.incoming.get_mut(index) {

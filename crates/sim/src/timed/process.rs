@@ -125,7 +125,7 @@ impl TimedProcess {
     }
 
     /// When the process must poll again if nothing arrives.
-    pub(super) fn next_look(&self, now: u64, wires: &Wires) -> Option<u64> {
+    pub(super) fn next_poll(&self, now: u64, wires: &Wires) -> Option<u64> {
         let left = self.underway.iter().map(|underway| underway.through);
         let rails = self.engine.rails().len();
         let room = (0..rails).map(|rail| wires.begins(self.own as usize, rail));

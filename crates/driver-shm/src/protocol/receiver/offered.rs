@@ -15,17 +15,17 @@ pub struct OfferedReceive {
     /// When the message was announced, if it was.
     announced: Option<Instant>,
     /// How many times the program has polled, which means that it seems to wait for the message.
-    looks: u32,
+    polls: u32,
 }
 
 /// After this many polls the program is considered to be waiting: then it takes part in the
 /// copying, and the offer is withdrawn.
-const LOOKS_OFFERED: u32 = 32;
+const POLLS_OFFERED: u32 = 32;
 
 impl OfferedReceive {
     /// Creates the state of an offer that was just made.
     pub fn new(turn: OfferNumber) -> Self {
-        Self { turn, announced: None, looks: 0 }
+        Self { turn, announced: None, polls: 0 }
     }
 
     /// Returns the number of the offer.
@@ -58,8 +58,8 @@ impl OfferedReceive {
             }
             None if computes => true,
             None => {
-                self.looks += 1;
-                self.looks < LOOKS_OFFERED
+                self.polls += 1;
+                self.polls < POLLS_OFFERED
             }
         };
         match offer.phase(self.turn) {

@@ -25,15 +25,15 @@ pub struct PipedReceive {
     /// Whether a claim has shown that the region cannot be read.
     is_unreadable: bool,
     /// Whether a step has already found nothing.
-    has_looked: bool,
+    has_checked: bool,
 }
 
 impl PipedReceive {
     /// Creates a transfer of the first `wanted` of `whole` bytes of a region, which is requested or
     /// sent ahead.
     pub fn new(generation: u32, wanted: usize, whole: usize, is_ahead: bool) -> Self {
-        let (taken, done, since, is_unreadable, has_looked) = Default::default();
-        Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable, has_looked }
+        let (taken, done, since, is_unreadable, has_checked) = Default::default();
+        Self { generation, wanted, whole, taken, done, since, is_ahead, is_unreadable, has_checked }
     }
 
     /// Takes the pieces that are there.
@@ -81,8 +81,8 @@ impl PipedReceive {
 
     /// Whether the sender leaves the data to this receiver; evaluated only at the first call.
     fn may_claim_at_once(&mut self, world: &mut impl ReceiverWorld) -> bool {
-        let is_first_look = !std::mem::replace(&mut self.has_looked, true);
-        is_first_look
+        let is_first_poll = !std::mem::replace(&mut self.has_checked, true);
+        is_first_poll
             && self.is_ahead
             && world.is_readable()
             && world.exchange().is_left_to_receiver(self.generation)
@@ -170,18 +170,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sender_leaves_to_the_receiver_is_claimed_at_the_first_look() {
-        let first_look = |expected, is_readable| {
+    fn what_the_sender_leaves_to_the_receiver_is_claimed_at_the_first_poll() {
+        let first_poll = |expected, is_readable| {
             let mut world = OneRegion { is_readable, ..OneRegion::default() };
             world.exchange.set_ahead(GENERATION, expected);
             let mut receive = PipedReceive::new(GENERATION, 100, 100, true);
             (receive.advance(None, &mut world), receive, world)
         };
-        let (progress, _, world) = first_look(Copier::Receiver, true);
+        let (progress, _, world) = first_poll(Copier::Receiver, true);
         assert_eq!((progress, world.bytes_read), (TransferProgress::Ended(true), 100));
         assert_eq!(world.exchange.copier(GENERATION), Copier::ReceiverDid);
         // A sender that copies the data itself gets time to do so.
-        let (progress, mut receive, mut world) = first_look(Copier::Nobody, true);
+        let (progress, mut receive, mut world) = first_poll(Copier::Nobody, true);
         assert_eq!(progress, TransferProgress::Still);
         let begin = Instant::now();
         assert_eq!(receive.advance(Some(begin), &mut world), TransferProgress::Still);
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(receive.advance(Some(late), &mut world), TransferProgress::Ended(true));
         // A region that would have been claimed if it had been readable is not left to the receiver
         // again.
-        let (progress, mut receive, mut world) = first_look(Copier::Receiver, false);
+        let (progress, mut receive, mut world) = first_poll(Copier::Receiver, false);
         assert_eq!(progress, TransferProgress::Still);
         world.is_readable = true;
         assert_eq!(receive.advance(None, &mut world), TransferProgress::Still);

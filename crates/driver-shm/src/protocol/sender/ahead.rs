@@ -71,7 +71,7 @@ impl AheadSend {
             && self.left_until.is_some_and(|until| now.is_none_or(|now| now < until));
         if self.offered.is_some() && program == ProgramState::Computes || self.is_free && is_left {
             // The data stays unclaimed, so that a receiver that waits for it reads it.
-            return if self.is_free { self.look_at_claim(message, world) } else { TaskStep::Still };
+            return if self.is_free { self.check_claim(message, world) } else { TaskStep::Still };
         }
         if self.is_free {
             let exchange = world.exchange(message.slot);
@@ -91,7 +91,7 @@ impl AheadSend {
     }
 
     /// Checks whether the receiver has claimed the data, without claiming it.
-    fn look_at_claim(&self, message: &SendData, world: &impl SenderWorld) -> TaskStep {
+    fn check_claim(&self, message: &SendData, world: &impl SenderWorld) -> TaskStep {
         match world.exchange(message.slot).copier(message.generation) {
             Copier::ReceiverDid => self.over_without_copying(),
             Copier::Nobody | Copier::Sender | Copier::Receiver => TaskStep::Still,

@@ -19,7 +19,7 @@ pub(super) struct PoolFill {
 
 /// The maximal number of pieces filled for one region in one step, so that all regions get their
 /// turn.
-const PIECES_PER_LOOK: usize = 16;
+const PIECES_PER_CHECK: usize = 16;
 
 impl PoolFill {
     pub(super) fn new(caches: Caches) -> Self {
@@ -52,7 +52,7 @@ impl PoolFill {
         pool: &mut PiecePool,
         world: &mut impl SenderWorld,
     ) -> bool {
-        for _ in 0..PIECES_PER_LOOK {
+        for _ in 0..PIECES_PER_CHECK {
             if self.offset == message.data.len() {
                 break;
             }

@@ -23,7 +23,7 @@ struct User {
 }
 
 /// How many pieces are checked in search of a free one.
-const LOOKS: usize = 16;
+const POLLS: usize = 16;
 
 impl Default for PiecePool {
     fn default() -> Self {
@@ -34,7 +34,7 @@ impl Default for PiecePool {
 impl PiecePool {
     /// Returns the next piece whose data is not needed any more.
     pub(super) fn free_piece(&mut self, world: &impl SenderWorld) -> Option<usize> {
-        for _ in 0..LOOKS {
+        for _ in 0..POLLS {
             let piece = self.next;
             self.next = (piece + 1) % PIECES;
             let User { slot, generation, before } = self.users[piece];

@@ -75,7 +75,7 @@ pub fn waitall(
 /// Returns how many these are, and the transfer that the next request waits for, if it is known.
 #[inline]
 fn forget_first(call: &Call, handles: HandleList<Request>) -> (usize, Option<EngineTransfer>) {
-    let mut transfers = call.library.process.look_at_transfers();
+    let mut transfers = call.library.process.scan_transfers();
     let mut requests = call.library.requests.scan();
     for (index, handle) in handles.iter().enumerate() {
         match call.library.requests.named(handle) {
@@ -191,7 +191,7 @@ pub fn testsome(
     call.library.process.progress();
     let finished = finish_some(call, handles, outcount, indices, statuses);
     if outcount.value() == 0 {
-        call.library.process.note_vain_look();
+        call.library.process.record_empty_poll();
     }
     finished
 }
@@ -262,7 +262,7 @@ pub fn request_get_status_some(
     }
     outcount.set(ready.len() as c_int);
     if ready.is_empty() {
-        call.library.process.note_vain_look();
+        call.library.process.record_empty_poll();
     }
     indices.write(ready.iter().map(|index| *index as i64))
 }
@@ -281,7 +281,7 @@ enum FirstComplete {
 /// transfers in progress. This takes one pass, which does not examine later requests.
 #[inline]
 fn ready_at_once(call: &Call, handles: HandleList<Request>) -> Option<usize> {
-    let transfers = call.library.process.look_at_transfers();
+    let transfers = call.library.process.scan_transfers();
     for (index, handle) in handles.iter().enumerate() {
         match call.library.requests.named(handle) {
             RequestName::Done => return Some(index),
@@ -354,7 +354,7 @@ fn finish_some(
         match call.library.requests.named(handle) {
             RequestName::Transfer(transfer)
                 if statuses.are_ignored()
-                    && call.library.process.look_at_transfers().forget_if_fine(transfer) =>
+                    && call.library.process.scan_transfers().forget_if_fine(transfer) =>
             {
                 any = true;
                 handles.set(index, MPI_REQUEST_NULL);
@@ -401,7 +401,7 @@ fn state(call: &Call, handle: Request) -> ListedRequest {
     match call.library.requests.named(handle) {
         RequestName::Done => ListedRequest::Ready,
         RequestName::Transfer(transfer) => {
-            let transfers = call.library.process.look_at_transfers();
+            let transfers = call.library.process.scan_transfers();
             match (transfers.is_known(transfer), transfers.is_complete(transfer)) {
                 (false, _) => ListedRequest::Absent,
                 (true, false) => ListedRequest::Underway,
@@ -430,7 +430,7 @@ fn state_of_kept(call: &Call, handle: Request) -> ListedRequest {
 /// Checks that all handles name requests, before any of them is changed. Returns the first send or
 /// receive that is not complete.
 fn check(call: &Call, handles: HandleList<Request>) -> CallOutcome<Option<EngineTransfer>> {
-    let transfers = call.library.process.look_at_transfers();
+    let transfers = call.library.process.scan_transfers();
     let mut requests = call.library.requests.scan();
     let mut found = None;
     for handle in handles.iter() {

@@ -347,9 +347,9 @@ impl Tools {
     fn with_registration<T>(
         &self,
         handle: EventRegistration,
-        look: impl FnOnce(&mut Registration) -> T,
+        inspect: impl FnOnce(&mut Registration) -> T,
     ) -> Result<T, c_int> {
-        self.state().registrations.with(handle, look).ok_or(MPI_T_ERR_INVALID_HANDLE)
+        self.state().registrations.with(handle, inspect).ok_or(MPI_T_ERR_INVALID_HANDLE)
     }
 
     /// Makes the journal record the events for which tools have registered callbacks, and no

@@ -277,8 +277,8 @@ impl Tools {
     fn value_of_process(&self, variable: usize) -> Result<u64, c_int> {
         match PERFORMANCE_VARIABLES[variable].source {
             ValueSource::Counted(read) => Ok(read(&self.instruments)),
-            ValueSource::Looked(read) => {
-                let found = phase::if_free(|library| library.process.look(read).unwrap_or(0));
+            ValueSource::Sampled(read) => {
+                let found = phase::if_free(|library| library.process.inspect(read).unwrap_or(0));
                 found.ok_or(MPI_T_ERR_NOT_ACCESSIBLE)
             }
             ValueSource::Watched(take_highest) => {
