@@ -489,7 +489,7 @@ impl Pool {
     }
 
     /// The place of an entity, or of the innermost bubble around it that has one.
-    pub fn whereabouts(&self, id: EntityId) -> Place {
+    pub fn location_of(&self, id: EntityId) -> Place {
         let mut way = self.way_out(id).map(|id| self.entity(id).place);
         way.find(|place| *place != Place::Inside).unwrap_or(Place::Inside)
     }

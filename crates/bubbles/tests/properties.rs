@@ -113,7 +113,7 @@ fn threads_that_communicate_are_near_the_interface() {
     let talking = &threads[20..24];
     talking.iter().for_each(|&thread| pool.mark_communicating(thread));
     pool.submit(all, 0, &mut NearInterface);
-    let place = |thread| match pool.whereabouts(thread) {
+    let place = |thread| match pool.location_of(thread) {
         bubbles::Place::Queue(vertex) => machine[vertex].processors.start,
         other => panic!("{other:?}"),
     };

@@ -228,7 +228,7 @@ impl Group {
     }
 
     /// The locations of the processes of a group, as far as all of these processes have them.
-    pub(crate) fn whereabouts(&self, process: &Process) -> Vec<ProcessLocation> {
+    pub(crate) fn locations(&self, process: &Process) -> Vec<ProcessLocation> {
         let map = process.map();
         let place = |GateId(rank): GateId| {
             let above = map.switches(rank);

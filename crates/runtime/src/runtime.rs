@@ -21,8 +21,8 @@ use crate::fatal::Fatal;
 use crate::gathering::{Aim, Gathering, GatheringDecision};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{EventKind, number_of};
-use crate::nearness::{Nearness, RailPlace, Station};
 use crate::pushing::{FragmentPush, ShortPush};
+use crate::rail_localities::{PreferredLocality, RailLocalities, RailPlace};
 use crate::receiver::Deferred;
 use crate::recording::{Recording, RecordingScope};
 
@@ -51,7 +51,7 @@ pub struct Runtime {
     watches: bool,
     recording: Option<Box<Recording>>,
     /// Where the rails are; determined on first use.
-    nearness: OnceCell<Box<Nearness>>,
+    rail_localities: OnceCell<Box<RailLocalities>>,
 }
 
 /// Longer messages are not sent in fragments if the program does not wait for the send, in bytes.
@@ -93,7 +93,7 @@ impl Runtime {
             restoring: Vec::new(),
             watches,
             recording: None,
-            nearness: OnceCell::new(),
+            rail_localities: OnceCell::new(),
         };
         runtime.engine.connect(own, &[own_rail]);
         runtime.engine.fetch_from(own);
@@ -562,33 +562,33 @@ impl Runtime {
         u8::try_from(found).ok().map(RailId)
     }
 
-    pub(crate) fn set_nearness(&mut self, nearness: Box<Nearness>) {
-        self.nearness = OnceCell::from(nearness);
+    pub(crate) fn set_rail_localities(&mut self, rail_localities: Box<RailLocalities>) {
+        self.rail_localities = OnceCell::from(rail_localities);
     }
 
     /// Returns where the rails are.
-    fn nearness(&self) -> &Nearness {
+    fn rail_localities(&self) -> &RailLocalities {
         let work_out = || match self.rails.has_networks() {
-            true => Box::new(Nearness::of(self.engine.rails(), self.own.0)),
+            true => Box::new(RailLocalities::of(self.engine.rails(), self.own.0)),
             false => Box::default(),
         };
-        self.nearness.get_or_init(work_out)
+        self.rail_localities.get_or_init(work_out)
     }
 
     /// Returns where a rail is; none if that is not known, or if the rail leads to no other
     /// machine.
     pub fn rail_place(&self, rail: RailId) -> Option<&RailPlace> {
-        self.nearness().places.get(usize::from(rail.0))?.as_ref()
+        self.rail_localities().places.get(usize::from(rail.0))?.as_ref()
     }
 
     /// Returns the nearest rail of those whose place is known.
     pub fn nearest_rail(&self) -> Option<RailId> {
-        self.nearness().nearest.map(|rail| RailId(rail as u8))
+        self.rail_localities().nearest.map(|rail| RailId(rail as u8))
     }
 
     /// Returns where this process communicates, if that was determined and there is a choice.
-    pub fn station(&self) -> Option<&Station> {
-        self.nearness.get()?.station.as_ref()
+    pub fn preferred_locality(&self) -> Option<&PreferredLocality> {
+        self.rail_localities.get()?.preferred_locality.as_ref()
     }
 
     /// Returns the names of the rails, by number.

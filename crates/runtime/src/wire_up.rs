@@ -18,8 +18,8 @@ use crate::configuration::{self, Configuration};
 use crate::fatal::{self, Fatal};
 use crate::guidance::JobSettings;
 use crate::instruments::Instruments;
-use crate::nearness::{self, Nearness};
 use crate::parts;
+use crate::rail_localities::{self, RailLocalities};
 use crate::recording::RecordingScope;
 use crate::runtime::Runtime;
 use crate::samples;
@@ -88,11 +88,11 @@ pub fn start(
     let mut rails = create_rails(own, configuration, memory, &job)?;
     let (guidance, wrong_wishes) = JobSettings::of_environment(samples.costs);
     // Boxed, as few processes have it.
-    let nearness = match size {
-        2.. if nearness::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
+    let rail_localities = match size {
+        2.. if rail_localities::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
         _ => None,
     };
-    let (map, guidance) = publish(&job, &rails.cards(), nearness.as_deref(), guidance)?;
+    let (map, guidance) = publish(&job, &rails.cards(), rail_localities.as_deref(), guidance)?;
     if map.is_one_machine() {
         rails.drop_networks();
     }
@@ -104,14 +104,14 @@ pub fn start(
     }
     let mut engine = Engine::new(own, rails.profiles(), configuration.create_strategy());
     samples::follow(&mut engine, &samples);
-    if let Some(nearness) = &nearness {
-        nearness::follow(&mut engine, nearness, map.busy_share());
+    if let Some(rail_localities) = &rail_localities {
+        rail_localities::follow(&mut engine, rail_localities, map.busy_share());
     }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
     let fatal = Fatal::new(job.clone(), configuration);
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
-    if let Some(nearness) = nearness {
-        runtime.set_nearness(nearness);
+    if let Some(rail_localities) = rail_localities {
+        runtime.set_rail_localities(rail_localities);
     }
     if guidance.records {
         runtime.record(RecordingScope::Everything);
@@ -175,12 +175,16 @@ fn create_rails(
 }
 
 /// Determines where the interfaces are, and places buffers near the interface that is used first.
-fn place(rails: &mut Rails, rank: u32) -> Nearness {
-    let nearness = Nearness::of(&rails.profiles(), rank);
-    if let Some(node) = nearness.station.as_ref().and_then(|station| station.node) {
+fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
+    let rail_localities = RailLocalities::of(&rails.profiles(), rank);
+    if let Some(node) = rail_localities
+        .preferred_locality
+        .as_ref()
+        .and_then(|preferred_locality| preferred_locality.node)
+    {
         rails.keep_buffers_on(node);
     }
-    nearness
+    rail_localities
 }
 
 /// The directory in which a driver looks up the cards of other processes.
@@ -251,7 +255,7 @@ const PARTS_KEY: &str = "combray-parts";
 fn publish(
     job: &Job,
     cards: &[(&'static str, String)],
-    nearness: Option<&Nearness>,
+    rail_localities: Option<&RailLocalities>,
     guidance: JobSettings,
 ) -> Result<(JobMap, JobSettings), StartError> {
     let allowed = cores::allowed();
@@ -265,7 +269,7 @@ fn publish(
         usable: cores::usable().min(allowed.len()),
         together: configuration::cores_together(),
         parts: parts::own(&allowed),
-        distance: nearness.and_then(Nearness::distance),
+        distance: rail_localities.and_then(RailLocalities::distance),
         switches: configuration::switches(),
     };
     let own = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
@@ -326,7 +330,8 @@ fn map_by_places(places: &[String], rank: u32) -> JobMap {
         limit.unwrap_or(all)
     };
     let told = places.iter().map_while(|place| place.parts).collect();
-    let distances = nearness::distances_that_matter(places.iter().map(|place| place.distance));
+    let distances =
+        rail_localities::distances_that_matter(places.iter().map(|place| place.distance));
     let switches = parts::numbered(places.iter().map(|place| place.switches.as_slice()));
     JobMap::new(rank, nodes.clone(), cores_of)
         .with_parts(parts::that_matter(told, &nodes))

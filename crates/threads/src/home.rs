@@ -40,7 +40,7 @@ pub(crate) fn homes_of_loose(
         let thread = pool.add_thread(Some(bubble), LOAD);
         pool.submit(bubble, processor, scheduler);
         pool.decide(Event::Idle { processor }, scheduler);
-        match pool.whereabouts(thread) {
+        match pool.location_of(thread) {
             Place::Queue(vertex) if !machine[vertex].children.is_empty() => Some(vertex),
             _ => None,
         }

@@ -121,7 +121,7 @@ impl Shared {
         let mut new: Vec<_> = snapshot.new.drain().collect();
         new.sort_unstable_by_key(|(id, _)| *id);
         for (id, thread) in new {
-            let place = snapshot.pool.whereabouts(id);
+            let place = snapshot.pool.location_of(id);
             if let Some(queue) = self.standing_queue(place) {
                 queue.push(Ready::Thread(thread));
             }
@@ -183,7 +183,7 @@ impl Shared {
             set_home(thread, pool.entity(*id).place());
         }
         for &(id, address, place) in &snapshot.found {
-            let target = pool.whereabouts(id);
+            let target = pool.location_of(id);
             if target == place {
                 continue;
             }

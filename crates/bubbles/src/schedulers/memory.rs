@@ -121,7 +121,7 @@ fn follow_parts(plan: &mut Plan<'_>, bubble: EntityId) {
 /// node.
 fn count_threads(plan: &Plan<'_>, id: EntityId, counts: &mut BTreeMap<u32, u32>) {
     let pool = plan.pool();
-    let vertex = match (pool.entity(id).state(), pool.whereabouts(id)) {
+    let vertex = match (pool.entity(id).state(), pool.location_of(id)) {
         (Some(State::Running(processor)), _) => Some(plan.machine().leaf(processor)),
         (Some(State::Ready), Place::Queue(vertex)) => Some(vertex),
         _ => None,

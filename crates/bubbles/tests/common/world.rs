@@ -260,7 +260,7 @@ impl<'a> World<'a> {
             if self.pool.entity(thread).state() != Some(State::Ready) {
                 continue;
             }
-            let place = self.pool.whereabouts(thread);
+            let place = self.pool.location_of(thread);
             assert_ne!(place, Place::Inside, "{thread:?} is ready and stands nowhere");
             assert_ne!(idling, Idling::Never, "{any} is idle, {thread:?} is ready at {place:?}");
             if let Place::Queue(vertex) = place {

@@ -20,7 +20,7 @@ impl ProcessKernel {
     /// Returns the cores for the helper near the rail that it uses first, if the cores of the
     /// process leave a choice.
     pub fn cores_of_helper(&self) -> Option<Cores> {
-        let near = self.inspect(|runtime| runtime.station()?.threads.clone())??;
+        let near = self.inspect(|runtime| runtime.preferred_locality()?.threads.clone())??;
         Cores::of(&near.iter().collect::<Vec<_>>()).ok()
     }
 

@@ -27,7 +27,7 @@ impl Process {
         communicator: &Communicator,
         topology: &CommunicatorTopology,
     ) -> Vec<u32> {
-        let all = communicator.group().whereabouts(self);
+        let all = communicator.group().locations(self);
         order(&all[..topology.process_count().unwrap_or_default() as usize], topology.edges())
     }
 
@@ -42,7 +42,7 @@ impl Process {
         graph: DistributedGraph,
     ) -> Result<(Vec<u32>, DistributedGraph)> {
         let size = communicator.size();
-        let all = communicator.group().whereabouts(self);
+        let all = communicator.group().locations(self);
         if all.iter().all(|one| *one == all[0]) {
             return Ok(((0..size).collect(), graph));
         }

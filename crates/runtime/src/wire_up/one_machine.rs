@@ -47,7 +47,7 @@ fn data(sender: usize, number: usize, length: usize) -> Vec<u8> {
 fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let configuration = Configuration::default();
-    let stations = [0, 1].map(|own: u32| {
+    let peers = [0, 1].map(|own: u32| {
         let directory = |_: &'static str| {
             Box::new(SharedCards(Arc::clone(&cards), Secret::default()))
                 as Box<dyn driver::Directory>
@@ -77,9 +77,9 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
             receives: Vec::new(),
         }
     });
-    stations.map(|mut station| {
-        station.runtime.try_connect(station.peer).unwrap();
-        station
+    peers.map(|mut peer_process| {
+        peer_process.runtime.try_connect(peer_process.peer).unwrap();
+        peer_process
     })
 }
 
@@ -136,20 +136,20 @@ fn run(seed: u64) {
         (0..MESSAGES).map(place).map(|place| LENGTHS[place]).collect::<Vec<_>>()
     };
     let lengths = [lengths(), lengths()];
-    let mut stations = pair(&lengths);
+    let mut peers = pair(&lengths);
     let begin = Instant::now();
-    while !stations.iter().all(MachinePeer::is_done) {
+    while !peers.iter().all(MachinePeer::is_done) {
         let turn = random.usize(0..2);
         for _ in 0..random.u8(1..7) {
-            stations[turn].step(&mut random);
+            peers[turn].step(&mut random);
         }
         assert!(
             begin.elapsed() < TIMEOUT,
             "seed {seed}: messages of {lengths:?} bytes do not arrive; run it with SIM_SEED={seed}"
         );
     }
-    for (own, station) in stations.iter().enumerate() {
-        for (number, into) in station.incoming.iter().enumerate() {
+    for (own, peer_process) in peers.iter().enumerate() {
+        for (number, into) in peer_process.incoming.iter().enumerate() {
             let mut came = vec![0; into.len()];
             into.read(0, &mut came);
             let sent = data(1 - own, number, into.len());

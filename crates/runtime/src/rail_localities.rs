@@ -12,13 +12,13 @@ use crate::{configuration, machine};
 
 /// Where the rails are, and where this process communicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Nearness {
+pub struct RailLocalities {
     /// The place of each rail; none if it is not known, or if the rail belongs to no interface.
     pub places: Vec<Option<RailPlace>>,
     /// The index of the nearest rail.
     pub nearest: Option<usize>,
     /// Where the process communicates, if there is a choice.
-    pub station: Option<Station>,
+    pub preferred_locality: Option<PreferredLocality>,
 }
 
 /// Where a rail's interface is, as seen from a process.
@@ -32,7 +32,7 @@ pub struct RailPlace {
 
 /// The locality at which a process with a choice communicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Station {
+pub struct PreferredLocality {
     /// The near hardware threads; none if all hardware threads on which the process may run are
     /// near.
     pub threads: Option<CpuSet>,
@@ -40,7 +40,7 @@ pub struct Station {
     pub node: Option<u32>,
 }
 
-impl Nearness {
+impl RailLocalities {
     /// Returns the distance of the process from the nearest rail.
     pub(crate) fn distance(&self) -> Option<u32> {
         Some(self.places.get(self.nearest?)?.as_ref()?.distance)
@@ -54,15 +54,15 @@ impl Nearness {
         let speeds: Vec<u64> = rails.iter().map(|rail| rail.bandwidth_bytes_per_us).collect();
         let nearest = nearest(&places, &speeds, rank as usize);
         let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
-        let station = place.and_then(|place| station(place, &seat));
-        Self { places, nearest, station }
+        let preferred_locality = place.and_then(|place| preferred_locality(place, &seat));
+        Self { places, nearest, preferred_locality }
     }
 }
 
 /// Initializes the models of rails with figures for the distance of this process; for `company` see
 /// `RailFigures::seen_from`. Rails whose place is not known, and near ones, are left alone.
-pub(crate) fn follow(engine: &mut Engine, nearness: &Nearness, company: f64) {
-    for (number, place) in nearness.places.iter().enumerate() {
+pub(crate) fn follow(engine: &mut Engine, rail_localities: &RailLocalities, company: f64) {
+    for (number, place) in rail_localities.places.iter().enumerate() {
         let Some(place) = place.as_ref().filter(|place| place.distance > NEAR) else { continue };
         let rail = RailId(number as u8);
         let name = engine.rails()[usize::from(rail.0)].name.clone();
@@ -130,13 +130,13 @@ fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<
 /// Returns the locality at which a process with the cpuset `seat` communicates if it uses this rail
 /// first. The result is none if the rail is not near any of these hardware threads, so that there
 /// is no choice.
-fn station(place: &RailPlace, seat: &CpuSet) -> Option<Station> {
+fn preferred_locality(place: &RailPlace, seat: &CpuSet) -> Option<PreferredLocality> {
     if place.distance > NEAR {
         return None;
     }
     let near = place.locality.threads.intersection(seat);
     let leaves_a_choice = !near.is_empty() && near != *seat;
-    Some(Station { threads: leaves_a_choice.then_some(near), node: place.locality.node })
+    Some(PreferredLocality { threads: leaves_a_choice.then_some(near), node: place.locality.node })
 }
 
 #[cfg(test)]
@@ -195,10 +195,10 @@ mod tests {
         let of = |seat: &str, rail: usize| {
             let seat = set(seat);
             let places = places(&tree, BOTH.into_iter(), &seat);
-            station(places[rail].as_ref().unwrap(), &seat)
+            preferred_locality(places[rail].as_ref().unwrap(), &seat)
         };
         let at = |threads: Option<&str>, node| {
-            Some(Station { threads: threads.map(set), node: Some(node) })
+            Some(PreferredLocality { threads: threads.map(set), node: Some(node) })
         };
         assert_eq!(of("0-7", 0), at(Some("0-1"), 0));
         assert_eq!(of("0-7", 1), at(Some("4-5"), 2));
