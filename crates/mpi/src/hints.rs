@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use engine::strategy::NAMES;
 use memory::placing::Placing;
-use runtime::Aim;
+use runtime::TrafficClass;
 
 use crate::info::{Info, InfoLimits};
 
@@ -63,7 +63,11 @@ const OF_COMMUNICATORS: [Reserved; 10] = [
     assertion("mpi_assert_strict_persistent_collective_ordering"),
     MEMORY_KINDS,
     Reserved { key: STRATEGY, default: NAMES[0], accepts: is_strategy },
-    Reserved { key: PREFER, default: Aim::NAMES[0], accepts: |value| Aim::named(value).is_some() },
+    Reserved {
+        key: PREFER,
+        default: TrafficClass::NAMES[0],
+        accepts: |value| TrafficClass::named(value).is_some(),
+    },
     Reserved { key: PRIORITY, default: "0", accepts: |value| priority(value).is_some() },
     // Whether the rail exists is checked where the hint is applied.
     Reserved { key: RAIL, default: "all", accepts: |_| true },

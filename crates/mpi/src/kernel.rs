@@ -20,7 +20,7 @@ use progress::waiting::WaitingThreads;
 use runtime::configuration::Configuration;
 use runtime::instruments::Instruments;
 use runtime::machine::{Moment, cores};
-use runtime::{Aim, Doorbell, Job, JobSettings, Runtime};
+use runtime::{Doorbell, Job, JobSettings, Runtime, TrafficClass};
 
 use crate::errors::error_of;
 use crate::thread_level::ThreadLevel;
@@ -69,7 +69,7 @@ struct JoinedJob {
     /// How often a wait polls before it uses its spin budget.
     polls: u32,
     /// The user's preference.
-    aim: Aim,
+    traffic_class: TrafficClass,
 }
 
 /// A configuration, and the settings of the environment that could not be parsed.
@@ -108,7 +108,7 @@ impl ProcessKernel {
     pub(crate) fn join_job(&self) -> Result<Vec<String>> {
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
         let (configuration, mut complaints) = self.configured(|read| read.clone());
-        let aim = configuration.aim();
+        let traffic_class = configuration.traffic_class();
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
         let runtime::JoinedRuntime { runtime, job, map, doorbell, guidance, complaints: more } =
             started;
@@ -119,8 +119,12 @@ impl ProcessKernel {
             job,
             cores_each: (cores::usable() as u32 / map.processes_here()).max(1),
             guidance,
-            polls: if map.is_oversubscribed_here() || aim == Aim::Compute { 2 } else { POLLS },
-            aim,
+            polls: if map.is_oversubscribed_here() || traffic_class == TrafficClass::Compute {
+                2
+            } else {
+                POLLS
+            },
+            traffic_class,
             map,
         };
         let fresh = self.joined.set(joined).is_ok();

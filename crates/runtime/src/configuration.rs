@@ -11,7 +11,7 @@ use engine::strategy::{self, Strategy};
 use sys::environment;
 use topology::Parts;
 
-use crate::gathering::Aim;
+use crate::gathering::TrafficClass;
 
 /// What an error does until the program sets an error handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,8 +208,8 @@ impl Configuration {
     }
 
     /// Returns the value of `COMBRAY_PREFER`.
-    pub fn aim(&self) -> Aim {
-        Aim::named(self.word(const { control_index(variables::PREFER) }).as_bytes())
+    pub fn traffic_class(&self) -> TrafficClass {
+        TrafficClass::named(self.word(const { control_index(variables::PREFER) }).as_bytes())
             .unwrap_or_default()
     }
 

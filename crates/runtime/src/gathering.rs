@@ -43,7 +43,7 @@ struct SendBurst {
 
 /// A program's preference for its messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Aim {
+pub enum TrafficClass {
     /// Messages wait where the history of bursts suggests it.
     #[default]
     Balance,
@@ -52,12 +52,12 @@ pub enum Aim {
     /// High throughput: messages wait for others of their burst from the first one on, and large
     /// messages use all rails.
     Bandwidth,
-    /// Little processor time: messages wait as with [`Aim::Bandwidth`], but large ones use one
-    /// rail.
+    /// Little processor time: messages wait as with [`TrafficClass::Bandwidth`], but large ones use
+    /// one rail.
     Compute,
 }
 
-impl Aim {
+impl TrafficClass {
     /// The names of the preferences, in their order.
     pub const NAMES: &[&str] = CONTROL_VARIABLES[control_index(PREFER)].values;
 
@@ -125,13 +125,17 @@ impl Gathering {
     /// Records that a message to `gate` is sent in a context with this preference, and decides what
     /// to do with it.
     #[inline]
-    pub(crate) fn note_with(&mut self, gate: GateId, aim: Aim) -> GatheringDecision {
-        match aim {
-            Aim::Balance => self.note(gate),
+    pub(crate) fn note_with(
+        &mut self,
+        gate: GateId,
+        traffic_class: TrafficClass,
+    ) -> GatheringDecision {
+        match traffic_class {
+            TrafficClass::Balance => self.note(gate),
             // Messages that wait may be the older part of the same flow.
-            Aim::Latency if self.holds(gate) => GatheringDecision::End,
-            Aim::Latency => GatheringDecision::Go,
-            Aim::Bandwidth | Aim::Compute => {
+            TrafficClass::Latency if self.holds(gate) => GatheringDecision::End,
+            TrafficClass::Latency => GatheringDecision::Go,
+            TrafficClass::Bandwidth | TrafficClass::Compute => {
                 let advice = self.note(gate);
                 self.bursts[gate.0 as usize].streak = STREAK;
                 if advice == GatheringDecision::Go { GatheringDecision::Wait } else { advice }
@@ -186,31 +190,34 @@ mod tests {
     }
 
     #[test]
-    fn aims_decide_before_there_was_a_burst() {
+    fn classes_decide_before_there_was_a_burst() {
         let mut gathering = Gathering::default();
-        assert_eq!(gathering.note_with(GATE, Aim::Latency), GatheringDecision::Go);
-        assert_eq!(gathering.note_with(GATE, Aim::Balance), GatheringDecision::Go);
+        assert_eq!(gathering.note_with(GATE, TrafficClass::Latency), GatheringDecision::Go);
+        assert_eq!(gathering.note_with(GATE, TrafficClass::Balance), GatheringDecision::Go);
         gathering.end();
-        for aim in [Aim::Bandwidth, Aim::Compute] {
-            assert_eq!(gathering.note_with(GATE, aim), GatheringDecision::Wait);
+        for traffic_class in [TrafficClass::Bandwidth, TrafficClass::Compute] {
+            assert_eq!(gathering.note_with(GATE, traffic_class), GatheringDecision::Wait);
             assert!(gathering.holds(GATE));
             assert_eq!(
-                gathering.note_with(GATE, Aim::Latency),
+                gathering.note_with(GATE, TrafficClass::Latency),
                 GatheringDecision::End,
                 "nothing is held back"
             );
             gathering.end();
-            assert_eq!(gathering.note_with(GATE, Aim::Latency), GatheringDecision::Go);
+            assert_eq!(gathering.note_with(GATE, TrafficClass::Latency), GatheringDecision::Go);
         }
     }
 
     #[test]
-    fn aims_have_names() {
-        for &name in Aim::NAMES {
-            assert_eq!(Aim::named(name.as_bytes()).map(Aim::name), Some(name));
+    fn traffic_classes_have_names() {
+        for &name in TrafficClass::NAMES {
+            assert_eq!(TrafficClass::named(name.as_bytes()).map(TrafficClass::name), Some(name));
         }
-        assert_eq!(Aim::named(b"glory"), None);
-        assert!(Aim::Bandwidth.strategy().is_some() && Aim::Compute.strategy().is_some());
+        assert_eq!(TrafficClass::named(b"glory"), None);
+        assert!(
+            TrafficClass::Bandwidth.strategy().is_some()
+                && TrafficClass::Compute.strategy().is_some()
+        );
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use drivers::{
     FoundRail, Invitation, LocalWay, OpeningTrial, PeerBell, found_rails, open_ahead, open_memory,
     share_memory, try_opening,
 };
-pub use gathering::Aim;
+pub use gathering::TrafficClass;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
 pub use recording::{Recording, SentTotals};

@@ -18,7 +18,7 @@ use message_queues::QueueTable;
 
 use crate::configuration::Configuration;
 use crate::fatal::Fatal;
-use crate::gathering::{Aim, Gathering, GatheringDecision};
+use crate::gathering::{Gathering, GatheringDecision, TrafficClass};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{EventKind, number_of};
 use crate::pushing::{FragmentPush, ShortPush};
@@ -39,7 +39,7 @@ pub struct Runtime {
     gathering: Gathering,
     /// The preferences of contexts for their messages, by context index; contexts past the end have
     /// none.
-    aims: Vec<Aim>,
+    traffic_classes: Vec<TrafficClass>,
     fatal: Fatal,
     instruments: Instruments,
     /// Whether the loss of a rail was reported to the user, and the recovery of all rails was not.
@@ -78,7 +78,7 @@ impl Runtime {
         fatal: Fatal,
         instruments: Instruments,
     ) -> Self {
-        let (deferred, gathering, aims) = Default::default();
+        let (deferred, gathering, traffic_classes) = Default::default();
         let (watches, own_rail) = (rails.has_networks(), rails.own_rail());
         let mut runtime = Self {
             own,
@@ -86,7 +86,7 @@ impl Runtime {
             rails,
             deferred,
             gathering,
-            aims,
+            traffic_classes,
             fatal,
             instruments,
             warned: false,
@@ -104,7 +104,7 @@ impl Runtime {
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
         self.instruments.journal.note(EventKind::ContextOpened, &[number_of(id), rank.into()]);
         let slot = self.engine.open_context(id, rank);
-        self.set_aim(slot, Aim::default());
+        self.set_traffic_class(slot, TrafficClass::default());
         slot
     }
 
@@ -201,8 +201,8 @@ impl Runtime {
         {
             return false;
         }
-        let aim = self.aims.get(context.index()).copied().unwrap_or_default();
-        match self.gathering.note_with(gate, aim) {
+        let traffic_class = self.traffic_classes.get(context.index()).copied().unwrap_or_default();
+        match self.gathering.note_with(gate, traffic_class) {
             GatheringDecision::Go => false,
             GatheringDecision::Wait => true,
             GatheringDecision::End => {
@@ -539,15 +539,15 @@ impl Runtime {
     }
 
     /// Sets the preference of a context for its messages.
-    pub fn set_aim(&mut self, context: ContextSlot, aim: Aim) {
+    pub fn set_traffic_class(&mut self, context: ContextSlot, traffic_class: TrafficClass) {
         let index = context.index();
-        if self.aims.len() <= index {
-            if aim == Aim::default() {
+        if self.traffic_classes.len() <= index {
+            if traffic_class == TrafficClass::default() {
                 return;
             }
-            self.aims.resize(index + 1, Aim::default());
+            self.traffic_classes.resize(index + 1, TrafficClass::default());
         }
-        self.aims[index] = aim;
+        self.traffic_classes[index] = traffic_class;
     }
 
     /// Sets how the messages of a context travel.

@@ -6,7 +6,7 @@ use std::str;
 
 use base::ContextId;
 use engine::{ContextSlot, Preferences, RailChoice, strategy};
-use runtime::Aim;
+use runtime::TrafficClass;
 
 use super::Communicator;
 use crate::Process;
@@ -30,9 +30,11 @@ impl Process {
 
 impl Communicator {
     /// The preference for the communicator's messages.
-    fn aim(&self, process: &Process) -> Aim {
+    fn traffic_class(&self, process: &Process) -> TrafficClass {
         let given = self.hints.given(PREFER);
-        given.and_then(|name| Aim::named(&name)).unwrap_or(process.configuration().aim())
+        given
+            .and_then(|name| TrafficClass::named(&name))
+            .unwrap_or(process.configuration().traffic_class())
     }
 
     fn preferences(&self, process: &Process) -> Preferences {
@@ -43,7 +45,7 @@ impl Communicator {
         // A strategy that the user configured for the whole process overrides the one that the
         // preference suggests.
         let is_free = process.configuration().strategy() == strategy::NAMES[0];
-        let suggested = self.aim(process).strategy().filter(|_| is_free);
+        let suggested = self.traffic_class(process).strategy().filter(|_| is_free);
         let strategy = strategy.or(suggested);
         let priority = given(PRIORITY).as_deref().and_then(priority).unwrap_or(0);
         let rails = process.rail_choice(given(RAIL).as_deref()).unwrap_or_default();
@@ -56,17 +58,18 @@ impl Communicator {
             key != RAIL.as_bytes() || process.rail_choice(Some(value)).is_some()
         };
         self.hints.add(info, known);
-        let (preferences, aim) = (self.preferences(process), self.aim(process));
+        let (preferences, traffic_class) = (self.preferences(process), self.traffic_class(process));
         for slot in self.open_slots() {
             process.runtime().set_preferences(slot, preferences);
-            process.runtime().set_aim(slot, aim);
+            process.runtime().set_traffic_class(slot, traffic_class);
         }
     }
 
     /// Returns all hints that apply to the communicator, given or by default.
     pub fn info(&self, process: &Process) -> Rc<Info> {
         let configuration = process.configuration();
-        let defaults = [(STRATEGY, configuration.strategy()), (PREFER, configuration.aim().name())];
+        let defaults =
+            [(STRATEGY, configuration.strategy()), (PREFER, configuration.traffic_class().name())];
         self.hints.info(&defaults)
     }
 
@@ -79,7 +82,7 @@ impl Communicator {
         if preferences != Preferences::default() {
             process.runtime().set_preferences(slot, preferences);
         }
-        process.runtime().set_aim(slot, self.aim(process));
+        process.runtime().set_traffic_class(slot, self.traffic_class(process));
         slot
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use engine::{Outcome, RequestId};
 use progress::System;
 use progress::waiting::{CoreSharing, WaitHistory, WaitingSystem};
-use runtime::{Aim, Doorbell};
+use runtime::{Doorbell, TrafficClass};
 
 use super::ProcessKernel;
 use crate::thread_level::ThreadLevel;
@@ -47,7 +47,11 @@ impl ProcessKernel {
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }
-        if joined.aim == Aim::Compute { wait_history.sparing() } else { wait_history }
+        if joined.traffic_class == TrafficClass::Compute {
+            wait_history.sparing()
+        } else {
+            wait_history
+        }
     }
 
     /// Polls for a request of the engine and takes its outcome, if the request completes soon.
