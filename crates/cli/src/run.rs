@@ -346,8 +346,8 @@ impl ProgramReader<'_> {
                 self.application.variables.insert(variables::FORCE_LIBRARY.into(), "1".into());
             }
             Meaning::InTurn => self.plan.in_turn = true,
-            Meaning::Seating(option) => self.set_policy(option, &value)?,
-            Meaning::SeatingAs(option, words) => self.set_policy(option, words)?,
+            Meaning::Binding(option) => self.set_policy(option, &value)?,
+            Meaning::BindingAs(option, words) => self.set_policy(option, words)?,
             Meaning::Needs => self.set_policy(PolicyOption::Needs, &needs(name, raw)?)?,
             Meaning::ReportBindings => self.plan.reports_bindings = true,
             Meaning::DryRun => *self.is_dry_run = true,

@@ -19,7 +19,7 @@ pub use policy::{
 
 /// The hardware threads on which a process of this machine may run (its cpuset); none: all that the
 /// machine allows.
-pub type Seat = Option<CpuSet>;
+pub type Cpuset = Option<CpuSet>;
 
 /// A place before it is bound.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub fn plan(
     machine: ObjectId,
     ranks: &[u32],
     policy: &Policy,
-) -> Result<Vec<Seat>, String> {
+) -> Result<Vec<Cpuset>, String> {
     let threads = topology.of_kind_in(machine, Kind::Thread).len();
     policy.check_oversubscription(ranks.len(), threads)?;
     if let Some(needs) = &policy.needs {
@@ -56,22 +56,23 @@ pub fn plan(
         return Ok(vec![None; processes]);
     }
     let spots = planner.ranked(planner.spots()?)?;
-    let seats = spots.iter().map(|spot| planner.bound(spot)).collect::<Result<Vec<Seat>, _>>()?;
-    planner.check_overload(&seats)?;
-    Ok(seats)
+    let cpusets =
+        spots.iter().map(|spot| planner.bound(spot)).collect::<Result<Vec<Cpuset>, _>>()?;
+    planner.check_overload(&cpusets)?;
+    Ok(cpusets)
 }
 
 /// Returns in which parts of a machine processes with these cpusets run. The machine is the whole
 /// tree.
-pub fn parts(topology: &Topology, seats: &[Seat]) -> Vec<Parts> {
-    let threads = seats.iter().map(|seat| seat.as_ref().unwrap_or(topology.threads()));
+pub fn parts(topology: &Topology, cpusets: &[Cpuset]) -> Vec<Parts> {
+    let threads = cpusets.iter().map(|cpuset| cpuset.as_ref().unwrap_or(topology.threads()));
     threads.map(|threads| topology.parts(topology.root(), threads)).collect()
 }
 
 /// Describes to users where a process may run.
-pub fn describe(topology: &Topology, machine: ObjectId, seat: &Seat) -> String {
+pub fn describe(topology: &Topology, machine: ObjectId, cpuset: &Cpuset) -> String {
     let whole = &topology[machine].threads;
-    let Some(threads) = seat else { return format!("not bound (hardware threads {whole})") };
+    let Some(threads) = cpuset else { return format!("not bound (hardware threads {whole})") };
     let mut words = Vec::new();
     for kind in [Kind::Package, Kind::NumaNode, Kind::Core] {
         let all = topology.of_kind_in(machine, kind);
@@ -179,7 +180,7 @@ impl Planner<'_> {
     /// core on the border of two parts belongs to both. A share is never smaller than the machine's
     /// cores divided by all its processes; otherwise the process gets a larger place. None: all of
     /// the machine.
-    fn share(&self, spot: &Spot) -> Seat {
+    fn share(&self, spot: &Spot) -> Cpuset {
         self.units(self.machine, self.processes)?;
         let whole = &self.topology[self.machine].threads;
         let units = self.units(spot.object, spot.count).unwrap_or_default();
@@ -240,10 +241,10 @@ impl Planner<'_> {
 
     /// Returns how many processes share these hardware threads, and how many may: as many as there
     /// are hardware threads, or as many as can have the cores that each process requires.
-    fn sharing(&self, set: &CpuSet, seats: &[Seat]) -> (usize, usize) {
-        let seats = seats.iter().flatten();
+    fn sharing(&self, set: &CpuSet, cpusets: &[Cpuset]) -> (usize, usize) {
+        let cpusets = cpusets.iter().flatten();
         if self.policy.cores_each == 0 {
-            return (seats.filter(|other| other.is_subset(set)).count(), set.len());
+            return (cpusets.filter(|other| other.is_subset(set)).count(), set.len());
         }
         let unit = match self.policy.bind {
             Bind::To(Kind::Thread) => Kind::Thread,
@@ -251,20 +252,20 @@ impl Planner<'_> {
         };
         let units = self.topology.of_kind_in(self.machine, unit);
         let inside = units.iter().filter(|id| self.topology[**id].threads.intersects(set)).count();
-        let sharing = seats.filter(|other| other.intersects(set)).count();
+        let sharing = cpusets.filter(|other| other.intersects(set)).count();
         (sharing, inside / self.policy.cores_each as usize)
     }
 
     /// Refuses to bind more processes to some hardware threads than there are threads, unless the
     /// user allowed it.
-    fn check_overload(&self, seats: &[Seat]) -> Result<(), String> {
+    fn check_overload(&self, cpusets: &[Cpuset]) -> Result<(), String> {
         if self.policy.allows_overload()
             || self.policy.bind == Bind::Share && self.policy.cores_each == 0
         {
             return Ok(());
         }
-        for set in seats.iter().flatten() {
-            let (sharing, room) = self.sharing(set, seats);
+        for set in cpusets.iter().flatten() {
+            let (sharing, room) = self.sharing(set, cpusets);
             if sharing > room {
                 return Err(format!(
                     "{sharing} of {} processes would have to share the hardware threads {set}, \

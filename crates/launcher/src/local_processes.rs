@@ -4,8 +4,8 @@
 //! reports mean for the job.
 
 pub(crate) mod asking;
+mod cpuset_assignment;
 mod rank;
-mod seating;
 mod variables;
 
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
 use asking::PendingQuestion;
+use cpuset_assignment::CpusetAssignment;
 use rank::{RankDescriptor, RankProcess};
-use seating::Seating;
 use variables::RankIdentity;
 pub(super) use variables::stale;
 
@@ -174,7 +174,7 @@ impl LocalProcesses {
         let notes: Vec<String> = start.programs.iter_mut().flat_map(libraries::provide).collect();
         let local_size = start.ranks.len() as u32;
         make_room(local_size)?;
-        let seating = Seating::of(&start)?;
+        let cpuset_assignment = CpusetAssignment::of(&start)?;
         if start.size > local_size {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
@@ -191,7 +191,7 @@ impl LocalProcesses {
                     program,
                     (input, start.has_terminal),
                     self.descriptors,
-                    &seating,
+                    &cpuset_assignment,
                     (ahead, self.questions.as_ref()),
                 )
             });
@@ -201,10 +201,11 @@ impl LocalProcesses {
             })?;
             self.positions.insert(rank.process, self.ranks.len());
             if start.reports_bindings {
-                let seat = seating.describe(local_rank as usize);
-                lines.push((rank.number, format!("rank {}: {seat}", rank.number)));
+                let cpuset = cpuset_assignment.describe(local_rank as usize);
+                lines.push((rank.number, format!("rank {}: {cpuset}", rank.number)));
             }
-            let of_machine = seating.note().filter(|_| local_rank == 0).map(str::to_owned);
+            let of_machine =
+                cpuset_assignment.note().filter(|_| local_rank == 0).map(str::to_owned);
             let of_programs = notes.iter().filter(|_| rank.number == 0).cloned();
             lines.extend(of_machine.into_iter().chain(of_programs).map(|note| (rank.number, note)));
             self.ranks.push(rank);

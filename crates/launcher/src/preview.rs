@@ -4,7 +4,7 @@ use topology::Topology;
 
 use super::local::host_name;
 use super::{JobPlan, LaunchError};
-use crate::binding::{self, Seat};
+use crate::binding::{self, Cpuset};
 
 /// Where a process would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Preview {
     /// The host.
     pub host: String,
     /// The hardware threads.
-    pub seat: Seat,
+    pub cpuset: Cpuset,
 }
 
 /// Returns where each process would run, by rank, if all hosts were machines like this one.
@@ -26,12 +26,12 @@ pub fn preview(plan: &JobPlan, topology: &Topology) -> Result<Vec<Preview>, Laun
         let on_host = |rank: &usize| placement.ranks[*rank] == number;
         let ranks: Vec<usize> = (0..placement.ranks.len()).filter(on_host).collect();
         let numbers: Vec<u32> = ranks.iter().map(|rank| *rank as u32).collect();
-        let seats = binding::plan(topology, topology.root(), &numbers, &plan.policy);
+        let cpusets = binding::plan(topology, topology.root(), &numbers, &plan.policy);
         let host = name.clone().unwrap_or_else(host_name);
-        for (rank, seat) in ranks.into_iter().zip(seats.map_err(LaunchError::new)?) {
-            let own = plan.rankfile.get(rank).and_then(|place| place.seat.clone());
-            let seat = own.or(seat);
-            previews[rank] = Some(Preview { host: host.clone(), seat });
+        for (rank, cpuset) in ranks.into_iter().zip(cpusets.map_err(LaunchError::new)?) {
+            let own = plan.rankfile.get(rank).and_then(|place| place.cpuset.clone());
+            let cpuset = own.or(cpuset);
+            previews[rank] = Some(Preview { host: host.clone(), cpuset });
         }
     }
     Ok(previews.into_iter().flatten().collect())

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use sys::process::End;
 
-use crate::binding::{Policy, Seat};
+use crate::binding::{Cpuset, Policy};
 use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
@@ -80,7 +80,7 @@ pub struct Start {
     /// Whether the launcher's output is a terminal, so that each process gets one, too.
     pub has_terminal: bool,
     /// For each process the cpuset that the user chose, if any.
-    pub seats: Vec<Seat>,
+    pub cpusets: Vec<Cpuset>,
 }
 
 /// An order of the launcher to a machine.
@@ -165,8 +165,8 @@ impl AgentOrder {
                 policy::emit(frame, &start.policy);
                 frame.push(u8::from(start.reports_bindings));
                 frame.push(u8::from(start.has_terminal));
-                frame.list(&start.seats, |frame, seat| {
-                    frame.list(seat.as_slice(), Emit::threads);
+                frame.list(&start.cpusets, |frame, cpuset| {
+                    frame.list(cpuset.as_slice(), Emit::threads);
                 });
             }
             Self::Input(bytes) => {
@@ -208,7 +208,7 @@ impl AgentOrder {
                 policy: policy::parse(fields)?,
                 reports_bindings: fields.byte()? != 0,
                 has_terminal: fields.byte()? != 0,
-                seats: fields.list(|fields| fields.option(Parse::threads))?,
+                cpusets: fields.list(|fields| fields.option(Parse::threads))?,
             }),
             2 => Self::Input(fields.text()?.to_vec()),
             3 => Self::Answer(fields.number()?, fields.string()?),

@@ -2,7 +2,7 @@
 
 use topology::CpuSet;
 
-use crate::binding::Seat;
+use crate::binding::Cpuset;
 use crate::placement::{HostAssignment, is_host_name};
 
 /// Where one rank runs.
@@ -11,7 +11,7 @@ pub struct RankPlace {
     /// The host.
     pub host: String,
     /// The hardware threads; none: the process is bound as without a rankfile.
-    pub seat: Seat,
+    pub cpuset: Cpuset,
 }
 
 /// Reads a rankfile: lines such as `rank 3=node0 slot=4-5`, in any order. Text after a `#` is
@@ -53,14 +53,14 @@ fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     let (rank, rest) = line.strip_prefix("rank")?.split_once('=')?;
     let mut words = rest.split_whitespace();
     let host = words.next().filter(|host| is_host_name(host))?;
-    let seat = match words.next() {
+    let cpuset = match words.next() {
         None => None,
         Some(word) => {
             let threads = CpuSet::from_list(word.strip_prefix("slot=")?)?;
             Some(threads).filter(|threads| !threads.is_empty()).map(Some)?
         }
     };
-    let place = RankPlace { host: host.to_owned(), seat };
+    let place = RankPlace { host: host.to_owned(), cpuset };
     words.next().is_none().then_some((rank.trim().parse().ok()?, place))
 }
 
@@ -98,7 +98,7 @@ mod tests {
         let places = read("# costs\nrank 1=b slot=0-1,4\n\nrank 0 = a # first\nrank 2=b").unwrap();
         let shown: Vec<String> = places
             .iter()
-            .map(|place| match &place.seat {
+            .map(|place| match &place.cpuset {
                 Some(threads) => format!("{}:{threads}", place.host),
                 None => place.host.clone(),
             })

@@ -66,13 +66,13 @@ fn plans(topology: &Topology) -> String {
         writeln!(text, "-n {processes}{}", options.concat()).unwrap();
         let policy = policy(requests);
         match binding::plan(topology, topology.root(), &ranks(processes), &policy) {
-            Ok(seats) => {
-                for (rank, seat) in seats.iter().enumerate().take(SHOWN_MAX) {
-                    let seat = binding::describe(topology, topology.root(), seat);
-                    writeln!(text, "  {rank}: {seat}").unwrap();
+            Ok(cpusets) => {
+                for (rank, cpuset) in cpusets.iter().enumerate().take(SHOWN_MAX) {
+                    let cpuset = binding::describe(topology, topology.root(), cpuset);
+                    writeln!(text, "  {rank}: {cpuset}").unwrap();
                 }
-                if seats.len() > SHOWN_MAX {
-                    writeln!(text, "  and {} more", seats.len() - SHOWN_MAX).unwrap();
+                if cpusets.len() > SHOWN_MAX {
+                    writeln!(text, "  and {} more", cpusets.len() - SHOWN_MAX).unwrap();
                 }
             }
             Err(message) => writeln!(text, "  {message}").unwrap(),
@@ -95,12 +95,12 @@ fn no_share_is_less_than_the_part_of_each() {
         for map in ["slot", "package", "numa", "core", "numa,package"] {
             let policy = policy(&[&format!("map-by {map}")]);
             for processes in (1..=topology.of_kind(Kind::Core).len()).step_by(5) {
-                let seats =
+                let cpusets =
                     binding::plan(&topology, topology.root(), &ranks(processes), &policy).unwrap();
-                for seat in seats.iter().flatten() {
+                for cpuset in cpusets.iter().flatten() {
                     assert!(
-                        seat.len() * processes >= all && seat.is_subset(topology.threads()),
-                        "{}: {processes} by {map}: {seat}",
+                        cpuset.len() * processes >= all && cpuset.is_subset(topology.threads()),
+                        "{}: {processes} by {map}: {cpuset}",
                         path.display()
                     );
                 }

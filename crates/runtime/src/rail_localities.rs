@@ -49,12 +49,12 @@ impl RailLocalities {
     /// Determines the places of these rails, for the process with this rank and its current cpuset.
     pub(crate) fn of(rails: &[RailProfile], rank: u32) -> Self {
         let Some(tree) = machine::tree_with_devices() else { return Self::default() };
-        let seat: CpuSet = cores::allowed().into_iter().collect();
-        let places = places(tree, rails.iter().map(|rail| rail.interface().unwrap_or("")), &seat);
+        let cpuset: CpuSet = cores::allowed().into_iter().collect();
+        let places = places(tree, rails.iter().map(|rail| rail.interface().unwrap_or("")), &cpuset);
         let speeds: Vec<u64> = rails.iter().map(|rail| rail.bandwidth_bytes_per_us).collect();
         let nearest = nearest(&places, &speeds, rank as usize);
         let place = nearest.and_then(|rail| places.get(rail)?.as_ref());
-        let preferred_locality = place.and_then(|place| preferred_locality(place, &seat));
+        let preferred_locality = place.and_then(|place| preferred_locality(place, &cpuset));
         Self { places, nearest, preferred_locality }
     }
 }
@@ -98,15 +98,15 @@ pub(crate) fn distances_that_matter(told: impl Iterator<Item = Option<u32>>) -> 
     if all.iter().all(|distance| *distance == all[0]) { Vec::new() } else { all }
 }
 
-/// Returns where the interfaces with these names are, for a process with the cpuset `seat`.
+/// Returns where the interfaces with these names are, for a process with the cpuset `cpuset`.
 fn places<'a>(
     tree: &Topology,
     interfaces: impl Iterator<Item = &'a str>,
-    seat: &CpuSet,
+    cpuset: &CpuSet,
 ) -> Vec<Option<RailPlace>> {
     let place = |name: &str| {
         let device = machine::interface(tree, name)?;
-        let distance = tree.distance(seat, device)?;
+        let distance = tree.distance(cpuset, device)?;
         Some(RailPlace { locality: tree.locality(device)?, distance })
     };
     interfaces.map(place).collect()
@@ -127,15 +127,15 @@ fn nearest(places: &[Option<RailPlace>], speeds: &[u64], turn: usize) -> Option<
     alike.get(turn % alike.len()).copied()
 }
 
-/// Returns the locality at which a process with the cpuset `seat` communicates if it uses this rail
-/// first. The result is none if the rail is not near any of these hardware threads, so that there
-/// is no choice.
-fn preferred_locality(place: &RailPlace, seat: &CpuSet) -> Option<PreferredLocality> {
+/// Returns the locality at which a process with the cpuset `cpuset` communicates if it uses this
+/// rail first. The result is none if the rail is not near any of these hardware threads, so that
+/// there is no choice.
+fn preferred_locality(place: &RailPlace, cpuset: &CpuSet) -> Option<PreferredLocality> {
     if place.distance > NEAR {
         return None;
     }
-    let near = place.locality.threads.intersection(seat);
-    let leaves_a_choice = !near.is_empty() && near != *seat;
+    let near = place.locality.threads.intersection(cpuset);
+    let leaves_a_choice = !near.is_empty() && near != *cpuset;
     Some(PreferredLocality { threads: leaves_a_choice.then_some(near), node: place.locality.node })
 }
 
@@ -167,11 +167,14 @@ mod tests {
     #[test]
     fn each_process_has_a_nearest_rail() {
         let tree = emulated();
-        let of = |seat: &str, turn| {
-            let places = places(&tree, BOTH.into_iter(), &set(seat));
+        let of = |cpuset: &str, turn| {
+            let places = places(&tree, BOTH.into_iter(), &set(cpuset));
             nearest(&places, &[100, 100], turn)
         };
-        assert_eq!(["0-1", "2-3", "4-5", "6-7"].map(|seat| of(seat, 0)), [0, 0, 1, 1].map(Some));
+        assert_eq!(
+            ["0-1", "2-3", "4-5", "6-7"].map(|cpuset| of(cpuset, 0)),
+            [0, 0, 1, 1].map(Some)
+        );
         // Where both are near, processes take turns.
         assert_eq!([0, 1, 2].map(|turn| of("0-7", turn)), [0, 1, 0].map(Some));
         let free = places(&tree, BOTH.into_iter(), &set("0-7"));
@@ -192,10 +195,10 @@ mod tests {
     #[test]
     fn who_may_run_near_the_interface_communicates_there() {
         let tree = emulated();
-        let of = |seat: &str, rail: usize| {
-            let seat = set(seat);
-            let places = places(&tree, BOTH.into_iter(), &seat);
-            preferred_locality(places[rail].as_ref().unwrap(), &seat)
+        let of = |cpuset: &str, rail: usize| {
+            let cpuset = set(cpuset);
+            let places = places(&tree, BOTH.into_iter(), &cpuset);
+            preferred_locality(places[rail].as_ref().unwrap(), &cpuset)
         };
         let at = |threads: Option<&str>, node| {
             Some(PreferredLocality { threads: threads.map(set), node: Some(node) })

@@ -29,8 +29,8 @@ pub fn situation(
 /// The parts in which this many processes of one machine run.
 fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
     let ranks: Vec<u32> = (0..processes).collect();
-    let seats = binding::plan(topology, topology.root(), &ranks, &Policy::default())?;
-    Ok(binding::parts(topology, &seats))
+    let cpusets = binding::plan(topology, topology.root(), &ranks, &Policy::default())?;
+    Ok(binding::parts(topology, &cpusets))
 }
 
 /// The levels of hierarchical algorithms inside machines, each with its leaders and crossing cost,

@@ -26,8 +26,8 @@ pub fn run(plan: &JobPlan, described: Option<&str>) -> Result<i32, String> {
     let topology = machine(described)?;
     let processes = launcher::preview(plan, &topology).map_err(|error| error.to_string())?;
     for (rank, process) in processes.iter().enumerate() {
-        let seat = binding::describe(&topology, topology.root(), &process.seat);
-        println!("rank {rank} on {}: {seat}", process.host);
+        let cpuset = binding::describe(&topology, topology.root(), &process.cpuset);
+        println!("rank {rank} on {}: {cpuset}", process.host);
     }
     let is_elsewhere = processes.iter().any(|process| !launcher::is_this_machine(&process.host));
     if described.is_none() && is_elsewhere {

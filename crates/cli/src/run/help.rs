@@ -84,8 +84,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::Interface
         | Meaning::InTurn
         | Meaning::ShowAllocation => Section::Hosts,
-        Meaning::Seating(_)
-        | Meaning::SeatingAs(..)
+        Meaning::Binding(_)
+        | Meaning::BindingAs(..)
         | Meaning::Needs
         | Meaning::CoresEach
         | Meaning::EachPackage

@@ -51,9 +51,9 @@ pub enum Meaning {
     /// Programs get Combray's library even if they contain a library of their own.
     ForceLibrary,
     /// Where processes run on their machine: mapping, binding or ranking.
-    Seating(PolicyOption),
+    Binding(PolicyOption),
     /// Where processes run, with the words that the spelling implies.
-    SeatingAs(PolicyOption, &'static str),
+    BindingAs(PolicyOption, &'static str),
     /// The needs of groups of processes, or a file that contains them.
     Needs,
     /// Each process reports where it is bound.
@@ -275,19 +275,19 @@ pub const OPTIONS: &[RunOption] = &[
     option(
         &["--map-by", "-map-by"],
         ValueCount::One,
-        Meaning::Seating(PolicyOption::MapBy),
+        Meaning::Binding(PolicyOption::MapBy),
         "ORDER    slot, node, package, numa, l3cache, core, ...; node,package,core; ppr:2:numa",
     ),
     option(
         &["--bind-to", "-bind-to"],
         ValueCount::One,
-        Meaning::Seating(PolicyOption::BindTo),
+        Meaning::Binding(PolicyOption::BindTo),
         "LEVEL    none, core, l3cache, numa, package, ... (default: each to its share)",
     ),
     option(
         &["--rank-by", "-rank-by"],
         ValueCount::One,
-        Meaning::Seating(PolicyOption::RankBy),
+        Meaning::Binding(PolicyOption::RankBy),
         "ORDER    slot: ranks follow places from left to right; numa, package, ...: in turn",
     ),
     option(
@@ -332,25 +332,25 @@ pub const OPTIONS: &[RunOption] = &[
     option(
         &["--bind-to-none", "-bind-to-none"],
         ValueCount::Nothing,
-        Meaning::SeatingAs(PolicyOption::BindTo, "none"),
+        Meaning::BindingAs(PolicyOption::BindTo, "none"),
         "",
     ),
     option(
         &["--bind-to-core", "-bind-to-core"],
         ValueCount::Nothing,
-        Meaning::SeatingAs(PolicyOption::BindTo, "core"),
+        Meaning::BindingAs(PolicyOption::BindTo, "core"),
         "",
     ),
     option(
         &["--bind-to-socket", "-bind-to-socket"],
         ValueCount::Nothing,
-        Meaning::SeatingAs(PolicyOption::BindTo, "package"),
+        Meaning::BindingAs(PolicyOption::BindTo, "package"),
         "",
     ),
     option(
         &["--bycore", "-bycore"],
         ValueCount::Nothing,
-        Meaning::SeatingAs(PolicyOption::MapBy, "core"),
+        Meaning::BindingAs(PolicyOption::MapBy, "core"),
         "",
     ),
     option(&["--bynode", "-bynode", "-rr"], ValueCount::Nothing, Meaning::InTurn, ""),
@@ -440,7 +440,7 @@ pub const OPTIONS: &[RunOption] = &[
     option(
         &["--bysocket", "-bysocket"],
         ValueCount::Nothing,
-        Meaning::SeatingAs(PolicyOption::MapBy, "package"),
+        Meaning::BindingAs(PolicyOption::MapBy, "package"),
         "",
     ),
     option(

@@ -262,7 +262,7 @@ fn effect(name: &str) -> Option<String> {
         Meaning::Accepted => {
             return Some("accepted without effect, because it is the default".to_owned());
         }
-        Meaning::SeatingAs(option, words) => {
+        Meaning::BindingAs(option, words) => {
             return Some(format!("`{} {words}`", option_name(option)));
         }
         Meaning::InTurn => "`--map-by node`",

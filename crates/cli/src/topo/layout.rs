@@ -146,8 +146,8 @@ impl Draft {
             Self::new(color(Kind::Thread), vec![format!("{number:>0$}", digits(topology))]);
         let is_here = |process: &&ShownProcess| {
             let is_bound = || {
-                let seat = process.seat(topology, machine);
-                seat.is_some_and(|seat| seat.contains(number as usize))
+                let cpuset = process.cpuset(topology, machine);
+                cpuset.is_some_and(|cpuset| cpuset.contains(number as usize))
             };
             process.machine(topology) == machine
                 && (is_bound() || process.on_processor(number).is_some())

@@ -3,7 +3,7 @@
 use std::fs;
 
 use base::variables;
-use launcher::binding::Seat;
+use launcher::binding::Cpuset;
 use serde_json::{Value, json};
 use threads::census::Census;
 use topology::{CpuSet, Kind, ObjectId, Topology};
@@ -38,7 +38,7 @@ impl ShownProcess {
     }
 
     /// The cpuset to which it is bound on a machine; `None` if it is not bound.
-    pub fn seat(&self, topology: &Topology, machine: ObjectId) -> Seat {
+    pub fn cpuset(&self, topology: &Topology, machine: ObjectId) -> Cpuset {
         let all = &topology[machine].threads;
         let allowed = self.allowed.intersection(all);
         (allowed != *all).then_some(allowed)

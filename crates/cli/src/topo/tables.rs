@@ -54,16 +54,16 @@ pub fn processes(topology: &Topology, processes: &[ShownProcess]) -> Option<Stri
     let mut rows = Vec::new();
     for process in processes {
         let machine = process.machine(topology);
-        let seat = process.seat(topology, machine);
-        let mut seat = launcher::binding::describe(topology, machine, &seat);
+        let cpuset = process.cpuset(topology, machine);
+        let mut cpuset = launcher::binding::describe(topology, machine, &cpuset);
         if machine != topology.root() {
-            seat = format!("{}: {seat}", topology[machine].label());
+            cpuset = format!("{}: {cpuset}", topology[machine].label());
         }
         rows.push([
             process.name(),
             process.number.to_string(),
             process.threads.len().to_string(),
-            seat,
+            cpuset,
         ]);
         for (number, threads) in &process.threads {
             if *threads != process.allowed {

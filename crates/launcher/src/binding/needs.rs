@@ -11,7 +11,7 @@ use std::collections::HashSet;
 
 use topology::{CpuSet, Kind, ObjectId, Topology};
 
-use super::Seat;
+use super::Cpuset;
 
 /// What a group of processes needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Needs {
         topology: &Topology,
         machine: ObjectId,
         ranks: &[u32],
-    ) -> Result<Vec<Seat>, String> {
+    ) -> Result<Vec<Cpuset>, String> {
         let cores = topology.of_kind_in(machine, Kind::Core);
         let each = cores.len() / ranks.len();
         if each == 0 {
@@ -106,10 +106,10 @@ impl Needs {
         }
         let free = cores.into_iter().collect();
         let mut placer =
-            Placer { topology, machine, ranks, each, free, seats: vec![None; ranks.len()] };
+            Placer { topology, machine, ranks, each, free, cpusets: vec![None; ranks.len()] };
         let all: CpuSet = ranks.iter().map(|rank| *rank as usize).collect();
         placer.place(&all, &[], machine, &self.groups);
-        Ok(placer.seats)
+        Ok(placer.cpusets)
     }
 }
 
@@ -129,7 +129,7 @@ struct Placer<'a> {
     /// The number of cores for each process.
     each: usize,
     free: HashSet<ObjectId>,
-    seats: Vec<Seat>,
+    cpusets: Vec<Cpuset>,
 }
 
 impl Placer<'_> {
@@ -176,7 +176,7 @@ impl Placer<'_> {
                 self.free.remove(core);
             });
             let threads = cores.iter().map(|core| &self.topology[*core].threads);
-            self.seats[local] = Some(threads.fold(CpuSet::default(), |all, one| all.union(one)));
+            self.cpusets[local] = Some(threads.fold(CpuSet::default(), |all, one| all.union(one)));
         }
     }
 
@@ -257,17 +257,17 @@ mod tests {
         let topology = Topology::from_xml(&text_of_machine).unwrap();
         let ranks: Vec<u32> = (0..processes).collect();
         let needs = Needs::parse(text).unwrap();
-        let seats = needs.plan(&topology, topology.root(), &ranks).unwrap();
+        let cpusets = needs.plan(&topology, topology.root(), &ranks).unwrap();
         let mut used = CpuSet::default();
-        let node = |seat: &Seat| {
-            let threads = seat.as_ref().unwrap();
+        let node = |cpuset: &Cpuset| {
+            let threads = cpuset.as_ref().unwrap();
             assert!(!threads.intersects(&used), "no core is given away twice");
             used = used.union(threads);
             let all = topology.of_kind(Kind::NumaNode);
             let inside = all.iter().filter(|id| topology[**id].threads.intersects(threads));
             inside.map(|id| topology[*id].logical.to_string()).collect::<Vec<_>>().join("+")
         };
-        seats.iter().map(node).collect::<Vec<_>>().join(" ")
+        cpusets.iter().map(node).collect::<Vec<_>>().join(" ")
     }
 
     #[test]

@@ -28,22 +28,22 @@ fn machine(packages: usize, nodes: usize, cores: usize, threads: usize) -> Topol
 }
 
 /// Returns the cpusets of `processes` processes, with these words of the three options.
-fn seats(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<String, String> {
+fn cpusets(topology: &Topology, processes: usize, words: [&str; 3]) -> Result<String, String> {
     let mut policy = Policy::default();
     let options = [PolicyOption::MapBy, PolicyOption::BindTo, PolicyOption::RankBy];
     for (option, words) in options.into_iter().zip(words).filter(|(_, words)| !words.is_empty()) {
         policy.set(option, words)?;
     }
-    let seats =
+    let cpusets =
         plan(topology, topology.root(), &(0..processes as u32).collect::<Vec<_>>(), &policy)?;
-    let text = |seat: &Seat| seat.as_ref().map_or("all".to_owned(), CpuSet::to_string);
-    Ok(seats.iter().map(text).collect::<Vec<_>>().join(" "))
+    let text = |cpuset: &Cpuset| cpuset.as_ref().map_or("all".to_owned(), CpuSet::to_string);
+    Ok(cpusets.iter().map(text).collect::<Vec<_>>().join(" "))
 }
 
 #[test]
 fn by_default_each_has_its_share() {
     let machine = machine(2, 2, 2, 1);
-    let share = |processes| seats(&machine, processes, [""; 3]).unwrap();
+    let share = |processes| cpusets(&machine, processes, [""; 3]).unwrap();
     assert_eq!(share(1), "all");
     assert_eq!(share(2), "0-3 4-7");
     assert_eq!(share(3), "0-2 2-5 5-7");
@@ -55,26 +55,26 @@ fn by_default_each_has_its_share() {
 #[test]
 fn cores_that_a_process_shall_have_to_itself_are_no_others() {
     let machine = machine(1, 1, 4, 2);
-    let seats = |processes, words| seats(&machine, processes, [words, "", ""]);
-    assert_eq!(seats(2, "slot:PE=2").unwrap(), "0-1,4-5 2-3,6-7");
-    assert!(seats(3, "slot:PE=2").unwrap_err().contains("would have to share"));
-    assert!(seats(2, "slot:PE=3").unwrap_err().contains("would have to share"));
-    assert!(seats(3, "slot:PE=2:oversubscribe").is_ok());
+    let cpusets = |processes, words| cpusets(&machine, processes, [words, "", ""]);
+    assert_eq!(cpusets(2, "slot:PE=2").unwrap(), "0-1,4-5 2-3,6-7");
+    assert!(cpusets(3, "slot:PE=2").unwrap_err().contains("would have to share"));
+    assert!(cpusets(2, "slot:PE=3").unwrap_err().contains("would have to share"));
+    assert!(cpusets(3, "slot:PE=2:oversubscribe").is_ok());
 }
 
 #[test]
 fn more_processes_than_hardware_threads_can_be_refused() {
     let machine = machine(1, 1, 2, 1);
-    let seats = |processes, words| seats(&machine, processes, [words, "", ""]);
-    assert!(seats(4, "slot").is_ok() && seats(2, "slot:nooversubscribe").is_ok());
-    let error = seats(4, "slot:nooversubscribe").unwrap_err();
+    let cpusets = |processes, words| cpusets(&machine, processes, [words, "", ""]);
+    assert!(cpusets(4, "slot").is_ok() && cpusets(2, "slot:nooversubscribe").is_ok());
+    let error = cpusets(4, "slot:nooversubscribe").unwrap_err();
     assert!(error.contains("4 processes") && error.contains("2 usable"), "{error}");
 }
 
 #[test]
 fn shares_are_of_whole_cores_while_there_are_enough() {
     let machine = machine(1, 1, 4, 2);
-    let share = |processes| seats(&machine, processes, [""; 3]).unwrap();
+    let share = |processes| cpusets(&machine, processes, [""; 3]).unwrap();
     assert_eq!(share(2), "0-1,4-5 2-3,6-7");
     assert_eq!(share(4), "0,4 1,5 2,6 3,7");
     assert_eq!(share(8), "0 4 1 5 2 6 3 7");
@@ -83,48 +83,48 @@ fn shares_are_of_whole_cores_while_there_are_enough() {
 #[test]
 fn levels_are_mapped_in_turn() {
     let machine = machine(2, 2, 2, 1);
-    let seats = |processes, map, bind| seats(&machine, processes, [map, bind, ""]).unwrap();
-    assert_eq!(seats(4, "package", "core"), "0 4 1 5");
-    assert_eq!(seats(5, "numa", "core"), "0 2 4 6 1");
-    assert_eq!(seats(3, "numa", "numa"), "0-1 2-3 4-5");
-    assert_eq!(seats(2, "core", "package"), "0-3 0-3");
-    assert_eq!(seats(8, "package,numa,core", "core"), "0 4 2 6 1 5 3 7");
-    assert_eq!(seats(8, "numa,package,core", "core"), "0 2 4 6 1 3 5 7");
-    assert_eq!(seats(8, "core,package", "core"), "0 1 2 3 4 5 6 7");
-    assert_eq!(seats(4, "ppr:1:numa", "core"), "0 2 4 6");
-    assert_eq!(seats(4, "ppr:2:package", "numa"), "0-1 2-3 4-5 6-7");
-    assert_eq!(seats(4, "slot:pe=2", "core"), "0-1 2-3 4-5 6-7");
-    assert_eq!(seats(2, "numa:pe=2", ""), "0-1 2-3");
-    assert_eq!(seats(3, "core", "none"), "all all all");
+    let cpusets = |processes, map, bind| cpusets(&machine, processes, [map, bind, ""]).unwrap();
+    assert_eq!(cpusets(4, "package", "core"), "0 4 1 5");
+    assert_eq!(cpusets(5, "numa", "core"), "0 2 4 6 1");
+    assert_eq!(cpusets(3, "numa", "numa"), "0-1 2-3 4-5");
+    assert_eq!(cpusets(2, "core", "package"), "0-3 0-3");
+    assert_eq!(cpusets(8, "package,numa,core", "core"), "0 4 2 6 1 5 3 7");
+    assert_eq!(cpusets(8, "numa,package,core", "core"), "0 2 4 6 1 3 5 7");
+    assert_eq!(cpusets(8, "core,package", "core"), "0 1 2 3 4 5 6 7");
+    assert_eq!(cpusets(4, "ppr:1:numa", "core"), "0 2 4 6");
+    assert_eq!(cpusets(4, "ppr:2:package", "numa"), "0-1 2-3 4-5 6-7");
+    assert_eq!(cpusets(4, "slot:pe=2", "core"), "0-1 2-3 4-5 6-7");
+    assert_eq!(cpusets(2, "numa:pe=2", ""), "0-1 2-3");
+    assert_eq!(cpusets(3, "core", "none"), "all all all");
 }
 
 #[test]
 fn a_mapping_alone_binds_no_tighter_than_the_share() {
     let machine = machine(2, 2, 2, 1);
-    let seats = |processes, map| seats(&machine, processes, [map, "", ""]).unwrap();
-    assert_eq!(seats(2, "numa"), "0-3 0-3");
-    assert_eq!(seats(2, "package"), "0-3 4-7");
-    assert_eq!(seats(4, "package"), "0-1 4-5 2-3 6-7");
-    assert_eq!(seats(8, "core"), "0 1 2 3 4 5 6 7");
+    let cpusets = |processes, map| cpusets(&machine, processes, [map, "", ""]).unwrap();
+    assert_eq!(cpusets(2, "numa"), "0-3 0-3");
+    assert_eq!(cpusets(2, "package"), "0-3 4-7");
+    assert_eq!(cpusets(4, "package"), "0-1 4-5 2-3 6-7");
+    assert_eq!(cpusets(8, "core"), "0 1 2 3 4 5 6 7");
 }
 
 #[test]
 fn ranks_follow_their_own_order() {
     let machine = machine(2, 2, 2, 1);
-    let seats = |words| seats(&machine, 4, words).unwrap();
-    assert_eq!(seats(["package", "core", "slot"]), "0 1 4 5");
-    assert_eq!(seats(["core", "core", "package"]), "0 1 2 3");
-    assert_eq!(seats(["ppr:2:package", "core", "package"]), "0 4 1 5");
-    assert_eq!(seats(["ppr:2:package", "core", "fill"]), "0 1 4 5");
+    let cpusets = |words| cpusets(&machine, 4, words).unwrap();
+    assert_eq!(cpusets(["package", "core", "slot"]), "0 1 4 5");
+    assert_eq!(cpusets(["core", "core", "package"]), "0 1 2 3");
+    assert_eq!(cpusets(["ppr:2:package", "core", "package"]), "0 4 1 5");
+    assert_eq!(cpusets(["ppr:2:package", "core", "fill"]), "0 1 4 5");
 }
 
 #[test]
 fn what_cannot_be_is_told() {
     let machine = machine(1, 1, 2, 1);
-    let message = |processes, words| seats(&machine, processes, words).unwrap_err();
+    let message = |processes, words| cpusets(&machine, processes, words).unwrap_err();
     assert!(message(2, ["l3cache", "", ""]).contains("it has machine, package, numa, core"));
     assert!(message(3, ["", "core", ""]).contains("overload-allowed"));
-    assert_eq!(seats(&machine, 3, ["", "core:overload-allowed", ""]).unwrap(), "0 1 0");
+    assert_eq!(cpusets(&machine, 3, ["", "core:overload-allowed", ""]).unwrap(), "0 1 0");
     assert!(message(3, ["ppr:1:core", "", ""]).contains("makes only 2"));
     assert!(message(1, ["slot:pe=3", "", ""]).contains("this machine has 2"));
     assert!(message(2, ["slot:pe=2", "", ""]).contains("share"));
@@ -140,9 +140,9 @@ fn what_cannot_be_is_told() {
 #[test]
 fn a_job_may_be_restricted_to_a_part() {
     let machine = machine(2, 2, 2, 2).restricted(&CpuSet::from_list("1-3,6,14").unwrap()).unwrap();
-    assert_eq!(seats(&machine, 2, [""; 3]).unwrap(), "1-2 3,6,14");
-    assert_eq!(seats(&machine, 4, ["core", "core", ""]).unwrap(), "1 2 3 6,14");
-    assert_eq!(seats(&machine, 2, ["package", "package", ""]).unwrap(), "1-3 6,14");
+    assert_eq!(cpusets(&machine, 2, [""; 3]).unwrap(), "1-2 3,6,14");
+    assert_eq!(cpusets(&machine, 4, ["core", "core", ""]).unwrap(), "1 2 3 6,14");
+    assert_eq!(cpusets(&machine, 2, ["package", "package", ""]).unwrap(), "1-3 6,14");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use launch::{ABORT_REASON, reason};
 use sys::process::{self, DescriptorLimit, Interest};
 use sys::socket;
 
-use super::seating::Seating;
+use super::cpuset_assignment::CpusetAssignment;
 use super::variables::{self, RankIdentity};
 use crate::local::host_name;
 use crate::protocol::{AgentReport, OutputStream, ProgramStart};
@@ -56,7 +56,7 @@ impl RankProcess {
         program: &ProgramStart,
         (input, has_terminal): (Stdio, bool),
         descriptors: DescriptorLimit,
-        seating: &Seating,
+        cpuset_assignment: &CpusetAssignment,
         (ahead, questions): (Option<&OpenedAhead>, Option<&QuestionBoard>),
     ) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
@@ -79,12 +79,12 @@ impl RankProcess {
         }
         command.envs(program.variables.iter().map(|(name, value)| (name, value)));
         command.envs(variables::of_rank(place));
-        let seat = place.local_rank as usize;
-        command.envs(seating.variables(seat, &program.variables));
+        let cpuset = place.local_rank as usize;
+        command.envs(cpuset_assignment.variables(cpuset, &program.variables));
         command.env("PMI_FD", theirs.as_raw_fd().to_string());
         command.stdin(input);
         command.stdout(their_output).stderr(their_errors);
-        let binding = seating.process_binding(seat);
+        let binding = cpuset_assignment.process_binding(cpuset);
         let mut kept: Vec<BorrowedFd<'_>> = vec![theirs.as_fd()];
         if let Some((text, opened)) = ahead {
             command.env(DESCRIPTORS, text);

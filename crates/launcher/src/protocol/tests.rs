@@ -22,7 +22,7 @@ fn start() -> Start {
         policy: Policy { bind: Bind::To(Kind::Core), ..Policy::default() },
         reports_bindings: true,
         has_terminal: true,
-        seats: vec![CpuSet::from_list("0-3"), None],
+        cpusets: vec![CpuSet::from_list("0-3"), None],
     }
 }
 

@@ -142,8 +142,8 @@ fn starts(
         let pairs = (0..).zip(applications.iter().copied());
         let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
         let ranks: Vec<(u32, u32)> = on_host.map(|(pair, _)| pair).collect();
-        let seat = |rank: u32| plan.rankfile.get(rank as usize)?.seat.clone();
-        let seats = ranks.iter().map(|pair| seat(pair.0)).collect();
+        let cpuset = |rank: u32| plan.rankfile.get(rank as usize)?.cpuset.clone();
+        let cpusets = ranks.iter().map(|pair| cpuset(pair.0)).collect();
         starts.push(Start {
             job: job.clone(),
             size,
@@ -152,7 +152,7 @@ fn starts(
             policy: plan.policy.clone(),
             reports_bindings: plan.reports_bindings,
             has_terminal,
-            seats,
+            cpusets,
         });
     }
     starts.iter_mut().for_each(drop_unused);

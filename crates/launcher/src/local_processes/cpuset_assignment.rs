@@ -12,15 +12,15 @@ use sys::process::ProcessBinding;
 use topology::{CpuSet, Hwloc, Kind, Scope, Topology, TopologyError, parts_to_text};
 
 use super::LaunchError;
-use crate::binding::{self, Bind, Needs, Policy, Seat};
+use crate::binding::{self, Bind, Cpuset, Needs, Policy};
 use crate::protocol::Start;
 
 /// Where each process runs.
-pub(super) struct Seating {
+pub(super) struct CpusetAssignment {
     /// The machine, if its topology had to be read.
     topology: Option<Topology>,
     /// The cpusets by local rank; none: nothing is bound.
-    seats: Vec<Seat>,
+    cpusets: Vec<Cpuset>,
     /// The parts of the machine in which they are, for the processes.
     parts: String,
     /// hwloc's description of the machine, for processes that need it.
@@ -31,7 +31,7 @@ pub(super) struct Seating {
     note: Option<String>,
 }
 
-impl Seating {
+impl CpusetAssignment {
     /// Plans the cpusets of the processes to be started.
     ///
     /// # Errors
@@ -39,13 +39,13 @@ impl Seating {
     pub(super) fn of(start: &Start) -> Result<Self, LaunchError> {
         let free = Self {
             topology: None,
-            seats: Vec::new(),
+            cpusets: Vec::new(),
             parts: String::new(),
             description: None,
             is_default: true,
             note: None,
         };
-        let Start { policy, seats: wanted, .. } = start;
+        let Start { policy, cpusets: wanted, .. } = start;
         check(start)?;
         let processes = start.ranks.len();
         policy.check_oversubscription(processes, cores::usable()).map_err(LaunchError::new)?;
@@ -75,16 +75,16 @@ impl Seating {
             Err(error) => return Err(LaunchError::new(error.to_string())),
         };
         let ranks: Vec<u32> = start.ranks.iter().map(|(rank, _)| *rank).collect();
-        let seats = binding::plan(&topology, topology.root(), &ranks, policy);
-        let mut seats = seats.map_err(LaunchError::new)?;
-        for (seat, wanted) in seats.iter_mut().zip(wanted) {
-            *seat = wanted.clone().or(seat.take());
+        let cpusets = binding::plan(&topology, topology.root(), &ranks, policy);
+        let mut cpusets = cpusets.map_err(LaunchError::new)?;
+        for (cpuset, wanted) in cpusets.iter_mut().zip(wanted) {
+            *cpuset = wanted.clone().or(cpuset.take());
         }
-        let parts = parts_to_text(&binding::parts(&topology, &seats));
+        let parts = parts_to_text(&binding::parts(&topology, &cpusets));
         // If it cannot be kept, processes that need it read the topology themselves.
         let description = keep(&description).ok();
         let (topology, note) = (Some(topology), None);
-        Ok(Self { topology, seats, parts, description, is_default, note })
+        Ok(Self { topology, cpusets, parts, description, is_default, note })
     }
 
     /// Returns a note for the user on how processes are bound here.
@@ -95,7 +95,7 @@ impl Seating {
     /// Returns where a process runs.
     pub(super) fn process_binding(&self, local_rank: usize) -> ProcessBinding {
         let cores: Vec<usize> =
-            self.seat(local_rank).map_or_else(Vec::new, |all| all.iter().collect());
+            self.cpuset(local_rank).map_or_else(Vec::new, |all| all.iter().collect());
         match cores.is_empty() {
             true => ProcessBinding::Free,
             false if self.is_default => ProcessBinding::Preferred(cores),
@@ -107,8 +107,8 @@ impl Seating {
     pub(super) fn describe(&self, local_rank: usize) -> String {
         match &self.topology {
             Some(topology) => {
-                let seat = self.seats.get(local_rank).unwrap_or(&None);
-                binding::describe(topology, topology.root(), seat)
+                let cpuset = self.cpusets.get(local_rank).unwrap_or(&None);
+                binding::describe(topology, topology.root(), cpuset)
             }
             None if self.note.is_some() => "not bound".to_owned(),
             None => format!("not bound, because {} cannot be loaded", topology::LIBRARY),
@@ -124,7 +124,7 @@ impl Seating {
         local_rank: usize,
         own: &[(OsString, OsString)],
     ) -> Vec<(&'static str, String)> {
-        let (Some(topology), Some(threads)) = (&self.topology, self.seat(local_rank)) else {
+        let (Some(topology), Some(threads)) = (&self.topology, self.cpuset(local_rank)) else {
             return Vec::new();
         };
         let mut variables = vec![(variables::CORES, cores::usable().to_string())];
@@ -151,8 +151,8 @@ impl Seating {
         variables
     }
 
-    fn seat(&self, local_rank: usize) -> Option<&CpuSet> {
-        self.seats.get(local_rank)?.as_ref()
+    fn cpuset(&self, local_rank: usize) -> Option<&CpuSet> {
+        self.cpusets.get(local_rank)?.as_ref()
     }
 }
 
@@ -177,8 +177,8 @@ fn keep(text: &str) -> io::Result<File> {
 /// Refuses a rankfile with hardware threads that this machine does not have or allow.
 fn check(start: &Start) -> Result<(), LaunchError> {
     let allowed: CpuSet = cores::allowed().into_iter().collect();
-    for ((rank, _), seat) in start.ranks.iter().zip(&start.seats) {
-        if let Some(threads) = seat.as_ref().filter(|threads| !threads.is_subset(&allowed)) {
+    for ((rank, _), cpuset) in start.ranks.iter().zip(&start.cpusets) {
+        if let Some(threads) = cpuset.as_ref().filter(|threads| !threads.is_subset(&allowed)) {
             return Err(LaunchError::new(format!(
                 "the rankfile puts rank {rank} on the hardware threads {threads}, but this machine \
                  allows {allowed}"
