@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::guard::{END, KILL_TIME_MAX, end_descendants};
-use super::heartbeats::{self, SharedOutlet};
+use super::heartbeats::{self, SharedOutputQueue};
 use super::local_processes::{LocalProcesses, StandardInput};
-use super::outlets::Outlet;
+use super::output_queues::OutputQueue;
 use super::{LaunchError, OpenAhead, is_no_end};
 use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, ReportRules, START_TIME_MAX};
 
@@ -33,7 +33,7 @@ struct Agent {
     source: File,
     orders: OrderParser,
     /// The stream of reports.
-    outlet: SharedOutlet,
+    output_queue: SharedOutputQueue,
     /// The rules of which reports may be sent; none before the ranks are known.
     rules: Option<ReportRules>,
     signals: Signals,
@@ -53,19 +53,19 @@ pub(super) fn serve(
     open_ahead: OpenAhead,
 ) -> Result<i32, LaunchError> {
     let source = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let mut outlet = Outlet::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-    outlet.queue.extend_from_slice(protocol::greeting().as_bytes());
+    let mut output_queue = OutputQueue::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+    output_queue.queue.extend_from_slice(protocol::greeting().as_bytes());
     let processes =
         LocalProcesses::new(StandardInput::Relayed, DescriptorLimit::read()?, open_ahead);
-    let outlet = SharedOutlet::new(Mutex::new(outlet));
+    let output_queue = SharedOutputQueue::new(Mutex::new(output_queue));
     let mut heartbeat = Vec::new();
     AgentReport::Heartbeat.emit(&mut heartbeat);
-    heartbeats::begin(&outlet, heartbeat, timeout)?;
+    heartbeats::begin(&output_queue, heartbeat, timeout)?;
     let mut agent = Agent {
         processes,
         source,
         orders: OrderParser::default(),
-        outlet,
+        output_queue,
         rules: None,
         signals,
         last_received: Instant::now(),
@@ -91,11 +91,11 @@ impl Agent {
             (self.source.as_raw_fd(), Interest::Read),
         ];
         let waiting = {
-            let outlet = heartbeats::lock(&self.outlet);
-            if !outlet.is_empty() {
-                watched.push((outlet.as_raw_fd(), Interest::Write));
+            let output_queue = heartbeats::lock(&self.output_queue);
+            if !output_queue.is_empty() {
+                watched.push((output_queue.as_raw_fd(), Interest::Write));
             }
-            outlet.waiting()
+            output_queue.waiting()
         };
         let first = watched.len();
         self.processes.set_paused(waiting > QUEUE_BYTES_MAX);
@@ -116,20 +116,20 @@ impl Agent {
             return Ok(true);
         }
         let is_over = ready[1] && self.receive(&mut reports)?;
-        let mut outlet = heartbeats::lock(&self.outlet);
+        let mut output_queue = heartbeats::lock(&self.output_queue);
         for report in reports {
             if let Some(Err(what)) = self.rules.as_mut().map(|rules| rules.follow(&report)) {
                 return Err(LaunchError::new(format!("the agent cannot continue: {what}")));
             }
-            if !report.emit(&mut outlet.queue) {
+            if !report.emit(&mut output_queue.queue) {
                 return Err(LaunchError::new("a report to the launcher is too long".to_owned()));
             }
         }
         if is_over {
-            return finish(&mut outlet);
+            return finish(&mut output_queue);
         }
-        if !outlet.is_empty() {
-            outlet.write()?;
+        if !output_queue.is_empty() {
+            output_queue.write()?;
         }
         Ok(false)
     }
@@ -182,10 +182,10 @@ impl Agent {
 }
 
 /// Sends what is left, as long as the launcher accepts it.
-fn finish(outlet: &mut Outlet) -> Result<bool, LaunchError> {
-    let watched = [(outlet.as_raw_fd(), Interest::Write)];
-    while !outlet.is_empty() && process::poll(&watched, Some(KILL_TIME_MAX))?[0] {
-        outlet.write()?;
+fn finish(output_queue: &mut OutputQueue) -> Result<bool, LaunchError> {
+    let watched = [(output_queue.as_raw_fd(), Interest::Write)];
+    while !output_queue.is_empty() && process::poll(&watched, Some(KILL_TIME_MAX))?[0] {
+        output_queue.write()?;
     }
     Ok(true)
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use sys::process::{self, DescriptorLimit, End, Interest, ProcessBinding, signal};
 
-use super::heartbeats::{self, SharedOutlet};
-use super::outlets::Outlet;
+use super::heartbeats::{self, SharedOutputQueue};
+use super::output_queues::OutputQueue;
 use super::{LaunchError, is_no_end};
 use crate::access::HostAccess;
 use crate::job::{AgentAccess, JobEvent};
@@ -25,7 +25,7 @@ pub(super) struct AgentConnection {
     process: i32,
     has_ended: bool,
     /// The stream of orders; none after the last order.
-    orders: Option<SharedOutlet>,
+    orders: Option<SharedOutputQueue>,
     reports: Option<ChildStdout>,
     errors: Option<ChildStderr>,
     /// After how long without received bytes the other end counts as failed.
@@ -76,8 +76,8 @@ impl AgentConnection {
                     agent.command_name()
                 ))
             })?;
-        let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(Outlet::new);
-        let orders = orders.map(|outlet| SharedOutlet::new(Mutex::new(outlet)));
+        let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(OutputQueue::new);
+        let orders = orders.map(|output_queue| SharedOutputQueue::new(Mutex::new(output_queue)));
         let (reports, errors) = (child.stdout.take(), child.stderr.take());
         for descriptor in
             [reports.as_ref().map(AsRawFd::as_raw_fd), errors.as_ref().map(AsRawFd::as_raw_fd)]
@@ -98,8 +98,8 @@ impl AgentConnection {
 
     /// Sends bytes to the agent.
     pub(super) fn send(&mut self, bytes: &[u8]) {
-        if let Some(outlet) = &self.orders {
-            heartbeats::lock(outlet).queue.extend_from_slice(bytes);
+        if let Some(output_queue) = &self.orders {
+            heartbeats::lock(output_queue).queue.extend_from_slice(bytes);
         }
     }
 

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::outlets::Outlet;
+use crate::output_queues::OutputQueue;
 
 /// One end of a connection, to which its owner and the thread write.
-pub(super) type SharedOutlet = Arc<Mutex<Outlet>>;
+pub(super) type SharedOutputQueue = Arc<Mutex<OutputQueue>>;
 
 /// How many heartbeats are sent in the time after which a silent connection counts as lost.
 const HEARTBEATS_PER_TIMEOUT: u32 = 5;
@@ -27,17 +27,21 @@ const STACK_BYTES: usize = 64 << 10;
 ///
 /// # Errors
 /// The system provides no thread.
-pub(super) fn begin(outlet: &SharedOutlet, frame: Vec<u8>, timeout: Duration) -> io::Result<()> {
-    let outlet = Arc::downgrade(outlet);
+pub(super) fn begin(
+    output_queue: &SharedOutputQueue,
+    frame: Vec<u8>,
+    timeout: Duration,
+) -> io::Result<()> {
+    let output_queue = Arc::downgrade(output_queue);
     let send = move || {
         loop {
             thread::sleep(timeout / HEARTBEATS_PER_TIMEOUT);
-            let Some(outlet) = outlet.upgrade() else { return };
-            let mut outlet = lock(&outlet);
-            if outlet.waiting() < QUEUE_BYTES_MAX {
-                outlet.queue.extend_from_slice(&frame);
+            let Some(output_queue) = output_queue.upgrade() else { return };
+            let mut output_queue = lock(&output_queue);
+            if output_queue.waiting() < QUEUE_BYTES_MAX {
+                output_queue.queue.extend_from_slice(&frame);
             }
-            if outlet.write().is_err() {
+            if output_queue.write().is_err() {
                 return;
             }
         }
@@ -45,7 +49,7 @@ pub(super) fn begin(outlet: &SharedOutlet, frame: Vec<u8>, timeout: Duration) ->
     thread::Builder::new().stack_size(STACK_BYTES).spawn(send).map(drop)
 }
 
-/// Locks the outlet.
-pub(super) fn lock(outlet: &SharedOutlet) -> MutexGuard<'_, Outlet> {
-    outlet.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the output queue.
+pub(super) fn lock(output_queue: &SharedOutputQueue) -> MutexGuard<'_, OutputQueue> {
+    output_queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

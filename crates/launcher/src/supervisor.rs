@@ -15,7 +15,7 @@ use std::time::Instant;
 use sys::process::{self, Interest, Signals, signal};
 
 use super::guard::{END, end_descendants};
-use super::outlets::Outlets;
+use super::output_queues::OutputQueues;
 use super::{JobPlan, LaunchError};
 use crate::job::{Action, JobEvent, JobState};
 use crate::output::OutputFile;
@@ -40,7 +40,7 @@ pub(super) fn supervise(
         job: JobState::new(plan, prepared.setup, Instant::now()),
         machines: prepared.machines,
         files: prepared.files,
-        outlets: Outlets::open()?,
+        output_queues: OutputQueues::open()?,
         relay: prepared.relay,
         signals,
         guard,
@@ -51,7 +51,7 @@ pub(super) fn supervise(
     loop {
         if let Some(code) = supervisor.job.exit_code() {
             // If the error output has no reader either, the exit code shows what happened.
-            let _ = supervisor.outlets.write(OutputStream::Errors);
+            let _ = supervisor.output_queues.write(OutputStream::Errors);
             return Ok(code);
         }
         supervisor.round()?;
@@ -64,7 +64,7 @@ struct Supervisor<'a> {
     machines: Vec<Machine>,
     /// By rank: the files to which its output goes, in addition or exclusively.
     files: Vec<[Option<OutputFile>; 2]>,
-    outlets: Outlets,
+    output_queues: OutputQueues,
     /// Input for a rank 0 on another machine.
     relay: Option<Relay>,
     signals: Signals,
@@ -79,7 +79,7 @@ struct Supervisor<'a> {
 /// What a watched descriptor belongs to.
 enum Watched {
     Signals,
-    Outlet(OutputStream),
+    OutputQueue(OutputStream),
     Input,
     Table,
 }
@@ -118,7 +118,7 @@ impl Supervisor<'_> {
         self.handle_signals();
         self.reap();
         self.handle(JobEvent::TimePassed, begun);
-        self.deliver([JobEvent::Backlog(self.outlets.waiting())]);
+        self.deliver([JobEvent::Backlog(self.output_queues.waiting())]);
         Ok(())
     }
 
@@ -127,9 +127,9 @@ impl Supervisor<'_> {
     fn watched(&self) -> (Vec<(RawFd, Interest)>, Vec<Watched>) {
         let mut watched = vec![(self.signals.as_raw_fd(), Interest::Read)];
         let mut owners = vec![Watched::Signals];
-        for (descriptor, target) in self.outlets.watched() {
+        for (descriptor, target) in self.output_queues.watched() {
             watched.push((descriptor, Interest::Write));
-            owners.push(Watched::Outlet(target));
+            owners.push(Watched::OutputQueue(target));
         }
         let relay = self.relay.as_ref().filter(|_| self.job.input_room() > 0);
         if let Some(input) = relay.and_then(Relay::watched) {
@@ -147,7 +147,7 @@ impl Supervisor<'_> {
     fn serve(&mut self, owner: &Watched) -> Option<JobEvent> {
         match owner {
             Watched::Signals => None,
-            Watched::Outlet(target) => match self.outlets.write(*target) {
+            Watched::OutputQueue(target) => match self.output_queues.write(*target) {
                 Ok(()) => None,
                 Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {
                     Some(JobEvent::ReaderEnded)
@@ -196,7 +196,7 @@ impl Supervisor<'_> {
             Action::Disconnect(host) => self.machines[host].disconnect(),
             Action::KillCommand(host) => self.machines[host].kill(),
             Action::Print(target, bytes) => {
-                self.outlets.queue(target).extend_from_slice(&bytes);
+                self.output_queues.queue(target).extend_from_slice(&bytes);
             }
             Action::WriteFile(rank, target, bytes) => {
                 let place = &mut self.files[rank as usize][target as usize];

@@ -11,14 +11,14 @@ use sys::process::{self, Interest};
 use crate::protocol::OutputStream;
 
 /// Both outputs of the launcher.
-pub(super) struct Outlets {
-    output: Outlet,
+pub(super) struct OutputQueues {
+    output: OutputQueue,
     /// None when both go to one place, where neither may be written inside a line of the other.
-    errors: Option<Outlet>,
+    errors: Option<OutputQueue>,
 }
 
 /// One place to write to.
-pub(super) struct Outlet {
+pub(super) struct OutputQueue {
     file: File,
     /// The bytes that wait, appended at the end.
     pub queue: Vec<u8>,
@@ -33,17 +33,17 @@ const WRITE_BYTES_MAX: usize = 4096;
 /// How many writes are done in a row before other descriptors get their turn.
 const WRITES_MAX: usize = 64;
 
-impl Outlets {
+impl OutputQueues {
     pub(super) fn open() -> io::Result<Self> {
         let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let errors = File::from(io::stderr().as_fd().try_clone_to_owned()?);
         let place = |file: &File| file.metadata().map(|data| (data.dev(), data.ino(), data.rdev()));
         let is_same = place(&output)? == place(&errors)?;
-        let errors = (!is_same).then(|| Outlet::new(errors));
-        Ok(Self { output: Outlet::new(output), errors })
+        let errors = (!is_same).then(|| OutputQueue::new(errors));
+        Ok(Self { output: OutputQueue::new(output), errors })
     }
 
-    fn outlet(&mut self, target: OutputStream) -> &mut Outlet {
+    fn output_queue(&mut self, target: OutputStream) -> &mut OutputQueue {
         match (target, &mut self.errors) {
             (OutputStream::Errors, Some(errors)) => errors,
             _ => &mut self.output,
@@ -52,7 +52,7 @@ impl Outlets {
 
     /// Returns the queue to which output is appended.
     pub(super) fn queue(&mut self, target: OutputStream) -> &mut Vec<u8> {
-        &mut self.outlet(target).queue
+        &mut self.output_queue(target).queue
     }
 
     /// Returns how many bytes wait for each output.
@@ -65,9 +65,9 @@ impl Outlets {
     pub(super) fn watched(&self) -> impl Iterator<Item = (RawFd, OutputStream)> {
         let output = (Some(&self.output), OutputStream::Output);
         [output, (self.errors.as_ref(), OutputStream::Errors)].into_iter().filter_map(
-            |(outlet, target)| {
-                let outlet = outlet.filter(|outlet| !outlet.is_empty())?;
-                Some((outlet.file.as_raw_fd(), target))
+            |(output_queue, target)| {
+                let output_queue = output_queue.filter(|output_queue| !output_queue.is_empty())?;
+                Some((output_queue.file.as_raw_fd(), target))
             },
         )
     }
@@ -79,12 +79,12 @@ impl Outlets {
     /// there is dropped. An error output without reader is no error.
     pub(super) fn write(&mut self, target: OutputStream) -> io::Result<()> {
         let is_own = target == OutputStream::Errors && self.errors.is_some();
-        let result = self.outlet(target).write();
+        let result = self.output_queue(target).write();
         if is_own { Ok(()) } else { result }
     }
 }
 
-impl Outlet {
+impl OutputQueue {
     pub(super) fn new(file: File) -> Self {
         Self { file, queue: Vec::new(), written: 0, is_closed: false }
     }
@@ -133,7 +133,7 @@ impl Outlet {
     }
 }
 
-impl AsRawFd for Outlet {
+impl AsRawFd for OutputQueue {
     fn as_raw_fd(&self) -> RawFd {
         self.file.as_raw_fd()
     }
