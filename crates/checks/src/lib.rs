@@ -11,18 +11,18 @@
 
 mod accesses;
 mod collective;
+mod deadlock;
 mod in_use;
 mod messages;
 mod mistake;
 mod ranges;
 mod signature;
-mod standstill;
 
 pub use accesses::{AccessAction, AccessPeriod, SeenAccess};
 pub use collective::{CollectiveEntry, CollectiveOrder};
+pub use deadlock::{AwaitedAct, ChainedCall, WaitChain};
 pub use in_use::MemoryInUse;
 pub use messages::{MessageOrder, ReceiveSelection, SentMessage};
 pub use mistake::{CallSite, Mistake, MistakeKind, MistakesTold};
 pub use ranges::MemoryRanges;
 pub use signature::{SIGNATURE_RUNS_MAX, TypeSignature};
-pub use standstill::{AwaitedAct, ChainedCall, WaitChain};

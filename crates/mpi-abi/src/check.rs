@@ -9,6 +9,7 @@ mod accesses;
 mod announced_message;
 mod blocks;
 mod collectives;
+mod deadlock;
 mod memory;
 mod messages;
 mod objects;
@@ -17,7 +18,6 @@ mod phases;
 mod program;
 mod requests;
 mod sites;
-mod standstill;
 mod threads;
 mod transfers;
 mod uses;
@@ -48,13 +48,13 @@ use accesses::{AccessChecks, AccessTime};
 use announced_message::AnnouncedMessage;
 use blocks::{BlockChecks, BlockName, KnownBlock};
 use collectives::CollectiveChecks;
+use deadlock::{StandstillChecks, WaitsInCall};
 use messages::MessageChecks;
 use objects::MadeObjects;
 use phases::Phases;
 use program::InCall;
 use requests::{SeenRequests, TrackedRequests, UnderwayTransfer};
 use sites::NamedCallSites;
-use standstill::{StandstillChecks, WaitsInCall};
 use threads::Turn;
 use uses::ReceiveEnd;
 
@@ -72,7 +72,7 @@ pub struct Checks {
     accesses: AccessChecks,
     phases: Phases,
     objects: MadeObjects,
-    standstill: StandstillChecks,
+    deadlock: StandstillChecks,
     /// Whether processes of the world are in different operations, so that waiting for others is
     /// pointless.
     is_apart: Cell<bool>,
@@ -135,7 +135,7 @@ pub fn start(library: &LibraryState) {
         accesses: AccessChecks::default(),
         phases: Phases::default(),
         objects: MadeObjects::default(),
-        standstill: StandstillChecks::default(),
+        deadlock: StandstillChecks::default(),
         is_apart: Cell::new(false),
         is_revoked: Cell::new(false),
         purge_at: Cell::new(PURGE_MIN),
@@ -202,8 +202,8 @@ impl Checks {
                 self.messages.count(from);
                 self.messages.forget(message);
             }
-            CheckMessage::ReceivePosted(number) => self.standstill.note_expected(number),
-            CheckMessage::Waits(chain) => standstill::hear(self, process, chain),
+            CheckMessage::ReceivePosted(number) => self.deadlock.note_expected(number),
+            CheckMessage::Waits(chain) => deadlock::hear(self, process, chain),
             CheckMessage::Counts(counts) => self.take_counts(process, counts),
             CheckMessage::Expected(count) => self.expected.set(Some(count)),
             CheckMessage::Apart => self.is_apart.set(true),
@@ -272,7 +272,7 @@ impl ActiveOperation for Checks {
 
     fn advance(&self, process: &Process) -> Step {
         let active = self.take_all(process);
-        standstill::check(self, process);
+        deadlock::check(self, process);
         if active { Step::Active } else { Step::Idle }
     }
 }
@@ -351,7 +351,7 @@ impl ObservedCall for SeenCall {
     #[cold]
     fn end(mut self: Box<Self>, code: c_int) {
         if code == MPI_SUCCESS {
-            standstill::await_receives(&self);
+            deadlock::await_receives(&self);
         }
         let is_local = phases::is_local(&self);
         if let Some(operation) = self.collective {

@@ -82,7 +82,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     blocks::begin(seen, communicator, number, entered);
     if time == ReturnTime::AtTheEnd && seen.function() != "MPI_Finalize" {
         let others = everyone.gates().map(|gate| gate.0).filter(|rank| *rank != checks.rank);
-        checks.standstill.await_operation(seen, (number, entered), others.collect());
+        checks.deadlock.await_operation(seen, (number, entered), others.collect());
     }
     match own {
         None => {

@@ -73,12 +73,7 @@ impl MessageChecks {
             bytes: side.bytes,
             signature: side.signature.clone(),
             is_ready: side.mode == SendMode::Ready,
-            awaits_receive: checks.standstill.note_send(
-                &seen.library.process,
-                to,
-                number,
-                side.mode,
-            ),
+            awaits_receive: checks.deadlock.note_send(&seen.library.process, to, number, side.mode),
             rank: checks.rank,
             site: site.clone(),
         };
@@ -88,7 +83,7 @@ impl MessageChecks {
 
     /// Withdraws the announcement of a message that is not sent.
     pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
-        seen.checks.standstill.note_expected(message.number);
+        seen.checks.deadlock.note_expected(message.number);
         self.tell(seen, message.to, &CheckMessage::Unsent(message));
     }
 

@@ -274,7 +274,7 @@ pub fn begin_transfer(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTr
 /// Begins the sends and receives of a blocking call.
 pub fn begin_blocking(seen: &SeenCall, transfer: &SeenTransfer) -> Rc<UnderwayTransfer> {
     let underway = begin_transfer(seen, transfer);
-    seen.checks.standstill.await_transfer(seen, &underway);
+    seen.checks.deadlock.await_transfer(seen, &underway);
     if transfer.send.is_none()
         && let (Some(receive), Some(number)) = (&transfer.receive, underway.receive())
     {
@@ -379,7 +379,7 @@ fn await_transfers(seen: &SeenCall, handles: &[Request]) {
     let known = seen.checks.requests.known.borrow();
     let transfers = handles.iter().filter_map(|handle| known.get(&handle.raw())?.underway.as_ref());
     for underway in transfers.filter(|underway| !underway.cancels.get()) {
-        seen.checks.standstill.await_transfer(seen, underway);
+        seen.checks.deadlock.await_transfer(seen, underway);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Detects programs that rely on the buffering of standard sends. When calls are checked, standard
-//! sends wait until their receives are posted, so that such a program comes to a standstill.
+//! sends wait until their receives are posted, so that such a program comes to a deadlock.
 //! Processes detect this by questions that they forward to each other.
 
 use std::cell::{Cell, RefCell};
@@ -69,13 +69,13 @@ pub struct WaitsInCall {
 impl WaitsInCall {
     /// Marks the beginning of a call.
     pub fn begin(checks: &Rc<Checks>) -> Self {
-        Self { checks: Rc::clone(checks), number: checks.standstill.begin() }
+        Self { checks: Rc::clone(checks), number: checks.deadlock.begin() }
     }
 }
 
 impl Drop for WaitsInCall {
     fn drop(&mut self) {
-        self.checks.standstill.end(self.number);
+        self.checks.deadlock.end(self.number);
     }
 }
 
@@ -201,7 +201,7 @@ impl CallWaits {
     fn needs(&self, checks: &Checks) -> Vec<Need> {
         let mut needs = Vec::new();
         for message in &self.sends {
-            let mode = checks.standstill.unexpected.borrow().get(&message.number).copied();
+            let mode = checks.deadlock.unexpected.borrow().get(&message.number).copied();
             let Some(mode) = mode else { continue };
             let AnnouncedMessage { to, communicator, source, tag, number } = *message;
             let what = format!("until rank {to} receives its message with tag {tag}");
@@ -230,14 +230,14 @@ impl CallWaits {
 
 /// Returns what the current call waits for; nothing if another thread may continue meanwhile.
 fn needs(checks: &Checks) -> Vec<Need> {
-    let calls = checks.standstill.calls.borrow();
+    let calls = checks.deadlock.calls.borrow();
     calls.last().filter(|_| !phase::is_locked()).map_or(Vec::new(), |call| call.needs(checks))
 }
 
 /// Runs in each round of progress. If the current call waits for the receive of a standard send, it
 /// asks the receiver whether all processes that the receive depends on wait, too.
 pub fn check(checks: &Checks, process: &Process) {
-    let Some(round) = checks.standstill.next_round() else { return };
+    let Some(round) = checks.deadlock.next_round() else { return };
     for Need { rank, waiting, act } in needs(checks) {
         if waiting.is_standard_send {
             let chain = WaitChain { round, calls: vec![waiting], act };
@@ -258,22 +258,22 @@ pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
     if !is_owed {
         return;
     }
-    let standstill = &checks.standstill;
+    let deadlock = &checks.deadlock;
     if first.rank == checks.rank {
-        let current = standstill.calls.borrow().last().map(|call| call.number);
+        let current = deadlock.calls.borrow().last().map(|call| call.number);
         let mistake = chain.mistake().filter(|_| current == Some(first.number));
-        if let Some(mistake) = mistake.filter(|_| standstill.awaits_receive()) {
+        if let Some(mistake) = mistake.filter(|_| deadlock.awaits_receive()) {
             checks.tell(&mistake);
-            standstill.excuse();
+            deadlock.excuse();
         }
         return;
     }
     let question = (first.number, chain.round);
     let needs = needs(checks);
-    if needs.is_empty() || standstill.asked.borrow().get(&first.rank) == Some(&question) {
+    if needs.is_empty() || deadlock.asked.borrow().get(&first.rank) == Some(&question) {
         return;
     }
-    standstill.asked.borrow_mut().insert(first.rank, question);
+    deadlock.asked.borrow_mut().insert(first.rank, question);
     for Need { rank, waiting, act } in needs {
         let mut calls = chain.calls.clone();
         calls.push(waiting);
@@ -288,19 +288,19 @@ pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
 /// Waits, at the end of a call that sends, until the receives of all its standard sends are posted.
 /// Stops waiting if that cannot be expected any more.
 pub fn await_receives(seen: &SeenCall) {
-    let (checks, standstill) = (&seen.checks, &seen.checks.standstill);
-    if !standstill.awaits_receive() {
+    let (checks, deadlock) = (&seen.checks, &seen.checks.deadlock);
+    if !deadlock.awaits_receive() {
         return;
     }
     let begun = Instant::now();
     seen.library.process.wait_until(&mut |process| {
-        !standstill.awaits_receive()
+        !deadlock.awaits_receive()
             || begun.elapsed() > RECEIVER_TIME_MAX
             || checks.is_apart.get()
             || checks.is_revoked.get()
             || process.has_lost_processes()
     });
-    if standstill.awaits_receive() {
-        standstill.excuse();
+    if deadlock.awaits_receive() {
+        deadlock.excuse();
     }
 }
