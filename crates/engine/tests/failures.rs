@@ -19,9 +19,9 @@ const EAGER_BYTES: usize = 256;
 
 /// All gates take part; ranks are numbers of gates.
 #[derive(Debug)]
-struct Everybody;
+struct AllMembers;
 
-impl Members for Everybody {
+impl Members for AllMembers {
     fn rank_of(&self, gate: GateId) -> Option<u32> {
         (gate.0 < PROCESSES).then_some(gate.0)
     }
@@ -72,7 +72,7 @@ impl World {
             let peers = (0..PROCESSES).filter(|&peer| peer != own);
             peers.for_each(|peer| engine.connect(GateId(peer), &[RAIL]));
             let context = engine.open_context(ContextId::new(1, 0), own);
-            engine.set_members(context, Rc::new(Everybody));
+            engine.set_members(context, Rc::new(AllMembers));
             engines.push(engine);
             contexts.push(context);
         }

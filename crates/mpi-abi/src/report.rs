@@ -73,7 +73,7 @@ impl HandlerOwner {
                 library.process.world_if_any().map(|world| Rc::clone(world.group()))
             }
             HandlerOwner::Communicator(handle) => {
-                library.communicators.get(handle).map(|found| Rc::clone(found.everyone()))
+                library.communicators.get(handle).map(|found| Rc::clone(found.all_members()))
             }
             HandlerOwner::Window(handle) => {
                 library.windows.get(handle).map(|found| Rc::clone(found.window.group()))

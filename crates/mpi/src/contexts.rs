@@ -50,7 +50,7 @@ impl Contexts {
 
     /// Publishes a communicator that became ready for messages in the spaces of `block`.
     pub(crate) fn show(&self, block: ContextBlock, row: CommunicatorRow) {
-        if ![ContextBlock::EVERYBODY, ContextBlock::CHECKS].contains(&block) {
+        if ![ContextBlock::INTERNAL_WORLD, ContextBlock::CHECKS].contains(&block) {
             self.change_rows(|rows| rows.push(row));
         }
     }
@@ -119,7 +119,7 @@ impl ContextBlock {
     pub(crate) const WORLD: Self = Self { creator: 0, counter: 0 };
 
     /// The message spaces of all processes for internal agreements.
-    pub(crate) const EVERYBODY: Self = Self { creator: 0, counter: 2 * Self::SIZE };
+    pub(crate) const INTERNAL_WORLD: Self = Self { creator: 0, counter: 2 * Self::SIZE };
 
     /// The message spaces of all processes for the messages of checks.
     pub(crate) const CHECKS: Self = Self { creator: 0, counter: 3 * Self::SIZE };
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn no_space_has_two_communicators() {
         let (first, second) = (Contexts::new(0), Contexts::new(1));
-        let common = [ContextBlock::WORLD, ContextBlock::EVERYBODY, ContextBlock::CHECKS];
+        let common = [ContextBlock::WORLD, ContextBlock::INTERNAL_WORLD, ContextBlock::CHECKS];
         let mut blocks = vec![first.of_self(), second.of_self()];
         blocks.extend(common);
         for _ in 0..3 {

@@ -42,7 +42,7 @@ pub struct RemoteGroup {
     pub group: Rc<Group>,
     /// The processes of both sides, one side after the other, in an order that is equal on all
     /// processes. Collective operations number the processes in this order.
-    pub everyone: Rc<Group>,
+    pub all_members: Rc<Group>,
     /// The number of the first process of the local side: 0, or the size of the remote group.
     pub first_local: u32,
 }
@@ -142,8 +142,8 @@ impl MessageDomain {
 
     /// All processes, in the numbering of collective operations.
     #[inline]
-    pub fn everyone(&self) -> &Rc<Group> {
-        self.remote.as_ref().map_or(&self.group, |remote| &remote.everyone)
+    pub fn all_members(&self) -> &Rc<Group> {
+        self.remote.as_ref().map_or(&self.group, |remote| &remote.all_members)
     }
 
     /// Returns the process that a rank refers to in point-to-point messages, if it exists.

@@ -94,7 +94,7 @@ struct InitializedProcess {
     world: OnceCell<Rc<Communicator>>,
     alone: OnceCell<Rc<Communicator>>,
     /// All processes of the job, for agreements outside the program's communicators.
-    everybody: OnceCell<Rc<Communicator>>,
+    internal_world: OnceCell<Rc<Communicator>>,
     questions: Questions,
 }
 
@@ -119,9 +119,9 @@ impl Process {
 
     /// The communicator of all processes of the job, for agreements outside the program's
     /// communicators.
-    pub(crate) fn everybody(&self) -> &Rc<Communicator> {
-        let create = || self.create_everybody(self.map());
-        self.started().everybody.get_or_init(create)
+    pub(crate) fn internal_world(&self) -> &Rc<Communicator> {
+        let create = || self.create_internal_world(self.map());
+        self.started().internal_world.get_or_init(create)
     }
 
     /// The communicator of all processes (`MPI_COMM_WORLD`).

@@ -81,7 +81,7 @@ const DEPARTURE: i32 = 2;
 impl Recovery {
     /// The identifier of the message space for recovery.
     pub(crate) fn context_id() -> ContextId {
-        ContextBlock::EVERYBODY.id(SpacePurpose::Recovery)
+        ContextBlock::INTERNAL_WORLD.id(SpacePurpose::Recovery)
     }
 
     /// Makes the initial state, without failures; messages arrive in the message space `context`.
@@ -174,7 +174,7 @@ impl Process {
     pub(crate) fn note_made(&self, team: &Rc<Team>) {
         let Some(block) = team.context_block() else { return };
         let failed = self.runtime().failed().to_vec();
-        let members = team.everyone();
+        let members = team.all_members();
         if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
             team.cache.note_failure(member);
         }
@@ -209,7 +209,7 @@ impl Process {
         if self.world_if_any().is_some_and(|world| Rc::ptr_eq(world.team(), team)) {
             self.world_usable.set(false);
         }
-        for gate in team.everyone().gates() {
+        for gate in team.all_members().gates() {
             self.send_recovery_message(gate, REVOKED, block, why.told());
         }
         for slot in team.open_slots() {

@@ -171,9 +171,9 @@ impl Shared {
     /// Moves the entries of a processor's queue to the queue of the whole machine.
     pub fn clear(&self, slot: usize) {
         let left = self.queue(slot).take(|_| true);
-        let Some(everybodys) = self.queue_at(Place::Queue(self.machine.root())) else { return };
+        let Some(common_queue) = self.queue_at(Place::Queue(self.machine.root())) else { return };
         let found = !left.is_empty();
-        left.into_iter().for_each(|ready| _ = everybodys.push(ready));
+        left.into_iter().for_each(|ready| _ = common_queue.push(ready));
         if found {
             self.wake(usize::MAX);
         }

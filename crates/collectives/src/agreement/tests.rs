@@ -55,7 +55,7 @@ fn what_no_member_writes_is_no_message() {
 }
 
 #[test]
-fn a_failure_is_told_unless_everybody_that_contributed_had_acknowledged_it() {
+fn a_failure_is_reported_unless_all_that_contributed_had_acknowledged_it() {
     let report = |acknowledged: &[u32]| {
         let acknowledged = set(3, acknowledged);
         let contribution = Contribution { flags: [6, -1], acknowledged, candidate: 2 };

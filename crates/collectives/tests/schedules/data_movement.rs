@@ -23,11 +23,11 @@ fn barriers_let_nobody_leave_before_all_have_come() {
     for size in 1..=SIZE_MAX {
         for late in 0..size {
             let all = schedules(size, |member| barrier::with(Algorithm::Dissemination, member));
-            assert!(everybody_waits_for(late, &all), "dissemination, size {size}");
+            assert!(all_wait_for(late, &all), "dissemination, size {size}");
             execute(all, empty_memories(size));
             for tree in TREES {
                 let all = schedules(size, |member| barrier::with(tree, member));
-                assert!(everybody_waits_for(late, &all), "{tree}, size {size}");
+                assert!(all_wait_for(late, &all), "{tree}, size {size}");
                 let (_, messages) = execute(all, empty_memories(size));
                 assert_eq!(messages, 2 * (size as usize - 1));
             }
@@ -37,7 +37,7 @@ fn barriers_let_nobody_leave_before_all_have_come() {
 
 /// Whether no process finishes as long as `late` has not begun: computes which process can finish
 /// which round.
-pub fn everybody_waits_for(late: u32, all: &[Schedule]) -> bool {
+pub fn all_wait_for(late: u32, all: &[Schedule]) -> bool {
     use collectives::Transfer;
     let size = all.len();
     let mut rounds = vec![0; size];
@@ -95,7 +95,7 @@ fn check_bcast(size: u32, root: u32, bytes: usize, of: impl Fn(Member) -> Schedu
 }
 
 #[test]
-fn bcast_reaches_everybody() {
+fn bcast_reaches_all() {
     for size in 1..=SIZE_MAX {
         for root in 0..size {
             for bytes in [0, 1, 5, 17, 40] {
@@ -167,7 +167,7 @@ fn check_scatter(size: u32, root: u32, input: InputPlace, of: impl Fn(Member) ->
 }
 
 #[test]
-fn scatter_gives_everybody_its_block() {
+fn scatter_gives_each_its_block() {
     for size in 1..=SIZE_MAX {
         for root in 0..size {
             for input in INPUTS {
@@ -202,7 +202,7 @@ fn check_allgather(size: u32, input: InputPlace, of: impl Fn(Member) -> Schedule
 }
 
 #[test]
-fn allgather_gives_everybody_all_blocks() {
+fn allgather_gives_all_blocks_to_all() {
     for size in 1..=SIZE_MAX {
         for input in INPUTS {
             for algorithm in [Algorithm::Star, Algorithm::Bruck, Algorithm::Ring, Algorithm::AtOnce]

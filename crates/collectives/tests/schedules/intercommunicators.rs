@@ -3,7 +3,7 @@
 use collectives::inter::{self, InterMember, InterRoot};
 use collectives::{Member, Operands, Schedule, Situation};
 
-use crate::data_movement::everybody_waits_for;
+use crate::data_movement::all_wait_for;
 use crate::simulator::{Block, Memory, block, execute, symbol};
 
 const SIZE_MAX: u32 = 6;
@@ -89,7 +89,7 @@ fn barriers_let_nobody_leave_before_all_have_come() {
         let all: Vec<Schedule> =
             sides.members().map(|(_, member)| inter::barrier(member)).collect();
         for late in 0..all.len() as u32 {
-            assert!(everybody_waits_for(late, &all), "{sides:?}, {late}");
+            assert!(all_wait_for(late, &all), "{sides:?}, {late}");
         }
         execute(all, vec![Memory::default(); (sides.sizes[0] + sides.sizes[1]) as usize]);
     }

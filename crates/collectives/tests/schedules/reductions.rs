@@ -175,7 +175,7 @@ fn check_reduce_scatter(
 }
 
 #[test]
-fn reduce_scatter_gives_everybody_its_elements() {
+fn reduce_scatter_gives_each_its_elements() {
     for size in 1..=SIZE_MAX as usize {
         let uneven: Vec<usize> = (0..size).map(|rank| rank % 3).collect();
         for counts in [vec![0; size], vec![1; size], vec![3; size], uneven] {

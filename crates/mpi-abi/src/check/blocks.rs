@@ -77,7 +77,7 @@ pub fn begin(seen: &SeenCall, communicator: &Communicator, communicator_number: 
         rank: checks.rank,
         site: (*site).clone(),
     };
-    for (peer, gate) in communicator.everyone().gates().enumerate() {
+    for (peer, gate) in communicator.all_members().gates().enumerate() {
         let peer = peer as u32;
         if peer == rank {
             continue;

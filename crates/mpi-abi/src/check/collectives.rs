@@ -46,9 +46,9 @@ pub fn begin(seen: &SeenCall) -> Option<(u64, u64)> {
 
 fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> Option<(u64, u64)> {
     let (checks, process) = (&seen.checks, &seen.library.process);
-    let everyone = communicator.everyone();
-    let number = communicator.number().filter(|_| everyone.size() > 1)?;
-    let reference = everyone.gates().next()?.0;
+    let all_members = communicator.all_members();
+    let number = communicator.number().filter(|_| all_members.size() > 1)?;
+    let reference = all_members.gates().next()?.0;
     let site = seen.site();
     let entry = entry_of(seen, communicator, &site);
     let mut mistake = None;
@@ -81,13 +81,13 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     mistake.iter().for_each(|mistake| checks.tell(mistake));
     blocks::begin(seen, communicator, number, entered);
     if time == ReturnTime::AtTheEnd && seen.function() != "MPI_Finalize" {
-        let others = everyone.gates().map(|gate| gate.0).filter(|rank| *rank != checks.rank);
+        let others = all_members.gates().map(|gate| gate.0).filter(|rank| *rank != checks.rank);
         checks.deadlock.await_operation(seen, (number, entered), others.collect());
     }
     match own {
         None => {
             let note = CheckMessage::Collective(number, entry);
-            for gate in everyone.gates().skip(1) {
+            for gate in all_members.gates().skip(1) {
                 checks.send(process, gate.0, &note);
             }
         }

@@ -132,7 +132,7 @@ fn is_of_all(communicator: &Communicator, process: &Process) -> bool {
     let size = process.world().size();
     communicator.remote().is_none()
         && communicator.size() == size
-        && communicator.everyone().gates().all(|gate| gate.0 < size)
+        && communicator.all_members().gates().all(|gate| gate.0 < size)
 }
 
 /// Handles the beginning of a call. Returns whether all processes of the job take part in it, so

@@ -73,7 +73,7 @@ impl<'a> MessageChannel<'a> {
         match self.members {
             None => peer,
             Some(_) => {
-                let rank = self.team.everyone().rank_of(self.gate(peer));
+                let rank = self.team.all_members().rank_of(self.gate(peer));
                 rank.expect("the members are in the team")
             }
         }
@@ -122,7 +122,7 @@ impl Channel for MessageChannel<'_> {
         // Operations that are called from now on must fail, too: their messages could be mistaken
         // for those that other members still expect from this one.
         self.process.note_failures();
-        let group = self.members.unwrap_or_else(|| self.team.everyone());
+        let group = self.members.unwrap_or_else(|| self.team.all_members());
         self.process.runtime().failed().iter().find_map(|&gate| group.rank_of(gate))
     }
 
@@ -132,7 +132,7 @@ impl Channel for MessageChannel<'_> {
 
     #[inline]
     fn gate(&self, peer: u32) -> GateId {
-        let group = self.members.unwrap_or_else(|| self.team.everyone());
+        let group = self.members.unwrap_or_else(|| self.team.all_members());
         group.gate(peer).expect("schedules name members only")
     }
 

@@ -248,7 +248,7 @@ fn receive(process: &Process, team: &Team, tag: i32) -> Option<(u32, Note)> {
 }
 
 fn send(process: &Process, team: &Team, rank: u32, tag: i32, note: Note) {
-    let Some(gate) = team.everyone().gate(rank) else { return };
+    let Some(gate) = team.all_members().gate(rank) else { return };
     let buffer = Buffer::zeroed(Note::BYTES);
     buffer.write(0, &note.to_bytes());
     let context = team.collective_context();

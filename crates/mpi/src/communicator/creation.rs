@@ -31,10 +31,10 @@ impl Process {
     }
 
     /// Creates a communicator of all processes that is not visible to the program.
-    pub(crate) fn create_everybody(&self, map: &JobMap) -> Rc<Communicator> {
+    pub(crate) fn create_internal_world(&self, map: &JobMap) -> Rc<Communicator> {
         let oversubscribed = map.is_oversubscribed_anywhere();
         let origin = Origin { oversubscribed, ..Origin::nothing(self) };
-        self.build(ContextBlock::EVERYBODY, Group::world(map.size()), None, origin)
+        self.build(ContextBlock::INTERNAL_WORLD, Group::world(map.size()), None, origin)
     }
 
     /// Creates the communicator of this process alone (`MPI_COMM_SELF`).
@@ -74,8 +74,8 @@ impl Process {
             point_to_point: open(SpacePurpose::PointToPoint, rank),
             collective: open(SpacePurpose::Collective, number),
         };
-        let everyone = Rc::<Group>::clone(communicator.everyone());
-        self.runtime().set_members(spaces.collective, everyone);
+        let all_members = Rc::<Group>::clone(communicator.all_members());
+        self.runtime().set_members(spaces.collective, all_members);
         spaces
     }
 

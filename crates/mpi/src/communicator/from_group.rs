@@ -102,7 +102,7 @@ impl Process {
             _ => group.follow_agreement(self, &wish, tag)?,
         };
         let origin = Origin {
-            oversubscribed: group.size() > 1 && self.everybody().oversubscribed(),
+            oversubscribed: group.size() > 1 && self.internal_world().oversubscribed(),
             error_handler: Rc::clone(agreed.error_handler),
             session: group.session().cloned(),
             attributes: Attributes::default(),
@@ -127,7 +127,7 @@ impl Group {
     /// contexts to all, or `DISAGREEMENT`. Runs on the first member.
     fn lead_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
         let others = || self.gates().skip(1);
-        let context = process.everybody().collective_context();
+        let context = process.internal_world().collective_context();
         let wishes: Vec<(GateId, Buffer, RequestId)> = others()
             .map(|gate| {
                 let place = Buffer::zeroed(wish.len());
@@ -163,7 +163,7 @@ impl Group {
     /// Sends the arguments of this member to the first member and receives the contexts.
     fn follow_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
-        let context = process.everybody().collective_context();
+        let context = process.internal_world().collective_context();
         let (said, told) = (Buffer::zeroed(wish.len()), Buffer::zeroed(ContextBlock::BYTES));
         said.write(0, wish);
         let mut messages = vec![process.post_receive(context, leader.0, tag, told.clone())];

@@ -199,12 +199,12 @@ impl Communicator {
             told.read(side * (ContextBlock::BYTES + 1) + ContextBlock::BYTES, &mut byte);
             byte[0] != 0
         };
-        // `everyone` is already in the order in which the first side comes first.
+        // `all_members` is already in the order in which the first side comes first.
         let turned = high_of(0) && !high_of(1);
-        let everyone: Vec<GateId> = remote.everyone.gates().collect();
+        let all_members: Vec<GateId> = remote.all_members.gates().collect();
         let first_side = if remote.first_local == 0 { self.size() } else { remote.first_local };
-        let (first, second) = everyone.split_at(first_side as usize);
-        let order = if turned { [second, first].concat() } else { everyone };
+        let (first, second) = all_members.split_at(first_side as usize);
+        let order = if turned { [second, first].concat() } else { all_members };
         Ok(self.derive(process, block, Group::of(&order), None, Attributes::default()))
     }
 }
@@ -214,9 +214,9 @@ impl RemoteGroup {
     /// the local side if `comes_first` is true, else with the remote side.
     pub(crate) fn beside(own: &Rc<Group>, group: Rc<Group>, comes_first: bool) -> Self {
         let (first, second) = if comes_first { (own, &group) } else { (&group, own) };
-        let everyone: Vec<GateId> = first.gates().chain(second.gates()).collect();
+        let all_members: Vec<GateId> = first.gates().chain(second.gates()).collect();
         let first_local = if comes_first { 0 } else { group.size() };
-        Self { everyone: Group::of(&everyone), first_local, group }
+        Self { all_members: Group::of(&all_members), first_local, group }
     }
 }
 

@@ -91,7 +91,7 @@ impl Process {
         if done(self) {
             return;
         }
-        let gate = communicator.everyone().gate(rank);
+        let gate = communicator.all_members().gate(rank);
         self.begin_to_await(gate.map_or(Awaited::Unknown, |GateId(rank)| Awaited::Window(rank)));
         self.poll_until(done);
         self.await_no_longer();
@@ -272,9 +272,9 @@ impl Process {
     fn awaited_operation(&self, function: Option<&str>) -> Option<CollectiveWait> {
         let mut operations = Vec::new();
         for communicator in self.teams().living() {
-            let everyone = communicator.everyone();
+            let all_members = communicator.all_members();
             for (tag, operation, awaited) in communicator.waiting_operations() {
-                let gates = awaited.into_iter().filter_map(|rank| everyone.gate(rank));
+                let gates = awaited.into_iter().filter_map(|rank| all_members.gate(rank));
                 operations.push(CollectiveWait {
                     communicator: described(&communicator),
                     operation,

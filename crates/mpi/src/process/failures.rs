@@ -66,7 +66,7 @@ impl Process {
             return;
         }
         for team in self.teams().living() {
-            let members = team.everyone();
+            let members = team.all_members();
             if let Some(member) = failed.iter().find_map(|&gate| members.rank_of(gate)) {
                 team.cache.note_failure(member);
             }

@@ -58,7 +58,7 @@ impl Process {
             recovery: Recovery::new(context),
             world: OnceCell::new(),
             alone: OnceCell::new(),
-            everybody: OnceCell::new(),
+            internal_world: OnceCell::new(),
             questions: Questions::of_this_process(|| identity(self.job(), self.map())),
         };
         let fresh = self.started.set(started).is_ok();

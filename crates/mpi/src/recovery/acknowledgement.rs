@@ -30,7 +30,7 @@ impl Team {
     /// Acknowledges the first `count` processes of [`failed`](Self::failed), in addition to those
     /// acknowledged before (`MPIX_Comm_ack_failed`). Returns the number of acknowledged failures.
     pub fn acknowledge_first(&self, process: &Process, count: usize) -> usize {
-        let members = self.everyone();
+        let members = self.all_members();
         let known = process.runtime().failed().to_vec();
         let places = (1..).zip(&known).filter(|(_, gate)| members.rank_of(**gate).is_some());
         if let Some((last, _)) = places.take(count).last() {
@@ -42,7 +42,7 @@ impl Team {
     /// Returns the members of this communicator among the first `count` failed processes of the
     /// job.
     fn failed_among(&self, process: &Process, count: usize) -> Vec<GateId> {
-        let members = self.everyone();
+        let members = self.all_members();
         let runtime = process.runtime();
         let known = runtime.failed().iter().copied().take(count);
         known.filter(|&gate| members.rank_of(gate).is_some()).collect()

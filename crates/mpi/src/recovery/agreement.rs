@@ -22,7 +22,7 @@ use crate::team::Team;
 /// The state of this process for the agreements of one communicator.
 pub(super) struct MemberAgreements {
     block: ContextBlock,
-    everyone: Rc<Group>,
+    all_members: Rc<Group>,
     agreement: RefCell<Agreement>,
     /// How many of the failures that the process knows were passed to `agreement`.
     failures_noted: Cell<usize>,
@@ -44,12 +44,12 @@ pub struct ActiveAgreement {
 pub(super) type Conclusion = Box<dyn FnOnce(&Process, &Decision) -> Result<()>>;
 
 impl MemberAgreements {
-    fn new(process: &Process, block: ContextBlock, everyone: &Rc<Group>) -> Rc<Self> {
-        let own = everyone.rank_of(process.myself()).expect("the process is in it");
+    fn new(process: &Process, block: ContextBlock, all_members: &Rc<Group>) -> Rc<Self> {
+        let own = all_members.rank_of(process.myself()).expect("the process is in it");
         Rc::new(Self {
             block,
-            everyone: Rc::clone(everyone),
-            agreement: RefCell::new(Agreement::new(own, everyone.size())),
+            all_members: Rc::clone(all_members),
+            agreement: RefCell::new(Agreement::new(own, all_members.size())),
             failures_noted: Cell::new(0),
             waiting: RefCell::default(),
         })
@@ -57,8 +57,8 @@ impl MemberAgreements {
 
     /// Handles a message of another process.
     pub(super) fn take(&self, process: &Process, from: GateId, bytes: &[u8]) {
-        let message = AgreementMessage::from_bytes(bytes, self.everyone.size());
-        let (Some(from), Some(message)) = (self.everyone.rank_of(from), message) else { return };
+        let message = AgreementMessage::from_bytes(bytes, self.all_members.size());
+        let (Some(from), Some(message)) = (self.all_members.rank_of(from), message) else { return };
         self.agreement.borrow_mut().handle_message(from, message);
         self.tell_process(process);
         self.hand_out(process);
@@ -67,7 +67,7 @@ impl MemberAgreements {
     /// Marks the processes as failed that other members have reported as failed.
     fn tell_process(&self, process: &Process) {
         let failed: Vec<u32> = self.agreement.borrow().failed().iter().collect();
-        failed.into_iter().filter_map(|member| self.everyone.gate(member)).for_each(|gate| {
+        failed.into_iter().filter_map(|member| self.all_members.gate(member)).for_each(|gate| {
             process.learn_failure(gate);
         });
     }
@@ -76,7 +76,7 @@ impl MemberAgreements {
     fn ask_process(&self, process: &Process) {
         let failed = process.runtime().failed().to_vec();
         let noted = self.failures_noted.replace(failed.len());
-        for member in failed[noted..].iter().filter_map(|&gate| self.everyone.rank_of(gate)) {
+        for member in failed[noted..].iter().filter_map(|&gate| self.all_members.rank_of(gate)) {
             self.agreement.borrow_mut().handle_failure(member);
         }
     }
@@ -85,7 +85,7 @@ impl MemberAgreements {
         loop {
             let next = self.agreement.borrow_mut().next_message();
             let Some((to, message)) = next else { break };
-            if let Some(gate) = self.everyone.gate(to) {
+            if let Some(gate) = self.all_members.gate(to) {
                 process.send_recovery_message(gate, AGREEMENT, self.block, &message.to_bytes());
             }
         }
@@ -159,7 +159,8 @@ impl ActiveOperation for ActiveAgreement {
         let decision = agreements.agreement.borrow().decision(number).cloned();
         let Some(decision) = decision.filter(|_| !process.is_helped()) else { return Step::Idle };
         agreements.waiting.borrow_mut().pop_front();
-        for gate in decision.failed.iter().filter_map(|member| agreements.everyone.gate(member)) {
+        for gate in decision.failed.iter().filter_map(|member| agreements.all_members.gate(member))
+        {
             process.learn_failure(gate);
         }
         let conclusion = self.conclusion.take();
@@ -186,17 +187,17 @@ impl Process {
     /// revoked.
     pub(super) fn agreements_of(&self, team: &Team) -> Rc<MemberAgreements> {
         let block = team.context_block().expect("the interface refuses others");
-        self.agreements_in(block, team.everyone())
+        self.agreements_in(block, team.all_members())
     }
 
     /// Returns the agreements of these processes. If they are created now, the messages that
     /// arrived earlier are handled.
-    fn agreements_in(&self, block: ContextBlock, everyone: &Rc<Group>) -> Rc<MemberAgreements> {
+    fn agreements_in(&self, block: ContextBlock, all_members: &Rc<Group>) -> Rc<MemberAgreements> {
         let recovery = self.recovery();
         if let Some(known) = recovery.agreements.borrow().get(&block) {
             return Rc::clone(known);
         }
-        let made = MemberAgreements::new(self, block, everyone);
+        let made = MemberAgreements::new(self, block, all_members);
         recovery.agreements.borrow_mut().insert(block, Rc::clone(&made));
         let strays = recovery.strays.borrow_mut().remove(&block);
         for (from, bytes) in strays.into_iter().flatten() {
@@ -208,10 +209,10 @@ impl Process {
     /// Begins an agreement of all living processes of the job. It has no content: it is decided
     /// when all of them take part.
     pub(crate) fn begin_meeting(&self) -> Rc<ActiveAgreement> {
-        let everyone = Group::world(self.size());
-        let acknowledged = MemberSet::none(everyone.size());
+        let all_members = Group::world(self.size());
+        let acknowledged = MemberSet::none(all_members.size());
         let contribution = Contribution { flags: [-1; 2], acknowledged, candidate: 0 };
-        let agreements = self.agreements_in(ContextBlock::EVERYBODY, &everyone);
+        let agreements = self.agreements_in(ContextBlock::INTERNAL_WORLD, &all_members);
         agreements.begin(self, contribution, Box::new(|_, _| Ok(())))
     }
 }
@@ -261,7 +262,7 @@ impl Team {
         flags: [i32; 2],
         candidate: ContextBlock,
     ) -> Contribution {
-        let members = self.everyone();
+        let members = self.all_members();
         let mut acknowledged = MemberSet::none(members.size());
         for gate in self.acknowledged(process).gates() {
             if let Some(member) = members.rank_of(gate) {

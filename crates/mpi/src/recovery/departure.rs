@@ -50,7 +50,7 @@ impl Team {
     /// other process has stopped using the object, has learnt that it was revoked, or has failed.
     pub fn depart(&self, process: &Process) {
         let Some(block) = self.context_block() else { return };
-        for gate in self.everyone().gates() {
+        for gate in self.all_members().gates() {
             process.send_recovery_message(gate, DEPARTURE, block, &[ASKS]);
         }
         process.wait_until(&mut |process| {
@@ -58,7 +58,7 @@ impl Team {
             let said = departed.get(&block).map_or(&[][..], Vec::as_slice);
             let runtime = process.runtime();
             let is_done = |gate| said.contains(&gate) || runtime.failed().contains(&gate);
-            self.everyone().gates().all(|gate| gate == process.myself() || is_done(gate))
+            self.all_members().gates().all(|gate| gate == process.myself() || is_done(gate))
         });
         process.recovery().departed.borrow_mut().remove(&block);
     }

@@ -74,10 +74,10 @@ impl Communicator {
     }
 
     fn shrunk(&self, process: &Process, decision: &Decision) -> Result<Rc<Communicator>> {
-        let everyone = self.everyone();
+        let all_members = self.all_members();
         let left = |group: &Group| {
             let lives = |gate: &GateId| {
-                let member = everyone.rank_of(*gate);
+                let member = all_members.rank_of(*gate);
                 member.is_some_and(|member| !decision.failed.contains(member))
             };
             Group::of(&group.gates().filter(lives).collect::<Vec<_>>())

@@ -256,8 +256,8 @@ fn process(rank: u32, size: u32, oversubscribed: bool) -> (RefCell<Engine>, Rc<T
         point_to_point: engine.open_context(block.id(SpacePurpose::PointToPoint), rank),
         collective: engine.open_context(block.id(SpacePurpose::Collective), rank),
     });
-    let everyone = Rc::clone(team.everyone());
-    engine.set_members(team.collective_context(), everyone);
+    let all_members = Rc::clone(team.all_members());
+    engine.set_members(team.collective_context(), all_members);
     (RefCell::new(engine), team)
 }
 
