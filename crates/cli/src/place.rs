@@ -112,19 +112,19 @@ fn read(file: &Path) -> Result<Matrix, String> {
 }
 
 /// For each rank the leaf that the user fixed for it; empty if no rank is fixed.
-fn fixed(wishes: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
-    if wishes.is_empty() {
+fn fixed(entries: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
+    if entries.is_empty() {
         return Ok(Vec::new());
     }
     let mut fixed = vec![None; ranks as usize];
-    for wish in wishes {
-        let numbers = wish.split_once('=').and_then(|(rank, leaf)| {
+    for entry in entries {
+        let numbers = entry.split_once('=').and_then(|(rank, leaf)| {
             Some((rank.trim().parse::<usize>().ok()?, leaf.trim().parse::<u32>().ok()?))
         });
         let (rank, leaf) =
-            numbers.ok_or_else(|| format!("--fix needs RANK=LEAF, but got \"{wish}\""))?;
+            numbers.ok_or_else(|| format!("--fix needs RANK=LEAF, but got \"{entry}\""))?;
         let place = fixed.get_mut(rank);
-        *place.ok_or_else(|| format!("--fix {wish}: the ranks are 0 to {}", ranks - 1))? =
+        *place.ok_or_else(|| format!("--fix {entry}: the ranks are 0 to {}", ranks - 1))? =
             Some(leaf);
     }
     Ok(fixed)
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_for_leaves_are_read() {
+    fn fixed_leaves_are_read() {
         let read = |words: &[&str]| {
             fixed(&words.iter().map(|word| word.to_string()).collect::<Vec<_>>(), 3)
         };

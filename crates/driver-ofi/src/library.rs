@@ -123,7 +123,7 @@ impl FabricFunctions {
             if hints.is_null() {
                 return Err("libfabric is out of memory".into());
             }
-            describe_wishes(&mut *hints);
+            describe_requirements(&mut *hints);
             let mut list = ptr::null_mut();
             let result = (self.getinfo)(VERSION, ptr::null(), ptr::null(), 0, hints, &mut list);
             (self.freeinfo)(hints);
@@ -163,7 +163,7 @@ impl FabricFunctions {
 ///
 /// # Safety
 /// Everything that `hints` points to exists.
-unsafe fn describe_wishes(hints: &mut FiInfo) {
+unsafe fn describe_requirements(hints: &mut FiInfo) {
     hints.caps = FI_MSG | FI_RMA;
     hints.mode = FI_CONTEXT | FI_CONTEXT2;
     // SAFETY: the caller guarantees it.

@@ -9,8 +9,8 @@ use base::GateId;
 use driver::Secret;
 
 use crate::handshake::{
-    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, HandshakeVerdict, Nonce,
-    OPENING_BYTES, PROOF_BYTES, VERDICT_BYTES,
+    self, ANSWER_BYTES, CLAIM_BYTES, ConnectionClaim, GREETING_BYTES, HandshakeReply, Nonce,
+    OPENING_BYTES, PROOF_BYTES, REPLY_BYTES,
 };
 use crate::peers::Retry;
 
@@ -48,7 +48,7 @@ enum HandshakeStage {
     AwaitsClaim {
         other: Nonce,
     },
-    AwaitsVerdict,
+    AwaitsReply,
 }
 
 /// What all processes of a job must agree on.
@@ -64,7 +64,7 @@ pub(crate) struct HandshakeTerms {
 pub(crate) enum AttemptProgress {
     Waits,
     /// Initiated here: the other side agreed, or will establish this connection itself.
-    Decided(HandshakeVerdict),
+    Decided(HandshakeReply),
     /// Initiated there: a process of the job opened it with this nonce, or an outsider replays a
     /// recorded opening.
     Opened(Nonce),
@@ -92,8 +92,8 @@ impl Attempt {
 
     /// Whether it was initiated here, and the other side must decide whether it becomes a
     /// connection. It may already be one on the other side.
-    pub(crate) fn awaits_verdict(&self) -> bool {
-        self.stage == HandshakeStage::AwaitsVerdict
+    pub(crate) fn awaits_reply(&self) -> bool {
+        self.stage == HandshakeStage::AwaitsReply
     }
 
     /// Whether it is not yet proven that a process of the job is at the other end.
@@ -130,7 +130,7 @@ impl Attempt {
             | HandshakeStage::AwaitsOpening => OPENING_BYTES,
             HandshakeStage::AwaitsAnswer => ANSWER_BYTES,
             HandshakeStage::AwaitsClaim { .. } => CLAIM_BYTES,
-            HandshakeStage::AwaitsVerdict => VERDICT_BYTES,
+            HandshakeStage::AwaitsReply => REPLY_BYTES,
         };
         if !self.hear(wanted)? {
             return Ok(AttemptProgress::Waits);
@@ -170,7 +170,7 @@ impl Attempt {
                 };
                 let introduction = ConnectionClaim { from: *own, to: gate.0, link };
                 self.say(&handshake::claim(secret, &self.nonce, &other, introduction))?;
-                self.stage = HandshakeStage::AwaitsVerdict;
+                self.stage = HandshakeStage::AwaitsReply;
             }
             HandshakeStage::AwaitsClaim { other } => {
                 let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
@@ -178,10 +178,10 @@ impl Attempt {
                 let claim = claim.ok_or_else(|| refused("it is not a process of this job"))?;
                 return Ok(AttemptProgress::Introduced(claim));
             }
-            HandshakeStage::AwaitsVerdict => {
-                let verdict = HandshakeVerdict::parse(heard);
-                let verdict = verdict.ok_or_else(|| refused("its answer is invalid"))?;
-                return Ok(AttemptProgress::Decided(verdict));
+            HandshakeStage::AwaitsReply => {
+                let reply = HandshakeReply::parse(heard);
+                let reply = reply.ok_or_else(|| refused("its answer is invalid"))?;
+                return Ok(AttemptProgress::Decided(reply));
             }
         }
         Ok(AttemptProgress::Waits)

@@ -9,7 +9,7 @@ use crate::card::AddressCard;
 use crate::connection::{INBOX_BYTES, ReadOutcome, TcpConnection};
 use crate::faulty;
 use crate::handshake::{
-    self, CLAIM_BYTES, GREETING_BYTES, HandshakeVerdict, PROOF_BYTES, VERDICT_BYTES,
+    self, CLAIM_BYTES, GREETING_BYTES, HandshakeReply, PROOF_BYTES, REPLY_BYTES,
 };
 use crate::stream::ByteStream;
 
@@ -39,7 +39,7 @@ pub fn frames(bytes: &[u8]) {
     }
 }
 
-/// Reads greeting, claim, verdict and card. No sender without the secret may be accepted.
+/// Reads greeting, claim, reply and card. No sender without the secret may be accepted.
 pub fn handshake(bytes: &[u8]) {
     if let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() {
         let nonce = handshake::nonce_of(greeting, 1);
@@ -50,9 +50,9 @@ pub fn handshake(bytes: &[u8]) {
         assert_eq!(handshake::introduction_of(&secret, &first, &second, claim), None);
         assert!(!handshake::is_answer(&secret, &first, &second, &claim[..PROOF_BYTES]));
     }
-    if let Some(verdict) = bytes.first_chunk::<VERDICT_BYTES>() {
-        let parsed = HandshakeVerdict::parse(verdict);
-        assert!(parsed.is_none_or(|parsed| parsed.emit() == *verdict));
+    if let Some(reply) = bytes.first_chunk::<REPLY_BYTES>() {
+        let parsed = HandshakeReply::parse(reply);
+        assert!(parsed.is_none_or(|parsed| parsed.emit() == *reply));
     }
     check_card::<AddressCard>(bytes);
 }

@@ -9,7 +9,7 @@
 //!                                           proof of both nonces
 //!   proof of both nonces and of the    ──▶
 //!   introduction; introduction
-//!                                      ◀──  verdict
+//!                                      ◀──  reply
 //! ```
 //!
 //! A proof is an HMAC-SHA-256 (RFC 2104) keyed with the secret of the job. Each proof includes a
@@ -33,7 +33,7 @@ pub(crate) const OPENING_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
 pub(crate) const ANSWER_BYTES: usize = GREETING_BYTES + PROOF_BYTES;
 /// The length of the initiator's second message.
 pub(crate) const CLAIM_BYTES: usize = PROOF_BYTES + INTRODUCTION_BYTES;
-pub(crate) const VERDICT_BYTES: usize = 8;
+pub(crate) const REPLY_BYTES: usize = 8;
 
 const MAGIC: [u8; 8] = *b"Combray\x02";
 /// The version of frames; records have a version of their own.
@@ -49,7 +49,7 @@ pub(crate) struct ConnectionClaim {
 
 /// The responder's decision about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HandshakeVerdict {
+pub(crate) enum HandshakeReply {
     /// The connection is accepted.
     Welcome,
     /// The other side is about to establish this connection itself; that one is used.
@@ -152,18 +152,18 @@ pub(crate) fn introduction_of(
     Some(ConnectionClaim { from: word(0), to: word(4), link: word(8) })
 }
 
-impl HandshakeVerdict {
-    pub(crate) fn emit(self) -> [u8; VERDICT_BYTES] {
+impl HandshakeReply {
+    pub(crate) fn emit(self) -> [u8; REPLY_BYTES] {
         match self {
-            HandshakeVerdict::Welcome => *b"welcome\0",
-            HandshakeVerdict::Crossing => *b"crossing",
+            HandshakeReply::Welcome => *b"welcome\0",
+            HandshakeReply::Crossing => *b"crossing",
         }
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        [HandshakeVerdict::Welcome, HandshakeVerdict::Crossing]
+        [HandshakeReply::Welcome, HandshakeReply::Crossing]
             .into_iter()
-            .find(|verdict| verdict.emit() == bytes)
+            .find(|reply| reply.emit() == bytes)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::transfer::{FileAccess, Progress};
 use crate::view::View;
 
 use aggregator::Aggregator;
-use domains::{FileDomain, Wish};
+use domains::{AccessExtent, FileDomain};
 use member::MemberPart;
 use messages::{ExchangeMessages, OwnMessages};
 
@@ -61,18 +61,18 @@ impl TransferExchange {
     pub fn new(
         context: &Rc<TransferContext>,
         domains: &[FileDomain],
-        wishes: &[Wish],
+        extents: &[AccessExtent],
         bytes: MemberBytes,
     ) -> Self {
         let rank = context.rank;
-        let wish = &wishes[rank as usize];
-        let involved = domains.iter().filter(|domain| domain.involves(wish)).cloned();
+        let extent = &extents[rank as usize];
+        let involved = domains.iter().filter(|domain| domain.involves(extent)).cloned();
         let aggregator = domains.iter().find(|domain| domain.aggregator == rank);
         Self {
             own: OwnMessages::new(rank, context.number),
             member: MemberPart::new(context.direction, involved, bytes),
             aggregator: aggregator
-                .map(|domain| Aggregator::new(Rc::clone(context), domain.clone(), wishes)),
+                .map(|domain| Aggregator::new(Rc::clone(context), domain.clone(), extents)),
         }
     }
 

@@ -48,15 +48,15 @@ impl Fault {
     }
 
     /// Returns the message that reports the outcome; none means no error.
-    pub fn message(verdict: Option<&Self>) -> Buffer {
-        let mut verdict = verdict.cloned();
-        if let Some(fault) = &mut verdict {
+    pub fn message(fault_report: Option<&Self>) -> Buffer {
+        let mut fault_report = fault_report.cloned();
+        if let Some(fault) = &mut fault_report {
             let ends = fault.reason.char_indices().map(|(at, one)| at + one.len_utf8());
             let end = ends.take_while(|end| *end <= Self::REASON_BYTES_MAX).last();
             fault.reason.truncate(end.unwrap_or(0));
         }
         let message = Self::room();
-        message.write(0, &verdict.to_bytes());
+        message.write(0, &fault_report.to_bytes());
         message
     }
 
@@ -68,8 +68,8 @@ impl Fault {
     pub fn of_verdict(message: &Buffer) -> Option<Self> {
         let mut bytes = [0; Self::BYTES];
         message.read(0, &mut bytes);
-        let verdict = Codec::read(&mut bytes.as_slice());
-        verdict.unwrap_or_else(|| {
+        let fault_report = Codec::read(&mut bytes.as_slice());
+        fault_report.unwrap_or_else(|| {
             let reason = "an aggregator sent a malformed outcome".to_owned();
             Some(Self { class: ErrorClass::Intern, offset: 0, reason })
         })

@@ -27,16 +27,16 @@ pub(crate) fn bisect(graph: &AffinityGraph, bounds: Bounds, rng: &mut Rng) -> Ve
     let judge = |sides: &[Half]| (bounds.violation(graph.load(sides)), graph.cut(sides));
     let mut best = in_order(graph, bounds);
     refine(graph, &mut best, bounds);
-    let mut verdict = judge(&best);
+    let mut judged = judge(&best);
     let attempts = WORK / (graph.len() + graph.edges.len() + 1);
     for _ in 0..attempts.clamp(ATTEMPTS_MIN, ATTEMPTS_MAX) {
-        if verdict == (0, 0) {
+        if judged == (0, 0) {
             break;
         }
         let sides = by_images(graph, bounds, rng);
         let other = judge(&sides);
-        if other < verdict {
-            (best, verdict) = (sides, other);
+        if other < judged {
+            (best, judged) = (sides, other);
         }
     }
     best

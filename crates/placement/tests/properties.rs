@@ -88,11 +88,11 @@ proptest! {
     fn fixed_ranks_stay_where_they_are(
         branch in branches(),
         matrix in matrices(),
-        wishes in prop::collection::vec(prop::option::weighted(0.3, 0_u32..60), 40),
+        fixed_leaves in prop::collection::vec(prop::option::weighted(0.3, 0_u32..60), 40),
     ) {
         let tree = BranchTree::new(&branch);
         let affinity = matrix.affinity(Weighing::Bytes);
-        let fixed: Vec<Option<u32>> = wishes.into_iter().take(matrix.ranks() as usize)
+        let fixed: Vec<Option<u32>> = fixed_leaves.into_iter().take(matrix.ranks() as usize)
             .map(|leaf| leaf.map(|leaf| leaf % tree.leaf_count()))
             .collect();
         if let Ok(mut placed) = place(&affinity, &tree, &fixed) {

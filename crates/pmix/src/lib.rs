@@ -183,15 +183,15 @@ impl Client {
     pub fn get(&self, rank: u32, key: &str) -> Result<Option<String>, PmixError> {
         // With the option to answer at once, the library does not find values of other machines,
         // although they are here.
-        let wish = CallOption::number(TIMEOUT, SECONDS_MAX);
-        self.ask(ValueOwner::Rank(rank), key, &wish, Value::text)
+        let option = CallOption::number(TIMEOUT, SECONDS_MAX);
+        self.ask(ValueOwner::Rank(rank), key, &option, Value::text)
     }
 
     fn ask<T>(
         &self,
         whom: ValueOwner,
         key: &str,
-        wish: &CallOption,
+        option: &CallOption,
         read: fn(&Value) -> Option<T>,
     ) -> Result<Option<T>, PmixError> {
         let whom = match whom {
@@ -201,7 +201,7 @@ impl Client {
         let key = c_string(key)?;
         let mut answer: *mut Value = ptr::null_mut();
         // SAFETY: all pointers are valid for the call; there is one option.
-        let status = unsafe { (self.functions.get)(&whom, key.as_ptr(), wish, 1, &mut answer) };
+        let status = unsafe { (self.functions.get)(&whom, key.as_ptr(), option, 1, &mut answer) };
         if declarations::is_absent(status) {
             return Ok(None);
         }

@@ -86,7 +86,7 @@ pub fn start(
     let (mut samples, complaint) = samples::kept();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let mut rails = create_rails(own, configuration, memory, &job)?;
-    let (guidance, wrong_wishes) = JobSettings::of_environment(samples.costs);
+    let (guidance, wrong_requests) = JobSettings::of_environment(samples.costs);
     // Boxed, as few processes have it.
     let rail_localities = match size {
         2.. if rail_localities::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
@@ -130,14 +130,14 @@ pub fn start(
     }
     let doorbell = runtime.doorbell()?;
     // Only the settings of process 0 count.
-    let wrong_wishes = wrong_wishes.into_iter().filter(|_| rank == 0);
+    let wrong_requests = wrong_requests.into_iter().filter(|_| rank == 0);
     Ok(JoinedRuntime {
         runtime,
         doorbell,
         job,
         map: Arc::new(map),
         guidance,
-        complaints: complaint.into_iter().chain(wrong_wishes).collect(),
+        complaints: complaint.into_iter().chain(wrong_requests).collect(),
     })
 }
 

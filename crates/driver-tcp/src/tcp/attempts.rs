@@ -15,7 +15,7 @@ use super::unauthenticated::{describe_limit, lacks_descriptors};
 use super::{Tcp, WatchedSocket};
 use crate::attempt::{Attempt, AttemptProgress, AttemptSide};
 use crate::connection::TcpConnection;
-use crate::handshake::{ConnectionClaim, HandshakeVerdict};
+use crate::handshake::{ConnectionClaim, HandshakeReply};
 use crate::peers::{RailConnection, Retry, Slot};
 use crate::poller::SocketInterest;
 
@@ -133,7 +133,7 @@ impl Tcp {
                     let _ = self.poller.watch(&attempt.stream, slot as u64, SocketInterest::Read);
                 }
             }
-            Ok(AttemptProgress::Decided(verdict)) => self.decided(slot, verdict),
+            Ok(AttemptProgress::Decided(reply)) => self.decided(slot, reply),
             Ok(AttemptProgress::Opened(nonce)) => self.opened(slot, nonce),
             Ok(AttemptProgress::Introduced(introduction)) => self.introduced(slot, introduction),
             Err(error) => self.fail(slot, error),
@@ -193,13 +193,13 @@ impl Tcp {
         self.lose(gate, rail, &format!("{to}: {why}"));
     }
 
-    /// Handles the other side's verdict on an attempt that began here.
-    fn decided(&mut self, slot: Slot, verdict: HandshakeVerdict) {
+    /// Handles the other side's reply on an attempt that began here.
+    fn decided(&mut self, slot: Slot, reply: HandshakeReply) {
         let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
         let AttemptSide::Here { gate, rail, .. } = attempt.side else { return };
-        match verdict {
-            HandshakeVerdict::Welcome => self.settle(slot, gate, rail),
-            HandshakeVerdict::Crossing => {
+        match reply {
+            HandshakeReply::Welcome => self.settle(slot, gate, rail),
+            HandshakeReply::Crossing => {
                 self.remove(slot);
                 self.set_way(gate, rail, RailConnection::Open);
             }
@@ -215,19 +215,19 @@ impl Tcp {
         let Some((rail, _)) = pair else { return drop(self.remove(slot)) };
         let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
         let Some(way) = known.copied() else { return drop(self.remove(slot)) };
-        let verdict = match way {
-            RailConnection::Begun(_) if own < gate => HandshakeVerdict::Crossing,
+        let reply = match way {
+            RailConnection::Begun(_) if own < gate => HandshakeReply::Crossing,
             RailConnection::Begun(mine) => {
                 self.remove(mine);
-                HandshakeVerdict::Welcome
+                HandshakeReply::Welcome
             }
-            RailConnection::Open | RailConnection::Again(_) => HandshakeVerdict::Welcome,
+            RailConnection::Open | RailConnection::Again(_) => HandshakeReply::Welcome,
             RailConnection::Stands(_) => return drop(self.remove(slot)),
         };
         let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
-        let said = attempt.say(&verdict.emit());
-        match verdict {
-            HandshakeVerdict::Welcome if said.is_ok() => self.settle(slot, gate, rail),
+        let said = attempt.say(&reply.emit());
+        match reply {
+            HandshakeReply::Welcome if said.is_ok() => self.settle(slot, gate, rail),
             _ => drop(self.remove(slot)),
         }
     }

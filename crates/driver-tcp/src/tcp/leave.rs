@@ -28,7 +28,7 @@ impl Tcp {
         self.is_leaving = true;
         self.connections().for_each(|(_, connection)| connection.has_taken_leave = false);
         self.say_goodbye();
-        while !(self.all(|connection| connection.departed) && self.has_all_verdicts())
+        while !(self.all(|connection| connection.departed) && self.has_all_replies())
             && Instant::now() < deadline
         {
             if !self.poll(sink) {
@@ -45,9 +45,9 @@ impl Tcp {
     }
 
     /// Whether no peer still has to decide about an attempt of this process.
-    fn has_all_verdicts(&self) -> bool {
+    fn has_all_replies(&self) -> bool {
         self.sockets.iter().flatten().all(|socket| match socket {
-            WatchedSocket::Attempt(attempt) => !attempt.awaits_verdict(),
+            WatchedSocket::Attempt(attempt) => !attempt.awaits_reply(),
             _ => true,
         })
     }

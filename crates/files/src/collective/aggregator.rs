@@ -12,7 +12,7 @@ use sys::files::RangeLock;
 use wire::Codec;
 
 use super::TransferContext;
-use super::domains::{FileDomain, Wish};
+use super::domains::{AccessExtent, FileDomain};
 use super::messages::{ExchangeMessages, HEAD_BYTES, PostedMessage, TransferMessage};
 use super::pieces::{RunReader, WindowPieces, united};
 use crate::fault::Fault;
@@ -82,9 +82,9 @@ enum WindowState {
 }
 
 impl Aggregator {
-    pub fn new(context: Rc<TransferContext>, domain: FileDomain, wishes: &[Wish]) -> Self {
-        let wishes = (0..).zip(wishes).filter(|(_, wish)| domain.involves(wish));
-        let clients = wishes.map(|(rank, _)| DomainClient { rank, list: ListProgress::Nothing });
+    pub fn new(context: Rc<TransferContext>, domain: FileDomain, extents: &[AccessExtent]) -> Self {
+        let extents = (0..).zip(extents).filter(|(_, extent)| domain.involves(extent));
+        let clients = extents.map(|(rank, _)| DomainClient { rank, list: ListProgress::Nothing });
         Self {
             clients: clients.collect(),
             context,
@@ -117,18 +117,18 @@ impl Aggregator {
                 if !is_last || !self.windows.is_empty() {
                     return has_moved;
                 }
-                let verdict = self.fault.as_ref();
+                let fault_report = self.fault.as_ref();
                 let send = |client: &DomainClient| {
-                    let message = Fault::message(verdict);
-                    messages.send(client.rank, TransferMessage::Verdict, message)
+                    let message = Fault::message(fault_report);
+                    messages.send(client.rank, TransferMessage::FaultReport, message)
                 };
                 self.stage = AggregatorStage::Closing(self.clients.iter().map(send).collect());
                 true
             }
-            AggregatorStage::Closing(verdicts) => {
+            AggregatorStage::Closing(fault_reports) => {
                 // A send that fails has a failed receiver.
-                verdicts.retain(|id| messages.take(*id).is_none());
-                let is_over = verdicts.is_empty();
+                fault_reports.retain(|id| messages.take(*id).is_none());
+                let is_over = fault_reports.is_empty();
                 if is_over {
                     self.stage = AggregatorStage::Over;
                 }

@@ -7,7 +7,7 @@ use crate::storage::Direction;
 
 /// The request of a process in a collective transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
+pub(crate) struct AccessExtent {
     /// Its range: from its first byte up to behind its last one; empty if it transfers nothing.
     pub start: u64,
     pub end: u64,
@@ -46,7 +46,7 @@ pub(crate) struct FileDomain {
     window_bytes: u64,
 }
 
-wire::codec!(Wish { start, end, run_bytes, bytes });
+wire::codec!(AccessExtent { start, end, run_bytes, bytes });
 
 /// Processes of several machines do better without aggregators, even if their runs alternate, if a
 /// run costs this many times as much as a call. Processes of one machine do so if sending a run
@@ -57,7 +57,7 @@ const ALONE_CALLS: u64 = 8;
 /// all of them read at most this many times the bytes of their runs: that costs less than messages.
 const READ_TIMES_MAX: u64 = 4;
 
-impl Wish {
+impl AccessExtent {
     pub fn is_empty(&self) -> bool {
         self.start >= self.end
     }
@@ -70,13 +70,13 @@ impl Wish {
 
 impl DomainSituation {
     /// Decides how a transfer is divided; none: each process transfers its own bytes.
-    pub fn share(&self, wishes: &[Wish]) -> Option<Vec<FileDomain>> {
-        let mut wanted: Vec<Wish> =
-            wishes.iter().copied().filter(|wish| !wish.is_empty()).collect();
+    pub fn share(&self, extents: &[AccessExtent]) -> Option<Vec<FileDomain>> {
+        let mut wanted: Vec<AccessExtent> =
+            extents.iter().copied().filter(|extent| !extent.is_empty()).collect();
         if wanted.len() < 2 || self.aggregators.is_empty() {
             return None;
         }
-        wanted.sort_by_key(|wish| wish.start);
+        wanted.sort_by_key(|extent| extent.start);
         let pays = || {
             let alternate = wanted.windows(2).any(|pair| pair[1].start < pair[0].end);
             let alone_min = if self.near {
@@ -84,12 +84,12 @@ impl DomainSituation {
             } else {
                 self.call_bytes.saturating_mul(ALONE_CALLS)
             };
-            let spans: u64 = wanted.iter().map(|wish| wish.end - wish.start).sum();
-            let bytes: u64 = wanted.iter().map(|wish| wish.bytes).sum();
+            let spans: u64 = wanted.iter().map(|extent| extent.end - extent.start).sum();
+            let bytes: u64 = wanted.iter().map(|extent| extent.bytes).sum();
             let is_read_alone = self.direction == Direction::Read
                 && self.near
                 && spans <= bytes.saturating_mul(READ_TIMES_MAX);
-            alternate && !is_read_alone && wanted.iter().any(|wish| wish.run_bytes < alone_min)
+            alternate && !is_read_alone && wanted.iter().any(|extent| extent.run_bytes < alone_min)
         };
         match self.choice {
             Choice::Never => return None,
@@ -97,7 +97,7 @@ impl DomainSituation {
             _ => {}
         }
         let low = wanted[0].start;
-        let high = wanted.iter().map(|wish| wish.end).max().unwrap_or(low);
+        let high = wanted.iter().map(|extent| extent.end).max().unwrap_or(low);
         Some(self.divide(low..high))
     }
 
@@ -138,8 +138,8 @@ impl FileDomain {
     }
 
     /// Whether the range of a request meets it.
-    pub fn involves(&self, wish: &Wish) -> bool {
-        !wish.is_empty() && wish.start < self.range.end && wish.end > self.range.start
+    pub fn involves(&self, extent: &AccessExtent) -> bool {
+        !extent.is_empty() && extent.start < self.range.end && extent.end > self.range.start
     }
 }
 
@@ -163,23 +163,23 @@ mod tests {
 
     #[test]
     fn what_alternates_in_small_runs_is_shared() {
-        let wish = |start, end, run_bytes| Wish { start, end, run_bytes, bytes: 4500 };
-        let alternating = [wish(0, 9000, 8), wish(8, 9008, 8), wish(5, 5, 8)];
+        let extent = |start, end, run_bytes| AccessExtent { start, end, run_bytes, bytes: 4500 };
+        let alternating = [extent(0, 9000, 8), extent(8, 9008, 8), extent(5, 5, 8)];
         let domains = situation(Choice::Automatic).share(&alternating).unwrap();
         let [first, second] = &domains[..] else { panic!("{domains:?}") };
         assert_eq!((first.range.clone(), second.range.clone()), (0..8192, 8192..9008));
         assert_eq!((first.window_count(), first.window(8)), (9, 8000..8192));
-        assert!(!second.involves(&wish(0, 8192, 8)) && second.involves(&alternating[0]));
-        let behind_each_other = [wish(0, 9000, 8), wish(9000, 18000, 8)];
+        assert!(!second.involves(&extent(0, 8192, 8)) && second.involves(&alternating[0]));
+        let behind_each_other = [extent(0, 9000, 8), extent(9000, 18000, 8)];
         assert_eq!(situation(Choice::Automatic).share(&behind_each_other), None);
         assert!(situation(Choice::Always).share(&behind_each_other).is_some());
         assert_eq!(situation(Choice::Never).share(&alternating), None);
-        let large = [wish(0, 9_000_000, 1 << 20), wish(1 << 20, 9_000_000, 1 << 20)];
+        let large = [extent(0, 9_000_000, 1 << 20), extent(1 << 20, 9_000_000, 1 << 20)];
         assert_eq!(situation(Choice::Automatic).share(&large), None);
         let near =
             |direction| DomainSituation { direction, near: true, ..situation(Choice::Automatic) };
         assert_eq!(near(Direction::Read).share(&alternating), None);
-        let pages = [wish(0, 1 << 20, 4096), wish(4096, 2 << 20, 4096)];
+        let pages = [extent(0, 1 << 20, 4096), extent(4096, 2 << 20, 4096)];
         assert_eq!(near(Direction::Write).share(&pages), None);
         let dear_calls = DomainSituation { sent_bytes: 5 << 10, ..near(Direction::Write) };
         assert!(dear_calls.share(&pages).is_some());

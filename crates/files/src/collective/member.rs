@@ -41,7 +41,7 @@ struct DomainPart {
     cursor: u64,
     underway: VecDeque<DataMessage>,
     /// The message with the outcome, once the list is sent.
-    verdict: Option<(PostedMessage, Buffer)>,
+    fault_report: Option<(PostedMessage, Buffer)>,
     is_over: bool,
 }
 
@@ -66,7 +66,7 @@ impl MemberPart {
             next_window: 0,
             cursor: 0,
             underway: VecDeque::new(),
-            verdict: None,
+            fault_report: None,
             is_over: false,
         });
         let (parts, stream) = (parts.collect(), position..position + length);
@@ -94,7 +94,7 @@ impl MemberPart {
         let mut has_moved = false;
         let mut parts = std::mem::take(&mut self.parts);
         for part in parts.iter_mut().filter(|part| !part.is_over) {
-            if part.verdict.is_none() {
+            if part.fault_report.is_none() {
                 self.send_list(part, messages);
                 has_moved = true;
             }
@@ -120,8 +120,8 @@ impl MemberPart {
             part.list.push(messages.send(aggregator, TransferMessage::Rest, message));
         }
         let room = Fault::room();
-        let id = messages.receive(aggregator, TransferMessage::Verdict, room.clone());
-        part.verdict = Some((id, room));
+        let id = messages.receive(aggregator, TransferMessage::FaultReport, room.clone());
+        part.fault_report = Some((id, room));
         part.cursor = self.before(part.domain.range.start);
     }
 
@@ -151,7 +151,7 @@ impl MemberPart {
         let is_moved = part.next_window == windows && part.underway.is_empty();
         if is_moved
             && part.list.is_empty()
-            && let Some((id, room)) = &part.verdict
+            && let Some((id, room)) = &part.fault_report
             && self.is_over_now(messages, *id)
         {
             if let Some(fault) = Fault::of_verdict(room) {

@@ -18,7 +18,7 @@ pub(crate) enum TransferMessage {
     /// Bytes of the file.
     Data,
     /// The outcome.
-    Verdict,
+    FaultReport,
 }
 
 /// The size of the first message about a domain: the length of the list of runs, and its beginning.

@@ -17,7 +17,7 @@ use mpi::exchange::{exchange, unpacked};
 use mpi::{ActiveOperation, MemberMessages, MessageStatus, Process, Request, Step};
 use wire::Codec;
 
-use super::domains::{DomainSituation, FileDomain, Wish};
+use super::domains::{AccessExtent, DomainSituation, FileDomain};
 use super::{MemberBytes, TransferContext, TransferExchange};
 use crate::File;
 use crate::fault::Fault;
@@ -60,7 +60,7 @@ enum CollectiveStage {
 /// used from rank 0 only.
 #[derive(Clone, Copy, Debug)]
 struct TransferAnnouncement {
-    wish: Wish,
+    extent: AccessExtent,
     /// Whether the offsets of its bytes grow.
     goes_upwards: bool,
     /// The size of the file, for reads.
@@ -71,7 +71,7 @@ struct TransferAnnouncement {
     hints: Aggregation,
 }
 
-wire::codec!(TransferAnnouncement { wish, goes_upwards, size, call_bytes, sent_bytes, hints });
+wire::codec!(TransferAnnouncement { extent, goes_upwards, size, call_bytes, sent_bytes, hints });
 
 /// The default number of aggregators on each machine.
 const AGGREGATORS_PER_MACHINE: usize = 2;
@@ -204,12 +204,12 @@ impl CollectiveTransfer {
     ) -> CollectiveStage {
         let (direction, position) = (prepared.direction, prepared.position);
         let size = all[0].size;
-        let wish = |one: &TransferAnnouncement| match direction {
-            Direction::Read => one.wish.before(size),
-            Direction::Write => one.wish,
+        let extent = |one: &TransferAnnouncement| match direction {
+            Direction::Read => one.extent.before(size),
+            Direction::Write => one.extent,
         };
-        let wishes: Vec<Wish> = all.iter().map(wish).collect();
-        let Some(domains) = self.domains(process, all, &wishes) else {
+        let extents: Vec<AccessExtent> = all.iter().map(extent).collect();
+        let Some(domains) = self.domains(process, all, &extents) else {
             let work = prepared.take_work(self.context.access.clone());
             return CollectiveStage::Alone(self.context.caller.begin(work));
         };
@@ -222,7 +222,7 @@ impl CollectiveTransfer {
             Direction::Write => prepared.bytes(),
         };
         let bytes = MemberBytes { view, position, length, memory: prepared.take_memory() };
-        let exchange = TransferExchange::new(&self.context, &domains, &wishes, bytes);
+        let exchange = TransferExchange::new(&self.context, &domains, &extents, bytes);
         CollectiveStage::Moving(Box::new(exchange))
     }
 
@@ -231,7 +231,7 @@ impl CollectiveTransfer {
         &self,
         process: &Process,
         all: &[TransferAnnouncement],
-        wishes: &[Wish],
+        extents: &[AccessExtent],
     ) -> Option<Vec<FileDomain>> {
         // Domains and windows require bytes in the order of their offsets.
         if !all.iter().all(|one| one.goes_upwards) {
@@ -249,7 +249,7 @@ impl CollectiveTransfer {
             window_bytes: hints.window_bytes.max(1),
             alignment: hints.alignment.max(1),
         };
-        situation.share(wishes)
+        situation.share(extents)
     }
 
     /// Returns the ranks of each machine.
@@ -319,7 +319,7 @@ impl TransferAnnouncement {
         let is_asked = file.communicator.rank() == 0 && direction == Direction::Read;
         let storage = &file.storage;
         Self {
-            wish: Wish {
+            extent: AccessExtent {
                 start: range.start,
                 end: range.end,
                 run_bytes: view.run_bytes().min(bytes),

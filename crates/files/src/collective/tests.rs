@@ -12,7 +12,7 @@ use memory::Buffer;
 use mpi::MemberMessages;
 use proptest::prelude::*;
 
-use super::domains::{DomainSituation, Wish};
+use super::domains::{AccessExtent, DomainSituation};
 use super::{MemberBytes, TransferContext, TransferExchange};
 use crate::pool::SystemCaller;
 use crate::preferences::Choice;
@@ -121,12 +121,12 @@ fn run(
     order: u64,
 ) -> Option<Vec<(Vec<u8>, u64, bool)>> {
     let size = file.bytes().len() as u64;
-    let wish = |(view, position, data): &(View, u64, Vec<u8>)| {
+    let extent = |(view, position, data): &(View, u64, Vec<u8>)| {
         let (range, bytes) = (view.range(*position, data.len() as u64), data.len() as u64);
-        let wish = Wish { start: range.start, end: range.end, run_bytes: 1, bytes };
-        if direction == Direction::Read { wish.before(size) } else { wish }
+        let extent = AccessExtent { start: range.start, end: range.end, run_bytes: 1, bytes };
+        if direction == Direction::Read { extent.before(size) } else { extent }
     };
-    let wishes: Vec<_> = members.iter().map(wish).collect();
+    let extents: Vec<_> = members.iter().map(extent).collect();
     let situation = DomainSituation {
         direction,
         near: true,
@@ -137,7 +137,7 @@ fn run(
         window_bytes,
         alignment,
     };
-    let domains = situation.share(&wishes)?;
+    let domains = situation.share(&extents)?;
     let exchange = |(rank, (view, position, data)): (usize, (View, u64, Vec<u8>))| {
         let mut length = data.len() as u64;
         if direction == Direction::Read {
@@ -153,7 +153,7 @@ fn run(
             caller: SystemCaller::Here,
         };
         let bytes = MemberBytes { view: Arc::new(view), position, length, memory: lent(&data) };
-        TransferExchange::new(&Rc::new(context), &domains, &wishes, bytes)
+        TransferExchange::new(&Rc::new(context), &domains, &extents, bytes)
     };
     let mut exchanges: Vec<_> = members.into_iter().enumerate().map(exchange).collect();
     let post = Post::default();

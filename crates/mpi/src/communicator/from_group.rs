@@ -95,11 +95,11 @@ impl Process {
             return Err(Error::new(ErrorClass::Group, what));
         };
         group.connect_all(self);
-        let wish = wish(purpose, group, agreed.string_tag);
+        let proposal = proposal(purpose, group, agreed.string_tag);
         let tag = message_tag(purpose, agreed.string_tag);
         let told = match rank {
-            0 => group.lead_agreement(self, &wish, tag)?,
-            _ => group.follow_agreement(self, &wish, tag)?,
+            0 => group.lead_agreement(self, &proposal, tag)?,
+            _ => group.follow_agreement(self, &proposal, tag)?,
         };
         let origin = Origin {
             oversubscribed: group.size() > 1 && self.internal_world().oversubscribed(),
@@ -125,22 +125,23 @@ impl Group {
 
     /// Receives the arguments of the other members, compares them with its own, and sends the
     /// contexts to all, or `DISAGREEMENT`. Runs on the first member.
-    fn lead_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
+    fn lead_agreement(&self, process: &Process, proposal: &[u8], tag: i32) -> Result<Buffer> {
         let others = || self.gates().skip(1);
         let context = process.internal_world().collective_context();
-        let wishes: Vec<(GateId, Buffer, RequestId)> = others()
+        let proposals: Vec<(GateId, Buffer, RequestId)> = others()
             .map(|gate| {
-                let place = Buffer::zeroed(wish.len());
+                let place = Buffer::zeroed(proposal.len());
                 (gate, place.clone(), process.post_receive(context, gate.0, tag, place))
             })
             .collect();
-        process.wait_until(&mut |process| wishes.iter().all(|(_, _, id)| process.is_complete(*id)));
+        process
+            .wait_until(&mut |process| proposals.iter().all(|(_, _, id)| process.is_complete(*id)));
         let mut stranger = None;
-        for (gate, place, id) in wishes {
-            let mut said = vec![0; wish.len()];
+        for (gate, place, id) in proposals {
+            let mut said = vec![0; proposal.len()];
             place.read(0, &mut said);
             // Receiving a message that is longer than expected fails, too.
-            if process.finish(id).is_err() || said != wish {
+            if process.finish(id).is_err() || said != proposal {
                 stranger = Some(gate);
             }
         }
@@ -161,11 +162,11 @@ impl Group {
     }
 
     /// Sends the arguments of this member to the first member and receives the contexts.
-    fn follow_agreement(&self, process: &Process, wish: &[u8], tag: i32) -> Result<Buffer> {
+    fn follow_agreement(&self, process: &Process, proposal: &[u8], tag: i32) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
         let context = process.internal_world().collective_context();
-        let (said, told) = (Buffer::zeroed(wish.len()), Buffer::zeroed(ContextBlock::BYTES));
-        said.write(0, wish);
+        let (said, told) = (Buffer::zeroed(proposal.len()), Buffer::zeroed(ContextBlock::BYTES));
+        said.write(0, proposal);
         let mut messages = vec![process.post_receive(context, leader.0, tag, told.clone())];
         messages.extend(process.post_send(leader, context, leader.0, tag, said));
         process.await_messages(messages)?;
@@ -239,7 +240,7 @@ fn disagreement(who: &str) -> Error {
 }
 
 /// Encodes the arguments that the members must agree on: length, purpose, string, processes.
-fn wish(purpose: CreationPurpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
+fn proposal(purpose: CreationPurpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
     let mut bytes = vec![purpose as u8];
     bytes.extend((string_tag.len() as u32).to_le_bytes());
     bytes.extend(string_tag);
@@ -261,19 +262,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_a_different_wish() {
+    fn what_differs_is_a_different_proposal() {
         let (one, other) = (Group::world(3), Group::of(&[GateId(0), GateId(2), GateId(1)]));
-        let wishes = [
-            wish(CreationPurpose::Communicator, &one, b"tag"),
-            wish(CreationPurpose::Side, &one, b"tag"),
-            wish(CreationPurpose::Communicator, &other, b"tag"),
-            wish(CreationPurpose::Communicator, &one, b"tag2"),
-            wish(CreationPurpose::Communicator, &Group::world(2), b"tag"),
+        let proposals = [
+            proposal(CreationPurpose::Communicator, &one, b"tag"),
+            proposal(CreationPurpose::Side, &one, b"tag"),
+            proposal(CreationPurpose::Communicator, &other, b"tag"),
+            proposal(CreationPurpose::Communicator, &one, b"tag2"),
+            proposal(CreationPurpose::Communicator, &Group::world(2), b"tag"),
         ];
-        for (index, wish) in wishes.iter().enumerate() {
-            assert!(!wishes[index + 1..].contains(wish));
+        for (index, proposal) in proposals.iter().enumerate() {
+            assert!(!proposals[index + 1..].contains(proposal));
         }
-        assert_eq!(wish(CreationPurpose::Communicator, &Group::world(3), b"tag"), wishes[0]);
+        assert_eq!(proposal(CreationPurpose::Communicator, &Group::world(3), b"tag"), proposals[0]);
     }
 
     #[test]

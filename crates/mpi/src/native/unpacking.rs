@@ -250,7 +250,7 @@ impl PackedReceive {
         let mut state = self.state.borrow_mut();
         while state.take_piece(process) && state.take_entry(process, spaces) {}
         if state.finished {
-            state.fail_wishes();
+            state.fail_requests();
         }
         state.take_received(process);
     }
@@ -442,7 +442,7 @@ impl UnpackingState {
     }
 
     /// Reports an error for each segment that the program unpacks and the sender never packed.
-    fn fail_wishes(&mut self) {
+    fn fail_requests(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let error = match &self.broken {
                 Some(error) => error.clone(),
