@@ -369,7 +369,7 @@ impl<B: Wake> Board<B> {
         let now = before + u64::from(done);
         state.completed.set(now);
         self.note(state, self.own, now);
-        let interval = state.slots as u64 / TOLD_PER_SLOTS;
+        let interval = state.slots as u64 / REPORTS_PER_SLOTS;
         if now & !interval.saturating_sub(1) > before {
             self.completion(turn.series, self.own).store(now, Ordering::Release);
             self.ring();
@@ -485,7 +485,7 @@ fn flag_of(turn: BoardTurn, stage: u16) -> u64 {
 
 /// The number of times that completion is published while all slots are used once. With fewer slots
 /// it is published for each operation.
-const TOLD_PER_SLOTS: u64 = 8;
+const REPORTS_PER_SLOTS: u64 = 8;
 
 /// The number of bits of the second word that encode how far completion is behind; all ones:
 /// further than that.

@@ -236,8 +236,8 @@ mod tests {
         let others = [AccessAction::Reads, AccessAction::Writes, accumulate("MPI_SUM", "i")];
         for action in others {
             for rank in [1, 2] {
-                let told = conflict(writes(), access(action.clone(), rank, 104, 2));
-                assert!(told.is_some_and(|what| what.contains("writes 4 bytes")), "{action:?}");
+                let reported = conflict(writes(), access(action.clone(), rank, 104, 2));
+                assert!(reported.is_some_and(|what| what.contains("writes 4 bytes")), "{action:?}");
                 assert_eq!(conflict(writes(), access(action.clone(), rank, 108, 2)), None);
             }
         }
@@ -291,8 +291,8 @@ mod tests {
             (AccessAction::Stores, AccessAction::Reads),
             (AccessAction::Loads, accumulate("MPI_SUM", "i")),
         ] {
-            let told = conflict(of(remote.clone(), 1), of(local.clone(), 0));
-            assert!(told.is_some(), "{local:?} {remote:?}");
+            let reported = conflict(of(remote.clone(), 1), of(local.clone(), 0));
+            assert!(reported.is_some(), "{local:?} {remote:?}");
             assert_eq!(conflict(of(local, 0), of(remote, 0)), None, "in order");
         }
     }
@@ -301,10 +301,11 @@ mod tests {
     fn an_access_of_a_process_that_may_have_heard_of_a_local_use_goes_with_that() {
         let store = || access(AccessAction::Stores, 0, 0, 1);
         let with = |phase, rank| SeenAccess { phase, ..access(AccessAction::Writes, rank, 0, 2) };
-        for (phase, is_told) in [(None, false), (Some(0), true), (Some(1), true), (Some(2), false)]
+        for (phase, is_reported) in
+            [(None, false), (Some(0), true), (Some(1), true), (Some(2), false)]
         {
-            assert_eq!(conflict(store(), with(phase, 1)).is_some(), is_told, "{phase:?}");
-            assert_eq!(conflict(with(phase, 1), store()).is_some(), is_told, "{phase:?}");
+            assert_eq!(conflict(store(), with(phase, 1)).is_some(), is_reported, "{phase:?}");
+            assert_eq!(conflict(with(phase, 1), store()).is_some(), is_reported, "{phase:?}");
         }
     }
 

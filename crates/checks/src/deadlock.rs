@@ -68,7 +68,7 @@ pub struct WaitChain {
 }
 
 /// How many calls of a chain the text describes; the call sites of all are listed.
-const TOLD_MAX: usize = 6;
+const LISTED_MAX: usize = 6;
 
 impl WaitChain {
     /// Returns the mistake that this chain is if the last call waits for the process of the first
@@ -81,8 +81,8 @@ impl WaitChain {
             return None;
         }
         let mut words: Vec<String> = self.calls.iter().map(ChainedCall::described).collect();
-        let left = words.len().saturating_sub(TOLD_MAX);
-        words.truncate(TOLD_MAX);
+        let left = words.len().saturating_sub(LISTED_MAX);
+        words.truncate(LISTED_MAX);
         if left > 0 {
             words.push(format!("and so on, {left} more"));
         }
@@ -116,27 +116,29 @@ mod tests {
         ChainedCall { rank, number: 1, is_standard_send, what: "for it".into(), site }
     }
 
-    fn told(calls: Vec<ChainedCall>) -> Option<String> {
+    fn reported(calls: Vec<ChainedCall>) -> Option<String> {
         let chain = WaitChain { round: 1, calls, act: AwaitedAct::Send { heard: 0 } };
         chain.mistake().map(|mistake| mistake.what)
     }
 
     #[test]
     fn the_least_of_those_that_send_tells_it() {
-        assert_eq!(told(vec![call(1, true), call(0, true)]), None);
-        assert_eq!(told(vec![call(1, false), call(0, false)]), None);
-        let text = told(vec![call(1, true), call(0, false)]).expect("rank 1 tells");
+        assert_eq!(reported(vec![call(1, true), call(0, true)]), None);
+        assert_eq!(reported(vec![call(1, false), call(0, false)]), None);
+        let text = reported(vec![call(1, true), call(0, false)]).expect("rank 1 tells");
         assert_eq!(
             text,
             "ranks 1 and 0 wait for each other, and only the buffering of their messages prevents a deadlock: \
              rank 1 in MPI_Send for it, rank 0 in MPI_Recv for it"
         );
-        assert!(told(vec![call(3, true)]).is_some_and(|text| text.contains("waits for itself")));
+        assert!(
+            reported(vec![call(3, true)]).is_some_and(|text| text.contains("waits for itself"))
+        );
     }
 
     #[test]
     fn of_many_some_are_told() {
-        let text = told((0..20).map(|rank| call(rank, true)).collect()).expect("rank 0 tells");
+        let text = reported((0..20).map(|rank| call(rank, true)).collect()).expect("rank 0 tells");
         assert!(text.starts_with("20 ranks wait for each other"), "{text}");
         assert!(text.ends_with("rank 5 in MPI_Send for it, and so on, 14 more"), "{text}");
     }

@@ -23,6 +23,6 @@ pub use collective::{CollectiveEntry, CollectiveOrder};
 pub use deadlock::{AwaitedAct, ChainedCall, WaitChain};
 pub use in_use::MemoryInUse;
 pub use messages::{MessageOrder, ReceiveSelection, SentMessage};
-pub use mistake::{CallSite, Mistake, MistakeKind, MistakesTold};
+pub use mistake::{CallSite, Mistake, MistakeKind, ReportedMistakes};
 pub use ranges::MemoryRanges;
 pub use signature::{SIGNATURE_RUNS_MAX, TypeSignature};

@@ -160,9 +160,9 @@ impl MistakeKind {
 
 /// The mistakes that were reported already.
 #[derive(Debug, Default)]
-pub struct MistakesTold(HashSet<(MistakeKind, CallSite)>);
+pub struct ReportedMistakes(HashSet<(MistakeKind, CallSite)>);
 
-impl MistakesTold {
+impl ReportedMistakes {
     /// Whether a mistake of this kind has not been reported at its call site yet. Records that it
     /// now has been.
     pub fn is_new(&mut self, mistake: &Mistake) -> bool {
@@ -184,11 +184,11 @@ mod tests {
             what: "it is wrong".into(),
             sites: vec![(1, site.clone())],
         };
-        let mut told = MistakesTold::default();
-        assert!(told.is_new(&mistake(MistakeKind::Root, &site)));
-        assert!(!told.is_new(&mistake(MistakeKind::Root, &site)));
-        assert!(told.is_new(&mistake(MistakeKind::Root, &other)));
-        assert!(told.is_new(&mistake(MistakeKind::Amount, &site)));
+        let mut reported = ReportedMistakes::default();
+        assert!(reported.is_new(&mistake(MistakeKind::Root, &site)));
+        assert!(!reported.is_new(&mistake(MistakeKind::Root, &site)));
+        assert!(reported.is_new(&mistake(MistakeKind::Root, &other)));
+        assert!(reported.is_new(&mistake(MistakeKind::Amount, &site)));
         let text = mistake(MistakeKind::Root, &site).text();
         assert_eq!(
             text,

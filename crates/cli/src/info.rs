@@ -87,9 +87,9 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     let provision = libraries::provide_for(path, prefix, &given, BroughtLibraries::Kept)
         .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
     // Names and folders come from the program's file, so they are untrusted text.
-    let told = provision.wants.iter().map(|want| format!("{shown} needs {want}"));
-    let told = told.chain(provision.notes.iter().map(ToString::to_string));
-    let mut text: String = told.map(|line| foreign::one_line(&line) + "\n").collect();
+    let reported = provision.wants.iter().map(|want| format!("{shown} needs {want}"));
+    let reported = reported.chain(provision.notes.iter().map(ToString::to_string));
+    let mut text: String = reported.map(|line| foreign::one_line(&line) + "\n").collect();
     if text.is_empty() {
         text = format!(
             "{shown} itself needs no library of MPI; libraries that it loads later are not known\n"

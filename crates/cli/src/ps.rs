@@ -67,8 +67,8 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
 /// Joins the reports of several machines from standard input, one per line. Other lines are
 /// ignored.
 fn joined() -> Result<jobs::JobReport, String> {
-    let told = io::stdin().lines().map_while(Result::ok);
-    jobs::join(told.filter_map(|line| jobs::read_report(line.as_bytes()).ok()).collect())
+    let reported = io::stdin().lines().map_while(Result::ok);
+    jobs::join(reported.filter_map(|line| jobs::read_report(line.as_bytes()).ok()).collect())
 }
 
 fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {

@@ -324,7 +324,7 @@ impl ProgramReader<'_> {
             }
             Meaning::Rankfile => self.plan.rankfile = hosts::read_rankfile(name, raw)?,
             Meaning::Record | Meaning::Profile => {
-                let (variable, target) = told_at_end(meaning, name, raw)?;
+                let (variable, target) = report_target(meaning, name, raw)?;
                 self.global.insert(variable.into(), target);
             }
             Meaning::Check => drop(self.global.insert(variables::CHECK.into(), "1".into())),
@@ -536,7 +536,7 @@ fn host_timeout(text: &str) -> Result<Duration, String> {
 
 /// The variable, and its value, that makes the processes write a report to a file at the end of the
 /// job.
-fn told_at_end(
+fn report_target(
     meaning: Meaning,
     option: &str,
     file: &OsStr,

@@ -175,9 +175,10 @@ fn near_costs(options: &SampleOptions, figures: &RailFigures) -> Result<Costs, S
 fn both_hosts(options: &SampleOptions) -> Result<[Description; 2], String> {
     let words = [own_program()?, "sample".into(), "--describe".into()];
     let output = output_of(options, &[], &words)?;
-    let told = output.lines().filter_map(|line| line.strip_prefix(MARK));
-    let told: Vec<_> = told.filter_map(|line| serde_json::from_str(line).ok()).collect();
-    told.try_into()
+    let reported = output.lines().filter_map(|line| line.strip_prefix(MARK));
+    let reported: Vec<_> = reported.filter_map(|line| serde_json::from_str(line).ok()).collect();
+    reported
+        .try_into()
         .map_err(|_| format!("the two processes do not report where they run:\n{output}"))
 }
 

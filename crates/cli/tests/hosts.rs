@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
     expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all, is_running,
-    many_lines, mark, run, signal, sorted, told, trapping,
+    many_lines, mark, outcome_of, run, signal, sorted, trapping,
 };
 
 const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
@@ -22,7 +22,7 @@ fn on(hosts: &str, words: &[&str]) -> Command {
 }
 
 fn run_on(hosts: &str, words: &[&str]) -> (Option<i32>, String, String) {
-    told(on(hosts, words).output().unwrap())
+    outcome_of(on(hosts, words).output().unwrap())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn too_few_slots_are_told() {
 fn in_allocation(variables: &[(&str, &str)], words: &[&str]) -> (Option<i32>, String, String) {
     let mut command = combray(&["--launch-agent", RSH, "--timeout", "60"]);
     command.args(words).envs(variables.iter().copied());
-    told(command.output().unwrap())
+    outcome_of(command.output().unwrap())
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn all_that_a_batch_system_gave_is_used() {
         assert_eq!(in_allocation(variables, &words).1, "0\n");
     }
     std::fs::remove_file(nodes).unwrap();
-    let told = in_allocation(&lsf, &["--display-allocation", "true"]).2;
-    assert!(told.contains("LSF job: a:2,b:1 (other hosts are reached by"), "{told}");
+    let reported = in_allocation(&lsf, &["--display-allocation", "true"]).2;
+    assert!(reported.contains("LSF job: a:2,b:1 (other hosts are reached by"), "{reported}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn blaunch_starts_agents() {
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let mut command = combray(&["--timeout", "60", "sh", "-c", "echo $HOST"]);
     let (code, out, err) =
-        told(command.env("LSB_HOSTS", "a b").env("PATH", path).output().unwrap());
+        outcome_of(command.env("LSB_HOSTS", "a b").env("PATH", path).output().unwrap());
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert_eq!(sorted(&out), ["a", "b"]);
     std::fs::remove_dir_all(folder).unwrap();
@@ -107,11 +107,11 @@ fn the_environment_is_that_of_the_host_and_what_is_given() {
     let mut command = on("a", &["-x", "KEPT", "-x", "HOST=x y", "sh", "-c", script]);
     command.env("KEPT", "kept").env("LOST", "lost").env("PATH", "/bin:/own");
     command.env("COMBRAY_STRATEGY", "direct").env("COMBRAY_NODE", "n");
-    let (code, out, err) = told(command.current_dir("/var").output().unwrap());
+    let (code, out, err) = outcome_of(command.current_dir("/var").output().unwrap());
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert_eq!(out, "//kept//direct///bin:/own\n/var\n");
     let mut command = on("a", &["-genvall", "sh", "-c", "echo $LOST"]);
-    assert_eq!(told(command.env("LOST", "found").output().unwrap()).1, "found\n");
+    assert_eq!(outcome_of(command.env("LOST", "found").output().unwrap()).1, "found\n");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn input_goes_to_rank_0() {
         input.write_all(b"first\n").unwrap();
         input.write_all(&vec![b'x'; 3 << 20]).unwrap();
     });
-    let (code, out, _) = told(child.wait_with_output().unwrap());
+    let (code, out, _) = outcome_of(child.wait_with_output().unwrap());
     writer.join().unwrap();
     assert_eq!((code, sorted(&out)), (Some(0), vec!["0", "3145728", "first"]));
     // The launcher does not wait for a process that does not read its input.
@@ -266,7 +266,7 @@ fn nothing_survives_the_supervisor() {
     let mark = mark();
     let child = marked(&mark);
     signal(common::guard_and_supervisor_of(child.id()).1, "KILL");
-    assert_eq!(told(child.wait_with_output().unwrap()).0, Some(128 + 9));
+    assert_eq!(outcome_of(child.wait_with_output().unwrap()).0, Some(128 + 9));
     assert!(eventually(|| !is_running(&mark)));
 }
 
@@ -311,7 +311,7 @@ fn an_agent_that_is_killed_ends_the_job() {
         let mark = mark();
         let child = marked(&mark);
         signal(agent_above(&mark)[which], "KILL");
-        let (code, _, err) = told(child.wait_with_output().unwrap());
+        let (code, _, err) = outcome_of(child.wait_with_output().unwrap());
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains("the connection to ") && err.contains(" was lost"), "{err}");
         assert_eq!(err.matches("combray: the connection").count(), 1, "{err}");
@@ -336,7 +336,7 @@ fn an_agent_that_is_stopped_is_noticed() {
         assert!(eventually(|| is_running(&mark)));
         let stopped = agent_above(&mark);
         stopped[..count].iter().for_each(|process| signal(*process, "STOP"));
-        let (code, _, err) = told(child.wait_with_output().unwrap());
+        let (code, _, err) = outcome_of(child.wait_with_output().unwrap());
         assert_eq!(code, Some(1), "{err}");
         assert!(err.contains("a was lost: nothing was received from it for 4 s"), "{err}");
         assert!(eventually(|| !is_running(&mark)), "{count}");
@@ -384,7 +384,7 @@ fn agent(input: &[u8]) -> (Option<i32>, String, String) {
     let mut child = command.spawn().unwrap();
     // The agent may exit before it has read everything.
     let _ = child.stdin.take().unwrap().write_all(input);
-    told(child.wait_with_output().unwrap())
+    outcome_of(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn a_hostfile_and_a_variable_say_the_same() {
     let file = path.to_str().unwrap();
     let mut command = combray(&["--hostfile", file, "sh", "-c", "echo $HOST"]);
     command.env("COMBRAY_LAUNCH_AGENT", RSH);
-    let (code, out, err) = told(command.output().unwrap());
+    let (code, out, err) = outcome_of(command.output().unwrap());
     assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", vec!["a", "b", "b"]));
     std::fs::remove_file(&path).unwrap();
 }

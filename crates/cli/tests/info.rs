@@ -23,10 +23,10 @@ fn programs_read_it_in_one_line() {
     let output = info().arg("--json").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    let told: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(told["version"], env!("CARGO_PKG_VERSION"));
+    let reported: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(reported["version"], env!("CARGO_PKG_VERSION"));
     assert!(
-        told["variables"].as_array().unwrap().len() > 10 && text.lines().count() == 1,
+        reported["variables"].as_array().unwrap().len() > 10 && text.lines().count() == 1,
         "{text}"
     );
 }

@@ -93,12 +93,15 @@ fn programs_read_costs_and_places() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let told: serde_json::Value = serde_json::from_str(&read(&["--json"])).unwrap();
-    assert_eq!((&told["ranks"], &told["weighed"]), (&32.into(), &"bytes".into()));
-    assert_eq!(told["to_interfaces_before_turning"], 6400);
-    assert!(told["costs"]["placed"].as_u64() <= told["costs"]["packed"].as_u64(), "{told}");
+    let reported: serde_json::Value = serde_json::from_str(&read(&["--json"])).unwrap();
+    assert_eq!((&reported["ranks"], &reported["weighed"]), (&32.into(), &"bytes".into()));
+    assert_eq!(reported["to_interfaces_before_turning"], 6400);
+    assert!(
+        reported["costs"]["placed"].as_u64() <= reported["costs"]["packed"].as_u64(),
+        "{reported}"
+    );
     let rankfile = read(&[]);
-    let places = told["places"].as_array().unwrap();
+    let places = reported["places"].as_array().unwrap();
     assert_eq!(places.len(), 32);
     for one in places {
         let text = |name: &str| one[name].as_str().unwrap();

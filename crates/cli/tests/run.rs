@@ -13,7 +13,8 @@ use std::time::Duration;
 use common::{
     combray, eventually, expect_end_without_reader, expect_flood_to_stop_nothing,
     expect_many_lines, expect_second_interrupt_to_kill, expect_signals_to_reach_all,
-    guard_and_supervisor_of, is_running, many_lines, mark, run, signal, sorted, told, trapping,
+    guard_and_supervisor_of, is_running, many_lines, mark, outcome_of, run, signal, sorted,
+    trapping,
 };
 
 #[test]
@@ -40,7 +41,7 @@ fn input_goes_to_rank_0() {
     let mut command = combray(&["-n", "2", "sh", "-c", "wc -c"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"hello").unwrap();
-    let (code, out, _) = told(child.wait_with_output().unwrap());
+    let (code, out, _) = outcome_of(child.wait_with_output().unwrap());
     assert_eq!((code, sorted(&out)), (Some(0), vec!["0", "5"]));
 }
 
@@ -95,7 +96,7 @@ fn the_job_goes_on_where_that_is_asked_for() {
         // Both processes that fail have ended by then; the others wait for the file.
         std::thread::sleep(Duration::from_millis(1500));
         std::fs::write(&file, "").unwrap();
-        let (code, out, err) = told(job.wait_with_output().unwrap());
+        let (code, out, err) = outcome_of(job.wait_with_output().unwrap());
         std::fs::remove_file(&file).unwrap();
         std::fs::remove_file(format!("{name}.2")).unwrap();
         assert_eq!(code, Some(128 + 9), "{err}");
@@ -138,13 +139,13 @@ fn who_sends_nonsense_loses_the_connection() {
 #[test]
 fn the_time_limit_of_other_launchers_holds() {
     let timed =
-        |words: &[&str]| told(combray(words).env("MPIEXEC_TIMEOUT", "0.5").output().unwrap());
+        |words: &[&str]| outcome_of(combray(words).env("MPIEXEC_TIMEOUT", "0.5").output().unwrap());
     let (code, _, err) = timed(&["-n", "1", "sleep", "600"]);
     assert_eq!(code, Some(124), "{err}");
     assert!(err.contains("time limit of 0.5 s"), "{err}");
     assert_eq!(timed(&["-n", "1", "--timeout", "60", "sleep", "1"]).0, Some(0));
     let mut wrong = combray(&["-n", "1", "true"]);
-    let (code, _, err) = told(wrong.env("MPIEXEC_TIMEOUT", "soon").output().unwrap());
+    let (code, _, err) = outcome_of(wrong.env("MPIEXEC_TIMEOUT", "soon").output().unwrap());
     assert!(code == Some(2) && err.contains("MPIEXEC_TIMEOUT needs"), "{err}");
 }
 
@@ -152,7 +153,7 @@ fn the_time_limit_of_other_launchers_holds() {
 fn what_a_limit_of_open_files_allows_is_told() {
     let script = "ulimit -n 60; exec \"$0\" run -n 100 --oversubscribe true";
     let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_combray")]).output();
-    let (code, _, err) = told(output.unwrap());
+    let (code, _, err) = outcome_of(output.unwrap());
     assert_eq!(code, Some(2), "{err}");
     assert!(
         err.contains("(ulimit -n): 60 are enough for ") && err.contains("processes here"),
@@ -247,9 +248,9 @@ fn a_rank_is_one_process_of_mpi_at_a_time() {
     let join = "say init pmi_version=1; hear";
     let leave = "say finalize; hear";
     let (code, _, err) = run_speakers("1", &format!("{join}; ({join}); {leave}"));
-    let told =
+    let reported =
         err.contains("has called MPI_Init while process") && err.contains("of the same rank");
-    assert!(code == Some(1) && told, "{code:?} {err}");
+    assert!(code == Some(1) && reported, "{code:?} {err}");
     // Several processes in succession, also if one has failed, or continues after MPI_Finalize.
     for script in [
         format!("({join}; {leave}); ({join}; {leave})"),
@@ -409,7 +410,7 @@ fn nothing_survives_the_supervisor() {
     let (_, supervisor) = guard_and_supervisor_of(child.id());
     assert!(eventually(|| is_running(&mark)));
     signal(supervisor, "KILL");
-    let (code, _, err) = told(child.wait_with_output().unwrap());
+    let (code, _, err) = outcome_of(child.wait_with_output().unwrap());
     assert_eq!(code, Some(128 + 9));
     assert!(err.contains("SIGKILL") && err.contains("supervisor"), "{err}");
     assert!(eventually(|| !is_running(&mark)));
@@ -480,7 +481,7 @@ fn many_processes_need_no_higher_limits() {
     let limited = r#"ulimit -Sn 64 && exec "$0" run "$@""#;
     let mut command = Command::new("sh");
     command.args(["-c", limited, env!("CARGO_BIN_EXE_combray")]).args(words);
-    let (code, out, err) = told(command.stdin(Stdio::null()).output().unwrap());
+    let (code, out, err) = outcome_of(command.stdin(Stdio::null()).output().unwrap());
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert_eq!(out, "64\n".repeat(150));
 }
@@ -515,7 +516,7 @@ fn variables_of_an_outer_launcher_are_cleared() {
     for name in ["PMIX_RANK", "PMI_PORT", "OMPI_COMM_WORLD_NODE_RANK"] {
         command.env(name, "5");
     }
-    let (_, out, _) = told(command.output().unwrap());
+    let (_, out, _) = outcome_of(command.output().unwrap());
     assert_eq!(out, "none none none 0\n");
 }
 

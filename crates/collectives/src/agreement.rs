@@ -348,8 +348,8 @@ impl Agreement {
 /// Returns the proposal of a coordinator: the decision accepted in the latest round, which may be
 /// decided already, or the combined contributions.
 fn chosen(reports: &[Option<MemberReport>], failed: &MemberSet) -> Decision {
-    let told = || reports.iter().flatten();
-    let accepted = told().filter_map(|report| report.accepted.as_ref());
+    let reported = || reports.iter().flatten();
+    let accepted = reported().filter_map(|report| report.accepted.as_ref());
     if let Some((_, decision)) = accepted.max_by_key(|(round, _)| *round) {
         return decision.clone();
     }
@@ -359,7 +359,7 @@ fn chosen(reports: &[Option<MemberReport>], failed: &MemberSet) -> Decision {
     }
     let mut all_failed = failed.clone();
     all_failed.unite(&absent);
-    let contributions = || told().map(|report| &report.contribution);
+    let contributions = || reported().map(|report| &report.contribution);
     let mut acknowledged = all_failed.clone();
     contributions().for_each(|one| acknowledged.keep_only(&one.acknowledged));
     let flag = |index: usize| contributions().fold(-1, |all, one| all & one.flags[index]);

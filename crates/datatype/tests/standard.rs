@@ -129,12 +129,12 @@ fn huge_strided_types_stay_small() {
     let layout = matrix.layout(1).unwrap();
     assert_eq!(layout.segment_count(1), 1 << 40);
     let offset = (5 << 23) + 24 + 3;
-    let mut told = None;
+    let mut visited = None;
     layout.segments(1, offset, 8, &mut |segment| {
-        told = Some(segment);
+        visited = Some(segment);
         false
     });
-    assert_eq!(told, Some(Segment { displacement: (5 << 25) + 48 + 3, length: 5 }));
+    assert_eq!(visited, Some(Segment { displacement: (5 << 25) + 48 + 3, length: 5 }));
     let parts = SubarrayDimension { size: 1 << 14, subsize: 1 << 13, start: 1 };
     let cube = Datatype::subarray(vec![parts; 3], ArrayOrder::C, double).unwrap();
     assert_eq!((cube.size(), cube.extent()), (1 << 42, 1 << 45));
@@ -152,9 +152,9 @@ fn long_lists_compile_and_are_sought_quickly() {
     let layout = indexed.layout(1).unwrap();
     assert_eq!(layout.segment_count(1), 1_000_000);
     for offset in (0..indexed.size()).step_by(indexed.size() / 10_000) {
-        let mut told = 0;
+        let mut visited = 0;
         layout.segments(1, offset, 1, &mut |segment| {
-            told = segment.displacement;
+            visited = segment.displacement;
             true
         });
         let (group, rest) = (offset as isize / 24, offset as isize % 24);
@@ -165,7 +165,7 @@ fn long_lists_compile_and_are_sought_quickly() {
         } else {
             20 + rest
         };
-        assert_eq!(told, group * 48 + within);
+        assert_eq!(visited, group * 48 + within);
     }
 }
 

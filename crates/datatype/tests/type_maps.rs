@@ -170,15 +170,15 @@ proptest! {
         };
         let borders = borders(&cuts, bytes.len());
         let (from, to) = (borders[1], borders[2]);
-        let mut told = Vec::new();
+        let mut visited = Vec::new();
         let mut runs = 0;
         layout.segments(count, from, to - from, &mut |Segment { displacement, length }| {
             assert!(length > 0);
             runs += 1;
-            told.extend(displacement as i64..displacement as i64 + length as i64);
+            visited.extend(displacement as i64..displacement as i64 + length as i64);
             true
         });
-        prop_assert_eq!(&told, &bytes[from..to]);
+        prop_assert_eq!(&visited, &bytes[from..to]);
         prop_assert!(runs <= layout.segment_count(count));
         let bounds = datatype.data_bounds(count).unwrap();
         prop_assert_eq!(layout.bounds(count), bounds);
@@ -193,12 +193,12 @@ proptest! {
         let map = spec.type_map();
         let expected: Vec<Predefined> =
             (0..count).flat_map(|_| map.basic().map(|(named, _)| named)).collect();
-        let mut told = Vec::new();
+        let mut visited = Vec::new();
         datatype.basic_elements(count, &mut |named, elements| {
-            told.extend(std::iter::repeat_n(named, elements));
+            visited.extend(std::iter::repeat_n(named, elements));
             true
         });
-        prop_assert_eq!(&told, &expected);
+        prop_assert_eq!(&visited, &expected);
         let size = map.size() as usize;
         let mut ends = vec![None; size * count + 1];
         let mut end = 0;

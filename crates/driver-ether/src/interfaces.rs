@@ -64,18 +64,18 @@ pub(crate) fn again(known: &EtherInterface) -> Option<EtherInterface> {
 }
 
 fn of_system(name: String, address: Option<(IpAddr, u8)>) -> Option<EtherInterface> {
-    let told = |what: &str| {
+    let reported = |what: &str| {
         let text = fs::read_to_string(format!("/sys/class/net/{name}/{what}")).ok()?;
         Some(text.trim().to_owned())
     };
-    let is_down = told("operstate").is_some_and(|state| state.ends_with("down"));
-    if told("type")? != ETHERNET || is_down {
+    let is_down = reported("operstate").is_some_and(|state| state.ends_with("down"));
+    if reported("type")? != ETHERNET || is_down {
         return None;
     }
-    let mac = parse_mac(&told("address")?)?;
-    let mtu: usize = told("mtu")?.parse().ok()?;
-    let index = told("ifindex")?.parse().ok()?;
-    let megabits: Option<i64> = told("speed").and_then(|speed| speed.parse().ok());
+    let mac = parse_mac(&reported("address")?)?;
+    let mtu: usize = reported("mtu")?.parse().ok()?;
+    let index = reported("ifindex")?.parse().ok()?;
+    let megabits: Option<i64> = reported("speed").and_then(|speed| speed.parse().ok());
     let speed = megabits.and_then(|megabits| u64::try_from(megabits / 8).ok());
     let speed = speed.filter(|speed| *speed > 0);
     (mtu >= MTU_MIN).then_some(EtherInterface { name, index, mac, mtu, address, speed })

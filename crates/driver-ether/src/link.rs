@@ -511,7 +511,7 @@ impl Link {
 }
 
 /// Returns the address in a hello to which it must be answered.
-pub(crate) fn told_address(hello: &[u8]) -> Option<MacAddress> {
+pub(crate) fn announced_address(hello: &[u8]) -> Option<MacAddress> {
     hello.get(INTRODUCTION_BYTES..)?.first_chunk().copied()
 }
 

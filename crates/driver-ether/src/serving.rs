@@ -207,12 +207,12 @@ mod tests {
     /// Sends at most `most` of the next pieces. Returns the first, their number, and whether they
     /// end a block.
     fn sent(services: &mut Services, most: u32) -> Option<(u32, u32, bool)> {
-        let mut told = None;
+        let mut reported = None;
         services.send_next(|run| {
-            told = Some((run.first, run.count, run.ends_block));
+            reported = Some((run.first, run.count, run.ends_block));
             run.count.min(most) as usize
         });
-        told
+        reported
     }
 
     #[test]

@@ -258,8 +258,8 @@ fn silent_process_and_its_end() {
         assert!(start.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(10));
     }
-    let told = format!("{:?}", sink.lost);
-    assert!(told.contains("the process of rank 1 has ended"), "{told}");
+    let reported = format!("{:?}", sink.lost);
+    assert!(reported.contains("the process of rank 1 has ended"), "{reported}");
 }
 
 /// The process that leaves last has received the acknowledgement of its goodbye from the one that

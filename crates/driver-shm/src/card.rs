@@ -196,7 +196,7 @@ impl SegmentCard {
     /// Opens the memory file through /proc.
     pub(crate) fn open_memory_in_proc(&self) -> io::Result<File> {
         // A memory file has no name in any folder.
-        self.open_in_proc(self.descriptor, |told| told.is_file() && told.nlink() == 0)
+        self.open_in_proc(self.descriptor, |metadata| metadata.is_file() && metadata.nlink() == 0)
     }
 
     /// Opens one of the process's descriptors through /proc, if it is of the expected kind.

@@ -79,7 +79,7 @@ impl LocalWay {
             })
         };
         // The number of notifications: one announces the message, a second one requests its data.
-        let (way, told, library_ns) = match self {
+        let (way, signals, library_ns) = match self {
             Self::InPacket => {
                 let whole = Passage { piece_bytes: bytes, ..LANE };
                 (MessageWay::Through(whole), 0, AT_ONCE_NS)
@@ -98,7 +98,7 @@ impl LocalWay {
             }
             Self::Long(Copying::Jointly) => (MessageWay::Jointly, 2, ANNOUNCED_NS),
         };
-        MessageMove { way, bytes, sent, told, library_ns }
+        MessageMove { way, bytes, sent, signals, library_ns }
     }
 }
 

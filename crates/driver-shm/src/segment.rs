@@ -260,7 +260,7 @@ impl MappedSegment {
         let open = || {
             let pipe = self.header().pipe.load(Ordering::Relaxed);
             // The pipe is opened for reading, too, so that writing never raises SIGPIPE.
-            match self.card.open_in_proc(pipe, |told| told.file_type().is_fifo()) {
+            match self.card.open_in_proc(pipe, |metadata| metadata.file_type().is_fifo()) {
                 Ok(writer) => Some(WakingPipe { writer, _reader: None }),
                 Err(_) => {
                     let mut passed = self.card.request().ok()?;

@@ -100,7 +100,7 @@ fn parts_that_overlap_are_refused_and_complete_nothing() {
     }
     post(&mut liar, VICTIM, &packet);
 
-    let (mut refused, mut told, mut parts) =
+    let (mut refused, mut granted, mut parts) =
         (None, None, vec![0, LENGTH / 4, LENGTH / 2].into_iter());
     while refused.is_none() {
         assert!(start.elapsed() < Duration::from_secs(30), "nothing is refused");
@@ -110,12 +110,12 @@ fn parts_that_overlap_are_refused_and_complete_nothing() {
             engine.write_packet(LIAR, RailId(0), &mut packet);
             for record in Records::new(&packet).flatten() {
                 if let Record::Grant { receiver, .. } = record {
-                    told = Some(receiver);
+                    granted = Some(receiver);
                 }
             }
         }
         liar.poll(&mut Seen::default());
-        let Some(receiver) = told.filter(|_| liar.has_room(VICTIM, 0)) else { continue };
+        let Some(receiver) = granted.filter(|_| liar.has_room(VICTIM, 0)) else { continue };
         if let Some(offset) = parts.next() {
             let label = PartLabel { receiver, offset: offset as u64, number: None }.emit();
             let (buffer, length) = (Buffer::zeroed(LENGTH), LENGTH / 2);

@@ -241,7 +241,7 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
         tcp
     };
     let mut two = create(1, &cards);
-    let (tell, told) = std::sync::mpsc::channel();
+    let (notify, notified) = std::sync::mpsc::channel();
     let mut record = RecordingSink::default();
     // A driver stays on its thread.
     let leaving = std::thread::spawn(move || {
@@ -251,20 +251,20 @@ fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
         while !one.post_packet(GateId(1), 0, 60_000, &mut |out| out.fill(7)) {
             one.poll(record);
         }
-        tell.send("connected").unwrap();
+        notify.send("connected").unwrap();
         let mut sent = 1;
         while one.post_packet(GateId(1), 0, 60_000, &mut |out| out.fill(7)) {
             one.poll(record);
             sent += 1;
         }
-        tell.send("full").unwrap();
+        notify.send("full").unwrap();
         one.leave(record, Duration::ZERO);
         sent
     });
-    while told.try_recv().is_err() {
+    while notified.try_recv().is_err() {
         two.poll(&mut record);
     }
-    told.recv().unwrap();
+    notified.recv().unwrap();
     std::thread::sleep(Duration::from_millis(100));
     // Answers to a process that has ended.
     let start = Instant::now();
@@ -337,7 +337,7 @@ fn who_comes_while_a_process_leaves_learns_that_it_does() {
         tcp
     };
     let [mut two, mut three] = [create(1, &cards), create(2, &cards)];
-    let (tell, told) = std::sync::mpsc::channel();
+    let (notify, notified) = std::sync::mpsc::channel();
     // A driver stays on its thread.
     let leaving = std::thread::spawn(move || {
         let mut one = create(0, &cards);
@@ -346,14 +346,14 @@ fn who_comes_while_a_process_leaves_learns_that_it_does() {
         while !one.post_packet(GateId(1), 0, 8, &mut |out| out.fill(7)) {
             one.poll(record);
         }
-        tell.send(()).unwrap();
+        notify.send(()).unwrap();
         one.leave(record, Duration::from_secs(30));
     });
     let (mut record, mut late) = (RecordingSink::default(), RecordingSink::default());
     while record.packets.is_empty() {
         two.poll(&mut record);
     }
-    told.recv().unwrap();
+    notified.recv().unwrap();
     three.connect(GateId(0)).unwrap();
     while !three.post_packet(GateId(0), 0, 8, &mut |out| out.fill(8)) {
         three.poll(&mut late);
@@ -383,7 +383,7 @@ fn who_leaves_while_a_connection_is_being_made_is_not_lost() {
             tcp
         };
         let mut two = create(1, &cards);
-        let (tell, told) = std::sync::mpsc::channel();
+        let (notify, notified) = std::sync::mpsc::channel();
         let (let_go_on, goes_on) = std::sync::mpsc::channel();
         // A driver stays on its thread.
         let leaving = std::thread::spawn(move || {
@@ -391,16 +391,16 @@ fn who_leaves_while_a_connection_is_being_made_is_not_lost() {
             one.connect(GateId(1)).unwrap();
             for _ in 0..rounds {
                 one.poll(&mut record);
-                tell.send(()).unwrap();
+                notify.send(()).unwrap();
                 goes_on.recv().unwrap();
             }
-            drop(tell);
+            drop(notify);
             one.leave(&mut record, Duration::from_secs(10));
             drop(one);
             record.lost
         });
         let mut record = RecordingSink::default();
-        for () in &told {
+        for () in &notified {
             two.poll(&mut record);
             let_go_on.send(()).unwrap();
         }

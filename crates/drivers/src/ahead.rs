@@ -55,7 +55,8 @@ mod tests {
         let one = vec![("3".to_owned(), vec![file()]), ("4".to_owned(), vec![file()])];
         let other = vec![("5,6".to_owned(), vec![file(), file()])];
         let opened = together([("one", one), ("other", other)].into_iter());
-        let told: Vec<_> = opened.iter().map(|(text, all)| (text.as_str(), all.len())).collect();
-        assert_eq!(told, [("one=3 other=5,6 ", 3), ("one=4 ", 1)]);
+        let reported: Vec<_> =
+            opened.iter().map(|(text, all)| (text.as_str(), all.len())).collect();
+        assert_eq!(reported, [("one=3 other=5,6 ", 3), ("one=4 ", 1)]);
     }
 }

@@ -120,15 +120,15 @@ mod tests {
 
     /// The reports, in words.
     #[derive(Default)]
-    struct Told(RefCell<Vec<String>>);
+    struct RecordedEvents(RefCell<Vec<String>>);
 
-    impl Told {
+    impl RecordedEvents {
         fn note(&self, what: String) {
             self.0.borrow_mut().push(what);
         }
     }
 
-    impl Sink for Told {
+    impl Sink for RecordedEvents {
         fn packet(&mut self, gate: GateId, rail: usize, bytes: SharedBytes<'_>) {
             self.note(format!("packet {} {rail} {}", gate.0, bytes.len()));
         }
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn all_that_a_driver_reports_is_passed_on_with_the_rail_among_all() {
-        let (mut told, label) = (Told::default(), [9; size_of::<Label>()]);
+        let (mut reported, label) = (RecordedEvents::default(), [9; size_of::<Label>()]);
         // The driver has the rails 3 and 4 of all: its own rail 1 is rail 4.
-        let mut sink = NumberedSink::new(&mut told, 3, 2);
+        let mut sink = NumberedSink::new(&mut reported, 3, 2);
         sink.packet(GateId(7), 1, (&[0_u8; 5]).into());
         assert!(matches!(sink.part(GateId(7), 1, &label, 6), PartPlace::Nowhere));
         sink.part_arrived(GateId(7), 1, &label, 6);
@@ -199,7 +199,7 @@ mod tests {
         sink.copying_changed(64, Copying::Once);
         assert!(matches!(sink.receive_state(14), ReceiveState::Underway));
         assert_eq!(
-            told.0.into_inner(),
+            reported.0.into_inner(),
             [
                 "packet 7 4 5",
                 "part 7 4 9 6",

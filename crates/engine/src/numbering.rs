@@ -92,11 +92,11 @@ struct ReceivedPackets {
     /// The number that the sender waits for: it needs the acknowledgement of all items below it.
     awaited: Option<u32>,
     /// How much has arrived since the last acknowledgement, as a cost in bytes.
-    untold: usize,
+    unreported: usize,
 }
 
 /// An acknowledgement is sent at the latest after this many bytes.
-const UNTOLD_BYTES_MAX: usize = 512 << 10;
+const UNREPORTED_BYTES_MAX: usize = 512 << 10;
 
 /// The cost of any packet in addition to its bytes, so that small packets are acknowledged too.
 const PACKET_COST: usize = 32 << 10;
@@ -112,7 +112,7 @@ impl NumberedTraffic {
     pub(crate) fn retain(&mut self, rail: RailId, content: Posted) {
         if let Posted::Packet(_) = content {
             // Packets carry the acknowledgement.
-            self.received.untold = 0;
+            self.received.unreported = 0;
         }
         self.sent.retained.push_back(Retained { rail, content });
         self.sent.next = self.sent.next.wrapping_add(1);
@@ -202,14 +202,14 @@ impl NumberedTraffic {
         if self.is_here(number) {
             return false;
         }
-        let ReceivedPackets { below, beyond, arriving, untold, .. } = &mut self.received;
+        let ReceivedPackets { below, beyond, arriving, unreported, .. } = &mut self.received;
         beyond.push(number);
         while let Some(found) = beyond.iter().position(|early| early == below) {
             beyond.swap_remove(found);
             *below = below.wrapping_add(1);
         }
         arriving.retain(|arriving| arriving.0 != number);
-        *untold += PACKET_COST + bytes;
+        *unreported += PACKET_COST + bytes;
         true
     }
 
@@ -257,13 +257,13 @@ impl NumberedTraffic {
 
     /// Returns the number below which everything has arrived, if an acknowledgement is due.
     pub(crate) fn tell_if_due(&mut self) -> Option<u32> {
-        let ReceivedPackets { below, awaited, untold, .. } = &mut self.received;
+        let ReceivedPackets { below, awaited, unreported, .. } = &mut self.received;
         let fulfilled = awaited.is_some_and(|end| below.wrapping_sub(end) as i32 >= 0);
         if fulfilled {
             *awaited = None;
         }
-        (fulfilled || *untold > UNTOLD_BYTES_MAX).then(|| {
-            *untold = 0;
+        (fulfilled || *unreported > UNREPORTED_BYTES_MAX).then(|| {
+            *unreported = 0;
             *below
         })
     }

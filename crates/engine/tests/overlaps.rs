@@ -40,17 +40,17 @@ fn granted() -> (Engine, RequestId, u64) {
     let envelope = Envelope { flow, tag: 5, sequence: 0 };
     let announce = Record::Announce { envelope, request: 7, length: LENGTH as u64, region: None };
     handle(&mut engine, &announce).unwrap();
-    let mut told = None;
+    let mut granted_to = None;
     while let Planned::Packet(length) = engine.plan(LIAR, RAIL, &mut |_| 0) {
         let mut packet = vec![0; length];
         engine.write_packet(LIAR, RAIL, &mut packet);
         for record in Records::new(&packet).flatten() {
             if let Record::Grant { receiver, .. } = record {
-                told = Some(receiver);
+                granted_to = Some(receiver);
             }
         }
     }
-    (engine, receive, told.expect("the message is granted"))
+    (engine, receive, granted_to.expect("the message is granted"))
 }
 
 fn label(receiver: u64, offset: usize) -> [u8; PartLabel::BYTES] {

@@ -88,16 +88,16 @@ pub fn owner_of(process: u32) -> io::Result<u32> {
 /// Whether a descriptor with this metadata is a memory file (memfd_create) that this user created.
 /// Otherwise it is a file that only has the name of a memory file, and opening it might have side
 /// effects.
-pub fn is_memory_file(told: &Metadata, user: u32) -> bool {
+pub fn is_memory_file(attributes: &Metadata, user: u32) -> bool {
     static DEVICE: OnceLock<Option<u64>> = OnceLock::new();
     let device = || {
         let own = sys::mapping::create_memory_file(c"combray-device", 1).ok()?;
         Some(own.metadata().ok()?.st_dev())
     };
-    told.is_file()
-        && told.st_nlink() == 0
-        && told.st_uid() == user
-        && Some(told.st_dev()) == *DEVICE.get_or_init(device)
+    attributes.is_file()
+        && attributes.st_nlink() == 0
+        && attributes.st_uid() == user
+        && Some(attributes.st_dev()) == *DEVICE.get_or_init(device)
 }
 
 #[cfg(test)]

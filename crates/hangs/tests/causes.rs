@@ -62,9 +62,9 @@ fn first(ranks: &[RankReport]) -> String {
 
 #[test]
 fn two_that_receive_from_each_other() {
-    let told = first(&[receives(0, 1, 5), receives(1, 0, 6), computes(2)]);
+    let reported = first(&[receives(0, 1, 5), receives(1, 0, 6), computes(2)]);
     assert_eq!(
-        told,
+        reported,
         "ranks 0 and 1 wait for each other: rank 0 in MPI_Recv for tag 5 from rank 1, rank 1 in \
          MPI_Recv for tag 6 from rank 0"
     );
@@ -76,19 +76,19 @@ fn a_message_of_another_tag_or_communicator() {
     let answer = waiting.answer.as_mut().unwrap();
     answer.unexpected = Queue { length: 1, first: vec![message(1, 6)] };
     let barrier = collective(1, "MPI_Barrier", 3, &[0]);
-    let told = first(&[waiting.clone(), barrier.clone()]);
+    let reported = first(&[waiting.clone(), barrier.clone()]);
     assert_eq!(
-        told,
+        reported,
         "rank 0 waits in MPI_Recv for tag 5 from rank 1; a message with tag 6 from it has arrived, \
          which no receive matches"
     );
     let other = CommunicatorName { id: 8, name: "library".into(), size: 2 };
     waiting.answer.as_mut().unwrap().unexpected.first[0].communicator = other;
-    let told = first(&[waiting.clone(), barrier]);
-    assert!(told.contains("with tag 6 on library (not MPI_COMM_WORLD) from it"), "{told}");
+    let reported = first(&[waiting.clone(), barrier]);
+    assert!(reported.contains("with tag 6 on library (not MPI_COMM_WORLD) from it"), "{reported}");
     // A rank that computes may still send it.
-    let told = first(&[waiting, computes(1)]);
-    assert_eq!(told, "rank 0 waits for rank 1: it computes (no call of MPI for 12 s)");
+    let reported = first(&[waiting, computes(1)]);
+    assert_eq!(reported, "rank 0 waits for rank 1: it computes (no call of MPI for 12 s)");
 }
 
 fn returned(function: &str, unsent: Option<MessageWait>) -> ReturnedError {
@@ -111,9 +111,9 @@ fn a_message_whose_send_failed() {
         sender.answer.as_mut().unwrap().errors = vec![error];
     };
     failed(&mut sender, returned("MPI_Bsend", Some(message(0, 5))));
-    let told = first(&[receives(0, 1, 5), sender.clone()]);
+    let reported = first(&[receives(0, 1, 5), sender.clone()]);
     assert_eq!(
-        told,
+        reported,
         "rank 0 waits in MPI_Recv for tag 5 from rank 1, and rank 1's MPI_Bsend of it returned \
          MPI_ERR_BUFFER 4.0 s ago (no room)"
     );
@@ -122,7 +122,7 @@ fn a_message_whose_send_failed() {
         name: String::new(),
         program: "./halo".into(),
         seconds: 9.0,
-        causes: vec![told],
+        causes: vec![reported],
         ranks: vec![receives(0, 1, 5), sender.clone()],
     };
     let row = "rank 1, MPI_Bsend with tag 5 to rank 0 on MPI_COMM_WORLD, 4 bytes: returned \
@@ -132,24 +132,26 @@ fn a_message_whose_send_failed() {
     // message.
     for other in [message(0, 6), message(2, 5)] {
         failed(&mut sender, returned("MPI_Bsend", Some(other)));
-        let told = first(&[receives(0, 1, 5), sender.clone()]);
-        assert!(!told.contains("MPI_Bsend"), "{told}");
+        let reported = first(&[receives(0, 1, 5), sender.clone()]);
+        assert!(!reported.contains("MPI_Bsend"), "{reported}");
     }
     failed(&mut sender, returned("MPI_Isend", None));
-    let told = first(&[receives(0, 1, 5), sender.clone()]);
-    assert!(told.ends_with("and rank 1's MPI_Isend returned MPI_ERR_BUFFER 4.0 s ago (no room)"));
+    let reported = first(&[receives(0, 1, 5), sender.clone()]);
+    assert!(
+        reported.ends_with("and rank 1's MPI_Isend returned MPI_ERR_BUFFER 4.0 s ago (no room)")
+    );
     failed(&mut sender, returned("MPI_Irecv", None));
-    let told = first(&[receives(0, 1, 5), sender]);
-    assert!(!told.contains("MPI_ERR_BUFFER"), "{told}");
+    let reported = first(&[receives(0, 1, 5), sender]);
+    assert!(!reported.contains("MPI_ERR_BUFFER"), "{reported}");
 }
 
 #[test]
 fn a_member_whose_call_failed() {
     let mut other = computes(1);
     other.answer.as_mut().unwrap().errors = vec![returned("MPI_Bcast", None)];
-    let told = first(&[collective(0, "MPI_Bcast", 3, &[1]), other]);
+    let reported = first(&[collective(0, "MPI_Bcast", 3, &[1]), other]);
     assert_eq!(
-        told,
+        reported,
         "rank 1 has not entered MPI_Bcast on MPI_COMM_WORLD, in which rank 0 waits: it computes (no \
          call of MPI for 12 s); its call returned MPI_ERR_BUFFER 4.0 s ago (no room)"
     );
@@ -158,37 +160,38 @@ fn a_member_whose_call_failed() {
 #[test]
 fn ranks_that_have_ended_or_are_about_to() {
     let ended = |how: &str| RankReport { stage: Stage::Ended(how.into()), ..rank(1, None) };
-    let told = first(&[receives(0, 1, 5), ended("was killed by SIGKILL")]);
+    let reported = first(&[receives(0, 1, 5), ended("was killed by SIGKILL")]);
     assert_eq!(
-        told,
+        reported,
         "rank 0 waits in MPI_Recv for tag 5 from rank 1, but rank 1 was killed by SIGKILL"
     );
-    let told = first(&[receives(0, 1, 5), collective(1, "MPI_Finalize", 0, &[0])]);
+    let reported = first(&[receives(0, 1, 5), collective(1, "MPI_Finalize", 0, &[0])]);
     assert_eq!(
-        told,
+        reported,
         "rank 0 waits in MPI_Recv for tag 5 from rank 1, but rank 1 is in MPI_Finalize"
     );
 }
 
 #[test]
 fn members_that_have_not_entered() {
-    let told = first(&[
+    let reported = first(&[
         collective(0, "MPI_Barrier", 3, &[1]),
         receives(1, 0, 9),
         collective(2, "MPI_Barrier", 3, &[0, 1]),
     ]);
     assert_eq!(
-        told,
+        reported,
         "rank 1 has not entered MPI_Barrier on MPI_COMM_WORLD, in which ranks 0 and 2 wait: it \
          waits in MPI_Recv for tag 9 from rank 0"
     );
-    let told = first(&[collective(0, "MPI_Bcast", 3, &[1]), collective(1, "MPI_Reduce", 4, &[0])]);
-    assert!(told.starts_with("different collective operations are called on MPI_COMM_WORLD"));
-    let told = first(&[collective(0, "MPI_Barrier", 3, &[1]), computes(1)]);
-    assert!(told.ends_with("in which rank 0 waits: it computes (no call of MPI for 12 s)"));
+    let reported =
+        first(&[collective(0, "MPI_Bcast", 3, &[1]), collective(1, "MPI_Reduce", 4, &[0])]);
+    assert!(reported.starts_with("different collective operations are called on MPI_COMM_WORLD"));
+    let reported = first(&[collective(0, "MPI_Barrier", 3, &[1]), computes(1)]);
+    assert!(reported.ends_with("in which rank 0 waits: it computes (no call of MPI for 12 s)"));
     // The wait of that rank itself is reported first.
-    let told = first(&[collective(0, "MPI_Barrier", 3, &[1]), receives(1, 2, 9), computes(2)]);
-    assert_eq!(told, "rank 1 waits for rank 2: it computes (no call of MPI for 12 s)");
+    let reported = first(&[collective(0, "MPI_Barrier", 3, &[1]), receives(1, 2, 9), computes(2)]);
+    assert_eq!(reported, "rank 1 waits for rank 2: it computes (no call of MPI for 12 s)");
 }
 
 #[test]
@@ -236,17 +239,17 @@ fn an_operation_that_was_begun_is_named() {
         waiting.answer.as_mut().unwrap().calls[0].function = Some("MPI_Wait".into());
         waiting
     };
-    let told = first(&[begun(0, &[1]), receives(1, 0, 9)]);
+    let reported = first(&[begun(0, &[1]), receives(1, 0, 9)]);
     let start = "rank 1 has not entered MPI_Barrier (begun before MPI_Wait) on MPI_COMM_WORLD";
-    assert!(told.starts_with(start), "{told}");
+    assert!(reported.starts_with(start), "{reported}");
 }
 
 #[test]
 fn whoever_is_stopped_comes_first() {
     let stopped = RankReport { state: Some("stopped".into()), ..rank(1, None) };
-    let told = first(&[receives(0, 1, 5), stopped]);
+    let reported = first(&[receives(0, 1, 5), stopped]);
     assert_eq!(
-        told,
+        reported,
         "rank 1 (process 101 on here) was stopped by a signal; rank 0 waits for it; kill -CONT 101 \
          lets it go on"
     );
@@ -259,9 +262,9 @@ fn who_does_not_answer_is_told_by_what_the_system_says() {
         system_call: Some("do_nanosleep".into()),
         ..rank(1, None)
     };
-    let told = first(&[receives(0, 1, 5), silent]);
+    let reported = first(&[receives(0, 1, 5), silent]);
     assert_eq!(
-        told,
+        reported,
         "rank 0 waits for rank 1: it did not answer; its state in the kernel: sleeping in do_nanosleep"
     );
 }
@@ -335,10 +338,10 @@ proptest! {
     /// For any reports the diagnosis is not empty, and it is deterministic.
     #[test]
     fn something_is_said_of_any_job(ranks in any_job()) {
-        let told = causes(&ranks);
-        prop_assert!(!told.is_empty() && told.iter().all(|sentence| !sentence.is_empty()));
-        prop_assert_eq!(&told, &causes(&ranks));
-        let report = JobReport { job: 1, name: String::new(), program: "a".into(), seconds: 1.0, causes: told, ranks };
+        let reported = causes(&ranks);
+        prop_assert!(!reported.is_empty() && reported.iter().all(|sentence| !sentence.is_empty()));
+        prop_assert_eq!(&reported, &causes(&ranks));
+        let report = JobReport { job: 1, name: String::new(), program: "a".into(), seconds: 1.0, causes: reported, ranks };
         prop_assert!(table(&report).lines().count() > report.ranks.len());
     }
 
@@ -357,17 +360,17 @@ proptest! {
                 None => receives(number, cycle[0], 2),
             })
             .collect();
-        let told = first(&ranks);
+        let reported = first(&ranks);
         if length == 2 {
-            prop_assert!(told.contains("wait for each other"), "{}", told);
+            prop_assert!(reported.contains("wait for each other"), "{}", reported);
         } else {
             let start = format!("{length} ranks wait for each other in a cycle");
-            prop_assert!(told.starts_with(&start), "{}", told);
+            prop_assert!(reported.starts_with(&start), "{}", reported);
         }
-        let names = told.split([';']).next().unwrap_or_default();
+        let names = reported.split([';']).next().unwrap_or_default();
         let named = names.split(|letter: char| !letter.is_ascii_digit()).skip(1);
         for number in named.filter_map(|word| word.parse::<u32>().ok()).take(length) {
-            prop_assert!(cycle.contains(&number) || number as usize == length, "{}", told);
+            prop_assert!(cycle.contains(&number) || number as usize == length, "{}", reported);
         }
     }
 
@@ -381,8 +384,8 @@ proptest! {
                 false => receives(number, (number + 1) % size, 1),
             })
             .collect();
-        let told = first(&ranks);
+        let reported = first(&ranks);
         let start = format!("rank {} waits for rank {last}", (last + size - 1) % size);
-        prop_assert!(told.starts_with(&start), "{}", told);
+        prop_assert!(reported.starts_with(&start), "{}", reported);
     }
 }

@@ -61,15 +61,15 @@ mod tests {
 
     #[test]
     fn the_end_of_a_launcher_is_told() {
-        static TOLD: AtomicBool = AtomicBool::new(false);
+        static REPORTED: AtomicBool = AtomicBool::new(false);
         let (ours, theirs) = UnixStream::pair().unwrap();
         (&theirs).write_all(b"an answer that nobody has read").unwrap();
-        when_closed(File::from(OwnedFd::from(ours)), || TOLD.store(true, Ordering::Release));
+        when_closed(File::from(OwnedFd::from(ours)), || REPORTED.store(true, Ordering::Release));
         thread::sleep(Duration::from_millis(20));
-        assert!(!TOLD.load(Ordering::Acquire));
+        assert!(!REPORTED.load(Ordering::Acquire));
         drop(theirs);
         let begun = Instant::now();
-        while !TOLD.load(Ordering::Acquire) {
+        while !REPORTED.load(Ordering::Acquire) {
             assert!(begun.elapsed() < Duration::from_secs(10));
             thread::sleep(Duration::from_millis(1));
         }

@@ -221,12 +221,12 @@ impl ProcessIdentity {
     /// Reads the identity that another process has published, which may be any process; none if it
     /// makes no sense.
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let told: Self = foreign::from_json(text).ok()?;
-        let makes_sense = told.rank < told.size
-            && told.size <= SIZE_MAX
-            && told.here.len() <= told.size as usize
-            && told.here.iter().all(|rank| *rank < told.size);
-        makes_sense.then_some(told)
+        let reported: Self = foreign::from_json(text).ok()?;
+        let makes_sense = reported.rank < reported.size
+            && reported.size <= SIZE_MAX
+            && reported.here.len() <= reported.size as usize
+            && reported.here.iter().all(|rank| *rank < reported.size);
+        makes_sense.then_some(reported)
     }
 }
 
@@ -251,8 +251,8 @@ impl AskedProcess {
             }
             // A file of another type may have that name too; such a file is neither opened nor
             // written to.
-            let is_memory = |told: &Metadata| {
-                foreign::is_memory_file(told, user) && told.len() >= 2 * SLOT_BYTES
+            let is_memory = |reported: &Metadata| {
+                foreign::is_memory_file(reported, user) && reported.len() >= 2 * SLOT_BYTES
             };
             let file = sys::files::open_as_expected(&entry.path(), is_memory).ok()?;
             let length = usize::try_from(number_at(&file, IDENTITY)?).ok()?;

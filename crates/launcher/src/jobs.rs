@@ -114,11 +114,11 @@ pub fn running() -> (Vec<JobSummary>, usize) {
         });
     }
     let silent = answers.iter().filter(|answer| matches!(answer, Reply::None)).count();
-    let told = answers.into_iter().filter_map(|answer| match answer {
+    let reported = answers.into_iter().filter_map(|answer| match answer {
         Reply::Summary(summary) => Some(summary),
         Reply::Gone | Reply::None => None,
     });
-    (told.chain(other_launchers::running()).collect(), silent)
+    (reported.chain(other_launchers::running()).collect(), silent)
 }
 
 /// The reply of a job to the request for a summary.
@@ -133,7 +133,7 @@ enum Reply {
 fn summary(user: u32, launcher: u32, deadline: Instant) -> Reply {
     match request(user, launcher, JobRequest::Summary, deadline) {
         Ok(text) => match foreign::from_json::<JobSummary>(&text) {
-            Ok(told) => Reply::Summary(JobSummary { job: launcher, ..told }),
+            Ok(reported) => Reply::Summary(JobSummary { job: launcher, ..reported }),
             Err(_) => Reply::None,
         },
         Err(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => Reply::Gone,

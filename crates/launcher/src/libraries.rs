@@ -239,8 +239,11 @@ const STATIC_BYTES_MAX: u64 = 1 << 28;
 /// Returns notes for the user.
 pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let value = |name: &str| {
-        let told = program.variables.iter().rev().find(|(own, _)| own == name);
-        told.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name)).unwrap_or_default()
+        let reported = program.variables.iter().rev().find(|(own, _)| own == name);
+        reported
+            .map(|(_, value)| value.clone())
+            .or_else(|| std::env::var_os(name))
+            .unwrap_or_default()
     };
     let folder = program.folder.as_deref().unwrap_or(Path::new("."));
     let own = std::env::current_exe().and_then(|path| path.canonicalize());

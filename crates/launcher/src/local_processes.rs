@@ -76,8 +76,8 @@ enum LocalDescriptor {
 fn networks(start: &Start) -> String {
     let variables = start.programs.iter().flat_map(|program| &program.variables);
     let own = std::env::var(NET).unwrap_or_default();
-    let told = variables.filter(|(name, _)| name == NET).map(|(_, value)| value).next();
-    told.map_or(own, |value| value.to_string_lossy().into_owned())
+    let reported = variables.filter(|(name, _)| name == NET).map(|(_, value)| value).next();
+    reported.map_or(own, |value| value.to_string_lossy().into_owned())
 }
 
 /// Bytes on their way to the standard input of rank 0.

@@ -356,8 +356,8 @@ mod tests {
             say(&mut server, 1, "cmd=abort exitcode=7 combray_reason=no%20more"),
             ["Abort(1, 7, Some(\"no more\"))"]
         );
-        let told = say(&mut server, 1, "cmd=get kvsname=combray key=combray-reasons");
-        assert_eq!(told, ["1: cmd=get_result rc=0 msg=success value=1"]);
+        let reported = say(&mut server, 1, "cmd=get kvsname=combray key=combray-reasons");
+        assert_eq!(reported, ["1: cmd=get_result rc=0 msg=success value=1"]);
         assert_eq!(say(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
         assert!(say(&mut server, 1, "cmd=get_appnum").is_empty());
     }
@@ -372,12 +372,12 @@ mod tests {
         assert_eq!(server.close(2), [failed(0, 2)]);
         assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
         assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
-        let mut is_told = |key: &str| {
+        let mut is_reported = |key: &str| {
             let line = format!("cmd=get kvsname=combray key={key}");
             say(&mut server, 0, &line)[0].contains("rc=0")
         };
-        assert!(is_told(ENDED_KEY) && is_told(&format!("{ENDED_KEY}-2")));
-        assert!(!is_told(&format!("{ENDED_KEY}-1")));
+        assert!(is_reported(ENDED_KEY) && is_reported(&format!("{ENDED_KEY}-2")));
+        assert!(!is_reported(&format!("{ENDED_KEY}-1")));
     }
 
     #[test]

@@ -35,7 +35,7 @@ enum WriterState {
     /// The processes are not started yet.
     Starting,
     /// The launcher was notified.
-    Told,
+    Notified,
     /// The processes may go on, if they had to wait.
     Released,
 }
@@ -89,7 +89,7 @@ impl TableWriter {
 
     /// Returns the descriptor to watch for reading.
     pub(super) fn watched(&self) -> Option<RawFd> {
-        (self.state == WriterState::Told).then(|| self.socket.as_raw_fd())
+        (self.state == WriterState::Notified).then(|| self.socket.as_raw_fd())
     }
 
     /// Publishes the table when all processes are started, with one entry for each rank. Returns
@@ -98,11 +98,11 @@ impl TableWriter {
         let line = |one: &JobProcess| (one.host.clone(), one.executable.clone(), one.process);
         let lines: Vec<Line> = processes.iter().map(line).collect();
         let text = serde_json::to_vec(&lines).unwrap_or_default();
-        let told = mapping::check_file_size(text.len())
+        let reported = mapping::check_file_size(text.len())
             .and_then(|()| self.table.write_all(&text))
             .and_then(|()| self.socket.write_all(&[0]));
-        self.state = if told.is_ok() { WriterState::Told } else { WriterState::Released };
-        told.is_ok()
+        self.state = if reported.is_ok() { WriterState::Notified } else { WriterState::Released };
+        reported.is_ok()
     }
 
     /// Records that the launcher has answered, or has ended.

@@ -71,7 +71,7 @@ pub enum KernelPhase {
     /// Copies by system calls of different threads at the same time.
     BySystem(Vec<CopyBySystem>),
     /// One thread signals another: a cache line crosses.
-    Told,
+    Signalled,
     /// A fixed time in nanoseconds: a system call, or a computation before the next access.
     Elapsing(f64),
 }

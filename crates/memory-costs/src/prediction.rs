@@ -73,7 +73,7 @@ struct CostModel<'a> {
 impl CostModel<'_> {
     fn phase(&self, phase: &KernelPhase, blocks: &mut BlockStates) -> Option<f64> {
         match phase {
-            KernelPhase::Told => Some(self.crossing_ns),
+            KernelPhase::Signalled => Some(self.crossing_ns),
             KernelPhase::Elapsing(ns) => Some(*ns),
             KernelPhase::Together(loops) => {
                 let times: Option<Vec<f64>> =
@@ -272,7 +272,7 @@ mod tests {
             let piped = time(vec![KernelPhase::Following(first.clone(), second.clone(), pieces)]);
             let serial = time(vec![
                 KernelPhase::Together(vec![first.clone()]),
-                KernelPhase::Told,
+                KernelPhase::Signalled,
                 KernelPhase::Together(vec![second]),
             ]);
             let slower = time(vec![KernelPhase::Together(vec![first])]);

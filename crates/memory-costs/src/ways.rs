@@ -51,7 +51,7 @@ pub struct MessageMove {
     /// The history of its bytes.
     pub sent: SentBytes,
     /// How often one process signals the other before the first byte is copied.
-    pub told: u32,
+    pub signals: u32,
     /// The time of the library's other work for it at both ends, in nanoseconds.
     pub library_ns: f64,
 }
@@ -88,7 +88,7 @@ impl MessageMove {
     /// Returns the message as a kernel.
     pub fn kernel(&self) -> Kernel {
         let mut phases = vec![KernelPhase::Elapsing(self.library_ns)];
-        phases.extend((0..self.told).map(|_| KernelPhase::Told));
+        phases.extend((0..self.signals).map(|_| KernelPhase::Signalled));
         let by_receiver =
             |bytes| CopyBySystem { thread: RECEIVER, from: SOURCE, into: TARGET, bytes };
         match self.way {
@@ -99,7 +99,7 @@ impl MessageMove {
                 let (from, into) = (SENDERS_SOURCE, SENDERS_TARGET);
                 let by_sender = CopyBySystem { thread: SENDER, from, into, bytes };
                 let copies = vec![by_sender, by_receiver(self.bytes - bytes)];
-                phases.extend([KernelPhase::BySystem(copies), KernelPhase::Told]);
+                phases.extend([KernelPhase::BySystem(copies), KernelPhase::Signalled]);
             }
         }
         Kernel { phases }
@@ -183,8 +183,8 @@ mod tests {
     }
 
     fn message(way: MessageWay, bytes: u64) -> MessageMove {
-        let (sent, told, library_ns) = (SentBytes::Fresh, 0, 100.0);
-        MessageMove { way, bytes, sent, told, library_ns }
+        let (sent, signals, library_ns) = (SentBytes::Fresh, 0, 100.0);
+        MessageMove { way, bytes, sent, signals, library_ns }
     }
 
     #[test]
@@ -246,7 +246,7 @@ mod tests {
     fn what_is_told_takes_a_crossing_and_an_empty_table_tells_nothing() {
         let table = table(10.0, 80.0, 500.0);
         let plain = message(MessageWay::Once, 4096);
-        let asked = MessageMove { told: 2, ..plain };
+        let asked = MessageMove { signals: 2, ..plain };
         let apart = asked.expect(&table).unwrap() - plain.expect(&table).unwrap();
         assert!((apart - 100.0).abs() < 1e-6, "{apart}");
         assert_eq!(plain.expect(&CostTable::default()), None);

@@ -30,7 +30,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 
 use checks::{
-    CallSite, CollectiveEntry, Mistake, MistakesTold, SeenAccess, SentMessage, WaitChain,
+    CallSite, CollectiveEntry, Mistake, ReportedMistakes, SeenAccess, SentMessage, WaitChain,
 };
 use mpi::{ActiveOperation, Process, SideChannel, Step};
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ pub struct Checks {
     channel: SideChannel,
     rank: u32,
     sites: RefCell<NamedCallSites>,
-    told: RefCell<MistakesTold>,
+    reported: RefCell<ReportedMistakes>,
     collectives: CollectiveChecks,
     blocks: BlockChecks,
     requests: TrackedRequests,
@@ -127,7 +127,7 @@ pub fn start(library: &LibraryState) {
         channel: SideChannel::open(process),
         rank: process.rank(),
         sites: RefCell::default(),
-        told: RefCell::default(),
+        reported: RefCell::default(),
         collectives: CollectiveChecks::default(),
         blocks: BlockChecks::default(),
         requests: TrackedRequests::default(),
@@ -169,7 +169,7 @@ pub fn finish(library: &LibraryState) {
 
 impl Checks {
     fn tell(&self, mistake: &Mistake) {
-        if self.told.borrow_mut().is_new(mistake) {
+        if self.reported.borrow_mut().is_new(mistake) {
             say(&format!("check: {}", mistake.text()));
         }
     }

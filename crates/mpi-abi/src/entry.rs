@@ -251,8 +251,8 @@ fn is_for_others_to_tell(call: &Call) -> bool {
 /// Prints once that a function is not implemented, because programs may ignore errors. If the
 /// function involves all processes of a communicator, the process with rank 0 prints it for all.
 fn tell_unsupported(call: &Call) {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if !is_for_others_to_tell(call) && !TOLD.swap(true, Ordering::Relaxed) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if !is_for_others_to_tell(call) && !REPORTED.swap(true, Ordering::Relaxed) {
         crate::output::say(&format!(
             "{} is not implemented in this version of Combray ({}) and does nothing; `combray info \
              --unsupported` lists all such functions",

@@ -120,7 +120,7 @@ fn find_handle<H: Handle>(name: &str) -> Option<H> {
 mod tests {
     use super::*;
     use crate::c::{Datatype, HandleKind, Op};
-    use crate::dialect::{HandleWord, size_told};
+    use crate::dialect::{HandleWord, reported_size};
     use crate::generated::constants::{MPI_DATATYPE_NULL, MPI_OP_NULL};
 
     #[test]
@@ -133,8 +133,8 @@ mod tests {
                 let named = predefined.named(handle).expect(name);
                 assert_eq!(named.name(), name);
                 assert_eq!(handle_of_type(named), handle);
-                if let Some(told) = size_told(handle) {
-                    assert_eq!(named.size(), told, "{name}");
+                if let Some(reported) = reported_size(handle) {
+                    assert_eq!(named.size(), reported, "{name}");
                 }
             }
             if kind == HandleKind::Op && !is_null {

@@ -167,7 +167,7 @@ fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
             (error, text)
         }
     };
-    let code = call.library.messages.keep(class_told(call.library, error.class), &text);
+    let code = call.library.messages.keep(class_reported(call.library, error.class), &text);
     let text = match error.class {
         ErrorClass::Added(code) => format!("{text} ({})", text_of_code(call.library, code)),
         _ => text,
@@ -184,7 +184,7 @@ fn text_of_code(library: &LibraryState, code: c_int) -> String {
 /// Returns the class that is reported instead of `class`. If the job does not continue after failed
 /// processes, the missing processes were ended by `MPI_Abort` or `MPI_ERRORS_ABORT`, and the
 /// standard has a class for that (section 9.4).
-fn class_told(library: &LibraryState, class: ErrorClass) -> ErrorClass {
+fn class_reported(library: &LibraryState, class: ErrorClass) -> ErrorClass {
     match class {
         ErrorClass::ProcFailed if !library.process.configuration().keeps_going() => {
             ErrorClass::ProcAborted
@@ -282,7 +282,7 @@ fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String 
     let text = text.map_or_else(|| text_of_code(library, code), str::to_owned);
     let text = text.trim_end_matches('.').to_owned();
     // The name of the class is added if the text lacks it, because programs compare with it.
-    let class = text_of_class(class_of(code)).and_then(|told| told.split(':').next());
+    let class = text_of_class(class_of(code)).and_then(|reported| reported.split(':').next());
     let class = class.filter(|name| !text.contains(name)).map(|name| format!(" ({name})"));
     let text = text + &class.unwrap_or_default();
     let process = &library.process;

@@ -63,8 +63,8 @@ fn compiles(compiler: &str, extension: &str, standard: &str) {
         .arg(&source)
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{compiler} -std={standard}:\n{told}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{compiler} -std={standard}:\n{reported}");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(crate) struct Recovery {
 
 impl Revocation {
     /// The encoding of the reason in a message.
-    fn told(self) -> &'static [u8] {
+    fn payload(self) -> &'static [u8] {
         match self {
             Revocation::Asked => &[],
             Revocation::Unmade => &[1],
@@ -145,7 +145,7 @@ impl Process {
 
     fn take_recovery_message(&self, message: &ArrivingMessage, block: ContextBlock, rest: &[u8]) {
         match message.tag {
-            REVOKED if rest == Revocation::Unmade.told() => {
+            REVOKED if rest == Revocation::Unmade.payload() => {
                 self.note_revoked(block, Revocation::Unmade);
             }
             REVOKED => self.note_revoked(block, Revocation::Asked),
@@ -210,7 +210,7 @@ impl Process {
             self.world_usable.set(false);
         }
         for gate in team.all_members().gates() {
-            self.send_recovery_message(gate, REVOKED, block, why.told());
+            self.send_recovery_message(gate, REVOKED, block, why.payload());
         }
         for slot in team.open_slots() {
             self.runtime().revoke_context(slot);

@@ -59,10 +59,13 @@ impl Sharing {
         (words, length): (usize, usize),
         may: bool,
     ) -> Result<Self> {
-        let told = Buffer::zeroed(CARD_BYTES);
-        let mine = (team.rank() == 0).then(|| create(&told, words, length, may)).flatten();
-        tell(process, team, &told)?;
-        Ok(mine.unwrap_or_else(|| Self { memory: map(&told, words, length), _invitation: None }))
+        let card_buffer = Buffer::zeroed(CARD_BYTES);
+        let mine = (team.rank() == 0).then(|| create(&card_buffer, words, length, may)).flatten();
+        tell(process, team, &card_buffer)?;
+        Ok(mine.unwrap_or_else(|| Self {
+            memory: map(&card_buffer, words, length),
+            _invitation: None,
+        }))
     }
 
     /// Shares words only, without bytes for buffers. If these processes have kept a memory with
@@ -77,30 +80,30 @@ impl Sharing {
         words: usize,
         may: bool,
     ) -> Result<Self> {
-        let told = Buffer::zeroed(CARD_BYTES);
+        let card_buffer = Buffer::zeroed(CARD_BYTES);
         let mut mine = None;
         if team.rank() == 0 {
             let gates: Box<[GateId]> = team.group().gates().collect();
             mine = match process.spare_words.take_of(&gates, words).filter(|_| may) {
                 Some(memory) => {
-                    told.write(0, AGAIN);
-                    told.write(AGAIN.len(), &memory.nonce());
+                    card_buffer.write(0, AGAIN);
+                    card_buffer.write(AGAIN.len(), &memory.nonce());
                     Some(Self { memory: Ok(memory), _invitation: None })
                 }
-                None => create(&told, words, 0, may),
+                None => create(&card_buffer, words, 0, may),
             };
         }
-        tell(process, team, &told)?;
+        tell(process, team, &card_buffer)?;
         if let Some(mine) = mine {
             return Ok(mine);
         }
         let mut again = [0; AGAIN.len()];
-        told.read(0, &mut again);
+        card_buffer.read(0, &mut again);
         if again != *AGAIN {
-            return Ok(Self { memory: map(&told, words, 0), _invitation: None });
+            return Ok(Self { memory: map(&card_buffer, words, 0), _invitation: None });
         }
         let mut nonce = Nonce::default();
-        told.read(AGAIN.len(), &mut nonce);
+        card_buffer.read(AGAIN.len(), &mut nonce);
         let memory = process.spare_words.take_named(&nonce);
         let lost =
             || NotShared::Unreachable("the memory that was shared before no longer exists".into());
@@ -116,30 +119,30 @@ impl Process {
     }
 }
 
-/// Creates the memory and writes its card into `told`. Returns `None` if the memory cannot be
-/// created.
-fn create(told: &Buffer, words: usize, length: usize, may: bool) -> Option<Sharing> {
+/// Creates the memory and writes its card into `card_buffer`. Returns `None` if the memory cannot
+/// be created.
+fn create(card_buffer: &Buffer, words: usize, length: usize, may: bool) -> Option<Sharing> {
     if !may {
-        told.write(0, NEVER);
+        card_buffer.write(0, NEVER);
         return None;
     }
     let (memory, invitation) = runtime::share_memory(words, length).ok()?;
-    told.write(0, invitation.card.as_bytes());
+    card_buffer.write(0, invitation.card.as_bytes());
     Some(Sharing { memory: Ok(memory), _invitation: Some(invitation) })
 }
 
-fn tell(process: &Process, team: &Rc<Team>, told: &Buffer) -> Result<()> {
+fn tell(process: &Process, team: &Rc<Team>, card_buffer: &Buffer) -> Result<()> {
     let invocation = Invocation::blocking(team);
-    collective::bcast(&invocation, Root::Rank(0), told.clone())?.complete(process)
+    collective::bcast(&invocation, Root::Rank(0), card_buffer.clone())?.complete(process)
 }
 
 fn map(
-    told: &Buffer,
+    card_buffer: &Buffer,
     words: usize,
     length: usize,
 ) -> std::result::Result<Rc<SharedMemory>, NotShared> {
     let mut text = [0; CARD_BYTES];
-    told.read(0, &mut text);
+    card_buffer.read(0, &mut text);
     let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
     match &text[..end] {
         [] => Err(NotShared::NoMemory),

@@ -24,14 +24,15 @@ pub struct Advice {
 }
 
 /// The maximum number of recommendations.
-const TOLD_MAX: usize = 3;
+const LISTED_MAX: usize = 3;
 
 /// The minimum share of all time that a cause must cost to be reported.
 const WORTH: f64 = 0.02;
 
 /// These causes give a more precise remedy than others of about equal cost, which are often another
 /// view of that time.
-const TOLD_FIRST: [&str; 4] = ["late_receives", "small_messages", "shared_core", "far_neighbours"];
+const LISTED_FIRST: [&str; 4] =
+    ["late_receives", "small_messages", "shared_core", "far_neighbours"];
 
 /// The precise causes are ranked before others that cost up to this factor more.
 const FIRST: f64 = 1.5;
@@ -72,12 +73,12 @@ pub(crate) fn best(
     .flatten()
     .filter(|advice| advice.seconds >= WORTH * total)
     .collect();
-    let weight = |one: &Advice| match TOLD_FIRST.contains(&&*one.cause) {
+    let weight = |one: &Advice| match LISTED_FIRST.contains(&&*one.cause) {
         true => one.seconds * FIRST,
         false => one.seconds,
     };
     all.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
-    all.truncate(TOLD_MAX);
+    all.truncate(LISTED_MAX);
     all
 }
 

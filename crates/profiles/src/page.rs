@@ -131,8 +131,8 @@ fn by_call(profile: &JobProfile) -> String {
 }
 
 fn by_pair_waited(profile: &JobProfile) -> String {
-    let told = profile.late.iter().filter(|one| one.seconds >= 0.001 * profile.seconds);
-    let rows: Vec<Vec<String>> = told
+    let reported = profile.late.iter().filter(|one| one.seconds >= 0.001 * profile.seconds);
+    let rows: Vec<Vec<String>> = reported
         .take(ROWS_MAX)
         .map(|one| {
             let waits = if one.waits > 0 { words::count(one.waits) } else { String::new() };

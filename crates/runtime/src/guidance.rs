@@ -99,9 +99,9 @@ mod tests {
         let (preferences, complaints) = preferences("allreduce:star, bcast:binomial,");
         assert!(complaints.is_empty(), "{complaints:?}");
         let costs = Costs { turn_ns: 3, ..Costs::default() };
-        let told = JobSettings { costs, preferences, records: true, profiles: true };
-        assert_eq!(JobSettings::from_text(&told.to_text()), Some(told));
-        for nonsense in ["", "1:2", "x", &told.to_text().replace(':', "::")] {
+        let reported = JobSettings { costs, preferences, records: true, profiles: true };
+        assert_eq!(JobSettings::from_text(&reported.to_text()), Some(reported));
+        for nonsense in ["", "1:2", "x", &reported.to_text().replace(':', "::")] {
             assert_eq!(JobSettings::from_text(nonsense), None, "{nonsense}");
         }
     }

@@ -63,7 +63,7 @@ impl TickPace {
 /// missing.
 pub fn tree() -> Option<&'static Topology> {
     static TREE: OnceLock<Option<Topology>> = OnceLock::new();
-    TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Cores))).as_ref()
+    TREE.get_or_init(|| configured().or_else(|| looked_at(Scope::Cores))).as_ref()
 }
 
 /// Returns the whole machine as the system shows it to the job, with its devices; none if hwloc is
@@ -71,8 +71,8 @@ pub fn tree() -> Option<&'static Topology> {
 pub fn tree_with_devices() -> Option<&'static Topology> {
     static TREE: OnceLock<Option<Topology>> = OnceLock::new();
     // The launcher detects devices only where the job has several machines.
-    let told = || told().filter(|tree| !tree.devices().is_empty());
-    TREE.get_or_init(|| told().or_else(|| looked_at(Scope::Devices))).as_ref()
+    let configured = || configured().filter(|tree| !tree.devices().is_empty());
+    TREE.get_or_init(|| configured().or_else(|| looked_at(Scope::Devices))).as_ref()
 }
 
 /// Returns the interface with this name. An interface for remote memory access that the system
@@ -86,7 +86,7 @@ pub fn interface(tree: &Topology, name: &str) -> Option<ObjectId> {
 }
 
 /// Returns the topology that the launcher determined once for all its processes.
-fn told() -> Option<Topology> {
+fn configured() -> Option<Topology> {
     let text = std::fs::read_to_string(sys::environment::value(variables::TOPOLOGY)?).ok()?;
     Topology::from_xml(&text).ok()
 }

@@ -93,8 +93,8 @@ pub(crate) fn matters(job: &Job) -> Result<bool, JoinError> {
 
 /// Returns the distances of all processes; an unknown distance counts as the largest number. The
 /// result is empty if all are equal or none is known.
-pub(crate) fn distances_that_matter(told: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
-    let all: Vec<u32> = told.map(|distance| distance.unwrap_or(u32::MAX)).collect();
+pub(crate) fn distances_that_matter(all_distances: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
+    let all: Vec<u32> = all_distances.map(|distance| distance.unwrap_or(u32::MAX)).collect();
     if all.iter().all(|distance| *distance == all[0]) { Vec::new() } else { all }
 }
 

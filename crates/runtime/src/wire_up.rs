@@ -290,9 +290,9 @@ fn publish(
     }
     job.cache(SECRET_KEY, 0..1);
     job.barrier()?;
-    let told = job.get(0, GUIDANCE_KEY)?;
-    let guidance = JobSettings::from_text(&told).ok_or_else(|| StartError {
-        message: format!("process 0 runs another version of Combray: it sent \"{told}\""),
+    let reported = job.get(0, GUIDANCE_KEY)?;
+    let guidance = JobSettings::from_text(&reported).ok_or_else(|| StartError {
+        message: format!("process 0 runs another version of Combray: it sent \"{reported}\""),
     })?;
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?
@@ -329,12 +329,12 @@ fn map_by_places(places: &[String], rank: u32) -> JobMap {
         let limit = cores.iter().filter(is_limited).map(|cores| cores.usable as u32).min();
         limit.unwrap_or(all)
     };
-    let told = places.iter().map_while(|place| place.parts).collect();
+    let reported = places.iter().map_while(|place| place.parts).collect();
     let distances =
         rail_localities::distances_that_matter(places.iter().map(|place| place.distance));
     let switches = parts::numbered(places.iter().map(|place| place.switches.as_slice()));
     JobMap::new(rank, nodes.clone(), cores_of)
-        .with_parts(parts::that_matter(told, &nodes))
+        .with_parts(parts::that_matter(reported, &nodes))
         .with_distances(distances)
         .with_switches(switches)
 }
@@ -408,10 +408,10 @@ mod tests {
         // Three processes on the two cores of one machine, one process on the cores of another.
         let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
         for rank in 0..4 {
-            let told = map_by_places(&places, rank);
+            let reported = map_by_places(&places, rank);
             let mapped = map_by_launcher(&[5, 9, 5, 5], rank, 2);
-            assert_eq!(told.is_oversubscribed_here(), rank != 1);
-            for map in [told, mapped] {
+            assert_eq!(reported.is_oversubscribed_here(), rank != 1);
+            for map in [reported, mapped] {
                 assert_eq!((map.nodes(), map.cores_min()), (&[0, 1, 0, 0][..], 2));
                 assert!(map.is_oversubscribed_anywhere() && !map.is_one_machine());
             }

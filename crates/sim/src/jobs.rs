@@ -176,8 +176,8 @@ fn check_survivors(world: &mut JobWorld<'_>) -> Result<(), String> {
 fn check_silence(world: &JobWorld<'_>) -> Result<(), String> {
     let text = String::from_utf8_lossy(&world.shown[1]);
     for host in 0..world.machines.len() {
-        let is_told = text.contains(&format!("host{host} was lost: nothing was received"));
-        if is_told && is_healthy(world, host) {
+        let is_reported = text.contains(&format!("host{host} was lost: nothing was received"));
+        if is_reported && is_healthy(world, host) {
             return Err(format!("host{host} counted as silent"));
         }
     }

@@ -253,7 +253,9 @@ mod tests {
         // A process may hold a file in this form that it may not write to.
         let held = File::options().read(true).custom_flags(libc::O_PATH).open(&private).unwrap();
         let path = format!("/proc/self/fd/{}", held.as_raw_fd());
-        let is_pipe = |told: &Metadata| std::os::unix::fs::FileTypeExt::is_fifo(&told.file_type());
+        let is_pipe = |attributes: &Metadata| {
+            std::os::unix::fs::FileTypeExt::is_fifo(&attributes.file_type())
+        };
         open_as_expected(Path::new(&path), is_pipe).unwrap_err();
         let (mut reader, writer) = io::pipe().unwrap();
         let path = format!("/proc/self/fd/{}", writer.as_raw_fd());

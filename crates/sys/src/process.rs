@@ -368,9 +368,13 @@ pub fn adopt_orphans() -> io::Result<()> {
 pub fn host_name() -> String {
     let mut name = [0_u8; 256];
     // SAFETY: the array has room for so many bytes; the last one stays zero.
-    let told = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let reported = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-    if told == 0 { String::from_utf8_lossy(&name[..length]).into_owned() } else { String::new() }
+    if reported == 0 {
+        String::from_utf8_lossy(&name[..length]).into_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// Sends a signal to a process, or with a negative number to a process group.
@@ -552,8 +556,8 @@ mod tests {
     #[test]
     fn a_refused_step_before_the_program_is_named() {
         let refused = Step::Group.name_in(Err(io::Error::from_raw_os_error(libc::EPERM)));
-        let told = Step::named(refused.unwrap_err()).to_string();
-        assert!(told.starts_with("setpgid: ") && told.contains("container"), "{told}");
+        let reported = Step::named(refused.unwrap_err()).to_string();
+        assert!(reported.starts_with("setpgid: ") && reported.contains("container"), "{reported}");
         let other = Step::named(io::Error::from_raw_os_error(libc::ENOENT));
         assert_eq!(other.raw_os_error(), Some(libc::ENOENT));
     }

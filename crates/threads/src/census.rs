@@ -87,8 +87,8 @@ impl Census {
     /// has no workers or belongs to another user.
     pub fn of_process(process: u32) -> Vec<Self> {
         let begin = format!("{NAME}/{process}/");
-        let told = |rest: &String| ask(process, &format!("{begin}{rest}")).ok();
-        sys::socket::abstract_names(&begin).iter().take(SETS_MAX).filter_map(told).collect()
+        let reported = |rest: &String| ask(process, &format!("{begin}{rest}")).ok();
+        sys::socket::abstract_names(&begin).iter().take(SETS_MAX).filter_map(reported).collect()
     }
 
     fn of(shared: &Shared, kernel_threads: u32) -> Self {

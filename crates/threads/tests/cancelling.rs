@@ -36,13 +36,13 @@ fn a_thread_that_is_asked_to_end_is_told_in_one_wait() {
         for wait in waits {
             for early in [true, false] {
                 let never = never.clone();
-                let told = workers(count).run(move || {
+                let reported = workers(count).run(move || {
                     let again = Arc::new(Semaphore::new(0));
                     let permits = again.clone();
                     let thread = spawn(move || {
-                        let told = wait(&never);
+                        let reported = wait(&never);
                         // The request is not reported a second time.
-                        permits.acquire_or_cancel().is_ok() && told
+                        permits.acquire_or_cancel().is_ok() && reported
                     });
                     if !early {
                         sleep(Duration::from_millis(3));
@@ -52,7 +52,7 @@ fn a_thread_that_is_asked_to_end_is_told_in_one_wait() {
                     again.release();
                     thread.join().unwrap()
                 });
-                assert!(told, "{count} {early}");
+                assert!(reported, "{count} {early}");
             }
         }
     }

@@ -136,7 +136,7 @@ fn what_was_forked_is_over_when_the_call_returns() {
 fn a_panic_of_what_was_forked_comes_when_both_are_over() {
     for count in [1, 2] {
         for panics in [[true, false], [false, true], [true, true]] {
-            let told = workers(count).run(move || {
+            let reported = workers(count).run(move || {
                 let ended = AtomicUsize::new(0);
                 let caught = catch_unwind(AssertUnwindSafe(|| {
                     fork_join(
@@ -154,7 +154,7 @@ fn a_panic_of_what_was_forked_comes_when_both_are_over() {
                 assert!(!panics[1] || panics[0] || ended.load(Ordering::Relaxed) == 1);
                 *caught.expect_err("one panicked").downcast::<&str>().expect("a text")
             });
-            assert_eq!(told, if panics[0] { "the first" } else { "the second" });
+            assert_eq!(reported, if panics[0] { "the first" } else { "the second" });
         }
     }
 }

@@ -26,14 +26,14 @@ fn threads_return_what_they_computed() {
 
 /// Returns the census of this process once a set of workers satisfies `fits`; after a timeout, what
 /// satisfies it then.
-fn told_of_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
+fn reported_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
     let begun = Instant::now();
     loop {
         // Other tests in this process have workers, too.
-        let mut told = Census::of_process(std::process::id());
-        if told.iter().any(&fits) || begun.elapsed() > Duration::from_secs(20) {
-            told.retain(fits);
-            return told;
+        let mut reported = Census::of_process(std::process::id());
+        if reported.iter().any(&fits) || begun.elapsed() > Duration::from_secs(20) {
+            reported.retain(fits);
+            return reported;
         }
     }
 }
@@ -63,20 +63,20 @@ fn whoever_asks_is_told_which_thread_is_where() {
         let names: Vec<&str> = running.map(|thread| thread.name.as_str()).collect();
         census.scheduler == "cache" && census.waiting == 5 && names == ["spins while others wait"]
     };
-    let told = told_of_threads(is_it);
-    assert_eq!(told.len(), 1, "{:?}", Census::of_process(std::process::id()));
-    assert_eq!((told[0].alive, told[0].lent, told[0].queues.len()), (6, 0, 0));
+    let reported = reported_threads(is_it);
+    assert_eq!(reported.len(), 1, "{:?}", Census::of_process(std::process::id()));
+    assert_eq!((reported[0].alive, reported[0].lent, reported[0].queues.len()), (6, 0, 0));
     ends.store(1, Ordering::Relaxed);
     (0..5).for_each(|_| outside.release());
     main.join().unwrap();
     let is_over = |census: &Census| census.scheduler == "cache" && census.alive == 0;
-    assert_eq!(told_of_threads(is_over).len(), 1);
+    assert_eq!(reported_threads(is_over).len(), 1);
 }
 
 #[test]
 fn a_panic_goes_to_the_joiner() {
-    let told = workers(2).run(|| spawn(|| panic!("of a thread")).join().unwrap_err());
-    assert_eq!(told.downcast_ref::<&str>(), Some(&"of a thread"));
+    let reported = workers(2).run(|| spawn(|| panic!("of a thread")).join().unwrap_err());
+    assert_eq!(reported.downcast_ref::<&str>(), Some(&"of a thread"));
 }
 
 #[test]
@@ -547,8 +547,8 @@ fn a_stack_that_overflows_is_told_with_the_name_of_its_thread() {
         .output()
         .unwrap();
     assert!(!found.status.success());
-    let told = String::from_utf8_lossy(&found.stderr);
-    assert!(told.contains("the stack of thread 'deep one' has overflowed"), "{told}");
+    let reported = String::from_utf8_lossy(&found.stderr);
+    assert!(reported.contains("the stack of thread 'deep one' has overflowed"), "{reported}");
 }
 
 #[expect(unconditional_recursion, reason = "it is to overflow")]

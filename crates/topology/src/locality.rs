@@ -72,8 +72,8 @@ impl Topology {
     fn between(&self, from: ObjectId, to: ObjectId) -> u32 {
         let numbers =
             self[from].system.zip(self[to].system.filter(|_| self[to].kind == Kind::NumaNode));
-        let told = numbers.and_then(|(from, to)| self.distances()?.between(from, to));
+        let reported = numbers.and_then(|(from, to)| self.distances()?.between(from, to));
         let expected = NEAR + HOP * self.hops(from, to) as u32;
-        told.and_then(|told| u32::try_from(told).ok()).unwrap_or(expected)
+        reported.and_then(|reported| u32::try_from(reported).ok()).unwrap_or(expected)
     }
 }

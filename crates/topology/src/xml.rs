@@ -233,13 +233,13 @@ mod tests {
     fn memory_is_a_level() {
         let topology = Topology::from_xml(ODD).unwrap();
         let nodes = topology.of_kind(Kind::NumaNode);
-        let told: Vec<_> = nodes
+        let reported: Vec<_> = nodes
             .iter()
             .map(|id| (topology[*id].system.unwrap(), topology[*id].threads.to_string()))
             .collect();
-        let told: Vec<_> =
-            told.iter().map(|(number, threads)| (*number, threads.as_str())).collect();
-        assert_eq!(told, [(1, "0,2"), (0, "1,3"), (2, "4-7"), (3, "")]);
+        let reported: Vec<_> =
+            reported.iter().map(|(number, threads)| (*number, threads.as_str())).collect();
+        assert_eq!(reported, [(1, "0,2"), (0, "1,3"), (2, "4-7"), (3, "")]);
         let packages = topology.of_kind(Kind::Package);
         assert_eq!(topology[packages[0]].children, nodes[..2]);
         assert_eq!(topology[nodes[2]].memories, nodes[3..]);

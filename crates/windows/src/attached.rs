@@ -20,7 +20,7 @@ use super::action::WindowAccess;
 use super::{locks, mailboxes, reach};
 
 /// The largest number of regions that each process can publish.
-const TOLD_REGIONS_MAX: usize = 8;
+const ANNOUNCED_REGIONS_MAX: usize = 8;
 
 /// The number of words of an entry: a cache line.
 const WORDS: usize = locks::WORDS;
@@ -34,7 +34,7 @@ const SECRET: usize = 7;
 
 /// Returns the number of words of a window with this many processes, mailboxes included.
 pub(super) fn words(size: usize) -> usize {
-    mailboxes::words(size) + size * TOLD_REGIONS_MAX * WORDS
+    mailboxes::words(size) + size * ANNOUNCED_REGIONS_MAX * WORDS
 }
 
 /// The attached memory of all processes of a dynamic window on one machine.
@@ -43,7 +43,7 @@ pub(super) struct AttachedRegions {
     rank: u32,
     size: u32,
     /// The published regions of this process, by entry.
-    own: RefCell<[Option<OwnRegion>; TOLD_REGIONS_MAX]>,
+    own: RefCell<[Option<OwnRegion>; ANNOUNCED_REGIONS_MAX]>,
     /// By rank: whether the system can copy from and to its memory, once that was tried.
     reached: Box<[Cell<Option<bool>>]>,
 }
@@ -57,14 +57,14 @@ struct OwnRegion {
 
 /// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ToldRegion {
+struct AnnouncedRegion {
     base: u64,
     /// The length in bytes; 0 if the entry is empty.
     length: u64,
     token: RegionToken,
 }
 
-impl ToldRegion {
+impl AnnouncedRegion {
     const NONE: Self = Self { base: 0, length: 0, token: RegionToken { place: 0, secret: 0 } };
 
     /// Returns the offset of these bytes in the region; none if the region does not hold all of
@@ -84,7 +84,7 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     fn of(memory: &'a SharedMemory, size: u32, rank: u32, index: usize) -> Self {
-        let index = rank as usize * TOLD_REGIONS_MAX + index;
+        let index = rank as usize * ANNOUNCED_REGIONS_MAX + index;
         Self { memory, first: mailboxes::words(size as usize) + index * WORDS }
     }
 
@@ -92,28 +92,28 @@ impl<'a> Entry<'a> {
         self.memory.word(self.first + index)
     }
 
-    fn read(self) -> Option<ToldRegion> {
+    fn read(self) -> Option<AnnouncedRegion> {
         let changes = self.word(CHANGES).load(Ordering::Acquire);
         let value = |index| {
             let half = |index| u64::from(self.word(index).load(Ordering::Relaxed));
             half(index) | half(index + 1) << u32::BITS
         };
         let token = RegionToken { place: value(PLACE), secret: value(SECRET) };
-        let told = ToldRegion { base: value(BASE), length: value(LENGTH), token };
+        let announced = AnnouncedRegion { base: value(BASE), length: value(LENGTH), token };
         fence(Ordering::Acquire);
         let unchanged = self.word(CHANGES).load(Ordering::Relaxed) == changes;
-        (changes.is_multiple_of(2) && unchanged && told.length > 0).then_some(told)
+        (changes.is_multiple_of(2) && unchanged && announced.length > 0).then_some(announced)
     }
 
-    fn write(self, told: ToldRegion) {
+    fn write(self, announced: AnnouncedRegion) {
         let changes = self.word(CHANGES).load(Ordering::Relaxed) & !1;
         self.word(CHANGES).store(changes.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
         let values = [
-            (BASE, told.base),
-            (LENGTH, told.length),
-            (PLACE, told.token.place),
-            (SECRET, told.token.secret),
+            (BASE, announced.base),
+            (LENGTH, announced.length),
+            (PLACE, announced.token.place),
+            (SECRET, announced.token.secret),
         ];
         for (index, value) in values {
             self.word(index).store(value as u32, Ordering::Relaxed);
@@ -133,8 +133,8 @@ impl AttachedRegions {
 
     /// Clears the entries of this process, as the words may have been used before.
     pub(super) fn reset(memory: &SharedMemory, rank: u32, size: u32) {
-        for index in 0..TOLD_REGIONS_MAX {
-            Entry::of(memory, size, rank, index).write(ToldRegion::NONE);
+        for index in 0..ANNOUNCED_REGIONS_MAX {
+            Entry::of(memory, size, rank, index).write(AnnouncedRegion::NONE);
         }
     }
 
@@ -153,8 +153,9 @@ impl AttachedRegions {
         let Some(token) = declare() else { return };
         let address = memory.base_address();
         own[index] = Some(OwnRegion { address, token });
-        let told = ToldRegion { base: address as u64, length: memory.len() as u64, token };
-        self.entry(self.rank, index).write(told);
+        let announced =
+            AnnouncedRegion { base: address as u64, length: memory.len() as u64, token };
+        self.entry(self.rank, index).write(announced);
     }
 
     /// Ends the region of memory that was attached with this address.
@@ -170,7 +171,7 @@ impl AttachedRegions {
     fn end_those(&self, process: &Process, is_it: impl Fn(&OwnRegion) -> bool) {
         for (index, place) in self.own.borrow_mut().iter_mut().enumerate() {
             if let Some(region) = place.take_if(|region| is_it(region)) {
-                self.entry(self.rank, index).write(ToldRegion::NONE);
+                self.entry(self.rank, index).write(AnnouncedRegion::NONE);
                 reach::revoke(process, Some(region.token));
             }
         }
@@ -200,9 +201,9 @@ impl AttachedRegions {
 
     /// Returns the region of a process that holds these bytes, and their offset in it.
     fn find(&self, target: u32, run: Segment) -> Option<(RegionToken, usize)> {
-        (0..TOLD_REGIONS_MAX).find_map(|index| {
-            let told = self.entry(target, index).read()?;
-            told.offset_of(run).map(|offset| (told.token, offset))
+        (0..ANNOUNCED_REGIONS_MAX).find_map(|index| {
+            let announced = self.entry(target, index).read()?;
+            announced.offset_of(run).map(|offset| (announced.token, offset))
         })
     }
 }
@@ -213,9 +214,9 @@ mod tests {
 
     use super::*;
 
-    fn told(base: u64, length: u64) -> ToldRegion {
+    fn announced(base: u64, length: u64) -> AnnouncedRegion {
         let token = RegionToken { place: base ^ 5, secret: !base };
-        ToldRegion { base, length, token }
+        AnnouncedRegion { base, length, token }
     }
 
     fn run(displacement: isize, length: usize) -> Segment {
@@ -227,8 +228,8 @@ mod tests {
         let (memory, _file) = SharedMemory::create(words(3), 0).unwrap();
         let of = |rank| AttachedRegions::new(Rc::clone(&memory), rank, 3);
         let (one, other) = (of(1), of(2));
-        one.entry(1, 0).write(told(1 << 33, 100));
-        one.entry(1, 7).write(told(5000, 50));
+        one.entry(1, 0).write(announced(1 << 33, 100));
+        one.entry(1, 7).write(announced(5000, 50));
         let found = |displacement, length| {
             other.find(1, run(displacement, length)).map(|(token, offset)| (token.place, offset))
         };
@@ -239,7 +240,7 @@ mod tests {
             assert_eq!(found(displacement, length), None);
         }
         assert_eq!(other.find(0, run(5000, 1)), None);
-        one.entry(1, 7).write(ToldRegion::NONE);
+        one.entry(1, 7).write(AnnouncedRegion::NONE);
         assert_eq!(found(5000, 50), None);
         AttachedRegions::reset(&memory, 1, 3);
         assert_eq!(found((1 << 33) + 20, 80), None);
@@ -252,13 +253,13 @@ mod tests {
         let writer = thread::spawn(move || {
             let memory = SharedMemory::map(&file, nonce, words(2), 0).unwrap();
             for value in 1..20_000 {
-                Entry::of(&memory, 2, 0, 3).write(told(value << 31 | value, value));
+                Entry::of(&memory, 2, 0, 3).write(announced(value << 31 | value, value));
             }
         });
         let mut seen = 0;
         while !writer.is_finished() {
             if let Some(found) = Entry::of(&memory, 2, 0, 3).read() {
-                assert_eq!(found, told(found.length << 31 | found.length, found.length));
+                assert_eq!(found, announced(found.length << 31 | found.length, found.length));
                 assert!(found.length >= seen);
                 seen = found.length;
             }

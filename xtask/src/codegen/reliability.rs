@@ -52,7 +52,7 @@ fn tables(faults: &str, shown: &str) -> Result<String, String> {
             _ = write!(text, " {} |", field(block, key)?);
         }
         let tests = field(block, "shown")?;
-        let told: Vec<String> = tests
+        let reported: Vec<String> = tests
             .split(", ")
             .filter(|test| !test.is_empty())
             .map(|test| match shown.contains(&test) {
@@ -60,7 +60,7 @@ fn tables(faults: &str, shown: &str) -> Result<String, String> {
                 false => format!("`{test}` (has not passed yet)"),
             })
             .collect();
-        _ = writeln!(text, " {} |", told.join(", "));
+        _ = writeln!(text, " {} |", reported.join(", "));
     }
     Ok(text)
 }
@@ -72,16 +72,16 @@ fn outages(shown: &str) -> Result<String, String> {
     let (silence, shown) = shown.split_once('\n').ok_or("tests/outages-shown.txt is empty")?;
     for line in shown.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [kind, driver, keeps_going, went_on, told, slowest] = fields[..] else {
+        let [kind, driver, keeps_going, went_on, reported, slowest] = fields[..] else {
             return Err(format!("tests/outages-shown.txt: \"{line}\" is no outage"));
         };
         if !drivers.contains(&driver) {
             drivers.push(driver);
         }
-        let seen = match (went_on, told) {
-            ("0", _) => format!("reported, {slowest} s ({told})"),
+        let seen = match (went_on, reported) {
+            ("0", _) => format!("reported, {slowest} s ({reported})"),
             (_, "0") => format!("goes on ({went_on})"),
-            _ => format!("goes on ({went_on}), or reported, {slowest} s ({told})"),
+            _ => format!("goes on ({went_on}), or reported, {slowest} s ({reported})"),
         };
         cells.entry((kind, keeps_going)).or_default().insert(driver, seen);
     }

@@ -41,13 +41,13 @@ fn compare(before: &str, constant: &str) -> Result<(), String> {
     // A number may have no unit.
     let (number, unit) = if factor(unit).is_some() { (number, unit) } else { (unit, "") };
     let digits: String = number.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
-    let told =
+    let reported =
         digits.parse::<f64>().map_err(|_| format!("{number} before {constant} is no number"))?;
-    let told = (told * factor(unit).unwrap_or(1.0)).round() as u128;
+    let reported = (reported * factor(unit).unwrap_or(1.0)).round() as u128;
     let values: Vec<u128> = values_of(constant).into_iter().collect();
     match values[..] {
         [] => Err(format!("{constant} is no constant of the code")),
-        [value] if value == told => Ok(()),
+        [value] if value == reported => Ok(()),
         [value] => Err(format!("{number} {unit} is said to be {constant}, which is {value}")),
         _ => Err(format!("several constants are called {constant}")),
     }

@@ -13,8 +13,8 @@ fn the_version_is_the_same_everywhere() {
     assert!(headings[1].starts_with(&newest), "CHANGELOG.md: {:?} is not {newest}", headings[1]);
     for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
         let text = read(&workspace().join(lock));
-        let told = after(&text, "name = \"base\"\nversion = \"", "\"");
-        assert_eq!(told, version, "{lock}: cargo update --workspace --offline brings it along");
+        let reported = after(&text, "name = \"base\"\nversion = \"", "\"");
+        assert_eq!(reported, version, "{lock}: cargo update --workspace --offline brings it along");
     }
 }
 

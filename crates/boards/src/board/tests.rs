@@ -204,7 +204,7 @@ fn the_others_are_woken_when_a_member_completes() {
     let board = Board::new(memory, 2, 0, vec![Counting(Rc::clone(&woken))]);
     // Completion is published once in an eighth of the slots, without a raised stage.
     for expected in 1..=3 {
-        for _ in 0..DIVISIONS[BLOCKING.index()].slots as u64 / TOLD_PER_SLOTS {
+        for _ in 0..DIVISIONS[BLOCKING.index()].slots as u64 / REPORTS_PER_SLOTS {
             assert_eq!(woken.get(), expected - 1);
             board.complete(board.begin(BLOCKING, 1));
         }

@@ -79,8 +79,8 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
         "{size} processes on {nodes} machine(s) with {cores} core(s) each{}",
         if oversubscribed { ", which is fewer than processes" } else { "" }
     );
-    text += &told_costs(&costs, measured.is_some());
-    text += &machine::told_levels(&situation);
+    text += &costs_text(&costs, measured.is_some());
+    text += &machine::levels_text(&situation);
     _ = writeln!(text, "\n{:15}{:>9}  {:32}otherwise", "operation", "from", "algorithm");
     for operation in CollectiveOperation::ALL {
         text += &lines(operation, &situation, size, &communicator.sizes);
@@ -115,24 +115,24 @@ fn lines(
     let mut before = None;
     for &bytes in asked {
         let candidates = candidates(&CollectiveCall::of(operation, size, bytes), member, rooms);
-        let told = |one: &Candidate| format!("{} {}", one.algorithm, one.cost);
+        let reported = |one: &Candidate| format!("{} {}", one.algorithm, one.cost);
         let Some(taken) = candidates.first() else { continue };
         if sizes.is_empty() && Some(taken.algorithm) == before {
             continue;
         }
         let name = if text.is_empty() { operation.name() } else { "" };
-        let other = candidates.get(1).map(told);
+        let other = candidates.get(1).map(reported);
         let from =
             if operation == CollectiveOperation::Barrier { String::new() } else { shown(bytes) };
         let other = other.unwrap_or_default();
-        let line = format!("{name:15}{from:>9}  {:32}{other}", told(taken));
+        let line = format!("{name:15}{from:>9}  {:32}{other}", reported(taken));
         _ = writeln!(text, "{}", line.trim_end());
         before = Some(taken.algorithm);
     }
     text
 }
 
-fn told_costs(costs: &Costs, measured: bool) -> String {
+fn costs_text(costs: &Costs, measured: bool) -> String {
     let whose =
         if measured { "measured by combray sample" } else { "assumed (combray sample measures)" };
     format!(

@@ -35,7 +35,7 @@ fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
 
 /// The levels of hierarchical algorithms inside machines, each with its leaders and crossing cost,
 /// as text.
-pub fn told_levels(situation: &Situation) -> String {
+pub fn levels_text(situation: &Situation) -> String {
     let mut text = String::new();
     let leaders = leaders(situation);
     let skipped = leaders.len() - situation.levels.len();

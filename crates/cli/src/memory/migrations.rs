@@ -143,17 +143,17 @@ fn once(
     bytes: usize,
     how: Migration,
 ) -> Result<f64, String> {
-    let told = |cause: std::io::Error| cause.to_string();
-    nodes.bind(apart.thread).map_err(told)?;
+    let reported = |cause: std::io::Error| cause.to_string();
+    nodes.bind(apart.thread).map_err(reported)?;
     let mut block = PlacedBlock::new(bytes, apart.memory).ok_or("memory could not be placed")?;
     accesses::evict(block.lines());
     let begun = Instant::now();
     match how {
         Migration::Stay => {}
         Migration::MovePages => {
-            numa::migrate(block.addresses(), &[apart.thread]).map_err(told)?;
+            numa::migrate(block.addresses(), &[apart.thread]).map_err(reported)?;
         }
-        Migration::MoveThread(node) => nodes.bind(node).map_err(told)?,
+        Migration::MoveThread(node) => nodes.bind(node).map_err(reported)?,
     }
     for _ in 0..reads {
         accesses::load(block.lines());

@@ -87,8 +87,8 @@ fn measure(way: LocalWay, sizes: &[u64]) -> Result<Vec<f64>, String> {
     command.args(["--pin", "--csv", "--sizes", &list.join(","), "pingpong"]);
     let ran = command.env(variables::COPYING, way.name()).output();
     let ran = ran.map_err(|cause| format!("the benchmark program cannot be run: {cause}"))?;
-    let told = String::from_utf8_lossy(&ran.stdout);
-    let times: Vec<f64> = told.lines().filter_map(median_ns).collect();
+    let reported = String::from_utf8_lossy(&ran.stdout);
+    let times: Vec<f64> = reported.lines().filter_map(median_ns).collect();
     match ran.status.success() && times.len() == sizes.len() {
         true => Ok(times),
         false => Err(format!(

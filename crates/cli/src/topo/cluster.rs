@@ -50,8 +50,8 @@ pub fn look(options: &TopoOptions) -> Result<(Topology, Vec<ShownProcess>), Stri
             host: host.name.clone(),
             machine: Some(machine),
         });
-        let told = report["processes"].as_array().into_iter().flatten();
-        all.extend(told.filter_map(|one| ShownProcess::from_json(one, &host.name)));
+        let reported = report["processes"].as_array().into_iter().flatten();
+        all.extend(reported.filter_map(|one| ShownProcess::from_json(one, &host.name)));
     }
     all.sort_by_key(|process| process.rank);
     Ok((Topology::cluster(&members), all))

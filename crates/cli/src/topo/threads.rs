@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn other_hosts_tell_of_threads_too() {
-        let told = ShownProcess::from_json(&example().to_json(), "one").expect("it is understood");
-        assert_eq!(told.workers, example().workers);
+        let reported =
+            ShownProcess::from_json(&example().to_json(), "one").expect("it is understood");
+        assert_eq!(reported.workers, example().workers);
     }
 }

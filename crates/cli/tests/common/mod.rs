@@ -14,10 +14,10 @@ pub fn combray(words: &[&str]) -> Command {
 
 /// Runs a job. Returns its exit code, output and errors.
 pub fn run(words: &[&str]) -> (Option<i32>, String, String) {
-    told(combray(words).output().unwrap())
+    outcome_of(combray(words).output().unwrap())
 }
 
-pub fn told(output: Output) -> (Option<i32>, String, String) {
+pub fn outcome_of(output: Output) -> (Option<i32>, String, String) {
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

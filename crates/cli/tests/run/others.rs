@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::common::{combray, run, told};
+use super::common::{combray, outcome_of, run};
 
 /// A script that stands in for ssh.
 const RSH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rsh");
@@ -128,9 +128,9 @@ fn options_of_other_launchers_do_what_the_tables_say() {
         let is_right = match effect.strip_prefix("an error: ") {
             Some(instead) => code == Some(2) && err.contains(instead) && out.is_empty(),
             None => {
-                let told = of(EFFECTS, option).copied().unwrap_or("here");
+                let reported = of(EFFECTS, option).copied().unwrap_or("here");
                 let is_quiet = !err.contains("without effect");
-                code == Some(0) && is_quiet && (out.contains(told) || err.contains(told))
+                code == Some(0) && is_quiet && (out.contains(reported) || err.contains(reported))
             }
         };
         let is_in_file = || files.output_of(option, "0").is_some_and(|t| t.starts_with("here"));
@@ -187,9 +187,9 @@ fn options_work_between_hosts() {
         let mut command = combray(&["--launch-agent", RSH]);
         command.args(hosts).args(files.words_of(&option));
         command.args(["sh", "-c", "echo here $HOST $NAME; echo error $HOST >&2"]);
-        let (code, out, err) = told(command.output().unwrap());
-        let effect = of(EFFECTS, &option).copied().filter(|told| !told.contains('/'));
-        let effect = effect.filter(|told| *told != "no allocation").unwrap_or("here");
+        let (code, out, err) = outcome_of(command.output().unwrap());
+        let effect = of(EFFECTS, &option).copied().filter(|reported| !reported.contains('/'));
+        let effect = effect.filter(|reported| *reported != "no allocation").unwrap_or("here");
         let output = |rank| files.output_of(&option, rank).unwrap_or_default();
         let text = [out, err, output("0"), output("1")].concat();
         let is_right = ["here a", "here b", effect].iter().all(|part| text.contains(part));
@@ -208,8 +208,8 @@ fn the_tables_have_every_option_of_the_help_that_others_have() {
     for (option, effect) in PAGES.iter().flat_map(|page| rows(page)) {
         // If the table refers to another spelling, the help must contain that spelling.
         let named = effect.strip_prefix('`').and_then(|rest| rest.split(['`', ' ']).next());
-        let is_told = effect.starts_with("an error: ") || effect.starts_with("accepted");
-        if let Some(name) = named.filter(|name| name.starts_with('-') && !is_told) {
+        let is_reported = effect.starts_with("an error: ") || effect.starts_with("accepted");
+        if let Some(name) = named.filter(|name| name.starts_with('-') && !is_reported) {
             assert!(help.contains(name), "{option}: the help does not tell {name}");
         }
     }

@@ -111,7 +111,7 @@ fn who_is_interrupted_is_told_with_what_was_printed() {
 
 #[test]
 fn other_launchers_options_are_told_what_to_write() {
-    for (words, told) in [
+    for (words, reported) in [
         (&["-gdb", "true"][..], "xterm -e gdb"),
         (&["--app", "file"], "with : between them"),
         (&["-n2", "true"], "write -n 2"),
@@ -123,7 +123,7 @@ fn other_launchers_options_are_told_what_to_write() {
     ] {
         let (code, _, err) = run(words);
         assert_eq!(code, Some(2), "{words:?}");
-        assert!(err.contains(told), "{words:?}: {err}");
+        assert!(err.contains(reported), "{words:?}: {err}");
     }
     let show = ["sh", "-c", "echo $COMBRAY_NET"];
     for words in [&["-iface", "lo"][..], &["--mca", "btl_tcp_if_include", "lo"]] {

@@ -61,8 +61,9 @@ fn a_failure_is_reported_unless_all_that_contributed_had_acknowledged_it() {
         let contribution = Contribution { flags: [6, -1], acknowledged, candidate: 2 };
         Some(MemberReport { contribution, accepted: None })
     };
-    let told = |reports: [Option<MemberReport>; 3]| chosen(&reports, &set(3, &[2])).tells_failure();
-    assert!(told([report(&[2]), report(&[]), None]));
-    assert!(!told([report(&[2]), report(&[2]), None]));
-    assert!(!told([report(&[]), report(&[]), report(&[])]), "it contributed before it failed");
+    let reported =
+        |reports: [Option<MemberReport>; 3]| chosen(&reports, &set(3, &[2])).tells_failure();
+    assert!(reported([report(&[2]), report(&[]), None]));
+    assert!(!reported([report(&[2]), report(&[2]), None]));
+    assert!(!reported([report(&[]), report(&[]), report(&[])]), "it contributed before it failed");
 }

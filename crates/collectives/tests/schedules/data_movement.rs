@@ -4,7 +4,9 @@ use collectives::{Algorithm, InputPlace, Member, Schedule};
 use collectives::{allgather, alltoall, barrier, bcast, gather, scatter};
 use proptest::prelude::*;
 
-use crate::simulator::{Block, Memory, block, execute, members, situation, situation_on, told};
+use crate::simulator::{
+    Block, Memory, block, execute, members, situation, situation_on, with_situation,
+};
 
 const SIZE_MAX: u32 = 17;
 const TREES: [Algorithm; 2] = [Algorithm::Star, Algorithm::Binomial];
@@ -293,17 +295,17 @@ proptest! {
         let root = root % size;
         let input = if in_place { InputPlace::InPlace } else { InputPlace::SendBuffer };
         let situation = situation_on(size, oversubscribed, &nodes);
-        check_bcast(size, root, bytes % 100, |member| bcast::bcast(told(member, &situation), root, bytes % 100));
-        check_gather(size, root, input, |member| gather::gather(told(member, &situation), root, bytes, input));
+        check_bcast(size, root, bytes % 100, |member| bcast::bcast(with_situation(member, &situation), root, bytes % 100));
+        check_gather(size, root, input, |member| gather::gather(with_situation(member, &situation), root, bytes, input));
         check_scatter(size, root, input, |member| {
-            scatter::scatter(told(member, &situation), root, bytes, input)
+            scatter::scatter(with_situation(member, &situation), root, bytes, input)
         });
-        check_allgather(size, input, |member| allgather::allgather(told(member, &situation), bytes, input));
+        check_allgather(size, input, |member| allgather::allgather(with_situation(member, &situation), bytes, input));
         check_allgather(size, input, |member| {
             allgather::with(Algorithm::Bruck, member, 1, input)
         });
-        check_alltoall(size, input, |member| alltoall::alltoall(told(member, &situation), bytes, input));
-        check_alltoall(size, input, |member| alltoall::alltoallv(told(member, &situation), input));
-        execute(schedules(size, |member| barrier::barrier(told(member, &situation))), empty_memories(size));
+        check_alltoall(size, input, |member| alltoall::alltoall(with_situation(member, &situation), bytes, input));
+        check_alltoall(size, input, |member| alltoall::alltoallv(with_situation(member, &situation), input));
+        execute(schedules(size, |member| barrier::barrier(with_situation(member, &situation))), empty_memories(size));
     }
 }

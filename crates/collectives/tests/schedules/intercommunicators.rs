@@ -129,8 +129,8 @@ fn what_leaders_tell_reaches_all() {
                 Memory::new(own, vec![None, None])
             },
             |_, _, received| {
-                let told = [block(owner(0, 0), 0), block(owner(1, 0), 0)];
-                assert_eq!(received, told, "{sides:?}");
+                let reported = [block(owner(0, 0), 0), block(owner(1, 0), 0)];
+                assert_eq!(received, reported, "{sides:?}");
             },
         );
     }

@@ -4,7 +4,9 @@ use collectives::{Algorithm, InputPlace, Member, Operands, Schedule};
 use collectives::{allreduce, reduce, reduce_scatter, scan};
 use proptest::prelude::*;
 
-use crate::simulator::{Block, Memory, execute, members, situation, situation_on, symbol, told};
+use crate::simulator::{
+    Block, Memory, execute, members, situation, situation_on, symbol, with_situation,
+};
 
 const SIZE_MAX: u32 = 17;
 const INPUTS: [InputPlace; 2] = [InputPlace::SendBuffer, InputPlace::InPlace];
@@ -275,10 +277,10 @@ proptest! {
         let operands = Operands { count, element_bytes, commutative };
         let situation = situation_on(size, oversubscribed, &nodes);
         check_reduce(size, root, operands, input, |member| {
-            reduce::reduce(told(member, &situation), root, operands, input)
+            reduce::reduce(with_situation(member, &situation), root, operands, input)
         });
         check_allreduce(size, operands, input, |member| {
-            allreduce::allreduce(told(member, &situation), operands, input)
+            allreduce::allreduce(with_situation(member, &situation), operands, input)
         });
         check_scans(size, operands, input);
     }
@@ -296,7 +298,7 @@ proptest! {
         let operands = Operands { count: 0, element_bytes, commutative };
         let situation = situation_on(counts.len() as u32, oversubscribed, &nodes);
         check_reduce_scatter(&counts, commutative, input, |member| {
-            let member = told(member, &situation);
+            let member = with_situation(member, &situation);
             reduce_scatter::reduce_scatter(member, &counts, operands, input)
         });
     }

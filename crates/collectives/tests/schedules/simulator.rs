@@ -33,7 +33,7 @@ pub fn members(size: u32, situation: &Situation) -> impl Iterator<Item = Member<
 }
 
 /// Returns a member with another situation.
-pub fn told<'a>(member: Member, situation: &'a Situation) -> Member<'a> {
+pub fn with_situation<'a>(member: Member, situation: &'a Situation) -> Member<'a> {
     Member { rank: member.rank, size: member.size, situation }
 }
 

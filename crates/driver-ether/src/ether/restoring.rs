@@ -15,7 +15,7 @@ use links::PeerRail;
 use super::{Ether, EtherLink, ReceivedFrame, seal};
 use crate::frame::FrameKind;
 use crate::interfaces;
-use crate::link::told_address;
+use crate::link::announced_address;
 use crate::timing::{MILLISECOND, Time};
 
 /// How often an interface that has gone down is checked.
@@ -165,7 +165,7 @@ impl EtherLink {
     /// Records the sender's address in a hello.
     pub(super) fn note_address(&mut self, kind: FrameKind, data: &[u8]) {
         if kind == FrameKind::Hello
-            && let Some(mac) = told_address(data)
+            && let Some(mac) = announced_address(data)
         {
             self.mac = mac;
         }

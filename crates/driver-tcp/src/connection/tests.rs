@@ -114,7 +114,7 @@ fn read_all(connection: &mut TcpConnection<Faulty>) -> Vec<Event> {
 
 /// Returns what a connection reports about bytes that arrive in pieces of these lengths, then all
 /// the rest.
-fn told_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Event>, bool) {
+fn events_of(bytes: &[u8], pieces: &[usize]) -> (Vec<Event>, bool) {
     let (near, far) = pair(usize::MAX);
     assert_eq!(near.write(bytes).unwrap(), bytes.len());
     far.deliver_in_pieces(pieces);
@@ -148,11 +148,11 @@ fn frames() -> (Vec<u8>, Vec<Event>) {
 fn frames_may_be_cut_at_every_byte() {
     let (bytes, expected) = frames();
     for first in 0..bytes.len() {
-        assert_eq!(told_of(&bytes, &[first]), (expected.clone(), true), "cut at {first}");
+        assert_eq!(events_of(&bytes, &[first]), (expected.clone(), true), "cut at {first}");
     }
     for piece in 1..50 {
         let pieces = vec![piece; bytes.len() / piece];
-        assert_eq!(told_of(&bytes, &pieces), (expected.clone(), true), "pieces of {piece}");
+        assert_eq!(events_of(&bytes, &pieces), (expected.clone(), true), "pieces of {piece}");
     }
 }
 
@@ -161,8 +161,8 @@ fn frames_may_be_cut_at_every_two_bytes() {
     let (bytes, expected) = frames();
     for first in 1..bytes.len() {
         for second in (1..bytes.len() - first).step_by(3) {
-            let told = told_of(&bytes, &[first, second]);
-            assert_eq!(told, (expected.clone(), true), "cut after {first} and {second} more");
+            let reported = events_of(&bytes, &[first, second]);
+            assert_eq!(reported, (expected.clone(), true), "cut after {first} and {second} more");
         }
     }
 }
@@ -172,7 +172,7 @@ fn frames_may_be_cut_at_every_two_bytes() {
 #[test]
 fn frames_behind_a_part_that_comes_instead_of_another_are_read() {
     let (first, second) = (part(INSTEAD, 16), packet(5));
-    let (events, _) = told_of(&[first.0, second.0].concat(), &[]);
+    let (events, _) = events_of(&[first.0, second.0].concat(), &[]);
     assert_eq!(events, [first.1, second.1].concat());
 }
 
@@ -181,7 +181,7 @@ fn much_behind_a_part_that_comes_instead_of_another_has_its_place() {
     let mut frames = vec![part(INSTEAD, 10)];
     frames.extend((0..9).map(|_| packet(40_000)));
     let (bytes, events): (Vec<_>, Vec<_>) = frames.into_iter().unzip();
-    assert_eq!(told_of(&bytes.concat(), &[]), (events.concat(), false));
+    assert_eq!(events_of(&bytes.concat(), &[]), (events.concat(), false));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn what_is_no_frame_ends_the_connection() {
     expected.push(Event::Ended(ErrorKind::InvalidData));
     let bytes = [&bytes[..], b"GET / HTTP/1.1\r\n"].concat();
     for cut in 0..bytes.len() {
-        assert_eq!(told_of(&bytes, &[cut]).0, expected, "cut at {cut}");
+        assert_eq!(events_of(&bytes, &[cut]).0, expected, "cut at {cut}");
     }
 }
 

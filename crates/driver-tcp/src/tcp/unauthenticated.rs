@@ -27,7 +27,7 @@ pub(super) struct UnauthenticatedConnections {
     paused: Option<Instant>,
     /// How many times in a row there were no descriptors, and whether the user has been warned.
     pauses: u32,
-    told: bool,
+    reported: bool,
 }
 
 /// The maximal number of such connections; fewer if the limit of descriptors is low.
@@ -51,7 +51,7 @@ const ACCEPTED_AT_ONCE: usize = 16;
 /// How long no connections are accepted when there are no descriptors, and after how many such
 /// pauses in a row the user is warned.
 const PAUSE: Duration = Duration::from_millis(100);
-const PAUSES_UNTOLD: u32 = 10;
+const PAUSES_UNREPORTED: u32 = 10;
 
 impl UnauthenticatedConnections {
     pub(super) fn new() -> Self {
@@ -63,7 +63,7 @@ impl UnauthenticatedConnections {
             openings: VecDeque::new(),
             paused: None,
             pauses: 0,
-            told: false,
+            reported: false,
         }
     }
 
@@ -168,8 +168,8 @@ impl Tcp {
         self.unauthenticated.paused = Some(Instant::now() + PAUSE);
         self.unauthenticated.pauses += 1;
         self.set_listening(false);
-        if self.unauthenticated.pauses > PAUSES_UNTOLD && !self.unauthenticated.told {
-            self.unauthenticated.told = true;
+        if self.unauthenticated.pauses > PAUSES_UNREPORTED && !self.unauthenticated.reported {
+            self.unauthenticated.reported = true;
             self.troubles.push(format!(
                 "no more processes can connect to this process, because no file descriptors are \
                  left: {}",

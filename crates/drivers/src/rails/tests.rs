@@ -17,7 +17,7 @@ mod machine;
 #[derive(Default)]
 struct Log {
     /// The calls in words, with the network's own rail numbers.
-    told: Vec<String>,
+    calls: Vec<String>,
     posted: Vec<usize>,
     /// Labels of parts that begin to arrive.
     parts: VecDeque<Label>,
@@ -47,8 +47,8 @@ struct Log {
 }
 
 impl Log {
-    fn take_told(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.told)
+    fn take_calls(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.calls)
     }
 }
 
@@ -85,20 +85,20 @@ impl Driver for Fake {
 
     fn has_room(&self, gate: GateId, rail: usize) -> bool {
         let mut log = self.log();
-        log.told.push(format!("has_room {} {rail}", gate.0));
+        log.calls.push(format!("has_room {} {rail}", gate.0));
         log.has_room
     }
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
         let mut log = self.log();
-        log.told.push(format!("post_packet {} {rail}", gate.0));
+        log.calls.push(format!("post_packet {} {rail}", gate.0));
         fill((&mut vec![0; length]).into());
         log.posted.push(length);
         true
     }
 
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
-        self.log().told.push(format!("post_part {} {rail} {}", gate.0, part.token));
+        self.log().calls.push(format!("post_part {} {rail} {}", gate.0, part.token));
     }
 
     fn reaches(&self, gate: GateId, rail: usize) -> bool {
@@ -106,7 +106,7 @@ impl Driver for Fake {
     }
 
     fn backlog(&self, gate: GateId, rail: usize) -> u64 {
-        self.log().told.push(format!("backlog {} {rail}", gate.0));
+        self.log().calls.push(format!("backlog {} {rail}", gate.0));
         7
     }
 
@@ -132,7 +132,7 @@ impl Driver for Fake {
     }
 
     fn give_up(&mut self, gate: GateId, rail: usize) {
-        self.log().told.push(format!("give_up {} {rail}", gate.0));
+        self.log().calls.push(format!("give_up {} {rail}", gate.0));
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -148,7 +148,7 @@ impl Driver for Fake {
     }
 
     fn keep_buffers_on(&mut self, node: u32) {
-        self.log().told.push(format!("keep_buffers_on {node}"));
+        self.log().calls.push(format!("keep_buffers_on {node}"));
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
@@ -179,7 +179,7 @@ impl Rendezvous for Fake {
     fn announced(&mut self, _message: &Announcement<'_>, _region: RegionToken) {}
 
     fn serve(&mut self, _sink: &mut dyn Sink) -> bool {
-        self.log().told.push("serve".into());
+        self.log().calls.push("serve".into());
         false
     }
 
@@ -208,7 +208,7 @@ impl Rendezvous for Fake {
     fn fetch(&mut self, _fetch: Fetch, _sink: &mut dyn Sink) {}
 
     fn set_program_state(&mut self, state: ProgramState) {
-        self.log().told.push(format!("set_program_state {state:?}"));
+        self.log().calls.push(format!("set_program_state {state:?}"));
     }
 }
 
@@ -309,7 +309,7 @@ fn a_part_that_comes_over_another_network_ends_the_rail_on_which_it_was_arriving
     logs[0].lock().unwrap().parts.push_back([3; 24]);
     rails.poll(&mut sink);
     assert_eq!(logs[0].lock().unwrap().places, [(true, None)]);
-    assert_eq!(logs[1].lock().unwrap().take_told(), ["give_up 1 0"]);
+    assert_eq!(logs[1].lock().unwrap().take_calls(), ["give_up 1 0"]);
     assert_eq!(sink.0.lost.len(), 1);
     assert_eq!((sink.0.lost[0].0, sink.0.lost[0].1), (GateId(1), 3));
     assert!(sink.0.lost[0].2.starts_with("over fake1:0 to 1: "), "{}", sink.0.lost[0].2);
@@ -343,13 +343,13 @@ fn what_concerns_a_rail_goes_to_its_driver_under_its_own_number() {
         }));
         assert_eq!(written, 19);
         rails.give_up(GateId(7), rail);
-        let told = ["backlog", "has_room", "has_room", "post_part", "post_packet", "post_packet"];
-        let told = told.iter().chain(&["give_up"]).map(|what| match *what {
+        let calls = ["backlog", "has_room", "has_room", "post_part", "post_packet", "post_packet"];
+        let calls = calls.iter().chain(&["give_up"]).map(|what| match *what {
             "post_part" => format!("{what} 7 {own} 5"),
             _ => format!("{what} 7 {own}"),
         });
-        assert_eq!(logs[network].lock().unwrap().take_told(), told.collect::<Vec<_>>());
-        assert_eq!(logs[1 - network].lock().unwrap().take_told(), [""; 0]);
+        assert_eq!(logs[network].lock().unwrap().take_calls(), calls.collect::<Vec<_>>());
+        assert_eq!(logs[1 - network].lock().unwrap().take_calls(), [""; 0]);
     }
 }
 
@@ -381,7 +381,7 @@ fn networks_are_asked_and_told_together() {
 
     rails.keep_buffers_on(3);
     for log in &logs {
-        assert_eq!(log.lock().unwrap().take_told(), ["keep_buffers_on 3"]);
+        assert_eq!(log.lock().unwrap().take_calls(), ["keep_buffers_on 3"]);
     }
     let mut sink = RecordingSink::default();
     rails.leave(&mut sink, Duration::from_secs(2));
@@ -448,8 +448,8 @@ fn who_has_a_rendezvous_is_asked_for_it() {
     assert!(rails.rendezvous(RailId(3)).is_none());
     rails.rendezvous(RailId(4)).unwrap().serve(&mut RecordingSink::default());
     rails.set_program_state(ProgramState::Computes);
-    let told = logs.each_ref().map(|log| log.lock().unwrap().take_told());
-    assert_eq!(told, [vec![], vec!["serve".to_owned(), "set_program_state Computes".to_owned()]]);
+    let calls = logs.each_ref().map(|log| log.lock().unwrap().take_calls());
+    assert_eq!(calls, [vec![], vec!["serve".to_owned(), "set_program_state Computes".to_owned()]]);
 
     let region = RegionToken { place: 77, secret: 5 };
     logs[1].lock().unwrap().regions = vec![region, RegionToken::NONE];

@@ -46,9 +46,9 @@ pub fn join(reports: Vec<JobReport>) -> Result<JobReport, String> {
                 joined.name, report.name
             ));
         }
-        for (known, told) in joined.ranks.iter_mut().zip(report.ranks) {
+        for (known, reported) in joined.ranks.iter_mut().zip(report.ranks) {
             if known.stage == Stage::Elsewhere {
-                *known = told;
+                *known = reported;
             }
         }
     }
@@ -167,12 +167,12 @@ impl LocalPart {
 mod tests {
     use super::*;
 
-    fn report(name: &str, told: u32) -> JobReport {
+    fn report(name: &str, reported: u32) -> JobReport {
         let rank = |rank| RankReport {
             rank,
             host: "n1".to_owned(),
             process: 7,
-            stage: if rank == told {
+            stage: if rank == reported {
                 Stage::Ended("has ended".to_owned())
             } else {
                 Stage::Elsewhere

@@ -181,8 +181,8 @@ pub fn get_library_version(
     version: OutText,
     resultlen: Out<c_int>,
 ) -> CallOutcome<()> {
-    let told = format!("Combray {}, MPI 5.0 with {}", env!("CARGO_PKG_VERSION"), dialect::NAME);
-    resultlen.set(version.write(told.as_bytes()) as c_int);
+    let reported = format!("Combray {}, MPI 5.0 with {}", env!("CARGO_PKG_VERSION"), dialect::NAME);
+    resultlen.set(version.write(reported.as_bytes()) as c_int);
     Ok(())
 }
 

@@ -27,15 +27,15 @@ pub fn abi_get_version(_call: &Call, major: Out<c_int>, minor: Out<c_int>) -> Ca
 }
 
 pub fn abi_get_info(call: &Call, info: Out<c::Info>) -> CallOutcome<()> {
-    let told = Info::new();
+    let reported = Info::new();
     for (key, bytes) in [
         ("mpi_aint_size", size_of::<isize>()),
         ("mpi_count_size", size_of::<i64>()),
         ("mpi_offset_size", size_of::<i64>()),
     ] {
-        told.set(key.as_bytes(), bytes.to_string().as_bytes(), infos::LIMITS)?;
+        reported.set(key.as_bytes(), bytes.to_string().as_bytes(), infos::LIMITS)?;
     }
-    info.set(call.library.infos.insert(told));
+    info.set(call.library.infos.insert(reported));
     Ok(())
 }
 
@@ -137,16 +137,17 @@ pub fn abi_set_fortran_booleans(
     if known.is_some() {
         return Err(Failure::new(ErrorClass::Abi, "Fortran's truth values were set before"));
     }
-    let told = Booleans { logical_true: logical_true.into(), logical_false: logical_false.into() };
+    let reported =
+        Booleans { logical_true: logical_true.into(), logical_false: logical_false.into() };
     // Reductions take every nonzero byte for true, which fits the values of all compilers.
-    if told.logical_false.iter().any(|&byte| byte != 0)
-        || told.logical_true.iter().all(|&byte| byte == 0)
+    if reported.logical_false.iter().any(|&byte| byte != 0)
+        || reported.logical_true.iter().all(|&byte| byte == 0)
     {
         let detail =
             "false must have no bit set and true at least one, as with all Fortran compilers";
         return Err(Failure::new(ErrorClass::Abi, detail));
     }
-    *known = Some(told);
+    *known = Some(reported);
     Ok(())
 }
 
@@ -277,12 +278,12 @@ pub fn free_mem(_call: &Call, Allocated(base): Allocated) -> CallOutcome<()> {
 pub fn get_hw_resource_info(call: &Call, hw_info: Out<c::Info>) -> CallOutcome<()> {
     // The resource types that MPI_Comm_split_type supports, and whether this process is restricted
     // to one of them; all processes of a job share memory.
-    let told = Info::new();
-    told.set(b"mpi_shared_memory", b"true", infos::LIMITS)?;
+    let reported = Info::new();
+    reported.set(b"mpi_shared_memory", b"true", infos::LIMITS)?;
     for part in MachinePart::all() {
         let restricts: &[u8] = if part.restricts() { b"true" } else { b"false" };
-        told.set(part.name().as_bytes(), restricts, infos::LIMITS)?;
+        reported.set(part.name().as_bytes(), restricts, infos::LIMITS)?;
     }
-    hw_info.set(call.library.infos.insert(told));
+    hw_info.set(call.library.infos.insert(reported));
     Ok(())
 }

@@ -143,9 +143,9 @@ pub fn session_get_pset_info(
     info: Out<c::Info>,
 ) -> CallOutcome<()> {
     let group = session.group_of_set(&call.library.process, set_named(pset_name)?);
-    let told = Info::new();
-    told.set(b"mpi_size", group.size().to_string().as_bytes(), infos::LIMITS)?;
-    info.set(call.library.infos.insert(told));
+    let reported = Info::new();
+    reported.set(b"mpi_size", group.size().to_string().as_bytes(), infos::LIMITS)?;
+    info.set(call.library.infos.insert(reported));
     Ok(())
 }
 

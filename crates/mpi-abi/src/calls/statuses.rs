@@ -19,9 +19,9 @@ pub fn to_c(status: &mpi::MessageStatus) -> Status {
         MessageSource::Null => MPI_PROC_NULL,
     };
     let tag = status.tag.unwrap_or(MPI_ANY_TAG);
-    let mut told = Status::new(source, tag, MPI_SUCCESS, status.bytes);
-    told.set_cancelled(status.cancelled);
-    told
+    let mut reported = Status::new(source, tag, MPI_SUCCESS, status.bytes);
+    reported.set_cancelled(status.cancelled);
+    reported
 }
 
 /// Stores the status of the single operation of a call. Its error becomes the result of the call.

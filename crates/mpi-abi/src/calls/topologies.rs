@@ -384,11 +384,11 @@ fn tell_neighbors(
     ranks: OutIntegers,
     weights: Option<OutIntegers>,
 ) -> CallOutcome<()> {
-    let told = neighbors.ranks.len().min(room);
-    ranks.write(neighbors.ranks[..told].iter().map(|rank| i64::from(*rank)))?;
+    let reported = neighbors.ranks.len().min(room);
+    ranks.write(neighbors.ranks[..reported].iter().map(|rank| i64::from(*rank)))?;
     match weights {
         Some(weights) if !matches!(weights.address(), MPI_UNWEIGHTED | MPI_WEIGHTS_EMPTY) => {
-            weights.write(neighbors.weights[..told].iter().map(|weight| i64::from(*weight)))
+            weights.write(neighbors.weights[..reported].iter().map(|weight| i64::from(*weight)))
         }
         _ => Ok(()),
     }

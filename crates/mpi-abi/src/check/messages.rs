@@ -28,7 +28,7 @@ pub struct MessageChecks {
     found: RefCell<HashMap<usize, u64>>,
     matched: RefCell<HashMap<u64, SentMessage>>,
     /// The numbers of notes sent to each process of the job; `heard` has those received from each.
-    told: RefCell<HashMap<u32, u64>>,
+    sent_counts: RefCell<HashMap<u32, u64>>,
     heard: RefCell<HashMap<u32, u64>>,
     /// Whether the program posts no more receives.
     is_closed: Cell<bool>,
@@ -89,7 +89,7 @@ impl MessageChecks {
 
     /// Sends a note that the receiver must have received before it ends, and counts it.
     pub fn tell(&self, seen: &SeenCall, to: u32, note: &CheckMessage) {
-        *self.told.borrow_mut().entry(to).or_default() += 1;
+        *self.sent_counts.borrow_mut().entry(to).or_default() += 1;
         seen.checks.send(&seen.library.process, to, note);
     }
 
@@ -263,7 +263,7 @@ impl MessageChecks {
                 orders.get(&communicator).is_some_and(|one| one.is_unexpected(source, tag, number))
             }
             AwaitedAct::Send { heard } => {
-                self.told.borrow().get(&to).copied().unwrap_or(0) == heard
+                self.sent_counts.borrow().get(&to).copied().unwrap_or(0) == heard
             }
             AwaitedAct::Enter { .. } => false,
         }
@@ -348,9 +348,9 @@ impl MessageChecks {
     }
 
     /// Returns the numbers of notes that were sent to each of `size` processes.
-    pub fn told(&self, size: u32) -> Vec<u64> {
-        let told = self.told.borrow();
-        (0..size).map(|rank| told.get(&rank).copied().unwrap_or(0)).collect()
+    pub fn sent_counts(&self, size: u32) -> Vec<u64> {
+        let sent_counts = self.sent_counts.borrow();
+        (0..size).map(|rank| sent_counts.get(&rank).copied().unwrap_or(0)).collect()
     }
 
     /// Returns the number of notes that were received.
@@ -408,7 +408,7 @@ fn contradiction(
 pub fn await_all(checks: &Checks, process: &Process) -> bool {
     let world = process.world();
     let size = world.size();
-    checks.send(process, 0, &CheckMessage::Counts(checks.messages.told(size)));
+    checks.send(process, 0, &CheckMessage::Counts(checks.messages.sent_counts(size)));
     let is_there =
         || checks.expected.get().is_some_and(|expected| expected <= checks.messages.heard());
     process.wait_until(&mut |process| {

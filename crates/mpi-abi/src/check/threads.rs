@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use checks::{Mistake, MistakeKind, MistakesTold};
+use checks::{Mistake, MistakeKind, ReportedMistakes};
 use mpi::ThreadLevel;
 
 use super::sites;
@@ -21,10 +21,10 @@ pub struct Turn(());
 struct Turns {
     /// The threads in calls, with the function of each call.
     inside: Vec<(ThreadId, &'static str)>,
-    told: Option<MistakesTold>,
+    reported: Option<ReportedMistakes>,
 }
 
-static TURNS: Mutex<Turns> = Mutex::new(Turns { inside: Vec::new(), told: None });
+static TURNS: Mutex<Turns> = Mutex::new(Turns { inside: Vec::new(), reported: None });
 static LEFT: Condvar = Condvar::new();
 
 /// How long a thread waits for another thread that is in a call. The library does not support two
@@ -60,7 +60,7 @@ impl Turn {
             let what = format!("rank {rank} calls {} {what}", entry.name);
             let mistake =
                 Mistake { kind: MistakeKind::ThreadLevel, what, sites: vec![(rank, site)] };
-            if turns.told.get_or_insert_default().is_new(&mistake) {
+            if turns.reported.get_or_insert_default().is_new(&mistake) {
                 say(&format!("check: {}", mistake.text()));
             }
         }

@@ -167,7 +167,7 @@ pub fn operation_index(handle: Op) -> usize {
 
 /// Returns the size that the handle of a predefined datatype without gaps contains.
 #[cfg(test)]
-pub fn size_told(handle: Datatype) -> Option<usize> {
+pub fn reported_size(handle: Datatype) -> Option<usize> {
     (handle.0 >> 16 == TYPES_HEAD).then_some((handle.0 >> 8) as usize % NUMBERS)
 }
 

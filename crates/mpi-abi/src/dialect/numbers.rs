@@ -43,6 +43,6 @@ pub fn operation_index(handle: Op) -> usize {
 
 /// Returns the size that the handle of a datatype of fixed size contains (section 20.3).
 #[cfg(test)]
-pub fn size_told(handle: Datatype) -> Option<usize> {
+pub fn reported_size(handle: Datatype) -> Option<usize> {
     (handle.0 >= 0x240).then(|| 1 << (handle.0 >> 3 & 7))
 }

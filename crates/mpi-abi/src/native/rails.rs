@@ -35,14 +35,14 @@ pub fn place(
     let rail = known(call, rail)?;
     let runtime = call.library.process.runtime();
     let place = runtime.rail_place(RailId(rail as u8));
-    let told = |number: Option<u32>| {
+    let reported = |number: Option<u32>| {
         number.and_then(|number| c_int::try_from(number).ok()).unwrap_or(UNKNOWN)
     };
     if let Some(node) = node {
-        node.set(told(place.and_then(|place| place.locality.node)));
+        node.set(reported(place.and_then(|place| place.locality.node)));
     }
     if let Some(distance) = distance {
-        distance.set(told(place.map(|place| place.distance)));
+        distance.set(reported(place.map(|place| place.distance)));
     }
     Ok(())
 }

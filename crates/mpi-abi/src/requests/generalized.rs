@@ -35,18 +35,18 @@ impl Generalized {
     /// Returns the status that the program's query function stores, with the error that it
     /// returned.
     pub fn ask_status(&self) -> MessageStatus {
-        let mut told = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
+        let mut reported = c::Status::new(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_SUCCESS, 0);
         // SAFETY: the function is called with the state that the program passed with it; the status
         // is a local variable.
-        let code = unsafe { (self.query)(self.extra_state, &raw mut told) };
+        let code = unsafe { (self.query)(self.extra_state, &raw mut reported) };
         MessageStatus {
-            source: match told.source {
+            source: match reported.source {
                 MPI_PROC_NULL => MessageSource::Null,
                 rank => u32::try_from(rank).map_or(MessageSource::Any, MessageSource::Rank),
             },
-            tag: Some(told.tag).filter(|tag| *tag != MPI_ANY_TAG),
-            bytes: told.bytes(),
-            cancelled: told.is_cancelled(),
+            tag: Some(reported.tag).filter(|tag| *tag != MPI_ANY_TAG),
+            bytes: reported.bytes(),
+            cancelled: reported.is_cancelled(),
             error: failed("query", code).map(Box::new),
         }
     }

@@ -150,17 +150,17 @@ pub(super) fn contributed<T>(send: Option<T>) -> Result<T> {
     send.ok_or_else(in_place)
 }
 
-/// Broadcasts the data `own` of both sides' leaders to all processes, which receive it in `told`.
-/// The data of the side with the lower process numbers comes first. Internal.
+/// Broadcasts the data `own` of both sides' leaders to all processes, which receive it in
+/// `agreed_block`. The data of the side with the lower process numbers comes first. Internal.
 pub(crate) fn leaders_tell_all(
     invocation: &Invocation<'_>,
     remote: &RemoteGroup,
     own: Buffer,
-    told: Buffer,
+    agreed_block: Buffer,
 ) -> Collective {
     let schedule = schedules::leaders_tell_all(inter_member(invocation, remote));
-    let told = BufferBlocks::Bytes { unit: own.len(), buffer: told };
-    prepare(invocation, schedule, BufferBlocks::single(own), told)
+    let agreed_block = BufferBlocks::Bytes { unit: own.len(), buffer: agreed_block };
+    prepare(invocation, schedule, BufferBlocks::single(own), agreed_block)
 }
 
 /// Sends the packed bytes of each process to all processes of the other side, where they arrive

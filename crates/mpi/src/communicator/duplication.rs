@@ -31,18 +31,18 @@ impl Process {
         }
         Ok(match invocation.remote() {
             None => {
-                let told = Buffer::zeroed(ContextBlock::BYTES);
+                let received = Buffer::zeroed(ContextBlock::BYTES);
                 let datatype = BorrowedDatatype::Borrowed(Datatype::named(Predefined::Uint64));
                 let combination = Operation::Predefined(Operator::Sum).on(&datatype)?;
-                let (send, receive) = (Some(own), Some(told.clone()));
+                let (send, receive) = (Some(own), Some(received.clone()));
                 let reduction = Reduction { send, receive, datatype, combination };
-                (collective::allreduce(invocation, 1, reduction)?, told)
+                (collective::allreduce(invocation, 1, reduction)?, received)
             }
             Some(remote) => {
                 // The contexts of the side that comes first in the numbering come first in the
                 // buffer.
-                let told = Buffer::zeroed(2 * ContextBlock::BYTES);
-                (collective::leaders_tell_all(invocation, remote, own, told.clone()), told)
+                let received = Buffer::zeroed(2 * ContextBlock::BYTES);
+                (collective::leaders_tell_all(invocation, remote, own, received.clone()), received)
             }
         })
     }
@@ -68,11 +68,11 @@ impl Communicator {
         process: &Process,
         object: ObjectName,
     ) -> Result<Rc<Communicator>> {
-        let (agreement, told) = process.agreement(&Invocation::blocking(self))?;
+        let (agreement, received) = process.agreement(&Invocation::blocking(self))?;
         agreement.complete(process)?;
         let attributes = self.attributes().copied(object)?;
         let copy = self.copy_of(process, attributes);
-        process.open_communicator(&copy, contexts_in(&told)?);
+        process.open_communicator(&copy, contexts_in(&received)?);
         Ok(copy)
     }
 
@@ -102,7 +102,7 @@ impl Communicator {
         process: &Process,
         object: ObjectName,
     ) -> Result<(Rc<Communicator>, Request)> {
-        let (agreement, told) = process.agreement(&Invocation::nonblocking(self))?;
+        let (agreement, received) = process.agreement(&Invocation::nonblocking(self))?;
         let attributes = match self.attributes().copied(object) {
             Ok(attributes) => attributes,
             Err(error) => {
@@ -113,19 +113,19 @@ impl Communicator {
         let copy = self.copy_of(process, attributes);
         let made = Rc::clone(&copy);
         let agreement = agreement.finally(Box::new(move |process| {
-            process.open_communicator(&made, contexts_in(&told)?);
+            process.open_communicator(&made, contexts_in(&received)?);
             Ok(())
         }));
         Ok((copy, agreement.into_request(process)))
     }
 }
 
-/// Returns the contexts that an agreement left in `told`.
+/// Returns the contexts that an agreement left in `received`.
 ///
 /// # Errors
 /// `NoSpace` if the process that assigns the contexts has none left.
-pub(super) fn contexts_in(told: &Buffer) -> Result<ContextBlock> {
+pub(super) fn contexts_in(received: &Buffer) -> Result<ContextBlock> {
     let mut bytes = [0; ContextBlock::BYTES];
-    told.read(0, &mut bytes);
+    received.read(0, &mut bytes);
     ContextBlock::from_bytes(bytes).checked()
 }

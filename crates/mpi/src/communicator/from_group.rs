@@ -97,7 +97,7 @@ impl Process {
         group.connect_all(self);
         let proposal = proposal(purpose, group, agreed.string_tag);
         let tag = message_tag(purpose, agreed.string_tag);
-        let told = match rank {
+        let received = match rank {
             0 => group.lead_agreement(self, &proposal, tag)?,
             _ => group.follow_agreement(self, &proposal, tag)?,
         };
@@ -107,7 +107,7 @@ impl Process {
             session: group.session().cloned(),
             attributes: Attributes::default(),
         };
-        Ok(self.build(contexts_in(&told)?, Rc::clone(group), None, origin))
+        Ok(self.build(contexts_in(&received)?, Rc::clone(group), None, origin))
     }
 
     fn await_messages(&self, messages: Vec<RequestId>) -> Result<()> {
@@ -146,14 +146,14 @@ impl Group {
             }
         }
         let block = if stranger.is_none() { process.contexts().take() } else { DISAGREEMENT };
-        let told = Buffer::zeroed(ContextBlock::BYTES);
-        told.write(0, &block.to_bytes());
+        let received = Buffer::zeroed(ContextBlock::BYTES);
+        received.write(0, &block.to_bytes());
         let sends: Vec<RequestId> = others()
-            .filter_map(|gate| process.post_send(gate, context, gate.0, tag, told.clone()))
+            .filter_map(|gate| process.post_send(gate, context, gate.0, tag, received.clone()))
             .collect();
         process.await_messages(sends)?;
         match stranger {
-            None => Ok(told),
+            None => Ok(received),
             Some(gate) => {
                 let who = format!("the process with rank {} in the job", gate.0);
                 Err(disagreement(&who))
@@ -165,17 +165,18 @@ impl Group {
     fn follow_agreement(&self, process: &Process, proposal: &[u8], tag: i32) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
         let context = process.internal_world().collective_context();
-        let (said, told) = (Buffer::zeroed(proposal.len()), Buffer::zeroed(ContextBlock::BYTES));
+        let (said, received) =
+            (Buffer::zeroed(proposal.len()), Buffer::zeroed(ContextBlock::BYTES));
         said.write(0, proposal);
-        let mut messages = vec![process.post_receive(context, leader.0, tag, told.clone())];
+        let mut messages = vec![process.post_receive(context, leader.0, tag, received.clone())];
         messages.extend(process.post_send(leader, context, leader.0, tag, said));
         process.await_messages(messages)?;
         let mut bytes = [0; ContextBlock::BYTES];
-        told.read(0, &mut bytes);
+        received.read(0, &mut bytes);
         if ContextBlock::from_bytes(bytes) == DISAGREEMENT {
             return Err(disagreement("another process"));
         }
-        Ok(told)
+        Ok(received)
     }
 
     /// Creates a communicator of the processes of a group, which must all call this with equal

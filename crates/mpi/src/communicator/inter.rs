@@ -157,13 +157,14 @@ impl Communicator {
             oversubscribed: self.oversubscribed(),
             processes: self.group().gates().map(|gate| gate.0).collect(),
         };
-        let told = match bridge {
+        let agreed_block = match bridge {
             _ if self.rank() != local_leader => Ok(own.clone()),
             Some(bridge) => bridge.and_then(|bridge| process.meet(bridge, &own)),
             None => Err(Error::new(ErrorClass::Comm, "one process cannot lead both groups")),
         };
-        let failure = told.as_ref().err().cloned();
-        let sides = self.spread_sides(process, local_leader, told.ok().map(|other| (own, other)));
+        let failure = agreed_block.as_ref().err().cloned();
+        let sides =
+            self.spread_sides(process, local_leader, agreed_block.ok().map(|other| (own, other)));
         match failure {
             Some(error) => Err(error),
             None => {
@@ -190,13 +191,14 @@ impl Communicator {
             own.write(0, &process.contexts().take().to_bytes());
             own.write(ContextBlock::BYTES, &[u8::from(high)]);
         }
-        let told = Buffer::zeroed(2 * own.len());
+        let agreed_block = Buffer::zeroed(2 * own.len());
         let invocation = Invocation::blocking(self);
-        collective::leaders_tell_all(&invocation, remote, own, told.clone()).complete(process)?;
-        let block = super::duplication::contexts_in(&told)?;
+        collective::leaders_tell_all(&invocation, remote, own, agreed_block.clone())
+            .complete(process)?;
+        let block = super::duplication::contexts_in(&agreed_block)?;
         let high_of = |side: usize| {
             let mut byte = [0];
-            told.read(side * (ContextBlock::BYTES + 1) + ContextBlock::BYTES, &mut byte);
+            agreed_block.read(side * (ContextBlock::BYTES + 1) + ContextBlock::BYTES, &mut byte);
             byte[0] != 0
         };
         // `all_members` is already in the order in which the first side comes first.

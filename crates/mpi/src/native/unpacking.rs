@@ -348,13 +348,13 @@ impl UnpackingState {
         self.arriving = None;
         let Outcome { source, tag, bytes, problem, .. } = outcome;
         let Some(reader) = &mut self.reader else { return false };
-        let told = match problem {
+        let reported = match problem {
             None => reader.arrived(bytes),
             Some(_) => Err(nonsense()),
         };
-        let first_tag = *told.as_ref().unwrap_or(&0);
+        let first_tag = *reported.as_ref().unwrap_or(&0);
         self.opening.get_or_insert(FirstPiece { source, tag, first_tag });
-        match told {
+        match reported {
             Ok(_) => true,
             Err(error) => {
                 self.give_up(error);

@@ -216,8 +216,8 @@ impl Sending {
         round.apart = ROUNDS_APART;
         round.slow = false;
         let Some(target) = &self.target else { return };
-        let told = target.send(runtime, target.introduction.first_tag, Buffer::empty());
-        round.copies.extend(told);
+        let reported = target.send(runtime, target.introduction.first_tag, Buffer::empty());
+        round.copies.extend(reported);
         for partition in 0..self.count {
             if round.ready[partition as usize] {
                 self.send_partition(runtime, round, target, partition);

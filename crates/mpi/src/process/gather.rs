@@ -14,7 +14,7 @@ impl Process {
         counts.write(world.rank() as usize * 8, &(own.len() as u64).to_le_bytes());
         let invocation = Invocation::nonblocking(world);
         let exchange = collective::allgather_packed(&invocation, counts.clone(), 8);
-        let told = exchange.is_ok_and(|exchange| self.completes(exchange));
+        let reported = exchange.is_ok_and(|exchange| self.completes(exchange));
         let length = |rank: u32| {
             let mut bytes = [0; 8];
             counts.read(rank as usize * 8, &mut bytes);
@@ -26,7 +26,7 @@ impl Process {
         mine.write(0, &own[..mine.len()]);
         let into = (world.rank() == 0).then(|| rows.clone());
         let gather = collective::gatherv(&invocation, Root::Rank(0), Some(mine), into);
-        let is_complete = told && gather.is_ok_and(|gather| self.completes(gather));
+        let is_complete = reported && gather.is_ok_and(|gather| self.completes(gather));
         let bytes_of = |row: &Buffer| {
             let mut bytes = vec![0; row.len()];
             row.read(0, &mut bytes);

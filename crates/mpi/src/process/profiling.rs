@@ -361,7 +361,7 @@ impl Process {
                 Duration::from_secs_f64(lasted / BUSY),
                 helper::THREAD_NAME,
             ) as u32,
-            calls: notes.sites.iter().map(|site| site.told(ns_per_tick)).collect(),
+            calls: notes.sites.iter().map(|site| site.call_profile(ns_per_tick)).collect(),
             sent: recording.into_iter().flat_map(|one| one.peers()).map(peer).collect(),
             sizes: recording.map_or_else(Vec::new, |one| one.sizes().to_vec()),
             variables: PERFORMANCE_VARIABLES
@@ -494,7 +494,7 @@ impl SiteRecord {
         &mut self.waits[place].1
     }
 
-    fn told(&self, ns_per_tick: f64) -> CallProfile {
+    fn call_profile(&self, ns_per_tick: f64) -> CallProfile {
         let wait = |&((cause, peer), sum): &(AwaitedEvent, WaitSum)| WaitTotals {
             cause,
             peer,

@@ -96,7 +96,7 @@ impl Process {
     /// Returns the last errors that calls returned.
     pub(super) fn returned_errors(&self, callers: CallerNames) -> Vec<ReturnedError> {
         let now = System.now();
-        let told = |one: &KeptError| ReturnedError {
+        let reported = |one: &KeptError| ReturnedError {
             function: one.function.to_owned(),
             caller: match callers {
                 CallerNames::LookedUp => (one.caller)(),
@@ -109,6 +109,6 @@ impl Process {
             communicator: one.communicator.clone(),
             unsent: one.unsent.clone(),
         };
-        self.returned_errors.kept.borrow().iter().map(told).collect()
+        self.returned_errors.kept.borrow().iter().map(reported).collect()
     }
 }

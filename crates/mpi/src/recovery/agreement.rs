@@ -238,7 +238,7 @@ impl Team {
     fn start_agreement(&self, process: &Process, flag: Buffer) -> Rc<ActiveAgreement> {
         // The index of this side's flag in the contribution, and the index of the flag that is
         // returned to this side.
-        let (own, told) = match self.remote() {
+        let (own, received) = match self.remote() {
             None => (0, 0),
             Some(remote) if remote.first_local == 0 => (0, 1),
             Some(_) => (1, 0),
@@ -249,7 +249,7 @@ impl Team {
         flags[own] = i32::from_le_bytes(bytes);
         let contribution = self.contribution(process, flags, ContextBlock::EXHAUSTED);
         let conclusion = move |_: &Process, decision: &Decision| {
-            flag.write(0, &decision.flags[told].to_le_bytes());
+            flag.write(0, &decision.flags[received].to_le_bytes());
             if decision.tells_failure() { Err(unacknowledged(decision)) } else { Ok(()) }
         };
         process.agreements_of(self).begin(process, contribution, Box::new(conclusion))

@@ -66,9 +66,9 @@ impl Communicator {
         let communicator = Rc::clone(self);
         let conclusion = move |process: &Process, decision: &Decision| {
             let outcome = communicator.shrunk(process, decision);
-            let told = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
+            let received = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
             made(outcome);
-            told
+            received
         };
         process.agreements_of(self).begin(process, contribution, Box::new(conclusion))
     }

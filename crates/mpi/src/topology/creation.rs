@@ -56,7 +56,7 @@ impl Communicator {
             leaving[edge.source as usize].push(*edge);
             reaching[edge.destination as usize].push(*edge);
         }
-        let told: Vec<EdgeAnnouncement> = (leaving.iter().zip(&reaching))
+        let sent_notices: Vec<EdgeAnnouncement> = (leaving.iter().zip(&reaching))
             .map(|(leaving, reaching)| EdgeAnnouncement {
                 leaving: leaving.len() as u32,
                 reaching: reaching.len() as u32,
@@ -64,7 +64,7 @@ impl Communicator {
                 usable: true,
             })
             .collect();
-        let heard = self.exchange_notices(process, &told)?;
+        let heard = self.exchange_notices(process, &sent_notices)?;
         check_notices(&heard, weighted)?;
         let sent: Vec<Buffer> = (leaving.iter().zip(&reaching))
             .map(|(leaving, reaching)| packed(leaving.iter().chain(reaching)))
@@ -87,9 +87,9 @@ impl Communicator {
     fn exchange_notices(
         self: &Rc<Self>,
         process: &Process,
-        told: &[EdgeAnnouncement],
+        sent_notices: &[EdgeAnnouncement],
     ) -> Result<Vec<EdgeAnnouncement>> {
-        let (sent, block_bytes) = (packed(told), EdgeAnnouncement::BYTES);
+        let (sent, block_bytes) = (packed(sent_notices), EdgeAnnouncement::BYTES);
         let received = Buffer::zeroed(sent.len());
         let invocation = Invocation::blocking(self);
         collective::alltoall_packed(&invocation, sent, received.clone(), block_bytes)?
@@ -192,8 +192,8 @@ impl Communicator {
     /// `Comm` for an intercommunicator; `ProcFailed` if another process has failed.
     pub fn refuse_distributed_graph_of_edges(self: &Rc<Self>, process: &Process) -> Result<()> {
         refuse_intercommunicator(self)?;
-        let told = vec![EdgeAnnouncement::UNUSABLE; self.size() as usize];
-        self.exchange_notices(process, &told).map(|_| ())
+        let sent_notices = vec![EdgeAnnouncement::UNUSABLE; self.size() as usize];
+        self.exchange_notices(process, &sent_notices).map(|_| ())
     }
 }
 

@@ -43,8 +43,8 @@ impl MemorySample {
 }
 
 fn processor() -> String {
-    let told = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = told.lines().find_map(|line| line.strip_prefix("model name"));
+    let reported = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = reported.lines().find_map(|line| line.strip_prefix("model name"));
     let name = name.and_then(|rest| rest.split_once(':')).map_or("", |(_, name)| name.trim());
     if name.is_empty() { std::env::consts::ARCH.to_owned() } else { name.to_owned() }
 }

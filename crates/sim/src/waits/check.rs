@@ -19,7 +19,7 @@ pub(super) fn sleeps_well(process: &WaitingProcess) -> Result<(), String> {
     if doings.iter().any(sleeps) && !doings.iter().any(listens) {
         return Err(format!("in process {number} threads sleep, and none by the doorbell"));
     }
-    if process.is_being_told() {
+    if process.is_being_notified() {
         return Ok(());
     }
     if process.has_mail() && doings.iter().any(listens) {

@@ -312,7 +312,7 @@ impl WaitingProcess {
     }
 
     /// Whether a sender has published a packet for this process and has not rung yet.
-    pub(super) fn is_being_told(&self) -> bool {
+    pub(super) fn is_being_notified(&self) -> bool {
         self.inboxes[self.number()].publishing.get() > 0
     }
 

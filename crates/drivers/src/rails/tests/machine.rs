@@ -78,8 +78,8 @@ fn peers_use_each_others_memory_and_bells() {
     assert_eq!(format!("{:?}", one.bell(GateId(1))), bell);
     assert!(one.bell(GateId(2)).is_none());
     assert!(!one.reaches_memory_of(GateId(2)));
-    let is_told = one.describe(GateId(1), MACHINE_RAIL).ends_with("+single-copy");
-    assert_eq!(one.reaches_memory_of(GateId(1)), is_told);
+    let is_reported = one.describe(GateId(1), MACHINE_RAIL).ends_with("+single-copy");
+    assert_eq!(one.reaches_memory_of(GateId(1)), is_reported);
     if !one.reaches_memory_of(GateId(1)) {
         return;
     }
@@ -107,14 +107,14 @@ fn peers_use_each_others_memory_and_bells() {
 fn a_peer_that_has_ended_is_found() {
     let [one, two] = pair();
     assert_eq!(one.ended_peer(), None);
-    let (tell, told) = mpsc::channel();
+    let (notify, notified) = mpsc::channel();
     let (end, ends) = mpsc::channel::<()>();
     let thread = thread::spawn(move || {
         let link = std::fs::read_link("/proc/thread-self").unwrap();
-        tell.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
+        notify.send(link.file_name().unwrap().to_str().unwrap().to_owned()).unwrap();
         let _ = ends.recv();
     });
-    let thread_id: String = told.recv().unwrap();
+    let thread_id: String = notified.recv().unwrap();
     let card = two.cards().remove(0).1;
     let mut fields: Vec<&str> = card.split(':').collect();
     fields[2] = &thread_id;

@@ -235,9 +235,9 @@ pub fn request_get_status_any(
             status.set_empty();
         }
         FirstComplete::At(index) => {
-            let told = peek(call, POSITION, handles.at(index))?;
+            let reported = peek(call, POSITION, handles.at(index))?;
             indx.set(index as c_int);
-            status.set(to_c(&told.unwrap_or(MessageStatus::EMPTY)));
+            status.set(to_c(&reported.unwrap_or(MessageStatus::EMPTY)));
         }
     }
     Ok(())

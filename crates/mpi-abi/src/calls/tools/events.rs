@@ -60,7 +60,7 @@ const TICKS_PER_SECOND: i64 = 1_000_000_000;
 
 /// The largest number of events that are delivered at the end of one call; callbacks may cause more
 /// events.
-const TOLD_AT_ONCE_MAX: usize = 1024;
+const DELIVERED_AT_ONCE_MAX: usize = 1024;
 
 thread_local! {
     /// The event for which this thread runs a callback, and its number.
@@ -143,8 +143,9 @@ pub fn t_event_register_callback(
     event_cb_function: Callback<EventFunction>,
 ) -> ToolOutcome {
     let level = level_of(cb_safety)?;
-    let told = event_cb_function.function().map(|function| EventCallback { function, user_data });
-    tools.with_registration(event_registration, |found| found.callbacks[level] = told)?;
+    let callback =
+        event_cb_function.function().map(|function| EventCallback { function, user_data });
+    tools.with_registration(event_registration, |found| found.callbacks[level] = callback)?;
     tools.watch_registered();
     Ok(())
 }
@@ -284,26 +285,31 @@ pub fn tell() {
     if tools.telling.swap(true, Ordering::AcqRel) {
         return;
     }
-    for _ in 0..TOLD_AT_ONCE_MAX {
+    for _ in 0..DELIVERED_AT_ONCE_MAX {
         let Some(occurrence) = tools.instruments.journal.take() else { break };
         // The lock is not held while callbacks run.
         let interested = tools.state().interested_in(occurrence.kind.index());
-        for (handle, told) in interested {
-            tell_one(handle, told, occurrence);
+        for (handle, callback) in interested {
+            tell_one(handle, callback, occurrence);
         }
     }
     tell_dropped(tools);
     tools.telling.store(false, Ordering::Release);
 }
 
-fn tell_one(handle: EventRegistration, told: EventCallback, occurrence: Occurrence) {
+fn tell_one(handle: EventRegistration, callback: EventCallback, occurrence: Occurrence) {
     let number = INSTANCES.get() + 1;
     INSTANCES.set(number);
     CURRENT.set(Some((number, occurrence)));
     // SAFETY: `Callback` held the program's function of this type, which is called with the data
     // that the program passed with it.
     unsafe {
-        (told.function)(EventInstance(number), handle, MPI_T_CB_REQUIRE_NONE, told.user_data);
+        (callback.function)(
+            EventInstance(number),
+            handle,
+            MPI_T_CB_REQUIRE_NONE,
+            callback.user_data,
+        );
     }
     CURRENT.set(None);
 }
@@ -315,13 +321,13 @@ fn tell_dropped(tools: &Tools) {
             continue;
         }
         let interested = tools.state().interested_in(index);
-        for (handle, told) in interested {
+        for (handle, callback) in interested {
             let function = tools.state().registrations.with(handle, |found| found.dropped);
             if let Some(Some(function)) = function {
                 let (count, none) = (count as i64, MPI_T_CB_REQUIRE_NONE);
                 // SAFETY: `Callback` held the program's function of this type, which is called with
                 // the data that the program passed with it.
-                unsafe { function(count, handle, SOURCE, none, told.user_data) };
+                unsafe { function(count, handle, SOURCE, none, callback.user_data) };
             }
         }
     }
@@ -334,9 +340,9 @@ impl ToolState {
         let mut interested = Vec::new();
         self.registrations.each(|handle, registration| {
             if registration.event == event
-                && let Some(told) = registration.callbacks.iter().flatten().next()
+                && let Some(callback) = registration.callbacks.iter().flatten().next()
             {
-                interested.push((handle, *told));
+                interested.push((handle, *callback));
             }
         });
         interested
