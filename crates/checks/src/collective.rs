@@ -44,7 +44,7 @@ impl CollectiveOrder {
     }
 
     /// Records that the reference process has called its next operation.
-    pub fn hear(&mut self, entry: CollectiveEntry) {
+    pub fn add_received(&mut self, entry: CollectiveEntry) {
         self.reference.push_back(entry);
     }
 
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(order.compare((1, 0), "w"), None);
         assert!(!order.is_compared(1));
         for _ in 0..2 {
-            order.hear(entry("MPI_Bcast_c", 0, 4));
+            order.add_received(entry("MPI_Bcast_c", 0, 4));
             assert_eq!(order.compare((1, 0), "w"), None);
         }
         assert!(order.is_compared(1) && !order.is_compared(2));
@@ -159,7 +159,7 @@ mod tests {
         let mut order = CollectiveOrder::default();
         for (own, other) in [("MPI_Bcast", "MPI_Barrier"), ("MPI_Barrier", "MPI_Bcast")] {
             order.enter(entry(own, 0, 4));
-            order.hear(entry(other, 0, 4));
+            order.add_received(entry(other, 0, 4));
         }
         let mistake = order.compare((3, 2), "MPI_COMM_WORLD").expect("they differ");
         assert_eq!(
@@ -177,7 +177,7 @@ mod tests {
         let kind_of = |own: CollectiveEntry, reference: CollectiveEntry| {
             let mut order = CollectiveOrder::default();
             order.enter(own);
-            order.hear(reference);
+            order.add_received(reference);
             order.compare((1, 0), "w").map(|mistake| mistake.kind)
         };
         let base = entry("MPI_Reduce", 1, 8);

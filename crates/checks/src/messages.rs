@@ -82,7 +82,7 @@ impl PostedReceive {
 impl MessageOrder {
     /// Records a message that its sender has announced. Returns whether a posted receive may match
     /// it. If none is posted now, none was posted when the message was sent.
-    pub fn hear(&mut self, message: SentMessage) -> bool {
+    pub fn add_received(&mut self, message: SentMessage) -> bool {
         let (source, tag) = (message.source, message.tag);
         let is_expected =
             self.is_lost || self.posted.iter().any(|receive| receive.may_get(source, tag));
@@ -261,7 +261,7 @@ mod tests {
         let mut order = MessageOrder::default();
         (1..=3).for_each(|number| order.post(number, selection(Some(0), Some(7))));
         for bytes in 1..=3 {
-            assert!(order.hear(message(0, 7, bytes)));
+            assert!(order.add_received(message(0, 7, bytes)));
         }
         order.resolve(2, 0, 7);
         assert_eq!(found(&mut order), [(2, 2)]);
@@ -275,12 +275,12 @@ mod tests {
         let mut order = MessageOrder::default();
         order.post(1, selection(None, Some(7)));
         order.post(2, selection(Some(0), Some(7)));
-        order.hear(message(0, 7, 1));
+        order.add_received(message(0, 7, 1));
         order.resolve(2, 0, 7);
         assert_eq!(found(&mut order), []);
         order.resolve(1, 4, 7);
         assert_eq!(found(&mut order), [(2, 1)]);
-        order.hear(message(4, 7, 9));
+        order.add_received(message(4, 7, 9));
         assert_eq!(found(&mut order), [(1, 9)]);
         assert_eq!(order.left().count(), 0);
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn senders_hear_when_a_receive_is_posted_that_may_get_their_message() {
         let mut order = MessageOrder::default();
-        (1..=3).for_each(|number| assert!(!order.hear(message(0, 7, number))));
+        (1..=3).for_each(|number| assert!(!order.add_received(message(0, 7, number))));
         assert!(order.is_unexpected(0, 7, 1));
         assert_eq!(order.take_expected(), []);
         order.post(1, selection(Some(0), Some(7)));
@@ -301,7 +301,7 @@ mod tests {
         order.close();
         assert_eq!(order.take_expected(), [(0, 3)]);
         order.lose();
-        order.hear(message(0, 9, 4));
+        order.add_received(message(0, 9, 4));
         assert_eq!(order.take_expected(), [(0, 4)], "nothing is known: nobody waits");
     }
 
@@ -312,9 +312,9 @@ mod tests {
         order.post(2, selection(Some(0), None));
         order.post(3, selection(None, Some(8)));
         assert_eq!([1, 2, 3].map(|number| order.lacks(number)), [Some(0), Some(0), None]);
-        order.hear(message(0, 7, 1));
+        order.add_received(message(0, 7, 1));
         assert_eq!([1, 2].map(|number| order.lacks(number)), [None, Some(0)]);
-        order.hear(message(0, 8, 2));
+        order.add_received(message(0, 8, 2));
         assert_eq!(order.lacks(2), None);
         order.lose();
         assert_eq!(order.lacks(1), None);
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn cancelled_receives_get_nothing_and_left_messages_are_known() {
         let mut order = MessageOrder::default();
-        assert!(!order.hear(message(1, 2, 5)));
+        assert!(!order.add_received(message(1, 2, 5)));
         order.post(1, selection(None, None));
         order.withdraw(1);
         assert_eq!(found(&mut order), []);
@@ -335,6 +335,6 @@ mod tests {
         assert!(order.is_empty());
         order.lose();
         assert_eq!(order.left().count(), 0);
-        assert!(order.hear(message(1, 2, 5)));
+        assert!(order.add_received(message(1, 2, 5)));
     }
 }

@@ -91,7 +91,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for index in order {
             let side = &mut sides[index];
-            tell(&format!("combray: run {} of {}", turn + 1, options.runs));
+            print_progress(&format!("combray: run {} of {}", turn + 1, options.runs));
             let tally = trial.run(&side.installation, None)?;
             side.runs.push(tally);
         }
@@ -100,7 +100,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
     let recorded = trial.run(&sides[0].installation, Some(&matrix));
     let sent = fs::read_to_string(&matrix).ok();
     recorded?;
-    tell("");
+    print_progress("");
     let title = options.program.join(" ".as_ref()).to_string_lossy().into_owned();
     println!("{title}: {processes} processes, {} runs with each in alternation\n", options.runs);
     let [own, others] = &sides;
@@ -124,7 +124,7 @@ pub fn run(options: &CompareOptions) -> Result<i32, String> {
 }
 
 /// Shows the progress in a line of the terminal that the next message replaces.
-fn tell(what: &str) {
+fn print_progress(what: &str) {
     if io::stderr().is_terminal() {
         eprint!("\r{what:<30}{}", if what.is_empty() { "\r" } else { "" });
     }
@@ -175,11 +175,11 @@ impl ComparedProgram<'_> {
         match tally {
             Some(tally) if output.status.success() => Ok(tally),
             _ => {
-                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                let output_text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
                 let printed = String::from_utf8_lossy(&output.stdout).trim().to_owned();
                 Err(format!(
                     "the program fails with {} ({}), or does not call MPI_Finalize from \
-                     C\n{printed}\n{said}",
+                     C\n{printed}\n{output_text}",
                     side.launcher.display(),
                     output.status
                 ))

@@ -286,9 +286,9 @@ fn run_quietly(mut command: Command) -> Result<(), String> {
     }
     let words: Vec<String> =
         command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said: Vec<&str> = said.lines().take(20).collect();
-    Err(format!("this failed:\n{program} {}\n{}", words.join(" "), said.join("\n")))
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    let output_text: Vec<&str> = output_text.lines().take(20).collect();
+    Err(format!("this failed:\n{program} {}\n{}", words.join(" "), output_text.join("\n")))
 }
 
 #[cfg(test)]

@@ -72,8 +72,11 @@ mod tests {
 
     #[test]
     fn a_name_says_the_format() {
-        let said = write(Path::new("waits.gif"), with("")).unwrap_err();
-        assert!(said.starts_with("waits.gif: ") && said.contains(".svg or .png"), "{said}");
+        let output_text = write(Path::new("waits.gif"), with("")).unwrap_err();
+        assert!(
+            output_text.starts_with("waits.gif: ") && output_text.contains(".svg or .png"),
+            "{output_text}"
+        );
     }
 
     #[test]

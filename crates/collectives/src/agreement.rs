@@ -65,7 +65,7 @@ pub struct Decision {
 impl Decision {
     /// Whether a member failed before it contributed, and not all members had acknowledged that
     /// failure.
-    pub fn tells_failure(&self) -> bool {
+    pub fn reports_failure(&self) -> bool {
         !self.absent.is_subset_of(&self.acknowledged)
     }
 }
@@ -203,7 +203,7 @@ impl Agreement {
             return;
         }
         let Some(current) = self.current.as_mut().filter(|_| number == self.begun) else {
-            return self.tell_if_decided(from, number, round, &message.content);
+            return self.report_if_decided(from, number, round, &message.content);
         };
         match message.content {
             MessageContent::Ask if round >= current.promised => {
@@ -233,8 +233,14 @@ impl Agreement {
     }
 
     /// Sends the decision to a member that still takes part in an agreement decided here.
-    fn tell_if_decided(&mut self, to: u32, number: u32, round: u32, said: &MessageContent) {
-        if matches!(said, MessageContent::Accept | MessageContent::Decided(_)) {
+    fn report_if_decided(
+        &mut self,
+        to: u32,
+        number: u32,
+        round: u32,
+        message_content: &MessageContent,
+    ) {
+        if matches!(message_content, MessageContent::Accept | MessageContent::Decided(_)) {
             return;
         }
         if let Some(decision) = self.decision(number).cloned() {

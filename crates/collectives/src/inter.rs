@@ -164,7 +164,7 @@ pub fn barrier(member: InterMember) -> Schedule {
 /// The only blocks of the leaders' send buffers arrive in the receive buffers of all processes:
 /// first the block of the side with the lower numbers, then the other one. No process has them
 /// before all processes of both sides have entered.
-pub fn leaders_tell_all(member: InterMember) -> Schedule {
+pub fn leaders_send_all(member: InterMember) -> Schedule {
     let mut schedule = Schedule::default();
     member.assemble(&mut schedule);
     let (own, others) = if member.first_local == 0 { (0, 1) } else { (1, 0) };

@@ -402,7 +402,7 @@ impl Ether {
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         let message = format!("over {}: {why}", self.ports[rail].interface.name);
         if self.links.end(gate, rail, message).is_some() {
-            self.links.tell_loss(gate, rail);
+            self.links.report_loss(gate, rail);
             self.forget((gate, rail));
         }
     }
@@ -449,7 +449,7 @@ impl Driver for Ether {
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
         let now = self.now();
         let Some(known) = self.links.get_mut(gate, rail) else {
-            self.links.tell_loss(gate, rail);
+            self.links.report_loss(gate, rail);
             return false;
         };
         if !known.link.has_room() {
@@ -464,7 +464,7 @@ impl Driver for Ether {
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
         let now = self.now();
         let Some(known) = self.links.get_mut(gate, rail) else {
-            return self.links.tell_loss(gate, rail);
+            return self.links.report_loss(gate, rail);
         };
         known.link.post_part(part, now);
         self.posted.push((gate, rail));

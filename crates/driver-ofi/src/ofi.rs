@@ -303,7 +303,7 @@ impl Ofi {
         let Some(link) = self.links.end(gate, rail, message) else { return };
         let waits = link.waiting.iter().any(|message| message.kind.carries());
         if !link.has_departed || with == LostWith::Packets || waits {
-            self.links.tell_loss(gate, rail);
+            self.links.report_loss(gate, rail);
         }
         self.release(gate, rail, &link);
     }
@@ -396,7 +396,7 @@ impl Ofi {
         self.links.note_restored(gate, rail);
         if matches!(kind, MessageKind::Hello | MessageKind::Answer) {
             if kind == MessageKind::Hello {
-                self.say((gate, rail), MessageKind::Answer);
+                self.send_control((gate, rail), MessageKind::Answer);
             }
             return self.post(rail, slot);
         }
@@ -449,7 +449,7 @@ impl Ofi {
     /// is notified.
     fn refuse(&mut self, gate: GateId, rail: usize, kind: MessageKind) {
         if kind.carries() || kind == MessageKind::Ping {
-            self.say((gate, rail), MessageKind::Lost);
+            self.send_control((gate, rail), MessageKind::Lost);
         }
     }
 
@@ -486,7 +486,7 @@ impl Driver for Ofi {
 
     fn post_packet(&mut self, gate: GateId, rail: usize, length: usize, fill: Fill<'_>) -> bool {
         if self.links.get(gate, rail).is_none() {
-            self.links.tell_loss(gate, rail);
+            self.links.report_loss(gate, rail);
             return false;
         }
         if !self.links.get(gate, rail).is_some_and(|link| self.takes_message(link, rail)) {
@@ -499,7 +499,7 @@ impl Driver for Ofi {
     fn post_part(&mut self, gate: GateId, rail: usize, part: Part) {
         match self.links.get(gate, rail) {
             Some(_) => self.offer((gate, rail), part),
-            None => self.links.tell_loss(gate, rail),
+            None => self.links.report_loss(gate, rail),
         }
     }
 

@@ -115,7 +115,7 @@ impl Attempt {
             }
             if let AttemptSide::Here { gate, .. } = self.side {
                 let HandshakeTerms { secret, records, .. } = agreement;
-                self.say(&handshake::opening(secret, gate.0, *records, &self.nonce))?;
+                self.send(&handshake::opening(secret, gate.0, *records, &self.nonce))?;
             }
             self.stage = HandshakeStage::AwaitsAnswer;
         }
@@ -132,7 +132,7 @@ impl Attempt {
             HandshakeStage::AwaitsClaim { .. } => CLAIM_BYTES,
             HandshakeStage::AwaitsReply => REPLY_BYTES,
         };
-        if !self.hear(wanted)? {
+        if !self.receive(wanted)? {
             return Ok(AttemptProgress::Waits);
         }
         let heard = std::mem::take(&mut self.received);
@@ -169,7 +169,7 @@ impl Attempt {
                     return Ok(AttemptProgress::Waits);
                 };
                 let introduction = ConnectionClaim { from: *own, to: gate.0, link };
-                self.say(&handshake::claim(secret, &self.nonce, &other, introduction))?;
+                self.send(&handshake::claim(secret, &self.nonce, &other, introduction))?;
                 self.stage = HandshakeStage::AwaitsReply;
             }
             HandshakeStage::AwaitsClaim { other } => {
@@ -189,17 +189,17 @@ impl Attempt {
 
     fn answer(&mut self, terms: &HandshakeTerms, proof: &[u8; PROOF_BYTES]) -> io::Result<()> {
         let greeting = handshake::greeting(terms.records, &self.nonce);
-        self.say(&[&greeting[..], proof].concat())
+        self.send(&[&greeting[..], proof].concat())
     }
 
     /// Sends bytes that fit into the buffer of a new connection.
-    pub(crate) fn say(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
 
     /// Reads until `wanted` bytes have been received, and no more. False: they have not all
     /// arrived.
-    fn hear(&mut self, wanted: usize) -> io::Result<bool> {
+    fn receive(&mut self, wanted: usize) -> io::Result<bool> {
         while self.received.len() < wanted {
             let start = self.received.len();
             self.received.resize(wanted, 0);

@@ -295,7 +295,7 @@ impl Tcp {
         }
         // If the peer had left and nothing was sent to it since, the failure has no effect.
         if !connection.departed || connection.awaited {
-            self.links.tell_loss(gate, rail);
+            self.links.report_loss(gate, rail);
         }
     }
 
@@ -311,7 +311,7 @@ impl Tcp {
     /// Marks a rail to a peer as lost, and reports that.
     fn lose(&mut self, gate: GateId, rail: usize, why: &str) {
         self.end(gate, rail, why);
-        self.links.tell_loss(gate, rail);
+        self.links.report_loss(gate, rail);
     }
 
     fn end(&mut self, gate: GateId, rail: usize, why: &str) {
@@ -324,7 +324,7 @@ impl Tcp {
     #[cold]
     fn refuse(&mut self, gate: GateId, rail: usize) {
         if self.links.get(gate, rail).is_none() {
-            self.links.tell_loss(gate, rail);
+            self.links.report_loss(gate, rail);
         }
     }
 

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     /// Calls `check` until it returns `wanted`.
-    fn hears(liveness: &mut Liveness, now: &mut Duration, wanted: PeerLife) {
+    fn reaches(liveness: &mut Liveness, now: &mut Duration, wanted: PeerLife) {
         let start = Instant::now();
         while liveness.check(*now) != wanted {
             assert!(start.elapsed() < Duration::from_secs(60), "{wanted:?}");
@@ -171,10 +171,10 @@ mod tests {
         let mut now = Duration::ZERO;
         for _ in 0..20 {
             assert_ne!(liveness.check(now), PeerLife::Ended);
-            hears(&mut liveness, &mut now, PeerLife::SystemAnswers);
+            reaches(&mut liveness, &mut now, PeerLife::SystemAnswers);
         }
         drop(port);
-        hears(&mut liveness, &mut now, PeerLife::Ended);
+        reaches(&mut liveness, &mut now, PeerLife::Ended);
         assert_eq!(Liveness::new(None).check(now), PeerLife::Unknown);
     }
 

@@ -133,7 +133,7 @@ impl Engine {
         while let Some(request) = self.numbered(gate)?.next_deferred() {
             self.handle_control(gate, Record::Cancel { request })?;
         }
-        self.tell_received(gate);
+        self.report_received(gate);
         Ok(())
     }
 
@@ -155,9 +155,9 @@ impl Engine {
     }
 
     /// Acknowledges the arrived packets to the sender, if an acknowledgement is due.
-    fn tell_received(&mut self, gate: GateId) {
+    fn report_received(&mut self, gate: GateId) {
         let Some(numbered) = &mut self.gates[gate].numbered else { return };
-        if let Some(below) = numbered.tell_if_due() {
+        if let Some(below) = numbered.report_if_due() {
             self.push_control(gate, Record::Received { below });
         }
     }
@@ -251,7 +251,7 @@ impl Engine {
             return Ok(());
         }
         self.handle_written(request);
-        self.tell_finished(gate, remote);
+        self.report_finished(gate, remote);
         Ok(())
     }
 
@@ -286,7 +286,7 @@ impl Engine {
     }
 
     /// Notifies the sender that nothing more is needed of a message that it announced.
-    fn tell_finished(&mut self, gate: GateId, request: u64) {
+    fn report_finished(&mut self, gate: GateId, request: u64) {
         if request != NO_REQUEST {
             self.push_control(gate, Record::Finished { request });
         }

@@ -256,7 +256,7 @@ impl NumberedTraffic {
     }
 
     /// Returns the number below which everything has arrived, if an acknowledgement is due.
-    pub(crate) fn tell_if_due(&mut self) -> Option<u32> {
+    pub(crate) fn report_if_due(&mut self) -> Option<u32> {
         let ReceivedPackets { below, awaited, unreported, .. } = &mut self.received;
         let fulfilled = awaited.is_some_and(|end| below.wrapping_sub(end) as i32 >= 0);
         if fulfilled {
@@ -326,15 +326,15 @@ mod tests {
         assert!(numbered.take(2, 10));
         assert!(!numbered.take(0, 10) && !numbered.take(2, 10));
         numbered.is_awaited();
-        assert_eq!(numbered.tell_if_due(), None, "1 is missing");
+        assert_eq!(numbered.report_if_due(), None, "1 is missing");
         assert!(numbered.take(1, 10));
-        assert_eq!(numbered.tell_if_due(), Some(3));
-        assert_eq!(numbered.tell_if_due(), None);
+        assert_eq!(numbered.report_if_due(), Some(3));
+        assert_eq!(numbered.report_if_due(), None);
         assert_eq!(numbered.begin(3, RailId(0)), None);
         assert_eq!(numbered.begin(3, RailId(1)), Some(RailId(0)));
         assert_eq!(numbered.begin(4, RailId(0)), None);
         assert!(numbered.take(3, 1 << 20));
-        assert_eq!(numbered.tell_if_due(), Some(4));
+        assert_eq!(numbered.report_if_due(), Some(4));
         // The rails of the other parts are unchanged.
         assert_eq!(numbered.begin(4, RailId(2)), Some(RailId(0)));
         assert_eq!(numbered.begin(3, RailId(0)), None);

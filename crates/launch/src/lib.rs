@@ -170,7 +170,7 @@ impl std::error::Error for JoinError {}
 pub fn join() -> Result<Job, JoinError> {
     let job = match environment::find(sys::environment::text)? {
         FoundManager::Alone => {
-            singleton::tell_if_launched();
+            singleton::report_if_launched();
             Ok(Job::new(Singleton::PLACE, Singleton::default()))
         }
         FoundManager::Pmi(server, versions) => join_pmi(&server, versions),

@@ -49,7 +49,7 @@ impl Pmi1 {
 
     /// Sends a line and receives the answer, whose command must be `expected`.
     fn ask(&mut self, line: &str, expected: &str) -> Result<Words, JoinError> {
-        self.wire.say_line(line)?;
+        self.wire.send_line(line)?;
         self.wire.read_answer(expected)
     }
 }
@@ -92,12 +92,12 @@ impl Manager for Pmi1 {
 
     fn abort(&mut self, code: i32) {
         // If the launcher is gone, there is no job left to end.
-        let _ = self.wire.say_line(&format!("cmd=abort exitcode={code}"));
+        let _ = self.wire.send_line(&format!("cmd=abort exitcode={code}"));
     }
 
     fn abort_for(&mut self, code: i32, reason: &str) -> bool {
-        let said = format!("cmd=abort exitcode={code} {ABORT_REASON}={}", reason::encode(reason));
-        matches!(self.value(REASONS_KEY), Ok(Some(_))) && self.wire.say_line(&said).is_ok()
+        let sent = format!("cmd=abort exitcode={code} {ABORT_REASON}={}", reason::encode(reason));
+        matches!(self.value(REASONS_KEY), Ok(Some(_))) && self.wire.send_line(&sent).is_ok()
     }
 
     fn abort_some(&mut self, ranks: &[u32], code: i32) -> bool {
@@ -106,7 +106,7 @@ impl Manager for Pmi1 {
             return false;
         }
         // If the launcher is gone, there is no process left to end.
-        let _ = self.wire.say_line(&format!("cmd=abort exitcode={code} {list}"));
+        let _ = self.wire.send_line(&format!("cmd=abort exitcode={code} {list}"));
         true
     }
 

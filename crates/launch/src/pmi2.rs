@@ -66,8 +66,8 @@ impl Pmi2 {
 
     /// Sends a command and receives the answer.
     fn question(&mut self, command: &str, words: &[(&str, &str)]) -> Result<Words, JoinError> {
-        self.wire.say(&message(command, words))?;
-        let length = String::from_utf8_lossy(&self.wire.hear_bytes(LENGTH_BYTES)?).into_owned();
+        self.wire.transmit(&message(command, words))?;
+        let length = String::from_utf8_lossy(&self.wire.receive_bytes(LENGTH_BYTES)?).into_owned();
         let nonsense = |text: &str| {
             JoinError::new(format!(
                 "the launcher answered \"{text}\" where PMI-2 requires {command}-response"
@@ -78,7 +78,7 @@ impl Pmi2 {
         else {
             return Err(nonsense(&length));
         };
-        let text = String::from_utf8_lossy(&self.wire.hear_bytes(length)?).into_owned();
+        let text = String::from_utf8_lossy(&self.wire.receive_bytes(length)?).into_owned();
         let answer = split(&text);
         let name = answer.get("cmd").and_then(|name| name.strip_suffix("-response"));
         if name == Some(command) { Ok(answer) } else { Err(nonsense(&text)) }
@@ -115,7 +115,7 @@ impl Manager for Pmi2 {
     fn abort(&mut self, code: i32) {
         let text = format!("exit code {code}");
         // If the launcher is gone, there is no job left to end.
-        let _ = self.wire.say(&message("abort", &[("isworld", "TRUE"), ("msg", &text)]));
+        let _ = self.wire.transmit(&message("abort", &[("isworld", "TRUE"), ("msg", &text)]));
     }
 
     fn when_gone(&self, gone: fn()) {

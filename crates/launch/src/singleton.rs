@@ -8,7 +8,7 @@ use crate::{JobPlace, JoinError, Manager, SUPERVISOR};
 
 /// Warns the user if our launcher is an ancestor of this process and its variables are missing:
 /// processes meant as one job then run as many jobs.
-pub(super) fn tell_if_launched() {
+pub(super) fn report_if_launched() {
     let ancestors = process::ancestors(std::process::id() as i32);
     if ancestors.iter().any(|&one| process::name(one).as_deref() == Some(SUPERVISOR)) {
         // One write, as other ranks write this warning too.

@@ -44,7 +44,7 @@ impl Wire {
     /// Sends the id of this process to the launcher, at whose address all processes connect.
     /// Returns rank and size.
     pub(super) fn introduce(&mut self, id: &str) -> Result<(u32, u32), JoinError> {
-        self.say_line(&format!("cmd=initack pmiid={id}"))?;
+        self.send_line(&format!("cmd=initack pmiid={id}"))?;
         self.read_answer("initack")?;
         let (mut rank, mut size) = (None, None);
         // `debug` is in the last of these lines.
@@ -68,7 +68,7 @@ impl Wire {
             Version::One => ("1", "1"),
             Version::Two => ("2", "0"),
         };
-        self.say_line(&format!("cmd=init pmi_version={version} pmi_subversion={subversion}"))?;
+        self.send_line(&format!("cmd=init pmi_version={version} pmi_subversion={subversion}"))?;
         let answer = self.read_answer("response_to_init")?;
         let is = |key: &str, value: &str| answer.get(key).is_none_or(|answer| answer == value);
         Ok(is("rc", "0") && is("pmi_version", version))
@@ -81,16 +81,16 @@ impl Wire {
         }
     }
 
-    pub(super) fn say_line(&mut self, line: &str) -> Result<(), JoinError> {
-        self.say(format!("{line}\n").as_bytes())
+    pub(super) fn send_line(&mut self, line: &str) -> Result<(), JoinError> {
+        self.transmit(format!("{line}\n").as_bytes())
     }
 
-    pub(super) fn say(&mut self, bytes: &[u8]) -> Result<(), JoinError> {
-        let said = match self.is_socket {
+    pub(super) fn transmit(&mut self, bytes: &[u8]) -> Result<(), JoinError> {
+        let sent = match self.is_socket {
             true => self.send(bytes),
             false => without_pipe_signal(|| self.writer.write_all(bytes)),
         };
-        said.map_err(|cause| JoinError::gone(&cause.to_string()))
+        sent.map_err(|cause| JoinError::gone(&cause.to_string()))
     }
 
     /// Sends without SIGPIPE: a program that loses its launcher must get an error, not be killed.
@@ -133,7 +133,7 @@ impl Wire {
     }
 
     /// Receives `length` bytes.
-    pub(super) fn hear_bytes(&mut self, length: usize) -> Result<Vec<u8>, JoinError> {
+    pub(super) fn receive_bytes(&mut self, length: usize) -> Result<Vec<u8>, JoinError> {
         let mut bytes = vec![0; length];
         match self.reader.read_exact(&mut bytes) {
             Ok(()) => Ok(bytes),

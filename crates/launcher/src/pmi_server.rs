@@ -223,8 +223,9 @@ impl PmiServer {
                 return match ranks(word(ABORTED_RANKS), self.clients.len()) {
                     Some(ranks) => self.exclude(rank, ranks, code, actions),
                     None => {
-                        let said = Some(word(ABORT_REASON)).filter(|said| !said.is_empty());
-                        actions.push(PmiAction::Abort(rank, code, said.map(reason::decode)));
+                        let sent_rounds =
+                            Some(word(ABORT_REASON)).filter(|sent_rounds| !sent_rounds.is_empty());
+                        actions.push(PmiAction::Abort(rank, code, sent_rounds.map(reason::decode)));
                     }
                 };
             }
@@ -321,7 +322,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn say(server: &mut PmiServer, rank: u32, line: &str) -> Vec<String> {
+    fn request(server: &mut PmiServer, rank: u32, line: &str) -> Vec<String> {
         let line = format!("{line}\n");
         let answer = |action| match action {
             PmiAction::Answer(rank, text) => format!("{rank}: {text}"),
@@ -334,38 +335,38 @@ mod tests {
     fn a_job_of_two() {
         let mut server = PmiServer::new(&[0, 1], 2);
         assert_eq!(server.mpi_state(0), MpiState::Uninitialized);
-        let hello = say(&mut server, 0, "cmd=init pmi_version=1 pmi_subversion=1");
+        let hello = request(&mut server, 0, "cmd=init pmi_version=1 pmi_subversion=1");
         assert_eq!(hello, ["0: cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"]);
-        assert_eq!(say(&mut server, 1, "cmd=get_appnum"), ["1: cmd=appnum appnum=1"]);
-        let put = say(&mut server, 0, "cmd=put kvsname=combray key=a value=b=c");
+        assert_eq!(request(&mut server, 1, "cmd=get_appnum"), ["1: cmd=appnum appnum=1"]);
+        let put = request(&mut server, 0, "cmd=put kvsname=combray key=a value=b=c");
         assert_eq!(put, ["0: cmd=put_result rc=0 msg=success"]);
-        assert!(say(&mut server, 0, "cmd=barrier_in").is_empty());
-        let out = say(&mut server, 1, "cmd=barrier_in");
+        assert!(request(&mut server, 0, "cmd=barrier_in").is_empty());
+        let out = request(&mut server, 1, "cmd=barrier_in");
         assert_eq!(out, ["0: cmd=barrier_out", "1: cmd=barrier_out"]);
-        let got = say(&mut server, 1, "cmd=get kvsname=combray key=a");
+        let got = request(&mut server, 1, "cmd=get kvsname=combray key=a");
         assert_eq!(got, ["1: cmd=get_result rc=0 msg=success value=b=c"]);
-        let missing = say(&mut server, 1, "cmd=get kvsname=combray key=z");
+        let missing = request(&mut server, 1, "cmd=get kvsname=combray key=z");
         assert_eq!(missing, ["1: cmd=get_result rc=-1 msg=key_not_found"]);
-        assert_eq!(say(&mut server, 0, "cmd=finalize"), ["0: cmd=finalize_ack"]);
+        assert_eq!(request(&mut server, 0, "cmd=finalize"), ["0: cmd=finalize_ack"]);
         assert_eq!(
             (server.mpi_state(0), server.mpi_state(1)),
             (MpiState::Finalized, MpiState::Uninitialized)
         );
-        assert_eq!(say(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7, None)"]);
+        assert_eq!(request(&mut server, 1, "cmd=abort exitcode=7"), ["Abort(1, 7, None)"]);
         assert_eq!(
-            say(&mut server, 1, "cmd=abort exitcode=7 combray_reason=no%20more"),
+            request(&mut server, 1, "cmd=abort exitcode=7 combray_reason=no%20more"),
             ["Abort(1, 7, Some(\"no more\"))"]
         );
-        let reported = say(&mut server, 1, "cmd=get kvsname=combray key=combray-reasons");
+        let reported = request(&mut server, 1, "cmd=get kvsname=combray key=combray-reasons");
         assert_eq!(reported, ["1: cmd=get_result rc=0 msg=success value=1"]);
-        assert_eq!(say(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
-        assert!(say(&mut server, 1, "cmd=get_appnum").is_empty());
+        assert_eq!(request(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
+        assert!(request(&mut server, 1, "cmd=get_appnum").is_empty());
     }
 
     #[test]
     fn a_barrier_without_a_process_fails_where_the_job_goes_on() {
         let mut server = PmiServer::new(&[0; 3], 3).with_missing(OnMissing::FailBarrier);
-        say(&mut server, 0, "cmd=barrier_in");
+        request(&mut server, 0, "cmd=barrier_in");
         let failed = |rank: u32, gone: u32| {
             PmiAction::Answer(rank, format!("cmd=barrier_out rc=-1 msg=missing_process_{gone}"))
         };
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(server.receive(1, b"cmd=barrier_in\n"), [failed(1, 2)]);
         let mut is_reported = |key: &str| {
             let line = format!("cmd=get kvsname=combray key={key}");
-            say(&mut server, 0, &line)[0].contains("rc=0")
+            request(&mut server, 0, &line)[0].contains("rc=0")
         };
         assert!(is_reported(ENDED_KEY) && is_reported(&format!("{ENDED_KEY}-2")));
         assert!(!is_reported(&format!("{ENDED_KEY}-1")));
@@ -383,12 +384,12 @@ mod tests {
     #[test]
     fn nobody_waits_for_one_that_sent_nonsense() {
         let mut server = PmiServer::new(&[0; 2], 2);
-        say(&mut server, 0, "cmd=barrier_in");
+        request(&mut server, 0, "cmd=barrier_in");
         let actions = server.receive(1, &[b'x'; LINE_BYTES_MAX + 1]);
         let error = PmiAction::ProtocolError(1, "a line without end".to_owned());
         assert_eq!(actions, [error, PmiAction::MissingProcess { waiting: 0, gone: 1 }]);
         let mut server = PmiServer::new(&[0; 2], 2);
-        say(&mut server, 1, "cmd=barrier_in");
+        request(&mut server, 1, "cmd=barrier_in");
         let long = server.receive(1, &[&[b'y'; 1000][..], b"\n"].concat());
         assert_eq!(long, [PmiAction::ProtocolError(1, "y".repeat(SHOWN_LETTERS_MAX))]);
         assert!(server.receive(0, b"cmd=barrier_in\n").len() == 1);
@@ -401,39 +402,42 @@ mod tests {
         assert!(server.close(1).is_empty());
         assert_eq!(server.receive(2, b"cmd=barrier_in\n"), stuck(2, 1));
         let mut server = PmiServer::new(&[0, 0], 2);
-        assert!(say(&mut server, 1, "cmd=barrier_in").is_empty());
+        assert!(request(&mut server, 1, "cmd=barrier_in").is_empty());
         assert_eq!(server.close(0), stuck(1, 0));
         let mut server = PmiServer::new(&[0, 0], 2);
-        say(&mut server, 0, "cmd=barrier_in");
-        say(&mut server, 1, "cmd=barrier_in");
+        request(&mut server, 0, "cmd=barrier_in");
+        request(&mut server, 1, "cmd=barrier_in");
         assert!(server.close(0).is_empty() && server.close(1).is_empty());
     }
 
     #[test]
     fn some_are_ended_and_the_others_go_on() {
         let mut server = PmiServer::new(&[0; 5], 5);
-        say(&mut server, 3, "cmd=barrier_in");
-        say(&mut server, 2, "cmd=barrier_in");
-        let ended = say(&mut server, 0, "cmd=abort exitcode=7 combray_ranks=0-1,3");
+        request(&mut server, 3, "cmd=barrier_in");
+        request(&mut server, 2, "cmd=barrier_in");
+        let ended = request(&mut server, 0, "cmd=abort exitcode=7 combray_ranks=0-1,3");
         assert_eq!(ended, ["End(0, [0, 1, 3], 7)"]);
         assert!(server.close(1).is_empty());
-        let got = say(&mut server, 4, "cmd=get key=combray-ended");
+        let got = request(&mut server, 4, "cmd=get key=combray-ended");
         assert_eq!(got, ["4: cmd=get_result rc=0 msg=success value=1"]);
         let each: Vec<_> = (0..5)
-            .map(|rank| say(&mut server, 4, &format!("cmd=get key=combray-ended-{rank}")))
+            .map(|rank| request(&mut server, 4, &format!("cmd=get key=combray-ended-{rank}")))
             .map(|answer| answer[0].contains("value=1"))
             .collect();
         assert_eq!(each, [true, true, false, true, false]);
-        let out = say(&mut server, 4, "cmd=barrier_in");
+        let out = request(&mut server, 4, "cmd=barrier_in");
         assert_eq!(out, ["2: cmd=barrier_out", "4: cmd=barrier_out"]);
-        say(&mut server, 4, "cmd=barrier_in");
-        let last = say(&mut server, 4, "cmd=abort exitcode=1 combray_ranks=2");
+        request(&mut server, 4, "cmd=barrier_in");
+        let last = request(&mut server, 4, "cmd=abort exitcode=1 combray_ranks=2");
         assert_eq!(last, ["End(4, [2], 1)", "4: cmd=barrier_out"]);
         assert!(server.close(4).is_empty());
-        assert!(say(&mut server, 0, "cmd=barrier_in").is_empty(), "it does not wait for rank 4");
+        assert!(
+            request(&mut server, 0, "cmd=barrier_in").is_empty(),
+            "it does not wait for rank 4"
+        );
         for nonsense in ["5", "1-9", "2-1", "x", "1,"] {
             let line = format!("cmd=abort exitcode=1 combray_ranks={nonsense}");
-            assert_eq!(say(&mut server, 4, &line), ["Abort(4, 1, None)"]);
+            assert_eq!(request(&mut server, 4, &line), ["Abort(4, 1, None)"]);
         }
     }
 
@@ -444,9 +448,9 @@ mod tests {
         let refused = ["0: cmd=put_result rc=-1 msg=too_many_keys"];
         // One key belongs to the server.
         let last = 2 * KEYS_PER_PROCESS_MAX - 1;
-        (0..last).for_each(|number| assert_ne!(say(&mut server, 0, &put(number)), refused));
-        assert_eq!(say(&mut server, 0, &put(last)), refused);
-        assert_ne!(say(&mut server, 0, &put(0)), refused);
+        (0..last).for_each(|number| assert_ne!(request(&mut server, 0, &put(number)), refused));
+        assert_eq!(request(&mut server, 0, &put(last)), refused);
+        assert_ne!(request(&mut server, 0, &put(0)), refused);
     }
 
     #[test]
@@ -456,12 +460,12 @@ mod tests {
         let put = |number: usize| format!("cmd=put kvsname=combray key=k{number} value={value}");
         let fitting = BYTES_PER_PROCESS_MAX / VALUE_BYTES_MAX;
         let success = ["0: cmd=put_result rc=0 msg=success"];
-        (0..fitting).for_each(|number| assert_eq!(say(&mut server, 0, &put(number)), success));
-        let refused = say(&mut server, 0, &put(fitting));
+        (0..fitting).for_each(|number| assert_eq!(request(&mut server, 0, &put(number)), success));
+        let refused = request(&mut server, 0, &put(fitting));
         assert_eq!(refused, ["0: cmd=put_result rc=-1 msg=too_many_bytes"]);
-        let got = say(&mut server, 0, "cmd=get key=k0");
+        let got = request(&mut server, 0, "cmd=get key=k0");
         assert_eq!(got, [format!("0: cmd=get_result rc=0 msg=success value={value}")]);
-        let too_long = say(&mut server, 0, &(put(0) + "v"));
+        let too_long = request(&mut server, 0, &(put(0) + "v"));
         assert_eq!(too_long, ["0: cmd=put_result rc=-1 msg=too_long"]);
     }
 
@@ -497,14 +501,14 @@ mod tests {
             let mut scripts: Vec<_> = (0..size).map(|rank| script(rank).into_iter()).collect();
             // A process sends a line only after it has received the answer to the previous one.
             let mut received: Vec<Vec<String>> = vec![Vec::new(); size];
-            let mut said = vec![0; size];
+            let mut sent_rounds = vec![0; size];
             let in_turn = turns.iter().map(|turn| turn.index(size));
             for rank in in_turn.chain((0..size).cycle().take(size * (size + 2) * 2)) {
-                if said[rank] > received[rank].len() {
+                if sent_rounds[rank] > received[rank].len() {
                     continue;
                 }
                 let Some(line) = scripts[rank].next() else { continue };
-                said[rank] += 1;
+                sent_rounds[rank] += 1;
                 for action in server.receive(rank as u32, line.as_bytes()) {
                     let PmiAction::Answer(to, text) = action else { panic!("{action:?}") };
                     received[to as usize].push(text);

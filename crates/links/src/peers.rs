@@ -228,7 +228,7 @@ impl<N: Network> LinkTable<N> {
 
     /// Reports with the next [`report`](Self::report) that a rail is lost.
     #[cold]
-    pub fn tell_loss(&mut self, gate: GateId, rail: usize) {
+    pub fn report_loss(&mut self, gate: GateId, rail: usize) {
         let Some(peer) = self.peer(gate) else { return };
         let messages: Vec<&str> = peer.failures.iter().map(|(_, why)| why.as_str()).collect();
         let message = messages.join("; ");

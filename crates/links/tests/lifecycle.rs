@@ -372,7 +372,7 @@ impl World {
         let gate = GateId(1 - own as u32);
         let links = &mut self.processes[own].links;
         if links.end(gate, rail, why).is_some() {
-            links.tell_loss(gate, rail);
+            links.report_loss(gate, rail);
         }
     }
 

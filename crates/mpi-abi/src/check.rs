@@ -42,7 +42,7 @@ use crate::entry_point::EntryPoint;
 use crate::generated::constants::{MPI_STATUS_IGNORE, MPI_SUCCESS};
 use crate::library::LibraryState;
 use crate::library::call_observer::{CallObserver, CallTurns, ObservedCall};
-use crate::output::say;
+use crate::output::print_message;
 
 use accesses::{AccessChecks, AccessTime};
 use announced_message::AnnouncedMessage;
@@ -160,17 +160,17 @@ fn checks_of(library: &LibraryState) -> Option<&Checks> {
 /// when the attributes are deleted.
 pub fn finish(library: &LibraryState) {
     let Some(checks) = checks_of(library) else { return };
-    checks.requests.tell_left(checks);
-    checks.objects.tell_left(checks, library);
+    checks.requests.report_left(checks);
+    checks.objects.report_left(checks, library);
     if messages::await_all(checks, &library.process) && !checks.is_revoked.get() {
-        checks.messages.tell_left(checks);
+        checks.messages.report_left(checks);
     }
 }
 
 impl Checks {
-    fn tell(&self, mistake: &Mistake) {
+    fn report_mistake(&self, mistake: &Mistake) {
         if self.reported.borrow_mut().is_new(mistake) {
-            say(&format!("check: {}", mistake.text()));
+            print_message(&format!("check: {}", mistake.text()));
         }
     }
 
@@ -183,27 +183,27 @@ impl Checks {
     fn take(&self, process: &Process, from: u32, note: CheckMessage) {
         match note {
             CheckMessage::Collective(communicator, entry) => {
-                self.collectives.hear(self, process, communicator, from, entry);
+                self.collectives.add_received(self, process, communicator, from, entry);
             }
             CheckMessage::Message(communicator, message) => {
                 self.messages.count(from);
-                self.messages.hear(self, process, communicator, message);
+                self.messages.add_received(self, process, communicator, message);
             }
             CheckMessage::Accesses(window, name, time, accesses) => {
                 self.messages.count(from);
-                self.accesses.hear(self, window, &name, time, accesses);
+                self.accesses.add_received(self, window, &name, time, accesses);
             }
-            CheckMessage::Left(window) => self.accesses.hear_left(window, from),
+            CheckMessage::Left(window) => self.accesses.receive_left(window, from),
             CheckMessage::Block(name, block) => {
                 self.messages.count(from);
-                self.blocks.hear(self, name, block);
+                self.blocks.add_received(self, name, block);
             }
             CheckMessage::Unsent(message) => {
                 self.messages.count(from);
                 self.messages.forget(message);
             }
             CheckMessage::ReceivePosted(number) => self.deadlock.note_expected(number),
-            CheckMessage::Waits(chain) => deadlock::hear(self, process, chain),
+            CheckMessage::Waits(chain) => deadlock::add_received(self, process, chain),
             CheckMessage::Counts(counts) => self.take_counts(process, counts),
             CheckMessage::Expected(count) => self.expected.set(Some(count)),
             CheckMessage::Apart => self.is_apart.set(true),

@@ -250,10 +250,10 @@ fn is_for_others_to_tell(call: &Call) -> bool {
 
 /// Prints once that a function is not implemented, because programs may ignore errors. If the
 /// function involves all processes of a communicator, the process with rank 0 prints it for all.
-fn tell_unsupported(call: &Call) {
+fn report_unsupported(call: &Call) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !is_for_others_to_tell(call) && !REPORTED.swap(true, Ordering::Relaxed) {
-        crate::output::say(&format!(
+        crate::output::print_message(&format!(
             "{} is not implemented in this version of Combray ({}) and does nothing; `combray info \
              --unsupported` lists all such functions",
             call.entry.name,
@@ -270,7 +270,7 @@ fn tell_unsupported(call: &Call) {
 pub unsafe fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
     let refuse = |call: &Call| {
         call.set_handler_owner(handler_owner);
-        tell_unsupported(call);
+        report_unsupported(call);
         let detail = concat!(
             "is not implemented in this version of Combray (",
             env!("CARGO_PKG_VERSION"),
@@ -348,7 +348,7 @@ impl Admission {
             library.process.end_call();
         }
         if then & WATCHED != 0 {
-            tools::tell();
+            tools::deliver_events();
         }
     }
 }

@@ -24,7 +24,7 @@ static AT_LOAD: extern "C" fn() = write_whole_lines;
 
 /// Writes a line to standard error without buffering, because this process or its job may end at
 /// any moment.
-pub fn say(message: &str) {
+pub fn print_message(message: &str) {
     let line = format!("combray: {message}\n");
     eprint!("{line}");
 }

@@ -19,7 +19,7 @@ use crate::generated::constants::{
 use crate::handler_owner::HandlerOwner;
 use crate::handles;
 use crate::library::LibraryState;
-use crate::output::{host_name, say};
+use crate::output::{host_name, print_message};
 use crate::phase::is_finalized;
 
 impl HandlerOwner {
@@ -232,7 +232,7 @@ fn raise_initially(call: &Call, code: c_int, text: Option<&str>) -> c_int {
         ErrorHandler::Return => code,
         ErrorHandler::Abort => {
             let why = "The initial error handler is MPI_ERRORS_ABORT.";
-            say(&ending(call, code, text, why));
+            print_message(&ending(call, code, text, why));
             std::process::exit(exit_code(code))
         }
         _ => end_job(

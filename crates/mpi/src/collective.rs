@@ -46,7 +46,7 @@ pub use blocks::EqualBlocks;
 pub(crate) use channel::MessageChannel;
 pub use collectives::CallForm;
 pub use inter::beside_the_root;
-pub(crate) use inter::{across_packed, leaders_tell_all};
+pub(crate) use inter::{across_packed, leaders_send_all};
 pub use invocation::Invocation;
 pub(crate) use movement::alltoall_packed;
 pub use movement::{

@@ -61,7 +61,7 @@ impl Sharing {
     ) -> Result<Self> {
         let card_buffer = Buffer::zeroed(CARD_BYTES);
         let mine = (team.rank() == 0).then(|| create(&card_buffer, words, length, may)).flatten();
-        tell(process, team, &card_buffer)?;
+        broadcast(process, team, &card_buffer)?;
         Ok(mine.unwrap_or_else(|| Self {
             memory: map(&card_buffer, words, length),
             _invitation: None,
@@ -93,7 +93,7 @@ impl Sharing {
                 None => create(&card_buffer, words, 0, may),
             };
         }
-        tell(process, team, &card_buffer)?;
+        broadcast(process, team, &card_buffer)?;
         if let Some(mine) = mine {
             return Ok(mine);
         }
@@ -131,7 +131,7 @@ fn create(card_buffer: &Buffer, words: usize, length: usize, may: bool) -> Optio
     Some(Sharing { memory: Ok(memory), _invitation: Some(invitation) })
 }
 
-fn tell(process: &Process, team: &Rc<Team>, card_buffer: &Buffer) -> Result<()> {
+fn broadcast(process: &Process, team: &Rc<Team>, card_buffer: &Buffer) -> Result<()> {
     let invocation = Invocation::blocking(team);
     collective::bcast(&invocation, Root::Rank(0), card_buffer.clone())?.complete(process)
 }

@@ -461,7 +461,7 @@ impl Window {
         let questions: Vec<Question> = targets.iter().map(ask).collect();
         let mut outcome = Ok(());
         for question in questions {
-            outcome = outcome.and(self.hear(process, &question));
+            outcome = outcome.and(self.receive(process, &question));
         }
         outcome
     }
@@ -475,7 +475,7 @@ impl Window {
         Question { target, id, answer }
     }
 
-    fn hear(&self, process: &Process, question: &Question) -> Result<()> {
+    fn receive(&self, process: &Process, question: &Question) -> Result<()> {
         if let Some(problem) = process.wait_for(question.id).problem {
             return Err(self.communicator.explained(error_of(problem)));
         }

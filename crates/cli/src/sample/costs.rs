@@ -156,9 +156,9 @@ fn flag_ns((here, there): (Option<usize>, Option<usize>)) -> Option<u64> {
         scope.spawn(|| {
             cores::bind(there).ok();
             (1..=rounds).all(|round| {
-                let heard = await_word(&call, round);
+                let round_read = await_word(&call, round);
                 answer.store(round, Ordering::Release);
-                heard
+                round_read
             })
         });
         let own = scope.spawn(|| {

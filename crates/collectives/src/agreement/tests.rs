@@ -62,7 +62,7 @@ fn a_failure_is_reported_unless_all_that_contributed_had_acknowledged_it() {
         Some(MemberReport { contribution, accepted: None })
     };
     let reported =
-        |reports: [Option<MemberReport>; 3]| chosen(&reports, &set(3, &[2])).tells_failure();
+        |reports: [Option<MemberReport>; 3]| chosen(&reports, &set(3, &[2])).reports_failure();
     assert!(reported([report(&[2]), report(&[]), None]));
     assert!(!reported([report(&[2]), report(&[2]), None]));
     assert!(!reported([report(&[]), report(&[]), report(&[])]), "it contributed before it failed");

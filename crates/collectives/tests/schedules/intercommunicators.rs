@@ -123,7 +123,7 @@ fn broadcast() {
 fn what_leaders_tell_reaches_all() {
     for sides in Sides::all() {
         sides.run(
-            |_, member| inter::leaders_tell_all(member),
+            |_, member| inter::leaders_send_all(member),
             |side, member| {
                 let own = if member.local.rank == 0 { own_blocks(side, member, 1) } else { vec![] };
                 Memory::new(own, vec![None, None])

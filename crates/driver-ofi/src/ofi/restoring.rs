@@ -91,14 +91,14 @@ impl Ofi {
         let repeated: Vec<_> = untaken.into_iter().filter(|name| !due.contains(name)).collect();
         for (place, name) in due.iter().chain(&repeated).enumerate() {
             let (gate, rail) = *name;
-            let mut outcome = self.say(*name, MessageKind::Hello);
+            let mut outcome = self.send_control(*name, MessageKind::Hello);
             let known = self.links.rail_mut(gate, rail).and_then(PeerRail::restoring_mut);
             let Some(link) = known else { continue };
             let is_unanswered = link.awaits_answer;
             link.awaits_answer = !matches!(outcome, SendOutcome::Failed(_));
             if place < due.len() && is_unanswered {
                 self.connect_anew(*name, &outcome);
-                outcome = self.say(*name, MessageKind::Hello);
+                outcome = self.send_control(*name, MessageKind::Hello);
             }
             if outcome == SendOutcome::Refused {
                 self.untaken.push(*name);
@@ -132,7 +132,11 @@ impl Ofi {
 
     /// Sends a message outside of the sequence. If the provider does not take it, its sender tries
     /// again later.
-    pub(super) fn say(&mut self, (gate, rail): LinkName, kind: MessageKind) -> SendOutcome {
+    pub(super) fn send_control(
+        &mut self,
+        (gate, rail): LinkName,
+        kind: MessageKind,
+    ) -> SendOutcome {
         let sender = self.links.own.0;
         let Some(known) = self.links.rail_mut(gate, rail) else { return SendOutcome::Refused };
         let OfiRail { address: Some(to), turn: Some(turn), .. } = known.state else {

@@ -105,7 +105,7 @@ impl Ofi {
             }
         }
         self.read_wanted(name);
-        self.tell_read(name);
+        self.report_read(name);
     }
 
     /// Begins to read offered parts, as far as there is room.
@@ -198,10 +198,10 @@ impl Ofi {
         if let Some(link) = self.links.get_mut(name.0, name.1) {
             link.parts.read.push(number);
         }
-        self.tell_read(name);
+        self.report_read(name);
     }
 
-    fn tell_read(&mut self, name: LinkName) {
+    fn report_read(&mut self, name: LinkName) {
         let (gate, rail) = name;
         loop {
             let has_slot = self.ports[rail].endpoint.has_free_slot();
@@ -238,7 +238,7 @@ impl Ofi {
         let is_reading = places.iter().any(|place| port.endpoint.is_reading(*place));
         if is_reading && port.endpoint.knows_memory() {
             // Reads end with their connection.
-            let outcome = self.say((gate, rail), MessageKind::Lost);
+            let outcome = self.send_control((gate, rail), MessageKind::Lost);
             self.connect_anew((gate, rail), &outcome);
         }
         let port = &mut self.ports[rail];

@@ -225,9 +225,9 @@ impl Tcp {
             RailConnection::Stands(_) => return drop(self.remove(slot)),
         };
         let Some(WatchedSocket::Attempt(attempt)) = &mut self.sockets[slot] else { return };
-        let said = attempt.say(&reply.emit());
+        let outcome = attempt.send(&reply.emit());
         match reply {
-            HandshakeReply::Welcome if said.is_ok() => self.settle(slot, gate, rail),
+            HandshakeReply::Welcome if outcome.is_ok() => self.settle(slot, gate, rail),
             _ => drop(self.remove(slot)),
         }
     }

@@ -72,13 +72,13 @@ fn bytes_of(orders: &[AgentOrder]) -> Vec<u8> {
     bytes
 }
 
-fn said(reports: &[AgentReport]) -> Vec<u8> {
+fn encoded(reports: &[AgentReport]) -> Vec<u8> {
     let mut bytes = greeting().into_bytes();
     assert!(reports.iter().all(|report| report.emit(&mut bytes)));
     bytes
 }
 
-fn hear(ranks: &[u32], bytes: &[u8]) -> Result<Vec<AgentReport>, String> {
+fn decoded(ranks: &[u32], bytes: &[u8]) -> Result<Vec<AgentReport>, String> {
     let mut out = Vec::new();
     ReportParser::new(ranks).receive(bytes, &mut out).map(|()| out)
 }
@@ -91,9 +91,9 @@ fn obey(bytes: &[u8]) -> Result<Vec<AgentOrder>, String> {
 #[test]
 fn all_orders_and_reports_arrive() {
     assert_eq!(obey(&bytes_of(&orders())), Ok(orders()));
-    assert_eq!(hear(&[0, 3], &said(&reports())), Ok(reports()));
+    assert_eq!(decoded(&[0, 3], &encoded(&reports())), Ok(reports()));
     let refused = [AgentReport::StartFailed("no".to_owned())];
-    assert_eq!(hear(&[0], &said(&refused)), Ok(refused.to_vec()));
+    assert_eq!(decoded(&[0], &encoded(&refused)), Ok(refused.to_vec()));
 }
 
 #[test]
@@ -103,16 +103,16 @@ fn what_a_shell_prints_before_is_skipped() {
     conversation.receive(&bytes, &mut Vec::new()).unwrap();
     assert!(!conversation.has_greeted());
     assert!(conversation.foreign_output().starts_with(b"Welcome"));
-    bytes.extend(said(&[AgentReport::Started(vec![9])]));
-    assert_eq!(hear(&[0], &bytes), Ok(vec![AgentReport::Started(vec![9])]));
-    assert!(hear(&[0], &[b'x'; 1 << 17]).unwrap_err().contains("a program other than"));
+    bytes.extend(encoded(&[AgentReport::Started(vec![9])]));
+    assert_eq!(decoded(&[0], &bytes), Ok(vec![AgentReport::Started(vec![9])]));
+    assert!(decoded(&[0], &[b'x'; 1 << 17]).unwrap_err().contains("a program other than"));
 }
 
 #[test]
 fn another_version_is_told() {
-    let error = hear(&[0], b"combray-agent/99 7.5.0\n").unwrap_err();
+    let error = decoded(&[0], b"combray-agent/99 7.5.0\n").unwrap_err();
     assert!(error.contains("7.5.0") && error.contains("install one version"), "{error}");
-    assert!(hear(&[0], b"combray-agent/x\n").is_err());
+    assert!(decoded(&[0], b"combray-agent/x\n").is_err());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn reports_that_make_no_sense_are_refused() {
         vec![started.clone(), ended.clone(), ended.clone()],
         vec![AgentReport::StartFailed(String::new()), started],
     ] {
-        assert!(hear(&[0, 3], &said(&wrong)).is_err(), "{wrong:?}");
+        assert!(decoded(&[0, 3], &encoded(&wrong)).is_err(), "{wrong:?}");
     }
 }
 
@@ -155,7 +155,7 @@ fn orders_that_make_no_sense_are_refused() {
 #[test]
 fn what_may_not_be_sent_is_named_in_words() {
     let early = AgentReport::Output(0, OutputStream::Errors, b"rank 0: core 0".to_vec());
-    let error = hear(&[0], &said(&[early])).unwrap_err();
+    let error = decoded(&[0], &encoded(&[early])).unwrap_err();
     assert_eq!(error, "output of a rank was sent before the processes were started");
     let error = obey(&bytes_of(&[AgentOrder::Close])).unwrap_err();
     assert_eq!(error, "the order to end was sent before the order to start processes");
@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn how_bytes_are_cut_does_not_matter(cuts in proptest::collection::vec(1_usize..40, 1..60)) {
         let mut conversation = ReportParser::new(&[0, 3]);
-        let (bytes, mut received) = (said(&reports()), Vec::new());
+        let (bytes, mut received) = (encoded(&reports()), Vec::new());
         let (orders_bytes, mut receiver, mut obeyed) = (bytes_of(&orders()), OrderParser::default(), Vec::new());
         let (mut rest, mut orders_rest) = (&bytes[..], &orders_bytes[..]);
         for cut in cuts.into_iter().cycle() {
@@ -223,17 +223,17 @@ proptest! {
 
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..3000)) {
-        let _ = hear(&[0], &bytes);
+        let _ = decoded(&[0], &bytes);
         let _ = obey(&bytes);
-        let _ = hear(&[0], &[greeting().as_bytes(), &bytes].concat());
+        let _ = decoded(&[0], &[greeting().as_bytes(), &bytes].concat());
     }
 
     #[test]
     fn any_change_of_a_byte_is_survived(at in any::<proptest::sample::Index>(), to in any::<u8>()) {
-        let mut bytes = said(&reports());
+        let mut bytes = encoded(&reports());
         let index = at.index(bytes.len());
         bytes[index] = to;
-        let _ = hear(&[0, 3], &bytes);
+        let _ = decoded(&[0, 3], &bytes);
         let mut bytes = bytes_of(&orders());
         let index = at.index(bytes.len());
         bytes[index] = to;

@@ -179,24 +179,24 @@ pub fn comm_get_attr(
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
     if !is_of_program(keyval) && STANDARD_KEYVALS.contains(&keyval) {
-        return tell_standard(call, &comm, keyval, value, flag);
+        return report_standard(call, &comm, keyval, value, flag);
     }
     if let Some(found) = comm.attributes().value_of(keyval) {
-        return tell(value, flag, Some(found));
+        return return_attribute(value, flag, Some(found));
     }
-    tell_without(call, keyval, value, flag)
+    report_without(call, keyval, value, flag)
 }
 
 /// Stores that the communicator has no value for a keyval, which must exist.
 #[cold]
-fn tell_without(
+fn report_without(
     call: &Call,
     keyval: c_int,
     value: Out<usize>,
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
     find(call, AttributeKind::Communicator, keyval)?;
-    tell(value, flag, None)
+    return_attribute(value, flag, None)
 }
 
 pub fn comm_delete_attr(call: &Call, comm: KnownCommunicator, keyval: c_int) -> CallOutcome<()> {
@@ -248,7 +248,7 @@ pub fn type_get_attr(
 ) -> CallOutcome<()> {
     let found = find(call, AttributeKind::Datatype, keyval)?;
     let notes = notes_of(call.library, datatype.handle);
-    tell(value, flag, notes.and_then(|notes| notes.attributes.value(&found)))
+    return_attribute(value, flag, notes.and_then(|notes| notes.attributes.value(&found)))
 }
 
 pub fn type_delete_attr(call: &Call, datatype: KnownDatatype, keyval: c_int) -> CallOutcome<()> {
@@ -271,10 +271,10 @@ pub fn win_get_attr(
     flag: Out<c_int>,
 ) -> CallOutcome<()> {
     if let Some(found) = win.standard_value(keyval) {
-        return tell(value, flag, Some(found));
+        return return_attribute(value, flag, Some(found));
     }
     let found = find(call, AttributeKind::Window, keyval)?;
-    tell(value, flag, win.window.attributes().value(&found))
+    return_attribute(value, flag, win.window.attributes().value(&found))
 }
 
 pub fn win_delete_attr(call: &Call, win: KnownWindow, keyval: c_int) -> CallOutcome<()> {
@@ -309,7 +309,7 @@ fn check_changeable(position: usize, keyval: c_int) -> CallOutcome<()> {
 }
 
 /// Writes the value of an attribute, if there is one, and whether there is.
-fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcome<()> {
+fn return_attribute(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcome<()> {
     flag.set_flag(value.is_some());
     if let Some(value) = value {
         place.set(value);
@@ -318,7 +318,7 @@ fn tell(place: Out<usize>, flag: Out<c_int>, value: Option<usize>) -> CallOutcom
 }
 
 #[cold]
-fn tell_standard(
+fn report_standard(
     call: &Call,
     comm: &Communicator,
     keyval: c_int,
@@ -330,7 +330,7 @@ fn tell_standard(
         true => None,
         false => standard_value(call, keyval),
     };
-    tell(value, flag, found.map(|value| value as usize))
+    return_attribute(value, flag, found.map(|value| value as usize))
 }
 
 /// Returns a pointer to the value of an attribute of the standard, if the attribute is set.

@@ -16,7 +16,7 @@ use crate::failure::{CallOutcome, Failure, HandledError};
 use crate::generated::constants::*;
 use crate::helper;
 use crate::library::library;
-use crate::output::{host_name, say};
+use crate::output::{host_name, print_message};
 use crate::phase;
 use crate::report;
 
@@ -40,7 +40,7 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     refuse_other_libraries()?;
     let complaints = process.initialize(level)?;
     if process.rank() == 0 {
-        tell(&complaints);
+        print_warnings(&complaints);
     }
     // Only one thread gets here: `initialize` succeeds once.
     process.world().set_name(b"MPI_COMM_WORLD");
@@ -94,9 +94,9 @@ fn is_mpi_library(path: &Path) -> bool {
 }
 
 /// Prints what was wrong with the environment variables.
-pub fn tell(complaints: &[String]) {
+pub fn print_warnings(complaints: &[String]) {
     for complaint in complaints {
-        say(complaint);
+        print_message(complaint);
     }
 }
 

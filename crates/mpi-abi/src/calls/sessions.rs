@@ -46,7 +46,7 @@ pub fn session_init(
     environment::refuse_other_libraries()?;
     let (made, complaints) = process.open_session(level, errhandler)?;
     if process.rank() == 0 {
-        environment::tell(&complaints);
+        environment::print_warnings(&complaints);
     }
     phase::note_main_thread();
     environment::note_change(call);

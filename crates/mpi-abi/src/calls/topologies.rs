@@ -373,12 +373,12 @@ pub fn dist_graph_neighbors(
     let graph = comm.distributed_graph().map_err(of_first)?;
     let (incoming, outgoing) = (degree(2, maxindegree)?, degree(5, maxoutdegree)?);
     let weighted = graph.weighted;
-    tell_neighbors(&graph.sources, incoming, sources, weighted.then_some(sourceweights))?;
-    tell_neighbors(&graph.destinations, outgoing, destinations, weighted.then_some(destweights))
+    report_neighbors(&graph.sources, incoming, sources, weighted.then_some(sourceweights))?;
+    report_neighbors(&graph.destinations, outgoing, destinations, weighted.then_some(destweights))
 }
 
 /// Stores as many neighbours as there is room for (section 8.5.5).
-fn tell_neighbors(
+fn report_neighbors(
     neighbors: &Neighbors,
     room: usize,
     ranks: OutIntegers,

@@ -63,7 +63,7 @@ pub fn type_get_contents(
     check_form(contents.large_counts.len())?;
     let room = [max_integers.into(), max_addresses.into(), max_datatypes.into()];
     check_room(&contents, [2, 3, 4], room)?;
-    tell(call, &contents, integers, addresses, datatypes)
+    write_contents(call, &contents, integers, addresses, datatypes)
 }
 
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
@@ -83,7 +83,7 @@ pub fn type_get_contents_c(
     check_room(&contents, [2, 3, 5], [max_integers, max_addresses, max_datatypes])?;
     check_one(4, max_large_counts, contents.large_counts.len())?;
     large_counts.write(contents.large_counts.iter().copied())?;
-    tell(call, &contents, integers, addresses, datatypes)
+    write_contents(call, &contents, integers, addresses, datatypes)
 }
 
 /// Refuses datatypes with large counts, which calls without `_c` cannot return.
@@ -108,7 +108,7 @@ fn check_one(position: usize, room: i64, needed: usize) -> CallOutcome<()> {
     Err(Failure::argument(position, ErrorClass::Arg, detail))
 }
 
-fn tell(
+fn write_contents(
     call: &Call,
     contents: &Contents,
     integers: OutIntegers,

@@ -172,7 +172,7 @@ pub fn begin(seen: &SeenCall) {
         }
         "MPI_Win_free" => {
             accesses.report(seen, number, |_| true);
-            accesses.tell_unfenced(seen, number);
+            accesses.report_unfenced(seen, number);
             accesses.leave(seen, &window.window, number);
         }
         _ => begin_group_epoch(seen, &window.window, number),
@@ -276,7 +276,7 @@ fn begun(seen: &SeenCall) {
         };
     }
     drop(windows);
-    mistake.iter().for_each(|mistake| checks.tell(mistake));
+    mistake.iter().for_each(|mistake| checks.report_mistake(mistake));
 }
 
 /// Handles a call that has created or named a window, locked a process, or ended an exposure epoch.
@@ -417,7 +417,7 @@ impl AccessChecks {
             });
         }
         let messages = &seen.checks.messages;
-        reports.into_iter().for_each(|(target, note)| messages.tell(seen, target, &note));
+        reports.into_iter().for_each(|(target, note)| messages.send_to(seen, target, &note));
     }
 
     /// Reports the accesses of this process in a phase that ends to their targets.
@@ -433,7 +433,7 @@ impl AccessChecks {
     }
 
     /// Reports operations on a window that were not completed when the window is freed.
-    fn tell_unfenced(&self, seen: &SeenCall, number: u64) {
+    fn report_unfenced(&self, seen: &SeenCall, number: u64) {
         let (name, site) = {
             let mut windows = self.windows.borrow_mut();
             let Some(one) = windows.get_mut(&number) else { return };
@@ -447,7 +447,7 @@ impl AccessChecks {
             site.function
         );
         let sites = vec![(rank, (*seen.site()).clone()), (rank, (*site).clone())];
-        seen.checks.tell(&Mistake { kind: MistakeKind::Epoch, what, sites });
+        seen.checks.report_mistake(&Mistake { kind: MistakeKind::Epoch, what, sites });
     }
 
     /// Informs the other processes that this one makes no more accesses to a window that is being
@@ -472,13 +472,13 @@ impl AccessChecks {
     }
 
     /// Records that a process makes no more accesses to a window.
-    pub fn hear_left(&self, number: u64, from: u32) {
+    pub fn receive_left(&self, number: u64, from: u32) {
         self.windows.borrow_mut().entry(number).or_default().left.insert(from);
     }
 
     /// Compares accesses to the memory of this process that other processes, or this one, have
     /// made.
-    pub fn hear(
+    pub fn add_received(
         &self,
         checks: &Checks,
         number: u64,
@@ -506,7 +506,7 @@ impl AccessChecks {
                 mistakes.extend(period.add_reported(access, checks.rank, name));
             }
         }
-        mistakes.iter().for_each(|mistake| checks.tell(mistake));
+        mistakes.iter().for_each(|mistake| checks.report_mistake(mistake));
     }
 
     /// Compares a use of memory by this process itself with the accesses of other processes.
@@ -535,7 +535,7 @@ impl AccessChecks {
                 mistakes.extend(period.add_reported(access, checks.rank, &one.name));
             }
         }
-        mistakes.iter().for_each(|mistake| checks.tell(mistake));
+        mistakes.iter().for_each(|mistake| checks.report_mistake(mistake));
     }
 
     /// Whether other processes may access some of this memory through a window.

@@ -84,7 +84,7 @@ pub fn begin(seen: &SeenCall, communicator: &Communicator, communicator_number: 
         }
         if let Some(data) = own.given_to(peer) {
             let name = (communicator_number, number, rank);
-            checks.messages.tell(seen, gate.0, &CheckMessage::Block(name, known(data)));
+            checks.messages.send_to(seen, gate.0, &CheckMessage::Block(name, known(data)));
         }
         if let Some(data) = own.taken_from(peer) {
             checks.blocks.expect(checks, (communicator_number, number, peer), known(data));
@@ -155,7 +155,7 @@ impl OwnBlocks<'_> {
             seen.entry.name
         );
         let sites = vec![(rank, (*seen.site()).clone())];
-        seen.checks.tell(&Mistake { kind: MistakeKind::Amount, what, sites });
+        seen.checks.report_mistake(&Mistake { kind: MistakeKind::Amount, what, sites });
     }
 }
 
@@ -169,7 +169,7 @@ fn difference(given: &ElementData, taken: &ElementData) -> Option<(String, Strin
 
 impl BlockChecks {
     /// Records a block that another process sends to this one.
-    pub fn hear(&self, checks: &Checks, name: BlockName, given: KnownBlock) {
+    pub fn add_received(&self, checks: &Checks, name: BlockName, given: KnownBlock) {
         match self.expected.borrow_mut().remove(&name) {
             Some(taken) => compare(checks, &given, &taken),
             None => drop(self.sent.borrow_mut().insert(name, given)),
@@ -200,5 +200,5 @@ fn compare(checks: &Checks, given: &KnownBlock, taken: &KnownBlock) {
         taken.rank, taken.site.function, given.rank
     );
     let sites = vec![(taken.rank, taken.site.clone()), (given.rank, given.site.clone())];
-    checks.tell(&Mistake { kind: MistakeKind::Amount, what, sites });
+    checks.report_mistake(&Mistake { kind: MistakeKind::Amount, what, sites });
 }

@@ -78,7 +78,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
             own = Some(one.order.enter(entry.clone()));
         }
     }
-    mistake.iter().for_each(|mistake| checks.tell(mistake));
+    mistake.iter().for_each(|mistake| checks.report_mistake(mistake));
     blocks::begin(seen, communicator, number, entered);
     if time == ReturnTime::AtTheEnd && seen.function() != "MPI_Finalize" {
         let others = all_members.gates().map(|gate| gate.0).filter(|rank| *rank != checks.rank);
@@ -107,7 +107,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
 
 impl CollectiveChecks {
     /// Records that the reference process of a communicator has called its next operation.
-    pub fn hear(
+    pub fn add_received(
         &self,
         checks: &Checks,
         process: &Process,
@@ -119,7 +119,7 @@ impl CollectiveChecks {
             let mut known = self.0.borrow_mut();
             let one = known.entry(communicator).or_default();
             one.reference = from;
-            one.order.hear(entry);
+            one.order.add_received(entry);
         }
         self.compare(checks, process, communicator);
     }
@@ -132,7 +132,7 @@ impl CollectiveChecks {
                 one.order.compare((checks.rank, one.reference), &one.name)
             };
             let Some(mistake) = mistake else { return };
-            checks.tell(&mistake);
+            checks.report_mistake(&mistake);
             if mistake.kind == MistakeKind::Order {
                 checks.part(process);
             }

@@ -247,7 +247,7 @@ pub fn check(checks: &Checks, process: &Process) {
 }
 
 /// Handles a question: calls of other processes wait for this process, as the last call describes.
-pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
+pub fn add_received(checks: &Checks, process: &Process, chain: WaitChain) {
     let (Some(first), Some(last)) = (chain.calls.first(), chain.calls.last()) else { return };
     let is_owed = match chain.act {
         AwaitedAct::Enter { communicator, number } => {
@@ -263,7 +263,7 @@ pub fn hear(checks: &Checks, process: &Process, chain: WaitChain) {
         let current = deadlock.calls.borrow().last().map(|call| call.number);
         let mistake = chain.mistake().filter(|_| current == Some(first.number));
         if let Some(mistake) = mistake.filter(|_| deadlock.awaits_receive()) {
-            checks.tell(&mistake);
+            checks.report_mistake(&mistake);
             deadlock.excuse();
         }
         return;

@@ -77,18 +77,18 @@ impl MessageChecks {
             rank: checks.rank,
             site: site.clone(),
         };
-        self.tell(seen, to, &CheckMessage::Message(side.number, message));
+        self.send_to(seen, to, &CheckMessage::Message(side.number, message));
         Some(AnnouncedMessage { to, communicator: side.number, source, tag, number })
     }
 
     /// Withdraws the announcement of a message that is not sent.
     pub fn take_back(&self, seen: &SeenCall, message: AnnouncedMessage) {
         seen.checks.deadlock.note_expected(message.number);
-        self.tell(seen, message.to, &CheckMessage::Unsent(message));
+        self.send_to(seen, message.to, &CheckMessage::Unsent(message));
     }
 
     /// Sends a note that the receiver must have received before it ends, and counts it.
-    pub fn tell(&self, seen: &SeenCall, to: u32, note: &CheckMessage) {
+    pub fn send_to(&self, seen: &SeenCall, to: u32, note: &CheckMessage) {
         *self.sent_counts.borrow_mut().entry(to).or_default() += 1;
         seen.checks.send(&seen.library.process, to, note);
     }
@@ -140,7 +140,7 @@ impl MessageChecks {
         if let Some(message) = message.filter(|_| late.is_none()) {
             let (bytes, signature, site) = (data.bytes, data.signature, seen.site());
             let mistake = contradiction(seen.checks.rank, message, bytes, signature, &site);
-            mistake.iter().for_each(|mistake| seen.checks.tell(mistake));
+            mistake.iter().for_each(|mistake| seen.checks.report_mistake(mistake));
         }
     }
 
@@ -150,7 +150,7 @@ impl MessageChecks {
     }
 
     /// Records the announcement of a message from another process.
-    pub fn hear(
+    pub fn add_received(
         &self,
         checks: &Checks,
         process: &Process,
@@ -158,19 +158,20 @@ impl MessageChecks {
         message: SentMessage,
     ) {
         let sent = message.is_ready.then(|| message.clone());
-        let is_expected = self.orders.borrow_mut().entry(communicator).or_default().hear(message);
+        let is_expected =
+            self.orders.borrow_mut().entry(communicator).or_default().add_received(message);
         if let Some(sent) = sent.filter(|_| !is_expected) {
             let what = format!(
                 "rank {} calls {} with tag {} to rank {}, which has posted no receive for it",
                 sent.rank, sent.site.function, sent.tag, checks.rank
             );
             let sites = vec![(sent.rank, sent.site)];
-            checks.tell(&Mistake { kind: MistakeKind::Ready, what, sites });
+            checks.report_mistake(&Mistake { kind: MistakeKind::Ready, what, sites });
         }
         if self.is_closed.get() {
             self.orders.borrow_mut().entry(communicator).or_default().close();
         }
-        self.tell_expected(checks, process, communicator);
+        self.report_expected(checks, process, communicator);
         self.settle(checks, communicator);
     }
 
@@ -181,7 +182,7 @@ impl MessageChecks {
         let number = self.next.replace(self.next.get() + 1);
         let selection = side.selection();
         self.orders.borrow_mut().entry(side.number).or_default().post(number, selection);
-        self.tell_expected(&seen.checks, &seen.library.process, side.number);
+        self.report_expected(&seen.checks, &seen.library.process, side.number);
         let receive = SeenReceive {
             communicator: side.number,
             exact: selection.exact(),
@@ -231,7 +232,7 @@ impl MessageChecks {
     }
 
     /// Informs senders that receives are posted for their messages.
-    fn tell_expected(&self, checks: &Checks, process: &Process, communicator: u64) {
+    fn report_expected(&self, checks: &Checks, process: &Process, communicator: u64) {
         let order = |orders: &mut HashMap<u64, MessageOrder>| {
             orders.get_mut(&communicator).map(MessageOrder::take_expected)
         };
@@ -250,7 +251,7 @@ impl MessageChecks {
             communicators.push(*communicator);
         }
         for communicator in communicators {
-            self.tell_expected(&seen.checks, &seen.library.process, communicator);
+            self.report_expected(&seen.checks, &seen.library.process, communicator);
         }
     }
 
@@ -305,7 +306,7 @@ impl MessageChecks {
         let lost = self.receives.borrow_mut().remove(&number);
         if let Some(SeenReceive { communicator, .. }) = lost {
             self.orders.borrow_mut().entry(communicator).or_default().lose();
-            self.tell_expected(&seen.checks, &seen.library.process, communicator);
+            self.report_expected(&seen.checks, &seen.library.process, communicator);
         }
     }
 
@@ -330,7 +331,7 @@ impl MessageChecks {
             }
             let SeenReceive { bytes, signature, site, .. } = receive;
             let mistake = contradiction(checks.rank, message, bytes, signature, &site);
-            mistake.iter().for_each(|mistake| checks.tell(mistake));
+            mistake.iter().for_each(|mistake| checks.report_mistake(mistake));
         }
     }
 
@@ -359,7 +360,7 @@ impl MessageChecks {
     }
 
     /// Reports the messages that were never received.
-    pub fn tell_left(&self, checks: &Checks) {
+    pub fn report_left(&self, checks: &Checks) {
         for order in self.orders.borrow().values() {
             for message in order.left() {
                 let what = format!(
@@ -368,7 +369,7 @@ impl MessageChecks {
                     checks.rank, message.bytes, message.tag, message.rank
                 );
                 let sites = vec![(message.rank, message.site.clone())];
-                checks.tell(&Mistake { kind: MistakeKind::Message, what, sites });
+                checks.report_mistake(&Mistake { kind: MistakeKind::Message, what, sites });
             }
         }
     }

@@ -109,7 +109,7 @@ impl MadeObjects {
     }
 
     /// Reports the objects that exist at the end of the program.
-    pub fn tell_left(&self, checks: &Checks, library: &LibraryState) {
+    pub fn report_left(&self, checks: &Checks, library: &LibraryState) {
         let sites = self.0.borrow();
         let mut counts: HashMap<(&'static str, Rc<CallSite>), usize> = HashMap::new();
         each(library, &mut |noun, handle| {
@@ -126,7 +126,7 @@ impl MadeObjects {
             let what =
                 format!("rank {} calls MPI_Finalize, but {objects} never freed", checks.rank);
             let sites = vec![(checks.rank, (*site).clone())];
-            checks.tell(&Mistake { kind: MistakeKind::Object, what, sites });
+            checks.report_mistake(&Mistake { kind: MistakeKind::Object, what, sites });
         }
     }
 }

@@ -323,7 +323,7 @@ pub fn refuse_overlap(checks: &Checks, site: &CallSite, memory: &MemoryRanges, u
         checks.rank
     );
     let sites = vec![(checks.rank, site.clone()), (checks.rank, (*other).clone())];
-    checks.tell(&Mistake { kind: MistakeKind::Overlap, what: text, sites });
+    checks.report_mistake(&Mistake { kind: MistakeKind::Overlap, what: text, sites });
 }
 
 /// Reports a mistake if a call writes memory that it also reads.
@@ -336,7 +336,7 @@ fn refuse_own_overlap(checks: &Checks, site: &CallSite, underway: &UnderwayTrans
         checks.rank, site.function
     );
     let sites = vec![(checks.rank, site.clone())];
-    checks.tell(&Mistake { kind: MistakeKind::OwnOverlap, what, sites });
+    checks.report_mistake(&Mistake { kind: MistakeKind::OwnOverlap, what, sites });
 }
 
 /// Records the request that a call has created, unless the call failed.
@@ -480,7 +480,7 @@ pub fn check_for_change(seen: &SeenCall, underway: &UnderwayTransfer) {
         underway.site.function
     );
     let sites = vec![(rank, (*underway.site).clone()), (rank, (*seen.site()).clone())];
-    seen.checks.tell(&Mistake { kind: MistakeKind::Changed, what, sites });
+    seen.checks.report_mistake(&Mistake { kind: MistakeKind::Changed, what, sites });
 }
 
 impl TrackedRequests {
@@ -521,7 +521,7 @@ impl TrackedRequests {
     }
 
     /// Reports the requests that exist at the end of the program.
-    pub fn tell_left(&self, checks: &Checks) {
+    pub fn report_left(&self, checks: &Checks) {
         let mut counts: HashMap<Rc<CallSite>, (usize, bool)> = HashMap::new();
         for one in self.known.borrow().values() {
             let known = counts.entry(Rc::clone(&one.site)).or_insert((0, one.is_persistent));
@@ -538,7 +538,7 @@ impl TrackedRequests {
                 if count == 1 { "was" } else { "were" },
             );
             let sites = vec![(checks.rank, (*site).clone())];
-            checks.tell(&Mistake { kind: MistakeKind::Request, what: text, sites });
+            checks.report_mistake(&Mistake { kind: MistakeKind::Request, what: text, sites });
         }
     }
 }

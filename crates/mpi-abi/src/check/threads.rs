@@ -10,7 +10,7 @@ use mpi::ThreadLevel;
 use super::sites;
 use crate::entry_point::EntryPoint;
 use crate::library::LibraryState;
-use crate::output::say;
+use crate::output::print_message;
 use crate::phase;
 
 /// The turn of a thread, which lasts while its call runs.
@@ -61,7 +61,7 @@ impl Turn {
             let mistake =
                 Mistake { kind: MistakeKind::ThreadLevel, what, sites: vec![(rank, site)] };
             if turns.reported.get_or_insert_default().is_new(&mistake) {
-                say(&format!("check: {}", mistake.text()));
+                print_message(&format!("check: {}", mistake.text()));
             }
         }
         let is_taken =

@@ -152,13 +152,13 @@ pub(super) fn contributed<T>(send: Option<T>) -> Result<T> {
 
 /// Broadcasts the data `own` of both sides' leaders to all processes, which receive it in
 /// `agreed_block`. The data of the side with the lower process numbers comes first. Internal.
-pub(crate) fn leaders_tell_all(
+pub(crate) fn leaders_send_all(
     invocation: &Invocation<'_>,
     remote: &RemoteGroup,
     own: Buffer,
     agreed_block: Buffer,
 ) -> Collective {
-    let schedule = schedules::leaders_tell_all(inter_member(invocation, remote));
+    let schedule = schedules::leaders_send_all(inter_member(invocation, remote));
     let agreed_block = BufferBlocks::Bytes { unit: own.len(), buffer: agreed_block };
     prepare(invocation, schedule, BufferBlocks::single(own), agreed_block)
 }

@@ -42,7 +42,7 @@ impl Process {
                 // The contexts of the side that comes first in the numbering come first in the
                 // buffer.
                 let received = Buffer::zeroed(2 * ContextBlock::BYTES);
-                (collective::leaders_tell_all(invocation, remote, own, received.clone()), received)
+                (collective::leaders_send_all(invocation, remote, own, received.clone()), received)
             }
         })
     }

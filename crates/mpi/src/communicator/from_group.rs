@@ -138,10 +138,10 @@ impl Group {
             .wait_until(&mut |process| proposals.iter().all(|(_, _, id)| process.is_complete(*id)));
         let mut stranger = None;
         for (gate, place, id) in proposals {
-            let mut said = vec![0; proposal.len()];
-            place.read(0, &mut said);
+            let mut sent_proposal = vec![0; proposal.len()];
+            place.read(0, &mut sent_proposal);
             // Receiving a message that is longer than expected fails, too.
-            if process.finish(id).is_err() || said != proposal {
+            if process.finish(id).is_err() || sent_proposal != proposal {
                 stranger = Some(gate);
             }
         }
@@ -165,11 +165,11 @@ impl Group {
     fn follow_agreement(&self, process: &Process, proposal: &[u8], tag: i32) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
         let context = process.internal_world().collective_context();
-        let (said, received) =
+        let (sent_proposal, received) =
             (Buffer::zeroed(proposal.len()), Buffer::zeroed(ContextBlock::BYTES));
-        said.write(0, proposal);
+        sent_proposal.write(0, proposal);
         let mut messages = vec![process.post_receive(context, leader.0, tag, received.clone())];
-        messages.extend(process.post_send(leader, context, leader.0, tag, said));
+        messages.extend(process.post_send(leader, context, leader.0, tag, sent_proposal));
         process.await_messages(messages)?;
         let mut bytes = [0; ContextBlock::BYTES];
         received.read(0, &mut bytes);

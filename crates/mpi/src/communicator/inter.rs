@@ -193,7 +193,7 @@ impl Communicator {
         }
         let agreed_block = Buffer::zeroed(2 * own.len());
         let invocation = Invocation::blocking(self);
-        collective::leaders_tell_all(&invocation, remote, own, agreed_block.clone())
+        collective::leaders_send_all(&invocation, remote, own, agreed_block.clone())
             .complete(process)?;
         let block = super::duplication::contexts_in(&agreed_block)?;
         let high_of = |side: usize| {

@@ -61,9 +61,9 @@ mod tests {
     fn introductions_are_understood_and_nonsense_is_not() {
         let buffer = Buffer::zeroed(16);
         let division = PartitionLayout { count: 7, bytes: 1 << 40 };
-        let said = PartitionIntroduction { first_tag: 9, division };
-        said.write(&buffer);
-        assert_eq!(PartitionIntroduction::read(&buffer, 16).unwrap(), said);
+        let introduction_buffer = PartitionIntroduction { first_tag: 9, division };
+        introduction_buffer.write(&buffer);
+        assert_eq!(PartitionIntroduction::read(&buffer, 16).unwrap(), introduction_buffer);
         assert!(PartitionIntroduction::read(&buffer, 12).is_err());
         for (first_tag, count, bytes) in
             [(-1, 1, 1), (i32::MAX, 2, 1), (0, u32::MAX, 1), (0, 4, u64::MAX / 2)]

@@ -90,9 +90,14 @@ impl Receiving {
         let introduced = match source {
             None => Introduced::Unusable(None),
             Some(rank) => {
-                let said = Buffer::zeroed(PartitionIntroduction::BYTES);
-                let id = process.post_receive(spaces.introductions, rank, tag, said.clone());
-                Introduced::Awaited(id, said)
+                let introduction_buffer = Buffer::zeroed(PartitionIntroduction::BYTES);
+                let id = process.post_receive(
+                    spaces.introductions,
+                    rank,
+                    tag,
+                    introduction_buffer.clone(),
+                );
+                Introduced::Awaited(id, introduction_buffer)
             }
         };
         Self {
@@ -123,7 +128,7 @@ impl Receiving {
     pub(super) fn post_when_introduced(&self, runtime: &mut Runtime) -> bool {
         let mut round = self.round.borrow_mut();
         let ReceiveStage::Begun = round.stage else { return true };
-        self.hear_introduction(runtime);
+        self.receive_introduction(runtime);
         round.stage = match (&*self.introduced.borrow(), self.source) {
             (Introduced::Awaited(..), _) => return false,
             (Introduced::Known(sender), Some(source)) => {
@@ -138,15 +143,15 @@ impl Receiving {
         true
     }
 
-    fn hear_introduction(&self, runtime: &mut Runtime) {
+    fn receive_introduction(&self, runtime: &mut Runtime) {
         let mut introduced = self.introduced.borrow_mut();
-        let Introduced::Awaited(id, said) = &*introduced else { return };
+        let Introduced::Awaited(id, introduction_buffer) = &*introduced else { return };
         let Some(outcome) = runtime.take(*id) else { return };
         if let Some(problem) = outcome.problem {
             *introduced = Introduced::Unusable(Some(error_of(problem)));
             return;
         }
-        *introduced = match PartitionIntroduction::read(said, outcome.bytes) {
+        *introduced = match PartitionIntroduction::read(introduction_buffer, outcome.bytes) {
             Ok(introduction) => Introduced::Known(introduction),
             Err(error) => Introduced::Unusable(Some(error)),
         };

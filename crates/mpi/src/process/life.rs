@@ -87,7 +87,7 @@ impl Process {
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
         if self.is_profiled() {
-            self.tell_profile();
+            self.report_profile();
         }
         if self.runtime().records() {
             self.write_record();
@@ -176,7 +176,7 @@ impl Process {
     pub fn abort(&self, code: i32, reason: &str) -> ! {
         match self.job_if_any() {
             Some(job) => job.abort(code, reason),
-            None => tell(reason),
+            None => print_reason(reason),
         }
         std::process::exit(code)
     }
@@ -187,7 +187,7 @@ impl Process {
         if let Some(job) = self.job_if_any()
             && group.map_or(1, Group::size) < self.size()
         {
-            tell(reason);
+            print_reason(reason);
             let mut ranks = vec![self.rank()];
             ranks.extend(group.into_iter().flat_map(Group::gates).map(|gate| gate.0));
             // The remaining processes may rely on messages to them that are still queued here.
@@ -201,7 +201,7 @@ impl Process {
 
 /// Writes a line to standard error in one call, because this process or its job may end at any
 /// moment.
-fn tell(reason: &str) {
+fn print_reason(reason: &str) {
     let line = format!("combray: {reason}\n");
     eprint!("{line}");
 }

@@ -320,7 +320,7 @@ impl Process {
 
     /// Gathers the profiles of all processes on process 0, which prints them. Prints nothing if
     /// some processes are missing.
-    pub(super) fn tell_profile(&self) {
+    pub(super) fn report_profile(&self) {
         let Some(notes) = self.profile.take() else { return };
         let own = serde_json::to_vec(&self.rank_profile(&notes)).unwrap_or_default();
         let Some(rows) = self.gather(&own) else { return };

@@ -35,12 +35,12 @@ impl<'a> Search<'a> {
     #[inline]
     pub(crate) fn note(&self, process: &Process) {
         if process.long_waits() != self.seen && !self.noted.replace(true) {
-            self.tell(process);
+            self.report(process);
         }
     }
 
     #[cold]
-    fn tell(&self, process: &Process) {
+    fn report(&self, process: &Process) {
         let wait = end_of_message(self.communicator, self.source, self.tag, None);
         process.begin_to_await(Awaited::Message(wait));
     }

@@ -60,12 +60,12 @@ impl MemberAgreements {
         let message = AgreementMessage::from_bytes(bytes, self.all_members.size());
         let (Some(from), Some(message)) = (self.all_members.rank_of(from), message) else { return };
         self.agreement.borrow_mut().handle_message(from, message);
-        self.tell_process(process);
+        self.report_process(process);
         self.hand_out(process);
     }
 
     /// Marks the processes as failed that other members have reported as failed.
-    fn tell_process(&self, process: &Process) {
+    fn report_process(&self, process: &Process) {
         let failed: Vec<u32> = self.agreement.borrow().failed().iter().collect();
         failed.into_iter().filter_map(|member| self.all_members.gate(member)).for_each(|gate| {
             process.learn_failure(gate);
@@ -250,7 +250,7 @@ impl Team {
         let contribution = self.contribution(process, flags, ContextBlock::EXHAUSTED);
         let conclusion = move |_: &Process, decision: &Decision| {
             flag.write(0, &decision.flags[received].to_le_bytes());
-            if decision.tells_failure() { Err(unacknowledged(decision)) } else { Ok(()) }
+            if decision.reports_failure() { Err(unacknowledged(decision)) } else { Ok(()) }
         };
         process.agreements_of(self).begin(process, contribution, Box::new(conclusion))
     }

@@ -55,9 +55,9 @@ impl Team {
         }
         process.wait_until(&mut |process| {
             let departed = process.recovery().departed.borrow();
-            let said = departed.get(&block).map_or(&[][..], Vec::as_slice);
+            let received = departed.get(&block).map_or(&[][..], Vec::as_slice);
             let runtime = process.runtime();
-            let is_done = |gate| said.contains(&gate) || runtime.failed().contains(&gate);
+            let is_done = |gate| received.contains(&gate) || runtime.failed().contains(&gate);
             self.all_members().gates().all(|gate| gate == process.myself() || is_done(gate))
         });
         process.recovery().departed.borrow_mut().remove(&block);

@@ -64,19 +64,19 @@ impl Communicator {
                 usable: true,
             })
             .collect();
-        let heard = self.exchange_notices(process, &sent_notices)?;
-        check_notices(&heard, weighted)?;
+        let received_notices = self.exchange_notices(process, &sent_notices)?;
+        check_notices(&received_notices, weighted)?;
         let sent: Vec<Buffer> = (leaving.iter().zip(&reaching))
             .map(|(leaving, reaching)| packed(leaving.iter().chain(reaching)))
             .collect();
-        let received: Vec<Buffer> = heard
+        let received: Vec<Buffer> = received_notices
             .iter()
             .map(|notice| Buffer::zeroed(notice.edges() * WeightedEdge::BYTES))
             .collect();
         let invocation = Invocation::blocking(self);
         alltoallv(&invocation, Some(sent), received.clone())?.complete(process)?;
         let (mut leaving, mut reaching) = (Vec::new(), Vec::new());
-        for (notice, buffer) in heard.iter().zip(&received) {
+        for (notice, buffer) in received_notices.iter().zip(&received) {
             let mut edges = unpacked::<WeightedEdge>(buffer)?.into_iter();
             leaving.extend(edges.by_ref().take(notice.leaving as usize));
             reaching.extend(edges);
@@ -229,8 +229,8 @@ impl WeightedEdge {
 
 wire::codec!(WeightedEdge { source, destination, weight });
 
-fn check_notices(heard: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
-    for (rank, notice) in heard.iter().enumerate() {
+fn check_notices(received_notices: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
+    for (rank, notice) in received_notices.iter().enumerate() {
         if !notice.usable {
             let what = format!(
                 "the process with rank {rank} passed invalid edges; the graph cannot be created \

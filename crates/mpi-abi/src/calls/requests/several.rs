@@ -64,7 +64,7 @@ pub fn waitall(
         } else {
             let (status, left) = await_one(call, POSITION, handle)?;
             handles.set(index, left);
-            report.tell(index, status);
+            report.set_status(index, status);
         }
         index += 1;
     }
@@ -123,7 +123,7 @@ pub fn testall(
         if handle == MPI_REQUEST_NULL {
             statuses.at(index).set_empty();
         } else {
-            report.tell(index, complete(call, handles, index));
+            report.set_status(index, complete(call, handles, index));
         }
     }
     report.outcome(handles.len())
@@ -371,7 +371,7 @@ fn finish_some(
         any = true;
         if let Some((status, left)) = finished {
             handles.set(index, left);
-            report.tell(count, status);
+            report.set_status(count, status);
             indices.write_at(count, index as i64)?;
             count += 1;
         }
@@ -497,7 +497,7 @@ impl<'a> StatusesOut<'a> {
     }
 
     #[inline]
-    fn tell(&mut self, index: usize, status: MessageStatus) {
+    fn set_status(&mut self, index: usize, status: MessageStatus) {
         self.statuses.at(index).set(to_c(&status));
         if let Some(error) = status.error {
             self.errors.push((index, code_of(self.call, error.into())));

@@ -278,7 +278,7 @@ pub fn t_source_get_timestamp(
 
 /// Delivers recorded events to tools. Called at the end of MPI calls, while nothing is borrowed.
 #[cold]
-pub fn tell() {
+pub fn deliver_events() {
     let tools = super::tools();
     // Callbacks make calls, and other threads may end calls, too. Only one thread delivers events
     // at a time.
@@ -290,14 +290,14 @@ pub fn tell() {
         // The lock is not held while callbacks run.
         let interested = tools.state().interested_in(occurrence.kind.index());
         for (handle, callback) in interested {
-            tell_one(handle, callback, occurrence);
+            deliver(handle, callback, occurrence);
         }
     }
-    tell_dropped(tools);
+    report_dropped(tools);
     tools.telling.store(false, Ordering::Release);
 }
 
-fn tell_one(handle: EventRegistration, callback: EventCallback, occurrence: Occurrence) {
+fn deliver(handle: EventRegistration, callback: EventCallback, occurrence: Occurrence) {
     let number = INSTANCES.get() + 1;
     INSTANCES.set(number);
     CURRENT.set(Some((number, occurrence)));
@@ -314,7 +314,7 @@ fn tell_one(handle: EventRegistration, callback: EventCallback, occurrence: Occu
     CURRENT.set(None);
 }
 
-fn tell_dropped(tools: &Tools) {
+fn report_dropped(tools: &Tools) {
     for (index, event) in EVENTS.iter().enumerate() {
         let count = tools.instruments.journal.take_dropped(event.kind);
         if count == 0 {

@@ -197,11 +197,11 @@ mod tests {
     fn what_strangers_say_stays_inside_of_their_buffer() {
         let token = RegionToken { place: 3, secret: 4 };
         let exposed = ExposedBuffer { token, length: 100, block_bytes: 30 };
-        let heard = ExposedBuffer::from_bytes(&exposed.to_bytes()).unwrap();
-        assert_eq!((heard.token, heard.length, heard.block_bytes), (token, 100, 30));
-        assert_eq!(heard.range(1, 2), (30, 60));
-        assert_eq!(heard.range(3, 1), (90, 10));
-        assert_eq!(heard.range(usize::MAX, usize::MAX), (100, 0));
+        let decoded = ExposedBuffer::from_bytes(&exposed.to_bytes()).unwrap();
+        assert_eq!((decoded.token, decoded.length, decoded.block_bytes), (token, 100, 30));
+        assert_eq!(decoded.range(1, 2), (30, 60));
+        assert_eq!(decoded.range(3, 1), (90, 10));
+        assert_eq!(decoded.range(usize::MAX, usize::MAX), (100, 0));
         assert!(ExposedBuffer::from_bytes(&[1; BYTES - 1]).is_none());
     }
 }
