@@ -29,7 +29,7 @@
 //! of them. A series that was given back continues where it ended, so nothing must be cleared.
 //!
 //! # How data is written
-//! Through the caches or past them, as the member finds out by measuring: see [`Manner`].
+//! Through the caches or past them, as the member finds out by measuring: see [`StoreChoice`].
 //!
 //! # Sleeping
 //! A member that stores a flag, or its completion, then rings the doorbells of all others, as the
@@ -51,7 +51,7 @@ use std::time::Instant;
 
 use base::SlotSize;
 use base::limits::CACHE_LINE;
-use memory::{Manner, SharedBytes, SharedBytesMut, SharedMemory};
+use memory::{SharedBytes, SharedBytesMut, SharedMemory, StoreChoice};
 use queues::bell::Wake;
 
 use series::{DIVISIONS, HEADER, RESERVED, SERIES, SeriesMemory};
@@ -85,7 +85,7 @@ pub struct Board<B> {
     known: Box<[Cell<u64>]>,
     /// The reserved series that are free here, by the size of their slots.
     free: [Cell<u64>; SlotSize::ALL.len()],
-    manner: Manner,
+    store_choice: StoreChoice,
     /// The doorbells of the other members.
     bells: Vec<B>,
 }
@@ -146,7 +146,16 @@ impl<B: Wake> Board<B> {
         let series = std::array::from_fn(of_series);
         let known = vec![Cell::new(0); SERIES * members].into();
         let free = RESERVED.map(|count| Cell::new(u64::MAX >> (u64::BITS - count as u32)));
-        Self { memory, members, own, series, known, free, manner: Manner::default(), bells }
+        Self {
+            memory,
+            members,
+            own,
+            series,
+            known,
+            free,
+            store_choice: StoreChoice::default(),
+            bells,
+        }
     }
 
     /// Returns the reserved series with such slots that are free here: bit `i` for number `i`.
@@ -245,15 +254,15 @@ impl<B: Wake> Board<B> {
         fill: impl Fn(usize, SharedBytesMut<'_>, bool),
     ) {
         let mut done = 0;
-        if self.manner.tries() {
+        if self.store_choice.tries() {
             let mut begin = Instant::now();
             while done < length {
                 let part = TIMED_BYTES.min(length - done);
                 self.write(turn, offset + done, part, |slot| fill(done, slot, false));
                 let end = Instant::now();
-                self.manner.note(part, end - begin);
+                self.store_choice.note(part, end - begin);
                 (begin, done) = (end, done + part);
-                if self.manner.is_past_caches() {
+                if self.store_choice.is_past_caches() {
                     break;
                 }
             }

@@ -344,7 +344,7 @@ impl Schedule {
     }
 
     /// Sets the slot size; handed blocks longer than `handed_bytes_max` are sent as messages.
-    pub(crate) fn for_handing(self, slots: SlotSize, handed_bytes_max: usize) -> Self {
+    pub(crate) fn for_handed_blocks(self, slots: SlotSize, handed_bytes_max: usize) -> Self {
         Self { slots, handed_bytes_max, ..self }
     }
 

@@ -17,7 +17,7 @@ use crate::transmitter::{PieceBytes, Transmitter};
 
 /// The faults of the network.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
+struct NetworkConditions {
     /// How many of a thousand frames are lost, doubled, overtaken.
     lost: u32,
     doubled: u32,
@@ -40,7 +40,7 @@ struct Weather {
 /// The longest frame that a narrowed path carries.
 const NARROW: usize = 576;
 
-const CALM: Weather = Weather {
+const CALM: NetworkConditions = NetworkConditions {
     lost: 0,
     doubled: 0,
     late: 0,
@@ -56,7 +56,7 @@ const CALM: Weather = Weather {
 /// Two links, and the network between them.
 struct Simulation {
     random: fastrand::Rng,
-    weather: Weather,
+    conditions: NetworkConditions,
     now: Time,
     links: [Link; 2],
     /// The frames in flight to each end, by arrival time; and when the wire to it is free.
@@ -96,11 +96,11 @@ impl Transmitter for Collected {
 }
 
 impl Simulation {
-    fn new(seed: u64, weather: Weather) -> Self {
-        let link = |own: u32| Link::between(own, 1 - own, weather.room);
+    fn new(seed: u64, conditions: NetworkConditions) -> Self {
+        let link = |own: u32| Link::between(own, 1 - own, conditions.room);
         Self {
             random: fastrand::Rng::with_seed(seed),
-            weather,
+            conditions,
             now: 0,
             links: [link(0), link(1)],
             underway: Default::default(),
@@ -115,9 +115,17 @@ impl Simulation {
     }
 
     fn send(&mut self, from: usize, frame: Vec<u8>) {
-        let Weather {
-            lost, doubled, late, takes, byte_takes, frame_bytes_max, pause, narrow, ..
-        } = self.weather;
+        let NetworkConditions {
+            lost,
+            doubled,
+            late,
+            takes,
+            byte_takes,
+            frame_bytes_max,
+            pause,
+            narrow,
+            ..
+        } = self.conditions;
         let is_narrow = (narrow.0..narrow.1).contains(&self.now);
         let frame_bytes_max = if is_narrow { NARROW } else { frame_bytes_max };
         self.frames += 1;
@@ -149,7 +157,7 @@ impl Simulation {
         let times = (0..2).flat_map(|end| {
             let first = self.underway[end].keys().next().map(|key| key.0);
             let check = (!self.waiting[end].is_empty())
-                .then_some(self.looked_at[end] + self.weather.check_period);
+                .then_some(self.looked_at[end] + self.conditions.check_period);
             [first, check, self.links[end].deadline()]
         });
         let next = times.flatten().min().expect("something is to come");
@@ -159,13 +167,13 @@ impl Simulation {
                 && entry.key().0 <= self.now
             {
                 let frame = entry.remove();
-                if self.waiting[end].len() < self.weather.room {
+                if self.waiting[end].len() < self.conditions.room {
                     self.waiting[end].push_back(frame);
                 } else {
                     self.lost += 1;
                 }
             }
-            if self.now >= self.looked_at[end] + self.weather.check_period {
+            if self.now >= self.looked_at[end] + self.conditions.check_period {
                 self.looked_at[end] = self.now;
                 self.check(end);
             }
@@ -190,7 +198,7 @@ impl Simulation {
     fn run_until(&mut self, what: &str, limit: Time, is_over: impl Fn(&Self) -> bool) {
         while !is_over(self) {
             self.step();
-            assert!(self.now < limit, "{what}: {:?} {:#?}", self.weather, self.links);
+            assert!(self.now < limit, "{what}: {:?} {:#?}", self.conditions, self.links);
         }
     }
 
@@ -211,8 +219,8 @@ fn pattern(number: usize, length: usize) -> Vec<u8> {
 
 /// Exchanges packets in both directions and parts in one, between them, checked byte by byte.
 /// Returns the time that it took, after the ends were connected.
-fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Time {
-    let mut all = Simulation::new(seed, weather);
+fn exchange(seed: u64, conditions: NetworkConditions, packets: usize, parts: &[usize]) -> Time {
+    let mut all = Simulation::new(seed, conditions);
     all.meet();
     let start = all.now;
     let total: usize = parts.iter().sum();
@@ -273,10 +281,10 @@ fn exchange(seed: u64, weather: Weather, packets: usize, parts: &[usize]) -> Tim
 }
 
 /// Returns faults of all kinds, by a seed.
-fn weather(seed: u64) -> Weather {
+fn conditions(seed: u64) -> NetworkConditions {
     let mut random = fastrand::Rng::with_seed(seed);
     let pause = random.u64(..20) * MILLISECOND;
-    Weather {
+    NetworkConditions {
         lost: [0, 1, 10, 50, 200][random.usize(..5)],
         doubled: [0, 0, 10, 300][random.usize(..4)],
         late: [0, 0, 10, 300][random.usize(..4)],
@@ -302,7 +310,7 @@ fn whatever_the_network_does_all_arrives_once() {
         let mut random = fastrand::Rng::with_seed(seed + 1_000_000);
         let parts: Vec<usize> =
             (0..random.usize(..6)).map(|_| 1 + random.usize(..300_000)).collect();
-        exchange(seed, weather(seed), random.usize(1..40), &parts);
+        exchange(seed, conditions(seed), random.usize(1..40), &parts);
     }
 }
 
@@ -314,10 +322,11 @@ fn a_path_may_become_narrow_and_wide_again() {
     for seed in 0..seeds(20) {
         let begins = fastrand::Rng::with_seed(seed).u64(1..4000) * MICROSECOND;
         let narrow = (begins, Time::MAX);
-        let took = exchange(seed, Weather { narrow, ..CALM }, 30, &[BYTES; 3]);
+        let took = exchange(seed, NetworkConditions { narrow, ..CALM }, 30, &[BYTES; 3]);
         assert!(took < 10_000 * MILLISECOND, "seed {seed}: {took} ns");
     }
-    let mut all = Simulation::new(1, Weather { narrow: (0, 20_000 * MILLISECOND), ..CALM });
+    let mut all =
+        Simulation::new(1, NetworkConditions { narrow: (0, 20_000 * MILLISECOND), ..CALM });
     all.meet();
     let mut frames_of_one = || {
         let before = all.frames;
@@ -340,13 +349,13 @@ fn a_path_may_become_narrow_and_wide_again() {
 fn at_one_percent_loss_half_of_the_bandwidth_remains() {
     const PARTS: [usize; 8] = [1 << 20; 8];
     for frame_bytes_max in [1500, 9000] {
-        let weather = Weather { frame_bytes_max, ..CALM };
-        let calm = exchange(1, weather, 1, &PARTS);
+        let conditions = NetworkConditions { frame_bytes_max, ..CALM };
+        let calm = exchange(1, conditions, 1, &PARTS);
         let bytes: usize = PARTS.iter().sum();
         let wire = bytes as Time * CALM.byte_takes / 1000;
         assert!(calm < wire * 5 / 4, "{calm} ns without loss, where the wire needs {wire}");
         for seed in 0..seeds(10) {
-            let rough = exchange(seed, Weather { lost: 10, ..weather }, 1, &PARTS);
+            let rough = exchange(seed, NetworkConditions { lost: 10, ..conditions }, 1, &PARTS);
             assert!(rough < 2 * calm, "seed {seed}: {rough} ns at 1 % loss, {calm} without");
         }
     }
@@ -361,9 +370,9 @@ fn a_lone_loss_costs_a_few_round_trips() {
         for number in 0..20 {
             let start = all.now;
             // The first sending of every other message is lost.
-            all.weather.lost = if number % 2 == 0 { 1000 } else { 0 };
+            all.conditions.lost = if number % 2 == 0 { 1000 } else { 0 };
             all.post(0, &pattern(number, 8));
-            all.weather.lost = 0;
+            all.conditions.lost = 0;
             all.run_until("a lone loss", start + 1000 * MILLISECOND, |all| {
                 all.sinks[1].packets.len() > number
             });
@@ -376,7 +385,7 @@ fn a_lone_loss_costs_a_few_round_trips() {
 #[test]
 fn short_frames_are_used_where_long_ones_do_not_pass() {
     for (frame_bytes_max, frames) in [(9000, 4..40), (1500, 18..60)] {
-        let mut all = Simulation::new(1, Weather { frame_bytes_max, ..CALM });
+        let mut all = Simulation::new(1, NetworkConditions { frame_bytes_max, ..CALM });
         all.meet();
         let limit = all.now + 60_000 * MILLISECOND;
         all.run_until("probing", limit, |all| {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{Announcement, ProgramState};
-use memory::{Buffer, Manner, SharedBytesMut};
+use memory::{Buffer, SharedBytesMut, StoreChoice};
 use queues::exchange::Exchange;
 use queues::offer::Offer;
 
@@ -24,7 +24,7 @@ pub(crate) struct Supply {
     calls: u32,
     /// The regions of messages that are sent ahead.
     ahead: Vec<RegionToken>,
-    manner: Manner,
+    store_choice: StoreChoice,
     /// Whether the pages of the pool are populated.
     is_populated: bool,
 }
@@ -35,8 +35,8 @@ const TIMED_BYTES: usize = 4 << 10;
 
 impl Supply {
     pub(crate) fn new(segment: Arc<MappedSegment>) -> Self {
-        let (sender, calls, ahead, manner, is_populated) = Default::default();
-        Self { segment, sender, calls, ahead, manner, is_populated }
+        let (sender, calls, ahead, store_choice, is_populated) = Default::default();
+        Self { segment, sender, calls, ahead, store_choice, is_populated }
     }
 
     /// Whether a peer needs service.
@@ -100,9 +100,10 @@ impl Supply {
         program: ProgramState,
         sent: impl FnMut(GateId, u64),
     ) -> bool {
-        let Self { segment, sender, calls, manner, is_populated, .. } = self;
+        let Self { segment, sender, calls, store_choice, is_populated, .. } = self;
         let now = sender.needs_time().then(Instant::now);
-        let mut world = ProcessMemories { segment, calls, declared, peers, manner, is_populated };
+        let mut world =
+            ProcessMemories { segment, calls, declared, peers, store_choice, is_populated };
         sender.serve(now, program, &mut world, sent)
     }
 }
@@ -113,7 +114,7 @@ struct ProcessMemories<'a> {
     calls: &'a mut u32,
     declared: &'a Declared,
     peers: &'a mut [Option<Box<PeerSegment>>],
-    manner: &'a Manner,
+    store_choice: &'a StoreChoice,
     is_populated: &'a mut bool,
 }
 
@@ -151,8 +152,9 @@ impl SenderWorld for ProcessMemories<'_> {
             *self.is_populated = true;
             self.segment.populate_pool();
         }
-        let manner = self.manner;
-        self.segment.fill_piece(piece, length, |bytes| gather(data, offset, bytes, caches, manner));
+        let store_choice = self.store_choice;
+        self.segment
+            .fill_piece(piece, length, |bytes| gather(data, offset, bytes, caches, store_choice));
     }
 
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool {
@@ -174,21 +176,21 @@ fn gather(
     offset: usize,
     piece: SharedBytesMut<'_>,
     caches: Caches,
-    manner: &Manner,
+    store_choice: &StoreChoice,
 ) {
     let (mut piece, mut offset) = (piece, offset);
-    if caches == Caches::Either && offset == 0 && manner.tries() {
+    if caches == Caches::Either && offset == 0 && store_choice.tries() {
         let mut staging = [0; TIMED_BYTES];
         let (timed, rest) = piece.split_at(TIMED_BYTES.min(piece.len()));
         let gathered = &mut staging[..timed.len()];
         data.read(0, gathered);
         let begin = Instant::now();
         timed.copy_from(&*gathered);
-        manner.note(timed.len(), begin.elapsed());
+        store_choice.note(timed.len(), begin.elapsed());
         (offset, piece) = (timed.len(), rest);
     }
     let is_past = match caches {
-        Caches::Either => manner.is_past_caches(),
+        Caches::Either => store_choice.is_past_caches(),
         Caches::Through => false,
         Caches::Past => true,
     };

@@ -82,8 +82,8 @@ impl RailFigures {
     /// interfaces are the limit, whichever process uses which, and the difference in bandwidth
     /// disappears.
     pub fn seen_from(&self, distance: u32, company: f64) -> Self {
-        let nearness = f64::from(NEAR) / f64::from(distance.max(NEAR));
-        let left = nearness + (1.0 - nearness) * company.clamp(0.0, 1.0);
+        let proximity = f64::from(NEAR) / f64::from(distance.max(NEAR));
+        let left = proximity + (1.0 - proximity) * company.clamp(0.0, 1.0);
         let further = u64::from(distance.saturating_sub(NEAR));
         Self {
             latency_ns: self.latency_ns + further * REACH_NS,

@@ -14,7 +14,7 @@ use crate::preferences;
 use crate::prepared::Prepared;
 use crate::representation::FileData;
 use crate::storage::Direction;
-use crate::transfer::{FileAccess, Progress, SieveManner, transfer};
+use crate::transfer::{FileAccess, Progress, SieveSettings, transfer};
 use crate::view::View;
 use crate::{File, FileView};
 
@@ -77,14 +77,14 @@ impl File {
         let _exclusion = self.atomic.get().then(|| self.exclusion.lock());
         let Prepared { direction, view, position, .. } = prepared;
         let (storage, memory) = (&*self.storage, prepared.memory());
-        transfer(storage, &view.bytes, *position, memory, *direction, self.manner())
+        transfer(storage, &view.bytes, *position, memory, *direction, self.sieve_settings())
     }
 
     /// Returns how threads access the file now.
     pub(crate) fn access(&self) -> FileAccess {
         FileAccess {
             storage: Arc::clone(&self.storage),
-            manner: self.manner(),
+            sieve_settings: self.sieve_settings(),
             exclusion: Arc::clone(&self.exclusion),
         }
     }
@@ -96,11 +96,15 @@ impl File {
         SystemCaller::Threads(self.works.pool.clone(), Arc::new(ring))
     }
 
-    fn manner(&self) -> SieveManner {
+    fn sieve_settings(&self) -> SieveSettings {
         let alone = self.mode.unique && self.communicator.size() == 1;
-        let manner = preferences::manner(&self.hints, self.atomic.get(), alone);
+        let sieve_settings = preferences::sieve_settings(&self.hints, self.atomic.get(), alone);
         // A process that may not read the file cannot fill the holes.
-        if self.mode.reads() { manner } else { SieveManner { write_together: 0, ..manner } }
+        if self.mode.reads() {
+            sieve_settings
+        } else {
+            SieveSettings { write_together: 0, ..sieve_settings }
+        }
     }
 
     /// Checks the arguments of a transfer, converts the data to write, and moves file pointers.

@@ -4,7 +4,7 @@ use mpi::hints::{self, Hints};
 use wire::Codec;
 
 use crate::storage::Direction;
-use crate::transfer::SieveManner;
+use crate::transfer::SieveSettings;
 
 /// Whether an optimization is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ fn number(hints: &Hints, key: &str) -> Option<u64> {
 }
 
 /// Returns how one process transfers its runs. `alone`: no other process can have the file open.
-pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> SieveManner {
+pub(crate) fn sieve_settings(hints: &Hints, atomic: bool, alone: bool) -> SieveSettings {
     let read = number(hints, hints::READ_BUFFER).unwrap_or(256 << 10) as usize;
     let write = number(hints, hints::WRITE_BUFFER).unwrap_or(512 << 10) as usize;
     let writes_together = match choice(hints, hints::SIEVE_WRITES) {
@@ -106,7 +106,7 @@ pub(crate) fn manner(hints: &Hints, atomic: bool, alone: bool) -> SieveManner {
         Choice::Never => false,
         Choice::Automatic => alone || atomic,
     };
-    SieveManner {
+    SieveSettings {
         read_together: if choice(hints, hints::SIEVE_READS) == Choice::Never { 0 } else { read },
         write_together: if writes_together { write } else { 0 },
         locks_writes: writes_together && !alone && !atomic,

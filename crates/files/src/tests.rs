@@ -5,7 +5,7 @@ use memory::LentBuffer;
 use proptest::prelude::*;
 
 use crate::storage::Direction;
-use crate::transfer::{SieveManner, transfer};
+use crate::transfer::{SieveSettings, transfer};
 use crate::view::View;
 use crate::world::MemoryFile;
 
@@ -51,14 +51,14 @@ pub(crate) fn content(memory: &LentBuffer) -> Vec<u8> {
     bytes
 }
 
-fn manner() -> impl Strategy<Value = SieveManner> {
+fn sieve_settings() -> impl Strategy<Value = SieveSettings> {
     (
         prop::sample::select(vec![0, 7, 64, 4096]),
         prop::sample::select(vec![0, 9, 64]),
         any::<bool>(),
         any::<bool>(),
     )
-        .prop_map(|(read_together, write_together, locks_writes, atomic)| SieveManner {
+        .prop_map(|(read_together, write_together, locks_writes, atomic)| SieveSettings {
             read_together,
             write_together,
             locks_writes,
@@ -75,7 +75,7 @@ proptest! {
         runs in prop::collection::vec((0_u8..9, 1_u8..9), 1..5),
         (displacement, tail) in (0_u64..9, 0_i8..9),
         (size, position, length) in (0_usize..300, 0_u64..90, 0_usize..90),
-        manner in manner(),
+        sieve_settings in sieve_settings(),
         broken in prop::option::of(0_u64..300),
         size_max in prop::sample::select(vec![60, 200, u64::MAX]),
         writes in any::<bool>(),
@@ -86,7 +86,7 @@ proptest! {
         let data: Vec<u8> = (0..length).map(|at| 255 - (at % 50) as u8).collect();
         let memory = lent(&data);
         let direction = if writes { Direction::Write } else { Direction::Read };
-        let progress = transfer(&file, &view, position, &memory, direction, manner);
+        let progress = transfer(&file, &view, position, &memory, direction, sieve_settings);
         prop_assert!(file.is_unlocked());
         let offsets = offsets(&view, position, length as u64);
         let done = progress.bytes as usize;

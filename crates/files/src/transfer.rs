@@ -17,7 +17,7 @@ use crate::view::View;
 
 /// How one process treats the holes between runs, and excludes other processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SieveManner {
+pub(crate) struct SieveSettings {
     /// Runs are read together with the holes between them, at most this many bytes at once; 0:
     /// never.
     pub read_together: usize,
@@ -43,7 +43,7 @@ pub(crate) struct Progress {
 #[derive(Clone)]
 pub(crate) struct FileAccess {
     pub storage: Arc<dyn Storage>,
-    pub manner: SieveManner,
+    pub sieve_settings: SieveSettings,
     /// Excludes other threads during atomic transfers.
     pub exclusion: Arc<Mutex<()>>,
 }
@@ -57,8 +57,8 @@ impl FileAccess {
         memory: &LentBuffer,
         direction: Direction,
     ) -> Progress {
-        let _exclusion = self.manner.atomic.then(|| self.exclusion.lock());
-        transfer(&*self.storage, view, position, memory, direction, self.manner)
+        let _exclusion = self.sieve_settings.atomic.then(|| self.exclusion.lock());
+        transfer(&*self.storage, view, position, memory, direction, self.sieve_settings)
     }
 }
 
@@ -69,14 +69,14 @@ pub(crate) fn transfer(
     position: u64,
     memory: &LentBuffer,
     direction: Direction,
-    manner: SieveManner,
+    sieve_settings: SieveSettings,
 ) -> Progress {
     let length = memory.len() as u64;
     if length == 0 {
         return Progress::default();
     }
-    if !manner.atomic {
-        return move_runs(storage, view, position, memory, direction, manner);
+    if !sieve_settings.atomic {
+        return move_runs(storage, view, position, memory, direction, sieve_settings);
     }
     let range = view.range(position, length);
     let kind = match direction {
@@ -84,7 +84,7 @@ pub(crate) fn transfer(
         Direction::Write => RangeLock::Exclusive,
     };
     let start = range.start;
-    let work = || move_runs(storage, view, position, memory, direction, manner);
+    let work = || move_runs(storage, view, position, memory, direction, sieve_settings);
     while_locked(storage, range, kind, work)
         .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault::of(start, &error)) })
 }
@@ -131,11 +131,11 @@ fn move_runs(
     position: u64,
     memory: &LentBuffer,
     direction: Direction,
-    manner: SieveManner,
+    sieve_settings: SieveSettings,
 ) -> Progress {
     let together = match direction {
-        Direction::Read => manner.read_together,
-        Direction::Write => manner.write_together,
+        Direction::Read => sieve_settings.read_together,
+        Direction::Write => sieve_settings.write_together,
     };
     let mut mover = Mover {
         storage,
@@ -143,7 +143,7 @@ fn move_runs(
         direction,
         together: together as u64,
         step_max: storage.call_bytes(direction, view.offset_of(position)),
-        locks: manner.locks_writes && direction == Direction::Write,
+        locks: sieve_settings.locks_writes && direction == Direction::Write,
         runs: Vec::new(),
         staging: Vec::new(),
         progress: Progress::default(),

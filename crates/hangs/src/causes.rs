@@ -44,14 +44,14 @@ pub fn causes(ranks: &[RankReport]) -> Vec<String> {
 /// Whether no rank of a job makes progress, and none has for so many seconds: all ranks that have
 /// not ended wait in calls, or are stopped.
 pub fn stands_still(ranks: &[RankReport], seconds: f64) -> bool {
-    let mut left = ranks.iter().filter(|one| standing(one) != Standing::Ended).peekable();
+    let mut left = ranks.iter().filter(|one| condition(one) != RankCondition::Ended).peekable();
     left.peek().is_some()
-        && left.all(|one| match standing(one) {
-            Standing::Waits => {
+        && left.all(|one| match condition(one) {
+            RankCondition::Waits => {
                 let mut calls = one.answer.iter().flat_map(|answer| &answer.calls);
                 calls.all(|call| call.seconds >= seconds)
             }
-            Standing::Stopped => true,
+            RankCondition::Stopped => true,
             _ => false,
         })
 }
@@ -75,7 +75,7 @@ struct Cause {
 
 /// The state of a rank, as seen by ranks that wait for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Standing {
+enum RankCondition {
     Waits,
     Stopped,
     Ended,
@@ -88,7 +88,7 @@ enum Standing {
 
 struct Graph<'a> {
     ranks: &'a [RankReport],
-    standings: Vec<Standing>,
+    standings: Vec<RankCondition>,
     /// By rank: the ranks that it waits for.
     awaited: Vec<Vec<u32>>,
     /// By rank: whether a rank that may make progress by itself can be reached from it.
@@ -97,7 +97,7 @@ struct Graph<'a> {
 
 impl<'a> Graph<'a> {
     fn of(ranks: &'a [RankReport]) -> Self {
-        let standings: Vec<Standing> = ranks.iter().map(standing).collect();
+        let standings: Vec<RankCondition> = ranks.iter().map(condition).collect();
         let awaited: Vec<Vec<u32>> = ranks.iter().map(|one| awaited_by(one, ranks.len())).collect();
         let mut graph = Self { ranks, open: vec![false; ranks.len()], standings, awaited };
         graph.open = (0..ranks.len() as u32).map(|rank| graph.leads_on(rank)).collect();
@@ -105,14 +105,14 @@ impl<'a> Graph<'a> {
     }
 
     /// Returns the state of a rank; a rank that the job does not have is `Silent`.
-    fn standing(&self, rank: u32) -> Standing {
-        self.standings.get(rank as usize).copied().unwrap_or(Standing::Silent)
+    fn condition(&self, rank: u32) -> RankCondition {
+        self.standings.get(rank as usize).copied().unwrap_or(RankCondition::Silent)
     }
 
     fn calls(&self, rank: u32) -> &'a [WaitingCall] {
         let answer = self.ranks.get(rank as usize).and_then(|report| report.answer.as_ref());
-        match self.standing(rank) {
-            Standing::Waits => answer.map_or(&[], |answer| &answer.calls),
+        match self.condition(rank) {
+            RankCondition::Waits => answer.map_or(&[], |answer| &answer.calls),
             _ => &[],
         }
     }
@@ -123,12 +123,13 @@ impl<'a> Graph<'a> {
 
     /// Whether a rank may make progress by itself.
     fn is_open(&self, rank: u32) -> bool {
-        match self.standing(rank) {
-            Standing::Waits => self.awaited[rank as usize].is_empty(),
-            Standing::Computes(_) | Standing::Polls | Standing::Silent | Standing::BeforeInit => {
-                true
-            }
-            Standing::Stopped | Standing::Ended | Standing::Finalized => false,
+        match self.condition(rank) {
+            RankCondition::Waits => self.awaited[rank as usize].is_empty(),
+            RankCondition::Computes(_)
+            | RankCondition::Polls
+            | RankCondition::Silent
+            | RankCondition::BeforeInit => true,
+            RankCondition::Stopped | RankCondition::Ended | RankCondition::Finalized => false,
         }
     }
 
@@ -156,7 +157,7 @@ impl<'a> Graph<'a> {
 
     /// Finds ranks that a signal has stopped.
     fn stopped(&self, found: &mut Vec<Cause>) {
-        for rank in self.all().filter(|&rank| self.standing(rank) == Standing::Stopped) {
+        for rank in self.all().filter(|&rank| self.condition(rank) == RankCondition::Stopped) {
             let RankReport { process, host, .. } = &self.ranks[rank as usize];
             let waiting = self.waiting_for(rank);
             let others = match waiting.is_empty() {
@@ -249,7 +250,10 @@ impl<'a> Graph<'a> {
             for call in self.calls(rank) {
                 let awaited = awaited_in(call);
                 let is_over = |other: &&u32| {
-                    matches!(self.standing(**other), Standing::Ended | Standing::Finalized)
+                    matches!(
+                        self.condition(**other),
+                        RankCondition::Ended | RankCondition::Finalized
+                    )
                 };
                 let over: Vec<u32> = awaited.iter().filter(is_over).copied().collect();
                 let is_lost = match &call.awaits {
@@ -312,7 +316,7 @@ impl<'a> Graph<'a> {
             let is_final = !self.open[group.inside[0] as usize];
             let leads_elsewhere = missing.iter().all(|&rank| {
                 let reached = self.reached(rank);
-                self.standing(rank) == Standing::Waits
+                self.condition(rank) == RankCondition::Waits
                     && reached.iter().any(|other| !group.inside.contains(other))
                     && !reached.iter().any(|other| group.inside.contains(other))
             });
@@ -559,30 +563,30 @@ impl<'a> Graph<'a> {
         let Some(report) = self.ranks.get(ranks[0] as usize) else {
             return format!("{subject} is not a rank of the job");
         };
-        let what = match self.standing(ranks[0]) {
-            Standing::Waits => {
+        let what = match self.condition(ranks[0]) {
+            RankCondition::Waits => {
                 let calls = self.calls(ranks[0]);
                 let named: Vec<String> = calls.iter().map(words::call).collect();
                 format!("waits in {}", named.join(", and in "))
             }
-            Standing::Stopped => "was stopped by a signal".to_owned(),
-            Standing::Ended => match &report.stage {
+            RankCondition::Stopped => "was stopped by a signal".to_owned(),
+            RankCondition::Ended => match &report.stage {
                 Stage::Ended(how) => how.clone(),
                 _ => "has ended".to_owned(),
             },
-            Standing::Finalized => "has called MPI_Finalize".to_owned(),
-            Standing::BeforeInit => "has not returned from MPI_Init".to_owned(),
-            Standing::Computes(time) => match report.state.as_deref() {
+            RankCondition::Finalized => "has called MPI_Finalize".to_owned(),
+            RankCondition::BeforeInit => "has not returned from MPI_Init".to_owned(),
+            RankCondition::Computes(time) => match report.state.as_deref() {
                 Some("sleeping") => {
                     format!("sleeps outside of MPI (no call for {})", words::seconds(time))
                 }
                 _ => format!("computes (no call of MPI for {})", words::seconds(time)),
             },
-            Standing::Polls => "makes calls that do not wait, one after the other".to_owned(),
-            Standing::Silent if report.stage == Stage::Elsewhere => {
+            RankCondition::Polls => "makes calls that do not wait, one after the other".to_owned(),
+            RankCondition::Silent if report.stage == Stage::Elsewhere => {
                 "runs on another machine, which was not queried".to_owned()
             }
-            Standing::Silent => {
+            RankCondition::Silent => {
                 let state = report.state.as_deref().unwrap_or("not known to this machine");
                 let call = report.system_call.as_ref().map(|call| format!(" in {call}"));
                 format!(
@@ -597,7 +601,7 @@ impl<'a> Graph<'a> {
     /// Returns the sentence for a job without a visible cause.
     fn nothing(&self) -> String {
         let waiting: Vec<u32> =
-            self.all().filter(|&rank| self.standing(rank) == Standing::Waits).collect();
+            self.all().filter(|&rank| self.condition(rank) == RankCondition::Waits).collect();
         if waiting.is_empty() {
             return "no rank has waited for long".to_owned();
         }
@@ -631,19 +635,19 @@ const STARTS_MAX: usize = 64;
 /// The maximum number of ranks of a cycle that are named.
 const CYCLE_SHOWN_MAX: usize = 16;
 
-fn standing(report: &RankReport) -> Standing {
+fn condition(report: &RankReport) -> RankCondition {
     match (&report.stage, &report.answer) {
-        (Stage::Ended(_), _) => Standing::Ended,
-        (Stage::Finalized, _) => Standing::Finalized,
+        (Stage::Ended(_), _) => RankCondition::Ended,
+        (Stage::Finalized, _) => RankCondition::Finalized,
         _ if report.state.as_deref().is_some_and(|state| state.starts_with("stopped")) => {
-            Standing::Stopped
+            RankCondition::Stopped
         }
-        (Stage::BeforeInit, None) => Standing::BeforeInit,
-        (_, None) => Standing::Silent,
-        (_, Some(answer)) if !answer.calls.is_empty() => Standing::Waits,
+        (Stage::BeforeInit, None) => RankCondition::BeforeInit,
+        (_, None) => RankCondition::Silent,
+        (_, Some(answer)) if !answer.calls.is_empty() => RankCondition::Waits,
         (_, Some(answer)) => match answer.outside {
-            Some(Outside::Computes(seconds)) => Standing::Computes(seconds),
-            _ => Standing::Polls,
+            Some(Outside::Computes(seconds)) => RankCondition::Computes(seconds),
+            _ => RankCondition::Polls,
         },
     }
 }
@@ -676,7 +680,7 @@ fn awaited_in(call: &WaitingCall) -> &[u32] {
 
 /// Returns all ranks of the job that a rank waits for.
 pub(crate) fn awaited_by(report: &RankReport, size: usize) -> Vec<u32> {
-    if standing(report) != Standing::Waits {
+    if condition(report) != RankCondition::Waits {
         return Vec::new();
     }
     let calls = report.answer.iter().flat_map(|answer| &answer.calls);

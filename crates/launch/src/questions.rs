@@ -68,7 +68,7 @@ pub struct AskedProcess {
 
 /// Whether an answer is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finality {
+pub enum Completeness {
     /// The answer is complete.
     Whole,
     /// A longer answer may replace this one.
@@ -130,7 +130,7 @@ impl QuestionBoard {
     }
 
     /// Returns the answer of a process to the last question, if it has answered.
-    pub fn answer(&self, local_rank: u32) -> Option<(Finality, Vec<u8>)> {
+    pub fn answer(&self, local_rank: u32) -> Option<(Completeness, Vec<u8>)> {
         let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
         answer_in(&self.file, start, self.question)
     }
@@ -191,11 +191,11 @@ impl AnswerSlot {
     }
 
     /// Answers a question. A later answer replaces an earlier one.
-    pub fn answer(&self, question: u64, finality: Finality, text: &[u8]) {
+    pub fn answer(&self, question: u64, completeness: Completeness, text: &[u8]) {
         let (Some(start), true) = (slot(self.local_rank), self.is_sound()) else { return };
         let text = &text[..text.len().min(ANSWER_BYTES_MAX)];
         let mut head = [0; HEAD_BYTES as usize];
-        let more = u64::from(finality == Finality::MoreComes) << 32;
+        let more = u64::from(completeness == Completeness::MoreComes) << 32;
         head[8..].copy_from_slice(&(text.len() as u64 | more).to_le_bytes());
         head[..8].copy_from_slice(&question.to_le_bytes());
         // The text is written before the number, so that a reader that sees the number finds the
@@ -279,21 +279,21 @@ impl AskedProcess {
     }
 
     /// Returns its answer to the last question, if it has answered.
-    pub fn answer(&self) -> Option<(Finality, Vec<u8>)> {
+    pub fn answer(&self) -> Option<(Completeness, Vec<u8>)> {
         answer_in(&self.file, slot(0)?, self.question)
     }
 }
 
 /// Returns the answer in the slot at `start` to `question`, if it is there.
-fn answer_in(file: &File, start: u64, question: u64) -> Option<(Finality, Vec<u8>)> {
+fn answer_in(file: &File, start: u64, question: u64) -> Option<(Completeness, Vec<u8>)> {
     if number_at(file, start)? != question {
         return None;
     }
     let both = number_at(file, start + 8)?;
-    let finality = if both >> 32 == 0 { Finality::Whole } else { Finality::MoreComes };
+    let completeness = if both >> 32 == 0 { Completeness::Whole } else { Completeness::MoreComes };
     let mut bytes = vec![0; (both as u32 as usize).min(ANSWER_BYTES_MAX)];
     file.read_exact_at(&mut bytes, start + HEAD_BYTES).ok()?;
-    Some((finality, bytes))
+    Some((completeness, bytes))
 }
 
 fn slot(local_rank: u32) -> Option<u64> {
@@ -318,18 +318,18 @@ mod tests {
     fn the_last_question_is_answered_by_whoever_is_there() {
         let mut board = QuestionBoard::new(2).unwrap();
         let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 1 };
-        let whole = |text: &[u8]| Some((Finality::Whole, text.to_vec()));
+        let whole = |text: &[u8]| Some((Completeness::Whole, text.to_vec()));
         assert_eq!((slot.question(), board.answer(1)), (0, whole(b"")));
         board.ask().unwrap();
         assert_eq!((slot.question(), board.answer(1)), (1, None));
-        slot.answer(1, Finality::MoreComes, b"waits");
+        slot.answer(1, Completeness::MoreComes, b"waits");
         assert_eq!(board.answer(0), None);
-        assert_eq!(board.answer(1), Some((Finality::MoreComes, b"waits".to_vec())));
-        slot.answer(1, Finality::Whole, b"still waits");
+        assert_eq!(board.answer(1), Some((Completeness::MoreComes, b"waits".to_vec())));
+        slot.answer(1, Completeness::Whole, b"still waits");
         assert_eq!(board.answer(1), whole(b"still waits"));
         board.ask().unwrap();
         assert_eq!((board.answer(1), board.answer(2)), (None, None));
-        slot.answer(2, Finality::Whole, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
+        slot.answer(2, Completeness::Whole, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
         assert_eq!(board.answer(1).map(|(_, text)| text.len()), Some(ANSWER_BYTES_MAX));
         assert_eq!(board.process(1), None);
     }
@@ -352,8 +352,8 @@ mod tests {
         assert_eq!((slot.question(), found.answer().map(|one| one.1)), (0, Some(Vec::new())));
         found.ask().unwrap();
         assert_eq!((slot.question(), found.answer()), (1, None));
-        slot.answer(1, Finality::Whole, b"waits");
-        assert_eq!(found.answer(), Some((Finality::Whole, b"waits".to_vec())));
+        slot.answer(1, Completeness::Whole, b"waits");
+        assert_eq!(found.answer(), Some((Completeness::Whole, b"waits".to_vec())));
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         let other = File::open("/dev/null").unwrap();
         let slot = AnswerSlot { file: other, local_rank: 0 };
         assert!(!slot.is_sound());
-        slot.answer(1, Finality::Whole, b"nobody reads this");
+        slot.answer(1, Completeness::Whole, b"nobody reads this");
         assert_eq!(slot.question(), 0);
     }
 }

@@ -148,7 +148,7 @@ impl Network for Small {
 
 /// What happens to two processes, in milliseconds.
 #[derive(Clone, Debug)]
-struct Weather {
+struct NetworkConditions {
     limit: u64,
     /// How many of a hundred frames are lost.
     lost: u32,
@@ -178,7 +178,7 @@ struct Process {
 struct World {
     kind: Kind,
     fault: Fault,
-    weather: Weather,
+    conditions: NetworkConditions,
     random: fastrand::Rng,
     began: Instant,
     now: u64,
@@ -211,12 +211,12 @@ fn new_link(kind: Kind, fault: Fault, kernel: &Rc<Cell<bool>>) -> SmallLink {
 }
 
 impl World {
-    fn new(seed: u64, kind: Kind, fault: Fault, weather: Weather) -> Self {
+    fn new(seed: u64, kind: Kind, fault: Fault, conditions: NetworkConditions) -> Self {
         let cards = Arc::new(Mutex::new(vec![RAILS.to_string(); 2]));
         let began = Instant::now();
         let processes = [0, 1].map(|own| {
             let directory = Box::new(SharedCards(Arc::clone(&cards), [7; 32]));
-            let limit = Duration::from_millis(weather.limit);
+            let limit = Duration::from_millis(conditions.limit);
             let mut links = LinkTable::new(GateId(own), SmallCard(RAILS), directory, limit, began);
             links.rails = (0..RAILS).map(|_| profile()).collect();
             let kernels = [(); RAILS].map(|()| Rc::new(Cell::new(true)));
@@ -232,7 +232,7 @@ impl World {
         Self {
             kind,
             fault,
-            weather,
+            conditions,
             random,
             began,
             now,
@@ -245,11 +245,11 @@ impl World {
     }
 
     fn is_alive(&self, process: usize) -> bool {
-        process == 0 || self.now < self.weather.dies
+        process == 0 || self.now < self.conditions.dies
     }
 
     fn is_up(&self, rail: usize) -> bool {
-        !self.weather.outage[rail].contains(&self.now)
+        !self.conditions.outage[rail].contains(&self.now)
     }
 
     fn send(&mut self, from: usize, rail: usize, message: Message) {
@@ -264,8 +264,8 @@ impl World {
             link.received +=
                 u32::from(self.fault == Fault::HearsItself && message == Message::Ping);
         }
-        if self.is_up(rail) && self.random.u32(..100) >= self.weather.lost {
-            let at = self.now + self.random.u64(1..=self.weather.takes);
+        if self.is_up(rail) && self.random.u32(..100) >= self.conditions.lost {
+            let at = self.now + self.random.u64(1..=self.conditions.takes);
             self.frames.push(Frame { at, to: 1 - from, rail, turn, message });
         }
     }
@@ -282,10 +282,10 @@ impl World {
         for process in 0..2 {
             for rail in 0..RAILS {
                 let answers = self.is_alive(1 - process) && self.is_up(rail);
-                let answers = answers && (!self.weather.is_idle || self.kind != Kind::Ether);
+                let answers = answers && (!self.conditions.is_idle || self.kind != Kind::Ether);
                 self.processes[process].kernels[rail].set(answers);
             }
-            if self.is_alive(process) && !self.weather.stopped[process].contains(&self.now) {
+            if self.is_alive(process) && !self.conditions.stopped[process].contains(&self.now) {
                 self.poll(process);
             }
         }
@@ -315,7 +315,7 @@ impl World {
             self.begin_anew(own, rail);
         }
         self.processes[own].sink.restored.clear();
-        if own == 1 && self.now >= self.weather.leaves {
+        if own == 1 && self.now >= self.conditions.leaves {
             let is_first = !std::mem::replace(&mut self.processes[1].has_left, true);
             // A goodbye is repeated, as in `driver-ether`, or arrives with its connection.
             let goes_on = is_first || self.now.is_multiple_of(200);
@@ -324,7 +324,7 @@ impl World {
                     self.send(1, rail, Message::Goodbye);
                 }
             });
-        } else if !self.weather.is_idle && self.now.is_multiple_of(1_000) {
+        } else if !self.conditions.is_idle && self.now.is_multiple_of(1_000) {
             for rail in 0..RAILS {
                 if self.processes[own].links.get(gate, rail).is_some() {
                     self.send(own, rail, Message::Packet);
@@ -458,13 +458,13 @@ const COURSES: [Course; 5] =
     [Course::Pause, Course::Idle, Course::Death, Course::Outage, Course::Leave];
 
 /// Returns what happens, by a seed.
-fn weather(seed: u64, course: Course, rail: usize) -> Weather {
+fn conditions(seed: u64, course: Course, rail: usize) -> NetworkConditions {
     let mut random = fastrand::Rng::with_seed(seed);
     let limit = [4_000, 10_000][random.usize(..2)];
     let begin = random.u64(1_000..5_000);
     let short = begin + random.u64(0..limit * 13 / 20);
     let lost = [0, 5, 30][random.usize(..3)];
-    let mut weather = Weather {
+    let mut conditions = NetworkConditions {
         limit,
         lost,
         takes: [1, 120][random.usize(..2)],
@@ -477,30 +477,30 @@ fn weather(seed: u64, course: Course, rail: usize) -> Weather {
     };
     match course {
         Course::Pause => {
-            weather.lost = lost.min(5);
-            weather.outage = [begin..short, begin..short];
-            weather.stopped[random.usize(..2)] = short..short + random.u64(0..3 * limit);
+            conditions.lost = lost.min(5);
+            conditions.outage = [begin..short, begin..short];
+            conditions.stopped[random.usize(..2)] = short..short + random.u64(0..3 * limit);
         }
-        Course::Idle => weather.lost = lost.min(5),
-        Course::Death => weather.dies = begin,
+        Course::Idle => conditions.lost = lost.min(5),
+        Course::Death => conditions.dies = begin,
         Course::Outage => {
-            weather.outage[rail] = begin..begin + random.u64(limit * 3 / 2..3 * limit);
+            conditions.outage[rail] = begin..begin + random.u64(limit * 3 / 2..3 * limit);
         }
         Course::Leave => {
-            weather.outage[rail] = begin..u64::MAX;
-            weather.leaves = begin + 2 * limit;
+            conditions.outage[rail] = begin..u64::MAX;
+            conditions.leaves = begin + 2 * limit;
         }
     }
-    weather
+    conditions
 }
 
 /// Runs one course of events, by a seed. Returns what was wrong.
 fn run(seed: u64, kind: Kind, fault: Fault) -> Result<(), String> {
     let course = COURSES[(seed % 5) as usize];
     let rail = (seed / 5 % 2) as usize;
-    let weather = weather(seed, course, rail);
-    let Weather { limit, begin, .. } = weather;
-    let mut world = World::new(seed, kind, fault, weather.clone());
+    let conditions = conditions(seed, course, rail);
+    let NetworkConditions { limit, begin, .. } = conditions;
+    let mut world = World::new(seed, kind, fault, conditions.clone());
     let complaints: Vec<(bool, &str)> = match course {
         Course::Pause | Course::Idle => {
             world.run_until(begin + 6 * limit);
@@ -515,7 +515,7 @@ fn run(seed: u64, kind: Kind, fault: Fault) -> Result<(), String> {
             ]
         }
         Course::Outage => {
-            let end = weather.outage[rail].end;
+            let end = conditions.outage[rail].end;
             world.run_until(end);
             while world.links(0).min(world.links(1)) < RAILS && world.now < end + 300_000 {
                 world.step();
@@ -528,7 +528,7 @@ fn run(seed: u64, kind: Kind, fault: Fault) -> Result<(), String> {
             ]
         }
         Course::Leave => {
-            world.run_until(weather.leaves + 20_000);
+            world.run_until(conditions.leaves + 20_000);
             let has_departed = world.processes[0].links.has_departed(GateId(1));
             vec![
                 (world.is_restoring(0), "a peer that has left is still looked for"),
@@ -538,7 +538,7 @@ fn run(seed: u64, kind: Kind, fault: Fault) -> Result<(), String> {
     };
     match complaints.iter().find(|(is_so, _)| *is_so) {
         Some((_, what)) => {
-            Err(format!("seed {seed}, {kind:?}: {what} at {} ms, {weather:?}", world.now))
+            Err(format!("seed {seed}, {kind:?}: {what} at {} ms, {conditions:?}", world.now))
         }
         None => Ok(()),
     }
@@ -554,8 +554,9 @@ fn links_live_through_whatever_happens() {
 
 #[test]
 fn pauses_between_attempts_grow_up_to_a_limit() {
-    let weather = Weather { outage: [0..u64::MAX, 0..0], ..weather(1, Course::Leave, 0) };
-    let mut world = World::new(1, Kind::Ether, Fault::None, weather);
+    let conditions =
+        NetworkConditions { outage: [0..u64::MAX, 0..0], ..conditions(1, Course::Leave, 0) };
+    let mut world = World::new(1, Kind::Ether, Fault::None, conditions);
     world.lose(0, 0, "a test".to_owned());
     world.begin_anew(0, 0);
     let links = &mut world.processes[0].links;

@@ -158,7 +158,7 @@ fn members_that_run_ahead_wait_for_those_that_read_slowly() {
 fn what_is_written_in_several_ways_can_be_read() {
     let [reader, writer] = <[Board<Awake>; 2]>::try_from(boards(2)).unwrap();
     // The first write seems slow, so writes are timed and then go past the caches.
-    writer.manner.note(LONG_BYTES_MIN, Duration::from_secs(1));
+    writer.store_choice.note(LONG_BYTES_MIN, Duration::from_secs(1));
     let turns = [&reader, &writer].map(|board| board.begin(BEGUN, 1));
     let length = TIMED_BYTES + 100;
     writer.write_long(turns[1], 8, length, |done, slot, _| {

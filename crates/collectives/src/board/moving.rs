@@ -99,7 +99,7 @@ pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Option<Schedule>
         schedule.end_round();
         schedule.raise(1);
         schedule.end_round();
-        return Some(schedule.for_handing(SlotSize::Medium, handed_bytes_max(member)));
+        return Some(schedule.for_handed_blocks(SlotSize::Medium, handed_bytes_max(member)));
     }
     if input == InputPlace::SendBuffer {
         schedule.copy(own, Area::Receive.block(root as usize));
@@ -108,7 +108,7 @@ pub fn gatherv(member: Member, root: u32, input: InputPlace) -> Option<Schedule>
     take_from_others(&mut schedule, member, |schedule, peer| {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
-    Some(schedule.for_handing(SlotSize::Medium, handed_bytes_max(member)))
+    Some(schedule.for_handed_blocks(SlotSize::Medium, handed_bytes_max(member)))
 }
 
 /// `MPI_Scatter` (section 6.6): the root shows the blocks for all others.
@@ -322,14 +322,14 @@ pub fn scatterv(member: Member, root: u32, input: InputPlace) -> Option<Schedule
         schedule.wait(root, 1, None);
         schedule.take(root, into);
         schedule.end_round();
-        return Some(schedule.for_handing(SlotSize::Medium, HANDED_BYTES_MAX));
+        return Some(schedule.for_handed_blocks(SlotSize::Medium, HANDED_BYTES_MAX));
     }
     hand_to_others(&mut schedule, member);
     if input == InputPlace::SendBuffer {
         schedule.copy(Area::Send.block(root as usize), into);
     }
     schedule.end_round();
-    Some(schedule.for_handing(SlotSize::Medium, HANDED_BYTES_MAX))
+    Some(schedule.for_handed_blocks(SlotSize::Medium, HANDED_BYTES_MAX))
 }
 
 /// `MPI_Alltoallv` and `MPI_Alltoallw` (section 6.8), not in place: each process hands all others
@@ -347,7 +347,7 @@ pub fn alltoallv(member: Member, input: InputPlace) -> Option<Schedule> {
         schedule.take(peer, Area::Receive.block(peer as usize));
     });
     let slots = if member.situation.oversubscribed { SlotSize::Large } else { SlotSize::Medium };
-    Some(schedule.for_handing(slots, handed_bytes_max(member)))
+    Some(schedule.for_handed_blocks(slots, handed_bytes_max(member)))
 }
 
 /// Hands a block to each of the others, and begins the next round.

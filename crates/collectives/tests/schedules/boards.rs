@@ -327,14 +327,16 @@ fn blocks_of_their_own_sizes_lie_at_the_beginning_of_slots() {
             false => Memory::new(vec![block(rank, rank as usize)], Vec::new()),
         };
         let of = |member: Member<'_>| board::gatherv(member, root, input);
-        run_handing(size, of, at_root, |rank, end| assert!(rank != root || end.receive == all));
+        run_handed_blocks(size, of, at_root, |rank, end| {
+            assert!(rank != root || end.receive == all)
+        });
     });
 }
 
 /// The number of seeds that makes all kinds of blocks too long for slots.
-const HANDING_SEEDS: u64 = 60;
+const HANDED_SEEDS: u64 = 60;
 
-fn run_handing(
+fn run_handed_blocks(
     size: u32,
     of: impl Fn(Member) -> Option<Schedule>,
     memories: impl Fn(u32) -> Memory,
@@ -342,7 +344,7 @@ fn run_handing(
 ) {
     let situation = Situation::plain(size);
     let mut messages_seen = 0;
-    for seed in (0..HANDING_SEEDS).map(|seed| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
+    for seed in (0..HANDED_SEEDS).map(|seed| seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) {
         let schedules: Vec<_> = members(size, &situation).map(|one| of(one).unwrap()).collect();
         assert!(schedules.iter().all(Schedule::uses_board), "all count it");
         let (end, messages) = execute_in_order(schedules, (0..size).map(&memories).collect(), seed);
@@ -366,14 +368,14 @@ fn blocks_are_handed_over_in_slots_or_as_messages() {
             (false, _) => Memory::new(Vec::new(), vec![None]),
         };
         let of = |member: Member<'_>| board::scatterv(member, root, input);
-        run_handing(size, of, start, |rank, end| {
+        run_handed_blocks(size, of, start, |rank, end| {
             let has_none = rank == root && input == InputPlace::InPlace;
             assert!(has_none || end.receive == [block(root, rank as usize)]);
         });
         if root == 0 && input == InputPlace::SendBuffer {
             let start = |rank: u32| Memory::new(blocks(rank), vec![None; n]);
             let of = |member: Member<'_>| board::alltoallv(member, input);
-            run_handing(size, of, start, |rank, end| {
+            run_handed_blocks(size, of, start, |rank, end| {
                 let all = (0..size).map(|peer| block(peer, rank as usize));
                 assert!(end.receive.iter().cloned().eq(all));
             });

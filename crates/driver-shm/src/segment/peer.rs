@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
 use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
-use memory::{Buffer, Manner, SharedBytesMut, Stores};
+use memory::{Buffer, SharedBytesMut, StoreChoice, Stores};
 use queues::lane;
 use queues::ring::{RingProducer, UNPUBLISHED_MAX};
 use sys::mapping::{Mapping, is_sealed_against_shrinking};
@@ -27,7 +27,7 @@ pub(crate) struct PeerSegment {
     claimed: Option<lane::LaneProducer>,
     lane: Option<lane::LaneProducer>,
     /// The manner in which long packets are written to the peer.
-    manner: Manner,
+    store_choice: StoreChoice,
     /// How messages of middle length go to the peer, and where in the lane the last one begins.
     pub middle: MiddleStatistics,
     middle_begin: u64,
@@ -98,13 +98,13 @@ impl PeerSegment {
         length: usize,
         fill: impl FnOnce(SharedBytesMut<'_>, Stores),
     ) -> bool {
-        if !self.manner.tries() {
-            let stores = self.manner.stores();
+        if !self.store_choice.tries() {
+            let stores = self.store_choice.stores();
             return self.push_part(length, |out| fill(out, stores));
         }
         let begin = Instant::now();
         let is_pushed = self.push_part(length, |out| fill(out, Stores::Regular));
-        self.manner.note(length, begin.elapsed());
+        self.store_choice.note(length, begin.elapsed());
         is_pushed
     }
 
@@ -198,7 +198,7 @@ impl PeerSegment {
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card guarantees it).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane, manner, middle_begin) = Default::default();
+        let (packets, claimed, lane, store_choice, middle_begin) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,
@@ -206,7 +206,7 @@ impl PeerSegment {
             packets,
             claimed,
             lane,
-            manner,
+            store_choice,
             middle,
             middle_begin,
             pid: card.pid,

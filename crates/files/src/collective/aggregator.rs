@@ -294,7 +294,7 @@ impl FileWindow {
         let work = move || {
             let storage = &*access.storage;
             let moved = || move_window(storage, &memory, base, &runs, direction);
-            let locks = access.manner.locks_writes && direction == Direction::Write;
+            let locks = access.sieve_settings.locks_writes && direction == Direction::Write;
             let fault = match (runs.first(), runs.last()) {
                 (Some(&(start, _)), Some(&(last, length))) if locks => {
                     let range = start..last + length;

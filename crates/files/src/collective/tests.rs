@@ -18,7 +18,7 @@ use crate::pool::SystemCaller;
 use crate::preferences::Choice;
 use crate::storage::{Direction, Storage};
 use crate::tests::{content, lent, offsets, view_of};
-use crate::transfer::{FileAccess, SieveManner};
+use crate::transfer::{FileAccess, SieveSettings};
 use crate::view::View;
 use crate::world::MemoryFile;
 
@@ -143,13 +143,14 @@ fn run(
         if direction == Direction::Read {
             length = view.position_within(size, position..position + length) - position;
         }
-        let manner = SieveManner { locks_writes: rank % 2 == 0, ..SieveManner::default() };
+        let sieve_settings =
+            SieveSettings { locks_writes: rank % 2 == 0, ..SieveSettings::default() };
         let storage = Arc::clone(file) as Arc<dyn Storage>;
         let context = TransferContext {
             direction,
             rank: rank as u32,
             number: 7,
-            access: FileAccess { storage, manner, exclusion: Arc::default() },
+            access: FileAccess { storage, sieve_settings, exclusion: Arc::default() },
             caller: SystemCaller::Here,
         };
         let bytes = MemberBytes { view: Arc::new(view), position, length, memory: lent(&data) };

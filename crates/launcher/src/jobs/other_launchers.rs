@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use hangs::{JobReport, RankReport, Stage};
-use launch::questions::{AskedProcess, Finality};
+use launch::questions::{AskedProcess, Completeness};
 use sys::process;
 
 use super::JobSummary;
@@ -109,9 +109,9 @@ impl LocalPart {
         while !open.is_empty() && begun.elapsed() < ANSWER_TIME_MAX + STACK_TIME_MAX {
             thread::sleep(CHECK_PERIOD);
             open.retain(|rank| match self.processes[rank].answer() {
-                Some((finality, text)) => {
+                Some((completeness, text)) => {
                     answers.insert(*rank, text);
-                    finality == Finality::MoreComes
+                    completeness == Completeness::MoreComes
                 }
                 None => begun.elapsed() < ANSWER_TIME_MAX,
             });

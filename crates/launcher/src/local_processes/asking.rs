@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use launch::questions::{Finality, QuestionBoard};
+use launch::questions::{Completeness, QuestionBoard};
 use sys::process;
 
 use super::LocalProcesses;
@@ -65,7 +65,7 @@ impl LocalProcesses {
             // A process that has not joined the job, or is stopped, cannot answer.
             let time = if answer.is_some() { STACK_TIME_MAX } else { Duration::ZERO };
             let is_over = joined.is_none() || is_stopped || now >= asking.deadline + time;
-            let is_whole = matches!(answer, Some((Finality::Whole, _)));
+            let is_whole = matches!(answer, Some((Completeness::Whole, _)));
             if !is_whole && !is_over {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The executor: runs one schedule over the buffers of one call, advanced without ever blocking.
 
 mod exposure;
-mod handing;
+mod handed_blocks;
 mod portions;
 
 use std::rc::Rc;

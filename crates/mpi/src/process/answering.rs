@@ -16,7 +16,7 @@ use engine::{RequestDescription, RequestId};
 use hangs::{
     Awaited, CollectiveWait, MessageWait, Outside, QUEUE_SHOWN_MAX, RankAnswer, WaitingCall,
 };
-use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Finality, ProcessIdentity};
+use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Completeness, ProcessIdentity};
 use message_queues::QueueTable;
 use progress::waiting::LongWait;
 
@@ -152,32 +152,32 @@ impl Process {
         if let Some(find) = questions.finder.get() {
             // With much debug information `find` takes long, so a preliminary answer is sent
             // first.
-            self.send_calls(slot, Finality::MoreComes, CallerNames::LeftOut);
+            self.send_calls(slot, Completeness::MoreComes, CallerNames::LeftOut);
             questions.calls.borrow_mut()[place].1 = describe(find());
         }
         // If there are several threads, each adds the call in which it waits.
         let is_last = questions.calls.borrow().len() >= self.wait_state.lock.present() as usize;
-        let finality = if is_last { Finality::Whole } else { Finality::MoreComes };
+        let completeness = if is_last { Completeness::Whole } else { Completeness::MoreComes };
         let callers = match questions.finder.get() {
             Some(_) => CallerNames::LookedUp,
             None => CallerNames::LeftOut,
         };
-        self.send_calls(slot, finality, callers);
+        self.send_calls(slot, completeness, callers);
     }
 
-    fn send_calls(&self, slot: &AnswerSlot, finality: Finality, callers: CallerNames) {
+    fn send_calls(&self, slot: &AnswerSlot, completeness: Completeness, callers: CallerNames) {
         let questions = &self.started().questions;
         let calls = questions.calls.borrow().iter().map(|(_, call)| call.clone()).collect();
         let errors = self.returned_errors(callers);
         let answer = RankAnswer { calls, errors, ..RankAnswer::default() };
-        self.send_answer(slot, questions.question.get(), finality, answer);
+        self.send_answer(slot, questions.question.get(), completeness, answer);
     }
 
     /// Answers a question while the program is outside the library.
     pub(super) fn answer_from_outside(&self, slot: &AnswerSlot, question: u64, what: Outside) {
         let errors = self.returned_errors(CallerNames::LookedUp);
         let answer = RankAnswer { outside: Some(what), errors, ..RankAnswer::default() };
-        self.send_answer(slot, question, Finality::Whole, answer);
+        self.send_answer(slot, question, Completeness::Whole, answer);
     }
 
     /// Sends an answer, after adding the message queues.
@@ -185,7 +185,7 @@ impl Process {
         &self,
         slot: &AnswerSlot,
         question: u64,
-        finality: Finality,
+        completeness: Completeness,
         mut answer: RankAnswer,
     ) {
         for communicator in self.teams().living() {
@@ -215,7 +215,7 @@ impl Process {
             answer.errors.clear();
             bytes = text(&answer);
         }
-        slot.answer(question, finality, &bytes);
+        slot.answer(question, completeness, &bytes);
     }
 
     /// Returns what a thread waits for in a call of `function`.
@@ -300,7 +300,7 @@ impl Process {
 pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
     let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
     let text = serde_json::to_vec(&answer).unwrap_or_default();
-    slot.answer(question, Finality::Whole, &text);
+    slot.answer(question, Completeness::Whole, &text);
 }
 
 fn taken(communicator: &MessageDomain, send: &RequestDescription) -> Awaited {

@@ -20,7 +20,7 @@ pub enum Stores {
 
 /// The current choice of this process for large writes.
 #[derive(Debug, Default)]
-pub struct Manner {
+pub struct StoreChoice {
     past_caches: Cell<bool>,
     /// The number of slow writes in a row.
     slow: Cell<u32>,
@@ -45,7 +45,7 @@ const WRITES_BETWEEN_CHECKS: u32 = 8;
 /// A process that writes past the caches tries a write through them once in this many writes.
 const WRITES_BETWEEN_TRIALS: u32 = 256;
 
-impl Manner {
+impl StoreChoice {
     /// Whether to write past the caches, unless the next write is timed.
     #[inline]
     pub fn is_past_caches(&self) -> bool {
@@ -86,23 +86,23 @@ mod tests {
 
     #[test]
     fn who_writes_slowly_goes_past_the_caches_and_comes_back() {
-        let manner = Manner::default();
+        let store_choice = StoreChoice::default();
         let write = |microseconds| {
-            let tries = manner.tries();
+            let tries = store_choice.tries();
             if tries {
-                manner.note(32 << 10, Duration::from_micros(microseconds));
+                store_choice.note(32 << 10, Duration::from_micros(microseconds));
             }
             tries
         };
         let (fast, slow) = (1, 10);
         let timed = (0..8 * WRITES_BETWEEN_CHECKS).filter(|_| write(fast)).count();
-        assert!(timed == 8 && !manner.is_past_caches());
+        assert!(timed == 8 && !store_choice.is_past_caches());
         while !write(slow) {}
-        assert!(write(fast) && !manner.is_past_caches(), "one may have been interrupted");
+        assert!(write(fast) && !store_choice.is_past_caches(), "one may have been interrupted");
         while !write(slow) {}
-        assert!(write(slow) && manner.is_past_caches());
+        assert!(write(slow) && store_choice.is_past_caches());
         let tried = (0..2 * WRITES_BETWEEN_TRIALS).filter(|_| write(slow)).count();
-        assert!(tried == 2 && manner.is_past_caches());
-        assert!((0..WRITES_BETWEEN_TRIALS).any(|_| write(fast)) && !manner.is_past_caches());
+        assert!(tried == 2 && store_choice.is_past_caches());
+        assert!((0..WRITES_BETWEEN_TRIALS).any(|_| write(fast)) && !store_choice.is_past_caches());
     }
 }
