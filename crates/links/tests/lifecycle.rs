@@ -501,7 +501,7 @@ fn run(seed: u64, kind: Kind, fault: Fault) -> Result<(), String> {
     let conditions = conditions(seed, course, rail);
     let NetworkConditions { limit, begin, .. } = conditions;
     let mut world = World::new(seed, kind, fault, conditions.clone());
-    let complaints: Vec<(bool, &str)> = match course {
+    let warnings: Vec<(bool, &str)> = match course {
         Course::Pause | Course::Idle => {
             world.run_until(begin + 6 * limit);
             vec![(world.losses > 0, "a link was lost for no reason")]
@@ -536,7 +536,7 @@ fn run(seed: u64, kind: Kind, fault: Fault) -> Result<(), String> {
             ]
         }
     };
-    match complaints.iter().find(|(is_so, _)| *is_so) {
+    match warnings.iter().find(|(is_so, _)| *is_so) {
         Some((_, what)) => {
             Err(format!("seed {seed}, {kind:?}: {what} at {} ms, {conditions:?}", world.now))
         }

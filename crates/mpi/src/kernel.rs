@@ -100,19 +100,19 @@ impl Default for ProcessKernel {
 }
 
 impl ProcessKernel {
-    /// Joins the job that the environment describes. Returns complaints about environment
+    /// Joins the job that the environment describes. Returns warnings about environment
     /// variables that could not be parsed, as sentences.
     ///
     /// # Errors
     /// `Other` if the process cannot join its job.
     pub(crate) fn join_job(&self) -> Result<Vec<String>> {
         let other = |error: runtime::StartError| Error::new(ErrorClass::Other, error.message);
-        let (configuration, mut complaints) = self.configured(|read| read.clone());
+        let (configuration, mut warnings) = self.configured(|read| read.clone());
         let traffic_class = configuration.traffic_class();
         let started = runtime::start(configuration, &self.instruments).map_err(other)?;
-        let runtime::JoinedRuntime { runtime, job, map, doorbell, guidance, complaints: more } =
+        let runtime::JoinedRuntime { runtime, job, map, doorbell, guidance, warnings: more } =
             started;
-        complaints.extend(more);
+        warnings.extend(more);
         let joined = JoinedJob {
             doorbell,
             runtime: RefCell::new(runtime),
@@ -129,7 +129,7 @@ impl ProcessKernel {
         };
         let fresh = self.joined.set(joined).is_ok();
         debug_assert!(fresh, "the caller has checked it");
-        Ok(complaints)
+        Ok(warnings)
     }
 
     /// Whether the process has joined its job, in

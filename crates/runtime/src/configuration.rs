@@ -129,9 +129,9 @@ impl Configuration {
     /// Reads the environment. Returns the configuration, and a sentence for each variable that was
     /// not understood.
     pub fn read() -> (Self, Vec<String>) {
-        let (configuration, mut complaints) = Self::from_variables(environment::all());
-        complaints.extend(environment::disregarded().map(disregarded));
-        (configuration, complaints)
+        let (configuration, mut warnings) = Self::from_variables(environment::all());
+        warnings.extend(environment::disregarded().map(disregarded));
+        (configuration, warnings)
     }
 
     /// Returns the index of a variable's value. `variable` is its index in [`CONTROL_VARIABLES`].
@@ -217,13 +217,13 @@ impl Configuration {
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> (Self, Vec<String>) {
         let mut configuration = Self::default();
-        let mut complaints = Vec::new();
+        let mut warnings = Vec::new();
         for (name, value) in variables {
             let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
             let Some(index) = CONTROL_VARIABLES.iter().position(|variable| variable.name == name)
             else {
                 if name.starts_with(variables::PREFIX) && variables::named(&name).is_none() {
-                    complaints.push(unknown(&name));
+                    warnings.push(unknown(&name));
                 }
                 continue;
             };
@@ -232,13 +232,13 @@ impl Configuration {
                 Some(position) => configuration.choose(index, position),
                 None => {
                     let values = values.join(" or ");
-                    complaints.push(format!(
+                    warnings.push(format!(
                         "{name} is \"{value}\", but must be {values}; it is ignored"
                     ));
                 }
             }
         }
-        (configuration, complaints)
+        (configuration, warnings)
     }
 }
 
@@ -282,9 +282,9 @@ mod tests {
 
     #[test]
     fn defaults_and_values() {
-        let (configuration, complaints) = read(&[("PATH", "x"), ("COMBRAY_RANK", "3")]);
+        let (configuration, warnings) = read(&[("PATH", "x"), ("COMBRAY_RANK", "3")]);
         assert!(configuration.single_copy() && configuration.strategy() == "auto");
-        assert!(complaints.is_empty());
+        assert!(warnings.is_empty());
         assert_eq!(configuration.initial_error_handler(), InitialErrorHandler::Fatal);
         let (configuration, _) = read(&[("COMBRAY_INITIAL_ERRHANDLER", "mpi_errors_return")]);
         assert_eq!(configuration.initial_error_handler(), InitialErrorHandler::Return);
@@ -317,14 +317,14 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_reported_with_the_nearest() {
-        let (_, complaints) = read(&[("COMBRAY_STRATEGI", "direct")]);
-        assert!(complaints[0].contains("did you mean COMBRAY_STRATEGY?"), "{complaints:?}");
+        let (_, warnings) = read(&[("COMBRAY_STRATEGI", "direct")]);
+        assert!(warnings[0].contains("did you mean COMBRAY_STRATEGY?"), "{warnings:?}");
     }
 
     #[test]
     fn a_wrong_value_is_reported() {
-        let (configuration, complaints) = read(&[("COMBRAY_STRATEGY", "magic")]);
+        let (configuration, warnings) = read(&[("COMBRAY_STRATEGY", "magic")]);
         assert_eq!(configuration.strategy(), "auto");
-        assert!(complaints[0].contains("auto or direct or aggregate"), "{complaints:?}");
+        assert!(warnings[0].contains("auto or direct or aggregate"), "{warnings:?}");
     }
 }

@@ -49,14 +49,14 @@ pub fn samples(bytes: &[u8]) {
 pub fn variables(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let pairs = text.lines().filter_map(|line| line.split_once('='));
-    let (configuration, complaints) = Configuration::from_variables(
+    let (configuration, warnings) = Configuration::from_variables(
         pairs.clone().map(|(name, value)| (name.into(), value.into())),
     );
-    assert!(complaints.iter().all(|sentence| !sentence.is_empty()));
+    assert!(warnings.iter().all(|sentence| !sentence.is_empty()));
     assert!(!configuration.strategy().is_empty());
     for (_, value) in pairs {
-        let (_, complaints) = guidance::preferences(value);
-        assert!(complaints.iter().all(|sentence| !sentence.is_empty()));
+        let (_, warnings) = guidance::preferences(value);
+        assert!(warnings.iter().all(|sentence| !sentence.is_empty()));
         let _ = driver::NetworkSelection::parse(value);
         let _ = topology::parts_from_text(value);
         let _ = base::variables::host_timeout(value);

@@ -26,11 +26,11 @@ impl JobSettings {
     /// environment; and a sentence for each value that was not understood.
     pub fn of_environment(measured: Option<Costs>) -> (Self, Vec<String>) {
         let wanted = environment::text(variables::COLLECTIVES).unwrap_or_default();
-        let (preferences, complaints) = preferences(&wanted);
+        let (preferences, warnings) = preferences(&wanted);
         let records = configuration::record().is_some();
         let profiles = configuration::profile().is_some();
         let costs = measured.unwrap_or_default();
-        (Self { costs, preferences, records, profiles }, complaints)
+        (Self { costs, preferences, records, profiles }, warnings)
     }
 
     /// Returns the text that is published.
@@ -56,13 +56,13 @@ impl JobSettings {
 /// for each word that was not understood and is ignored.
 pub fn preferences(text: &str) -> (AlgorithmPreferences, Vec<String>) {
     let mut preferences = AlgorithmPreferences::default();
-    let mut complaints = Vec::new();
+    let mut warnings = Vec::new();
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        if let Err(complaint) = note(&mut preferences, word) {
-            complaints.push(format!("{}: {complaint}; ignored", variables::COLLECTIVES));
+        if let Err(warning) = note(&mut preferences, word) {
+            warnings.push(format!("{}: {warning}; ignored", variables::COLLECTIVES));
         }
     }
-    (preferences, complaints)
+    (preferences, warnings)
 }
 
 fn note(preferences: &mut AlgorithmPreferences, word: &str) -> Result<(), String> {
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn what_one_process_tells_another_understands() {
-        let (preferences, complaints) = preferences("allreduce:star, bcast:binomial,");
-        assert!(complaints.is_empty(), "{complaints:?}");
+        let (preferences, warnings) = preferences("allreduce:star, bcast:binomial,");
+        assert!(warnings.is_empty(), "{warnings:?}");
         let costs = Costs { turn_ns: 3, ..Costs::default() };
         let reported = JobSettings { costs, preferences, records: true, profiles: true };
         assert_eq!(JobSettings::from_text(&reported.to_text()), Some(reported));
@@ -108,12 +108,12 @@ mod tests {
 
     #[test]
     fn unknown_names_are_reported_with_the_nearest() {
-        let complaint = |text: &str| preferences(text).1.pop().unwrap_or_default();
-        assert!(complaint("allreduse:star").contains("did you mean allreduce?"));
-        assert!(complaint("bcast:binomail").contains("did you mean binomial?"));
-        assert!(complaint("bcast").contains("operation:algorithm"));
-        let (wanted, complaints) = preferences("magic:star,bcast:star");
-        assert_eq!(complaints.len(), 1);
+        let warning = |text: &str| preferences(text).1.pop().unwrap_or_default();
+        assert!(warning("allreduse:star").contains("did you mean allreduce?"));
+        assert!(warning("bcast:binomail").contains("did you mean binomial?"));
+        assert!(warning("bcast").contains("operation:algorithm"));
+        let (wanted, warnings) = preferences("magic:star,bcast:star");
+        assert_eq!(warnings.len(), 1);
         assert_eq!(wanted, preferences("bcast:star").0);
     }
 }

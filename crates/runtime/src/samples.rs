@@ -170,12 +170,12 @@ fn file_in(folder: &Path, host: &str) -> PathBuf {
 pub(crate) fn kept() -> (Samples, Option<String>) {
     let host = host();
     let Some(folder) = folder() else { return (Samples::none(&host), None) };
-    let (mut samples, complaint) = match Samples::read(&folder, &host) {
+    let (mut samples, warning) = match Samples::read(&folder, &host) {
         Ok(samples) => (samples.unwrap_or_else(|| Samples::none(&host)), None),
-        Err(complaint) => (Samples::none(&host), Some(format!("{complaint}; it is ignored"))),
+        Err(warning) => (Samples::none(&host), Some(format!("{warning}; it is ignored"))),
     };
     samples.memory = samples.memory.or_else(|| neighbours_memory(&folder));
-    (samples, complaint)
+    (samples, warning)
 }
 
 /// Initializes the models of an engine's rails with the measured figures.

@@ -36,8 +36,8 @@ pub struct JoinedRuntime {
     pub doorbell: Option<Arc<dyn Doorbell>>,
     /// The settings that the choice of collective algorithms follows, equal for all processes.
     pub guidance: JobSettings,
-    /// Complaints about unusable files of samples and settings of the user.
-    pub complaints: Vec<String>,
+    /// Warnings about unusable files of samples and settings of the user.
+    pub warnings: Vec<String>,
 }
 
 /// The reason why a process cannot join its job.
@@ -83,7 +83,7 @@ pub fn start(
     let job = launch::join()?;
     let (rank, size) = (job.rank(), job.size());
     let own = GateId(rank);
-    let (mut samples, complaint) = samples::kept();
+    let (mut samples, warning) = samples::kept();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let mut rails = create_rails(own, configuration, memory, &job)?;
     let (guidance, wrong_requests) = JobSettings::of_environment(samples.costs);
@@ -137,7 +137,7 @@ pub fn start(
         job,
         map: Arc::new(map),
         guidance,
-        complaints: complaint.into_iter().chain(wrong_requests).collect(),
+        warnings: warning.into_iter().chain(wrong_requests).collect(),
     })
 }
 

@@ -18,8 +18,8 @@ pub fn findings(prefix: &Path) -> Vec<Finding> {
     let mut findings = vec![commands(prefix, &folders("PATH"))];
     findings.extend(libraries(prefix, &folders("LD_LIBRARY_PATH")));
     findings.extend(preloaded(&env::var_os("LD_PRELOAD").unwrap_or_default()));
-    for complaint in Configuration::read().1 {
-        findings.push(Finding::note("variables", complaint, "combray info lists them all"));
+    for warning in Configuration::read().1 {
+        findings.push(Finding::note("variables", warning, "combray info lists them all"));
     }
     findings
 }

@@ -68,12 +68,11 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     let host = samples::host();
     let kept = samples::folder().map_or(Ok(None), |folder| Samples::read(&folder, &host))?;
     let measured = kept.and_then(|samples| samples.costs);
-    let (JobSettings { costs, preferences, .. }, complaints) =
-        JobSettings::of_environment(measured);
+    let (JobSettings { costs, preferences, .. }, warnings) = JobSettings::of_environment(measured);
     let oversubscribed = size.div_ceil(nodes) > cores;
     let all = Situation { cores, oversubscribed, costs, preferences, ..Situation::default() };
     let situation = machine::situation(topology.as_ref(), size, nodes, all)?;
-    let mut text = complaints.iter().fold(String::new(), |text, one| text + one + "\n");
+    let mut text = warnings.iter().fold(String::new(), |text, one| text + one + "\n");
     _ = writeln!(
         text,
         "{size} processes on {nodes} machine(s) with {cores} core(s) each{}",

@@ -38,9 +38,9 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     let process = &call.library.process;
     let _visit = phase::enter_library(call);
     refuse_other_libraries()?;
-    let complaints = process.initialize(level)?;
+    let warnings = process.initialize(level)?;
     if process.rank() == 0 {
-        print_warnings(&complaints);
+        print_warnings(&warnings);
     }
     // Only one thread gets here: `initialize` succeeds once.
     process.world().set_name(b"MPI_COMM_WORLD");
@@ -94,9 +94,9 @@ fn is_mpi_library(path: &Path) -> bool {
 }
 
 /// Prints what was wrong with the environment variables.
-pub fn print_warnings(complaints: &[String]) {
-    for complaint in complaints {
-        print_message(complaint);
+pub fn print_warnings(warnings: &[String]) {
+    for warning in warnings {
+        print_message(warning);
     }
 }
 

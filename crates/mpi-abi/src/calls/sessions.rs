@@ -44,9 +44,9 @@ pub fn session_init(
         false => level,
     };
     environment::refuse_other_libraries()?;
-    let (made, complaints) = process.open_session(level, errhandler)?;
+    let (made, warnings) = process.open_session(level, errhandler)?;
     if process.rank() == 0 {
-        environment::print_warnings(&complaints);
+        environment::print_warnings(&warnings);
     }
     phase::note_main_thread();
     environment::note_change(call);

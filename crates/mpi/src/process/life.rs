@@ -23,7 +23,7 @@ use crate::team::Teams;
 
 impl Process {
     /// Initializes MPI (`MPI_Init_thread`): joins the job that the environment describes, and
-    /// makes the communicators of all processes and of this process alone. Returns complaints
+    /// makes the communicators of all processes and of this process alone. Returns warnings
     /// about environment variables that could not be parsed, as sentences.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Process {
         if self.is_initialized() {
             return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
         }
-        let complaints = self.join()?;
+        let warnings = self.join()?;
         self.raise_level(level);
         self.world_level.set(level);
         let started = self.started();
@@ -40,16 +40,16 @@ impl Process {
         started.alone.get_or_init(|| self.create_alone());
         // The world may have been revoked while it was created.
         self.world_usable.set(!self.world().is_revoked());
-        Ok(complaints)
+        Ok(warnings)
     }
 
     /// Joins the job that the environment describes, unless that was done before. Returns
-    /// complaints about environment variables that could not be parsed, as sentences.
+    /// warnings about environment variables that could not be parsed, as sentences.
     pub(crate) fn join(&self) -> Result<Vec<String>> {
         if self.is_joined() {
             return Ok(Vec::new());
         }
-        let complaints = self.join_job()?;
+        let warnings = self.join_job()?;
         let context = self.runtime().open_context(Recovery::context_id(), self.rank());
         self.runtime().watch_context(context, Rc::clone(&self.attention));
         let started = InitializedProcess {
@@ -63,7 +63,7 @@ impl Process {
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
-        Ok(complaints)
+        Ok(warnings)
     }
 
     /// Whether [`initialize`](Self::initialize) was called; stays true after finalization.

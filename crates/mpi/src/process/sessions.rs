@@ -12,7 +12,7 @@ use crate::thread_level::ThreadLevel;
 
 impl Process {
     /// Opens a session (`MPI_Session_init`), and joins the job if that was not done before.
-    /// Returns the session, and complaints about environment variables that could not be parsed,
+    /// Returns the session, and warnings about environment variables that could not be parsed,
     /// as sentences.
     ///
     /// # Errors
@@ -22,10 +22,10 @@ impl Process {
         level: ThreadLevel,
         error_handler: Rc<ErrorHandler>,
     ) -> Result<(Rc<Session>, Vec<String>)> {
-        let complaints = self.join()?;
+        let warnings = self.join()?;
         self.raise_level(level);
         self.sessions.set(self.sessions.get() + 1);
-        Ok((Rc::new(Session::new(level, error_handler)), complaints))
+        Ok((Rc::new(Session::new(level, error_handler)), warnings))
     }
 
     /// The number of open sessions.
