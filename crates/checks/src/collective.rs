@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn different_operations_are_told_once() {
+    fn different_operations_are_reported_once() {
         let mut order = CollectiveOrder::default();
         for (own, other) in [("MPI_Bcast", "MPI_Barrier"), ("MPI_Barrier", "MPI_Bcast")] {
             order.enter(entry(own, 0, 4));

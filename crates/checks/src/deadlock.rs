@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_some_are_told() {
+    fn of_many_some_are_reported() {
         let text = reported((0..20).map(|rank| call(rank, true)).collect()).expect("rank 0 tells");
         assert!(text.starts_with("20 ranks wait for each other"), "{text}");
         assert!(text.ends_with("rank 5 in MPI_Send for it, and so on, 14 more"), "{text}");

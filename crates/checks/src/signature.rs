@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_an_end_to_what_is_told() {
+    fn there_is_an_end_to_what_is_reported() {
         let mut made = TypeSignature::default();
         let kinds = ["i", "f"].iter().cycle().take(SIGNATURE_RUNS_MAX + 1);
         let fits: Vec<bool> = kinds.map(|kind| made.add(kind, 1)).collect();

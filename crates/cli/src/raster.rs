@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_told() {
+    fn what_is_no_picture_is_reported() {
         assert!(png("<svg").unwrap_err().contains("cannot be drawn"));
     }
 }

@@ -38,7 +38,7 @@ fn ranks_know_their_place() {
 }
 
 #[test]
-fn too_few_slots_are_told() {
+fn too_few_slots_are_reported() {
     let (code, _, err) = run_on("a:2,b:1", &["-n", "4", "true"]);
     assert_eq!(code, Some(2));
     assert!(err.contains("slots for 3") && err.contains("--oversubscribe"), "{err}");
@@ -197,7 +197,7 @@ fn input_goes_to_rank_0() {
 }
 
 #[test]
-fn hosts_that_cannot_be_used_are_told() {
+fn hosts_that_cannot_be_used_are_reported() {
     let cases: &[(&str, &[&str])] = &[
         ("unreachable", &["unreachable cannot be reached", "code 255", "    rsh: connect to host"]),
         ("bare", &["bare cannot be reached", "same path as here", "not found"]),
@@ -227,7 +227,7 @@ fn hosts_that_cannot_be_used_are_told() {
 }
 
 #[test]
-fn who_waits_for_a_host_can_interrupt() {
+fn a_process_that_waits_for_a_host_can_interrupt() {
     let mut child = on("mute,a", &["true"]).stderr(Stdio::piped()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(300));
     let start = Instant::now();

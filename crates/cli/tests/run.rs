@@ -124,7 +124,7 @@ fn a_barrier_without_a_process_fails_where_the_job_goes_on() {
 }
 
 #[test]
-fn who_sends_nonsense_loses_the_connection() {
+fn a_process_that_sends_nonsense_loses_the_connection() {
     for nonsense in ["echo sweet nothings", "head -c 200000 /dev/zero"] {
         let script = format!(
             "if [ $PMI_RANK = 1 ]; then {nonsense} >&$PMI_FD; read -r line <&$PMI_FD || echo closed; fi"
@@ -150,7 +150,7 @@ fn the_time_limit_of_other_launchers_holds() {
 }
 
 #[test]
-fn what_a_limit_of_open_files_allows_is_told() {
+fn what_a_limit_of_open_files_allows_is_reported() {
     let script = "ulimit -n 60; exec \"$0\" run -n 100 --oversubscribe true";
     let output = Command::new("sh").args(["-c", script, env!("CARGO_BIN_EXE_combray")]).output();
     let (code, _, err) = outcome_of(output.unwrap());
@@ -199,7 +199,7 @@ fn programs_have_their_own_options() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told_before_anything_starts() {
+fn what_cannot_be_started_is_reported_before_anything_starts() {
     let (code, out, err) =
         run(&["-n", "1", "sh", "-c", "echo started", ":", "-n", "1", "./no-such-program"]);
     assert_eq!((code, out.as_str()), (Some(2), ""));
@@ -235,7 +235,7 @@ fn processes_find_each_other() {
 }
 
 #[test]
-fn who_asks_much_before_hearing_loses_no_answer() {
+fn a_process_that_asks_much_before_hearing_loses_no_answer() {
     let script = "(for i in $(seq 20000); do say get key=PMI_process_mapping; done) &
                   sleep 0.5; for i in $(seq 20000); do hear || exit 3; done; echo $line";
     let (code, out, err) = run_speakers("1", script);
@@ -363,7 +363,7 @@ fn an_interrupt_typed_once_counts_once() {
 
 /// Like a shell that should be interactive, which is stopped when it reads from the terminal.
 #[test]
-fn who_was_stopped_is_told_how_to_get_a_terminal() {
+fn a_process_that_was_stopped_is_told_how_to_get_a_terminal() {
     let out = typed("(sleep 0.3; echo ready) & kill -TTIN $$; wait", "ready", "\u{3}");
     assert!(out.contains("ended by SIGINT") && out.contains("script -qc PROGRAM"), "{out}");
 }
@@ -438,7 +438,7 @@ fn nothing_survives_any_two_that_watch_over_the_job() {
 }
 
 #[test]
-fn who_is_killed_while_it_ends_the_job_leaves_that_to_the_others() {
+fn a_process_that_is_killed_while_it_ends_the_job_leaves_that_to_the_others() {
     for step in 0..32_u64 {
         let mark = mark();
         let script = format!("setsid sleep {mark} & echo ready; sleep {mark}; true");
@@ -459,7 +459,7 @@ fn who_is_killed_while_it_ends_the_job_leaves_that_to_the_others() {
 }
 
 #[test]
-fn who_ends_processes_by_command_line_leaves_those_that_clean_up() {
+fn a_process_that_ends_processes_by_command_line_leaves_those_that_clean_up() {
     let mark = mark();
     let mut child = combray(&["-n", "1", "sleep", &mark]).spawn().unwrap();
     let (guard, supervisor) = guard_and_supervisor_of(child.id());

@@ -96,7 +96,7 @@ fn pictures_are_written() {
 }
 
 #[test]
-fn what_would_run_where_is_told() {
+fn what_would_run_where_is_reported() {
     let machine = reviewed::machine("sub-numa.xml");
     let machine = machine.to_str().unwrap();
     let plan = |words: &[&str]| {
@@ -132,7 +132,7 @@ fn what_would_run_where_is_told() {
 }
 
 #[test]
-fn a_machine_that_is_not_there_is_told() {
+fn a_machine_that_is_not_there_is_reported() {
     let (code, _, errors) = combray(&["topo", "--input", "/nowhere.xml"]);
     assert!(code == 2 && errors.contains("/nowhere.xml cannot be read"), "{errors}");
     let (code, _, errors) = combray(&["topo", "--job", "999999999"]);

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_near_the_interface_speaks_for_the_machine() {
+    fn a_process_that_is_near_the_interface_speaks_for_the_machine() {
         let layout = ProcessLayout::on_nodes(&[0, 0, 1, 1, 1]);
         let distances = vec![16, 10, u32::MAX, 22, 22];
         let all = Situation { layout, distances, ..Situation::default() };

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_an_answer_goes_by_the_round_trips_that_were_seen() {
+    fn a_process_that_waits_for_an_answer_goes_by_the_round_trips_that_were_seen() {
         let mut trips = RoundTrips::default();
         assert_eq!(trips.resend_after(0), ROUND_TRIP_ASSUMED + ACKNOWLEDGE_AFTER);
         // A single measurement may be far off.

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_library_is_told_with_what_to_do() {
+    fn a_missing_library_is_reported_with_what_to_do() {
         let error = FabricFunctions::load(Path::new("/nowhere/libfabric.so.1")).err().unwrap();
         assert!(error.contains("/nowhere") && error.contains("install"), "{error}");
         let error = FabricFunctions::load(Path::new("libc.so.6")).err().unwrap();

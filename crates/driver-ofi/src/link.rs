@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn some_short_messages_are_told_of() {
+    fn some_short_messages_are_reported() {
         let mut link = link();
         let injected = (0..).take_while(|number| {
             link.injected = *number;

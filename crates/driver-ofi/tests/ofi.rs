@@ -153,7 +153,7 @@ fn strangers_are_not_heard() {
 }
 
 #[test]
-fn who_leaves_has_sent_all_and_is_no_loss() {
+fn a_process_that_leaves_has_sent_all_and_is_no_loss() {
     if is_missing() {
         return;
     }
@@ -285,7 +285,7 @@ fn a_rail_is_restored_over_a_new_connection() {
 
 /// A peer that has not started yet is tried repeatedly, and receives what has waited for it.
 #[test]
-fn who_comes_late_is_reached() {
+fn a_process_that_comes_late_is_reached() {
     if is_missing() {
         return;
     }
@@ -354,7 +354,7 @@ fn nothing_is_written_over_a_rail_that_was_given_up() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn what_is_not_there_is_reported() {
     assert!(open(0, "", SharedCards::default()).unwrap().is_none());
     if is_missing() {
         return;

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_one_message_after_the_other_does_not_wait() {
+    fn a_process_that_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
             statistics.begin(64 << 10, When::Now, true, || false);

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_nonce_gets_the_descriptors() {
+    fn a_process_that_knows_the_nonce_gets_the_descriptors() {
         let own = std::process::id() as i32;
         let name = socket_name().unwrap();
         let one = passed([1; 16], "first");

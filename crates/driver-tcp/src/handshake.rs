@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_knows_the_secret_is_believed() {
+    fn a_process_that_knows_the_secret_is_believed() {
         let (secret, other) = ([7; 32], [8; 32]);
         let (first, second) = ([1; 16], [2; 16]);
         let proof = answer(&secret, &first, &second);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_interface_is_told_once() {
+    fn each_interface_is_reported_once() {
         let rails = survey(&NetworkSelection::default());
         let names: BTreeSet<_> = rails.iter().map(|rail| &rail.interface).collect();
         assert_eq!(names.len(), rails.len(), "{rails:?}");

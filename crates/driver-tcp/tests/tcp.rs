@@ -68,7 +68,7 @@ fn conforms() {
 
 /// Both sides number packets if there are several rails, so both must get equal counts.
 #[test]
-fn a_rail_that_was_lost_early_is_still_told() {
+fn a_rail_that_was_lost_early_is_still_reported() {
     let (mut one, mut two) = pair();
     one.connect(GateId(1)).unwrap();
     let start = Instant::now();
@@ -156,7 +156,7 @@ fn connections_that_cross_become_one() {
 }
 
 #[test]
-fn who_does_not_know_the_secret_gets_nowhere() {
+fn a_process_that_does_not_know_the_secret_gets_nowhere() {
     let mut both = drivers(&[1, 2]);
     let (mut two, mut one) = (both.pop().unwrap(), both.pop().unwrap());
     one.connect(GateId(1)).unwrap();
@@ -167,7 +167,7 @@ fn who_does_not_know_the_secret_gets_nowhere() {
 
 /// As behind an address that another process of the job has taken over.
 #[test]
-fn who_means_another_process_of_the_job_is_refused() {
+fn a_process_that_means_another_process_of_the_job_is_refused() {
     let cards: Arc<Mutex<Vec<String>>> = Arc::default();
     let make = |own| {
         let directory = SharedCards(Arc::clone(&cards), [1; 32]);
@@ -203,7 +203,7 @@ fn strangers_are_turned_away() {
 }
 
 #[test]
-fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
+fn an_end_without_leave_is_reported_and_one_with_leave_is_not() {
     let (mut one, mut two) = connected();
     conformance::packets(&mut one, Some(&mut two), GateId(0));
     drop(two);
@@ -232,7 +232,7 @@ fn an_end_without_leave_is_told_and_one_with_leave_is_not() {
 }
 
 #[test]
-fn who_takes_leave_waits_until_the_others_have_what_was_sent() {
+fn a_process_that_takes_leave_waits_until_the_others_have_what_was_sent() {
     let cards = Arc::new(Mutex::new(vec![String::new(); 2]));
     let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
         let directory = SharedCards(Arc::clone(cards), [1; 32]);
@@ -328,7 +328,7 @@ fn whoever_has_taken_leave_may_come_back() {
 
 /// A process that leaves waits for the others; a peer that connects meanwhile is notified, too.
 #[test]
-fn who_comes_while_a_process_leaves_learns_that_it_does() {
+fn a_process_that_comes_while_a_process_leaves_learns_that_it_does() {
     let cards = Arc::new(Mutex::new(vec![String::new(); 3]));
     let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {
         let directory = SharedCards(Arc::clone(cards), [1; 32]);
@@ -373,7 +373,7 @@ fn who_comes_while_a_process_leaves_learns_that_it_does() {
 /// At each step of the handshake: the other side may have the connection already, while the
 /// initiator does not.
 #[test]
-fn who_leaves_while_a_connection_is_being_made_is_not_lost() {
+fn a_process_that_leaves_while_a_connection_is_being_made_is_not_lost() {
     for rounds in 0..16 {
         let cards = Arc::new(Mutex::new(vec![String::new(); 2]));
         let create = |own: u32, cards: &Arc<Mutex<Vec<String>>>| {

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_card_that_cannot_be_read_is_told() {
+    fn a_card_that_cannot_be_read_is_reported() {
         let mut directory = |gate: GateId| match gate.0 {
             0 => Ok("7".to_owned()),
             _ => Ok("seven".to_owned()),

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_told_from_files_of_its_name() {
+    fn memory_is_reported_from_files_of_its_name() {
         let user = sys::process::user();
         let memory = sys::mapping::create_memory_file(c"combray-test", 10).unwrap();
         assert!(is_memory_file(&memory.metadata().unwrap(), user));

@@ -256,7 +256,7 @@ fn whoever_is_stopped_comes_first() {
 }
 
 #[test]
-fn who_does_not_answer_is_told_by_what_the_system_says() {
+fn a_process_that_does_not_answer_is_reported_by_what_the_system_says() {
     let silent = RankReport {
         state: Some("sleeping".into()),
         system_call: Some("do_nanosleep".into()),
@@ -376,7 +376,7 @@ proptest! {
 
     /// If all ranks wait, directly or not, for one that computes, no cycle is reported.
     #[test]
-    fn who_computes_may_go_on(size in 2..12u32, offset in 0..11u32) {
+    fn a_process_that_computes_may_go_on(size in 2..12u32, offset in 0..11u32) {
         let last = offset % size;
         let ranks: Vec<RankReport> = (0..size)
             .map(|number| match number == last {

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn launchers_inside_launchers_are_told_apart() {
+    fn launchers_inside_launchers_are_distinguished() {
         let pmix = [("PMIX_NAMESPACE", "job@1"), ("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4")];
         assert_eq!(found(&pmix), Ok(FoundManager::Pmix));
         let slurm = [

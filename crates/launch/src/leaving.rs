@@ -60,7 +60,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn the_end_of_a_launcher_is_told() {
+    fn the_end_of_a_launcher_is_reported() {
         static REPORTED: AtomicBool = AtomicBool::new(false);
         let (ours, theirs) = UnixStream::pair().unwrap();
         (&theirs).write_all(b"an answer that nobody has read").unwrap();

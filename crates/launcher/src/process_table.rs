@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_ended_tells_nothing() {
+    fn a_process_that_has_ended_tells_nothing() {
         let (mut reader, writer) = open().unwrap();
         drop(writer);
         reader.serve();

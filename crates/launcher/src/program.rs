@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_or_the_reason_is_told() {
+    fn programs_are_found_or_the_reason_is_reported() {
         let path = found("sh", ".").unwrap();
         assert!(path.as_encoded_bytes().ends_with(b"/sh"));
         assert_eq!(found("./sh", "/bin").unwrap(), "./sh");

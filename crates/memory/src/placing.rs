@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "asks the system")]
-    fn what_cannot_be_is_told() {
+    fn what_cannot_be_is_reported() {
         let Ok(nodes) = numa::nodes() else { return };
         let memory = vec![0_u8; 1 << 16];
         let start = memory.as_ptr() as usize;

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "asks the system")]
-    fn who_has_ended_holds_up_nobody() {
+    fn a_process_that_has_ended_holds_up_nobody() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let word = AtomicU32::new(child.id());
         let has_held = AtomicBool::new(false);

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_writes_slowly_goes_past_the_caches_and_comes_back() {
+    fn a_process_that_writes_slowly_goes_past_the_caches_and_comes_back() {
         let store_choice = StoreChoice::default();
         let write = |microseconds| {
             let tries = store_choice.tries();

@@ -91,7 +91,7 @@ fn short_partitions_that_are_ready_together_arrive_together() {
 }
 
 #[test]
-fn amounts_that_differ_are_told() {
+fn amounts_that_differ_are_reported() {
     let process = &process();
     let (out, into) = (bytes(&[7; BYTES]), bytes(&[0; BYTES - 15]));
     let (mut send, mut receive) = pair(process, divided(&out, 4), divided(&into, 3));

@@ -171,7 +171,7 @@ fn those_who_talk_to_other_machines_come_near_the_interface() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn what_cannot_be_is_reported() {
     let affinity = Affinity::new(3, [(0, 1, 1)].into_iter());
     let fault = |tree: &Branch, fixed: &[Option<u32>]| {
         place(&affinity, &BranchTree::new(tree), fixed).unwrap_err()

@@ -59,7 +59,7 @@ fn one_rank_that_computes_longer_is_slow() {
 }
 
 #[test]
-fn who_had_no_processor_is_told() {
+fn a_process_that_had_no_processor_is_reported() {
     let mut slow = rank(1, "MPI_Barrier", 0.0, &[]);
     slow.processor_seconds = 4.0;
     let other = rank(0, "MPI_Barrier", 6.0, &[(WaitCause::Members, None, 6.0)]);
@@ -79,7 +79,7 @@ fn ranks_that_work_one_after_the_other_are_a_chain() {
 }
 
 #[test]
-fn late_ends_of_messages_are_told_apart() {
+fn late_ends_of_messages_are_distinguished() {
     let pair = |cause| {
         let waits = [(cause, Some(1), 4.0)];
         vec![rank(0, "MPI_Wait", 5.0, &waits), rank(1, "MPI_Wait", 5.0, &[])]
@@ -97,7 +97,7 @@ fn ranks_that_come_last_in_turn_are_no_slow_ones() {
 }
 
 #[test]
-fn many_small_messages_are_told_with_their_length() {
+fn many_small_messages_are_reported_with_their_length() {
     let mut sender = rank(0, "MPI_Send", 4.0, &[]);
     sender.calls[0].messages = 4_000_000;
     sender.calls[0].bytes = 32_000_000;
@@ -114,7 +114,7 @@ fn many_small_messages_are_told_with_their_length() {
 }
 
 #[test]
-fn who_ends_first_waits_for_the_last() {
+fn a_process_that_ends_first_waits_for_the_last() {
     let mut early = rank(0, "MPI_Barrier", 0.0, &[]);
     early.seconds = 4.0;
     let job = JobProfile::of("./model".to_owned(), vec![early, rank(1, "MPI_Barrier", 0.0, &[])]);
@@ -123,7 +123,7 @@ fn who_ends_first_waits_for_the_last() {
 }
 
 #[test]
-fn nothing_is_told_of_a_job_that_computes() {
+fn nothing_is_reported_of_a_job_that_computes() {
     assert!(
         causes(vec![rank(0, "MPI_Barrier", 0.1, &[]), rank(1, "MPI_Barrier", 0.1, &[])]).is_empty()
     );
@@ -144,7 +144,7 @@ fn the_page_for_a_browser_holds_no_text_of_the_program_as_elements() {
 }
 
 #[test]
-fn ranks_that_share_a_core_while_others_are_free_are_told() {
+fn ranks_that_share_a_core_while_others_are_free_are_reported() {
     let on = |cores: [u32; 1], of: u32| -> Vec<String> {
         let ranks = (0..2).map(|number| RankProfile {
             cores: if number == 0 { vec![0] } else { cores.to_vec() },
@@ -160,7 +160,7 @@ fn ranks_that_share_a_core_while_others_are_free_are_told() {
 }
 
 #[test]
-fn neighbours_on_different_hosts_are_told_if_another_order_is_better() {
+fn neighbours_on_different_hosts_are_reported_if_another_order_is_better() {
     let with = |hosts: [&str; 4]| -> Vec<String> {
         let ranks = (0..4_u32).map(|number| RankProfile {
             host: hosts[number as usize].to_owned(),

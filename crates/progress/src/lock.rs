@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_keeps_others_out() {
+    fn a_process_that_has_it_keeps_others_out() {
         let lock = Lock::default();
         assert!(lock.try_take() && !lock.try_take());
         lock.give(&Here);

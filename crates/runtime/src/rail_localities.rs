@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_run_near_the_interface_communicates_there() {
+    fn a_process_that_may_run_near_the_interface_communicates_there() {
         let tree = emulated();
         let of = |cpuset: &str, rail: usize| {
             let cpuset = set(cpuset);

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_files_are_told_of() {
+    fn bad_files_are_reported() {
         let folder = tempdir().unwrap();
         let mut samples = Samples::none("one");
         samples.rails.insert("shm".into(), figures(0));

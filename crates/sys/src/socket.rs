@@ -181,7 +181,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn who_has_sent_is_named() {
+    fn a_process_that_has_sent_is_named() {
         let (one, mut other) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut bytes = [0; 8];
         other.write_all(b"abc").unwrap();

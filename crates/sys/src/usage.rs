@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn mappings_are_told_apart_by_name() {
+    fn mappings_are_distinguished_by_name() {
         let text = "7f00-7f10 rw-s 00000000 00:01 5   /memfd:combray (deleted)\nSize:  64 kB\n\
                     Rss:  12 kB\n7f20-7f30 r--p 00000000 08:01 9  /usr/lib/combray.so\nRss:  8 kB\n\
                     a000-a010 rw-s 00 00:01 6 /memfd:combray-shared (deleted)\nRss: 4 kB\n";

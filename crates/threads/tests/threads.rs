@@ -105,7 +105,7 @@ fn a_mutex_is_held_by_one_thread() {
 }
 
 #[test]
-fn who_tries_in_vain_leaves_a_mutex_locked() {
+fn a_process_that_tries_in_vain_leaves_a_mutex_locked() {
     let mutex = Mutex::new(());
     let guard = mutex.lock();
     assert!(mutex.try_lock().is_none() && mutex.try_lock().is_none());
@@ -533,7 +533,7 @@ fn many_threads_are_alive_at_once() {
 /// The guard page below the stack ends a program whose thread recurses too deep, with a message
 /// that names the thread.
 #[test]
-fn a_stack_that_overflows_is_told_with_the_name_of_its_thread() {
+fn a_stack_that_overflows_is_reported_with_the_name_of_its_thread() {
     const ASKED: &str = "THREADS_OVERFLOW";
     if std::env::var_os(ASKED).is_some() {
         workers(1)
@@ -542,7 +542,7 @@ fn a_stack_that_overflows_is_told_with_the_name_of_its_thread() {
     }
     let this = std::env::current_exe().unwrap();
     let found = std::process::Command::new(this)
-        .args(["--exact", "a_stack_that_overflows_is_told_with_the_name_of_its_thread"])
+        .args(["--exact", "a_stack_that_overflows_is_reported_with_the_name_of_its_thread"])
         .env(ASKED, "1")
         .output()
         .unwrap();

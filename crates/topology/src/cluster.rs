@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn what_is_wrong_is_reported_with_its_line() {
         for (text, expected) in [
             ("switch a: b\nmoon", "line 2: \"moon\" is neither"),
             ("switch a: b\nswitch c: b", "line 2: b is below c, but also below a"),

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_told_so() {
+    fn what_is_not_known_is_reported_so() {
         let map = JobMap::new(0, vec![0, 0], |_| 1);
         assert_eq!((map.parts(1), map.distance(0), map.switches(1)), (None, None, &[][..]));
         assert_eq!((map.node(1), map.node(7)), (0, 7));

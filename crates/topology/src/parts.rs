@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_told_as_texts() {
+    fn parts_are_shown_as_texts() {
         let parts = Parts { package: 1, numa_node: 2, cache: 30 };
         assert_eq!(parts.to_string().parse(), Ok(parts));
         for nonsense in ["", "1.2", "1.2.3.4", "1.2.x", "1.2.-3"] {

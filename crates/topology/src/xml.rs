@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told() {
+    fn what_is_wrong_is_reported() {
         let message = |text: &str| Topology::from_xml(text).unwrap_err().to_string();
         assert!(message("nothing").contains("XML"));
         assert!(message("<lstopo/>").contains("<lstopo>"));

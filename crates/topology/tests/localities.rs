@@ -46,7 +46,7 @@ fn interfaces_are_where_they_were_reviewed_to_be() {
 }
 
 #[test]
-fn who_is_between_interfaces_has_no_nearest() {
+fn a_process_that_is_between_interfaces_has_no_nearest() {
     let topology = read(&reviewed::machine("emulated.xml"));
     let nearest = |list: &str| {
         let nearest = topology.nearest_network(&CpuSet::from_list(list).unwrap());

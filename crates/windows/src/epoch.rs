@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_are_told_apart_by_target() {
+    fn locks_are_distinguished_by_target() {
         let mut epochs = Epochs::default();
         epochs.check_lock(1).unwrap();
         epochs.locked(1, Some(LockKind::Exclusive));

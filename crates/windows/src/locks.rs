@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_failed_holds_up_nobody() {
+    fn a_process_that_has_failed_holds_up_nobody() {
         let mut queue = LockQueue::default();
         for origin in 0..4 {
             queue.ask(LockRequest { origin, kind: LockKind::Exclusive, reply: 0 });

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn installations_and_programs_are_told_apart() {
+    fn installations_and_programs_are_distinguished() {
         let private = tempfile::tempdir().unwrap();
         let root = private.path().join("other");
         let write = |path: &str, text: &[u8]| {

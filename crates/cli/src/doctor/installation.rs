@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_preloaded_is_told() {
+    fn a_library_that_is_preloaded_is_reported() {
         assert!(preloaded(OsStr::new("/lib/libx.so:/usr/lib/libmpi.so.40")).is_some());
         assert!(preloaded(OsStr::new("/opt/libmpi_abi.so.1 /lib/libmpiP.txt/x.so")).is_none());
     }

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_clocks_are_told() {
+    fn slow_clocks_are_reported() {
         assert_eq!(judged_clock("tsc", 30).verdict, Verdict::Fit);
         assert_eq!(judged_clock("tsc", 900).verdict, Verdict::Slow);
         assert!(judged_clock("hpet", 30).remedy.contains("tsc=reliable"));

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_network_is_told() {
+    fn a_machine_without_network_is_reported() {
         let rail = |name: &str, obstacle: Option<&str>| FoundRail {
             name: format!("tcp:{name}"),
             interface: name.to_owned(),

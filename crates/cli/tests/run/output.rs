@@ -92,7 +92,7 @@ fn output_is_a_terminal_where_the_launcher_has_one() {
 }
 
 #[test]
-fn who_is_interrupted_is_told_with_what_was_printed() {
+fn a_process_that_is_interrupted_is_reported_with_what_was_printed() {
     let folder = Folder::new();
     let mark = folder.0.path().join("started");
     for number in ["INT", "TERM"] {

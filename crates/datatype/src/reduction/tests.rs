@@ -340,7 +340,7 @@ fn zeros_and_nans_have_one_extreme() {
 }
 
 #[test]
-fn equal_pairs_are_told_apart_by_their_bits() {
+fn equal_pairs_are_distinguished_by_their_bits() {
     let run = |left: [f32; 2], right: [f32; 2]| {
         let bytes = |pair: [f32; 2]| pair.map(f32::to_ne_bytes).concat();
         let mut inout = bytes(right);

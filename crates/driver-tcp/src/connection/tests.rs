@@ -195,7 +195,7 @@ fn what_is_no_frame_ends_the_connection() {
 }
 
 #[test]
-fn what_came_before_the_end_of_a_stream_is_told() {
+fn what_came_before_the_end_of_a_stream_is_reported() {
     let (bytes, expected) = frames();
     for length in 0..bytes.len() {
         let (near, far) = pair(usize::MAX);

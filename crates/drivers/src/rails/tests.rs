@@ -440,7 +440,7 @@ fn what_holds_of_any_network_and_what_of_all() {
 }
 
 #[test]
-fn who_has_a_rendezvous_is_asked_for_it() {
+fn a_process_that_has_a_rendezvous_is_asked_for_it() {
     let (mut rails, logs) = rails_of([(2, None), (1, None)]);
     logs[1].lock().unwrap().has_rendezvous = true;
     assert!(rails.rendezvous(OWN_RAIL).is_none());
@@ -483,7 +483,7 @@ fn a_network_that_rings_no_bell_must_be_polled() {
 }
 
 #[test]
-fn who_sleeps_is_woken_by_networks_and_by_the_own_bell() {
+fn a_process_that_sleeps_is_woken_by_networks_and_by_the_own_bell() {
     let long = Duration::from_secs(60);
     let is_woken = |rails: &Rails, wake: &mut dyn FnMut()| {
         let bell = rails.doorbell().unwrap().expect("the machine's driver has one");

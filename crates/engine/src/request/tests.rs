@@ -294,7 +294,7 @@ fn memory_of_our_own_is_given_back_with_the_place() {
 }
 
 #[test]
-fn who_asks_for_nothing_or_for_more_than_there_is_is_refused() {
+fn a_process_that_asks_for_nothing_or_for_more_than_there_is_is_refused() {
     for length in [0, BYTES + 1] {
         let mut send = sending(SendCompletion::Standard, announced);
         assert_eq!(send.granted(length), Err(Refused), "{length} of {BYTES} bytes");

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_told() {
+    fn what_is_not_understood_is_reported() {
         let message = |text| Needs::parse(text).unwrap_err();
         assert!(message("0-3").contains("is not a group"));
         assert!(message("0-3: moon").contains("needs are memory"));

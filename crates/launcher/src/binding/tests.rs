@@ -119,7 +119,7 @@ fn ranks_follow_their_own_order() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn what_cannot_be_is_reported() {
     let machine = machine(1, 1, 2, 1);
     let message = |processes, words| cpusets(&machine, processes, words).unwrap_err();
     assert!(message(2, ["l3cache", "", ""]).contains("it has machine, package, numa, core"));

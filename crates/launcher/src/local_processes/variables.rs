@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_chosen_a_buffer_keeps_it() {
+    fn a_process_that_has_chosen_a_buffer_keeps_it() {
         assert_eq!(for_whole_lines(|_| true).count(), 0);
         assert_eq!(for_whole_lines(|_| false).count(), 1);
     }

@@ -109,7 +109,7 @@ fn what_a_shell_prints_before_is_skipped() {
 }
 
 #[test]
-fn another_version_is_told() {
+fn another_version_is_reported() {
     let error = decoded(&[0], b"combray-agent/99 7.5.0\n").unwrap_err();
     assert!(error.contains("7.5.0") && error.contains("install one version"), "{error}");
     assert!(decoded(&[0], b"combray-agent/x\n").is_err());

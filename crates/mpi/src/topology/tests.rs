@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_shifted_to_is_shifted_from(
+    fn a_process_that_is_shifted_to_is_shifted_from(
         dimensions in any_grid(),
         displacement in prop_oneof![-6..6i32, Just(i32::MIN), Just(i32::MAX)],
     ) {

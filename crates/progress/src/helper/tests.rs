@@ -186,7 +186,7 @@ fn ignored_calls_record_the_exit_and_count_again_after_an_absence() {
 }
 
 #[test]
-fn who_needs_what_decides_whether_a_helper_is_called() {
+fn a_process_that_needs_what_decides_whether_a_helper_is_called() {
     for (core, need, reaction) in [
         (Core::Own, Need::OfOthers, Reaction::Wake),
         (Core::Own, Need::OfProgram, Reaction::Wake),
