@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds the libraries and the command, and installs them:
 #     scripts/install.sh PREFIX [PROFILE [--for-tests]]
-# PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With --for-tests
-# only libmpi_abi.so.1 has that profile. The command and the libraries for programs that were built
-# for other MPIs are compiled as unit tests are, so that they share what those compile.
+# PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With
+# --for-tests only libmpi_abi.so.1 has that profile. The command and the libraries for programs that
+# were built for other MPIs are compiled as unit tests are, so that they share what those compile.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
 if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---for-tests}" != --for-tests ]; then
@@ -32,7 +32,7 @@ libraries=(--package mpi-abi --package mqs)
 dialects=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
 if [ $# -eq 3 ]; then
     compile_optimised "$profile" "${libraries[@]}"
-    # The whole workspace, as for unit tests: for a part of it, libraries of others have other features.
+    # The whole workspace, as for unit tests: a part of it uses fewer features of libraries.
     cargo build --workspace
     others=$target/debug command=$target/debug
 elif [ "$profile" = release ]; then

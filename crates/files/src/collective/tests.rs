@@ -122,7 +122,8 @@ fn run(
 ) -> Option<Vec<(Vec<u8>, u64, bool)>> {
     let size = file.bytes().len() as u64;
     let extent = |(view, position, data): &(View, u64, Vec<u8>)| {
-        let (range, bytes) = (view.range(*position, data.len() as u64), data.len() as u64);
+        let bytes = data.len() as u64;
+        let range = view.range(*position, bytes);
         let extent = AccessExtent { start: range.start, end: range.end, run_bytes: 1, bytes };
         if direction == Direction::Read { extent.before(size) } else { extent }
     };
@@ -139,12 +140,11 @@ fn run(
     };
     let domains = situation.share(&extents)?;
     let exchange = |(rank, (view, position, data)): (usize, (View, u64, Vec<u8>))| {
-        let mut length = data.len() as u64;
-        if direction == Direction::Read {
-            length = view.position_within(size, position..position + length) - position;
-        }
-        let sieve_settings =
-            SieveSettings { locks_writes: rank % 2 == 0, ..SieveSettings::default() };
+        let end = position + data.len() as u64;
+        let read_end = |end| view.position_within(size, position..end);
+        let length = if direction == Direction::Read { read_end(end) } else { end } - position;
+        let locks_writes = rank % 2 == 0;
+        let sieve_settings = SieveSettings { locks_writes, ..SieveSettings::default() };
         let storage = Arc::clone(file) as Arc<dyn Storage>;
         let context = TransferContext {
             direction,
@@ -166,7 +166,7 @@ fn run(
         assert!(step < 100_000, "the processes wait for each other");
         let rank =
             (order.wrapping_mul(step + 1).wrapping_add(step >> 2) >> 7) as usize % over.len();
-        let rank = if step % 3 == 0 { step as usize % over.len() } else { rank };
+        let rank = if step % 3 == 0 { (step / 3) as usize % over.len() } else { rank };
         if !over[rank] {
             let link = PostLink { post: &post, rank: rank as u32 };
             over[rank] = exchanges[rank].advance(&link);
