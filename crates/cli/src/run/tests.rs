@@ -124,7 +124,7 @@ fn faults_are_told() {
     assert!(error("-host a:x p").contains("number of slots"));
     assert!(error("-host a -H b p").contains("named before"));
     assert!(error("--launch-agent= p").contains("needs a command"));
-    assert!(error("--hosts a:0 p").contains("say with -n"));
+    assert!(error("--hosts a:0 p").contains("with -n"));
     assert!(error("--map-by moon p").contains("does not accept the level \"moon\""));
     assert!(error("--bind-to moon p").contains("does not accept \"moon\""));
     assert!(error("--topology core:2 p").contains("--dry-run"));

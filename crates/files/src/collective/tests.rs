@@ -178,11 +178,12 @@ fn run(
             }
         }
     }
-    let outcome = exchanges.into_iter().map(|exchange| {
-        let (memory, progress) = exchange.into_outcome();
-        (content(&memory), progress.bytes, progress.fault.is_some())
-    });
-    Some(outcome.collect())
+    Some(exchanges.into_iter().map(outcome).collect())
+}
+
+fn outcome(exchange: TransferExchange) -> (Vec<u8>, u64, bool) {
+    let (memory, progress) = exchange.into_outcome();
+    (content(&memory), progress.bytes, progress.fault.is_some())
 }
 
 proptest! {
