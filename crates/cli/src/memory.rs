@@ -11,3 +11,12 @@ mod ways;
 
 pub use migrations::compare as compare_migrations;
 pub use report::{sample, validate};
+
+/// A size for display.
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..1_048_576 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}

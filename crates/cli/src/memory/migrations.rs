@@ -11,7 +11,7 @@ use runtime::migration::{self, Nodes};
 use runtime::samples::PlacedBlock;
 use sys::numa;
 
-use super::report::size;
+use super::size;
 
 /// The sizes of memory, in bytes.
 const SIZES: [usize; 3] = [1 << 20, 8 << 20, 32 << 20];

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use memory_costs::{AccessCondition, CostTable, Distance, LineState, MemoryOperation, Met};
 
-use super::report::size;
+use super::size;
 use crate::raster::escaped;
 
 /// The area of the diagram of one distance, and of its legend, in points.

@@ -14,7 +14,7 @@ use crate::raster;
 use super::pair::with_pair;
 use super::validation::{self, Before, Case};
 use super::ways::{self, WayCase};
-use super::{pair::ThreadPair, picture, sampling};
+use super::{pair::ThreadPair, picture, sampling, size};
 
 /// Measures the costs of accesses to this machine's memory and shows them. Draws and stores them if
 /// requested.
@@ -203,13 +203,4 @@ fn compared_ways(cases: &[WayCase]) -> String {
         cases.len()
     );
     text
-}
-
-/// A size for display.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{} MiB", bytes >> 20),
-    }
 }
