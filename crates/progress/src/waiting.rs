@@ -5,8 +5,8 @@
 //!
 //! - A thread with a core of its own spins for a while.
 //! - Where processes outnumber cores, a thread spins for a few microseconds as long as such spins
-//! succeed often enough ([`SpinBudget`]). Otherwise it yields at once, as the process that gets the
-//!   core may be the one that sends the message.
+//!   succeed often enough ([`SpinBudget`]). Otherwise it yields at once, as the process that gets
+//!   the core may be the one that sends the message.
 //! - Where only threads of its own process outnumber its cores, a thread spins briefly between
 //!   yields, as the peer may be at work on another core.
 //! - A thread that has waited long sleeps, and uses no processor time.

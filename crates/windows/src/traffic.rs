@@ -117,6 +117,9 @@ impl Window {
         unanswered: u64,
         underway: Option<&Rc<WindowOperation>>,
     ) {
+        if unanswered == 0 && underway.is_none() {
+            return;
+        }
         let mut targets = self.traffic.targets.borrow_mut();
         let traffic = targets.entry(target).or_default();
         traffic.sent += unanswered;
