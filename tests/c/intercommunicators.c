@@ -179,7 +179,7 @@ static void wrong_use(void) {
     EXPECT_ERROR(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, check_size, 0, &made), MPI_ERR_RANK);
     // The processes are on both sides.
     EXPECT_ERROR(MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, check_rank, 0, &made), MPI_ERR_COMM,
-                 "both sides");
+                 "in both groups");
     OK(MPI_Comm_free(&local));
 }
 

@@ -59,7 +59,7 @@ impl fmt::Display for PlacingError {
                 let names = names.join(", ");
                 write!(f, "memory on NUMA node {node} is asked for, but the nodes are {names}")
             }
-            Self::Refused(why) => write!(f, "the system does not place memory so: {why}"),
+            Self::Refused(why) => write!(f, "the kernel refuses to place the memory: {why}"),
         }
     }
 }
