@@ -386,7 +386,8 @@ pub fn fetch_and_op(
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let target = TargetElements { rank, displacement, count: 1, position: 3, datatype };
     if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
-        && let (Some(given), Some(result)) = (origin.plain_buffer(call), result.plain_buffer(call))
+        && let Some(given) = origin.plain_buffer(call)
+        && let Some(result) = result.plain_buffer(call)
         && win.window.accumulate_plain(
             place,
             (operator, element),
@@ -435,7 +436,8 @@ pub fn compare_and_swap(
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let target = TargetElements { rank, displacement, count: 1, position: 4, datatype };
     if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
-        && let (Some(new), Some(expected)) = (origin.plain_buffer(call), compare.plain_buffer(call))
+        && let Some(new) = origin.plain_buffer(call)
+        && let Some(expected) = compare.plain_buffer(call)
         && let Some(result) = result.plain_buffer(call)
         && win.window.swap_plain(place, element, (&new, &expected), &result)
     {
