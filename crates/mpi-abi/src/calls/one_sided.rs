@@ -1,5 +1,6 @@
 //! One-sided operations (section 12.3 of the standard).
 
+use std::mem::ManuallyDrop;
 use std::rc::Rc;
 
 use base::ErrorClass;
@@ -195,7 +196,7 @@ fn begin_accumulate(
 ) -> CallOutcome<StartedOperation> {
     if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
         && origin.is_of(target.datatype.handle)
-        && let Some(given) = origin.plain_buffer(call)
+        && let Some(given) = plain_run(&origin, call)
         && let Some(result) = plain_result(call, result.as_ref())
         && win.window.accumulate_plain(
             place,
@@ -370,6 +371,13 @@ fn predefined_type(call: &Call, datatype: TypeArgument) -> CallOutcome<KnownData
     Err(Failure::argument(datatype.position, ErrorClass::Type, detail))
 }
 
+/// Returns elements that are one run of the program's memory. Such a buffer owns nothing, and its
+/// drop would only find that out.
+#[inline(always)]
+fn plain_run(elements: &ElementsArgument, call: &Call) -> Option<ManuallyDrop<Buffer>> {
+    elements.plain_buffer(call).map(ManuallyDrop::new)
+}
+
 #[expect(clippy::too_many_arguments, reason = "the standard's argument list")]
 #[inline(always)]
 pub fn fetch_and_op(
@@ -386,8 +394,8 @@ pub fn fetch_and_op(
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let target = TargetElements { rank, displacement, count: 1, position: 3, datatype };
     if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
-        && let Some(given) = origin.plain_buffer(call)
-        && let Some(result) = result.plain_buffer(call)
+        && let Some(given) = plain_run(&origin, call)
+        && let Some(result) = plain_run(&result, call)
         && win.window.accumulate_plain(
             place,
             (operator, element),
@@ -436,9 +444,9 @@ pub fn compare_and_swap(
     let Destination::Rank(rank) = rank else { return Ok(()) };
     let target = TargetElements { rank, displacement, count: 1, position: 4, datatype };
     if let (Some(place), Some(element)) = (target.plain(call), target.element(call))
-        && let Some(new) = origin.plain_buffer(call)
-        && let Some(expected) = compare.plain_buffer(call)
-        && let Some(result) = result.plain_buffer(call)
+        && let Some(new) = plain_run(&origin, call)
+        && let Some(expected) = plain_run(&compare, call)
+        && let Some(result) = plain_run(&result, call)
         && win.window.swap_plain(place, element, (&new, &expected), &result)
     {
         return Ok(());
