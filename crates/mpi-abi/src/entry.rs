@@ -21,8 +21,8 @@ use crate::library::call_observer::{CallTurns, ObservedCall};
 use crate::library::lending_table::{LendingScope, OutermostVisit};
 use crate::library::{LibraryState, known_library, library};
 use crate::phase::{
-    CHECKED, FINALIZED, FREED, Guard, LOCKED, MANNER, OPEN, OPEN_LOCKED, PHASE, PROFILED, WATCHED,
-    enter_library,
+    CHECKED, ENTRY_BITS, FINALIZED, FREED, Guard, LOCKED, OPEN, OPEN_LOCKED, PHASE, PROFILED,
+    WATCHED, enter_library,
 };
 use crate::report;
 
@@ -56,7 +56,7 @@ pub unsafe fn enter_local<const N: usize>(
     words: impl FnOnce() -> [usize; N],
     body: impl FnOnce(&Call) -> CallOutcome<()>,
 ) -> c_int {
-    if PHASE.load(Ordering::Relaxed) & MANNER != OPEN {
+    if PHASE.load(Ordering::Relaxed) & ENTRY_BITS != OPEN {
         // SAFETY: the caller makes the guarantees.
         return unsafe { enter_apart(entry, words, body) };
     }
@@ -115,7 +115,7 @@ unsafe fn enter_with<const N: usize>(
 ) -> c_int {
     let phase = PHASE.load(Ordering::Relaxed);
     let (library, mut visit, admission);
-    if phase & (MANNER | FREED) == OPEN {
+    if phase & (ENTRY_BITS | FREED) == OPEN {
         // SAFETY: only earlier calls set OPEN, and every call begins with `library`. The caller
         // guarantees that the program may make this call now.
         library = unsafe { known_library() };
@@ -185,7 +185,7 @@ pub unsafe fn enter_any_time<const N: usize>(
     // several threads make calls, the lock is used first.
     let library = unsafe { library() };
     let phase = PHASE.load(Ordering::Relaxed);
-    let admission = match phase & MANNER {
+    let admission = match phase & ENTRY_BITS {
         OPEN => Admission::NOTHING,
         _ => admit_any_time(entry, library, phase, &words()),
     };
@@ -208,7 +208,7 @@ pub unsafe fn enter_native_any_time<const N: usize>(
     // SAFETY: the caller guarantees that the program may make this call now. At the level at which
     // several threads make calls, the lock is used first.
     let library = unsafe { library() };
-    let _guard = (PHASE.load(Ordering::Relaxed) & MANNER != OPEN).then(|| Guard::lock(library));
+    let _guard = (PHASE.load(Ordering::Relaxed) & ENTRY_BITS != OPEN).then(|| Guard::lock(library));
     run(report::code_of, entry, library, body)
 }
 

@@ -32,18 +32,19 @@ pub const CHECKED: u32 = 32;
 pub const FREED: u32 = 128;
 
 /// The bits that a call examines at its entry.
-pub const MANNER: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
+pub const ENTRY_BITS: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
+/// The bits that decide whether calls rely on being the only one in progress.
 pub const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
-/// Runs `inspect` if this thread may enter the library now. It holds the lock, if calls take the
-/// lock; otherwise it must be the thread that initialized MPI. `None` if another thread may be in
-/// the library.
+/// Runs `inspect` if this thread may enter the library now. `inspect` runs with the lock. Only while
+/// calls take no lock, it runs without, and only in the thread that initialized MPI; other threads
+/// get `None`.
 pub fn if_free<T>(inspect: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
     // SAFETY: the lock is used first. `inspect` runs with the lock, or in the thread that
     // initialized MPI and inside the library, below the level at which several threads make calls.
     let library = unsafe { library() };
-    let is_locked = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
-    if is_locked() {
+    let needs_lock = || PHASE.load(Ordering::Acquire) & OPEN_LOCKED != OPEN;
+    if needs_lock() {
         let _guard = Guard::lock(library);
         return Some(inspect(library));
     }
@@ -87,7 +88,7 @@ pub fn set_watched(watched: bool) {
     }
 }
 
-/// Records that communicators were removed that calls may still use.
+/// Sets [`FREED`], unless calls take the lock.
 pub fn note_freed() {
     if !is_locked() {
         PHASE.fetch_or(FREED, Ordering::Relaxed);
@@ -118,7 +119,7 @@ impl Drop for Guard {
     }
 }
 
-/// Updates the bits that allow or refuse calls to the state of the process.
+/// Sets the bits that allow or refuse calls, from the state of the process.
 pub fn update(call: &Call) {
     let process = &call.library.process;
     let (begun, ended) = (process.is_initialized(), process.is_finalized());
@@ -157,7 +158,7 @@ pub fn is_locked() -> bool {
     PHASE.load(Ordering::Acquire) & LOCKED != 0
 }
 
-/// Whether `MPI_Init` has returned, ever.
+/// Whether `MPI_Init` has returned; also true after `MPI_Finalize`.
 pub fn is_initialized() -> bool {
     PHASE.load(Ordering::Acquire) & INITIALIZED != 0
 }
