@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 
-/// The networks that the user wants, or excludes: drivers, interfaces or networks.
+/// The drivers, interfaces and networks that the user selects or excludes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSelection {
     choices: Vec<NetworkChoice>,
-    unwanted: bool,
+    /// Whether `choices` are excluded instead of selected.
+    excludes: bool,
 }
 
 /// A rail to other machines that a process of this machine could have, as shown to users.
@@ -16,13 +17,13 @@ pub struct FoundRail {
     pub name: String,
     /// The network interface.
     pub interface: String,
-    /// Why the rail cannot be used, and what the user can do about it; none: it can be used.
+    /// Why the rail cannot be used, and what the user can do about it; `None`: the rail can be used.
     pub obstacle: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct NetworkChoice {
-    /// The driver that the choice applies to; none: all drivers.
+    /// The driver that the choice applies to; `None`: all drivers.
     driver: Option<String>,
     pattern: Pattern,
 }
@@ -34,7 +35,7 @@ enum Pattern {
     Network(IpAddr, u8),
 }
 
-/// Beginnings of the names of interfaces of containers, virtual machines, bridges and private
+/// Prefixes of the names of interfaces of containers, virtual machines, bridges and private
 /// networks, which do not lead to another machine of the job. They are used when the user names
 /// them.
 const VIRTUAL: [&str; 22] = [
@@ -64,20 +65,20 @@ const VIRTUAL: [&str; 22] = [
 
 impl NetworkSelection {
     /// Reads a list of drivers (`tcp`), interfaces (`eth0`) and networks (`10.1.0.0/16`), separated
-    /// by commas. The driver that must use an interface or a network may stand before it
+    /// by commas. A driver before an interface or a network restricts the entry to that driver
     /// (`tcp:eth0`). `^` at the beginning excludes what is listed. Empty: all interfaces that lead
     /// to other machines.
     ///
     /// # Errors
     /// An entry has the form of a network (`10.1.0.0/16`), but its address or length is invalid.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (unwanted, list) = match text.trim().strip_prefix('^') {
+        let (excludes, list) = match text.trim().strip_prefix('^') {
             Some(rest) => (true, rest),
             None => (false, text.trim()),
         };
         let words = list.split(',').map(str::trim).filter(|word| !word.is_empty());
         let choices = words.map(NetworkChoice::parse).collect::<Result<_, _>>()?;
-        Ok(Self { choices, unwanted })
+        Ok(Self { choices, excludes })
     }
 
     /// Returns the drivers that stand before an interface or a network.
@@ -87,7 +88,7 @@ impl NetworkSelection {
 
     /// Whether the list selects a driver, alone or with an interface.
     pub fn names_driver(&self, driver: &str) -> bool {
-        !self.unwanted && self.choices.iter().any(|choice| choice.names(driver))
+        !self.excludes && self.choices.iter().any(|choice| choice.names(driver))
     }
 
     /// Whether the list selects an interface together with its driver.
@@ -95,32 +96,32 @@ impl NetworkSelection {
         let is_it = |choice: &NetworkChoice| {
             choice.driver.as_deref() == Some(driver) && choice.pattern.matches(interface, None)
         };
-        !self.unwanted && self.choices.iter().any(is_it)
+        !self.excludes && self.choices.iter().any(is_it)
     }
 
-    /// Whether any entry applies to a driver, or to all drivers, which is so if the list is empty.
-    /// `is_driver` recognizes the names of drivers.
+    /// Whether an entry applies to a driver or to all drivers. Empty lists and lists that exclude
+    /// apply to all. `is_driver` recognizes the names of drivers.
     pub fn concerns(&self, driver: &str, is_driver: impl Fn(&str) -> bool) -> bool {
         let is_for = |choice: &NetworkChoice| match (&choice.driver, &choice.pattern) {
             (Some(named), _) => named == driver,
             (None, Pattern::Name(name)) if is_driver(name) => name == driver,
             _ => true,
         };
-        self.unwanted || self.choices.is_empty() || self.choices.iter().any(is_for)
+        self.excludes || self.choices.is_empty() || self.choices.iter().any(is_for)
     }
 
     /// Whether a driver is excluded entirely.
     pub fn excludes_driver(&self, driver: &str) -> bool {
-        self.unwanted && self.choices.iter().any(|choice| choice.is_driver(driver))
+        self.excludes && self.choices.iter().any(|choice| choice.is_driver(driver))
     }
 
-    /// Whether a driver must use an interface.
+    /// Whether a driver uses an interface with this address.
     pub fn accepts(&self, driver: &str, interface: &str, address: Option<IpAddr>) -> bool {
         let matching = |choice: &&NetworkChoice| choice.matches(driver, interface, address);
         let mut matching = self.choices.iter().filter(matching).peekable();
         let is_usual = !VIRTUAL.iter().any(|start| interface.starts_with(start))
             && address.is_none_or(|address| !address.is_loopback());
-        if self.choices.is_empty() || self.unwanted {
+        if self.choices.is_empty() || self.excludes {
             return matching.peek().is_none() && is_usual;
         }
         // An entry that is only a driver selects the interfaces that the driver uses by default.
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leads_to_other_machines_is_taken_by_itself() {
+    fn only_interfaces_to_other_machines_are_used_by_default() {
         for text in ["", "tcp"] {
             assert!(accepts(text, "tcp", "eth0", "10.0.0.1"));
             assert!(!accepts(text, "tcp", "lo", "127.0.0.1"));
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_networks_choose() {
+    fn interfaces_are_selected_by_name_or_network() {
         assert!(accepts("lo, docker0", "tcp", "lo", "127.0.0.1"));
         assert!(!accepts("lo, docker0", "tcp", "eth0", "10.0.0.1"));
         assert!(accepts("10.1.0.0/16", "tcp", "ib0", "10.1.9.9"));
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn each_driver_can_be_told_its_interfaces() {
+    fn each_driver_can_have_its_own_interfaces() {
         let both = "ether:eth1,tcp:eth0,tcp:fd00::/64";
         assert!(accepts(both, "ether", "eth1", "10.0.1.1"));
         assert!(!accepts(both, "ether", "eth0", "10.0.0.1"));

@@ -1,4 +1,4 @@
-//! What every driver with regions must do.
+//! The conformance suite of drivers with regions.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ fn contents(buffer: &Buffer) -> Vec<u8> {
 }
 
 /// Lets `user` read and write regions of `owner`, its peer `gate`, with all layouts, and attempt
-/// what must be refused.
+/// accesses that must be refused.
 ///
 /// # Panics
 /// If the driver does not conform.
@@ -81,7 +81,7 @@ pub fn regions(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
             parts_of_a_region(owner, user, gate, memory(192_000, there), memory(96_000, here));
         }
     }
-    what_is_refused(owner, user, gate);
+    refused_accesses(owner, user, gate);
     many_regions(owner, user, gate);
 }
 
@@ -119,7 +119,7 @@ fn parts_of_a_region(
     assert_eq!(owner.revoke(token), Ok(()));
 }
 
-fn what_is_refused(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
+fn refused_accesses(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId) {
     let (there, here) = (memory(1000, 0), memory(4000, 0));
     let token = owner.declare(&there, RegionAccess::Read).expect("there is room for a region");
     let mut read = |token, offset, length| user.read_region(gate, token, offset, length, &here, 0);
@@ -137,7 +137,7 @@ fn what_is_refused(owner: &mut dyn Regions, user: &mut dyn Regions, gate: GateId
     }
     assert_eq!(read(RegionToken::NONE, 0, 0), Err(RegionError::Unknown));
     assert_eq!(user.write_region(gate, token, 0, 1, &here, 0), Err(RegionError::ReadOnly));
-    assert_eq!(contents(&there)[0], 0, "what may only be read is not written");
+    assert_eq!(contents(&there)[0], 0, "a read-only region is not written");
     assert_eq!(user.revoke(token), Err(RegionError::Unknown), "only its owner can revoke a region");
     assert_eq!(owner.revoke(token), Ok(()));
     assert_eq!(owner.revoke(token), Err(RegionError::Unknown));
