@@ -45,7 +45,7 @@ impl Invitation {
     }
 }
 
-/// Tries all ways to open what another process of this machine shares.
+/// Tries each way of opening the shared memory of another process of this machine.
 ///
 /// # Errors
 /// The card is malformed.
@@ -57,8 +57,8 @@ pub fn try_opening(card: &str) -> Result<OpeningTrial, DriverError> {
     })
 }
 
-/// Maps the memory that another process of this machine shares under this card, with the numbers
-/// with which it was created.
+/// Maps the memory that another process of this machine shares under this card. `words` and
+/// `length` must be those with which it was created.
 ///
 /// # Errors
 /// The memory cannot be opened, or does not match; the message gives the reason.
@@ -75,7 +75,7 @@ pub fn open_memory(
             io::ErrorKind::InvalidData => {
                 format!("{} is not the shared memory of this job", card.path())
             }
-            _ => format!("shared memory cannot be mapped: {cause}"),
+            _ => format!("the shared memory {} cannot be mapped: {cause}", card.path()),
         })
     })
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_has_the_card_opens_the_memory() {
+    fn a_process_with_the_card_opens_the_memory() {
         let (one, invitation) = share_memory(20, 10_000).unwrap();
         let other = open_memory(&invitation.card, 20, 10_000).unwrap();
         one.word(19).store(7, Ordering::Relaxed);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_memory_is_refused() {
+    fn a_wrong_length_nonce_or_card_is_refused() {
         let (_one, invitation) = share_memory(1, 100).unwrap();
         let refused = |card: &str, length| open_memory(card, 1, length).unwrap_err().message;
         let foreign = "not the shared memory of this job";
