@@ -87,7 +87,7 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast::<u8>());
-        let base = base.ok_or_else(|| io::Error::other("mmap gave address zero"))?;
+        let base = base.ok_or_else(|| io::Error::other("mmap returned address zero"))?;
         Ok(Self { base, length })
     }
 

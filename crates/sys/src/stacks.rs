@@ -18,7 +18,7 @@ unsafe impl Send for StackSlab {}
 // SAFETY: the methods only read the fields.
 unsafe impl Sync for StackSlab {}
 
-/// Marks pages as a guard, without a mapping of their own (Linux 6.13 and later).
+/// Marks pages as a guard without splitting the mapping (Linux 6.13 and later).
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 /// The size of a page, and of the guard below a stack.
@@ -29,8 +29,8 @@ impl StackSlab {
     /// when they are touched.
     ///
     /// # Errors
-    /// The system's. Before Linux 6.13 each guard takes two of the mappings that a process may have
-    /// (`vm.max_map_count`): then `ENOMEM` occurs after some thirty thousand stacks.
+    /// The error of the kernel. Before Linux 6.13 each stack takes two of the mappings that a process
+    /// may have (`vm.max_map_count`), so `ENOMEM` occurs after about 32,000 stacks.
     pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
         assert!(bytes.is_multiple_of(PAGE) && bytes > 0 && count > 0, "{count} of {bytes} bytes");
         let stride = bytes + PAGE;
@@ -50,7 +50,7 @@ impl StackSlab {
             return Err(io::Error::last_os_error());
         }
         let base = NonNull::new(base.cast::<u8>());
-        let base = base.ok_or_else(|| io::Error::other("mmap gave address zero"))?;
+        let base = base.ok_or_else(|| io::Error::other("mmap returned address zero"))?;
         let slab = Self { base, count, stride };
         // SAFETY: the range is this mapping. A huge page would make one touched stack use the
         // memory of many.
@@ -59,7 +59,7 @@ impl StackSlab {
         Ok(slab)
     }
 
-    /// Makes the lowest page of a stack's room inaccessible.
+    /// Makes the lowest page of a stack inaccessible.
     fn guard(&self, index: usize) -> io::Result<()> {
         // SAFETY: the page is inside the mapping, which is new and unused.
         let done = unsafe {
