@@ -5,8 +5,8 @@ use crate::{EntityId, MachineTree, Pool, VertexId};
 /// The place of an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Inside the bubble into which the program put it, wherever that bubble stands. An entity
-    /// without a bubble is nowhere then.
+    /// Inside the bubble into which the program put it, wherever that bubble is. An entity without
+    /// a bubble has no place yet.
     Inside,
     /// In the queue of a part of the machine, whose processors may run it.
     Queue(VertexId),
@@ -24,7 +24,7 @@ pub enum Event {
         /// The processor whose thread submitted it.
         by: u32,
     },
-    /// A processor is about to run a thread out of a bubble that stands in a queue.
+    /// A processor is about to run a thread of a bubble that is in a queue.
     Met {
         /// The bubble.
         bubble: EntityId,
@@ -38,7 +38,7 @@ pub enum Event {
     },
     /// A time slice is over; [`Pool::now`] is the current time.
     SliceEnded {
-        /// When the previous slice ended.
+        /// The time when the previous slice ended, in the unit of [`Pool::now`].
         since: u64,
     },
     /// The program requests that everything be placed anew.
@@ -142,7 +142,7 @@ impl<'a> Plan<'a> {
         self.moves.push(Move::Bring(id, node));
     }
 
-    /// The members of a bubble that still stand inside it and have threads that have not ended.
+    /// The members of a bubble that are still inside it and have threads that have not ended.
     pub fn held(&self, bubble: EntityId) -> Vec<EntityId> {
         let pool = &self.pool;
         let is_held = |&id: &EntityId| {

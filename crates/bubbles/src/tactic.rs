@@ -59,8 +59,8 @@ pub(crate) fn to_place(event: crate::Event, plan: &mut Plan<'_>) -> Option<Vec<E
     }
 }
 
-/// Puts entities in the queues of the scope back into their bubbles, as far as these stand in the
-/// scope too. Returns the entities that then stand on their own.
+/// Puts entities in the queues of the scope back into their bubbles, if these are in the scope,
+/// too. Returns the entities that remain in the queues.
 fn gather(plan: &mut Plan<'_>) -> Vec<EntityId> {
     let below = plan.machine().below(plan.scope());
     let pool = plan.pool();
@@ -81,7 +81,7 @@ fn gather(plan: &mut Plan<'_>) -> Vec<EntityId> {
 }
 
 /// Brings work to an idle processor from the nearest part of the scope that has any to spare: a
-/// whole bubble of which nothing runs if there is one, else a thread of an open bubble.
+/// bubble of which nothing runs if there is one, otherwise a ready thread.
 pub(crate) fn take_nearest(plan: &mut Plan<'_>, processor: u32) {
     let machine = plan.machine();
     let leaf = machine.leaf(processor);
@@ -96,7 +96,7 @@ pub(crate) fn take_nearest(plan: &mut Plan<'_>, processor: u32) {
         let spare = others.iter().filter(|&&vertex| plan.pool().ready_at(vertex) > 0);
         let tops = spare.flat_map(|&vertex| plan.pool().queue(vertex)).collect();
         if let Some(found) = most_worth(plan, tops) {
-            // As far down as there are processors for all of its threads.
+            // The lowest vertex that has a processor for each of its ready threads.
             let ready = u64::from(plan.pool().entity(found).ready());
             let room = |&&vertex: &&VertexId| size(plan, vertex) >= ready || vertex == seen;
             let target = *way.iter().find(room).unwrap_or(&leaf);
@@ -105,8 +105,8 @@ pub(crate) fn take_nearest(plan: &mut Plan<'_>, processor: u32) {
     }
 }
 
-/// Chooses among entities and what they hold: the bubble with most work of which nothing runs, or
-/// else the thread with most work.
+/// Chooses among entities and their members: the bubble with the most work that has several ready
+/// threads and none that runs, otherwise the ready thread with the most work.
 fn most_worth(plan: &Plan<'_>, tops: Vec<EntityId>) -> Option<EntityId> {
     let mut rest = tops;
     let mut best: Option<((bool, u64), EntityId)> = None;
