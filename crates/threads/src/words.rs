@@ -1,5 +1,5 @@
-//! Sleeping on words of memory, like the kernel's futexes. Locks that do not know the threads of
-//! this crate use it to put such a thread to sleep instead of its worker.
+//! Sleeping on words of memory, like the kernel's futexes. Locks outside this crate use it, so that
+//! a user-level thread sleeps while its worker runs other threads.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::worker;
 
 /// Whether workers were ever started. It is checked first, so that programs without workers pay one
 /// load.
-static ANY: AtomicBool = AtomicBool::new(false);
+static HAS_WORKERS: AtomicBool = AtomicBool::new(false);
 
 /// The number of threads that sleep on words, or are about to.
 static ASLEEP: AtomicUsize = AtomicUsize::new(0);
@@ -21,37 +21,37 @@ static ASLEEP: AtomicUsize = AtomicUsize::new(0);
 /// The sleeping threads, hashed by the addresses of their words.
 static SLEEPERS: [Mutex<Vec<Sleeper>>; SHARDS] = [const { Mutex::new(Vec::new()) }; SHARDS];
 
-/// The address of a word, and a wait for it.
+/// The address of a word, and the wait of the thread that sleeps on it.
 type Sleeper = (usize, Arc<Wait>);
 
 const SHARDS: usize = 64;
 
-pub(crate) fn there_are_workers() {
-    ANY.store(true, Ordering::Relaxed);
+pub(crate) fn note_workers() {
+    HAS_WORKERS.store(true, Ordering::Relaxed);
 }
 
 /// Whether the caller is a thread of [`Workers`](crate::Workers), which shares its kernel thread
 /// with other threads.
 #[inline]
 pub fn is_current() -> bool {
-    ANY.load(Ordering::Relaxed) && worker::current().is_some()
+    HAS_WORKERS.load(Ordering::Relaxed) && worker::current().is_some()
 }
 
-/// The number of workers on which the caller may run; `None` if it is no thread of
+/// The number of workers on which the caller may run; `None` if it is not a thread of
 /// [`Workers`](crate::Workers).
 #[inline]
 pub fn workers() -> Option<u32> {
-    if !ANY.load(Ordering::Relaxed) {
+    if !HAS_WORKERS.load(Ordering::Relaxed) {
         return None;
     }
     worker::local().map(|local| local.shared.machine.processor_count())
 }
 
 /// Whether another thread of [`Workers`](crate::Workers) is ready to run on the caller's worker.
-/// Returns false on kernel threads that are no workers.
+/// Returns false on kernel threads that are not workers.
 #[inline]
 pub fn has_others_ready() -> bool {
-    ANY.load(Ordering::Relaxed) && worker::local().is_some_and(|local| !local.is_alone())
+    HAS_WORKERS.load(Ordering::Relaxed) && worker::local().is_some_and(|local| !local.is_alone())
 }
 
 /// A number that identifies the calling thread, if it is a thread of [`Workers`](crate::Workers).
@@ -59,7 +59,7 @@ pub fn has_others_ready() -> bool {
 /// thread's number.
 #[inline]
 pub fn number() -> Option<NonZeroU64> {
-    if !ANY.load(Ordering::Relaxed) {
+    if !HAS_WORKERS.load(Ordering::Relaxed) {
         return None;
     }
     NonZeroU64::new(std::ptr::from_ref(worker::current()?).addr() as u64)
@@ -89,8 +89,8 @@ pub fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
         sleepers.push((address, wait.clone()));
     }
     if let Some(limit) = limit {
-        let timers = worker::with(|local| local.shared.clone());
-        timers.timers.add(Instant::now() + limit, wait.clone());
+        let shared = worker::with(|local| local.shared.clone());
+        shared.timers.add(Instant::now() + limit, wait.clone());
     }
     wait.wait();
     if limit.is_some() {
@@ -104,7 +104,7 @@ pub fn sleep_on(word: &AtomicU32, expected: u32, limit: Option<Duration>) {
 /// were woken. Call it after the word was changed.
 #[inline]
 pub fn wake_on(word: &AtomicU32, count: usize) -> usize {
-    if !ANY.load(Ordering::Relaxed) {
+    if !HAS_WORKERS.load(Ordering::Relaxed) {
         return 0;
     }
     fence(Ordering::SeqCst);
@@ -128,7 +128,7 @@ fn wake_those_on(word: &AtomicU32, count: usize) -> usize {
     woken.len()
 }
 
-fn shard(address: usize) -> &'static Mutex<Vec<(usize, Arc<Wait>)>> {
+fn shard(address: usize) -> &'static Mutex<Vec<Sleeper>> {
     // Words are aligned to four bytes, and often lie in cache lines of their own.
     &SLEEPERS[(address >> 2 ^ address >> 8) % SHARDS]
 }

@@ -116,7 +116,7 @@ impl WorkersBuilder {
     pub fn start(self) -> io::Result<Workers> {
         let machine = self.machine.unwrap_or_else(this_machine);
         sys::faults::explain_faults(explain)?;
-        words::there_are_workers();
+        words::note_workers();
         let shared = Shared::new(machine, self.scheduler, self.stack_bytes);
         let spares = SpareThreads::new();
         let (own, own_spares) = (shared.clone(), spares.clone());
