@@ -9,19 +9,19 @@ use engine::RequestId;
 #[derive(Debug, Default)]
 pub struct BufferPlace(pub(crate) RefCell<Option<Attached>>);
 
-/// A buffer of the program, as the interface describes it.
+/// A buffer of the program, as the attaching call describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramBuffer {
     /// Its address.
     pub address: usize,
-    /// The maximum number of bytes underway; `None` for no limit (`MPI_BUFFER_AUTOMATIC`).
+    /// The maximum number of bytes of unsent messages; `None` for no limit (`MPI_BUFFER_AUTOMATIC`).
     pub bytes: Option<u64>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Attached {
     pub buffer: ProgramBuffer,
-    /// Messages that have not been sent, each with the bytes that it takes.
+    /// Messages that have not been sent, each with the bytes that it takes in the buffer.
     pub underway: Vec<(RequestId, u64)>,
 }
 

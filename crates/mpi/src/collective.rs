@@ -123,16 +123,21 @@ impl Collective {
     /// The first error; other processes are not left waiting.
     pub fn complete(self, process: &Process) -> Result<()> {
         let Collective { team, form, task, finally } = self;
-        debug_assert_eq!(form, CallForm::Blocking, "what is begun has a request");
-        let (link, tag) = (MessageChannel::of(process, &team), team.take_tag(CallForm::Blocking));
+        debug_assert_eq!(
+            form,
+            CallForm::Blocking,
+            "nonblocking and persistent operations need a request"
+        );
+        let (channel, tag) =
+            (MessageChannel::of(process, &team), team.take_tag(CallForm::Blocking));
         let outcome = if task.schedule.has_messages() {
             let mut execution =
                 Execution::new(task, SeriesOrder::Blocking, team.cache.take_pending());
-            let outcome = link.carry_out(process, tag, &mut execution);
+            let outcome = channel.carry_out(process, tag, &mut execution);
             team.cache.return_pending(execution.take_pending());
             outcome
         } else {
-            link.carry_out(
+            channel.carry_out(
                 process,
                 tag,
                 &mut Execution::new(task, SeriesOrder::Blocking, Vec::new()),

@@ -33,14 +33,15 @@ pub(super) struct Questions {
     slot: Option<Arc<AnswerSlot>>,
     /// Finds the call that the calling thread is in.
     finder: Cell<Option<fn() -> FoundCall>>,
-    /// When the slot was last checked for a question.
+    /// When the slot was last checked for a question, in nanoseconds.
     checked_at: Cell<u64>,
-    /// The last question, and when it was found.
+    /// The number of the last question; 0 before the first.
     question: Cell<u64>,
+    /// When that question was found, in nanoseconds.
     seen: Cell<u64>,
     /// The answers of the threads to the last question.
     calls: RefCell<Vec<(u64, WaitingCall)>>,
-    /// What threads wait for that is not a request.
+    /// What threads wait for, by thread, if it is not a request.
     awaited: RefCell<Vec<(u64, Awaited)>>,
 }
 
@@ -56,7 +57,7 @@ pub struct FoundCall {
 /// How often a sleeping process checks for a question.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
-/// How long threads add their calls to the answer to a question.
+/// How long after a question threads still add their calls to the answer.
 const QUESTION_LASTS: Duration = Duration::from_secs(4);
 
 impl Questions {
@@ -102,7 +103,7 @@ impl Process {
         self.started().questions.slot.clone()
     }
 
-    /// Publishes the queues to debuggers. The process must not move in memory after this.
+    /// Publishes the queues to debuggers. This `Process` must not move in memory after this.
     pub fn show_queues(&self, table: &'static QueueTable) {
         self.runtime().show_queues(table);
         self.contexts().show_in(table);
@@ -296,7 +297,8 @@ impl Process {
     }
 }
 
-/// Answers a question for a program that polls, which the helper never finds outside the library.
+/// Answers a question, without the message queues, for a program that polls by calls so often that
+/// the helper never finds it outside the library.
 pub fn answer_without_queues(slot: &AnswerSlot, question: u64, what: Outside) {
     let answer = RankAnswer { outside: Some(what), ..RankAnswer::default() };
     let text = serde_json::to_vec(&answer).unwrap_or_default();
