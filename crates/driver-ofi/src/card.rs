@@ -8,7 +8,7 @@ use links::{RailPair, pair_rails, parse_card};
 /// What peers need to connect to a process: one entry for each of its rails.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OfiCard {
-    /// A random number that each process draws anew, so that its tokens are its own.
+    /// A random number of this process, so that tokens of different processes differ.
     pub nonce: u64,
     pub ends: Vec<OfiEnd>,
 }

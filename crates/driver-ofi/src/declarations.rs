@@ -9,7 +9,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// The requested version of the interface, on which 1.14 to 2.x agree.
+/// The requested version of the interface, 1.14, which libraries from 1.14 to 2.x support.
 pub(crate) const VERSION: u32 = (1 << 16) | 14;
 
 pub(crate) const FI_MSG: u64 = 1 << 1;
