@@ -34,7 +34,8 @@ const FRAME_BYTES_MAX: usize = 16 << 20;
 /// How much output an agent may send for each target before the launcher grants new credit.
 pub const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 
-/// How much input the launcher may send for rank 0 before the agent reports that it was taken.
+/// How much input the launcher may send for rank 0 before the agent reports that rank 0 has read
+/// it.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 
 /// How long all hosts may take to start their processes.
@@ -58,7 +59,7 @@ pub struct ProgramStart {
     pub arguments: Vec<OsString>,
     /// The names and values of variables that are set for it.
     pub variables: Vec<(OsString, OsString)>,
-    /// None: the launcher's folder, which exists for certain only on the launcher's own machine.
+    /// The working directory. `None`: that of the launcher, which other machines may lack.
     pub folder: Option<PathBuf>,
 }
 
@@ -102,7 +103,7 @@ pub enum AgentOrder {
     Close,
     /// The launcher is alive.
     Heartbeat,
-    /// Ask all ranks what they do.
+    /// Ask all ranks in which calls they wait.
     Ask,
 }
 
@@ -123,7 +124,7 @@ pub enum AgentReport {
     PmiClosed(u32),
     /// A rank has ended.
     Ended(u32, End),
-    /// Rank 0 has taken this many bytes of its standard input.
+    /// Rank 0 has read this many bytes of its standard input.
     InputTaken(u32),
     /// The agent is alive.
     Heartbeat,
@@ -134,7 +135,7 @@ pub enum AgentReport {
 /// What a machine reports about a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalAnswer {
-    /// The id of the rank's own process; the launcher may have started a script around it.
+    /// The process id of the rank itself; the launcher may have started a script that runs it.
     pub process: i32,
     /// The state that the kernel reports.
     pub state: Option<String>,
@@ -345,7 +346,7 @@ impl OrderParser {
     /// Accepts bytes, and appends the orders that are complete now.
     ///
     /// # Errors
-    /// A message for users: the bytes are no order, or one that may not be sent now.
+    /// A message for users: the bytes are not an order, or the order may not be sent now.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<AgentOrder>) -> Result<(), String> {
         self.frames.push(bytes);
         while let Some(frame) = self.frames.take()? {

@@ -37,7 +37,7 @@ impl ReportParser {
     /// Accepts bytes, and appends the reports that are complete now.
     ///
     /// # Errors
-    /// A message for users: the bytes are no report, or one that may not be sent now. The rest of
+    /// A message for users: the bytes are not a report, or the report may not be sent now. The rest of
     /// the stream cannot be used.
     pub(crate) fn receive(
         &mut self,
