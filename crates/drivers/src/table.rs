@@ -47,18 +47,17 @@ pub(crate) type MachineDriver = driver_shm::Shm;
 /// The name under which it publishes its card.
 pub(crate) const MACHINE: &str = "shm";
 
-/// Rings a process of this machine for which something was published in memory that both processes
-/// use.
+/// Wakes a process of this machine after something was published for it in shared memory.
 pub use driver_shm::PeerBell;
 
 /// Creates and opens memory that processes of one machine share.
 pub use driver_shm::{Invitation, OpeningTrial, open_memory, share_memory, try_opening};
 
-/// The ways by which messages within a machine go, and what each way does.
+/// The ways in which messages within a machine are sent, and what each way does.
 pub use driver_shm::LocalWay;
 
-/// The names by which processes find out whether they can share memory, and the result from the
-/// names of all.
+/// The names by which processes find out whether they can share memory, and the groups of processes
+/// that can.
 pub use driver_shm::{machine_name, machines};
 
 /// A driver between machines.
@@ -67,11 +66,11 @@ pub(crate) struct NetworkDriver {
     pub name: &'static str,
     /// Whether it is used by default.
     pub is_usual: bool,
-    /// Creates the driver of a process; none: the settings exclude it, or it has no rails here.
+    /// Creates the driver of a process; `None`: the settings exclude it, or it has no rails here.
     pub open: fn(GateId, &Settings, Box<dyn Directory>) -> Opened,
     /// Returns the rails that it would have here with this configuration of networks.
     pub survey: fn(&NetworkSelection) -> Vec<FoundRail>,
-    /// Opens, before processes start, what they may not open themselves. The arguments are the
+    /// Opens, before processes start, descriptors that they may not open themselves. The arguments are the
     /// configuration of networks and the number of processes.
     pub open_ahead: Option<fn(&str, usize) -> Vec<PassedDescriptors>>,
 }
