@@ -53,7 +53,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "ps",
         &[
-            ("combray ps", "the jobs here; of a single one, why it stands still"),
+            ("combray ps", "the jobs on this machine; if there is only one, why it hangs"),
             ("combray ps 13235", "the ranks of the job of this launcher"),
         ],
     ),

@@ -85,7 +85,7 @@ enum CombrayCommand {
         #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
     },
-    /// Shows what the ranks of a job do, and why it stands still: combray ps, while it runs
+    /// Shows what the ranks of a job do, and why it hangs: combray ps, while it runs
     Ps(ps::PsOptions),
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
     /// later jobs

@@ -139,8 +139,9 @@ struct PlacementReport {
     weighed: &'static str,
     /// Names and costs of the placements, ours first.
     costs: Vec<(&'static str, u128)>,
+    /// The weighed quantity to other machines, times the levels to the network interface.
     to_interfaces: u128,
-    /// The value before branches were turned.
+    /// The value before branches of the tree were exchanged ([`turn`]).
     to_interfaces_before: u128,
 }
 
@@ -166,8 +167,8 @@ impl PlacementReport {
         if before > 0 || after > 0 {
             let _ = writeln!(
                 text,
-                "# to the network interfaces, times levels: {after}, before branches were turned \
-                 {before}"
+                "# {weighed} to other machines, times levels to the network interface: {after}, \
+                 before branches were exchanged {before}"
             );
         }
         text

@@ -111,7 +111,7 @@ pub const OWN_OPTIONS: &[(&str, &str)] = &[
 /// The text that `--help` prints before the compiler's own help.
 fn help(language: Language) -> String {
     let mut text = format!(
-        "Calls the compiler with what Combray needs; {} names another one.\n\n",
+        "Calls the compiler with the options that MPI programs need; {} names another compiler.\n\n",
         language.variables()[0]
     );
     for (words, effect) in OWN_OPTIONS {

@@ -32,14 +32,14 @@ fn matrix() -> String {
 }
 
 #[test]
-fn those_who_talk_to_other_machines_are_near_the_interface() {
+fn ranks_that_send_to_other_machines_are_near_the_interface() {
     let output = place(&matrix(), &["--topology", &format!("node:2 {MACHINE}")]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     for word in ["placed", "packed", "scattered", "random"] {
         assert!(text.contains(&format!("#   {word}")), "{text}");
     }
-    assert!(text.contains("3200, before branches were turned 6400"), "{text}");
+    assert!(text.contains("3200, before branches were exchanged 6400"), "{text}");
     // Ranks 8 to 15 and 24 to 31 are on the packages with the hardware threads 0 to 15.
     for rank in (0..16).map(|rank| rank + if rank < 8 { 8 } else { 16 }) {
         let line = text.lines().find(|line| line.starts_with(&format!("rank {rank}="))).unwrap();

@@ -9,6 +9,9 @@ use topology::{Parts, Topology};
 
 /// The situation of this many processes on machines that are all alike, bound as `combray run`
 /// binds them by default.
+///
+/// # Errors
+/// The processes cannot be bound on this machine.
 pub fn situation(
     topology: Option<&Topology>,
     size: u32,
@@ -33,8 +36,8 @@ fn parts_of(topology: &Topology, processes: u32) -> Result<Vec<Parts>, String> {
     Ok(binding::parts(topology, &cpusets))
 }
 
-/// The levels of hierarchical algorithms inside machines, each with its leaders and crossing cost,
-/// as text.
+/// Describes the levels of hierarchical algorithms inside machines: their leaders and crossing
+/// costs.
 pub fn levels_text(situation: &Situation) -> String {
     let mut text = String::new();
     let leaders = leaders(situation);
@@ -46,8 +49,8 @@ pub fn levels_text(situation: &Situation) -> String {
         let Crossing { line_ns, part_ps } = situation.costs.crossing(level.width);
         _ = writeln!(
             text,
-            "level: {count} {name}s, led by {}{more}; to another one a cache line takes {line_ns} ns longer, all \
-             of one together {part_ps} ps/B",
+            "level: {count} {name}s, led by {}{more}; a cache line from another one takes {line_ns} ns longer, \
+             and all traffic of one takes {part_ps} ps/B",
             shown.join(", ")
         );
     }

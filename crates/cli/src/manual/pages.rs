@@ -119,7 +119,8 @@ fn launcher(name: &str) -> String {
         roman(" and "),
         bold("mpiexec"),
         roman(
-            " are combray run. Other spellings of Open MPI's and MPICH's launchers are accepted.",
+            " are other names of combray run. Spellings of options by the launchers of Open MPI and \
+             MPICH are accepted, too.",
         ),
     ]);
     shown_examples(&mut roff, "run");
@@ -146,8 +147,8 @@ fn wrapper(name: &str) -> String {
     roff.text([bold(name), roman(" [OPTIONS OF THE COMPILER] "), italic("FILES")]);
     roff.control("PP", []);
     roff.text([roman(
-        "mpicc calls the C compiler with what Combray needs; mpicxx (mpic++, mpiCC) the C++ compiler, \
-         mpifort (mpif90, mpif77) the Fortran compiler. All other words are the compiler's.",
+        "mpicc calls the C compiler with the options that MPI programs need; mpicxx (mpic++, mpiCC) the C++ compiler, \
+         mpifort (mpif90, mpif77) the Fortran compiler. All other arguments are passed to the compiler.",
     )]);
     roff.control("SH", ["OPTIONS"]);
     for (words, effect) in OWN_OPTIONS {
@@ -160,13 +161,13 @@ fn wrapper(name: &str) -> String {
         &mut roff,
         &variables.join(", "),
         "",
-        &format!("name the compiler ({default}); the first counts"),
+        &format!("name the compiler (default: {default}); the first that is set is used"),
     );
     roff.control("SH", ["EXAMPLES"]);
     let source = ["hello.c", "hello.cpp", "hello.f90"][language as usize];
     item(&mut roff, &format!("{name} -O2 {source} -o hello"), "", "compiles and links");
     let other = format!("{}=COMPILER {name} -c {source}", variables[0]);
-    item(&mut roff, &other, "", "with another compiler");
+    item(&mut roff, &other, "", "calls another compiler");
     roff.control("SH", ["SEE ALSO"]);
     roff.text([bold("combray"), roman("(1), "), bold("mpirun"), roman("(1)")]);
     roff.render()

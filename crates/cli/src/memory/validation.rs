@@ -13,7 +13,7 @@ use super::sampling::{median, prepare};
 pub struct Case {
     /// The name of the kernel.
     pub name: &'static str,
-    /// Which thread wrote the blocks before.
+    /// Which thread wrote the blocks before the kernel ran.
     pub before: Before,
     /// The size of all blocks together.
     pub bytes: u64,
@@ -54,7 +54,7 @@ struct Subject {
     /// Whether each block is read, and whether it is written.
     uses: &'static [(bool, bool)],
     /// The number of passes over all blocks, for a size in bytes.
-    walks: fn(u64) -> u64,
+    passes: fn(u64) -> u64,
     run: fn(&mut PairBlocks),
 }
 
@@ -63,42 +63,42 @@ const SUBJECTS: [Subject; 6] = [
         name: "copy",
         blocks: &[1, 1],
         uses: &[(true, false), (false, true)],
-        walks: |_| 1,
+        passes: |_| 1,
         run: copy,
     },
     Subject {
         name: "dot product",
         blocks: &[1, 1],
         uses: &[(true, false), (true, false)],
-        walks: |_| 1,
+        passes: |_| 1,
         run: dot,
     },
     Subject {
         name: "DAXPY",
         blocks: &[1, 1],
         uses: &[(true, false), (true, true)],
-        walks: |_| 1,
+        passes: |_| 1,
         run: daxpy,
     },
     Subject {
         name: "stencil",
         blocks: &[1, 1],
         uses: &[(true, false), (false, true)],
-        walks: |_| 1,
+        passes: |_| 1,
         run: stencil,
     },
     Subject {
         name: "sparse matrix",
         blocks: &[ROW_ENTRIES, ROW_ENTRIES, 1, 1],
         uses: &[(true, false), (true, false), (true, false), (false, true)],
-        walks: |_| 1,
+        passes: |_| 1,
         run: sparse,
     },
     Subject {
         name: "FFT",
         blocks: &[1, 1],
         uses: &[(true, true), (true, true)],
-        walks: |bytes| u64::from((bytes / 8).ilog2()),
+        passes: |bytes| u64::from((bytes / 8).ilog2()),
         run: transform,
     },
 ];
@@ -109,10 +109,10 @@ const ROW_ENTRIES: u64 = 5;
 /// The block sizes in bytes, as powers of two.
 const SIZES: [u32; 6] = [12, 14, 16, 18, 20, 22];
 
-/// The size at which the computing time is measured: all blocks are in the nearest cache then.
+/// The size at which the computing time is measured, in bytes: all blocks fit into the L1 cache.
 const COMPUTING_BYTES: u64 = 2 << 10;
 
-/// The number of runs in a row, because one run is short for the clock.
+/// The number of runs that are timed together, because a single run is too short for the clock.
 const COMPUTING_RUNS: u32 = 100;
 
 /// The number of timed runs.
@@ -121,11 +121,11 @@ const RUNS: usize = 9;
 /// Runs and predicts all kernels.
 ///
 /// # Errors
-/// The cores are too busy.
+/// The cores are too busy, or `table` has no measurements.
 pub fn cases(pair: &ThreadPair<'_>, table: &CostTable) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for subject in &SUBJECTS {
-        let steps = |bytes| (bytes * (subject.walks)(bytes)) as f64;
+        let steps = |bytes| (bytes * (subject.passes)(bytes)) as f64;
         let computing = computing_ns(pair, subject) / steps(COMPUTING_BYTES);
         for before in [Before::Own, Before::Other] {
             for bytes in SIZES.map(|exponent| 1 << exponent) {
@@ -145,7 +145,7 @@ pub fn cases(pair: &ThreadPair<'_>, table: &CostTable) -> Result<Vec<Case>, Stri
 }
 
 /// The computing time in nanoseconds of a kernel whose blocks of [`COMPUTING_BYTES`] are all in the
-/// nearest cache.
+/// L1 cache.
 fn computing_ns(pair: &ThreadPair<'_>, subject: &Subject) -> f64 {
     give_blocks(pair, subject, COMPUTING_BYTES);
     let all_runs = |blocks: &mut PairBlocks| {
@@ -190,6 +190,7 @@ fn measure(
         crossings.push(pair.crossing_ns()?);
         let time = pair.time(&mut |blocks| {
             (subject.run)(blocks);
+            // Waits until the other cores can see the stores of the kernel.
             accesses::store(&mut [], 0);
         });
         // The first run is excluded, because its code is not cached.
@@ -219,10 +220,10 @@ impl Subject {
             accesses.extend(is_read.then(|| Access::load(block, bytes * times)));
             accesses.extend(is_written.then(|| Access::store(block, bytes * times)));
         }
-        let walks = (self.walks)(bytes);
-        let computing_ns = computing_ns / walks as f64;
-        let walk = KernelPhase::Together(vec![Loop { thread: own, accesses, computing_ns }]);
-        let kernel = Kernel { phases: vec![walk; walks as usize] };
+        let passes = (self.passes)(bytes);
+        let computing_ns = computing_ns / passes as f64;
+        let pass = KernelPhase::Together(vec![Loop { thread: own, accesses, computing_ns }]);
+        let kernel = Kernel { phases: vec![pass; passes as usize] };
         predict(&kernel, &mut states, table, crossing_ns)
     }
 }
@@ -292,28 +293,28 @@ fn sparse(blocks: &mut PairBlocks) {
 fn transform(blocks: &mut PairBlocks) {
     let (real, imaginary) = blocks.split_at_mut(1);
     let (real, imaginary) = (&mut real[0], &mut imaginary[0]);
-    let walks = (real.len() * 8).ilog2();
-    for walk in 0..walks {
-        let factor = 1.0 / f64::from(walk + 1);
+    let passes = (real.len() * 8).ilog2();
+    for pass in 0..passes {
+        let factor = 1.0 / f64::from(pass + 1);
         // The partners of the first passes, which a real transform would have in one cache line,
         // are in neighbouring lines here; in later passes they are farther apart.
-        let apart = 1_usize << walk.saturating_sub(3);
+        let distance = 1_usize << pass.saturating_sub(3);
         let mut first = 0;
-        while first + apart < real.len() {
-            for line in first..first + apart {
+        while first + distance < real.len() {
+            for line in first..first + distance {
                 for place in 0..8 {
-                    let other = line + apart;
+                    let other = line + distance;
                     let (a, b) = (number(real[line].0[place]), number(real[other].0[place]));
                     let (c, d) =
                         (number(imaginary[line].0[place]), number(imaginary[other].0[place]));
-                    let (turned, turned_too) = (b * factor - d, d * factor + b);
-                    real[line].0[place] = (a + turned).to_bits();
-                    real[other].0[place] = (a - turned).to_bits();
-                    imaginary[line].0[place] = (c + turned_too).to_bits();
-                    imaginary[other].0[place] = (c - turned_too).to_bits();
+                    let (rotated_real, rotated_imaginary) = (b * factor - d, d * factor + b);
+                    real[line].0[place] = (a + rotated_real).to_bits();
+                    real[other].0[place] = (a - rotated_real).to_bits();
+                    imaginary[line].0[place] = (c + rotated_imaginary).to_bits();
+                    imaginary[other].0[place] = (c - rotated_imaginary).to_bits();
                 }
             }
-            first += 2 * apart;
+            first += 2 * distance;
         }
     }
 }
