@@ -14,7 +14,7 @@ const COLUMNS: [(&str, &str); 4] = [
     ("fault", "fault"),
     ("happens", "what happens"),
     ("within", "within"),
-    ("told", "what is told"),
+    ("told", "what is reported"),
 ];
 
 /// The text of docs/user/reliability.md.
