@@ -17,7 +17,7 @@ pub struct FoundRail {
     pub name: String,
     /// The network interface.
     pub interface: String,
-    /// Why the rail cannot be used, and what the user can do about it; `None`: the rail can be used.
+    /// Why the rail cannot be used, and what the user can do about it; `None`: it can be used.
     pub obstacle: Option<String>,
 }
 

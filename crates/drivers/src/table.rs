@@ -70,8 +70,8 @@ pub(crate) struct NetworkDriver {
     pub open: fn(GateId, &Settings, Box<dyn Directory>) -> Opened,
     /// Returns the rails that it would have here with this configuration of networks.
     pub survey: fn(&NetworkSelection) -> Vec<FoundRail>,
-    /// Opens, before processes start, descriptors that they may not open themselves. The arguments are the
-    /// configuration of networks and the number of processes.
+    /// Opens, before processes start, descriptors that they may not open themselves. The
+    /// arguments are the configuration of networks and the number of processes.
     pub open_ahead: Option<fn(&str, usize) -> Vec<PassedDescriptors>>,
 }
 

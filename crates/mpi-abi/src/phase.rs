@@ -36,9 +36,8 @@ pub const ENTRY_BITS: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
 /// The bits that decide whether calls rely on being the only one in progress.
 pub const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
-/// Runs `inspect` if this thread may enter the library now. `inspect` runs with the lock. Only while
-/// calls take no lock, it runs without, and only in the thread that initialized MPI; other threads
-/// get `None`.
+/// Runs `inspect` if this thread may enter the library now: with the lock, or, while calls take no
+/// lock, without it in the thread that initialized MPI. Otherwise returns `None`.
 pub fn if_free<T>(inspect: impl FnOnce(&'static LibraryState) -> T) -> Option<T> {
     // SAFETY: the lock is used first. `inspect` runs with the lock, or in the thread that
     // initialized MPI and inside the library, below the level at which several threads make calls.

@@ -14,7 +14,7 @@ pub struct BufferPlace(pub(crate) RefCell<Option<Attached>>);
 pub struct ProgramBuffer {
     /// Its address.
     pub address: usize,
-    /// The maximum number of bytes of unsent messages; `None` for no limit (`MPI_BUFFER_AUTOMATIC`).
+    /// The maximum number of bytes of unsent messages; `None`: no limit (`MPI_BUFFER_AUTOMATIC`).
     pub bytes: Option<u64>,
 }
 

@@ -29,8 +29,8 @@ impl StackSlab {
     /// when they are touched.
     ///
     /// # Errors
-    /// The error of the kernel. Before Linux 6.13 each stack takes two of the mappings that a process
-    /// may have (`vm.max_map_count`), so `ENOMEM` occurs after about 32,000 stacks.
+    /// The error of the kernel. Before Linux 6.13 each stack takes two of the mappings that a
+    /// process may have (`vm.max_map_count`), so `ENOMEM` occurs after about 32,000 stacks.
     pub fn new(count: usize, bytes: usize) -> io::Result<Self> {
         assert!(bytes.is_multiple_of(PAGE) && bytes > 0 && count > 0, "{count} of {bytes} bytes");
         let stride = bytes + PAGE;

@@ -37,8 +37,8 @@ impl ReportParser {
     /// Accepts bytes, and appends the reports that are complete now.
     ///
     /// # Errors
-    /// A message for users: the bytes are not a report, or the report may not be sent now. The rest of
-    /// the stream cannot be used.
+    /// A message for users: the bytes are not a report, or the report may not be sent now. The
+    /// rest of the stream cannot be used.
     pub(crate) fn receive(
         &mut self,
         bytes: &[u8],
