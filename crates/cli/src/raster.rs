@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_the_format() {
+    fn pictures_must_end_in_svg_or_png() {
         let output_text = write(Path::new("waits.gif"), with("")).unwrap_err();
         assert!(
             output_text.starts_with("waits.gif: ") && output_text.contains(".svg or .png"),

@@ -63,7 +63,7 @@ fn a_signal_is_named() {
 }
 
 #[test]
-fn a_time_limit_names_who_still_runs() {
+fn a_time_limit_names_the_ranks_that_still_run() {
     let (code, _, err) =
         run(&["-n", "2", "--timeout", "0.5", "sh", "-c", "sleep $((PMI_RANK*600))"]);
     assert_eq!(code, Some(124));

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts_count_who_talks_to_other_machines() {
+    fn layouts_count_members_by_machine() {
         let layout = ProcessLayout::on_nodes(&[7, 7, 7, 2, 2]);
         assert_eq!((layout.nodes(), layout.largest(), layout.elsewhere()), (2, 3, 2));
         assert_eq!([0, 1, 2, 3, 4].map(|rank| layout.first(rank)), [0, 0, 0, 3, 3]);

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_says_nothing_of_the_path() {
+    fn silence_does_not_change_the_path() {
         let mut path = PathLength::new([1500, 1500]);
         check(&mut path, 0, 0);
         assert_eq!(path.now, 1500);

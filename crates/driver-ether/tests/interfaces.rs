@@ -396,7 +396,7 @@ fn strangers_are_refused_and_counted() {
 }
 
 #[test]
-fn a_process_that_goes_last_does_not_wait_for_who_has_gone() {
+fn a_process_that_ends_last_does_not_wait_for_ended_peers() {
     run_on_cable("one_leaves_after_the_other", 1500);
 }
 

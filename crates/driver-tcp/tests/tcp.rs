@@ -315,7 +315,7 @@ fn what_came_before_an_answer_failed_is_read() {
 }
 
 #[test]
-fn whoever_has_taken_leave_may_come_back() {
+fn a_peer_that_has_left_may_come_back() {
     let (mut one, mut two) = connected();
     for _ in 0..3 {
         conformance::packets(&mut one, Some(&mut two), GateId(0));

@@ -41,7 +41,7 @@ mod tests {
 
     /// What is opened depends on the available privileges and interfaces.
     #[test]
-    fn what_needs_a_privilege_is_opened_for_those_who_want_it() {
+    fn descriptors_that_need_a_privilege_are_opened_for_their_drivers() {
         assert!(open_ahead("tcp", 3).is_empty(), "it needs none");
         assert!(open_ahead("nosuch", 3).is_empty());
         let texts: Vec<String> = open_ahead("ether", 3).into_iter().map(|(text, _)| text).collect();

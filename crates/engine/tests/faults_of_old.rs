@@ -465,7 +465,7 @@ fn a_part_of_a_stream_is_no_longer_than_a_record_can_be_however_long_packets_are
 
 #[test]
 #[cfg_attr(miri, ignore = "ten thousands of messages")]
-fn eager_data_that_nobody_asks_for_is_bounded() {
+fn unexpected_eager_data_is_bounded() {
     let (mut one, mut two, slot) = pair();
     let total = 3 * base::limits::EAGER_CREDIT_BYTES / 256;
     let sent: Vec<_> = (0..total).map(|_| send(&mut one, slot, 1, filled(1, 200))).collect();

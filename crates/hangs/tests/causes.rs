@@ -245,7 +245,7 @@ fn an_operation_that_was_begun_is_named() {
 }
 
 #[test]
-fn whoever_is_stopped_comes_first() {
+fn a_stopped_rank_is_reported_first() {
     let stopped = RankReport { state: Some("stopped".into()), ..rank(1, None) };
     let reported = first(&[receives(0, 1, 5), stopped]);
     assert_eq!(

@@ -268,7 +268,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn a_program_tells_what_it_wants() {
+    fn the_needed_library_is_read_from_a_program() {
         let own = std::env::current_exe().unwrap();
         let binary = Binary::read(&own).unwrap().expect("a test is a program");
         assert!(binary.is_dynamic);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_path_tells_what_it_wants() {
+    fn the_needed_library_is_read_from_a_program_without_a_path() {
         let own = std::env::current_exe().unwrap();
         let mut file = sys::mapping::create_memory_file(c"program", 0).unwrap();
         io::copy(&mut File::open(&own).unwrap(), &mut file).unwrap();

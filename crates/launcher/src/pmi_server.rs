@@ -488,7 +488,7 @@ mod tests {
         }
 
         #[test]
-        fn all_see_all_values_whoever_comes_first(
+        fn all_see_all_values_in_any_order_of_arrival(
             size in 1_usize..6,
             turns in proptest::collection::vec(any::<proptest::sample::Index>(), 200),
         ) {

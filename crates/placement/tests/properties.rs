@@ -147,7 +147,7 @@ fn few_ranks_stay_together() {
 }
 
 #[test]
-fn those_who_talk_to_other_machines_come_near_the_interface() {
+fn ranks_that_send_to_other_machines_are_near_the_interface() {
     let machine = Branch {
         is_machine: true,
         ..Branch::of(

@@ -158,7 +158,7 @@ impl World {
 }
 
 #[test]
-fn whoever_fails_and_when_all_that_decide_decide_the_same() {
+fn all_survivors_decide_alike_whichever_processes_fail() {
     let seeds = if cfg!(miri) { 0..5 } else { 0..20_000 };
     let mut deaths = 0;
     for seed in seeds {

@@ -7,7 +7,7 @@ use sim::copies::{self, CopyReport, CopySetting};
 const SEEDS: u64 = 2500;
 
 #[test]
-fn data_comes_whole_whoever_fails_or_stops() {
+fn data_is_complete_whichever_process_fails_or_stops() {
     let mut all = CopyReport::default();
     for seed in 0..SEEDS {
         let setting = CopySetting::of(&mut Rng::with_seed(seed));

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_remedy_names_who_refuses() {
+    fn the_remedy_depends_on_the_yama_setting() {
         assert!(remedy("1\n").contains("sysctl kernel.yama.ptrace_scope=0"));
         assert!(remedy("").contains("SYS_PTRACE") && remedy("0").contains("SYS_PTRACE"));
     }

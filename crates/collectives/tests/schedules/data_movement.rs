@@ -21,7 +21,7 @@ fn empty_memories(size: u32) -> Vec<Memory> {
 }
 
 #[test]
-fn barriers_let_nobody_leave_before_all_have_come() {
+fn barriers_end_after_all_members_have_entered() {
     for size in 1..=SIZE_MAX {
         for late in 0..size {
             let all = schedules(size, |member| barrier::with(Algorithm::Dissemination, member));

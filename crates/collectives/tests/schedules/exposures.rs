@@ -166,7 +166,7 @@ fn shares_are_combined_in_the_order_of_ranks() {
 }
 
 #[test]
-fn whoever_comes_first_carries_out_portions_for_all() {
+fn the_first_member_carries_out_portions_for_all() {
     for size in 2..=SIZE_MAX {
         let length = 21;
         let part = |rank: u32, of: usize| {

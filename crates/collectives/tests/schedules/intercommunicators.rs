@@ -83,7 +83,7 @@ fn folded(side: usize, size: u32, number: usize) -> Block {
 }
 
 #[test]
-fn barriers_let_nobody_leave_before_all_have_come() {
+fn barriers_end_after_all_members_have_entered() {
     let uneven = [[2, 9], [9, 2], [1, 17], [16, 4]].map(|sizes| Sides { sizes });
     for sides in Sides::all().chain(uneven) {
         let all: Vec<Schedule> =

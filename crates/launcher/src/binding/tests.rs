@@ -53,7 +53,7 @@ fn by_default_each_has_its_share() {
 }
 
 #[test]
-fn cores_that_a_process_shall_have_to_itself_are_no_others() {
+fn cores_reserved_for_a_process_are_not_shared() {
     let machine = machine(1, 1, 4, 2);
     let cpusets = |processes, words| cpusets(&machine, processes, [words, "", ""]);
     assert_eq!(cpusets(2, "slot:PE=2").unwrap(), "0-1,4-5 2-3,6-7");

@@ -211,7 +211,7 @@ fn a_helper_may_begin_again_after_the_last_has_ended() {
 }
 
 #[test]
-fn a_helper_that_listens_is_rung_once_by_whoever_calls_or_ends_it() {
+fn a_listening_helper_is_rung_once_by_a_call_or_its_end() {
     let (calls, kernel) = (HelperCalls::new(), System);
     let rings = Cell::new(0);
     let ring = || rings.set(rings.get() + 1);
