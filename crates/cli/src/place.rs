@@ -124,8 +124,11 @@ fn fixed(entries: &[String], ranks: u32) -> Result<Vec<Option<u32>>, String> {
         let (rank, leaf) =
             numbers.ok_or_else(|| format!("--fix needs RANK=LEAF, but got \"{entry}\""))?;
         let place = fixed.get_mut(rank);
-        *place.ok_or_else(|| format!("--fix {entry}: the ranks are 0 to {}", ranks - 1))? =
-            Some(leaf);
+        let place =
+            place.ok_or_else(|| format!("--fix {entry}: the ranks are 0 to {}", ranks - 1))?;
+        if let Some(other) = place.replace(leaf).filter(|&other| other != leaf) {
+            return Err(format!("--fix {entry}: rank {rank} is fixed on leaf {other} already"));
+        }
     }
     Ok(fixed)
 }

@@ -122,5 +122,7 @@ fn faults_are_told() {
     );
     assert!(fault("ranks 2", &["--hosts", "a:0"]).contains("no slot"));
     assert!(fault("ranks 2", &["--hosts", "a,b", "--fix", "0=7"]).contains("leaves are 0 to 1"));
+    let twice = ["--hosts", "a,b", "--fix", "0=0", "--fix", "0=1"];
+    assert!(fault("ranks 2", &twice).contains("rank 0 is fixed on leaf 0 already"));
     assert!(fault("ranks 2", &["--topology", "/nonexistent"]).contains("/nonexistent"));
 }
