@@ -110,7 +110,7 @@ class Build:
         unpack_source(pip, self.folder)
         defined = [f"-DPyMPI_HAVE_{name}=1" for name in beyond_the_standard(header)]
         environment = dict(os.environ, MPICC=self.mpicc, MPI4PY_BUILD_MPIABI="1",
-                           MPI4PY_BUILD_BACKEND="setuptools", CFLAGS=" ".join(["-O1 -g0", *defined]))
+                           MPI4PY_BUILD_BACKEND="setuptools", CFLAGS=" ".join(["-O0 -g0", *defined]))
         # Without pip's cache: a wheel there may have been built with another library's header.
         quietly([*pip, "install", "--no-cache-dir", str(self.tests.parent)], environment)
         quietly([*pip, "install", "numpy"])
