@@ -612,17 +612,10 @@ impl Network for EtherNetworks {
         pairs(lower, upper)
     }
 
-    fn no_way(own: &EtherCard, other: &EtherCard) -> String {
-        let list = |card: &EtherCard| {
-            let names: Vec<&str> = card.ends.iter().map(|end| end.name.as_str()).collect();
-            if names.is_empty() { "no Ethernet interface".to_owned() } else { names.join(", ") }
-        };
-        format!(
-            "no Ethernet interfaces of both processes are in the same network: this process can use \
-             {}, that one {}. COMBRAY_NET names the drivers, interfaces or networks to use",
-            list(own),
-            list(other)
-        )
+    const NO_PAIR: &str = "no Ethernet interfaces of both processes are in the same network";
+
+    fn ends(card: &EtherCard) -> Vec<String> {
+        card.ends.iter().map(|end| end.name.clone()).collect()
     }
 
     fn has_departed(known: &EtherLink) -> bool {

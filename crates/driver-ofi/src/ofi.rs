@@ -637,17 +637,10 @@ impl Network for OfiNetworks {
         pairs(lower, upper)
     }
 
-    fn no_way(own: &OfiCard, other: &OfiCard) -> String {
-        let list = |card: &OfiCard| {
-            let names = card.ends.iter().map(|end| format!("{} on {}", end.provider, end.fabric));
-            names.collect::<Vec<_>>().join(", ")
-        };
-        format!(
-            "no interfaces of both processes are on the same fabric of libfabric: this process can \
-             use {}, that one {}. COMBRAY_NET names the drivers and providers to use",
-            list(own),
-            list(other)
-        )
+    const NO_PAIR: &str = "no interfaces of both processes are on the same fabric of libfabric";
+
+    fn ends(card: &OfiCard) -> Vec<String> {
+        card.ends.iter().map(|end| format!("{} on {}", end.provider, end.fabric)).collect()
     }
 
     fn has_departed(link: &OfiLink) -> bool {

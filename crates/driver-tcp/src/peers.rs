@@ -44,18 +44,10 @@ impl Network for IpNetworks {
         links(lower, upper)
     }
 
-    fn no_way(own: &AddressCard, other: &AddressCard) -> String {
-        let list = |card: &AddressCard| match &card.ends[..] {
-            [] => "no network interface".to_owned(),
-            ends => {
-                ends.iter().map(|end| end.address.ip().to_string()).collect::<Vec<_>>().join(", ")
-            }
-        };
-        format!(
-            "no network connects both processes: this process can use {}, that one {}. COMBRAY_NET names the interfaces or networks to use",
-            list(own),
-            list(other)
-        )
+    const NO_PAIR: &str = "no network connects both processes";
+
+    fn ends(card: &AddressCard) -> Vec<String> {
+        card.ends.iter().map(|end| end.address.ip().to_string()).collect()
     }
 
     /// The driver notes it when a connection ends.

@@ -302,10 +302,9 @@ impl Tcp {
     /// Records that a peer has left: lost rails to it are not needed any more.
     fn note_departure(&mut self, gate: GateId) {
         self.links.peer_mut(gate).into_iter().for_each(|peer| peer.departed = true);
-        let lost = self.links.names_where(|rail| rail.restoring.is_some());
-        lost.into_iter()
-            .filter(|name| name.0 == gate)
-            .for_each(|(_, rail)| self.give_up(gate, rail));
+        for (gate, rail) in self.links.needless_attempts() {
+            self.give_up(gate, rail);
+        }
     }
 
     /// Marks a rail to a peer as lost, and reports that.

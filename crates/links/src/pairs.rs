@@ -56,6 +56,21 @@ pub(crate) fn pairs_from<C>(
     pairs(peer.1, own.1).into_iter().map(|(theirs, ours)| (ours, theirs)).collect()
 }
 
+/// Describes to users that two processes have no pair of rails, and what they can do about it: the
+/// reason, and the ends of the rails of this process and of the other one.
+pub(crate) fn describe_no_pair(reason: &str, own: &[String], other: &[String]) -> String {
+    let list = |ends: &[String]| match ends {
+        [] => "no network interface".to_owned(),
+        ends => ends.join(", "),
+    };
+    format!(
+        "{reason}: this process can use {}, that one {}. COMBRAY_NET names the drivers, interfaces \
+         or networks to use",
+        list(own),
+        list(other)
+    )
+}
+
 /// Whether `gate` is reached over another rail than this one, of any driver. If a silent rail is
 /// the only one, it is kept for long, since the peer may be late or stopped, or the network down
 /// for a while. If another rail works, the silent rail is the one that failed.
@@ -72,6 +87,16 @@ pub fn is_reached_otherwise(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processes_without_a_common_network_are_described_with_the_interfaces_of_both() {
+        let own = ["eth0".to_owned(), "eth1".to_owned()];
+        assert_eq!(
+            describe_no_pair("no network connects both processes", &own, &[]),
+            "no network connects both processes: this process can use eth0, eth1, that one no \
+             network interface. COMBRAY_NET names the drivers, interfaces or networks to use"
+        );
+    }
 
     #[test]
     fn rails_are_used_with_one_other_each_whoever_asks() {

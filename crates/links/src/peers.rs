@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use base::{GateId, RailProfile};
 use driver::{Directory, DriverError, Secret, Sink, read_card};
 
-use crate::pairs::{RailPair, pairs_from};
+use crate::pairs::{RailPair, describe_no_pair, pairs_from};
 use crate::silence::{LinkCheck, SilenceClock, WatchedLink};
 
 /// A peer and an own rail.
@@ -29,8 +29,12 @@ pub trait Network {
     /// Returns which rails of two processes are connected, the process with the lower rank first.
     fn pairs(lower: &Self::Card, upper: &Self::Card) -> Vec<RailPair>;
 
-    /// Describes to users why no rails of two processes are connected.
-    fn no_way(own: &Self::Card, other: &Self::Card) -> String;
+    /// Why two processes may have no rails in common, for users: "no network connects both
+    /// processes".
+    const NO_PAIR: &str;
+
+    /// Returns the ends of the rails of a process, for users.
+    fn ends(card: &Self::Card) -> Vec<String>;
 
     /// Whether the peer has said goodbye over a link.
     fn has_departed(link: &Self::Link) -> bool;
@@ -53,6 +57,8 @@ pub struct LinkTable<N: Network> {
     peers: Vec<Option<Box<Peer<N>>>>,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<LinkName>,
+    /// How many rails are being restored: usually none, so that the rails need not be searched.
+    restoring: usize,
 }
 
 /// A peer whose card has been read.
@@ -78,11 +84,11 @@ pub struct PeerRail<N: Network> {
     /// How many times the link was lost and begun anew.
     pub turn: u32,
     /// The next turn of a link that was lost and must be restored.
-    pub restoring: Option<Box<RestoringLink<N::Link>>>,
+    restoring: Option<Box<RestoringLink<N::Link>>>,
 }
 
 /// The next turn of a link that was lost.
-pub struct RestoringLink<L> {
+struct RestoringLink<L> {
     link: L,
     /// When the next attempt begins, and the number of attempts that have begun.
     at: Instant,
@@ -118,6 +124,7 @@ impl<N: Network> LinkTable<N> {
             peers: Vec::new(),
             lost: Vec::new(),
             restored: Vec::new(),
+            restoring: 0,
         }
     }
 
@@ -197,7 +204,8 @@ impl<N: Network> LinkTable<N> {
             let card: N::Card = read_card(&mut *self.directory, gate)?;
             let pairs = pairs_from((self.own, &self.card), (gate, &card), N::pairs);
             if pairs.is_empty() {
-                return Err(DriverError { message: N::no_way(&self.card, &card) });
+                let message = describe_no_pair(N::NO_PAIR, &N::ends(&self.card), &N::ends(&card));
+                return Err(DriverError { message });
             }
             let secret = self.directory.secret()?;
             let ends = Ends { own: (self.own, &self.card), peer: (gate, &card), secret };
@@ -241,10 +249,32 @@ impl<N: Network> LinkTable<N> {
         self.lost.retain(|lost| (lost.0, lost.1) != (gate, rail));
         self.restored.retain(|restored| *restored != (gate, rail));
         let peer = self.peer_mut(gate)?;
-        let PeerRail { link, restoring, .. } = peer.rails.get_mut(rail)?;
-        let (link, restoring) = (link.take(), restoring.take());
+        let link = peer.rails.get_mut(rail)?.link.take();
         peer.departed |= link.as_ref().is_some_and(N::has_departed);
-        link.or(restoring.map(|restoring| restoring.link))
+        link.or_else(|| self.stop_restoring(gate, rail))
+    }
+
+    /// Stops trying to restore a rail, if it is being restored. Returns the link that was tried.
+    pub fn stop_restoring(&mut self, gate: GateId, rail: usize) -> Option<N::Link> {
+        let restoring = self.rail_mut(gate, rail)?.restoring.take()?;
+        self.restoring -= 1;
+        Some(restoring.link)
+    }
+
+    /// Returns the names of the rails that are being restored.
+    pub fn restoring(&self) -> Vec<LinkName> {
+        if self.restoring == 0 {
+            return Vec::new();
+        }
+        self.names_where(PeerRail::is_restoring)
+    }
+
+    /// Returns the names of the rails that are being restored although their peers have left. The
+    /// driver must give them up, so that what it holds for them is released.
+    pub fn needless_attempts(&self) -> Vec<LinkName> {
+        let mut names = self.restoring();
+        names.retain(|(gate, _)| self.peer(*gate).is_some_and(Peer::has_left));
+        names
     }
 
     /// Begins the next turn of a link that was lost, unless the peer has left. `begin` returns the
@@ -270,17 +300,15 @@ impl<N: Network> LinkTable<N> {
         let link = begin(&ends, pair, *turn, state);
         let at = now + restore_pause(0);
         *restoring = Some(Box::new(RestoringLink { link, at, attempts: 0 }));
+        self.restoring += 1;
     }
 
-    /// Returns the rails that must be attempted now, and plans the next attempts. Rails to peers
-    /// that have left are not attempted any more.
+    /// Returns the rails that must be attempted now, and plans the next attempts.
     pub fn attempts_due(&mut self, now: Instant) -> Vec<LinkName> {
         let mut due = Vec::new();
-        for (gate, rail) in self.names_where(|rail| rail.restoring.is_some()) {
-            let Some(peer) = self.peer_mut(gate) else { continue };
-            if peer.has_left() {
-                peer.rails[rail].restoring = None;
-            } else if let Some(restoring) = &mut peer.rails[rail].restoring
+        for (gate, rail) in self.restoring() {
+            let known = self.rail_mut(gate, rail);
+            if let Some(restoring) = known.and_then(|known| known.restoring.as_mut())
                 && now >= restoring.at
             {
                 restoring.attempts += 1;
@@ -293,6 +321,9 @@ impl<N: Network> LinkTable<N> {
 
     /// Returns when the next lost rail must be attempted.
     pub fn next_attempt(&self) -> Option<Instant> {
+        if self.restoring == 0 {
+            return None;
+        }
         let rails = self.peers().flat_map(|peer| &peer.rails);
         rails.filter_map(|rail| Some(rail.restoring.as_ref()?.at)).min()
     }
@@ -301,6 +332,7 @@ impl<N: Network> LinkTable<N> {
     pub fn note_restored(&mut self, gate: GateId, rail: usize) -> Option<&mut N::Link> {
         let peer = self.peers.get_mut(gate.0 as usize)?.as_mut()?;
         let restoring = peer.rails[rail].restoring.take()?;
+        self.restoring -= 1;
         peer.failures.retain(|(of_rail, _)| *of_rail != rail);
         self.restored.push((gate, rail));
         Some(peer.rails[rail].link.insert(restoring.link))
@@ -389,6 +421,11 @@ impl<N: Network> PeerRail<N> {
     /// The state of a rail that does not lead to the peer.
     fn unused() -> Self {
         Self { link: None, state: N::Rail::default(), turn: 0, restoring: None }
+    }
+
+    /// Whether the rail was lost and is being restored.
+    pub fn is_restoring(&self) -> bool {
+        self.restoring.is_some()
     }
 
     /// Returns the link of a rail that is being restored, for changes.

@@ -125,6 +125,16 @@ impl<P: Probe> KeepAlive<P> {
         Self { answers: false, ..Self::of_answering(probe) }
     }
 
+    /// Whether the peer answers pings, or its kernel has answered probes.
+    pub fn answers(&self) -> bool {
+        self.answers
+    }
+
+    /// Records that the peer's kernel has answered probes over this rail in an earlier turn.
+    pub fn note_earlier_answer(&mut self) {
+        self.answers = true;
+    }
+
     /// Notes what has arrived and was sent.
     pub(crate) fn count(&mut self, traffic: Traffic, passed: Duration) {
         let silence = self.received.check(traffic.received, passed);

@@ -18,8 +18,7 @@ use base::{GateId, RailProfile};
 use driver::conformance::{RecordingSink, SharedCards};
 use driver::{PeerLife, Probe};
 use links::{
-    KeepAlive, LinkCheck, LinkTable, Network, PeerRail, Quiet, RailPair, Traffic, WatchedLink,
-    pair_rails,
+    KeepAlive, LinkCheck, LinkTable, Network, Quiet, RailPair, Traffic, WatchedLink, pair_rails,
 };
 
 const RAILS: usize = 2;
@@ -137,8 +136,10 @@ impl Network for Small {
         pair_rails(&ends(lower), &ends(upper), |one, other| one == other)
     }
 
-    fn no_way(_: &SmallCard, _: &SmallCard) -> String {
-        "no rails".to_owned()
+    const NO_PAIR: &str = "no rails";
+
+    fn ends(card: &SmallCard) -> Vec<String> {
+        (0..card.0).map(|rail| rail.to_string()).collect()
     }
 
     fn has_departed(link: &SmallLink) -> bool {
@@ -301,6 +302,9 @@ impl World {
         self.check(own);
         let gate = GateId(1 - own as u32);
         let now = self.began + Duration::from_millis(self.now);
+        for (gate, rail) in self.processes[own].links.needless_attempts() {
+            self.processes[own].links.give_up(gate, rail);
+        }
         for (_, rail) in self.processes[own].links.attempts_due(now) {
             self.send(own, rail, Message::Hello);
         }
@@ -380,13 +384,13 @@ impl World {
     fn take(&mut self, own: usize, frame: &Frame) {
         let (gate, rail) = (GateId(1 - own as u32), frame.rail);
         let Some(state) = self.processes[own].links.rail_mut(gate, rail) else { return };
-        let is_restoring = state.restoring.is_some();
+        let is_restoring = state.is_restoring();
         if frame.turn != state.turn {
             if frame.turn == state.turn + 1 && frame.message == Message::Hello {
                 if !is_restoring {
                     self.lose(own, rail, "the peer has given it up".to_owned());
                 } else {
-                    state.restoring = None;
+                    self.processes[own].links.stop_restoring(gate, rail);
                     self.begin_anew(own, rail);
                 }
             }
@@ -421,8 +425,7 @@ impl World {
     }
 
     fn is_restoring(&self, process: usize) -> bool {
-        let is_so = |rail: &PeerRail<Small>| rail.restoring.is_some();
-        !self.processes[process].links.names_where(is_so).is_empty()
+        !self.processes[process].links.restoring().is_empty()
     }
 }
 
@@ -570,6 +573,22 @@ fn pauses_between_attempts_grow_up_to_a_limit() {
         now = next;
     }
     assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
+}
+
+#[test]
+fn an_attempt_to_reach_a_peer_that_has_left_is_returned_with_its_link() {
+    let conditions = conditions(1, Course::Leave, 0);
+    let mut world = World::new(1, Kind::Tcp, Fault::None, conditions);
+    world.lose(0, 0, "a test".to_owned());
+    world.begin_anew(0, 0);
+    let links = &mut world.processes[0].links;
+    let due = links.next_attempt().unwrap();
+    links.get_mut(GateId(1), 1).unwrap().has_departed = true;
+    assert_eq!(links.needless_attempts(), [(GateId(1), 0)]);
+    links.attempts_due(due);
+    assert!(links.give_up(GateId(1), 0).is_some(), "the driver must release what it holds");
+    assert!(links.needless_attempts().is_empty());
+    assert_eq!(links.next_attempt(), None);
 }
 
 /// The simulation notices faults that drivers have had.

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::time::Instant;
 
 use base::GateId;
-use driver::Sink;
+use driver::{Driver, Sink};
 use links::PeerRail;
 
 use super::{Ether, EtherLink, ReceivedFrame, seal};
@@ -81,7 +81,7 @@ impl Ether {
         if !known.link.seal.accepts(head, data, tag, header.number) {
             if self.begins_next_turn(gate, rail, frame) {
                 // The link worked for the peer meanwhile, which has lost it again.
-                self.links.rail_mut(gate, rail).into_iter().for_each(|rail| rail.restoring = None);
+                self.links.stop_restoring(gate, rail);
                 return self.begin_anew(gate, rail);
             }
             self.links.refused += 1;
@@ -99,9 +99,11 @@ impl Ether {
 
     /// Sends what is due over links that were lost.
     pub(super) fn maintain_restoring(&mut self, now: Time) {
+        for (gate, rail) in self.links.needless_attempts() {
+            self.give_up(gate, rail);
+        }
         let due = self.links.attempts_due(Instant::now());
-        let lost = self.links.names_where(|rail| rail.restoring.is_some());
-        for name in lost {
+        for name in self.links.restoring() {
             let known = self.links.rail_mut(name.0, name.1).and_then(PeerRail::restoring_mut);
             if let Some(known) = known.filter(|_| due.contains(&name)) {
                 known.link.greet_again(now);
@@ -151,7 +153,7 @@ impl Ether {
             }
             port.interface.mac = mac;
         }
-        let is_any = |rail: &PeerRail<_>| rail.link.is_some() || rail.restoring.is_some();
+        let is_any = |rail: &PeerRail<_>| rail.link.is_some() || rail.is_restoring();
         for (gate, _) in self.links.names_where(is_any).into_iter().filter(|name| name.1 == rail) {
             let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
             known.into_iter().for_each(|known| known.link.move_to(mac, now));

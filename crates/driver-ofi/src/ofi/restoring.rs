@@ -12,7 +12,7 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use base::GateId;
-use driver::Secret;
+use driver::{Driver, Secret};
 use links::{Ends, LinkName, PeerRail};
 
 use super::{LostWith, Ofi, OfiRail, keep_alive};
@@ -86,6 +86,9 @@ impl Ofi {
     /// this is done over a new connection.
     pub(super) fn maintain_restoring(&mut self) {
         let now = Instant::now();
+        for (gate, rail) in self.links.needless_attempts() {
+            self.give_up(gate, rail);
+        }
         let due = self.links.attempts_due(now);
         let untaken = mem::take(&mut self.untaken);
         let repeated: Vec<_> = untaken.into_iter().filter(|name| !due.contains(name)).collect();
@@ -111,9 +114,7 @@ impl Ofi {
     /// Handles that the peer has lost a rail. If the peer begins it anew while this process does
     /// so, too, the rail worked for the peer meanwhile.
     pub(super) fn note_peer_loss(&mut self, gate: GateId, rail: usize, turn: MessageTurn) {
-        let Some(known) = self.links.rail_mut(gate, rail) else { return };
-        if known.restoring.is_some() && turn == MessageTurn::Next {
-            known.restoring = None;
+        if turn == MessageTurn::Next && self.links.stop_restoring(gate, rail).is_some() {
             return self.begin_anew(gate, rail);
         }
         self.lose(gate, rail, "the other process no longer uses it", LostWith::Packets);

@@ -115,7 +115,7 @@ impl Tcp {
     }
 
     fn is_restoring(&self, gate: GateId, rail: usize) -> bool {
-        self.links.peer(gate).is_some_and(|peer| peer.rails[rail].restoring.is_some())
+        self.links.peer(gate).is_some_and(|peer| peer.rails[rail].is_restoring())
     }
 
     /// Advances an attempt.
