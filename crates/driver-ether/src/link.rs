@@ -111,9 +111,19 @@ struct Acknowledging {
 #[derive(Debug)]
 struct Greeting {
     is_answered: bool,
+    repetition: HelloRepetition,
     /// When the next hellos are sent; none: no more are sent.
     at: Option<Time>,
     tries: u32,
+}
+
+/// Whether a hello that is not answered is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HelloRepetition {
+    /// Until the peer answers.
+    UntilAnswered,
+    /// When the driver says so: the link was lost, and is being restored.
+    ByDriver,
 }
 
 /// The minimal and maximal time between hellos.
@@ -153,14 +163,24 @@ impl Link {
         link
     }
 
+    /// Returns the link as it is in a later turn, before its driver sends hellos.
+    #[cfg(test)]
+    pub(crate) fn in_turn(self, turn: LinkTurn) -> Self {
+        Self::new(LinkTerms { turn, ..self.terms }, self.seal)
+    }
+
     /// Creates a link on which nothing has been sent.
     pub(crate) fn new(terms: LinkTerms, seal: Seal) -> Self {
         let mut outgoing = Outgoing::new();
         outgoing.limit(terms.room.urgent);
+        let repetition = match terms.turn {
+            0 => HelloRepetition::UntilAnswered,
+            _ => HelloRepetition::ByDriver,
+        };
         Self {
             terms,
             seal,
-            greeting: Greeting { is_answered: false, at: None, tries: 0 },
+            greeting: Greeting { is_answered: false, repetition, at: None, tries: 0 },
             path: PathLength::new(terms.frame_bytes),
             fragments: FragmentGroups::default(),
             fragmented: 0,
@@ -198,7 +218,8 @@ impl Link {
     /// Sets a new address of the own interface, which is sent to the peer before anything else.
     pub(crate) fn move_to(&mut self, mac: MacAddress, now: Time) {
         self.terms.mac = mac;
-        self.greeting = Greeting { is_answered: false, at: Some(now), tries: 0 };
+        let repetition = self.greeting.repetition;
+        self.greeting = Greeting { is_answered: false, repetition, at: Some(now), tries: 0 };
     }
 
     /// Whether the peer has answered.
@@ -288,7 +309,8 @@ impl Link {
 
     /// Requests an answer if the peer is connected and has not left.
     pub(crate) fn ask(&mut self) {
-        if self.stands() && !self.has_departed {
+        let is_waiting = self.hellos.contains(&HELLO_BYTES_MIN);
+        if self.stands() && !self.has_departed && !is_waiting {
             self.hellos.push_back(HELLO_BYTES_MIN);
         }
     }
@@ -358,7 +380,9 @@ impl Link {
                     self.echo = header.time;
                 }
                 // A peer that sends a hello can receive.
-                if !self.stands() && (self.greeting.at.is_some() || self.terms.turn > 0) {
+                let is_sought = self.greeting.at.is_some()
+                    || self.greeting.repetition == HelloRepetition::ByDriver;
+                if !self.stands() && is_sought {
                     let soon = now + HELLO_AFTER_MIN;
                     self.greeting.at = Some(self.greeting.at.map_or(soon, |at| at.min(soon)));
                 }
@@ -389,7 +413,8 @@ impl Link {
             self.path.begin(frame_bytes, now);
             // Long frames are tried as often as if the peer had answered immediately.
             let at = Some(now + HELLO_AFTER_MIN);
-            self.greeting = Greeting { is_answered: true, at, tries: 0 };
+            let repetition = HelloRepetition::UntilAnswered;
+            self.greeting = Greeting { is_answered: true, repetition, at, tries: 0 };
         }
         self.path.note_answer(frame_bytes, now);
         if self.path.is_full() {

@@ -207,6 +207,14 @@ impl Simulation {
         self.run_until("meeting", limit, |all| all.links.iter().all(Link::stands));
     }
 
+    /// Waits until neither end has anything to send.
+    fn settle(&mut self) {
+        let limit = self.now + 60_000 * MILLISECOND;
+        self.run_until("probing", limit, |all| {
+            all.links.iter().all(|link| link.deadline().is_none())
+        });
+    }
+
     fn post(&mut self, end: usize, data: &[u8]) {
         self.links[end].post_packet(data.len(), &mut |out| out.copy_from(data));
         self.transmit(end);
@@ -387,10 +395,8 @@ fn short_frames_are_used_where_long_ones_do_not_pass() {
     for (frame_bytes_max, frames) in [(9000, 4..40), (1500, 18..60)] {
         let mut all = Simulation::new(1, NetworkConditions { frame_bytes_max, ..CALM });
         all.meet();
+        all.settle();
         let limit = all.now + 60_000 * MILLISECOND;
-        all.run_until("probing", limit, |all| {
-            all.links.iter().all(|link| link.deadline().is_none())
-        });
         let before = all.frames;
         all.sinks[1].parts_into = Some(Buffer::zeroed(25_000));
         let buffer = Buffer::zeroed(25_000);
@@ -400,4 +406,60 @@ fn short_frames_are_used_where_long_ones_do_not_pass() {
         all.run_until("a part", limit, |all| all.sinks[0].sent.len() == 1);
         assert!(frames.contains(&(all.frames - before)), "{}", all.frames - before);
     }
+}
+
+/// A link that was restored is one like any other: if its interface gets a new address, hellos with
+/// the address are repeated until one is answered.
+#[test]
+fn a_restored_link_announces_a_new_address_until_it_is_answered() {
+    let mut all = Simulation::new(1, CALM);
+    all.links = all.links.map(|link| link.in_turn(1));
+    for end in 0..2 {
+        all.links[end].greet_again(all.now);
+        all.transmit(end);
+    }
+    all.meet();
+    all.settle();
+    all.links[0].move_to([2; 6], all.now);
+    all.conditions.lost = 1000;
+    all.transmit(0);
+    assert!(!all.links[0].stands());
+    all.conditions.lost = 0;
+    all.meet();
+}
+
+/// A transmitter that has no room.
+struct Full;
+
+impl Transmitter for Full {
+    fn frames(&mut self, _: &Seal, _: &[(FrameHeader, &[u8])]) -> usize {
+        0
+    }
+
+    fn pieces(&mut self, _: &Seal, _: &[FrameHeader], _: PieceBytes<'_>) -> usize {
+        0
+    }
+}
+
+/// Returns how many frames a link sends at once, after it had no room while `wait` was called for
+/// each of a hundred times, a second apart.
+fn frames_after_waiting(link: &mut Link, mut now: Time, wait: impl Fn(&mut Link)) -> usize {
+    for _ in 0..100 {
+        now += 1000 * MILLISECOND;
+        wait(link);
+        assert!(!link.transmit(now, &mut Full));
+    }
+    let mut sent = Collected(Vec::new());
+    link.transmit(now, &mut sent);
+    sent.0.len()
+}
+
+#[test]
+fn hellos_that_wait_for_room_do_not_pile_up() {
+    let mut all = Simulation::new(1, CALM);
+    all.meet();
+    all.settle();
+    assert_eq!(frames_after_waiting(&mut all.links[0], all.now, Link::ask), 1, "pings");
+    let mut link = Link::between(0, 1, 1000);
+    assert!(frames_after_waiting(&mut link, 0, |_| ()) <= 3, "hellos to a peer that is sought");
 }

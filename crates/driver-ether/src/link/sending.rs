@@ -1,7 +1,9 @@
 //! Sends what is due over a link: hellos and answers, sequenced frames, requests, pieces, and
 //! acknowledgements.
 
-use super::{Acknowledging, HELLO_AFTER_MAX, HELLO_AFTER_MIN, Link, LinkTerms, time_field};
+use super::{
+    Acknowledging, HELLO_AFTER_MAX, HELLO_AFTER_MIN, HelloRepetition, Link, LinkTerms, time_field,
+};
 use crate::fragments::{SentFrames, send_frames};
 use crate::frame::{FrameHeader, FrameKind, HEAD_BYTES};
 use crate::seal::Seal;
@@ -43,7 +45,10 @@ impl Link {
                 return false;
             }
         }
-        self.plan_hellos(now);
+        // While hellos wait for room, no more are planned.
+        if self.hellos.is_empty() {
+            self.plan_hellos(now);
+        }
         if self.hellos.is_empty() {
             return true;
         }
@@ -78,10 +83,9 @@ impl Link {
         }
         self.greeting.tries += 1;
         let pause = (HELLO_AFTER_MIN << (self.greeting.tries - 1).min(16)).min(HELLO_AFTER_MAX);
-        // A link that was lost is tried again when its driver says so.
         let is_over = match self.stands() {
             true => self.greeting.tries >= LONG_TRIES_MAX,
-            false => self.terms.turn > 0,
+            false => self.greeting.repetition == HelloRepetition::ByDriver,
         };
         self.greeting.at = (!is_over).then_some(now + pause);
     }
