@@ -27,8 +27,6 @@ pub(crate) struct TcpConnection<S = TcpStream> {
     pub posted: bool,
     /// Whether the peer's last message says that it will send no more.
     pub departed: bool,
-    /// Whether the goodbye of this process was sent, since this process began to leave.
-    pub has_taken_leave: bool,
     /// Whether something was posted since the peer's goodbye, or the peer has sent none.
     pub awaited: bool,
     /// Whether the poller watches for room to write.
@@ -119,7 +117,6 @@ impl<S: ByteStream> TcpConnection<S> {
             rail,
             posted: false,
             departed: false,
-            has_taken_leave: false,
             awaited: true,
             watched: false,
             quiet: Quiet::default(),

@@ -247,6 +247,9 @@ impl Tcp {
         self.connections += 1;
         self.set_way(gate, rail, RailConnection::Stands(slot));
         self.links.note_restored(gate, rail);
+        if self.is_leaving {
+            self.say_goodbye(slot);
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use links::is_reached_otherwise;
 use socket2::{Socket, TcpKeepalive};
 
 use super::{Tcp, WatchedSocket};
+use crate::peers::Slot;
 
 /// How many times within the limit a kernel probes the peer's.
 const ASKED_WITHIN_LIMIT: u32 = 5;
@@ -43,13 +44,23 @@ impl Tcp {
         for slot in 0..self.sockets.len() {
             match &self.sockets[slot] {
                 Some(WatchedSocket::Attempt(attempt)) if attempt.is_late(now) => {
-                    self.fail(slot, io::ErrorKind::TimedOut.into());
+                    self.end_late(slot, now);
                 }
                 Some(WatchedSocket::Connection(_)) => {
                     self.check_connection(slot, passed, sink);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Gives up an attempt that has waited too long, unless the other side has answered: this process
+    /// may have been stopped, and one poll reports only some of the sockets that are ready.
+    #[cold]
+    fn end_late(&mut self, slot: Slot, now: Instant) {
+        self.go_on(slot);
+        if matches!(&self.sockets[slot], Some(WatchedSocket::Attempt(one)) if one.is_late(now)) {
+            self.fail(slot, io::ErrorKind::TimedOut.into());
         }
     }
 
@@ -99,5 +110,50 @@ impl Tcp {
         format!(
             "nothing was received from {whose}{long}: the machine, or the network to it, has failed"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use driver::conformance::{RecordingSink, SharedCards};
+    use driver::{Driver, NetworkSelection};
+
+    use super::*;
+    use crate::tcp::Options;
+
+    fn create(own: u32, cards: &Arc<Mutex<Vec<String>>>) -> Tcp {
+        let options = Options {
+            selection: NetworkSelection::parse("lo").unwrap(),
+            records: 1,
+            silence: Duration::from_secs(10),
+        };
+        let directory = SharedCards(Arc::clone(cards), [1; 32]);
+        Tcp::create(GateId(own), options, Box::new(directory)).unwrap()
+    }
+
+    /// As after a stop of the process for longer than the limit of attempts: the kernel has
+    /// established all connections meanwhile, many more than one poll reports.
+    #[test]
+    fn attempts_whose_machines_have_answered_while_the_process_was_stopped_are_kept() {
+        const PEERS: u32 = 200;
+        let cards = Arc::default();
+        let (mut one, other) = (create(0, &cards), create(1, &cards));
+        *cards.lock().unwrap() = vec![other.card(); 1 + PEERS as usize];
+        for peer in 1..=PEERS {
+            one.connect(GateId(peer)).unwrap();
+        }
+        let now = Instant::now();
+        for socket in one.sockets.iter_mut().flatten() {
+            if let WatchedSocket::Attempt(attempt) = socket {
+                attempt.deadline = now - Duration::from_secs(1);
+            }
+        }
+        one.check_due = now;
+        let mut sink = RecordingSink::default();
+        one.poll(&mut sink);
+        one.poll(&mut sink);
+        assert_eq!(sink.lost, []);
     }
 }
