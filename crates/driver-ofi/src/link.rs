@@ -26,6 +26,10 @@ const UNDERWAY_BESIDE_PINGS_MAX: usize = 16;
 /// since a new attempt aborts one that may be about to succeed.
 const FIRST_CONNECTION_PART: u32 = 4;
 
+/// Between two refusals, no more than this part of the timeout counts: while the process is stopped
+/// or computes, the provider cannot connect.
+const COUNTED_PART: u32 = 5;
+
 /// How many times that limit doubles at most.
 const DOUBLINGS_MAX: u32 = 8;
 
@@ -43,10 +47,9 @@ pub(crate) struct OfiLink {
     /// How many messages were sent without a completion.
     pub injected: u32,
     pub parts: LinkParts,
-    /// Since when the provider refuses messages although nothing is in flight.
-    pub refused_since: Option<Instant>,
-    /// When the link was last connected anew because of refusals, and how many times it was.
-    connecting_since: Option<Instant>,
+    /// Set while the provider refuses messages although nothing is in flight.
+    pub refusals: Option<Refusals>,
+    /// How many times the link was connected anew because of refusals.
     reconnections: u32,
     /// Whether anything was sent or has arrived.
     pub is_used: bool,
@@ -62,6 +65,16 @@ pub(crate) struct OfiLink {
     next_received: u32,
     early: Vec<EarlyMessage>,
     pub keep_alive: KeepAlive,
+}
+
+/// The refusals of the provider since it has taken a message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusals {
+    /// When the last message was refused.
+    at: Instant,
+    /// For how long messages were refused, and for how long since the link was connected anew.
+    lasted: Duration,
+    connecting: Duration,
 }
 
 /// A message to be sent.
@@ -110,8 +123,7 @@ impl OfiLink {
             bytes: 0,
             injected: 0,
             parts: LinkParts::default(),
-            refused_since: None,
-            connecting_since: None,
+            refusals: None,
             reconnections: 0,
             is_used: false,
             stands: false,
@@ -156,27 +168,34 @@ impl OfiLink {
     /// peer that was never reached may not have started yet.
     pub(crate) fn note_refusal(&mut self, now: Instant, silence: Duration) -> RefusalAnswer {
         if self.underway > 0 {
-            self.refused_since = None;
+            self.refusals = None;
             return RefusalAnswer::Wait;
         }
-        let since = *self.refused_since.get_or_insert(now);
-        if now - since >= silence && self.stands {
+        let refusals = self.refusals.get_or_insert(Refusals {
+            at: now,
+            lasted: Duration::ZERO,
+            connecting: Duration::ZERO,
+        });
+        let passed = (now - refusals.at).min(silence / COUNTED_PART);
+        refusals.at = now;
+        refusals.lasted += passed;
+        refusals.connecting += passed;
+        if refusals.lasted >= silence && self.stands {
             return RefusalAnswer::Lose;
         }
-        let connecting_since = self.connecting_since.map_or(since, |known| known.max(since));
         let timeout = silence / FIRST_CONNECTION_PART * (1 << self.reconnections);
-        if self.stands || now - connecting_since < timeout {
+        if self.stands || refusals.connecting < timeout {
             return RefusalAnswer::Wait;
         }
         self.reconnections = (self.reconnections + 1).min(DOUBLINGS_MAX);
-        self.connecting_since = Some(now);
+        refusals.connecting = Duration::ZERO;
         RefusalAnswer::ConnectAnew
     }
 
     /// Whether a link that was never established counts as failed after this time, if the peer is
     /// reached otherwise.
-    pub(crate) fn is_late(&self, now: Instant, silence: Duration) -> bool {
-        !self.stands && self.refused_since.is_some_and(|since| now - since >= silence)
+    pub(crate) fn is_late(&self, silence: Duration) -> bool {
+        !self.stands && self.refusals.is_some_and(|refusals| refusals.lasted >= silence)
     }
 
     /// Records an arrived message, and returns what to do with it.
@@ -284,8 +303,8 @@ mod tests {
         let at = |second| start + Duration::from_secs(second);
         let mut answers: Vec<RefusalAnswer> = Vec::new();
         for second in 0..50 {
-            assert_eq!(link.is_late(at(second), SILENCE), !link.stands && second >= 12);
             let answer = link.note_refusal(at(second), SILENCE);
+            assert_eq!(link.is_late(SILENCE), !link.stands && second >= 12);
             answers.push(answer);
             if answer == RefusalAnswer::Lose {
                 break;
@@ -305,6 +324,19 @@ mod tests {
         let answers = answers(&mut stands);
         assert_eq!((answers.len(), answers[12]), (13, RefusalAnswer::Lose));
         assert!(!answers.contains(&RefusalAnswer::ConnectAnew));
+    }
+
+    #[test]
+    fn a_link_is_not_lost_because_the_process_was_stopped() {
+        for stands in [true, false] {
+            let mut link = link();
+            link.stands = stands;
+            let start = Instant::now();
+            assert_eq!(link.note_refusal(start, SILENCE), RefusalAnswer::Wait);
+            let stopped_until = start + 10 * SILENCE;
+            assert_eq!(link.note_refusal(stopped_until, SILENCE), RefusalAnswer::Wait);
+            assert!(!link.is_late(SILENCE));
+        }
     }
 
     /// A connection whose first messages were lost, as the interface went down, was never

@@ -53,8 +53,11 @@ struct OfiNetworks;
 /// What is kept of a rail to a peer, also while the rail is lost.
 #[derive(Default)]
 struct OfiRail {
+    /// The provider's handle of the peer; none: the provider has refused the peer's address.
     address: Option<PeerAddress>,
     turn: Option<RailTurn>,
+    /// Whether the peer's kernel has answered probes in an earlier turn.
+    kernel_answers: bool,
 }
 
 /// One rail of this process.
@@ -99,6 +102,10 @@ const PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
 /// Why a link is lost that the provider cannot connect.
 const TAKES_NOTHING: &str =
     "it receives no messages: it has ended, or its machine cannot be reached";
+
+/// Why a link is lost whose peer the provider does not accept again.
+const NOT_INSERTED: &str =
+    "the provider has refused the address of the peer when it was to connect anew";
 
 /// The maximal number of checks of a rail's completions in one poll, so that all get their turn.
 const CHECKS_PER_POLL_MAX: usize = 4;
@@ -196,7 +203,8 @@ impl Ofi {
             let address = ports[rail].endpoint.insert(&ends.peer.1.ends[other].address);
             let error = |why| DriverError { message: format!("{}: {why}", names[rail]) };
             let address = address.map_err(error)?;
-            let state = OfiRail { address: Some(address), turn: Some(RailTurn::between(ends, 0)) };
+            let turn = Some(RailTurn::between(ends, 0));
+            let state = OfiRail { address: Some(address), turn, kernel_answers: false };
             Ok((state, OfiLink::new(address, keep_alive(ends, (rail, other)))))
         })?;
         Ok(())
@@ -278,7 +286,11 @@ impl Ofi {
                 SendOutcome::Refused => {
                     match link.note_refusal(Instant::now(), silence) {
                         RefusalAnswer::Wait => {}
-                        RefusalAnswer::ConnectAnew => self.connect_anew((gate, rail), &outcome),
+                        RefusalAnswer::ConnectAnew => {
+                            if self.connect_anew((gate, rail), &outcome).is_none() {
+                                return self.lose(gate, rail, NOT_INSERTED, LostWith::Packets);
+                            }
+                        }
                         RefusalAnswer::Lose => {
                             return self.lose(gate, rail, TAKES_NOTHING, LostWith::Packets);
                         }
@@ -290,7 +302,7 @@ impl Ofi {
                 }
             }
             link.waiting.pop_front();
-            link.refused_since = None;
+            link.refusals = None;
             link.stands = true;
             link.injected = if is_injected { link.injected + 1 } else { 0 };
         }
@@ -310,6 +322,9 @@ impl Ofi {
 
     /// Releases the buffers of a link that is not used any more.
     fn release(&mut self, gate: GateId, rail: usize, link: &OfiLink) {
+        if let Some(known) = self.links.rail_mut(gate, rail) {
+            known.state.kernel_answers |= link.keep_alive.answers();
+        }
         self.stuck.retain(|name| *name != (gate, rail));
         self.end_parts(gate, rail, link);
         let endpoint = &mut self.ports[rail].endpoint;
@@ -393,7 +408,9 @@ impl Ofi {
             self.note_peer_loss(gate, rail, turn);
             return self.post(rail, slot);
         }
-        self.links.note_restored(gate, rail);
+        if self.may_be_restored((gate, rail)) {
+            self.links.note_restored(gate, rail);
+        }
         if matches!(kind, MessageKind::Hello | MessageKind::Answer) {
             if kind == MessageKind::Hello {
                 self.send_control((gate, rail), MessageKind::Answer);
@@ -511,7 +528,7 @@ impl Driver for Ofi {
         let silence = self.links.silence.limit;
         for (gate, rail) in std::mem::take(&mut self.stuck) {
             let link = self.links.get(gate, rail);
-            let is_late = link.is_some_and(|link| link.is_late(Instant::now(), silence));
+            let is_late = link.is_some_and(|link| link.is_late(silence));
             if is_late && is_reached_otherwise(self, gate, rail, sink) {
                 self.lose(gate, rail, TAKES_NOTHING, LostWith::Packets);
                 continue;

@@ -17,7 +17,7 @@ use links::{Ends, LinkName, PeerRail};
 
 use super::{LostWith, Ofi, OfiRail, keep_alive};
 use crate::card::OfiCard;
-use crate::endpoint::SendOutcome;
+use crate::endpoint::{PeerAddress, SendOutcome};
 use crate::link::OfiLink;
 use crate::message::{HEAD_BYTES, MessageHead, MessageKind, Token, agree, token};
 
@@ -73,13 +73,40 @@ const HELLO_PERIOD: Duration = Duration::from_millis(10);
 impl Ofi {
     /// Begins the next turn of a rail that was lost.
     pub(super) fn begin_anew(&mut self, gate: GateId, rail: usize) {
-        let known = self.links.rail_mut(gate, rail);
-        let Some(to) = known.and_then(|known| known.state.address) else { return };
+        let Some(to) = self.address_of((gate, rail)) else { return };
+        self.untaken.retain(|name| *name != (gate, rail));
         self.links.restore((gate, rail), Instant::now(), |ends, pair, turn, state| {
             state.turn = Some(RailTurn::between(ends, turn));
-            OfiLink::new(to, keep_alive(ends, pair))
+            let mut keep_alive = keep_alive(ends, pair);
+            if state.kernel_answers {
+                keep_alive.note_earlier_answer();
+            }
+            OfiLink::new(to, keep_alive)
         });
-        self.restore_at = self.links.next_attempt();
+        self.restore_at = self.restore_at.into_iter().chain(self.links.next_attempt()).min();
+    }
+
+    /// Returns the provider's handle of a peer. If the provider refused the peer's address before,
+    /// it is passed again.
+    fn address_of(&mut self, (gate, rail): LinkName) -> Option<PeerAddress> {
+        let peer = self.links.peer_mut(gate)?;
+        let (_, other) = peer.pair_of(rail)?;
+        let known = &mut peer.rails[rail];
+        if known.state.address.is_none() {
+            let inserted = self.ports[rail].endpoint.insert(&peer.card.ends[other].address);
+            known.state.address = inserted.ok();
+            if let (Some(to), Some(link)) = (known.state.address, known.any_link_mut()) {
+                link.to = to;
+            }
+        }
+        known.state.address
+    }
+
+    /// Whether a rail works again if a message has arrived over it: it is being restored, and the
+    /// peer can be sent messages.
+    pub(super) fn may_be_restored(&mut self, (gate, rail): LinkName) -> bool {
+        let known = self.links.rail_mut(gate, rail);
+        known.is_some_and(|known| known.is_restoring()) && self.address_of((gate, rail)).is_some()
     }
 
     /// Sends a hello over lost rails for which it is time. If the hello before was not answered,
@@ -94,6 +121,10 @@ impl Ofi {
         let repeated: Vec<_> = untaken.into_iter().filter(|name| !due.contains(name)).collect();
         for (place, name) in due.iter().chain(&repeated).enumerate() {
             let (gate, rail) = *name;
+            // A rail whose hello was not taken may have been given up, or restored, meanwhile.
+            if !self.may_be_restored(*name) {
+                continue;
+            }
             let mut outcome = self.send_control(*name, MessageKind::Hello);
             let known = self.links.rail_mut(gate, rail).and_then(PeerRail::restoring_mut);
             let Some(link) = known else { continue };
@@ -121,14 +152,19 @@ impl Ofi {
     }
 
     /// Uses a new connection for later messages to a peer over a rail. `sent` is the result of a
-    /// message that was sent to it right before.
-    pub(super) fn connect_anew(&mut self, (gate, rail): LinkName, sent: &SendOutcome) {
-        let Some(known) = self.links.rail_mut(gate, rail) else { return };
-        let Some(before) = known.state.address else { return };
-        known.state.address = self.ports[rail].endpoint.connect_anew(before, sent);
+    /// message that was sent to it right before. Returns the provider's handle of the peer; none:
+    /// the provider refuses the peer's address.
+    pub(super) fn connect_anew(
+        &mut self,
+        (gate, rail): LinkName,
+        sent: &SendOutcome,
+    ) -> Option<PeerAddress> {
+        let known = self.links.rail_mut(gate, rail)?;
+        known.state.address = self.ports[rail].endpoint.connect_anew(known.state.address?, sent);
         if let (Some(to), Some(link)) = (known.state.address, known.any_link_mut()) {
             link.to = to;
         }
+        known.state.address
     }
 
     /// Sends a message outside of the sequence. If the provider does not take it, its sender tries
@@ -152,5 +188,126 @@ impl Ofi {
             endpoint.return_slot(slot);
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use driver::NetworkSelection;
+    use driver::conformance::{self, RecordingSink, SharedCards};
+
+    use super::*;
+    use crate::choice;
+
+    const NAME: LinkName = (GateId(1), 0);
+
+    /// Creates two processes that have exchanged a packet; none if libfabric is missing.
+    fn met() -> Option<[Ofi; 2]> {
+        let cards: Arc<Mutex<Vec<String>>> = Arc::default();
+        let selection = NetworkSelection::parse("ofi:tcp:lo").unwrap();
+        let create = |own| {
+            let directory = Box::new(SharedCards(Arc::clone(&cards), [1; 32]));
+            let interfaces = choice::chosen(&selection).map_err(|why| eprintln!("skipped: {why}"));
+            let silence = Duration::from_secs(10);
+            Some(Ofi::create(GateId(own), silence, directory, interfaces.ok()?).unwrap())
+        };
+        let mut both = [create(0)?, create(1)?];
+        *cards.lock().unwrap() = both.iter().map(Driver::card).collect();
+        both[0].connect(GateId(1)).unwrap();
+        both[1].connect(GateId(0)).unwrap();
+        assert!(both[0].post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+        poll_until(&mut both, |sinks| !sinks[1].packets.is_empty());
+        Some(both)
+    }
+
+    fn poll_until(
+        both: &mut [Ofi; 2],
+        is_over: impl Fn(&[RecordingSink; 2]) -> bool,
+    ) -> [RecordingSink; 2] {
+        let (mut sinks, start) = (<[RecordingSink; 2]>::default(), Instant::now());
+        while !is_over(&sinks) {
+            for (ofi, sink) in both.iter_mut().zip(&mut sinks) {
+                ofi.poll(sink);
+            }
+            assert!(start.elapsed() < Duration::from_secs(20), "{sinks:?}");
+        }
+        sinks
+    }
+
+    /// Loses the rail at both ends, of which the first does not have the peer's handle any more.
+    fn lose_with_handle(both: &mut [Ofi; 2]) {
+        both[0].give_up(GateId(1), 0);
+        both[0].restore(GateId(1), 0);
+        both[0].links.rail_mut(GateId(1), 0).unwrap().state.address = None;
+        both[1].give_up(GateId(0), 0);
+        both[1].restore(GateId(0), 0);
+    }
+
+    #[test]
+    fn refused_hellos_are_repeated_only_over_rails_that_are_being_restored() {
+        let Some([mut one, _two]) = met() else { return };
+        one.take_ends(0, &mut RecordingSink::default());
+        let mut taken: Vec<_> = std::iter::from_fn(|| one.ports[0].endpoint.take_slot()).collect();
+        one.ports[0].endpoint.return_slot(taken.pop().unwrap());
+        for what in ["it is in use", "it was given up"] {
+            one.untaken.push(NAME);
+            one.maintain_restoring();
+            assert!(one.ports[0].endpoint.has_free_slot(), "a hello was sent, although {what}");
+            assert_eq!(one.untaken, []);
+            one.give_up(GateId(1), 0);
+        }
+        one.untaken.push(NAME);
+        one.restore(GateId(1), 0);
+        assert_eq!(one.untaken, [], "the first hello of a turn is sent after a pause");
+    }
+
+    #[test]
+    fn a_rail_that_is_lost_does_not_delay_the_hellos_of_others() {
+        let Some([mut one, _two]) = met() else { return };
+        let soon = Instant::now() + HELLO_PERIOD;
+        one.restore_at = Some(soon);
+        one.give_up(GateId(1), 0);
+        one.restore(GateId(1), 0);
+        assert_eq!(one.restore_at, Some(soon));
+    }
+
+    #[test]
+    fn a_lost_handle_of_a_peer_is_made_anew_before_the_rail_works_again() {
+        let Some(mut both) = met() else { return };
+        lose_with_handle(&mut both);
+        poll_until(&mut both, |sinks| sinks.iter().all(|sink| !sink.restored.is_empty()));
+        let [one, two] = &mut both;
+        conformance::packets(one, Some(two), GateId(0));
+        conformance::packets(two, Some(one), GateId(1));
+    }
+
+    #[test]
+    fn a_rail_is_not_restored_while_the_provider_refuses_the_address_of_the_peer() {
+        let Some(mut both) = met() else { return };
+        lose_with_handle(&mut both);
+        both[0].links.peer_mut(GateId(1)).unwrap().card.ends[0].address = vec![1];
+        // Longer than the pause before the first hello.
+        let end = Instant::now() + Duration::from_millis(1200);
+        let sinks = poll_until(&mut both, |_| Instant::now() > end);
+        assert_eq!(sinks[0].restored, []);
+    }
+
+    #[test]
+    fn a_restored_rail_is_lost_by_silence_if_the_kernel_has_answered_in_an_earlier_turn() {
+        let Some([mut one, _two]) = met() else { return };
+        for has_answered in [false, true] {
+            if has_answered {
+                let link = one.links.rail_mut(GateId(1), 0).unwrap().any_link_mut().unwrap();
+                link.keep_alive.note_earlier_answer();
+            }
+            for _ in 0..2 {
+                one.give_up(GateId(1), 0);
+                one.restore(GateId(1), 0);
+                let link = one.links.rail_mut(GateId(1), 0).unwrap().restoring_mut().unwrap();
+                assert_eq!(link.keep_alive.answers(), has_answered);
+            }
+        }
     }
 }
