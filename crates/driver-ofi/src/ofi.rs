@@ -470,7 +470,30 @@ impl Ofi {
         }
     }
 
-    fn poll_while(&mut self, sink: &mut dyn Sink, until: Instant, goes_on: impl Fn(&Self) -> bool) {
+    /// Says goodbye over the used links, as far as there are buffers. Returns whether that is done
+    /// over all of them.
+    fn say_goodbyes(&mut self) -> bool {
+        let lacks_goodbye = |rail: &PeerRail<_>| {
+            rail.link.as_ref().is_some_and(|link: &OfiLink| link.is_used && !link.has_said_goodbye)
+        };
+        let mut names = self.links.names_where(lacks_goodbye);
+        names.retain(|name| {
+            let is_possible = self.ports[name.1].endpoint.has_free_slot();
+            if is_possible && let Some(link) = self.links.get_mut(name.0, name.1) {
+                link.has_said_goodbye = true;
+                self.transmit(*name, MessageKind::Goodbye, 0, &mut |_| {});
+            }
+            !is_possible
+        });
+        names.is_empty()
+    }
+
+    fn poll_while(
+        &mut self,
+        sink: &mut dyn Sink,
+        until: Instant,
+        mut goes_on: impl FnMut(&mut Self) -> bool,
+    ) {
         while goes_on(self) && Instant::now() < until {
             if !self.poll(sink) {
                 std::thread::yield_now();
@@ -613,16 +636,17 @@ impl Driver for Ofi {
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let until = Instant::now() + limit;
         self.poll_while(sink, until, |ofi| !ofi.is_flushed());
-        for name in self.links.names() {
-            let has_slot = self.ports[name.1].endpoint.has_free_slot();
-            let Some(link) = self.links.get_mut(name.0, name.1) else { continue };
-            if link.is_used && has_slot {
-                link.has_said_goodbye = true;
-                self.transmit(name, MessageKind::Goodbye, 0, &mut |_| {});
-            }
+        for (gate, rail) in self.links.names() {
+            // The process may have left before, and posted since.
+            let link = self.links.get_mut(gate, rail);
+            link.into_iter().for_each(|link| link.has_said_goodbye = false);
         }
         let has_left = |link: &OfiLink| link.has_departed || !link.is_used;
-        self.poll_while(sink, until, |ofi| !ofi.links.iter().all(has_left) || !ofi.is_flushed());
+        // There may be more peers than messages in flight.
+        self.poll_while(sink, until, |ofi| {
+            let has_said_all = ofi.say_goodbyes();
+            !has_said_all || !ofi.links.iter().all(has_left) || !ofi.is_flushed()
+        });
     }
 }
 

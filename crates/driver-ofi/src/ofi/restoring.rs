@@ -205,6 +205,16 @@ mod tests {
 
     /// Creates two processes that have exchanged a packet; none if libfabric is missing.
     fn met() -> Option<[Ofi; 2]> {
+        let mut both = created(2)?;
+        both[0].connect(GateId(1)).unwrap();
+        both[1].connect(GateId(0)).unwrap();
+        assert!(both[0].post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
+        poll_until(&mut both, |sinks| !sinks[1].packets.is_empty());
+        both.try_into().ok()
+    }
+
+    /// Creates processes that have each other's cards; none if libfabric is missing.
+    fn created(count: u32) -> Option<Vec<Ofi>> {
         let cards: Arc<Mutex<Vec<String>>> = Arc::default();
         let selection = NetworkSelection::parse("ofi:tcp:lo").unwrap();
         let create = |own| {
@@ -213,20 +223,17 @@ mod tests {
             let silence = Duration::from_secs(10);
             Some(Ofi::create(GateId(own), silence, directory, interfaces.ok()?).unwrap())
         };
-        let mut both = [create(0)?, create(1)?];
-        *cards.lock().unwrap() = both.iter().map(Driver::card).collect();
-        both[0].connect(GateId(1)).unwrap();
-        both[1].connect(GateId(0)).unwrap();
-        assert!(both[0].post_packet(GateId(1), 0, 8, &mut |out| out.fill(1)));
-        poll_until(&mut both, |sinks| !sinks[1].packets.is_empty());
-        Some(both)
+        let all: Vec<Ofi> = (0..count).map(create).collect::<Option<_>>()?;
+        *cards.lock().unwrap() = all.iter().map(Driver::card).collect();
+        Some(all)
     }
 
     fn poll_until(
-        both: &mut [Ofi; 2],
-        is_over: impl Fn(&[RecordingSink; 2]) -> bool,
-    ) -> [RecordingSink; 2] {
-        let (mut sinks, start) = (<[RecordingSink; 2]>::default(), Instant::now());
+        both: &mut [Ofi],
+        is_over: impl Fn(&[RecordingSink]) -> bool,
+    ) -> Vec<RecordingSink> {
+        let mut sinks: Vec<_> = both.iter().map(|_| RecordingSink::default()).collect();
+        let start = Instant::now();
         while !is_over(&sinks) {
             for (ofi, sink) in both.iter_mut().zip(&mut sinks) {
                 ofi.poll(sink);
@@ -243,6 +250,29 @@ mod tests {
         both[0].links.rail_mut(GateId(1), 0).unwrap().state.address = None;
         both[1].give_up(GateId(0), 0);
         both[1].restore(GateId(0), 0);
+    }
+
+    /// Each goodbye needs a buffer until it has left.
+    #[test]
+    fn a_process_with_more_peers_than_buffers_says_goodbye_to_all() {
+        let Some(mut all) = created(3) else { return };
+        for peer in [1, 2] {
+            all[0].connect(GateId(peer)).unwrap();
+            all[peer as usize].connect(GateId(0)).unwrap();
+            assert!(all[0].post_packet(GateId(peer), 0, 8, &mut |out| out.fill(1)));
+        }
+        poll_until(&mut all, |sinks| sinks[1..].iter().all(|sink| !sink.packets.is_empty()));
+        let [mut one, mut two, mut three] = <[Ofi; 3]>::try_from(all).ok().unwrap();
+        one.take_ends(0, &mut RecordingSink::default());
+        let mut taken: Vec<_> = std::iter::from_fn(|| one.ports[0].endpoint.take_slot()).collect();
+        one.ports[0].endpoint.return_slot(taken.pop().unwrap());
+        one.leave(&mut RecordingSink::default(), Duration::from_secs(1));
+        let start = Instant::now();
+        while !(two.has_departed(GateId(0)) && three.has_departed(GateId(0))) {
+            two.poll(&mut RecordingSink::default());
+            three.poll(&mut RecordingSink::default());
+            assert!(start.elapsed() < Duration::from_secs(5), "a goodbye has not arrived");
+        }
     }
 
     #[test]
