@@ -175,6 +175,9 @@ impl Agent {
                 rules.greet();
                 self.rules = Some(rules);
             }
+            if let Some(rules) = &mut self.rules {
+                rules.note_order(&order);
+            }
             self.processes.execute(order, reports);
         }
         Ok(is_last)

@@ -90,7 +90,8 @@ impl AgentLink {
     ///
     /// # Errors
     /// The order is too long.
-    pub(super) fn emit(&self, order: &AgentOrder, bytes: &mut Vec<u8>) -> Result<(), String> {
+    pub(super) fn emit(&mut self, order: &AgentOrder, bytes: &mut Vec<u8>) -> Result<(), String> {
+        self.parser.note_order(order);
         match order.emit(bytes) {
             true => Ok(()),
             false => {

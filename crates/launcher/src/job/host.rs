@@ -145,8 +145,11 @@ impl JobHost {
         self.order_rules
             .follow(&order)
             .map_err(|what| format!("the launcher gave {} a wrong order: {what}", self.name))?;
-        match &self.link {
-            HostLink::Local(_) => actions.push(Action::Execute(self.number, order)),
+        match &mut self.link {
+            HostLink::Local(rules) => {
+                rules.note_order(&order);
+                actions.push(Action::Execute(self.number, order));
+            }
             HostLink::Remote(agent) if agent.is_closed() => {}
             HostLink::Remote(agent) => {
                 let mut bytes = Vec::new();
@@ -168,7 +171,8 @@ impl JobHost {
 
     /// Records that `length` bytes of output were received from it.
     pub(super) fn note_output(&mut self, target: OutputStream, length: usize) {
-        self.to_grant[target as usize] += length as u32;
+        let to_grant = &mut self.to_grant[target as usize];
+        *to_grant = to_grant.saturating_add(length as u32);
     }
 
     /// Grants new credit for the received output of this target.

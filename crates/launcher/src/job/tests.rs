@@ -11,6 +11,8 @@ struct TestJob<'a> {
     job: JobState<'a>,
     now: Instant,
     orders: Vec<OrderParser>,
+    /// The index of the first host with an agent; those before it are this machine.
+    first_remote: usize,
     /// The orders to each host that were not looked at.
     received: Vec<Vec<AgentOrder>>,
     printed: String,
@@ -24,6 +26,10 @@ fn plan(keep_going: bool) -> JobPlan {
 
 impl<'a> TestJob<'a> {
     fn new(plan: &'a JobPlan, hosts: usize) -> Self {
+        Self::with_agents(plan, hosts, 1)
+    }
+
+    fn with_agents(plan: &'a JobPlan, hosts: usize, first_remote: usize) -> Self {
         let host = |number: usize| HostSetup {
             name: format!("host{number}"),
             start: Start {
@@ -32,7 +38,7 @@ impl<'a> TestJob<'a> {
                 ranks: vec![(number as u32, 0)],
                 ..Start::default()
             },
-            agent: (number > 0).then(|| AgentAccess {
+            agent: (number >= first_remote).then(|| AgentAccess {
                 command: "reach".to_owned(),
                 own_path: "/combray".into(),
                 timeout: Duration::from_secs(10),
@@ -51,12 +57,14 @@ impl<'a> TestJob<'a> {
         let mut test = Self {
             job: JobState::new(plan, setup, now),
             now,
+            first_remote,
             orders: (0..hosts).map(|_| OrderParser::default()).collect(),
             received: vec![Vec::new(); hosts],
             printed: String::new(),
             descendants_ended: 0,
         };
-        (1..hosts).for_each(|host| test.handle(JobEvent::Received(host, greeting().into())));
+        let greet = |host| test.handle(JobEvent::Received(host, greeting().into()));
+        (first_remote..hosts).for_each(greet);
         test
     }
 
@@ -84,8 +92,8 @@ impl<'a> TestJob<'a> {
     }
 
     fn report(&mut self, host: usize, report: AgentReport) {
-        if host == 0 {
-            return self.handle(JobEvent::Report(0, report));
+        if host < self.first_remote {
+            return self.handle(JobEvent::Report(host, report));
         }
         let mut bytes = Vec::new();
         assert!(report.emit(&mut bytes));
@@ -197,4 +205,20 @@ fn ranks_are_started_elsewhere_only_when_those_here_run() {
     test.handle(JobEvent::DescendantsEnded);
     test.handle(JobEvent::Backlog([0; 2]));
     assert_eq!((test.job.exit_code(), test.descendants_ended), (Some(CODE_NOT_STARTED), 1));
+}
+
+#[test]
+fn an_agent_that_acknowledges_more_input_than_was_sent_is_not_used_any_more() {
+    let plan = plan(false);
+    let mut test = TestJob::with_agents(&plan, 2, 0);
+    (0..2).for_each(|host| test.report(host, AgentReport::Started(vec![100])));
+    test.handle(JobEvent::Input(vec![b'x'; 1000]));
+    assert_eq!(test.job.input_room(), INPUT_BYTES_MAX - 1000);
+    test.report(0, AgentReport::InputTaken(600));
+    assert_eq!(test.job.input_room(), INPUT_BYTES_MAX - 400);
+    test.report(0, AgentReport::InputTaken(401));
+    assert_eq!(test.job.input_room(), INPUT_BYTES_MAX - 400);
+    test.handle(JobEvent::CommandEnded(0, End::Code(0)));
+    let message = "an acknowledgement of input was sent for more bytes than the agent had received";
+    assert!(test.printed.contains(message), "{}", test.printed);
 }

@@ -1,7 +1,7 @@
 //! The launcher's side of the protocol with one agent: bytes in, reports out; no I/O.
 
 use super::rules::{AgentState, ReportRules};
-use super::{AgentReport, GREETING, VERSION, fields, fields::Frames};
+use super::{AgentOrder, AgentReport, GREETING, VERSION, fields, fields::Frames};
 
 /// The parser of the bytes that one agent has sent.
 #[derive(Debug)]
@@ -32,6 +32,11 @@ impl ReportParser {
     /// Returns what was printed instead of the agent's first line, if that has not arrived.
     pub(crate) fn foreign_output(&self) -> &[u8] {
         if self.has_greeted() { &[] } else { self.frames.rest() }
+    }
+
+    /// Records an order that was sent to the agent, on which its later reports depend.
+    pub(crate) fn note_order(&mut self, order: &AgentOrder) {
+        self.rules.note_order(order);
     }
 
     /// Accepts bytes, and appends the reports that are complete now.

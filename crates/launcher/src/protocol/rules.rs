@@ -55,7 +55,7 @@ fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
         AgentReport::PmiData(..) => rule("a PMI request of a rank", RUNNING, None),
         AgentReport::PmiClosed(_) => rule("the end of a rank's PMI connection", RUNNING, None),
         AgentReport::Ended(..) => rule("the end of a rank", RUNNING, None),
-        AgentReport::InputTaken(_) => rule("the length of input that was read", RUNNING, None),
+        AgentReport::InputTaken(_) => rule("an acknowledgement of input", RUNNING, None),
         AgentReport::Answer(..) => rule("an answer of a rank", RUNNING, None),
     }
 }
@@ -99,13 +99,15 @@ pub(crate) struct ReportRules {
     state: AgentState,
     /// The ranks on its machine in ascending order, and whether each has ended.
     ranks: Vec<(u32, bool)>,
+    /// How many bytes of input were sent to it whose reading it has not reported.
+    unread_input: u64,
 }
 
 impl ReportRules {
     /// Creates the state of an agent on whose machine these ranks run, in ascending order.
     pub(crate) fn new(ranks: impl IntoIterator<Item = u32>) -> Self {
         let ranks = ranks.into_iter().map(|rank| (rank, false)).collect();
-        Self { state: AgentState::Connecting, ranks }
+        Self { state: AgentState::Connecting, ranks, unread_input: 0 }
     }
 
     pub(crate) fn state(&self) -> AgentState {
@@ -115,6 +117,13 @@ impl ReportRules {
     /// Records that the agent has sent its version.
     pub(crate) fn greet(&mut self) {
         self.state = AgentState::Greeted;
+    }
+
+    /// Records an order that was sent to it, on which later reports depend.
+    pub(crate) fn note_order(&mut self, order: &AgentOrder) {
+        if let AgentOrder::Input(bytes) = order {
+            self.unread_input += bytes.len() as u64;
+        }
     }
 
     /// Applies the rules to a report.
@@ -151,9 +160,12 @@ impl ReportRules {
             | AgentReport::PmiData(rank, _)
             | AgentReport::PmiClosed(rank)
             | AgentReport::Answer(rank, _) => is_ours(rank),
-            AgentReport::StartFailed(_) | AgentReport::InputTaken(_) | AgentReport::Heartbeat => {
-                Ok(())
+            AgentReport::InputTaken(bytes) => {
+                let rest = self.unread_input.checked_sub(u64::from(*bytes));
+                self.unread_input = rest.unwrap_or_default();
+                rule.expect(rest.is_some(), "for more bytes than the agent had received")
             }
+            AgentReport::StartFailed(_) | AgentReport::Heartbeat => Ok(()),
         }
     }
 }

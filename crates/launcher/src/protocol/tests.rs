@@ -78,9 +78,16 @@ fn encoded(reports: &[AgentReport]) -> Vec<u8> {
     bytes
 }
 
+/// Returns the parser for an agent to which 17 bytes of input were sent.
+fn parser(ranks: &[u32]) -> ReportParser {
+    let mut parser = ReportParser::new(ranks);
+    parser.note_order(&AgentOrder::Input(vec![0; 17]));
+    parser
+}
+
 fn decoded(ranks: &[u32], bytes: &[u8]) -> Result<Vec<AgentReport>, String> {
     let mut out = Vec::new();
-    ReportParser::new(ranks).receive(bytes, &mut out).map(|()| out)
+    parser(ranks).receive(bytes, &mut out).map(|()| out)
 }
 
 fn obey(bytes: &[u8]) -> Result<Vec<AgentOrder>, String> {
@@ -129,6 +136,8 @@ fn reports_that_make_no_sense_are_refused() {
         vec![started.clone(), AgentReport::PmiData(1, Vec::new())],
         vec![started.clone(), AgentReport::Output(4, OutputStream::Output, Vec::new())],
         vec![started.clone(), ended.clone(), ended.clone()],
+        vec![started.clone(), AgentReport::InputTaken(18)],
+        vec![started.clone(), AgentReport::InputTaken(10), AgentReport::InputTaken(8)],
         vec![AgentReport::StartFailed(String::new()), started],
     ] {
         assert!(decoded(&[0, 3], &encoded(&wrong)).is_err(), "{wrong:?}");
@@ -171,7 +180,7 @@ fn what_is_too_long_is_not_sent() {
 proptest! {
     #[test]
     fn how_bytes_are_cut_does_not_matter(cuts in proptest::collection::vec(1_usize..40, 1..60)) {
-        let mut conversation = ReportParser::new(&[0, 3]);
+        let mut conversation = parser(&[0, 3]);
         let (bytes, mut received) = (encoded(&reports()), Vec::new());
         let (orders_bytes, mut receiver, mut obeyed) = (bytes_of(&orders()), OrderParser::default(), Vec::new());
         let (mut rest, mut orders_rest) = (&bytes[..], &orders_bytes[..]);
@@ -196,8 +205,9 @@ proptest! {
     ) {
         let mut all = [reports(), vec![AgentReport::StartFailed("no".to_owned())]].concat();
         all.push(AgentReport::Output(1, OutputStream::Output, Vec::new()));
-        let (mut sender, mut receiver) = (ReportRules::new([0, 3]), ReportParser::new(&[0, 3]));
+        let (mut sender, mut receiver) = (ReportRules::new([0, 3]), parser(&[0, 3]));
         sender.greet();
+        sender.note_order(&AgentOrder::Input(vec![0; 17]));
         receiver.receive(greeting().as_bytes(), &mut Vec::new()).unwrap();
         for kind in &kinds {
             let (report, mut bytes, mut received) = (kind.get(&all), Vec::new(), Vec::new());
