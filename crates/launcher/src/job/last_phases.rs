@@ -98,13 +98,15 @@ impl JobState<'_> {
     }
 
     /// Returns when the remaining output is dropped, if nothing else was left to do since `since`.
-    /// A slow reader is waited for, as by any program, but not longer than the time limit. If the
-    /// job was made to end, the reader is waited for only briefly.
+    /// A slow reader is waited for, as by any program, but not longer than the time limit. If a
+    /// signal ended the job, the reader is waited for only briefly.
     fn output_deadline(&self, since: Instant) -> Option<Instant> {
-        let was_ended = !self.interrupts.is_empty() || self.code == CODE_TIMEOUT;
         let limit = self.plan.timeout.map(|limit| self.begun + limit);
         let least = since + KILL_DELAY;
-        if was_ended { Some(least) } else { limit.map(|at| at.max(least)) }
+        match self.interrupts.is_empty() {
+            true => limit.map(|at| at.max(least)),
+            false => Some(least),
+        }
     }
 
     /// Handles how much output waits to be written.

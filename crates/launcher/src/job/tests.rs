@@ -1,7 +1,7 @@
 //! Jobs that the simulation found to end wrongly, event by event.
 
 use super::*;
-use crate::protocol::{OrderParser, ProgramStart, Start, greeting};
+use crate::protocol::{LocalAnswer, OrderParser, ProgramStart, Start, greeting};
 
 const PROBES: SystemProbes =
     SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
@@ -113,6 +113,18 @@ impl<'a> TestJob<'a> {
         self.report(host, AgentReport::Ended(host as u32, end));
     }
 
+    /// The rank of this machine ends, and the reader of its output reads slowly.
+    fn end_with_slow_reader(&mut self, end: End) {
+        self.end(0, end);
+        self.handle(JobEvent::DescendantsEnded);
+        for _ in 0..9 {
+            self.pass(60);
+            self.handle(JobEvent::Backlog([100, 0]));
+            assert_eq!(self.job.exit_code(), None, "{}", self.printed);
+        }
+        self.handle(JobEvent::Backlog([0; 2]));
+    }
+
     /// Whether a host was given up, so that it receives no more orders.
     fn is_given_up(&self, host: usize) -> bool {
         self.job.hosts[host].is_closed()
@@ -221,4 +233,25 @@ fn an_agent_that_acknowledges_more_input_than_was_sent_is_not_used_any_more() {
     test.handle(JobEvent::CommandEnded(0, End::Code(0)));
     let message = "an acknowledgement of input was sent for more bytes than the agent had received";
     assert!(test.printed.contains(message), "{}", test.printed);
+}
+
+#[test]
+fn output_before_a_job_that_makes_no_progress_is_not_dropped() {
+    let plan = JobPlan { stall: Some(Duration::from_secs(4)), ..plan(false) };
+    let mut test = TestJob::started(&plan, 1);
+    test.report(0, AgentReport::PmiData(0, b"cmd=init pmi_version=1 pmi_subversion=1\n".into()));
+    test.pass(4);
+    let answer = LocalAnswer { state: Some("stopped".to_owned()), ..LocalAnswer::default() };
+    test.report(0, AgentReport::Answer(0, answer));
+    assert!(test.printed.contains("no rank has made progress for 4 s"), "{}", test.printed);
+    test.end_with_slow_reader(End::Signal(signal::SIGTERM));
+    assert_eq!(test.job.exit_code(), Some(CODE_TIMEOUT));
+}
+
+#[test]
+fn output_of_a_rank_that_ends_with_code_124_is_not_dropped() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 1);
+    test.end_with_slow_reader(End::Code(CODE_TIMEOUT));
+    assert_eq!(test.job.exit_code(), Some(CODE_TIMEOUT));
 }
