@@ -151,6 +151,8 @@ pub struct JobState<'a> {
     failures: u32,
     /// How many processes gave a reason for ending the job when it was already ending.
     late_reasons: u32,
+    /// Whether output could not be written.
+    has_lost_output: bool,
     /// The message about the first failure.
     first_failure: String,
     /// The signals that requested the end of the job.
@@ -190,6 +192,7 @@ impl<'a> JobState<'a> {
             kills: None,
             failures: 0,
             late_reasons: 0,
+            has_lost_output: false,
             first_failure: String::new(),
             interrupts: Vec::new(),
             phase: JobPhase::Running,
@@ -236,8 +239,8 @@ impl<'a> JobState<'a> {
                 }
             }
             // End silently, as a program in a pipe does.
-            JobEvent::ReaderEnded => self.fail(128 + signal::SIGPIPE, None),
-            JobEvent::OutputFailed(message) => self.fail(1, Some(message)),
+            JobEvent::ReaderEnded => self.lose_output(128 + signal::SIGPIPE, None),
+            JobEvent::OutputFailed(message) => self.lose_output(1, Some(message)),
             JobEvent::Backlog(bytes) => self.note_backlog(bytes),
             JobEvent::DescendantsEnded => self.flush_output(),
             JobEvent::TimePassed => {

@@ -147,6 +147,18 @@ impl JobState<'_> {
         self.end_all(signal::SIGTERM, KILL_DELAY);
     }
 
+    /// Ends the job because its output cannot be written. A job that is already ending, as after
+    /// `MPI_Abort` with 0, does not succeed without its output. Only the first loss is reported.
+    pub(super) fn lose_output(&mut self, code: i32, message: Option<String>) {
+        let is_first = !std::mem::replace(&mut self.has_lost_output, true);
+        let message = message.filter(|_| is_first);
+        if self.kills.is_none() {
+            return self.fail(code, message);
+        }
+        self.note_code(code);
+        message.into_iter().for_each(|message| self.print_message(&message));
+    }
+
     /// Records an exit code; that of the first failure stays.
     pub(super) fn note_code(&mut self, code: i32) {
         if self.code == 0 {

@@ -255,3 +255,36 @@ fn output_of_a_rank_that_ends_with_code_124_is_not_dropped() {
     test.end_with_slow_reader(End::Code(CODE_TIMEOUT));
     assert_eq!(test.job.exit_code(), Some(CODE_TIMEOUT));
 }
+
+#[test]
+fn output_that_cannot_be_written_is_reported_once_and_is_no_success() {
+    let failed = || JobEvent::OutputFailed("the disk is full".to_owned());
+    for (code, is_first, expected) in [(0, true, 1), (3, true, 1), (0, false, 1), (3, false, 3)] {
+        let plan = plan(false);
+        let mut test = TestJob::started(&plan, 1);
+        if is_first {
+            test.handle(failed());
+        }
+        let abort = format!("cmd=abort exitcode={code}\n").into_bytes();
+        test.report(0, AgentReport::PmiData(0, abort));
+        test.end(0, End::Signal(signal::SIGTERM));
+        (0..2).for_each(|_| test.handle(failed()));
+        test.handle(JobEvent::DescendantsEnded);
+        test.handle(JobEvent::Backlog([0; 2]));
+        let case = format!("MPI_Abort({code}), output failed before: {is_first}");
+        assert_eq!(test.job.exit_code(), Some(expected), "{case}");
+        assert_eq!(test.printed.matches("the disk is full").count(), 1, "{case}: {}", test.printed);
+    }
+}
+
+#[test]
+fn an_aborted_job_without_reader_does_not_succeed() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 1);
+    test.report(0, AgentReport::PmiData(0, b"cmd=abort exitcode=0\n".into()));
+    test.handle(JobEvent::ReaderEnded);
+    test.end(0, End::Signal(signal::SIGTERM));
+    test.handle(JobEvent::DescendantsEnded);
+    test.handle(JobEvent::Backlog([0; 2]));
+    assert_eq!(test.job.exit_code(), Some(128 + signal::SIGPIPE));
+}
