@@ -12,6 +12,9 @@ use super::{
 };
 use crate::protocol::{AgentOrder, START_TIME_MAX};
 
+/// How many times the ranks of a host are killed at least before the host counts as unreachable.
+const KILLS_MIN: u32 = 3;
+
 impl JobState<'_> {
     /// Continues without a host, whose processes have ended, or will be ended by its agent.
     pub(super) fn give_up_host(&mut self, host: usize) {
@@ -191,9 +194,11 @@ impl JobState<'_> {
         let kills = self.kills.unwrap_or_default() + 1;
         self.kills = Some(kills);
         self.deadlines.set(Deadline::KillAll, self.now + KILL_DELAY);
-        // A host that does not report the end of killed ranks counts as unreachable, but not before
-        // a host that reports nothing at all would.
-        if KILL_DELAY * kills <= self.plan.host_timeout.unwrap_or(HOST_TIMEOUT_DEFAULT) {
+        // A host that does not report the end of killed ranks counts as unreachable after the time
+        // after which a silent host does, but not at once, and not later than usual: a long
+        // timeout is for hosts whose ranks the job still needs.
+        let limit = self.plan.host_timeout.unwrap_or(HOST_TIMEOUT_DEFAULT);
+        if KILL_DELAY * kills <= limit.min(HOST_TIMEOUT_DEFAULT).max(KILL_DELAY * KILLS_MIN) {
             return;
         }
         for host in 0..self.hosts.len() {
@@ -201,6 +206,7 @@ impl JobState<'_> {
             if !self.hosts[host].is_local()
                 && rank_states.any(|rank_state| rank_state.end.is_none())
             {
+                self.note_code(1);
                 self.print_message(&messages::out_of_reach(&self.hosts[host].name));
                 self.give_up_host(host);
             }

@@ -288,3 +288,23 @@ fn an_aborted_job_without_reader_does_not_succeed() {
     test.handle(JobEvent::Backlog([0; 2]));
     assert_eq!(test.job.exit_code(), Some(128 + signal::SIGPIPE));
 }
+
+#[test]
+fn a_host_is_given_up_after_three_kills_at_the_earliest_and_ten_seconds_at_the_latest() {
+    for (timeout, expected) in [(2, 4), (6, 4), (8, 5), (10, 6), (3600, 6)] {
+        let plan = JobPlan { host_timeout: Some(Duration::from_secs(timeout)), ..plan(false) };
+        let mut test = TestJob::started(&plan, 2);
+        test.report(0, AgentReport::PmiData(0, b"cmd=abort exitcode=0\n".into()));
+        test.end(0, End::Signal(signal::SIGTERM));
+        let mut kills = 0;
+        while !test.is_given_up(1) && kills < 9 {
+            test.report(1, AgentReport::Heartbeat);
+            test.pass(2);
+            kills += 1;
+        }
+        assert_eq!(kills, expected, "COMBRAY_HOST_TIMEOUT={timeout}");
+        test.handle(JobEvent::DescendantsEnded);
+        test.handle(JobEvent::Backlog([0; 2]));
+        assert_eq!(test.job.exit_code(), Some(1), "processes that may still run are no success");
+    }
+}
