@@ -184,35 +184,83 @@ fn check_silence(world: &JobWorld<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that all that ranks wrote was printed in whole lines.
+/// Whether the job may have ended before the reader of its output had read all of it: a signal
+/// ended it, or its time limit has passed.
+fn may_drop_output(world: &JobWorld<'_>) -> bool {
+    let limit = world.setting.plan.timeout.map(|limit| limit.as_micros() as u64);
+    let mut faults = world.setting.faults.iter();
+    faults.any(|(_, fault)| matches!(fault, JobFault::Signal(_)))
+        || limit.is_some_and(|limit| world.ended.is_none_or(|at| at >= limit))
+}
+
+/// Checks that all that ranks wrote was printed in whole lines. Where the job may drop output that
+/// is not read, it must have printed all of it and reported that it was dropped.
 fn check_output(world: &mut JobWorld<'_>) -> Result<(), String> {
-    let shown = world.shown.each_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let is_dropped = world.backlog() != [0; 2];
-    if is_dropped || !world.has_reader || is_impatient(world) || world.setting.has_terminal {
+    if !world.has_reader {
+        return Ok(());
+    }
+    let unread = world.backlog();
+    let printed = [0, 1].map(|target| {
+        let bytes = [&world.shown[target][..], &world.waiting[target][..]].concat();
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let is_dropped = printed[1].contains("was not read and is dropped");
+    if unread != [0; 2] && !is_dropped {
+        return Err(format!("{unread:?} bytes of output were lost without a message"));
+    }
+    if is_dropped && !may_drop_output(world) {
+        return Err(format!(
+            "{unread:?} bytes of output were dropped, though nothing ends the job"
+        ));
+    }
+    if is_impatient(world) {
         return Ok(());
     }
     for host in 0..world.machines.len() {
-        if !is_healthy(world, host) {
+        if is_healthy(world, host) {
+            check_output_of(world, host, &printed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that all that the ranks of a machine wrote is in `printed`.
+fn check_output_of(
+    world: &mut JobWorld<'_>,
+    host: usize,
+    printed: &[String; 2],
+) -> Result<(), String> {
+    let has_terminal = world.setting.has_terminal;
+    for rank in &world.machines[host].ranks {
+        if has_terminal && rank.number == 0 {
+            // Its incomplete lines are printed early, as they may be prompts.
             continue;
         }
-        for index in 0..world.machines[host].ranks.len() {
-            let rank = &world.machines[host].ranks[index];
-            let tag = format!("[{}] ", rank.number);
-            for (shown, written) in shown.iter().zip(&rank.written) {
-                let lines: Vec<&str> =
-                    shown.lines().filter_map(|line| line.strip_prefix(&tag)).collect();
-                let expected = String::from_utf8_lossy(written);
-                if lines != expected.lines().collect::<Vec<_>>() {
-                    return Err(format!(
-                        "of {} bytes of rank {}, {} lines were printed",
-                        written.len(),
-                        rank.number,
-                        lines.len()
-                    ));
+        let tag = format!("[{}] ", rank.number);
+        for (printed, written) in printed.iter().zip(&rank.written) {
+            let written = String::from_utf8_lossy(written);
+            let mut rest = &printed[..];
+            let mut is_next = |line: &str| match rest.split_once(&format!("{tag}{line}")) {
+                Some((_, after)) => {
+                    rest = after;
+                    true
                 }
+                None => false,
+            };
+            let is_complete = match has_terminal {
+                // Lines of other ranks may follow a prompt of rank 0.
+                true => written.lines().all(&mut is_next),
+                false => {
+                    let lines = printed.lines().filter_map(|line| line.strip_prefix(&tag));
+                    lines.eq(written.lines())
+                }
+            };
+            if !is_complete {
+                let (length, rank) = (written.len(), rank.number);
+                return Err(format!("not all of the {length} bytes of rank {rank} were printed"));
             }
-            world.counts.compared += 1;
         }
+        world.counts.compared += 1;
     }
     Ok(())
 }
@@ -242,5 +290,82 @@ impl JobWorld<'_> {
                 .collect::<Vec<_>>()
                 .join("\n")
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use launcher::protocol::OutputStream;
+
+    use super::*;
+    use setting::{RankScript, SLOW_READER, Step};
+
+    /// Runs worlds whose output is complete, changes it, and expects that the check fails.
+    fn is_noticed(change: impl Fn(&mut JobWorld<'_>)) {
+        let mut changed = 0;
+        for seed in 0..400 {
+            let mut rng = Rng::with_seed(seed);
+            let setting = JobSetting::random(&mut rng);
+            let mut world = JobWorld::new(&setting, rng);
+            let Ok(code) = world.run() else { continue };
+            let is_checked = check(&mut world, code).is_ok()
+                && world.counts.compared > 0
+                && world.has_reader
+                && !may_drop_output(&world)
+                && !setting.has_terminal;
+            let mut hosts = 0..setting.machines.len();
+            if is_checked && hosts.all(|host| is_healthy(&world, host)) {
+                let before = world.shown.clone();
+                change(&mut world);
+                if world.shown != before {
+                    changed += 1;
+                    assert!(check_output(&mut world).is_err(), "seed {seed}");
+                }
+            }
+        }
+        assert!(changed > 10, "{changed} worlds have output");
+    }
+
+    #[test]
+    fn a_line_that_is_not_printed_is_noticed() {
+        is_noticed(|world| {
+            let shown = &mut world.shown[0];
+            let is_line = |start: usize| shown[start..].starts_with(b"[");
+            let start = (0..shown.len()).rev().find(|&start| is_line(start));
+            start.into_iter().for_each(|start| shown.truncate(start));
+        });
+    }
+
+    #[test]
+    fn output_that_was_not_read_at_the_end_is_noticed() {
+        is_noticed(|world| {
+            let last = world.shown[0].pop();
+            world.waiting[0].extend(last);
+        });
+    }
+
+    #[test]
+    fn output_that_is_dropped_without_need_is_noticed() {
+        is_noticed(|world| {
+            let message = b"combray: the rest of the job's output was not read and is dropped\n";
+            world.shown[1].extend_from_slice(message);
+        });
+    }
+
+    #[test]
+    fn a_slow_reader_gets_all_output_of_a_rank_that_ends_with_code_124() {
+        let mut setting = JobSetting::random(&mut Rng::with_seed(0));
+        setting.reader_speed = SLOW_READER;
+        (setting.machines, setting.has_local, setting.has_terminal) = (vec![1], true, false);
+        (setting.plan.timeout, setting.plan.stall) = (None, None);
+        let line = format!("{}\n", "x".repeat(100_000));
+        let steps =
+            vec![Step::Write(OutputStream::Output, line.into_bytes()), Step::Die(End::Code(124))];
+        setting.scripts = vec![RankScript { steps, ..RankScript::default() }];
+        setting.faults.clear();
+        let mut world = JobWorld::new(&setting, Rng::with_seed(0));
+        assert_eq!(world.run(), Ok(124));
+        assert_eq!(check(&mut world, 124), Ok(()));
+        assert_eq!(world.counts.compared, 1);
     }
 }

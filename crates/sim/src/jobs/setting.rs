@@ -88,7 +88,7 @@ pub(super) const MILLISECOND: u64 = 1000;
 pub(super) const SECOND: u64 = 1_000_000;
 
 /// How many bytes a slow reader reads each time.
-const SLOW_READER: usize = 2000;
+pub(super) const SLOW_READER: usize = 2000;
 
 /// After how long a silent agent counts as failed.
 pub(super) const HOST_TIMEOUT: u64 = 10 * SECOND;
@@ -217,7 +217,7 @@ fn scripts(rng: &mut Rng, ranks: usize) -> Vec<RankScript> {
         let script = &mut all[rng.usize(..ranks)];
         let at = rng.usize(..=script.steps.len());
         let wrong = match rng.u8(..8) {
-            0 | 1 => Step::Die(End::Code(rng.i32(1..100))),
+            0 | 1 => Step::Die(End::Code(*rng.choice(&[1, 77, 124]).expect("there are some"))),
             2 => Step::Die(End::Signal(signal::SIGSEGV)),
             3 | 4 => Step::Die(End::Code(0)),
             5 => Step::Send(format!("cmd=abort exitcode={}", rng.i32(0..40))),

@@ -33,13 +33,15 @@ pub(super) struct JobWorld<'a> {
     /// Until when the supervisor does not run.
     pub paused_until: u64,
     /// What waits for the reader of each output, and what was read.
-    waiting: [Vec<u8>; 2],
+    pub waiting: [Vec<u8>; 2],
     pub shown: [Vec<u8>; 2],
     pub has_reader: bool,
     /// What may determine the exit code.
     pub effects: Vec<Effect>,
     /// When all ranks were started, if they were.
     pub started: Option<u64>,
+    /// When the job was over, if it is.
+    pub ended: Option<u64>,
     pub counts: JobCounts,
 }
 
@@ -146,6 +148,7 @@ impl<'a> JobWorld<'a> {
             has_reader: true,
             effects: Vec::new(),
             started: None,
+            ended: None,
             counts: JobCounts { jobs: 1, ..JobCounts::default() },
         };
         (0..world.machines.len()).for_each(|host| world.reach(host));
@@ -181,6 +184,7 @@ impl<'a> JobWorld<'a> {
         self.inbox.extend(events);
         loop {
             if let Some(code) = self.job.exit_code() {
+                self.ended = Some(self.now);
                 return Ok(code);
             }
             let deadline = self.job.next_deadline().map(|at| self.time_of(at));
@@ -424,15 +428,15 @@ impl<'a> JobWorld<'a> {
                 }
             }
             Wake::Fault(fault) => self.inject(fault),
+            // What was not read when the launcher ended is lost.
+            Wake::Drain if self.ended.is_some() => {}
             Wake::Drain => {
                 for (waiting, shown) in self.waiting.iter_mut().zip(&mut self.shown) {
                     let length = waiting.len().min(self.setting.reader_speed);
                     shown.extend(waiting.drain(..length));
                 }
-                if self.job.exit_code().is_none() {
-                    self.inbox.push_back(JobEvent::Backlog(self.backlog()));
-                    self.wake(self.now + 50 * MILLISECOND, Wake::Drain);
-                }
+                self.inbox.push_back(JobEvent::Backlog(self.backlog()));
+                self.wake(self.now + 50 * MILLISECOND, Wake::Drain);
             }
         }
     }
