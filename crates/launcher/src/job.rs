@@ -219,7 +219,6 @@ impl<'a> JobState<'a> {
             JobEvent::Disconnected(host) => self.await_command_end(host),
             JobEvent::CommandEnded(host, end) => {
                 if let Some(agent) = self.hosts[host].agent() {
-                    agent.close();
                     agent.note_end(end);
                     self.lose_host(host);
                 }

@@ -17,6 +17,7 @@ use sys::process::{self, Interest, Signals, signal};
 use super::guard::{END, end_descendants};
 use super::output_queues::OutputQueues;
 use super::{JobPlan, LaunchError};
+use crate::agent_connection::AgentConnection;
 use crate::job::{Action, JobEvent, JobState};
 use crate::output::OutputFile;
 use crate::process_table::TableWriter;
@@ -191,10 +192,12 @@ impl Supervisor<'_> {
     fn carry_out(&mut self, action: Action, events: &mut VecDeque<JobEvent>) {
         match action {
             Action::Execute(host, order) => self.machines[host].execute(order, events),
-            Action::Send(host, bytes) => self.machines[host].send(&bytes),
-            Action::BeginHeartbeats(host) => self.machines[host].begin_heartbeats(),
-            Action::Disconnect(host) => self.machines[host].disconnect(),
-            Action::KillCommand(host) => self.machines[host].kill(),
+            Action::Send(host, bytes) => self.with_agent(host, |agent| agent.send(&bytes)),
+            Action::BeginHeartbeats(host) => {
+                self.with_agent(host, AgentConnection::begin_heartbeats);
+            }
+            Action::Disconnect(host) => self.with_agent(host, AgentConnection::close),
+            Action::KillCommand(host) => self.with_agent(host, AgentConnection::kill),
             Action::Print(target, bytes) => {
                 self.output_queues.queue(target).extend_from_slice(&bytes);
             }
@@ -219,6 +222,13 @@ impl Supervisor<'_> {
                 end_descendants();
                 events.push_back(JobEvent::DescendantsEnded);
             }
+        }
+    }
+
+    /// Does something with the connection to the agent of a host, if it is another machine.
+    fn with_agent(&mut self, host: usize, act: impl FnOnce(&mut AgentConnection)) {
+        if let Some(agent) = self.machines[host].connection() {
+            act(agent);
         }
     }
 

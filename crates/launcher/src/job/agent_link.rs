@@ -33,12 +33,18 @@ pub(super) struct AgentLink {
     parser: ReportParser,
     /// The last part of what the command wrote to its error output.
     error_output: Vec<u8>,
-    /// How the command ended, once it has.
-    end: Option<End>,
-    /// Whether no more reports can arrive.
-    is_closed: bool,
-    /// Why the connection was closed, if the job did it.
-    fault: Option<AgentFault>,
+    state: LinkState,
+}
+
+/// The states of a connection.
+#[derive(Debug)]
+enum LinkState {
+    /// Reports can arrive.
+    Open,
+    /// No more reports can arrive, for this reason if the job closed the connection.
+    Closed(Option<AgentFault>),
+    /// The command has ended, too: nothing more can be learned about the reason.
+    Ended(Option<AgentFault>, End),
 }
 
 /// What makes an agent useless.
@@ -61,9 +67,7 @@ impl AgentLink {
             access,
             parser: ReportParser::new(ranks),
             error_output: Vec::new(),
-            end: None,
-            is_closed: false,
-            fault: None,
+            state: LinkState::Open,
         }
     }
 
@@ -72,18 +76,18 @@ impl AgentLink {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.is_closed
+        !matches!(self.state, LinkState::Open)
     }
 
     /// Whether the command has ended: nothing more can be learned about the reason.
     pub(super) fn has_ended(&self) -> bool {
-        self.end.is_some()
+        matches!(self.state, LinkState::Ended(..))
     }
 
     /// Returns after how long a silent agent counts as failed. Until the agent has started its
     /// processes, the time in which all hosts must start applies.
     pub(super) fn silence_max(&self) -> Option<Duration> {
-        (!self.is_closed && self.parser.has_started()).then_some(self.access.timeout)
+        (!self.is_closed() && self.parser.has_started()).then_some(self.access.timeout)
     }
 
     /// Appends an order to `bytes`.
@@ -103,12 +107,12 @@ impl AgentLink {
     /// Handles bytes from the agent: returns the reports that are complete now, and whether the
     /// connection is usable.
     pub(super) fn receive(&mut self, bytes: &[u8], reports: &mut Vec<AgentReport>) -> bool {
-        if self.is_closed {
+        if self.is_closed() {
             return true;
         }
-        let outcome = self.parser.receive(bytes, reports);
-        self.fault = outcome.err().map(AgentFault::Protocol);
-        self.fault.is_none()
+        let Err(what) = self.parser.receive(bytes, reports) else { return true };
+        self.state = LinkState::Closed(Some(AgentFault::Protocol(what)));
+        false
     }
 
     /// Keeps what the command wrote to its error output.
@@ -120,22 +124,44 @@ impl AgentLink {
 
     /// Records that the agent has sent nothing for too long.
     pub(super) fn note_silence(&mut self) {
-        self.fault = Some(AgentFault::Silence);
+        self.state = LinkState::Closed(Some(AgentFault::Silence));
     }
 
-    /// Records the end of the command.
+    /// Records the end of the command, after which no more reports can arrive.
     pub(super) fn note_end(&mut self, end: End) {
-        self.end = Some(end);
+        let fault = match std::mem::replace(&mut self.state, LinkState::Open) {
+            LinkState::Open => None,
+            LinkState::Closed(fault) | LinkState::Ended(fault, _) => fault,
+        };
+        self.state = LinkState::Ended(fault, end);
     }
 
     /// Records that no more reports can arrive.
     pub(super) fn close(&mut self) {
-        self.is_closed = true;
+        if !self.is_closed() {
+            self.state = LinkState::Closed(None);
+        }
+    }
+
+    /// Returns how the command ended, once it has.
+    fn end(&self) -> Option<End> {
+        match self.state {
+            LinkState::Open | LinkState::Closed(_) => None,
+            LinkState::Ended(_, end) => Some(end),
+        }
+    }
+
+    /// Returns why the job closed the connection, if it did.
+    fn fault(&self) -> Option<&AgentFault> {
+        match &self.state {
+            LinkState::Open => None,
+            LinkState::Closed(fault) | LinkState::Ended(fault, _) => fault.as_ref(),
+        }
     }
 
     /// Returns the error message for a connection that was lost, or never established.
     pub(super) fn connection_error(&self, host: &str) -> String {
-        match &self.fault {
+        match self.fault() {
             Some(AgentFault::Protocol(what)) => {
                 let beginning = if self.parser.has_started() {
                     format!("the connection to {host} was lost")
@@ -153,7 +179,7 @@ impl AgentLink {
             None => {}
         }
         let command = self.access.command_name();
-        let how = match self.end {
+        let how = match self.end() {
             Some(End::Code(code)) => format!("{command} ended with exit code {code}"),
             Some(End::Signal(number)) => {
                 format!("{command} was killed by signal {number} ({})", signal::name(number))
@@ -169,7 +195,7 @@ impl AgentLink {
         if self.has_greeted() {
             return format!("{host} cannot start its processes ({how}){}", self.last_output());
         }
-        let remedy = match self.end {
+        let remedy = match self.end() {
             Some(End::Code(126 | 127)) => {
                 let own = self.access.own_path.display();
                 format!("Combray must be there at the same path as here, {own}")

@@ -10,87 +10,54 @@ use sys::process::{End, Interest};
 use crate::agent_connection::AgentConnection;
 use crate::job::JobEvent;
 use crate::local_processes::LocalProcesses;
-use crate::protocol::AgentOrder;
+use crate::protocol::{AgentOrder, AgentReport};
 
-/// A machine, with its index among the hosts of the job.
-pub(super) struct Machine {
-    host: usize,
-    link: MachineLink,
-}
-
-enum MachineLink {
-    Local(Box<LocalProcesses>),
+/// A machine.
+pub(super) enum Machine {
+    /// This machine, with its index among the hosts of the job.
+    Local(usize, Box<LocalProcesses>),
+    /// Another machine, with the connection to its agent.
     Remote(Box<AgentConnection>),
 }
 
 impl Machine {
-    /// Creates the state of this machine.
-    pub(super) fn local(host: usize, processes: LocalProcesses) -> Self {
-        Self { host, link: MachineLink::Local(Box::new(processes)) }
-    }
-
-    /// Creates the state of another machine.
-    pub(super) fn remote(host: usize, connection: AgentConnection) -> Self {
-        Self { host, link: MachineLink::Remote(Box::new(connection)) }
-    }
-
-    fn remote_link(&mut self) -> Option<&mut AgentConnection> {
-        match &mut self.link {
-            MachineLink::Local(_) => None,
-            MachineLink::Remote(connection) => Some(connection),
+    /// Returns the connection to its agent, if it is another machine.
+    pub(super) fn connection(&mut self) -> Option<&mut AgentConnection> {
+        match self {
+            Self::Local(..) => None,
+            Self::Remote(connection) => Some(connection),
         }
     }
 
     /// Executes an order, if it is this machine, and appends the events that follow.
     pub(super) fn execute(&mut self, order: AgentOrder, events: &mut VecDeque<JobEvent>) {
-        if let MachineLink::Local(processes) = &mut self.link {
+        if let Self::Local(host, processes) = self {
             let mut reports = Vec::new();
             processes.execute(order, &mut reports);
-            events.extend(reports.into_iter().map(|report| JobEvent::Report(self.host, report)));
+            events.extend(to_events(*host, reports));
         }
-    }
-
-    /// Sends bytes to its agent.
-    pub(super) fn send(&mut self, bytes: &[u8]) {
-        self.remote_link().into_iter().for_each(|link| link.send(bytes));
-    }
-
-    /// Sends heartbeats to its agent from now on.
-    pub(super) fn begin_heartbeats(&mut self) {
-        self.remote_link().into_iter().for_each(|link| link.begin_heartbeats());
-    }
-
-    /// Closes the connection to its agent.
-    pub(super) fn disconnect(&mut self) {
-        self.remote_link().into_iter().for_each(AgentConnection::close);
-    }
-
-    /// Kills the command that reaches its agent.
-    pub(super) fn kill(&mut self) {
-        self.remote_link().into_iter().for_each(AgentConnection::kill);
     }
 
     /// Appends the descriptors to watch; returns their number.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) -> usize {
         let before = list.len();
-        match &mut self.link {
-            MachineLink::Local(processes) => processes.watched(list),
-            MachineLink::Remote(connection) => connection.watched(list),
+        match self {
+            Self::Local(_, processes) => processes.watched(list),
+            Self::Remote(connection) => connection.watched(list),
         }
         list.len() - before
     }
 
     /// Serves the descriptors that are ready, in the order of [`watched`](Self::watched).
     pub(super) fn serve(&mut self, ready: &[bool], events: &mut Vec<JobEvent>) {
-        match &mut self.link {
-            MachineLink::Local(processes) => {
+        match self {
+            Self::Local(host, processes) => {
                 let mut reports = Vec::new();
                 processes.serve(ready, &mut reports);
                 processes.check_for_answers(&mut reports);
-                events
-                    .extend(reports.into_iter().map(|report| JobEvent::Report(self.host, report)));
+                events.extend(to_events(*host, reports));
             }
-            MachineLink::Remote(connection) => connection.serve(ready, events),
+            Self::Remote(connection) => connection.serve(ready, events),
         }
     }
 
@@ -102,23 +69,27 @@ impl Machine {
         end: End,
         events: &mut Vec<JobEvent>,
     ) -> bool {
-        match &mut self.link {
-            MachineLink::Local(processes) => {
+        match self {
+            Self::Local(host, processes) => {
                 let mut reports = Vec::new();
                 let is_known = processes.record_exit(process, end, &mut reports);
-                events
-                    .extend(reports.into_iter().map(|report| JobEvent::Report(self.host, report)));
+                events.extend(to_events(*host, reports));
                 is_known
             }
-            MachineLink::Remote(connection) => connection.record_exit(process, end, events),
+            Self::Remote(connection) => connection.record_exit(process, end, events),
         }
     }
 
     /// Returns when to check for answers of the processes of this machine.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match &self.link {
-            MachineLink::Local(processes) => processes.deadline(),
-            MachineLink::Remote(_) => None,
+        match self {
+            Self::Local(_, processes) => processes.deadline(),
+            Self::Remote(_) => None,
         }
     }
+}
+
+/// Returns reports of the processes of this machine, the host with index `host`, as events.
+fn to_events(host: usize, reports: Vec<AgentReport>) -> impl Iterator<Item = JobEvent> {
+    reports.into_iter().map(move |report| JobEvent::Report(host, report))
 }

@@ -69,16 +69,14 @@ pub(super) fn prepare(
         machines.push(match (name, &agent) {
             (Some(name), Some(agent)) => {
                 let place = (host, name.as_str());
-                Machine::remote(
-                    host,
-                    AgentConnection::open(&plan.access, agent, place, descriptors)?,
-                )
+                let connection = AgentConnection::open(&plan.access, agent, place, descriptors)?;
+                Machine::Remote(Box::new(connection))
             }
             _ => {
                 let input = typed.take().map_or(StandardInput::Inherited, StandardInput::Typed);
                 let open_ahead = plan.open_ahead.unwrap_or(open_nothing);
                 let processes = LocalProcesses::new(input, descriptors, open_ahead);
-                Machine::local(host, processes)
+                Machine::Local(host, Box::new(processes))
             }
         });
         hosts.push(HostSetup { name: name.clone().unwrap_or_else(host_name), start, agent });
