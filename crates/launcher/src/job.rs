@@ -11,6 +11,7 @@
 mod actions;
 mod agent_link;
 mod deadlines;
+mod finished_prefix;
 mod host;
 mod inquiry;
 mod last_phases;
@@ -29,6 +30,7 @@ pub use actions::{Action, ClientId, JobEvent};
 pub use agent_link::AgentAccess;
 pub use deadlines::Deadline;
 use deadlines::Deadlines;
+use finished_prefix::FinishedPrefix;
 pub use host::HostSetup;
 use host::JobHost;
 use inquiry::{Asker, Inquiry};
@@ -158,6 +160,13 @@ pub struct JobState<'a> {
     /// The signals that requested the end of the job.
     interrupts: Vec<i32>,
     phase: JobPhase,
+    /// The hosts that are ready, that were ordered to start their processes, and that have.
+    ready: FinishedPrefix,
+    ordered: FinishedPrefix,
+    started: FinishedPrefix,
+    /// The ranks that have ended, and those that have closed their outputs.
+    ended: FinishedPrefix,
+    drained: FinishedPrefix,
 }
 
 impl<'a> JobState<'a> {
@@ -196,6 +205,11 @@ impl<'a> JobState<'a> {
             first_failure: String::new(),
             interrupts: Vec::new(),
             phase: JobPhase::Running,
+            ready: FinishedPrefix::default(),
+            ordered: FinishedPrefix::default(),
+            started: FinishedPrefix::default(),
+            ended: FinishedPrefix::default(),
+            drained: FinishedPrefix::default(),
         };
         job.deadlines.set(Deadline::Start, now + START_TIME_MAX);
         for (what, limit) in [(Deadline::TimeLimit, plan.timeout), (Deadline::Stall, plan.stall)] {
@@ -277,8 +291,11 @@ impl<'a> JobState<'a> {
     /// Starts all processes when all hosts are ready: until then, nothing needs to be undone. The
     /// processes of this machine come first: if one cannot be started, none is on other hosts.
     fn begin(&mut self) {
-        let is_due = self.kills.is_none() && self.hosts.iter().any(JobHost::is_waiting);
-        if !is_due || !self.hosts.iter().all(JobHost::is_ready) {
+        let are_ordered = self.ordered.is_whole(&self.hosts, |host| !host.is_waiting());
+        if self.kills.is_some()
+            || are_ordered
+            || !self.ready.is_whole(&self.hosts, JobHost::is_ready)
+        {
             return;
         }
         let here = self.hosts.iter().position(|host| host.is_local() && !host.has_started());
@@ -364,14 +381,15 @@ impl<'a> JobState<'a> {
     /// Records the ids of the processes of a host, which run.
     fn note_start(&mut self, host: usize, processes: &[i32]) {
         self.hosts[host].mark_started();
-        let rank_states = self.ranks.iter_mut().filter(|rank_state| rank_state.host == host);
-        rank_states.zip(processes).for_each(|(rank_state, &process)| rank_state.process = process);
+        for (&rank, &process) in self.hosts[host].ranks.iter().zip(processes) {
+            self.ranks[rank as usize].process = process;
+        }
     }
 
     /// Records that the processes of all hosts run, except for those of hosts that are lost.
     fn finish_start(&mut self) {
-        let are_there = self.hosts.iter().all(|host| host.has_started() || host.is_closed());
-        if self.is_starting() && are_there {
+        let is_there = |host: &JobHost| host.has_started() || host.is_closed();
+        if self.is_starting() && self.started.is_whole(&self.hosts, is_there) {
             self.deadlines.clear(Deadline::Start);
             let table = self.process_table();
             self.actions.push(Action::PublishTable(table));
@@ -435,9 +453,8 @@ impl<'a> JobState<'a> {
             true => HostPhase::Running,
             false => HostPhase::Starting,
         };
-        let is_lost = |rank_state: &RankState| rank_state.host == host && rank_state.end.is_none();
-        let both = (0..).zip(&self.ranks).filter(|(_, rank_state)| is_lost(rank_state));
-        let lost: Vec<u32> = both.map(|(rank, _)| rank).collect();
+        let is_lost = |rank: &&u32| self.ranks[**rank as usize].end.is_none();
+        let lost: Vec<u32> = self.hosts[host].ranks.iter().filter(is_lost).copied().collect();
         self.give_up_host(host);
         if !lost.is_empty() {
             let code = if phase == HostPhase::Starting { CODE_NOT_STARTED } else { 1 };

@@ -1,6 +1,6 @@
 //! The deadlines of a job, in one table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// A time at which the job does something even if nothing is reported.
@@ -36,42 +36,53 @@ pub enum Deadline {
 
 /// The deadlines that are set. Each occurs once, and is removed when it expires.
 #[derive(Debug, Default)]
-pub(super) struct Deadlines(BTreeMap<Deadline, Instant>);
+pub(super) struct Deadlines {
+    times: BTreeMap<Deadline, Instant>,
+    /// The entries of `times` in the order of time.
+    in_order: BTreeSet<(Instant, Deadline)>,
+}
 
 impl Deadlines {
     /// Sets the deadline, in place of an earlier value.
     pub(super) fn set(&mut self, what: Deadline, at: Instant) {
-        self.0.insert(what, at);
+        if let Some(before) = self.times.insert(what, at) {
+            self.in_order.remove(&(before, what));
+        }
+        self.in_order.insert((at, what));
     }
 
     /// Sets the deadline, unless it is set to an earlier time.
     pub(super) fn bring_forward(&mut self, what: Deadline, at: Instant) {
-        let earlier = self.0.get(&what).map_or(at, |before| at.min(*before));
-        self.0.insert(what, earlier);
+        let earlier = self.times.get(&what).map_or(at, |before| at.min(*before));
+        self.set(what, earlier);
     }
 
     /// Sets the deadline, unless it is set already.
     pub(super) fn set_first(&mut self, what: Deadline, at: Instant) {
-        self.0.entry(what).or_insert(at);
+        if !self.is_set(what) {
+            self.set(what, at);
+        }
     }
 
     pub(super) fn clear(&mut self, what: Deadline) {
-        self.0.remove(&what);
+        if let Some(at) = self.times.remove(&what) {
+            self.in_order.remove(&(at, what));
+        }
     }
 
     pub(super) fn is_set(&self, what: Deadline) -> bool {
-        self.0.contains_key(&what)
+        self.times.contains_key(&what)
     }
 
     /// Returns the next time at which a deadline expires.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.0.values().min().copied()
+        self.in_order.first().map(|&(at, _)| at)
     }
 
     /// Removes and returns the deadline that expired first, if any has by `now`.
     pub(super) fn take_expired(&mut self, now: Instant) -> Option<Deadline> {
-        let (&what, _) = self.0.iter().filter(|(_, at)| **at <= now).min_by_key(|(_, at)| **at)?;
-        self.0.remove(&what);
+        let &(_, what) = self.in_order.first().filter(|(at, _)| *at <= now)?;
+        self.clear(what);
         Some(what)
     }
 }

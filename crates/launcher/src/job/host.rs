@@ -19,6 +19,8 @@ pub struct HostSetup {
 pub(super) struct JobHost {
     /// Its name, as shown to users.
     pub name: String,
+    /// Its ranks, in ascending order.
+    pub ranks: Vec<u32>,
     /// Its index among the hosts of the job.
     number: usize,
     link: HostLink,
@@ -56,13 +58,13 @@ impl JobHost {
         let link = match agent {
             Some(access) => HostLink::Remote(Box::new(AgentLink::new(access, &ranks))),
             None => {
-                let mut rules = ReportRules::new(ranks);
+                let mut rules = ReportRules::new(ranks.iter().copied());
                 rules.greet();
                 HostLink::Local(rules)
             }
         };
         let (state, order_rules) = (HostState::Waiting(start), OrderRules::default());
-        Self { name, number, link, state, order_rules, to_grant: [0; 2] }
+        Self { name, ranks, number, link, state, order_rules, to_grant: [0; 2] }
     }
 
     pub(super) fn is_local(&self) -> bool {

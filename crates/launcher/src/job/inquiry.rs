@@ -6,7 +6,8 @@ use hangs::{JobReport, RankReport, Stage};
 use sys::process::{End, signal};
 
 use super::{
-    Action, CODE_TIMEOUT, ClientId, Deadline, JobState, KILL_DELAY_AFTER_SIGNAL, messages,
+    Action, CODE_TIMEOUT, ClientId, Deadline, FinishedPrefix, JobState, KILL_DELAY_AFTER_SIGNAL,
+    RankState, messages,
 };
 use crate::pmi_server::MpiState;
 use crate::protocol::{AgentOrder, LocalAnswer, OutputStream};
@@ -16,6 +17,8 @@ pub(super) struct Inquiry {
     askers: Vec<Asker>,
     /// By rank.
     answers: Vec<Option<LocalAnswer>>,
+    /// The ranks that have answered or ended.
+    answered: FinishedPrefix,
 }
 
 /// The receiver of the answers.
@@ -40,6 +43,14 @@ const INQUIRY_TIME_MAX: Duration = Duration::from_millis(7500);
 /// may do so a moment later, as on a busy machine; then no report is printed.
 const INTERRUPT_TIME_MAX: Duration = Duration::from_secs(2);
 
+impl Inquiry {
+    /// Whether all ranks have answered or ended.
+    fn is_whole(&mut self, ranks: &[RankState]) -> bool {
+        let has_finished = |at: usize| ranks[at].end.is_some() || self.answers[at].is_some();
+        self.answered.is_whole_by(ranks.len(), has_finished)
+    }
+}
+
 impl JobState<'_> {
     /// Asks all ranks. If a question is already open, its answers go to `asker`, too.
     pub(super) fn inquire(&mut self, asker: Asker) {
@@ -53,7 +64,8 @@ impl JobState<'_> {
         }
         self.deadlines.set(Deadline::Answers, self.now + time_max);
         let answers = vec![None; self.ranks.len()];
-        self.inquiry = Some(Inquiry { askers: vec![asker], answers });
+        let answered = FinishedPrefix::default();
+        self.inquiry = Some(Inquiry { askers: vec![asker], answers, answered });
         for host in 0..self.hosts.len() {
             if self.hosts[host].has_started() {
                 self.send(host, AgentOrder::Ask);
@@ -70,22 +82,17 @@ impl JobState<'_> {
 
     /// Concludes the question if all ranks have answered or ended.
     pub(super) fn conclude_if_whole(&mut self) {
-        if self.inquiry.as_ref().is_some_and(|inquiry| self.is_whole(inquiry)) {
+        if self.inquiry.as_mut().is_some_and(|inquiry| inquiry.is_whole(&self.ranks)) {
             self.conclude_inquiry();
         }
-    }
-
-    fn is_whole(&self, inquiry: &Inquiry) -> bool {
-        let mut both = self.ranks.iter().zip(&inquiry.answers);
-        both.all(|(rank, answer)| rank.end.is_some() || answer.is_some())
     }
 
     /// Concludes the question with the answers received until now.
     pub(super) fn conclude_inquiry(&mut self) {
         self.deadlines.clear(Deadline::Answers);
-        let Some(inquiry) = self.inquiry.take() else { return };
-        let is_whole = self.is_whole(&inquiry);
-        let Inquiry { askers, answers } = inquiry;
+        let Some(mut inquiry) = self.inquiry.take() else { return };
+        let is_whole = inquiry.is_whole(&self.ranks);
+        let Inquiry { askers, answers, .. } = inquiry;
         let report = self.job_report(&answers);
         let is_cut_short = !is_whole && askers.iter().any(|one| matches!(one, Asker::Interrupt(_)));
         for asker in askers {

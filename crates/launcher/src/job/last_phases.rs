@@ -36,7 +36,7 @@ impl JobState<'_> {
     /// Begins the next phase if the current one is complete.
     pub(super) fn advance_phase(&mut self) {
         let is_impatient = self.interrupts.len() > 1;
-        let have_ended = self.ranks.iter().all(|rank_state| rank_state.end.is_some());
+        let have_ended = self.ended.is_whole(&self.ranks, |rank_state| rank_state.end.is_some());
         if matches!(self.phase, JobPhase::Running) && have_ended {
             self.phase = JobPhase::Ended;
             for over in [Deadline::Start, Deadline::TimeLimit, Deadline::Stall, Deadline::KillAll] {
@@ -44,8 +44,9 @@ impl JobState<'_> {
             }
             self.deadlines.set(Deadline::Drain, self.now + DRAIN);
         }
-        let is_drained = || self.ranks.iter().all(RankState::has_closed_outputs);
-        if matches!(self.phase, JobPhase::Ended) && is_drained() {
+        if matches!(self.phase, JobPhase::Ended)
+            && self.drained.is_whole(&self.ranks, RankState::has_closed_outputs)
+        {
             self.close_agents();
         }
         let are_closed = || self.hosts.iter().all(|host| host.is_local() || host.is_closed());

@@ -21,8 +21,8 @@ impl JobState<'_> {
         self.hosts[host].close(&mut self.actions);
         self.deadlines.clear(Deadline::Silence(host));
         self.deadlines.clear(Deadline::CommandEnd(host));
-        let rank_states = (0..).zip(&mut self.ranks);
-        for (rank, rank_state) in rank_states.filter(|(_, rank_state)| rank_state.host == host) {
+        for &rank in &self.hosts[host].ranks {
+            let rank_state = &mut self.ranks[rank as usize];
             rank_state.mark_lost(End::Signal(signal::SIGKILL), &mut self.actions);
             self.deadlines.clear(Deadline::Kill(rank));
         }
@@ -202,10 +202,8 @@ impl JobState<'_> {
             return;
         }
         for host in 0..self.hosts.len() {
-            let mut rank_states = self.ranks.iter().filter(|rank_state| rank_state.host == host);
-            if !self.hosts[host].is_local()
-                && rank_states.any(|rank_state| rank_state.end.is_none())
-            {
+            let is_running = |rank: &u32| self.ranks[*rank as usize].end.is_none();
+            if !self.hosts[host].is_local() && self.hosts[host].ranks.iter().any(is_running) {
                 self.note_code(1);
                 self.print_message(&messages::out_of_reach(&self.hosts[host].name));
                 self.give_up_host(host);

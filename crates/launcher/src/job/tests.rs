@@ -30,12 +30,17 @@ impl<'a> TestJob<'a> {
     }
 
     fn with_agents(plan: &'a JobPlan, hosts: usize, first_remote: usize) -> Self {
+        Self::large(plan, hosts, first_remote, 1)
+    }
+
+    /// A job with `each` ranks on each host.
+    fn large(plan: &'a JobPlan, hosts: usize, first_remote: usize, each: usize) -> Self {
         let host = |number: usize| HostSetup {
             name: format!("host{number}"),
             start: Start {
-                size: hosts as u32,
+                size: (hosts * each) as u32,
                 programs: vec![ProgramStart::default()],
-                ranks: vec![(number as u32, 0)],
+                ranks: (number * each..).take(each).map(|rank| (rank as u32, 0)).collect(),
                 ..Start::default()
             },
             agent: (number >= first_remote).then(|| AgentAccess {
@@ -46,8 +51,8 @@ impl<'a> TestJob<'a> {
         };
         let setup = JobSetup {
             hosts: (0..hosts).map(host).collect(),
-            places: (0..hosts).collect(),
-            applications: vec![0; hosts],
+            places: (0..hosts * each).map(|rank| rank / each).collect(),
+            applications: vec![0; hosts * each],
             launcher: 1,
             console: Console::File,
             start_of_ranks: StartOfRanks::Immediate,
@@ -307,4 +312,39 @@ fn a_host_is_given_up_after_three_kills_at_the_earliest_and_ten_seconds_at_the_l
         test.handle(JobEvent::Backlog([0; 2]));
         assert_eq!(test.job.exit_code(), Some(1), "processes that may still run are no success");
     }
+}
+
+#[test]
+fn the_time_of_a_large_job_grows_with_the_number_of_events_only() {
+    const HOSTS: usize = 1 << 9;
+    const EACH: usize = 1 << 6;
+    let plan = plan(false);
+    let begun = sys::usage::processor_time();
+    let mut test = TestJob::large(&plan, HOSTS, HOSTS, EACH);
+    let ranks = (0..HOSTS as u32).flat_map(|host| [host; EACH]).enumerate();
+    (0..HOSTS).for_each(|host| test.report(host, AgentReport::Started(vec![100; EACH])));
+    for line in ["cmd=init pmi_version=1\n", "cmd=barrier_in\n", "cmd=finalize\n"] {
+        for (rank, host) in ranks.clone() {
+            test.report(host as usize, AgentReport::PmiData(rank as u32, line.into()));
+        }
+    }
+    test.handle(JobEvent::ReportRequest(1));
+    for (rank, host) in ranks.clone() {
+        let answer = AgentReport::Answer(rank as u32, LocalAnswer::default());
+        test.report(host as usize, answer);
+    }
+    for (rank, host) in ranks.clone() {
+        test.report(host as usize, AgentReport::Ended(rank as u32, End::Code(0)));
+    }
+    for (rank, host) in ranks {
+        for target in [OutputStream::Output, OutputStream::Errors] {
+            test.report(host as usize, AgentReport::OutputClosed(rank as u32, target));
+        }
+    }
+    test.handle(JobEvent::DescendantsEnded);
+    test.handle(JobEvent::Backlog([0; 2]));
+    assert_eq!(test.job.exit_code(), Some(0));
+    let spent = sys::usage::processor_time() - begun;
+    println!("{} ranks on {HOSTS} hosts: {spent:?}", HOSTS * EACH);
+    assert!(spent < Duration::from_secs(20), "{spent:?}");
 }
