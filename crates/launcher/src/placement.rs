@@ -46,20 +46,27 @@ pub(crate) struct HostAssignment {
     pub hosts: Vec<Option<String>>,
     /// For each rank the index of its host.
     pub ranks: Vec<usize>,
+    /// The index of each of these hosts.
+    positions: HashMap<Option<String>, usize>,
 }
 
 /// Merges hosts of equal names, in the order of their first occurrence.
 fn merged(hosts: &[Host]) -> Vec<Host> {
     let mut merged: Vec<Host> = Vec::new();
+    let mut positions: HashMap<&str, usize> = HashMap::new();
     for host in hosts {
-        match merged.iter_mut().find(|known| known.name == host.name) {
-            Some(known) => {
+        match positions.get(host.name.as_str()) {
+            Some(&position) => {
+                let known = &mut merged[position];
                 // A name that occurs twice counts for two processes.
                 let sum = known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1));
                 known.slots = Some(sum);
                 known.slots_max = host.slots_max.or(known.slots_max);
             }
-            None => merged.push(host.clone()),
+            None => {
+                positions.insert(&host.name, merged.len());
+                merged.push(host.clone());
+            }
         }
     }
     merged
@@ -91,9 +98,12 @@ pub(crate) fn place(
             continue;
         }
         let hosts = merged(request.hosts);
+        let mut positions = vec![None; hosts.len()];
         for (host, count) in fill(request, &hosts, &mut used)? {
-            let name = Some(hosts[host].name.clone()).filter(|name| !is_local(name));
-            let position = placement.position(name);
+            let position = *positions[host].get_or_insert_with(|| {
+                let name = Some(hosts[host].name.clone()).filter(|name| !is_local(name));
+                placement.position(name)
+            });
             placement.ranks.extend(std::iter::repeat_n(position, count as usize));
         }
     }
@@ -101,9 +111,10 @@ pub(crate) fn place(
 }
 
 impl HostAssignment {
+    /// Returns the index of a host, which becomes the last one if it is new.
     pub(crate) fn position(&mut self, name: Option<String>) -> usize {
-        self.hosts.iter().position(|known| *known == name).unwrap_or_else(|| {
-            self.hosts.push(name);
+        *self.positions.entry(name).or_insert_with_key(|name| {
+            self.hosts.push(name.clone());
             self.hosts.len() - 1
         })
     }

@@ -1,5 +1,7 @@
 //! Rankfiles, which give each rank its host and the hardware threads on which it runs; no I/O.
 
+use std::collections::HashMap;
+
 use topology::CpuSet;
 
 use crate::binding::Cpuset;
@@ -81,9 +83,11 @@ pub(crate) fn placement(
         ));
     }
     let mut placement = HostAssignment::default();
+    let mut positions: HashMap<&str, usize> = HashMap::new();
     for place in &places[..processes] {
-        let name = Some(place.host.clone()).filter(|host| !is_local(host));
-        let position = placement.position(name);
+        let position = *positions.entry(&place.host).or_insert_with(|| {
+            placement.position(Some(place.host.clone()).filter(|host| !is_local(host)))
+        });
         placement.ranks.push(position);
     }
     Ok(placement)

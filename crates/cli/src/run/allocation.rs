@@ -3,6 +3,7 @@
 
 mod slurm;
 
+use std::collections::HashMap;
 use std::env;
 use std::fs;
 
@@ -148,8 +149,9 @@ fn counted<'a>(
     variable: &str,
 ) -> Result<Vec<AllocatedHost>, String> {
     let mut hosts: Vec<AllocatedHost> = Vec::new();
+    let mut positions: HashMap<&str, usize> = HashMap::new();
     for (name, number) in pairs {
-        let known = hosts.iter().position(|host| host.name == name).unwrap_or_else(|| {
+        let known = *positions.entry(name).or_insert_with(|| {
             hosts.push(AllocatedHost { name: name.to_owned(), tasks: 0, cores: 0 });
             hosts.len() - 1
         });

@@ -127,19 +127,19 @@ fn starts(
         variables: app.variables.clone().into_iter().collect(),
         folder: app.folder.clone(),
     };
+    let mut ranks: Vec<Vec<(u32, u32)>> = vec![Vec::new(); placement.hosts.len()];
+    for (pair, &host) in (0..).zip(applications.iter().copied()).zip(&placement.ranks) {
+        ranks[host].push(pair);
+    }
+    let programs: Vec<ProgramStart> = plan.applications.iter().map(here).collect();
+    let elsewhere = match placement.hosts.iter().any(Option::is_some) {
+        true => for_elsewhere(programs.clone(), &plan.access)?,
+        false => Vec::new(),
+    };
     let mut starts = Vec::new();
-    for (number, name) in placement.hosts.iter().enumerate() {
-        let programs = plan.applications.iter().map(here);
-        let programs = match name {
-            None => programs.collect(),
-            Some(_) => {
-                let sent = programs.map(|program| for_elsewhere(program, &plan.access));
-                sent.collect::<io::Result<_>>()?
-            }
-        };
-        let pairs = (0..).zip(applications.iter().copied());
-        let on_host = pairs.zip(&placement.ranks).filter(|(_, host)| **host == number);
-        let ranks: Vec<(u32, u32)> = on_host.map(|(pair, _)| pair).collect();
+    for (name, ranks) in placement.hosts.iter().zip(ranks) {
+        let all = if name.is_none() { &programs } else { &elsewhere };
+        let (programs, ranks) = used_programs(all, ranks);
         let cpuset = |rank: u32| plan.rankfile.get(rank as usize)?.cpuset.clone();
         let cpusets = ranks.iter().map(|pair| cpuset(pair.0)).collect();
         starts.push(Start {
@@ -153,35 +153,44 @@ fn starts(
             cpusets,
         });
     }
-    starts.iter_mut().for_each(drop_unused);
     Ok(starts)
 }
 
-/// Removes the programs that a host does not run, as they need not exist there.
-fn drop_unused(start: &mut Start) {
+/// Returns the programs that a host with these ranks runs, as the others need not exist there, and
+/// the ranks with the numbers of their programs among those.
+fn used_programs(
+    all: &[ProgramStart],
+    mut ranks: Vec<(u32, u32)>,
+) -> (Vec<ProgramStart>, Vec<(u32, u32)>) {
     let mut positions: HashMap<u32, u32> = HashMap::new();
-    let mut kept = Vec::new();
-    for (_, program) in &mut start.ranks {
+    let mut used = Vec::new();
+    for (_, program) in &mut ranks {
         *program = *positions.entry(*program).or_insert_with(|| {
-            kept.push(start.programs[*program as usize].clone());
-            kept.len() as u32 - 1
+            used.push(all[*program as usize].clone());
+            used.len() as u32 - 1
         });
     }
-    start.programs = kept;
+    (used, ranks)
 }
 
-/// Returns the program with what another machine cannot derive: its folder, and variables of this
-/// machine.
-fn for_elsewhere(mut program: ProgramStart, access: &HostAccess) -> io::Result<ProgramStart> {
+/// Returns the programs with what another machine cannot derive: their folders, and variables of
+/// this machine.
+fn for_elsewhere(
+    mut programs: Vec<ProgramStart>,
+    access: &HostAccess,
+) -> io::Result<Vec<ProgramStart>> {
     let own = std::env::current_dir()?;
-    program.folder = Some(program.folder.map_or_else(|| own.clone(), |folder| own.join(folder)));
     let is_sent = |name: &OsStr| is_passed_on(name) || access.withholds(name);
-    for (name, value) in std::env::vars_os().filter(|(name, _)| is_sent(name)) {
-        if program.variables.iter().all(|known| known.0 != name) {
-            program.variables.push((name, value));
+    let sent: Vec<_> = std::env::vars_os().filter(|(name, _)| is_sent(name)).collect();
+    for ProgramStart { folder, variables, .. } in &mut programs {
+        *folder = Some(folder.as_ref().map_or_else(|| own.clone(), |folder| own.join(folder)));
+        for (name, value) in &sent {
+            if variables.iter().all(|(known, _)| known != name) {
+                variables.push((name.clone(), value.clone()));
+            }
         }
     }
-    Ok(program)
+    Ok(programs)
 }
 
 /// Variables with our prefix that apply to this machine or this launcher only.
@@ -207,8 +216,10 @@ fn random_name() -> io::Result<String> {
 mod tests {
     use std::ffi::OsString;
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     use super::*;
+    use crate::Host;
 
     #[test]
     fn what_belongs_to_one_machine_stays_there() {
@@ -224,29 +235,45 @@ mod tests {
     fn hosts_get_their_own_programs_only() {
         let program = |path: &str| ProgramStart { path: path.into(), ..ProgramStart::default() };
         let programs = vec![program("a"), program("b"), program("c")];
-        let mut start = Start { programs, ranks: vec![(3, 2), (4, 0), (6, 2)], ..Start::default() };
-        drop_unused(&mut start);
-        assert_eq!(start.ranks, [(3, 0), (4, 1), (6, 0)]);
-        assert_eq!(start.programs, [program("c"), program("a")]);
+        let (programs, ranks) = used_programs(&programs, vec![(3, 2), (4, 0), (6, 2)]);
+        assert_eq!(ranks, [(3, 0), (4, 1), (6, 0)]);
+        assert_eq!(programs, [program("c"), program("a")]);
     }
 
     #[test]
     fn folders_are_whole_elsewhere() {
+        let sent = |program| for_elsewhere(vec![program], &HostAccess::Ssh).unwrap().remove(0);
         let program = |folder: Option<&str>| {
             let folder = folder.map(PathBuf::from);
-            for_elsewhere(ProgramStart { folder, ..ProgramStart::default() }, &HostAccess::Ssh)
-                .unwrap()
-                .folder
-                .unwrap()
+            sent(ProgramStart { folder, ..ProgramStart::default() }).folder.unwrap()
         };
         let own = std::env::current_dir().unwrap();
         assert_eq!(program(None), own);
         assert_eq!(program(Some("x")), own.join("x"));
         assert_eq!(program(Some("/x")), Path::new("/x"));
         let variables = vec![(OsString::from("PATH"), OsString::from("/x"))];
-        let kept =
-            for_elsewhere(ProgramStart { variables, ..ProgramStart::default() }, &HostAccess::Ssh)
-                .unwrap();
+        let kept = sent(ProgramStart { variables, ..ProgramStart::default() });
         assert_eq!(kept.variables.iter().filter(|pair| pair.0 == "PATH").count(), 1);
+    }
+
+    #[test]
+    fn many_hosts_are_prepared_quickly() {
+        const HOSTS: u32 = 10_000;
+        const RANKS: u32 = 8 * HOSTS;
+        let host = |number| Host { name: format!("host{number}"), slots: Some(8), slots_max: None };
+        let application = Application {
+            processes: RANKS,
+            hosts: (0..HOSTS).map(host).collect(),
+            ..Application::default()
+        };
+        let plan = JobPlan { applications: vec![application], ..JobPlan::default() };
+        let begun = sys::usage::processor_time();
+        let placement = plan.placement().unwrap();
+        let starts = starts(&plan, &placement, &[0; RANKS as usize]).unwrap();
+        let spent = sys::usage::processor_time() - begun;
+        assert_eq!(starts.len(), HOSTS as usize);
+        assert_eq!(starts[9].ranks, (72..80).map(|rank| (rank, 0)).collect::<Vec<_>>());
+        println!("{HOSTS} hosts with {RANKS} ranks: {spent:?}");
+        assert!(spent < Duration::from_secs(5), "{spent:?}");
     }
 }
