@@ -5,6 +5,57 @@ use crate::JoinError;
 /// The key under which launchers that speak PMI publish the mapping.
 pub const KEY: &str = "PMI_process_mapping";
 
+/// The key of the number of parts in which our own launcher publishes a mapping that is too long for
+/// one value. Each part has this key with `-` and its number appended.
+const PARTS_KEY: &str = "combray-mapping-parts";
+
+/// How many bytes of the mapping a rank needs at most, as a limit for what a launcher sends.
+const BYTES_PER_RANK_MAX: usize = 64;
+
+/// Returns the keys and values with which our own launcher publishes a mapping. Values have at most
+/// `value_bytes_max` bytes.
+pub fn published(text: &str, value_bytes_max: usize) -> Vec<(String, String)> {
+    if text.len() <= value_bytes_max {
+        return vec![(KEY.to_owned(), text.to_owned())];
+    }
+    let parts = text.as_bytes().chunks(value_bytes_max);
+    let mut all = vec![(PARTS_KEY.to_owned(), parts.len().to_string())];
+    for (number, part) in parts.enumerate() {
+        all.push((part_key(number), String::from_utf8_lossy(part).into_owned()));
+    }
+    all
+}
+
+/// Returns the mapping of `size` ranks if it was published in parts, which `value` looks up.
+///
+/// # Errors
+/// Those of `value`; or a part is missing, or there are too many.
+pub(crate) fn from_parts(
+    size: u32,
+    mut value: impl FnMut(&str) -> Result<Option<String>, JoinError>,
+) -> Result<Option<String>, JoinError> {
+    let Some(count) = value(PARTS_KEY)? else { return Ok(None) };
+    let invalid = |what: &str| {
+        JoinError::new(format!(
+            "the launcher's description of where {size} processes run is invalid: {what}"
+        ))
+    };
+    let bytes_max = BYTES_PER_RANK_MAX * (size as usize + 1);
+    let count: usize = count.parse().map_err(|_| invalid("it has no number of parts"))?;
+    let mut text = String::new();
+    for number in 0..count {
+        text += &value(&part_key(number))?.ok_or_else(|| invalid("a part is missing"))?;
+        if text.len() > bytes_max {
+            return Err(invalid("it is too long"));
+        }
+    }
+    Ok(Some(text))
+}
+
+fn part_key(number: usize) -> String {
+    format!("{PARTS_KEY}-{number}")
+}
+
 /// Returns the machine of each of `size` ranks, as the launcher published it; none if it published
 /// nothing.
 pub(crate) fn machines(text: Option<String>, size: u32) -> Result<Option<Vec<u32>>, JoinError> {
@@ -110,6 +161,8 @@ impl Machines {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     use proptest::prelude::*;
@@ -137,6 +190,42 @@ mod tests {
         assert_eq!(text(&[0, 0, 1, 1]), "(vector,(0,2,2))");
         assert_eq!(text(&[0, 0, 1, 2]), "(vector,(0,1,2),(1,2,1))");
         assert_eq!(text(&[0, 1, 0]), "(vector,(0,2,1),(0,1,1))");
+    }
+
+    #[test]
+    fn mappings_of_any_length_are_published() {
+        for size in [1000, 20_480, 1_000_000] {
+            let mut rng = 1_u64;
+            let mut draw = |_| {
+                rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (rng >> 33) as usize % 10_000
+            };
+            let places: Vec<usize> = (0..size).map(&mut draw).collect();
+            let all: HashMap<String, String> =
+                published(&text(&places), 1 << 16).into_iter().collect();
+            assert!(all.values().all(|value| value.len() <= 1 << 16));
+            assert_eq!(all.contains_key(KEY), size == 1000);
+            let value = |key: &str| Ok(all.get(key).cloned());
+            let text = value(KEY).unwrap().or_else(|| from_parts(size, value).unwrap());
+            let read = machines(text, size).unwrap().unwrap();
+            assert!(read.iter().map(|&machine| machine as usize).eq(places));
+        }
+    }
+
+    #[test]
+    fn parts_that_make_no_sense_are_refused() {
+        let read = |count: &'static str, part: Option<String>| {
+            from_parts(10, move |key: &str| match key {
+                PARTS_KEY => Ok(Some(count.to_owned())),
+                _ => Ok(part.clone()),
+            })
+        };
+        assert_eq!(from_parts(10, |_| Ok(None)), Ok(None));
+        assert_eq!(read("2", Some("x".to_owned())), Ok(Some("xx".to_owned())));
+        assert!(read("2", None).unwrap_err().to_string().contains("a part is missing"));
+        assert!(read("x", None).unwrap_err().to_string().contains("no number of parts"));
+        let endless = read("9999999999", Some("x".repeat(100)));
+        assert!(endless.unwrap_err().to_string().contains("too long"));
     }
 
     proptest! {

@@ -128,7 +128,12 @@ impl Manager for Pmi1 {
     }
 
     fn machines(&mut self) -> Result<Option<Vec<u32>>, JoinError> {
-        let text = self.value(mapping::KEY)?;
+        let text = match self.value(mapping::KEY)? {
+            None if self.space == OWN_SPACE => {
+                mapping::from_parts(self.size, |key| self.value(key))?
+            }
+            text => text,
+        };
         mapping::machines(text, self.size)
     }
 }

@@ -183,7 +183,7 @@ impl<'a> JobState<'a> {
             plan,
             ranks: (0..).zip(&setup.places).map(rank).collect(),
             server: server
-                .with_mapping(launch::mapping::text(&setup.places))
+                .with_mapping(&launch::mapping::text(&setup.places))
                 .with_missing(on_missing),
             hosts: (0..).zip(setup.hosts).map(|(at, host)| JobHost::new(at, host)).collect(),
             actions: Actions::default(),

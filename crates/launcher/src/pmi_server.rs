@@ -102,12 +102,17 @@ impl PmiServer {
             universe_size,
             on_missing: OnMissing::EndJob,
         };
-        server.with_mapping(format!("(vector,(0,1,{size}))"))
+        server.with_mapping(&format!("(vector,(0,1,{size}))"))
     }
 
     /// Sets the mapping of processes to machines, as a value of `PMI_process_mapping`.
-    pub fn with_mapping(mut self, mapping: String) -> Self {
-        self.insert(mapping::KEY, &mapping);
+    pub fn with_mapping(mut self, mapping: &str) -> Self {
+        if let Some(before) = self.values.remove(mapping::KEY) {
+            self.value_bytes -= before.len();
+        }
+        for (key, value) in mapping::published(mapping, VALUE_BYTES_MAX - 1) {
+            self.insert(&key, &value);
+        }
         self
     }
 
@@ -456,6 +461,19 @@ mod tests {
             let line = format!("cmd=abort exitcode=1 combray_ranks={nonsense}");
             assert_eq!(request(&mut server, 4, &line), ["Abort(4, 1, None)"]);
         }
+    }
+
+    #[test]
+    fn a_long_mapping_has_no_single_value() {
+        let places: Vec<usize> = (0..20_480).map(|rank| rank * 7919 % 10_007).collect();
+        let mut server = PmiServer::new(&[0; 20_480], 20_480).with_mapping(&mapping::text(&places));
+        let mut get = |key: &str| {
+            request(&mut server, 0, &format!("cmd=get kvsname=combray key={key}")).remove(0)
+        };
+        assert!(get(mapping::KEY).contains("rc=-1"));
+        assert!(get("combray-mapping-parts").ends_with(" value=4"));
+        let last = get("combray-mapping-parts-3");
+        assert!(last.ends_with("))") && last.len() < VALUE_BYTES_MAX + 64, "{}", last.len());
     }
 
     #[test]
