@@ -1,8 +1,8 @@
 //! The memory file through which a launcher or `combray ps` sends questions to the processes of a
 //! machine, and in which these processes store their answers.
 //!
-//! The file begins with the number of the last question and a table of process ids. Then each
-//! process has a slot, which holds the number of a question and the answer to it. A process reads
+//! The file begins with the number of the last question, the number of failed processes of the job,
+//! and a table of process ids. Then each process has a slot, which holds the number of a question and the answer to it. A process reads
 //! the number of the last question when it has waited long; its helper thread reads it from time to
 //! time. No messages are sent. So questions cost nothing in a job that is not asked, and a job that
 //! makes no progress still answers.
@@ -85,6 +85,9 @@ const SLOT_BYTES: u64 = 64 << 10;
 /// The length of the head of an answer: the number of its question (64 bits), the length of the
 /// answer (32 bits), and whether a longer answer follows (32 bits).
 const HEAD_BYTES: u64 = 16;
+/// The offset of the number of failed processes of the job, plus 1. It is 0 in files of processes that
+/// our launcher did not start, where nothing counts failures.
+const FAILURES: u64 = 8;
 /// The offset of the table of process ids.
 const TABLE: u64 = 64;
 
@@ -111,7 +114,17 @@ impl QuestionBoard {
         }
         let length = SLOT_BYTES * (u64::from(processes) + 1);
         let file = sys::mapping::create_memory_file(LABEL, length as usize)?;
-        Ok(Self { file, processes, question: 0 })
+        let board = Self { file, processes, question: 0 };
+        board.publish_failures(0)?;
+        Ok(board)
+    }
+
+    /// Publishes how many processes of the job have failed, or were ended, while the others go on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn publish_failures(&self, count: u32) -> io::Result<()> {
+        self.file.write_all_at(&(u64::from(count) + 1).to_le_bytes(), FAILURES)
     }
 
     /// Returns the environment variable by which a process finds the file. The process inherits the
@@ -188,6 +201,15 @@ impl AnswerSlot {
     /// Returns the number of the last question; 0 if there was none.
     pub fn question(&self) -> u64 {
         number_at(&self.file, 0).unwrap_or(0)
+    }
+
+    /// Returns how many processes of the job have failed, or were ended, while the others go on; none
+    /// if the launcher does not publish it.
+    pub fn failures(&self) -> Option<u64> {
+        if !self.is_sound() {
+            return None;
+        }
+        number_at(&self.file, FAILURES)?.checked_sub(1)
     }
 
     /// Answers a question. A later answer replaces an earlier one.
@@ -332,6 +354,19 @@ mod tests {
         slot.answer(2, Completeness::Whole, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
         assert_eq!(board.answer(1).map(|(_, text)| text.len()), Some(ANSWER_BYTES_MAX));
         assert_eq!(board.process(1), None);
+    }
+
+    #[test]
+    fn failures_are_published_by_launchers_only() {
+        let board = QuestionBoard::new(1).unwrap();
+        let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 0 };
+        assert_eq!(slot.failures(), Some(0));
+        board.publish_failures(7).unwrap();
+        assert_eq!(slot.failures(), Some(7));
+        let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).unwrap();
+        assert_eq!(AnswerSlot { file, local_rank: 0 }.failures(), None);
+        let other = File::open("/dev/zero").unwrap();
+        assert_eq!(AnswerSlot { file: other, local_rank: 0 }.failures(), None);
     }
 
     #[test]

@@ -149,6 +149,8 @@ pub struct JobState<'a> {
     code: i32,
     /// While the remaining ranks are being ended: how many times they were killed.
     kills: Option<u32>,
+    /// The last number of failed processes that was published to the ranks.
+    published_failures: u32,
     /// The number of failures after which the job went on.
     failures: u32,
     /// How many processes gave a reason for ending the job when it was already ending.
@@ -199,6 +201,7 @@ impl<'a> JobState<'a> {
             quit: None,
             code: 0,
             kills: None,
+            published_failures: 0,
             failures: 0,
             late_reasons: 0,
             has_lost_output: false,
@@ -264,6 +267,7 @@ impl<'a> JobState<'a> {
         }
         self.begin();
         self.finish_start();
+        self.publish_failures();
         self.conclude_if_whole();
         self.advance_phase();
     }
@@ -383,6 +387,17 @@ impl<'a> JobState<'a> {
         self.hosts[host].mark_started();
         for (&rank, &process) in self.hosts[host].ranks.iter().zip(processes) {
             self.ranks[rank as usize].process = process;
+        }
+    }
+
+    /// Publishes to all ranks how many of them have failed while the others go on, if that has
+    /// changed: a rank that waits asks for the failed ones only then.
+    fn publish_failures(&mut self) {
+        let count = self.server.failures();
+        if std::mem::replace(&mut self.published_failures, count) != count {
+            for host in 0..self.hosts.len() {
+                self.send(host, AgentOrder::PublishFailures(count));
+            }
         }
     }
 

@@ -158,6 +158,12 @@ impl LocalProcesses {
             }
             AgentOrder::Heartbeat => {}
             AgentOrder::Ask => self.ask(),
+            AgentOrder::PublishFailures(count) => {
+                if let Some(board) = &self.questions {
+                    // The file has room for the number since it was created.
+                    let _ = board.publish_failures(count);
+                }
+            }
             AgentOrder::Close => {
                 end_descendants();
                 (0..self.ranks.len()).for_each(|index| self.drain(index, reports));

@@ -17,6 +17,8 @@ pub struct PmiServer {
     gone: BTreeSet<u32>,
     /// How many processes were ended alone, while the others go on.
     excluded: usize,
+    /// How many processes have failed, or were ended alone, while the others go on.
+    failures: u32,
     universe_size: u32,
     on_missing: OnMissing,
 }
@@ -99,6 +101,7 @@ impl PmiServer {
             waiting: BTreeSet::new(),
             gone: BTreeSet::new(),
             excluded: 0,
+            failures: 0,
             universe_size,
             on_missing: OnMissing::EndJob,
         };
@@ -124,6 +127,12 @@ impl PmiServer {
     /// Returns the state of MPI in the process `rank`.
     pub fn mpi_state(&self, rank: u32) -> MpiState {
         self.clients[rank as usize].mpi_state
+    }
+
+    /// Returns how many processes have failed, or were ended alone, while the others go on. The
+    /// keys of these processes exist.
+    pub fn failures(&self) -> u32 {
+        self.failures
     }
 
     /// Handles bytes that the process `rank` wrote. Nothing is accepted after an error of that
@@ -303,6 +312,7 @@ impl PmiServer {
 
     /// Publishes that a process was ended or has failed while the others go on.
     fn note_ended(&mut self, rank: u32) {
+        self.failures += 1;
         self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
         self.insert(ENDED_KEY, "1");
     }

@@ -22,7 +22,7 @@ pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 
 /// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";
@@ -105,6 +105,8 @@ pub enum AgentOrder {
     Heartbeat,
     /// Ask all ranks in which calls they wait.
     Ask,
+    /// Publish to all ranks how many processes of the job have failed while the others go on.
+    PublishFailures(u32),
 }
 
 /// A report of a machine to the launcher.
@@ -196,6 +198,10 @@ impl AgentOrder {
                 frame.number(*rank);
             }
             Self::Ask => frame.push(9),
+            Self::PublishFailures(count) => {
+                frame.push(10);
+                frame.number(*count);
+            }
         })
     }
 
@@ -223,6 +229,7 @@ impl AgentOrder {
             7 => Self::Heartbeat,
             8 => Self::ClosePmi(fields.number()?),
             9 => Self::Ask,
+            10 => Self::PublishFailures(fields.number()?),
             _ => return None,
         })
     }

@@ -65,6 +65,8 @@ pub struct Process {
     pub(crate) sessions: Cell<u32>,
     /// When the launcher may next be queried for failed processes.
     asks_next: Cell<Option<Instant>>,
+    /// The number of failures that our own launcher had published when it was last queried.
+    failures_asked: Cell<u64>,
     /// How many test calls have found nothing, and when such calls last checked for failed
     /// processes.
     empty_polls: Cell<u32>,

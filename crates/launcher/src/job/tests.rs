@@ -348,3 +348,17 @@ fn the_time_of_a_large_job_grows_with_the_number_of_events_only() {
     println!("{} ranks on {HOSTS} hosts: {spent:?}", HOSTS * EACH);
     assert!(spent < Duration::from_secs(20), "{spent:?}");
 }
+
+#[test]
+fn failures_are_published_to_the_ranks_of_all_hosts() {
+    let plan = plan(true);
+    let mut test = TestJob::started(&plan, 3);
+    test.end(1, End::Signal(signal::SIGSEGV));
+    let abort = b"cmd=abort exitcode=7 combray_ranks=2\n".to_vec();
+    test.report(2, AgentReport::PmiData(2, abort));
+    let is_count = |order: &&AgentOrder| matches!(order, AgentOrder::PublishFailures(_));
+    let published = [AgentOrder::PublishFailures(1), AgentOrder::PublishFailures(2)];
+    for received in &test.received {
+        assert!(received.iter().filter(is_count).eq(&published), "{received:?}");
+    }
+}

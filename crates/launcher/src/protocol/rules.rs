@@ -73,6 +73,7 @@ fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
         AgentOrder::Signal(..) => rule("a signal for the ranks", AFTER_START, None),
         AgentOrder::OutputCredit(..) => rule("room for more output", AFTER_START, None),
         AgentOrder::Ask => rule("a question to the ranks", AFTER_START, None),
+        AgentOrder::PublishFailures(_) => rule("the number of failures", AFTER_START, None),
         AgentOrder::Close => rule("the order to end", AFTER_START, None),
     }
 }
@@ -214,6 +215,7 @@ impl OrderRules {
             | AgentOrder::OutputCredit(..)
             | AgentOrder::Heartbeat
             | AgentOrder::Ask
+            | AgentOrder::PublishFailures(_)
             | AgentOrder::Close => Ok(()),
         }
     }

@@ -38,6 +38,7 @@ fn orders() -> Vec<AgentOrder> {
         AgentOrder::OutputCredit(OutputStream::Errors, 4096),
         AgentOrder::Heartbeat,
         AgentOrder::Ask,
+        AgentOrder::PublishFailures(2),
         AgentOrder::Close,
     ]
 }

@@ -67,6 +67,11 @@ impl Questions {
         let own = || AnswerSlot::own(&describe()?);
         Self { slot: AnswerSlot::find().or_else(own).map(Arc::new), ..Self::default() }
     }
+
+    /// Returns how many processes of the job have failed, if the launcher publishes it in memory.
+    pub(super) fn published_failures(&self) -> Option<u64> {
+        self.slot.as_ref()?.failures()
+    }
 }
 
 impl Process {

@@ -39,17 +39,16 @@ impl Process {
         self.note_failures();
     }
 
-    /// Asks the launcher for failed processes, at most once in [`ASKING_PERIOD`]. This finds the
-    /// failures of processes whose identifier is unknown and to which there is no connection that
-    /// could be lost.
+    /// Asks the launcher for failed processes. This finds the failures of processes whose identifier
+    /// is unknown and to which there is no connection that could be lost. Our own launcher is asked
+    /// only when the number of failures that it publishes in memory has changed, others at most once
+    /// in [`ASKING_PERIOD`].
     fn ask_for_failures(&self) {
-        let now = Instant::now();
-        if self.asks_next.get().is_some_and(|next| now < next) {
-            return;
-        }
-        self.asks_next.set(Some(now + ASKING_PERIOD));
-        if !self.job().lacks_processes() {
-            return;
+        match self.started().questions.published_failures() {
+            Some(count) if self.failures_asked.replace(count) == count => return,
+            Some(_) => {}
+            None if !self.is_asking_due() || !self.job().lacks_processes() => return,
+            None => {}
         }
         for gate in (0..self.size()).map(GateId) {
             let is_known = self.runtime().failed().contains(&gate);
@@ -57,6 +56,16 @@ impl Process {
                 self.runtime().fail(gate);
             }
         }
+    }
+
+    /// Whether [`ASKING_PERIOD`] has passed since this returned true.
+    fn is_asking_due(&self) -> bool {
+        let now = Instant::now();
+        let is_due = self.asks_next.get().is_none_or(|next| now >= next);
+        if is_due {
+            self.asks_next.set(Some(now + ASKING_PERIOD));
+        }
+        is_due
     }
 
     /// Makes collective operations fail on communicators with failed members.
@@ -98,5 +107,5 @@ impl Process {
 /// The time that a launcher may take to end a job that has lost a process.
 const LAUNCHER_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// The minimum time between two questions to the launcher.
+/// The minimum time between two questions to a launcher that does not publish failures.
 const ASKING_PERIOD: Duration = Duration::from_secs(2);

@@ -119,7 +119,7 @@ impl SimulatedMachine {
             AgentOrder::ClosePmi(number) => {
                 self.end((number - first) as usize, End::Code(1), EndCause::Program, &mut out);
             }
-            AgentOrder::Heartbeat => {}
+            AgentOrder::Heartbeat | AgentOrder::PublishFailures(_) => {}
         }
         out
     }
