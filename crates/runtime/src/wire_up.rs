@@ -1,8 +1,8 @@
 //! Wire-up: turns a process that was just started into one that can reach all others of its job.
 
-use std::collections::HashMap;
+mod places;
+
 use std::fmt;
-use std::hash::Hash;
 use std::sync::Arc;
 
 use base::GateId;
@@ -12,7 +12,7 @@ use engine::Engine;
 use launch::Job;
 use memory_costs::CostTable;
 use sys::cores;
-use topology::{JobMap, Parts};
+use topology::JobMap;
 
 use crate::configuration::{self, Configuration};
 use crate::fatal::{self, Fatal};
@@ -23,6 +23,7 @@ use crate::rail_localities::{self, RailLocalities};
 use crate::recording::RecordingScope;
 use crate::runtime::Runtime;
 use crate::samples;
+use places::{PLACE_KEY, PlaceOf};
 
 /// A process that has joined its job.
 pub struct JoinedRuntime {
@@ -240,8 +241,6 @@ fn card_key(driver: &str) -> String {
     format!("combray-card-{driver}")
 }
 
-/// The key under which each process publishes where it runs: on which cores of which machine.
-const PLACE_KEY: &str = "combray-place";
 /// The keys under which rank 0 publishes the secret of the job, and the settings that all processes
 /// follow.
 const SECRET_KEY: &str = "combray-secret";
@@ -264,13 +263,13 @@ fn publish(
         return Ok((JobMap::new(0, vec![0], |_| 1), guidance));
     }
     let own = PlaceOf {
-        mask: core_mask(&allowed),
         // A smaller number means a limit on processor time.
         usable: cores::usable().min(allowed.len()),
         together: configuration::cores_together(),
         parts: parts::own(&allowed),
         distance: rail_localities.and_then(RailLocalities::distance),
         switches: configuration::switches(),
+        cores: allowed.into_iter().collect(),
     };
     let own = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
     for (driver, card) in cards {
@@ -297,10 +296,7 @@ fn publish(
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?
     {
-        // All processes read the place of process 0, so that they come to the same result.
-        let first = place_of(&job.get(0, PLACE_KEY)?);
-        let cores = first.together.unwrap_or(first.usable);
-        let map = map_by_launcher(&mapping, job.rank(), cores);
+        let map = places::map_by_launcher(job, &mapping)?;
         let pattern = job.get(0, PARTS_KEY)?;
         let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
         return Ok((map.with_parts(parts), guidance));
@@ -309,129 +305,7 @@ fn publish(
     for other in 0..size {
         places.push(job.get(other, PLACE_KEY)?);
     }
-    Ok((map_by_places(&places, job.rank()), guidance))
-}
-
-/// Returns the map that follows from the published places of all processes.
-fn map_by_places(places: &[String], rank: u32) -> JobMap {
-    let hosts = places.iter().map(|place| place.split_once('@').map(|(_, host)| host));
-    let nodes = drivers::machines(hosts);
-    let places: Vec<PlaceOf> = places.iter().map(|place| place_of(place)).collect();
-    let cores_of = |node: u32| {
-        let near = nodes.iter().zip(&places).filter(|(other, _)| **other == node);
-        let cores: Vec<&PlaceOf> = near.map(|(_, place)| place).collect();
-        // A launcher that bound them provides the number.
-        if let Some(together) = cores.iter().filter_map(|cores| cores.together).max() {
-            return together as u32;
-        }
-        let all = cores.iter().fold(0, |all, cores| all | cores.mask).count_ones();
-        let is_limited = |cores: &&&PlaceOf| cores.usable < cores.mask.count_ones() as usize;
-        let limit = cores.iter().filter(is_limited).map(|cores| cores.usable as u32).min();
-        limit.unwrap_or(all)
-    };
-    let reported = places.iter().map_while(|place| place.parts).collect();
-    let distances =
-        rail_localities::distances_that_matter(places.iter().map(|place| place.distance));
-    let switches = parts::numbered(places.iter().map(|place| place.switches.as_slice()));
-    JobMap::new(rank, nodes.clone(), cores_of)
-        .with_parts(parts::that_matter(reported, &nodes))
-        .with_distances(distances)
-        .with_switches(switches)
-}
-
-/// Returns the map of a large job from the launcher's mapping; each machine is assumed to have
-/// `cores` cores.
-fn map_by_launcher(mapping: &[u32], rank: u32, cores: usize) -> JobMap {
-    let own_cores = configuration::cores_together().unwrap_or_else(cores::usable);
-    JobMap::new(rank, first_alike(mapping.iter()), |_| cores as u32)
-        .with_cores_here(own_cores as u32)
-}
-
-/// Returns for each item the index of the first equal item.
-fn first_alike<T: Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<u32> {
-    let mut first = HashMap::new();
-    (0..).zip(all).map(|(place, one)| *first.entry(one).or_insert(place)).collect()
-}
-
-/// What a process publishes about where it runs.
-struct PlaceOf {
-    /// The cores on which it may run.
-    mask: u128,
-    /// The number of cores that it can use at the same time.
-    usable: usize,
-    /// The number of cores that all processes of its machine can use, if the launcher sent it.
-    together: Option<usize>,
-    /// The parts of its machine in which it runs, if known.
-    parts: Option<Parts>,
-    /// Its distance from the nearest interface, if that is known and matters.
-    distance: Option<u32>,
-    /// The switches above its machine, outermost first.
-    switches: Vec<String>,
-}
-
-impl fmt::Display for PlaceOf {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { mask, usable, together, parts, distance, switches } = self;
-        let together = together.map(|cores| cores.to_string()).unwrap_or_default();
-        let parts = parts.map(|parts| parts.to_string()).unwrap_or_default();
-        let distance = distance.map(|distance| distance.to_string()).unwrap_or_default();
-        write!(f, "{mask:x}:{usable}:{together}:{parts}:{distance}:{}", switches.join("."))
-    }
-}
-
-fn place_of(place: &str) -> PlaceOf {
-    let mut fields = place.split('@').next().unwrap_or_default().split(':');
-    let mask = fields.next().and_then(|mask| u128::from_str_radix(mask, 16).ok());
-    let mask = mask.unwrap_or(u128::MAX);
-    let mut number = || fields.next().and_then(|number| number.parse().ok());
-    let usable = number().unwrap_or(mask.count_ones() as usize);
-    let together = number();
-    let parts = fields.next().and_then(|parts| parts.parse().ok());
-    let distance = fields.next().and_then(|distance| distance.parse().ok());
-    let switches = fields.next().filter(|names| !names.is_empty());
-    let switches = switches.map(|names| names.split('.').map(str::to_owned).collect());
-    let switches = switches.unwrap_or_default();
-    PlaceOf { mask, usable, together, parts, distance, switches }
-}
-
-/// Returns the set of cores as bits; cores past 127 share the last bit.
-fn core_mask(allowed: &[usize]) -> u128 {
-    allowed.iter().fold(0_u128, |mask, &core| mask | 1 << core.min(127))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn all_agree_whether_a_machine_is_oversubscribed() {
-        // Three processes on the two cores of one machine, one process on the cores of another.
-        let places = ["3:2@a", "3:2@b", "3:2@a", "3:2@a"].map(str::to_owned);
-        for rank in 0..4 {
-            let reported = map_by_places(&places, rank);
-            let mapped = map_by_launcher(&[5, 9, 5, 5], rank, 2);
-            assert_eq!(reported.is_oversubscribed_here(), rank != 1);
-            for map in [reported, mapped] {
-                assert_eq!((map.nodes(), map.cores_min()), (&[0, 1, 0, 0][..], 2));
-                assert!(map.is_oversubscribed_anywhere() && !map.is_one_machine());
-            }
-        }
-    }
-
-    #[test]
-    fn cores_count_together_unless_time_is_limited() {
-        let oversubscribed = |places: [&str; 2]| {
-            map_by_places(&places.map(str::to_owned), 0).is_oversubscribed_here()
-        };
-        assert!(oversubscribed(["1:1@a@b", "1:1@a@b"]));
-        assert!(!oversubscribed(["1:1@a@b", "2:1@a@b"]));
-        assert!(!oversubscribed(["1:1@a@b", "1:1@a@c"]));
-        assert!(oversubscribed(["f:1@a", "f:1@a"]));
-        assert!(!oversubscribed(["f:4@a", "f:4@a"]));
-        // Bound by a launcher, to cores whose numbers do not fit the mask.
-        assert!(!oversubscribed(["8:1:300@a", "8:1:300@a"]));
-        assert!(oversubscribed(["8:1:1@a", "8:1:1@a"]));
-    }
+    Ok((places::map_by_places(&places, job.rank()), guidance))
 }
 
 #[cfg(test)]
