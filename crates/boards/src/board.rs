@@ -43,7 +43,7 @@
 
 mod series;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -54,7 +54,7 @@ use base::limits::CACHE_LINE;
 use memory::{SharedBytes, SharedBytesMut, SharedMemory, StoreChoice};
 use queues::bell::Wake;
 
-use series::{DIVISIONS, HEADER, RESERVED, SERIES, SeriesMemory};
+use series::{HEADER, RESERVED, SERIES, SeriesMemory, divisions};
 pub use series::{Series, SeriesOrder};
 
 const LINE: usize = CACHE_LINE;
@@ -80,9 +80,6 @@ pub struct Board<B> {
     members: usize,
     own: usize,
     series: [SeriesState; SERIES],
-    /// By series and member: the member is known to have completed all operations below this
-    /// number.
-    known: Box<[Cell<u64>]>,
     /// The reserved series that are free here, by the size of their slots.
     free: [Cell<u64>; SlotSize::ALL.len()],
     store_choice: StoreChoice,
@@ -92,7 +89,7 @@ pub struct Board<B> {
 
 /// Returns the number of bytes of a board for this many members.
 pub fn bytes_of(members: u32) -> usize {
-    let last = &DIVISIONS[SERIES - 1];
+    let last = divisions(members)[SERIES - 1];
     (last.before + last.member_stride()) * members as usize
 }
 
@@ -127,8 +124,9 @@ struct SeriesState {
     completed: Cell<u64>,
     /// Bit `i`: the operation `completed + i` is complete too.
     beyond: Cell<u64>,
-    /// The index in `known` at which the entries of this series begin.
-    first_known: usize,
+    /// By member: it is known to have completed all operations below this number. Made with the
+    /// first operation here, as most series of a board are never used.
+    known: OnceCell<Box<[Cell<u64>]>>,
     /// A lower bound of these entries.
     known_by_all: Cell<u64>,
 }
@@ -141,21 +139,11 @@ impl<B: Wake> Board<B> {
     /// If the size of the memory does not match that many members.
     pub fn new(memory: Rc<SharedMemory>, members: u32, own: u32, bells: Vec<B>) -> Self {
         assert!(memory.len() == bytes_of(members) && own < members);
+        let divisions = divisions(members);
         let (members, own) = (members as usize, own as usize);
-        let of_series = |index| SeriesState::new(index, &DIVISIONS[index], members);
-        let series = std::array::from_fn(of_series);
-        let known = vec![Cell::new(0); SERIES * members].into();
+        let series = divisions.map(|division| SeriesState::new(&division, members));
         let free = RESERVED.map(|count| Cell::new(u64::MAX >> (u64::BITS - count as u32)));
-        Self {
-            memory,
-            members,
-            own,
-            series,
-            known,
-            free,
-            store_choice: StoreChoice::default(),
-            bells,
-        }
+        Self { memory, members, own, series, free, store_choice: StoreChoice::default(), bells }
     }
 
     /// Returns the reserved series with such slots that are free here: bit `i` for number `i`.
@@ -201,8 +189,11 @@ impl<B: Wake> Board<B> {
     /// operations in a row ([`BoardTurn::next`]).
     #[inline]
     pub fn begin(&self, series: Series, count: usize) -> BoardTurn {
-        let next = &self.state(series).next;
+        let SeriesState { next, known, .. } = self.state(series);
         let number = next.get();
+        if number == 0 {
+            known.get_or_init(|| vec![Cell::new(0); self.members].into());
+        }
         next.set(number + count as u64);
         BoardTurn { series, number }
     }
@@ -391,8 +382,7 @@ impl<B: Wake> Board<B> {
     fn check_completion(&self, series: Series, needed: u64) -> bool {
         let state = self.state(series);
         let mut least = u64::MAX;
-        let known = &self.known[state.first_known..][..self.members];
-        for (member, known) in known.iter().enumerate() {
+        for (member, known) in state.known.get().into_iter().flatten().enumerate() {
             if known.get() < needed {
                 known.set(self.completion(series, member).load(Ordering::Acquire));
             }
@@ -404,8 +394,9 @@ impl<B: Wake> Board<B> {
 
     #[inline]
     fn note(&self, state: &SeriesState, member: usize, completed: u64) {
-        let known = &self.known[state.first_known + member];
-        known.set(known.get().max(completed));
+        if let Some(known) = state.known.get().and_then(|known| known.get(member)) {
+            known.set(known.get().max(completed));
+        }
     }
 
     #[inline]
@@ -469,7 +460,7 @@ impl<B: Wake> Board<B> {
 }
 
 impl SeriesState {
-    fn new(index: usize, division: &SeriesMemory, members: usize) -> Self {
+    fn new(division: &SeriesMemory, members: usize) -> Self {
         Self {
             slots: division.slots,
             bytes: division.bytes,
@@ -479,7 +470,7 @@ impl SeriesState {
             next: Cell::new(0),
             completed: Cell::new(0),
             beyond: Cell::new(0),
-            first_known: index * members,
+            known: OnceCell::new(),
             known_by_all: Cell::new(0),
         }
     }

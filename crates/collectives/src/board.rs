@@ -7,7 +7,8 @@
 //! core, long data goes in pieces: one is written while the earlier ones are read. In larger
 //! reductions each process combines one share and shows the result in its turn, or one process
 //! combines everything for the others. If members are in several parts of the machine, short
-//! operations may go by parts, through a leader of each. Data that does not fit in a slot takes
+//! operations may go by parts, through a leader of each; among many members also by groups of
+//! neighbouring ranks. Data that does not fit in a slot takes
 //! several turns, one after the other.
 //!
 //! The operations that move data count blocks in bytes
@@ -29,3 +30,4 @@ pub use costs::{Prediction, predict};
 pub use moving::{
     allgather, allgatherv, alltoall, alltoallv, barrier, bcast, gather, gatherv, scatter, scatterv,
 };
+pub use parts::BoardParts;

@@ -47,6 +47,8 @@ pub(crate) fn cost(
     estimate.fetch(moved.0, moved.1, copies);
     estimate.take_across(member, moved.0, moved.1, Takers::of(moved.0 < size));
     estimate.reduce(size, combine);
+    let lookers = if moved.0 < size { 1 } else { size };
+    estimate.repeat(2, |one| one.look(lookers, size - 1));
     estimate.repeat(2, TimeEstimate::flag);
     Some(estimate.cost())
 }

@@ -53,6 +53,10 @@ const LINES_AT_ONCE: u64 = 32;
 /// The number of flags that a core waits for simultaneously when it reads one after the other.
 const FLAGS_AT_ONCE: u128 = 4;
 
+/// The number of members whose flags, and small slots, each process looks at in the measured time of
+/// a flag.
+const FLAGS_INCLUDED: u64 = 31;
+
 /// Returns the additional time of each byte of a copy, in picoseconds: that of its share of a
 /// 64-byte line.
 fn byte_ps(crossing: Crossing) -> u64 {
@@ -224,6 +228,15 @@ impl<'a> TimeEstimate<'a> {
     pub fn find_slots(&mut self, active: u64, slots: u64) {
         let begin = nanoseconds(self.situation.costs.slot_ns);
         self.add(times(slots.saturating_mul(active), begin) / self.cores_in_use(active));
+    }
+
+    /// Adds that each of `active` processes of one machine looks at the flags of `others` members,
+    /// and uses what these show in small slots. The time of a flag includes as many as
+    /// [`FLAGS_INCLUDED`].
+    pub fn look(&mut self, active: u64, others: u64) {
+        let each = nanoseconds(self.situation.costs.flag_ns) / FLAGS_AT_ONCE;
+        let more = others.saturating_sub(FLAGS_INCLUDED);
+        self.add(times(more.saturating_mul(active), each) / self.cores_in_use(active));
     }
 
     /// Adds that `active` processes of one machine copy `bytes` bytes each from others' memory, or

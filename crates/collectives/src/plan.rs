@@ -5,7 +5,7 @@
 use base::SlotSize;
 
 use crate::algorithm::Algorithm;
-use crate::board::{self, SlotCapacities};
+use crate::board::{self, BoardParts, SlotCapacities};
 use crate::call::{CallForm, CollectiveCall, Function};
 use crate::cost::Cost;
 use crate::member::Member;
@@ -35,8 +35,8 @@ pub struct Candidate {
     pub algorithm: Algorithm,
     /// The predicted time.
     pub cost: Cost,
-    /// On the board: the level by whose parts it goes.
-    level: Option<usize>,
+    /// On the board: the parts by whose leaders it goes.
+    parts: Option<BoardParts>,
 }
 
 /// Decides how an operation is carried out. `capacities` describes the members' board, if they have
@@ -58,9 +58,9 @@ pub fn plan(
     };
     let mut plans =
         candidates_for(operation, call, member, capacities).into_iter().filter_map(|one| {
-            let Candidate { algorithm, cost, level } = one;
+            let Candidate { algorithm, cost, parts } = one;
             let schedule = match (algorithm, capacities) {
-                (Algorithm::Board, Some(capacities)) => on_board(call, member, capacities, level)?,
+                (Algorithm::Board, Some(capacities)) => on_board(call, member, capacities, parts)?,
                 (Algorithm::Direct, Some(capacities)) => directly(call, member, capacities)?,
                 _ => by_messages(algorithm, call, member),
             };
@@ -90,12 +90,12 @@ fn candidates_for(
     let algorithms = operation.algorithms();
     let mut all: Vec<Candidate> = algorithms
         .filter_map(|algorithm| {
-            let mut level = None;
+            let mut parts = None;
             let cost = match algorithm {
                 Algorithm::Board if !may_fit(call, member, capacities?) => return None,
                 Algorithm::Board => {
                     let prediction = board::predict(operation, member, capacities?, data)?;
-                    level = prediction.level;
+                    parts = prediction.parts;
                     prediction.cost
                 }
                 Algorithm::Direct if call.function() == Function::ReduceScatter => return None,
@@ -105,7 +105,7 @@ fn candidates_for(
                 }
                 _ => cost_of_messages(algorithm, operation, call, member)?,
             };
-            Some(Candidate { algorithm, cost, level })
+            Some(Candidate { algorithm, cost, parts })
         })
         .collect();
     let preferences = &member.situation.preferences;
@@ -290,7 +290,7 @@ fn on_board(
     call: &CollectiveCall,
     member: Member,
     capacities: SlotCapacities,
-    level: Option<usize>,
+    parts: Option<BoardParts>,
 ) -> Option<Schedule> {
     match (call, call.units()) {
         // Not all members know the lengths of the blocks, so these schedules do not depend on
@@ -298,9 +298,9 @@ fn on_board(
         (&CollectiveCall::Gatherv { root, input }, _) => board::gatherv(member, root, input),
         (&CollectiveCall::Scatterv { root, input }, _) => board::scatterv(member, root, input),
         (&CollectiveCall::Alltoallv { input }, _) => board::alltoallv(member, input),
-        (_, None) => capacities.fit(|capacity| in_room(call, member, capacity, level)),
+        (_, None) => capacities.fit(|capacity| in_room(call, member, capacity, parts)),
         (_, Some(units)) => capacities.fit_in_turns(units, |capacity, units| {
-            in_room(&call.with_units(units), member, capacity, level)
+            in_room(&call.with_units(units), member, capacity, parts)
         }),
     }
 }
@@ -309,11 +309,11 @@ fn in_room(
     call: &CollectiveCall,
     member: Member,
     capacity: board::SlotCapacity,
-    level: Option<usize>,
+    parts: Option<BoardParts>,
 ) -> Option<Schedule> {
     match *call {
-        CollectiveCall::Barrier => board::barrier(member, level),
-        CollectiveCall::Bcast { root, bytes } => board::bcast(member, capacity, level, root, bytes),
+        CollectiveCall::Barrier => board::barrier(member, parts),
+        CollectiveCall::Bcast { root, bytes } => board::bcast(member, capacity, parts, root, bytes),
         CollectiveCall::Gather { root, block_bytes, input } => {
             board::gather(member, capacity, root, block_bytes, input)
         }
@@ -330,10 +330,10 @@ fn in_room(
             board::alltoall(member, capacity, block_bytes, input)
         }
         CollectiveCall::Reduce { root, operands, input } => {
-            board::reduce(member, capacity, level, root, operands, input)
+            board::reduce(member, capacity, parts, root, operands, input)
         }
         CollectiveCall::Allreduce { operands, input } => {
-            board::allreduce(member, capacity, level, operands, input)
+            board::allreduce(member, capacity, parts, operands, input)
         }
         CollectiveCall::ReduceScatterBlock { operands, input } => {
             board::reduce_scatter_block(member, capacity, operands, input)

@@ -90,19 +90,35 @@ pub struct SeriesMemory {
 /// begins when the previous one is complete, and few members can be far ahead.
 const RESERVED_SLOTS: [usize; SlotSize::ALL.len()] = [16, 8, 2, 2];
 
-/// The memory of each series, by its index; the numbers of slots are powers of two. Many small
-/// operations may be underway in a row, for example if the root of broadcasts runs ahead of
-/// processes that wait for a core; and many nonblocking ones.
-pub const DIVISIONS: [SeriesMemory; SERIES] = {
+/// The number of members up to which a board has all slots. On larger boards each member has fewer
+/// middle slots, so that the middle slots of a series take at most 64 MiB, or 256 KiB for each
+/// member if that is more.
+const ALL_SLOTS_MEMBERS_MAX: u32 = 32;
+
+/// The smallest number of middle slots of a series that many operations share.
+const MEDIUM_SLOTS_MIN: usize = 4;
+
+/// Returns the number of middle slots of each member on a board with so many members, where a small
+/// board has `all`.
+const fn medium_slots(all: usize, members: u32) -> usize {
+    let times = members.div_ceil(ALL_SLOTS_MEMBERS_MAX).next_power_of_two() as usize;
+    if all / times > MEDIUM_SLOTS_MIN { all / times } else { MEDIUM_SLOTS_MIN }
+}
+
+/// Returns the memory of each series, by its index, on a board with so many members; the numbers of
+/// slots are powers of two. Many small operations may be underway in a row, for example if the root
+/// of broadcasts runs ahead of processes that wait for a core; and many nonblocking ones.
+pub const fn divisions(members: u32) -> [SeriesMemory; SERIES] {
+    let [tiny, small, medium, large] = SlotSize::ALL;
     let shared = [
-        SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
-        SeriesMemory { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
-        SeriesMemory { slots: 32, bytes: SlotSize::Medium.bytes(), before: 0 },
-        SeriesMemory { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
-        SeriesMemory { slots: 256, bytes: SlotSize::Tiny.bytes(), before: 0 },
-        SeriesMemory { slots: 64, bytes: SlotSize::Small.bytes(), before: 0 },
-        SeriesMemory { slots: 16, bytes: SlotSize::Medium.bytes(), before: 0 },
-        SeriesMemory { slots: 2, bytes: SlotSize::Large.bytes(), before: 0 },
+        SeriesMemory { slots: 256, bytes: tiny.bytes(), before: 0 },
+        SeriesMemory { slots: 64, bytes: small.bytes(), before: 0 },
+        SeriesMemory { slots: medium_slots(32, members), bytes: medium.bytes(), before: 0 },
+        SeriesMemory { slots: 2, bytes: large.bytes(), before: 0 },
+        SeriesMemory { slots: 256, bytes: tiny.bytes(), before: 0 },
+        SeriesMemory { slots: 64, bytes: small.bytes(), before: 0 },
+        SeriesMemory { slots: medium_slots(16, members), bytes: medium.bytes(), before: 0 },
+        SeriesMemory { slots: 2, bytes: large.bytes(), before: 0 },
     ];
     let mut all = [shared[0]; SERIES];
     let mut series = 0;
@@ -125,7 +141,7 @@ pub const DIVISIONS: [SeriesMemory; SERIES] = {
         series += 1;
     }
     all
-};
+}
 
 impl SeriesMemory {
     /// Returns the distance of slots: an odd number of lines, so that not all slots begin in one
@@ -140,19 +156,17 @@ impl SeriesMemory {
     }
 }
 
-// Completion must be published before slots run out.
+// Completion must be published before slots run out, and slots must begin in different cache sets.
 const _: () = {
-    let mut series = 0;
-    while series < SERIES {
-        let slots = DIVISIONS[series].slots;
-        assert!(slots.is_power_of_two() && slots > 1);
-        series += 1;
-    }
-};
-const _: () = {
-    let mut series = 0;
-    while series < SERIES {
-        assert!((DIVISIONS[series].slot_stride() / LINE) % 2 == 1);
-        series += 1;
+    let boards = [divisions(2), divisions(u32::MAX)];
+    let (mut board, mut series) = (0, 0);
+    while board < boards.len() {
+        while series < SERIES {
+            let division = boards[board][series];
+            assert!(division.slots.is_power_of_two() && division.slots > 1);
+            assert!((division.slot_stride() / LINE) % 2 == 1);
+            series += 1;
+        }
+        (board, series) = (board + 1, 0);
     }
 };

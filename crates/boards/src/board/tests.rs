@@ -204,7 +204,7 @@ fn the_others_are_woken_when_a_member_completes() {
     let board = Board::new(memory, 2, 0, vec![Counting(Rc::clone(&woken))]);
     // Completion is published once in an eighth of the slots, without a raised stage.
     for expected in 1..=3 {
-        for _ in 0..DIVISIONS[BLOCKING.index()].slots as u64 / REPORTS_PER_SLOTS {
+        for _ in 0..divisions(2)[BLOCKING.index()].slots as u64 / REPORTS_PER_SLOTS {
             assert_eq!(woken.get(), expected - 1);
             board.complete(board.begin(BLOCKING, 1));
         }
@@ -226,4 +226,44 @@ fn nobody_leaves_the_slots() {
     };
     assert!(read(SLOT_BYTES - 1, 1) && read(SLOT_BYTES, 0));
     assert!(!read(SLOT_BYTES, 1) && !read(1, SLOT_BYTES) && !read(usize::MAX, 2));
+}
+
+#[test]
+fn the_memory_of_large_boards_is_bounded() {
+    const MIB: usize = 1 << 20;
+    // What operations can touch of the slots that many operations share, for each series with
+    // middle slots.
+    for (members, bound) in [(2, 5 * MIB), (32, 70 * MIB), (64, 70 * MIB), (512, 140 * MIB)] {
+        let middle = divisions(members)[SlotSize::Medium as usize];
+        let all = middle.member_stride() * members as usize;
+        assert!(all <= bound, "{members} members: {all} bytes");
+        assert!(bytes_of(members) <= members as usize * 19 * MIB, "{members} members");
+    }
+    // A member knows nothing of the others before the first operation of a series.
+    let board = board_in(&memory_for(300), 300, 7);
+    let entries = |board: &Board<Awake>| -> usize {
+        board.series.iter().filter_map(|state| Some(state.known.get()?.len())).sum()
+    };
+    assert_eq!(entries(&board), 0);
+    board.begin(BLOCKING, 1);
+    assert_eq!(entries(&board), 300);
+}
+
+#[test]
+fn slots_of_the_last_member_of_a_large_board_lie_in_its_memory() {
+    let memory = memory_for(300);
+    let [first, last] = [0, 299].map(|own| board_in(&memory, 300, own));
+    for slots in SlotSize::ALL {
+        let series = Series::new(SeriesOrder::Begun, slots);
+        for round in 0..3 {
+            let turns = [first.begin(series, 1), last.begin(series, 1)];
+            let at = slots.bytes() - 4;
+            last.write(turns[1], at, 4, |slot| slot.copy_from(&[round; 4]));
+            last.raise(turns[1], 1, slots.bytes());
+            assert_eq!(first.raised(turns[0], 299, 1), Some(slots.bytes()));
+            first.read(turns[0], 299, at, 4, |slot| assert_eq!(slot.to_vec(), [round; 4]));
+            first.complete(turns[0]);
+            last.complete(turns[1]);
+        }
+    }
 }

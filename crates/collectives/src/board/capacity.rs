@@ -112,8 +112,9 @@ impl SlotCapacities {
 /// The maximum number of turns for data that fits in no slot; it bounds the schedule.
 pub(crate) const TURNS_MAX: usize = 32;
 
-/// The maximum number of processes for a board: each reads the slots of all others.
-pub const SIZE_MAX: u32 = 32;
+/// The maximum number of processes for a board. It bounds the schedules, in which a member may name
+/// all others, and the memory of a board: about 18 MiB of address space for each member.
+pub const SIZE_MAX: u32 = 512;
 
 /// Whether the board is usable for an operation in which each member shows `shown` units, and a
 /// slot holds `capacity`.

@@ -4,7 +4,7 @@
 
 use super::capacity::{SlotCapacity, fits, goes_by_shares, goes_through_one};
 use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
-use super::parts;
+use super::parts::{self, BoardParts};
 use crate::member::{InputPlace, Member, Takers};
 use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
@@ -21,7 +21,7 @@ const SHORT_BYTES_MAX: usize = 1 << 10;
 pub fn reduce(
     member: Member,
     capacity: SlotCapacity,
-    level: Option<usize>,
+    parts: Option<BoardParts>,
     root: u32,
     operands: Operands,
     input: InputPlace,
@@ -34,8 +34,8 @@ pub fn reduce(
     if !fits(member, operands.bytes(), capacity.slot_bytes) {
         return None;
     }
-    if let Some(level) = level {
-        return Some(parts::reduce(member, level, root, operands, input));
+    if let Some(parts) = parts {
+        return Some(parts::reduce(member, parts, root, operands, input));
     }
     let is_root = member.rank == root;
     let last = member.size - 1;
@@ -69,7 +69,7 @@ pub fn reduce(
 pub fn allreduce(
     member: Member,
     capacity: SlotCapacity,
-    level: Option<usize>,
+    parts: Option<BoardParts>,
     operands: Operands,
     input: InputPlace,
 ) -> Option<Schedule> {
@@ -79,9 +79,9 @@ pub fn allreduce(
     if goes_by_shares(member, operands, Takers::All) {
         return by_shares(member, capacity, operands, input, None);
     }
-    if let Some(level) = level {
+    if let Some(parts) = parts {
         let is_room = fits(member, 2 * operands.bytes(), capacity.slot_bytes);
-        return is_room.then(|| parts::allreduce(member, level, operands, input));
+        return is_room.then(|| parts::allreduce(member, parts, operands, input));
     }
     show_and_fold(member, capacity, operands, input, (true, member.others()), 0..member.size)
 }

@@ -3,6 +3,7 @@
 use base::SlotSize;
 
 use super::capacity::{SlotCapacities, TURNS_MAX, goes_by_shares, goes_through_one, piece_count};
+use super::parts::{self, BoardParts};
 use crate::cost::Cost;
 use crate::estimate::TimeEstimate;
 use crate::hierarchy;
@@ -36,8 +37,8 @@ struct Movement {
 pub struct Prediction {
     /// The predicted time.
     pub cost: Cost,
-    /// The level whose parts use a leader, if that is faster.
-    pub level: Option<usize>,
+    /// The parts whose members use a leader, if that is faster.
+    pub parts: Option<BoardParts>,
 }
 
 /// Predicts an operation on the board, with two copies, where each process contributes or gets
@@ -48,9 +49,13 @@ pub fn predict(
     capacities: SlotCapacities,
     data: Operands,
 ) -> Option<Prediction> {
-    let flat = Prediction { cost: flat(operation, member, capacities, data)?, level: None };
-    let by_parts = by_parts(operation, member, capacities, data).filter(|one| one.0 < flat.cost);
-    Some(by_parts.map_or(flat, |(cost, level)| Prediction { cost, level: Some(level) }))
+    let flat = Prediction { cost: flat(operation, member, capacities, data)?, parts: None };
+    let others = [
+        by_level(operation, member, capacities, data),
+        by_groups(operation, member, capacities, data),
+    ];
+    let best = others.into_iter().flatten().min().filter(|(cost, _)| *cost < flat.cost);
+    Some(best.map_or(flat, |(cost, parts)| Prediction { cost, parts: Some(parts) }))
 }
 
 /// The maximum length for operations by parts, in bytes. Longer data goes in pieces or by shares.
@@ -58,12 +63,12 @@ const BY_PARTS_BYTES_MAX: usize = 4 << 10;
 
 /// Returns the shortest predicted time by parts, where the members of each part of a level use a
 /// leader, and that level. `None` if there are no such parts, or the operation has no such form.
-fn by_parts(
+fn by_level(
     operation: CollectiveOperation,
     member: Member,
     capacities: SlotCapacities,
     data: Operands,
-) -> Option<(Cost, usize)> {
+) -> Option<(Cost, BoardParts)> {
     let situation = member.situation;
     if situation.layout.nodes() > 1 || situation.oversubscribed || data.bytes() > BY_PARTS_BYTES_MAX
     {
@@ -75,11 +80,74 @@ fn by_parts(
     };
     let levels = (0..situation.levels.len()).filter(can_be);
     let costs = levels.filter_map(|level| {
-        Some((by_parts_of(operation, member, capacities, level, data.bytes())?, level))
+        let cost = by_parts_of(operation, member, capacities, level, data.bytes())?;
+        Some((cost, BoardParts::Level(level)))
     });
     costs.min()
 }
 
+/// Returns whether data, or flags, go to leaders in an operation, and whether they come from leaders;
+/// `None` if the operation has no form by parts.
+fn directions(operation: CollectiveOperation) -> Option<(bool, bool)> {
+    match operation {
+        CollectiveOperation::Barrier | CollectiveOperation::Allreduce => Some((true, true)),
+        CollectiveOperation::Reduce => Some((true, false)),
+        CollectiveOperation::Bcast => Some((false, true)),
+        _ => None,
+    }
+}
+
+/// Returns the predicted time by groups of neighbouring ranks, where all members are equally near
+/// to each other, or share cores.
+fn by_groups(
+    operation: CollectiveOperation,
+    member: Member,
+    capacities: SlotCapacities,
+    data: Operands,
+) -> Option<(Cost, BoardParts)> {
+    let (situation, bytes) = (member.situation, data.bytes());
+    let (has_up, has_down) = directions(operation)?;
+    let is_even = situation.levels.is_empty() || situation.oversubscribed;
+    let has_other_form =
+        operation == CollectiveOperation::Allreduce && goes_through_one(member, data);
+    let shown = if has_up && has_down { bytes.saturating_mul(2) } else { bytes };
+    let is_room = shown <= capacities.of(SlotSize::Large).slot_bytes;
+    if situation.layout.nodes() > 1
+        || !is_even
+        || has_other_form
+        || !is_room
+        || bytes > BY_PARTS_BYTES_MAX
+    {
+        return None;
+    }
+    let size = parts::group_size(member)?;
+    let (near, groups) = (u64::from(size - 1), u64::from(member.size.div_ceil(size)));
+    let mut estimate = TimeEstimate::new(situation);
+    let mut combine = |takers: u64, others: u64| {
+        estimate.look(takers, others);
+        estimate.reduce_streaming(takers, bytes.saturating_mul(others as usize));
+        estimate.flag();
+    };
+    if has_up {
+        combine(groups, near);
+        combine(if has_down { groups } else { 1 }, groups - 1);
+    }
+    let mut take = |takers: u64| {
+        estimate.slot(1, bytes);
+        estimate.look(takers, 1);
+        estimate.slot(takers, bytes);
+        estimate.flag();
+    };
+    if has_down && !has_up {
+        take(groups);
+    }
+    if has_down {
+        take(u64::from(member.size));
+    }
+    Some((estimate.cost(), BoardParts::Groups))
+}
+
+/// Returns the predicted time by the parts of a level.
 fn by_parts_of(
     operation: CollectiveOperation,
     member: Member,
@@ -87,12 +155,7 @@ fn by_parts_of(
     level: usize,
     bytes: usize,
 ) -> Option<Cost> {
-    let (has_up, has_down) = match operation {
-        CollectiveOperation::Barrier | CollectiveOperation::Allreduce => (true, true),
-        CollectiveOperation::Reduce => (true, false),
-        CollectiveOperation::Bcast => (false, true),
-        _ => return None,
-    };
+    let (has_up, has_down) = directions(operation)?;
     // In an allreduce, a slot holds the data of a part, and the result.
     let shown = if has_up && has_down { bytes.saturating_mul(2) } else { bytes };
     let is_small = shown <= capacities.of(SlotSize::Small).slot_bytes;
@@ -209,6 +272,9 @@ fn add_turn(
         let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
         estimate.find_slots(readers, slots);
     }
+    let lookers = if movement.to_root { 1 } else { size };
+    let looked = if movement.put.0 == 1 { 1 } else { size - 1 };
+    estimate.repeat(movement.stages, |one| one.look(lookers, looked));
     estimate.repeat(movement.stages, |one| match movement.to_root && is_small || goes_on {
         true => one.flag_to_root(),
         false => one.flag(),

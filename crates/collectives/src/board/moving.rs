@@ -4,7 +4,7 @@ use base::SlotSize;
 
 use super::capacity::{SlotCapacity, fits};
 use super::flow::{BlockPieces, Flow, Piece, show, slot, wait_for};
-use super::parts;
+use super::parts::{self, BoardParts};
 use crate::member::{InputPlace, Member};
 use crate::schedule::{Area, Schedule};
 
@@ -20,14 +20,14 @@ fn handed_bytes_max(member: Member) -> usize {
     if member.situation.oversubscribed { HANDED_IN_TURNS_MAX } else { HANDED_BYTES_MAX }
 }
 
-/// `MPI_Barrier` (section 6.3): all raise their flags, and all wait for all; or by the parts of
-/// `level`, as in all operations with such a parameter.
-pub fn barrier(member: Member, level: Option<usize>) -> Option<Schedule> {
+/// `MPI_Barrier` (section 6.3): all raise their flags, and all wait for all; or by `parts`, as in
+/// all operations with such a parameter.
+pub fn barrier(member: Member, parts: Option<BoardParts>) -> Option<Schedule> {
     if !fits(member, 1, 1) {
         return None;
     }
-    if let Some(level) = level {
-        return Some(parts::barrier(member, level));
+    if let Some(parts) = parts {
+        return Some(parts::barrier(member, parts));
     }
     let mut schedule = Schedule::default();
     schedule.raise(1);
@@ -40,15 +40,15 @@ pub fn barrier(member: Member, level: Option<usize>) -> Option<Schedule> {
 pub fn bcast(
     member: Member,
     capacity: SlotCapacity,
-    level: Option<usize>,
+    parts: Option<BoardParts>,
     root: u32,
     bytes: usize,
 ) -> Option<Schedule> {
     if !fits(member, bytes, capacity.slot_bytes) {
         return None;
     }
-    if let Some(level) = level {
-        return Some(parts::bcast(member, level, root, bytes));
+    if let Some(parts) = parts {
+        return Some(parts::bcast(member, parts, root, bytes));
     }
     let whole = |piece: Piece| Area::Receive.blocks(piece.first, piece.count);
     let shown = |piece: Piece| slot(root, piece.first, piece.count);

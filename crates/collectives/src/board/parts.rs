@@ -1,16 +1,54 @@
 //! Operations on the board by parts. Inside each part of a level, members show their data to their
 //! leader. Leaders show each other the combined data, and each shows the result to the members of
-//! its part. So a cache line moves from part to part once, instead of to each member.
+//! its part. So a cache line moves from part to part once, instead of to each member; and where
+//! there are many members, none of them reads the slots of all others.
 
+use super::capacity::SIZE_MAX;
 use super::flow::{slot, wait_for};
 use crate::hierarchy::HierarchyView;
 use crate::member::{InputPlace, Member};
 use crate::operands::Operands;
 use crate::schedule::{Area, BlockRange, Operand, Schedule};
+use crate::situation::Situation;
+use crate::width::Width;
+
+/// The parts by whose leaders an operation goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BoardParts {
+    /// The parts of the machine on a level, by its number in [`Situation::levels`].
+    Level(usize),
+    /// Groups of neighbouring ranks, as many as each has members.
+    Groups,
+}
+
+/// The minimum number of members for groups. Fewer read the slots of all others sooner than they
+/// wait for leaders.
+const GROUPED_MEMBERS_MIN: u32 = 33;
+
+/// Returns the number of members of each group except the last, which may have fewer; `None` if
+/// operations of so many members do not go by groups.
+pub(super) fn group_size(member: Member) -> Option<u32> {
+    let is_possible = (GROUPED_MEMBERS_MIN..=SIZE_MAX).contains(&member.size);
+    is_possible.then(|| (member.size - 1).isqrt() + 1)
+}
+
+impl BoardParts {
+    fn view(self, member: Member, root: Option<u32>) -> HierarchyView {
+        let level = match self {
+            Self::Level(level) => return HierarchyView::over(member, root, level),
+            // The width of the groups makes no difference to a schedule.
+            Self::Groups => Width::Cache,
+        };
+        let size = group_size(member).unwrap_or(member.size);
+        let groups = (0..member.size).map(|rank| rank / size).collect();
+        let situation = Situation::plain(member.size).in_parts(&[(level, groups)]);
+        HierarchyView::over(Member { situation: &situation, ..member }, root, 0)
+    }
+}
 
 /// `MPI_Barrier` (section 6.3).
-pub(super) fn barrier(member: Member, level: usize) -> Schedule {
-    let view = HierarchyView::over(member, None, level);
+pub(super) fn barrier(member: Member, parts: BoardParts) -> Schedule {
+    let view = parts.view(member, None);
     let mut schedule = Schedule::default();
     let leader = view.own_leader();
     if member.rank != leader {
@@ -30,8 +68,8 @@ pub(super) fn barrier(member: Member, level: usize) -> Schedule {
 }
 
 /// `MPI_Bcast` (section 6.4) of bytes that fit in a slot.
-pub(super) fn bcast(member: Member, level: usize, root: u32, bytes: usize) -> Schedule {
-    let view = HierarchyView::over(member, Some(root), level);
+pub(super) fn bcast(member: Member, parts: BoardParts, root: u32, bytes: usize) -> Schedule {
+    let view = parts.view(member, Some(root));
     let mut schedule = Schedule::of_bytes();
     let (leader, data) = (view.own_leader(), Area::Receive.blocks(0, bytes));
     let is_leader = member.rank == leader;
@@ -52,12 +90,12 @@ pub(super) fn bcast(member: Member, level: usize, root: u32, bytes: usize) -> Sc
 /// `MPI_Reduce` (section 6.9.1). The root leads its part.
 pub(super) fn reduce(
     member: Member,
-    level: usize,
+    parts: BoardParts,
     root: u32,
     operands: Operands,
     input: InputPlace,
 ) -> Schedule {
-    let view = HierarchyView::over(member, Some(root), level);
+    let view = parts.view(member, Some(root));
     let mut schedule = Schedule::default();
     let input = if member.rank == root { input } else { InputPlace::SendBuffer };
     let own = input.area().blocks(0, operands.count);
@@ -81,11 +119,11 @@ pub(super) fn reduce(
 /// `MPI_Allreduce` (section 6.9.6). All leaders combine the parts in one order.
 pub(super) fn allreduce(
     member: Member,
-    level: usize,
+    parts: BoardParts,
     operands: Operands,
     input: InputPlace,
 ) -> Schedule {
-    let view = HierarchyView::over(member, None, level);
+    let view = parts.view(member, None);
     let mut schedule = Schedule::default();
     let count = operands.count;
     let own = input.area().blocks(0, count);

@@ -1,7 +1,7 @@
 //! Operations on the board, for all sizes and both forms of input, with processes moving in several
 //! orders.
 
-use collectives::board::{self, RegionSupport, SlotCapacities, SlotCapacity};
+use collectives::board::{self, BoardParts, RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
     CollectiveOperation, Costs, InputPlace, Member, Operands, Schedule, Situation, Transfer, Width,
 };
@@ -75,19 +75,19 @@ fn in_parts(size: u32) -> [Situation; 4] {
     })
 }
 
-/// Returns the level over whose parts an operation is predicted to be fastest.
-fn level(operation: CollectiveOperation, member: Member, data: Operands) -> Option<usize> {
-    board::predict(operation, member, SlotCapacities::new(RegionSupport::Possible), data)?.level
+/// Returns the parts over which an operation is predicted to be fastest.
+fn parts(operation: CollectiveOperation, member: Member, data: Operands) -> Option<BoardParts> {
+    board::predict(operation, member, SlotCapacities::new(RegionSupport::Possible), data)?.parts
 }
 
 fn barrier(member: Member) -> Option<Schedule> {
     let nothing = Operands { count: 0, element_bytes: 1, commutative: true };
-    board::barrier(member, level(CollectiveOperation::Barrier, member, nothing))
+    board::barrier(member, parts(CollectiveOperation::Barrier, member, nothing))
 }
 
 fn bcast(member: Member, room: SlotCapacity, root: u32, bytes: usize) -> Option<Schedule> {
     let data = Operands { count: bytes, element_bytes: 1, commutative: true };
-    board::bcast(member, room, level(CollectiveOperation::Bcast, member, data), root, bytes)
+    board::bcast(member, room, parts(CollectiveOperation::Bcast, member, data), root, bytes)
 }
 
 fn reduce(
@@ -97,8 +97,8 @@ fn reduce(
     operands: Operands,
     input: InputPlace,
 ) -> Option<Schedule> {
-    let level = level(CollectiveOperation::Reduce, member, operands);
-    board::reduce(member, room, level, root, operands, input)
+    let parts = parts(CollectiveOperation::Reduce, member, operands);
+    board::reduce(member, room, parts, root, operands, input)
 }
 
 fn allreduce(
@@ -107,8 +107,8 @@ fn allreduce(
     operands: Operands,
     input: InputPlace,
 ) -> Option<Schedule> {
-    let level = level(CollectiveOperation::Allreduce, member, operands);
-    board::allreduce(member, room, level, operands, input)
+    let parts = parts(CollectiveOperation::Allreduce, member, operands);
+    board::allreduce(member, room, parts, operands, input)
 }
 
 /// Runs an operation in several orders of moves; no message may be sent. If the board is not

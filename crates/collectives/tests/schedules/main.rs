@@ -6,6 +6,7 @@ mod data_movement;
 mod exposures;
 mod hierarchies;
 mod intercommunicators;
+mod large_boards;
 mod neighborhoods;
 mod plans;
 mod reductions;
