@@ -8,7 +8,7 @@ use crate::cost::Cost;
 use crate::estimate::{TimeEstimate, rounds};
 use crate::member::{InputPlace, Member};
 use crate::operation::CollectiveOperation;
-use crate::schedule::{Area, Schedule};
+use crate::schedule::{Area, BlockRuns, Schedule};
 
 /// The algorithms that send messages. In each of the log n rounds of Bruck's algorithm, half of the
 /// blocks travel together, one step nearer to their targets. In the hierarchical form, leaders of
@@ -161,11 +161,10 @@ fn exchange_in_place(member: Member, window: u32) -> Schedule {
 }
 
 /// Bruck's alltoall. Slot i holds the blocks that have i ranks to go. In the round of bit k, all
-/// slots with that bit travel 2^k ranks.
+/// slots with that bit travel 2^k ranks. The schedule has O(log n) steps.
 pub fn bruck(member: Member, input: InputPlace) -> Schedule {
     let mut schedule = Schedule::default();
     let (size, rank) = (member.size as usize, member.rank as usize);
-    let slot = |number: usize| Area::Scratch.block(number);
     let outgoing = size;
     let incoming = size + size.div_ceil(2);
 
@@ -177,22 +176,78 @@ pub fn bruck(member: Member, input: InputPlace) -> Schedule {
     }
     let mut distance = 1;
     while distance < size {
-        let travelling = || (0..size).filter(|number| number & distance != 0);
-        for (position, number) in travelling().enumerate() {
-            schedule.copy(slot(number), slot(outgoing + position));
-        }
+        let travelling = Travelling { size, distance };
+        travelling.copy(&mut schedule, outgoing, TravelDirection::Leaving);
         schedule.end_round();
-        let count = travelling().count();
+        let count = travelling.count();
         schedule.send(member.above(distance as u32), Area::Scratch.blocks(outgoing, count));
         schedule.receive(member.below(distance as u32), Area::Scratch.blocks(incoming, count));
-        for (position, number) in travelling().enumerate() {
-            schedule.copy(slot(incoming + position), slot(number));
-        }
+        travelling.copy(&mut schedule, incoming, TravelDirection::Arriving);
         distance *= 2;
     }
-    for number in 0..size {
-        schedule.copy(slot(number), Area::Receive.block(member.below(number as u32) as usize));
-    }
+    // Slot i has the block from i ranks below.
+    let one_down = |count| BlockRuns { count, from_step: 1, into_step: -1 };
+    schedule.copy_runs(
+        Area::Scratch.block(0),
+        Area::Receive.block(rank),
+        one_down(member.rank + 1),
+    );
+    schedule.copy_runs(
+        Area::Scratch.block(rank + 1),
+        Area::Receive.block(size - 1),
+        one_down(member.size - member.rank - 1),
+    );
     schedule.end_round();
     schedule
+}
+
+/// The slots that travel in a round: those whose number has the bit `distance`. They are runs of
+/// `distance` slots, of which the last may be shorter.
+#[derive(Clone, Copy)]
+struct Travelling {
+    size: usize,
+    distance: usize,
+}
+
+/// Whether slots are collected before they travel, or put back when they have arrived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TravelDirection {
+    Leaving,
+    Arriving,
+}
+
+impl Travelling {
+    /// Returns the number of complete runs, and the length of the shorter one.
+    fn runs(self) -> (usize, usize) {
+        let Self { size, distance } = self;
+        let (pairs, rest) = (size / (2 * distance), size % (2 * distance));
+        (pairs, rest.saturating_sub(distance))
+    }
+
+    fn count(self) -> usize {
+        let (complete, rest) = self.runs();
+        complete * self.distance + rest
+    }
+
+    /// Adds copies between the slots and as many consecutive blocks from `first` on.
+    fn copy(self, schedule: &mut Schedule, first: usize, direction: TravelDirection) {
+        let ((complete, rest), distance) = (self.runs(), self.distance);
+        let slots = |number: usize, count| Area::Scratch.blocks((2 * number + 1) * distance, count);
+        let beside = |number: usize, count| Area::Scratch.blocks(first + number * distance, count);
+        let mut add = |number: usize, length: usize, count: usize| {
+            let (slots, beside) = (slots(number, length), beside(number, length));
+            // There are several runs only if their distances are small enough.
+            let [apart, together] =
+                [2 * distance, distance].map(|step| i32::try_from(step).unwrap_or(0));
+            let (from, into, from_step, into_step) = match direction {
+                TravelDirection::Leaving => (slots, beside, apart, together),
+                TravelDirection::Arriving => (beside, slots, together, apart),
+            };
+            schedule.copy_runs(from, into, BlockRuns { count: count as u32, from_step, into_step });
+        };
+        add(0, distance, complete);
+        if rest > 0 {
+            add(complete, rest, 1);
+        }
+    }
 }

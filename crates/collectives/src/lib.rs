@@ -58,7 +58,8 @@ pub use reduce_scatter::{reduce_scatter, reduce_scatter_block};
 pub use scan::{exscan, scan};
 pub use scatter::{scatter, scatterv};
 pub use schedule::{
-    Area, BlockRange, ExposureRole, Local, Operand, PORTIONS_MAX, Round, Schedule, Transfer,
+    Area, BlockRange, BlockRuns, ExposureRole, Local, Operand, PORTIONS_MAX, Round, Schedule,
+    Transfer,
 };
 pub use situation::{Level, ProcessLayout, Situation};
 pub use width::Width;

@@ -107,6 +107,15 @@ pub enum Local {
         /// The destination.
         into: BlockRange,
     },
+    /// Copy several runs of blocks, which lie at regular distances. They are copied in order.
+    CopyRuns {
+        /// The source of the first run.
+        from: BlockRange,
+        /// The destination of the first run.
+        into: BlockRange,
+        /// The other runs.
+        runs: BlockRuns,
+    },
     /// Combine the blocks one by one with the operation of the reduction, leaving `from` as it is.
     Reduce {
         /// One operand.
@@ -150,6 +159,34 @@ pub enum Local {
         /// The destination of the data.
         into: BlockRange,
     },
+}
+
+/// Runs of blocks at regular distances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlockRuns {
+    /// The number of runs, at least one.
+    pub count: u32,
+    /// The distance from the beginning of a source to that of the next, in blocks.
+    pub from_step: i32,
+    /// The distance from the beginning of a destination to that of the next, in blocks.
+    pub into_step: i32,
+}
+
+impl BlockRuns {
+    /// Returns the source and the destination of each run, from those of the first.
+    pub fn each(
+        self,
+        from: BlockRange,
+        into: BlockRange,
+    ) -> impl Iterator<Item = (BlockRange, BlockRange)> {
+        let moved = |place: BlockRange, number: u32, step: i32| {
+            let offset = number as isize * step as isize;
+            BlockRange { first: place.first.wrapping_add_signed(offset), ..place }
+        };
+        (0..self.count).map(move |number| {
+            (moved(from, number, self.from_step), moved(into, number, self.into_step))
+        })
+    }
 }
 
 /// The role in which a member exposes a buffer.
@@ -428,6 +465,24 @@ impl Schedule {
         self.local.push(Local::Copy { from, into });
     }
 
+    /// Adds the copy of several runs of blocks; of one run, or none, if there are not more.
+    pub(crate) fn copy_runs(&mut self, from: BlockRange, into: BlockRange, runs: BlockRuns) {
+        debug_assert_eq!(from.count, into.count);
+        if runs.count < 2 {
+            return runs.each(from, into).for_each(|(from, into)| self.copy(from, into));
+        }
+        let ends = runs
+            .each(from, into)
+            .next()
+            .into_iter()
+            .chain(runs.each(from, into).nth(runs.count as usize - 1));
+        for (from, into) in ends {
+            self.note(from);
+            self.note(into);
+        }
+        self.local.push(Local::CopyRuns { from, into, runs });
+    }
+
     pub(crate) fn reduce(&mut self, from: BlockRange, into: BlockRange, first: Operand) {
         debug_assert_eq!(from.count, into.count);
         self.note(from);
@@ -461,6 +516,11 @@ impl Schedule {
             for step in round.local {
                 match *step {
                     Local::Copy { from, into } => self.copy(place(from), place(into)),
+                    // The other place may not preserve distances.
+                    Local::CopyRuns { from, into, runs } => {
+                        runs.each(from, into)
+                            .for_each(|(from, into)| self.copy(place(from), place(into)));
+                    }
                     Local::Reduce { from, into, first } => {
                         self.reduce(place(from), place(into), first);
                     }

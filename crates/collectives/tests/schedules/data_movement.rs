@@ -1,6 +1,6 @@
 //! Barrier, broadcast, gather, scatter, allgather, alltoall.
 
-use collectives::{Algorithm, InputPlace, Member, Schedule};
+use collectives::{Algorithm, InputPlace, Member, Schedule, Situation};
 use collectives::{allgather, alltoall, barrier, bcast, gather, scatter};
 use proptest::prelude::*;
 
@@ -249,6 +249,20 @@ fn alltoall_transposes() {
             }
             check_alltoall(size, input, |member| alltoall::alltoallv(member, input));
         }
+    }
+}
+
+#[test]
+fn the_rounds_of_alltoall_have_few_steps_however_many_processes_there_are() {
+    for input in INPUTS {
+        check_alltoall(101, input, |member| alltoall::bruck(member, input));
+    }
+    for size in [100_000, 1_000_000, 1 << 30, i32::MAX as u32] {
+        let situation = Situation::default();
+        let member = Member { rank: size / 3, size, situation: &situation };
+        let schedule = alltoall::bruck(member, InputPlace::SendBuffer);
+        let steps = schedule.rounds().map(|round| round.transfers.len() + round.local.len());
+        assert!(steps.sum::<usize>() <= 6 * 31 + 4, "{size} processes");
     }
 }
 

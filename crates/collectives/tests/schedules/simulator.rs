@@ -462,6 +462,12 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
                 continue;
             }
             Local::Compare => continue,
+            Local::CopyRuns { from, into, runs } => {
+                for (from, into) in runs.each(from, into) {
+                    copy(processes, rank, from, into);
+                }
+                continue;
+            }
             Local::Copy { from, into } | Local::Reduce { from, into, .. } => (from, into),
             Local::Expose { area, role } => {
                 let since = processes[rank].clock[rank];
@@ -506,6 +512,13 @@ fn finish_round(processes: &mut [Process], rank: usize, channels: &mut [Channel]
         assert_eq!(processes[rank].turn + 1, schedule.turns(), "a turn is missing");
         check_left_alone(&processes[rank]);
     }
+}
+
+/// Copies blocks of one process.
+fn copy(processes: &mut [Process], rank: usize, from: BlockRange, into: BlockRange) {
+    assert!(!overlap(from, into), "a copy from {from:?} to {into:?} overlaps");
+    let data = read(processes, rank, from);
+    write(processes, rank, into, &data);
 }
 
 /// Claims the portion of a round, if it has one. Returns whether it was unclaimed.

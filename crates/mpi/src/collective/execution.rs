@@ -422,6 +422,11 @@ impl Execution {
                     }
                     _ => copy(self.task.memories.range(*from), self.task.memories.range(*into)),
                 },
+                Local::CopyRuns { from, into, runs } => {
+                    let memories = &self.task.memories;
+                    let copy_run = |(from, into)| copy(memories.range(from), memories.range(into));
+                    runs.each(*from, *into).try_for_each(copy_run)
+                }
                 Local::Expose { area, role } => {
                     let turn = self.turn.expect("the exposing process has a turn on the board");
                     self.expose(channel, turn, *area, *role);
