@@ -30,23 +30,25 @@ struct AccessBurst {
 /// The requests and operations to one target.
 #[derive(Debug, Default)]
 struct TargetTraffic {
-    /// The number of requests sent that have no answer, counted from the first one on.
+    /// The number of requests without a reply sent since the window was created.
     sent: u64,
-    /// The number of those that are known to be done.
+    /// The number of these requests that the target has reported as done.
     done: u64,
-    /// Operations whose messages may be underway.
+    /// Operations whose messages may not be complete at the origin.
     outstanding: OutstandingQueue<Rc<WindowOperation>>,
 }
 
-/// Operations in the order in which they began, which is mostly that in which they complete.
+/// Operations in the order in which they began. Most operations complete in this order, so
+/// complete ones are looked for at the front.
 #[derive(Debug)]
 struct OutstandingQueue<T> {
     operations: VecDeque<T>,
-    /// When there are this many operations, complete ones are removed.
-    swept_at: usize,
+    /// The number of operations at which the next addition removes all complete ones: at least
+    /// [`OUTSTANDING_MAX`], and at most twice the number of operations if that is more.
+    sweep_length: usize,
 }
 
-/// Fewer operations are kept without a search for complete ones.
+/// The number of operations up to which a queue is not searched for complete ones.
 const OUTSTANDING_MAX: usize = 256;
 
 impl TargetTraffic {
@@ -57,17 +59,17 @@ impl TargetTraffic {
 
 impl<T> Default for OutstandingQueue<T> {
     fn default() -> Self {
-        Self { operations: VecDeque::new(), swept_at: OUTSTANDING_MAX }
+        Self { operations: VecDeque::new(), sweep_length: OUTSTANDING_MAX }
     }
 }
 
 impl<T> OutstandingQueue<T> {
-    /// Adds an operation. Complete ones are removed at twice the length that the last removal left,
-    /// so that each addition examines few operations on average.
+    /// Adds an operation. Removes all complete ones first if the queue has twice as many operations
+    /// as the previous search left, so that each addition examines few operations on average.
     fn push(&mut self, operation: T, is_over: impl Fn(&T) -> bool) {
-        if self.operations.len() >= self.swept_at {
+        if self.operations.len() >= self.sweep_length {
             self.operations.retain(|one| !is_over(one));
-            self.swept_at = OUTSTANDING_MAX.max(2 * self.operations.len());
+            self.sweep_length = OUTSTANDING_MAX.max(2 * self.operations.len());
         }
         self.operations.push_back(operation);
     }
@@ -76,11 +78,27 @@ impl<T> OutstandingQueue<T> {
     fn remove_oldest(&mut self, is_over: impl Fn(&T) -> bool) {
         while self.operations.front().is_some_and(&is_over) {
             self.operations.pop_front();
+            self.lower_sweep_length();
         }
+    }
+
+    /// Removes the last operation that satisfies `is_it`. The others keep their order.
+    fn remove_last(&mut self, is_it: impl Fn(&T) -> bool) {
+        if let Some(index) = self.operations.iter().rposition(is_it) {
+            self.operations.remove(index);
+            self.lower_sweep_length();
+        }
+    }
+
+    /// Adapts `sweep_length` to a queue that has become shorter. Otherwise a queue that once had
+    /// thousands of operations would keep complete ones until it has as many again.
+    fn lower_sweep_length(&mut self) {
+        let length = OUTSTANDING_MAX.max(2 * self.operations.len());
+        self.sweep_length = self.sweep_length.min(length);
     }
 }
 
-/// Returns the rank of a target, or the ranks of all targets.
+/// Returns the range that contains one target's rank, or all ranks.
 fn ranks(target: Option<u32>) -> RangeInclusive<u32> {
     target.map_or(0..=u32::MAX, |target| target..=target)
 }
@@ -91,15 +109,15 @@ fn is_over(process: &Process, operation: &WindowOperation) -> bool {
 }
 
 impl Window {
-    /// Returns a tag for an answer.
+    /// Returns a tag for a reply.
     pub(super) fn next_reply(&self) -> i32 {
         let next = self.traffic.next_reply.get();
         self.traffic.next_reply.set((next + 1) % REPLY_TAGS);
         FIRST_REPLY_TAG + next
     }
 
-    /// Whether a short operation is likely to be the only one before the next synchronization: it
-    /// is the first one, and the last burst had at most one.
+    /// Whether a short operation at a target is likely to be the only one before the next
+    /// synchronization: it is the first one, and the last burst had at most one operation.
     pub(super) fn is_alone(&self, target: u32) -> bool {
         let (last, settled) = (self.traffic.last_burst.get(), self.settled.get());
         let goes_on = (last.target, last.settled) == (target, settled) && last.operations > 0;
@@ -108,8 +126,8 @@ impl Window {
         !goes_on && last.operations <= 1
     }
 
-    /// Records an operation: how many of its requests to the target have no answer, and the
-    /// operation itself while it is underway.
+    /// Records an operation: the number of its requests to the target that get no reply, and the
+    /// operation itself if its messages are not complete at the origin.
     pub(super) fn note_sent(
         &self,
         process: &Process,
@@ -128,7 +146,8 @@ impl Window {
         }
     }
 
-    /// Whether all requests to a target, or to all targets, are known to be done.
+    /// Whether no operation to a target, or to any target, is outstanding, and the targets have
+    /// reported all requests as done.
     pub(super) fn is_idle(&self, target: Option<u32>) -> bool {
         let targets = self.traffic.targets.borrow();
         match target {
@@ -137,8 +156,8 @@ impl Window {
         }
     }
 
-    /// Does what [`is_idle`](Self::is_idle) does, but first removes complete operations, which it
-    /// examines up to the first one that is underway.
+    /// Removes the complete operations to a target up to the oldest one that is not complete, and
+    /// returns [`is_idle`](Self::is_idle) for this target.
     pub(super) fn is_idle_by_now(&self, process: &Process, target: u32) -> bool {
         let mut targets = self.traffic.targets.borrow_mut();
         targets.get_mut(&target).is_none_or(|traffic| {
@@ -147,24 +166,25 @@ impl Window {
         })
     }
 
-    /// Returns those of the targets that may not have done all requests, with the numbers of
-    /// requests sent.
+    /// Returns the targets that have not reported all requests as done, each with the number of
+    /// requests sent to it. Considers one target, or all targets.
     ///
-    /// They stay recorded until [`Window::note_done`]: another thread may send requests meanwhile.
+    /// The caller passes this number to [`Window::note_done`] after a flush. Requests that another
+    /// thread sends in the meantime stay recorded.
     pub(super) fn unflushed(&self, target: Option<u32>) -> Vec<(u32, u64)> {
         let targets = self.traffic.targets.borrow();
         let open = targets.range(ranks(target)).filter(|(_, one)| one.done < one.sent);
         open.map(|(at, one)| (*at, one.sent)).collect()
     }
 
-    /// Records that a target has done this many requests.
+    /// Records that a target has done the first `done` of the requests sent to it.
     pub(super) fn note_done(&self, target: u32, done: u64) {
-        if let Some(asked) = self.traffic.targets.borrow_mut().get_mut(&target) {
-            asked.done = asked.done.max(done);
+        if let Some(traffic) = self.traffic.targets.borrow_mut().get_mut(&target) {
+            traffic.done = traffic.done.max(done);
         }
     }
 
-    /// Returns the target, or all targets, with operations that may be underway.
+    /// Returns the targets with outstanding operations. Considers one target, or all targets.
     pub(super) fn unsettled(&self, target: Option<u32>) -> Vec<u32> {
         let targets = self.traffic.targets.borrow();
         let open = targets.range(ranks(target));
@@ -172,19 +192,16 @@ impl Window {
         open.map(|(at, _)| *at).collect()
     }
 
-    /// Returns the last operation to a target that may be underway.
+    /// Returns the outstanding operation to a target that began last.
     pub(super) fn outstanding(&self, target: u32) -> Option<Rc<WindowOperation>> {
         self.traffic.targets.borrow().get(&target)?.outstanding.operations.back().map(Rc::clone)
     }
 
-    /// Removes an operation that is complete.
+    /// Removes a complete operation from the outstanding ones.
     pub(super) fn forget_outstanding(&self, operation: &Rc<WindowOperation>) {
         let mut targets = self.traffic.targets.borrow_mut();
         let Some(traffic) = targets.get_mut(&operation.target) else { return };
-        let operations = &mut traffic.outstanding.operations;
-        if let Some(index) = operations.iter().rposition(|other| Rc::ptr_eq(other, operation)) {
-            operations.swap_remove_back(index);
-        }
+        traffic.outstanding.remove_last(|other| Rc::ptr_eq(other, operation));
     }
 }
 
@@ -221,5 +238,32 @@ mod tests {
             assert!(queue.operations.len() <= OUTSTANDING_MAX);
         }
         assert_eq!(queue.operations.front(), Some(&0));
+    }
+
+    #[test]
+    fn a_queue_that_was_long_removes_complete_operations_again() {
+        type Emptying = fn(&mut OutstandingQueue<u32>, u32);
+        let from_the_front: Emptying = |queue, _| queue.remove_oldest(|_| true);
+        let from_the_back: Emptying = |queue, operation| queue.remove_last(|one| *one == operation);
+        for remove in [from_the_front, from_the_back] {
+            let mut queue = OutstandingQueue::default();
+            (0..16_000).for_each(|operation| queue.push(operation, |_| false));
+            (0..16_000).rev().for_each(|operation| remove(&mut queue, operation));
+            assert!(queue.operations.is_empty());
+            for operation in 0..1000 {
+                queue.push(operation, |_| true);
+                assert!(queue.operations.len() <= OUTSTANDING_MAX);
+            }
+        }
+    }
+
+    #[test]
+    fn operations_keep_their_order_when_one_is_removed() {
+        let mut queue = OutstandingQueue::default();
+        (0..6).for_each(|operation| queue.push(operation, |_| false));
+        queue.remove_last(|one| *one == 1);
+        queue.remove_last(|one| *one == 4);
+        queue.remove_last(|one| *one == 9);
+        assert_eq!(queue.operations, [0, 2, 3, 5]);
     }
 }
