@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bubbles::{MachineTree, Relation, schedulers};
@@ -38,39 +38,56 @@ fn reported_threads(fits: impl Fn(&Census) -> bool) -> Vec<Census> {
     }
 }
 
+/// Ends the threads of a test when it is dropped, so that a failed assertion does not leave them
+/// waiting forever.
+struct EndOnDrop {
+    is_over: Arc<AtomicBool>,
+    gate: Arc<Semaphore>,
+    waiting: u32,
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        (0..self.waiting).for_each(|_| self.gate.release());
+    }
+}
+
 #[test]
-fn whoever_asks_is_told_which_thread_is_where() {
+fn the_census_reports_the_running_thread_and_counts_the_waiting_ones() {
     let builder = Workers::builder().machine(machine(2)).scheduler(Box::new(schedulers::Cache));
     let workers = builder.start().unwrap();
-    let (inner, ends) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicU32::new(0)));
-    let (outside, spun) = (inner.clone(), ends.clone());
+    let (gate, is_over) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicBool::new(false)));
+    let end = EndOnDrop { is_over: is_over.clone(), gate: gate.clone(), waiting: 5 };
     let main = ThreadBuilder::new().name("spins while others wait").spawn_on(&workers, move || {
         let above = Bubble::new(Relation::SharesMemory);
         let bubble = above.inside(Relation::WaitsTogether);
         let waits = |_| {
-            let gate = inner.clone();
+            let gate = gate.clone();
             ThreadBuilder::new().name("waits").bubble(&bubble).spawn(move || gate.acquire())
         };
         let waiting: Vec<_> = (0..5).map(waits).collect();
         above.submit();
-        while spun.load(Ordering::Relaxed) == 0 {
-            std::hint::spin_loop();
+        // A thread that reaches no scheduling point for a long time is counted as lent instead.
+        while !is_over.load(Ordering::Relaxed) {
+            yield_now();
         }
         waiting.into_iter().for_each(|thread| thread.join().unwrap());
     });
-    let is_it = |census: &Census| {
+    let is_expected = |census: &Census| {
         let running = census.processors.iter().filter_map(|one| one.running.as_ref());
         let names: Vec<&str> = running.map(|thread| thread.name.as_str()).collect();
-        census.scheduler == "cache" && census.waiting == 5 && names == ["spins while others wait"]
+        // Queues are read before processors: a yielding thread may be found in both.
+        census.scheduler == "cache"
+            && names == ["spins while others wait"]
+            && (census.alive, census.waiting, census.lent, census.queues.len()) == (6, 5, 0, 0)
     };
-    let reported = reported_threads(is_it);
+    let reported = reported_threads(is_expected);
     assert_eq!(reported.len(), 1, "{:?}", Census::of_process(std::process::id()));
-    assert_eq!((reported[0].alive, reported[0].lent, reported[0].queues.len()), (6, 0, 0));
-    ends.store(1, Ordering::Relaxed);
-    (0..5).for_each(|_| outside.release());
+    drop(end);
     main.join().unwrap();
-    let is_over = |census: &Census| census.scheduler == "cache" && census.alive == 0;
-    assert_eq!(reported_threads(is_over).len(), 1);
+    let has_ended = |census: &Census| census.scheduler == "cache" && census.alive == 0;
+    assert_eq!(reported_threads(has_ended).len(), 1);
 }
 
 #[test]
