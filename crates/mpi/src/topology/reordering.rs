@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use base::Result;
+use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 use placement::{Affinity, Branch, BranchTree, Placement, cost, place};
 
@@ -62,6 +62,10 @@ impl Process {
 
 impl Communicator {
     /// Gathers the neighbours of each process on all processes.
+    ///
+    /// # Errors
+    /// `Intern` if a process announces a graph that no process can have; the errors of
+    /// [`Collective::complete`](crate::collective::Collective::complete).
     fn exchange_graphs(
         self: &Rc<Self>,
         process: &Process,
@@ -69,6 +73,9 @@ impl Communicator {
     ) -> Result<Vec<DistributedGraph>> {
         let own = packed(&words_of(graph));
         let lengths = exchange(process, self, &own.len())?;
+        for (rank, length) in (0..).zip(&lengths) {
+            check_length(rank, *length)?;
+        }
         let all: Vec<Buffer> = lengths.into_iter().map(Buffer::zeroed).collect();
         let invocation = Invocation::blocking(self);
         allgatherv(&invocation, Some(own), all.clone())?.complete(process)?;
@@ -192,6 +199,25 @@ fn words_of(graph: &DistributedGraph) -> Vec<u32> {
     head.into_iter().chain(body).collect()
 }
 
+/// The bytes of the longest encoded graph: MPI counts the sources and the destinations of a process
+/// with an `int` each.
+const GRAPH_BYTES_MAX: usize = (3 + 2 * 2 * i32::MAX as usize) * size_of::<u32>();
+
+/// Checks the length in bytes of the encoded graph that a process announces.
+///
+/// # Errors
+/// `Intern` if no graph has an encoding of this length.
+fn check_length(rank: u32, length: usize) -> Result<()> {
+    if length <= GRAPH_BYTES_MAX {
+        return Ok(());
+    }
+    let what = format!(
+        "rank {rank} of the communicator announces neighbours in {length} bytes, but the longest \
+         list has {GRAPH_BYTES_MAX}: check that all processes use the same version of Combray"
+    );
+    Err(Error::new(ErrorClass::Intern, what))
+}
+
 /// Decodes the graph of another process; invalid ranks are left out.
 fn graph_of(words: Vec<u32>, processes: u32) -> DistributedGraph {
     let mut words = words.into_iter();
@@ -282,5 +308,15 @@ mod tests {
         assert_eq!(graph_of(words_of(&graph), 4), graph);
         assert_eq!(graph_of(words_of(&graph), 3).sources.ranks, [1]);
         assert_eq!(graph_of(vec![1, u32::MAX], 4).sources.ranks, [0; 0]);
+    }
+
+    #[test]
+    fn a_length_that_no_graph_has_is_an_error() {
+        assert!(check_length(2, GRAPH_BYTES_MAX).is_ok());
+        for length in [GRAPH_BYTES_MAX + 1, usize::MAX] {
+            let error = check_length(2, length).unwrap_err();
+            assert_eq!(error.class, ErrorClass::Intern);
+            assert!(error.to_string().contains("rank 2 "), "{error}");
+        }
     }
 }
