@@ -22,7 +22,7 @@ mod sleep;
 mod sleeping;
 mod spin_budget;
 mod wait;
-mod wait_loop;
+mod waiter;
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub use sleep::LongWait;
 pub use sleeping::wake_others;
 pub use spin_budget::SpinBudget;
 pub use wait::{WakeUp, wait};
-pub use wait_loop::{WaitRecord, Waiter, WaitingThreads};
+pub use waiter::{WaitRecord, Waiter, WaitingThreads};
 
 /// The longest time that a thread with a core of its own spins.
 const SPIN_MAX: Duration = Duration::from_micros(200);

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::sleep::{ASLEEP, Awaited, DESIGNATED, Sleep, Sleeper, SleepingThreads, WOKEN};
-use super::wait_loop::{Waiter, WaitingThreads};
+use super::waiter::{Waiter, WaitingThreads};
 use super::{SLEEP_MAX, WaitHistory, WaitStage};
 use crate::entry_lock::Threads;
 use crate::system::WaitingSystem;

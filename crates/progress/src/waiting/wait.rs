@@ -4,7 +4,7 @@ use engine::RequestId;
 
 use super::sleep::Sleep;
 use super::sleeping;
-use super::wait_loop::{ROUNDS_PER_RECORD, Waiter};
+use super::waiter::{ROUNDS_PER_RECORD, Waiter};
 use super::{WaitHistory, WaitStage, WaitingSystem};
 
 /// What ends the sleep of a thread that waits.
