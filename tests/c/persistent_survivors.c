@@ -77,7 +77,7 @@ static void end_it(const char *how) {
 
 // A process that only contributes, or only exchanges with live neighbours, may succeed, but an
 // error must be this one.
-static void is_told(int class, int must) {
+static void is_reported(int class, int must) {
     CHECK(class == wanted || (!must && class == MPI_SUCCESS), "rank %d got class %d", check_rank, class);
 }
 
@@ -103,17 +103,17 @@ int main(int argc, char **argv) {
             end_it(argv[1]);
         }
         // On a machine the making waits for all, elsewhere the first run may.
-        is_told(use(kind, 10, comm), kind == 0 || kind == 6 || kind == 12);
-        is_told(use(0, 10, comm), 1);
+        is_reported(use(kind, 10, comm), kind == 0 || kind == 6 || kind == 12);
+        is_reported(use(0, 10, comm), 1);
     } else if (!strcmp(when, "made")) {
         MPI_Request request;
         CHECK_EQ(make(kind, COUNT, comm, &request), MPI_SUCCESS);
         if (check_rank == last) end_it(argv[1]);
         int class = class_of(MPI_Start(&request));
         if (class == MPI_SUCCESS) class = class_of(MPI_Wait(&request, MPI_STATUS_IGNORE));
-        is_told(class, kind == 0 || kind == 6 || kind == 12);
+        is_reported(class, kind == 0 || kind == 6 || kind == 12);
         CHECK_EQ(class_of(MPI_Request_free(&request)), MPI_SUCCESS);
-        is_told(use(0, 10, comm), 1);
+        is_reported(use(0, 10, comm), 1);
     } else {
         MPI_Barrier(comm);
         if (check_rank == last) {
@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
             if (class == MPI_SUCCESS) class = use(i % 17, 3, fresh);
             if (fresh != MPI_COMM_NULL) MPI_Comm_free(&fresh);
         }
-        is_told(class, 1);
+        is_reported(class, 1);
     }
     // Those that are left make some, and use them.
     long sum = 0, mine = check_rank;

@@ -110,7 +110,7 @@ def crash_leaves_nothing_for_ever(box):
 
 
 @own_box
-def mistakes_are_told(box):
+def mistakes_are_reported(box):
     for words, expected in (
         (("up", "0", "0"), "no number of hosts"),
         (("up", "2", "fast"), "no rate"),
@@ -125,4 +125,4 @@ def mistakes_are_told(box):
 
 
 SCENARIOS = [eight_hosts_in_seconds, agent_like_ssh, crash_leaves_nothing_for_ever,
-             mistakes_are_told]
+             mistakes_are_reported]

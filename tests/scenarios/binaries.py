@@ -371,7 +371,7 @@ def programs_in_cxx_of_open_mpi_run_as_they_are(runner):
     assert code != 0 and "calls the C++ interface of MPI" in output, output
 
 
-def a_program_that_brings_its_own_library_is_told_of(runner):
+def a_program_that_brings_its_own_library_is_reported(runner):
     folder = folder_of(runner)
     program = for_mpich(folder / "brings", f"-Wl,--disable-new-dtags,-rpath,{MPICH}/lib")
     code, output, _ = run(combray(runner, "info", program))
@@ -433,7 +433,7 @@ int main(int argc, char **argv) {
 """
 
 
-def a_second_library_in_a_process_is_told(runner):
+def a_second_library_in_a_process_is_reported(runner):
     folder = folder_of(runner)
     # Loaded by the program itself, as by a module of Python: one of our own kind, and any.
     for name, other in {"later": stub(folder, "libmpi.so.20"),
@@ -487,8 +487,8 @@ SCENARIOS = [
     programs_in_cxx_of_open_mpi_run_as_they_are,
     counts_of_partitions_are_large,
     removed_datatypes_of_mpich_mark_bounds,
-    a_program_that_brings_its_own_library_is_told_of,
+    a_program_that_brings_its_own_library_is_reported,
     what_cannot_be_stood_in_for_is_told,
-    a_second_library_in_a_process_is_told,
+    a_second_library_in_a_process_is_reported,
     programs_of_mpich_have_numbers_of_16_bits,
 ]

@@ -62,7 +62,7 @@ def a_program_for_open_mpi_is_compared_with_that(runner):
     assert re.search("^whole job, with its start .* s$", output, re.M) and "standard ABI only" in output, output
 
 
-def a_program_that_fails_is_told(runner):
+def a_program_that_fails_is_reported(runner):
     code, output = compare(runner, "-n", "2", "--with", other_library(), program(runner), "exit3")
     assert code == 2 and "the program fails with" in output and "3" in output, f"{code}\n{output}"
 
@@ -105,6 +105,6 @@ SCENARIOS = [
     names_prepared_by_strangers_are_not_followed,
     both_are_measured,
     a_program_for_open_mpi_is_compared_with_that,
-    a_program_that_fails_is_told,
+    a_program_that_fails_is_reported,
     what_cannot_be_compared_is_told,
 ]

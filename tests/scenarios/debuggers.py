@@ -136,7 +136,7 @@ def gdb_attaches_to_a_job_that_stands_still(runner):
     needs_combray(runner)
     launcher = hangs.begin(runner, "crossed", 2)
     try:
-        time.sleep(hangs.STANDSTILL_SECONDS)
+        time.sleep(hangs.HANG_SECONDS)
         processes = printed(gdb(*printing(2), of=["-p", str(launcher.pid)]), runner.build / "hangs", 2)
         for process in processes:
             stack = gdb("thread apply all backtrace", of=["-p", str(process)])

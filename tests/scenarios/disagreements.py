@@ -41,7 +41,7 @@ def play_all(runner, cases):
 
 
 @places(16)
-def disagreement_is_told(runner):
+def disagreement_is_reported(runner):
     chain = {"COMBRAY_COLLECTIVES": "bcast:chain"}
     cases = [(how, 3, boards, {}) for how in DISAGREEMENTS for boards in ("auto", "never")]
     cases += [("small-root", 5, "never", chain), ("late", 3, "auto", {}), ("late", 2, "never", {}),
@@ -65,4 +65,4 @@ def disagreement_is_told(runner):
     assert told >= len(DISAGREEMENTS), f"only {told} disagreements were told"
 
 
-SCENARIOS = [disagreement_is_told]
+SCENARIOS = [disagreement_is_reported]

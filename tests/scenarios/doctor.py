@@ -144,7 +144,7 @@ def one_core_only(runner):
     is_named(runner, "cores", "note", r"1 of \d+ hardware threads", "taskset", before=["taskset", "-c", str(one)])
 
 
-def cores_are_not_told(runner):
+def cores_are_not_reported(runner):
     is_named(runner, "cores", "slow", "sched_getaffinity", "container", before=refuse(runner, "sched_getaffinity=EPERM"))
 
 
@@ -218,7 +218,7 @@ SCENARIOS = [
     another_launcher_comes_first,
     another_library_comes_first,
     one_core_only,
-    cores_are_not_told,
+    cores_are_not_reported,
     no_such_network,
     variables_with_errors,
     the_clock_is_a_device,

@@ -23,27 +23,27 @@ def own_disks(runner):
     return ["unshare", "-m", "sh", "-c", f"{OWN_DISK} && {PROGRAM}", program, f"{FOLDER}/data"]
 
 
-def different_files_are_told(command):
+def different_files_are_reported(command):
     code, output, _ = run(command, timeout=60.0)
     assert code == 0 and output.startswith("not the same: "), output
     assert f'"{FOLDER}/data" is not the same file on all hosts: rank 0 on ' in output, output
     return output
 
 
-def processes_with_different_files_are_told(runner):
+def processes_with_different_files_are_reported(runner):
     words = own_disks(runner)
     for count in (2, 3):
-        different_files_are_told([*runner.mpiexec, "-n", str(count), *words])
+        different_files_are_reported([*runner.mpiexec, "-n", str(count), *words])
     # And those that have one file are not.
     with tempfile.TemporaryDirectory() as folder:
         code, output, _ = run([*runner.mpiexec, "-n", "3", words[-2], f"{folder}/data"])
     assert code == 0 and output.startswith("the same: "), output
 
 
-def hosts_with_different_files_are_told(runner):
+def hosts_with_different_files_are_reported(runner):
     words = own_disks(runner)
     with hosts.hosts(runner, 2) as here:
-        output = different_files_are_told(here.job("box1:1,box2:1", *words))
+        output = different_files_are_reported(here.job("box1:1,box2:1", *words))
         assert "rank 0 on box1 and rank 1 on box2" in output, output
 
 
@@ -61,7 +61,7 @@ def who_is_killed_amid_a_write_holds_up_nobody(runner):
 
 
 SCENARIOS = [
-    processes_with_different_files_are_told,
-    hosts_with_different_files_are_told,
+    processes_with_different_files_are_reported,
+    hosts_with_different_files_are_reported,
     who_is_killed_amid_a_write_holds_up_nobody,
 ]

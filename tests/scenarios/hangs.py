@@ -16,7 +16,7 @@ from harness.scenarios import END_SECONDS_MAX, end_of, needs, needs_combray, pla
 from . import managers
 
 # So long a program takes until all its ranks wait; then an answer takes half a second.
-STANDSTILL_SECONDS, ANSWER_SECONDS_MAX = 2.5, 20.0
+HANG_SECONDS, ANSWER_SECONDS_MAX = 2.5, 20.0
 # By the argument of tests/c/hangs.c: the number of processes, and how the first line begins.
 CAUSES = {
     "crossed": (3, r"ranks 0 and 1 wait for each other: rank 0 in MPI_Recv for tag 1 from rank 1, rank 1 in "
@@ -83,13 +83,13 @@ def ask(runner, launcher, *options):
 
 
 @places(16)
-def standstills_are_explained(runner, names=tuple(CAUSES), options=()):
+def hangs_are_explained(runner, names=tuple(CAUSES), options=()):
     needs_combray(runner)
     faults = []
     # Several at a time, as they sleep nearly always.
     def look(name):
         launcher = begin(runner, name, CAUSES[name][0], options)
-        time.sleep(STANDSTILL_SECONDS)
+        time.sleep(HANG_SECONDS)
         try:
             output, _ = ask(runner, launcher)
             if not re.match(CAUSES[name][1], output.splitlines()[0]):
@@ -118,7 +118,7 @@ def a_job_is_asked_in_all_ways(runner):
 
 
 def ask_in_all_ways(runner, launcher, other):
-    time.sleep(STANDSTILL_SECONDS)
+    time.sleep(HANG_SECONDS)
     output, seconds = ask(runner, launcher)
     lines = output.splitlines()
     assert seconds < 2.5, f"the answer took {seconds:.1f} s"
@@ -173,12 +173,12 @@ def time_limit_tells_the_cause(runner):
     assert code == 124 and "waits for" not in output and seconds < 4, f"{seconds:.1f} s\n{output}"
 
 
-def an_interrupt_tells_the_cause(runner):
+def an_interrupt_reports_the_cause(runner):
     """Sends a signal as Ctrl-C does, or a batch system at the end of its time limit."""
     needs_combray(runner)
     for number in (signal.SIGINT, signal.SIGTERM):
         launcher = begin(runner, "tag", 2)
-        time.sleep(STANDSTILL_SECONDS)
+        time.sleep(HANG_SECONDS)
         begun = time.monotonic()
         launcher.send_signal(number)
         output = end_of(launcher)
@@ -203,7 +203,7 @@ def a_job_that_stands_still_ends(runner):
 def programs_without_a_helper_are_known_by_the_system(runner):
     needs_combray(runner)
     launcher = begin(runner, "chain", 2, ["-x", "COMBRAY_HELPER=never"])
-    time.sleep(STANDSTILL_SECONDS)
+    time.sleep(HANG_SECONDS)
     output, _ = ask(runner, launcher)
     end(launcher)
     assert re.match(r"rank 0 waits for rank 1: it did not answer; its state in the kernel: sleeping", output), output
@@ -213,7 +213,7 @@ def programs_without_mpi_are_asked_too(runner):
     needs_combray(runner)
     words = [*runner.mpiexec, "-n", "2", "sleep", "60"]
     launcher = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    time.sleep(STANDSTILL_SECONDS)
+    time.sleep(HANG_SECONDS)
     output, _ = ask(runner, launcher)
     end(launcher)
     assert output.startswith("no rank has waited for long"), output
@@ -248,7 +248,7 @@ def told_under(runner, launch, name, count):
     deadline = time.monotonic() + 30.0
     while len(processes_of(copy)) < count and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(STANDSTILL_SECONDS)
+    time.sleep(HANG_SECONDS)
     return copy, ended
 
 
@@ -271,13 +271,13 @@ def explained_under(runner, launch, names, host=(), at_a_time=1):
     assert not faults, "\n".join(faults)
 
 
-def standstills_under_hydra_are_explained(runner):
+def hangs_under_hydra_are_explained(runner):
     needs_combray(runner)
     names = ("crossed", "ring", "tag", "communicator", "left", "libraries", "stopped", "computes")
     explained_under(runner, managers.hydra()(runner), names, at_a_time=4)
 
 
-def standstills_under_prrte_are_explained(runner):
+def hangs_under_prrte_are_explained(runner):
     """Two launchers: that of PRRTE itself, and that of Open MPI, which starts it."""
     needs_combray(runner)
     for launcher in ("prterun", "mpirun"):
@@ -285,7 +285,7 @@ def standstills_under_prrte_are_explained(runner):
 
 
 @needs("slurm")
-def standstills_under_slurm_are_explained(runner):
+def hangs_under_slurm_are_explained(runner):
     """One after the other, as steps of Slurm wait for cores."""
     needs_combray(runner)
     names = ("ring", "left", "stopped", "computes", "tag", "libraries", "locks", "unsent")
@@ -313,14 +313,14 @@ def what_two_hosts_of_slurm_tell_is_joined(runner):
 
 
 SCENARIOS = [
-    standstills_under_hydra_are_explained,
-    standstills_under_prrte_are_explained,
-    standstills_under_slurm_are_explained,
+    hangs_under_hydra_are_explained,
+    hangs_under_prrte_are_explained,
+    hangs_under_slurm_are_explained,
     what_two_hosts_of_slurm_tell_is_joined,
-    standstills_are_explained,
+    hangs_are_explained,
     a_job_is_asked_in_all_ways,
     time_limit_tells_the_cause,
-    an_interrupt_tells_the_cause,
+    an_interrupt_reports_the_cause,
     a_job_that_stands_still_ends,
     programs_without_a_helper_are_known_by_the_system,
     programs_without_mpi_are_asked_too,

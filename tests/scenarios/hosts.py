@@ -127,7 +127,7 @@ def all_is_as_on_one_machine(runner):
             launching.errors_are_fatal,
             launching.errors_abort_ends_its_group,
             launching.survivors_of_an_ended_process_are_told,
-            launching.survivors_of_a_killed_process_are_told,
+            launching.survivors_of_a_killed_process_are_notified,
             launching.those_left_recover,
             launching.who_fails_in_finalize_keeps_nobody_there,
             launching.collective_writes_tell_of_a_killed_process,
@@ -136,15 +136,15 @@ def all_is_as_on_one_machine(runner):
             launching.nobody_waits_for_a_window_that_another_could_not_make,
             launching.who_ends_without_a_message_is_missed,
             launching.who_fails_while_persistent_collectives_are_made_holds_up_nobody,
-            launching.operations_that_a_failed_process_began_end_well_or_are_told,
+            launching.operations_that_a_failed_process_began_end_well_or_are_reported,
             launching.initial_error_handler,
-            launching.calls_at_the_wrong_time_are_told,
+            launching.calls_at_the_wrong_time_are_reported,
             launching.input_goes_to_rank_0,
             launching.lines_stay_whole,
             launching.output_is_tagged,
             launching.timeout_ends_the_job,
             launching.several_programs,
-            launching.missing_program_is_told,
+            launching.missing_program_is_reported,
         ):
             try:
                 scenario(OnHosts(runner, here))
@@ -153,9 +153,9 @@ def all_is_as_on_one_machine(runner):
 
 
 @places(16)
-def standstills_are_explained_across_hosts(runner):
+def hangs_are_explained_across_hosts(runner):
     with hosts(runner, 2) as here:
-        hangs.standstills_are_explained(OnHosts(runner, here))
+        hangs.hangs_are_explained(OnHosts(runner, here))
 
 
 @places(40)
@@ -252,7 +252,7 @@ def a_path_becomes_narrow_over_plain_ethernet(runner):
 
 
 @places(8)
-def only_paths_cut_are_told_over_every_network(runner):
+def only_paths_cut_are_reported_over_every_network(runner):
     if not scenarios.is_combray(runner):
         raise Skip("holds for Combray's launcher")
     outages("--outage", "cut-all", "--net", "tcp,ether,ofi:tcp", "--silence", "4", "--count", "6")
@@ -337,7 +337,7 @@ def over_real_ssh(runner):
 SCENARIOS = [
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,
-    standstills_are_explained_across_hosts,
+    hangs_are_explained_across_hosts,
     messages_cross_all_hosts,
     failures_elsewhere_end_the_job,
     many_processes_on_four_hosts,
@@ -345,7 +345,7 @@ SCENARIOS = [
     a_host_that_dies_ends_the_job,
     who_is_killed_elsewhere_is_missed_over_every_network,
     a_path_becomes_narrow_over_plain_ethernet,
-    only_paths_cut_are_told_over_every_network,
+    only_paths_cut_are_reported_over_every_network,
     the_launcher_may_run_on_a_host,
     over_real_ssh,
 ]

@@ -127,7 +127,7 @@ def errors_are_fatal(runner):
         assert word in output, f"the message does not say {word}:\n{output}"
 
 
-def a_failing_delete_function_is_told(runner):
+def a_failing_delete_function_is_reported(runner):
     needs_combray(runner)
     code, output, seconds = start(runner, 2, "fail_to_finalize")
     assert code != 0 and seconds < END_SECONDS_MAX, f"{code} after {seconds:.1f} s\n{output}"
@@ -136,7 +136,7 @@ def a_failing_delete_function_is_told(runner):
     assert "without MPI_Finalize" not in output, output
 
 
-def calls_at_the_wrong_time_are_told(runner):
+def calls_at_the_wrong_time_are_reported(runner):
     for when, word in (("early", "MPI_Init"), ("late", "MPI_Finalize")):
         code, output, seconds = start(runner, 2, when)
         assert code != 0 and seconds < END_SECONDS_MAX, f"{when}: {code} after {seconds:.1f} s\n{output}"
@@ -291,7 +291,7 @@ def several_programs(runner):
     assert "rank 1 of 3: " in output and "rank 2 of 3: " in output, output
 
 
-def missing_program_is_told(runner):
+def missing_program_is_reported(runner):
     code, output, seconds = run([*runner.mpiexec, "-n", "2", "/nowhere/at/all"])
     assert code != 0 and seconds < END_SECONDS_MAX, output
     assert "/nowhere/at/all" in output, output
@@ -338,7 +338,7 @@ def survivors_of_an_ended_process_are_told(runner):
         check_survivors(output, range(count - 1))
 
 
-def survivors_of_a_killed_process_are_told(runner):
+def survivors_of_a_killed_process_are_notified(runner):
     """The case above under a launcher that lets the other ranks go on."""
     needs_combray(runner)
     for count in (2, 4):
@@ -441,7 +441,7 @@ def who_fails_while_persistent_collectives_are_made_holds_up_nobody(runner):
         check_survivors(output, range(2), words)
 
 
-def operations_that_a_failed_process_began_end_well_or_are_told(runner):
+def operations_that_a_failed_process_began_end_well_or_are_reported(runner):
     needs_combray(runner)
     for kind in ("0", "1", "2"):
         words = ["--keep-going", "-n", "3", str(runner.build / "sent_before_failing"), kind]
@@ -478,10 +478,10 @@ SCENARIOS = [
     abort_with_0_succeeds,
     who_ends_the_job_is_told_once,
     errors_are_fatal,
-    a_failing_delete_function_is_told,
+    a_failing_delete_function_is_reported,
     errors_abort_ends_its_group,
     survivors_of_an_ended_process_are_told,
-    survivors_of_a_killed_process_are_told,
+    survivors_of_a_killed_process_are_notified,
     those_left_recover,
     who_fails_in_finalize_keeps_nobody_there,
     collective_writes_tell_of_a_killed_process,
@@ -490,9 +490,9 @@ SCENARIOS = [
     nobody_waits_for_a_window_that_another_could_not_make,
     who_ends_without_a_message_is_missed,
     who_fails_while_persistent_collectives_are_made_holds_up_nobody,
-    operations_that_a_failed_process_began_end_well_or_are_told,
+    operations_that_a_failed_process_began_end_well_or_are_reported,
     initial_error_handler,
-    calls_at_the_wrong_time_are_told,
+    calls_at_the_wrong_time_are_reported,
     the_communicator_of_one_process_ends_with_the_world,
     alone_without_launcher,
     foreign_launcher_is_an_error,
@@ -505,6 +505,6 @@ SCENARIOS = [
     timeout_ends_the_job,
     environment_and_folder,
     several_programs,
-    missing_program_is_told,
+    missing_program_is_reported,
     small_shared_memory,
 ]

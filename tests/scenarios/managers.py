@@ -149,7 +149,7 @@ def played_under(play, name, manager):
 
 
 @needs("slurm")
-def slurm_without_pmi_is_told(runner):
+def slurm_without_pmi_is_reported(runner):
     needs_combray(runner)
     code, output, _ = run([*slurm("none")(runner), "-n", "2", program(runner), "hello"])
     assert code != 0 and "rank" not in output, f"{code}: ran as so many jobs of one\n{output}"
@@ -158,7 +158,7 @@ def slurm_without_pmi_is_told(runner):
     assert code == 0 and "rank 0 of 1" in output, output
 
 
-def missing_pmix_library_is_told(runner):
+def missing_pmix_library_is_reported(runner):
     needs_combray(runner)
     command = ["env", "COMBRAY_PMIX_LIBRARY=/nowhere/libpmix.so", *prrte("prterun")(runner),
                "-x", "COMBRAY_PMIX_LIBRARY", "-n", "2", program(runner), "hello"]
@@ -167,7 +167,7 @@ def missing_pmix_library_is_told(runner):
     assert "/nowhere/libpmix.so" in output and "COMBRAY_PMIX_LIBRARY" in output, output
 
 
-def dead_pmix_launcher_is_told(runner):
+def dead_pmix_launcher_is_reported(runner):
     """The variables of a launcher that is not there any more."""
     needs_combray(runner)
     prrte("prterun")(runner)
@@ -210,8 +210,8 @@ SCENARIOS = [
       for play in (programs_find_each_other, messages_arrive, nobody_survives, nobody_outlives_the_launcher)),
     *(played_under(a_session_may_follow_the_world, name, manager)
       for name, manager in MANAGERS.items()),
-    slurm_without_pmi_is_told,
-    missing_pmix_library_is_told,
-    dead_pmix_launcher_is_told,
+    slurm_without_pmi_is_reported,
+    missing_pmix_library_is_reported,
+    dead_pmix_launcher_is_reported,
     a_job_inside_a_job_is_its_own,
 ]

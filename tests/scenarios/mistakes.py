@@ -125,13 +125,13 @@ def look_at_all(runner, here=None):
 
 
 @places(8)
-def mistakes_are_told(runner):
+def mistakes_are_reported(runner):
     needs_combray(runner)
     look_at_all(runner)
 
 
 @places(8)
-def mistakes_are_told_on_two_hosts(runner):
+def mistakes_are_reported_on_two_hosts(runner):
     with hosts.hosts(runner, 2) as here:
         look_at_all(runner, here)
 
@@ -146,7 +146,7 @@ IN_FORTRAN = [
 ]
 
 
-def mistakes_in_fortran_are_told(runner):
+def mistakes_in_fortran_are_reported(runner):
     needs_combray(runner)
     compiler = pathlib.Path(runner.mpicc[0]).with_name("mpifort")
     if not shutil.which("gfortran") or not compiler.exists():
@@ -160,4 +160,4 @@ def mistakes_in_fortran_are_told(runner):
     assert len(told(output)) == 3, output
 
 
-SCENARIOS = [mistakes_are_told, mistakes_are_told_on_two_hosts, mistakes_in_fortran_are_told]
+SCENARIOS = [mistakes_are_reported, mistakes_are_reported_on_two_hosts, mistakes_in_fortran_are_reported]

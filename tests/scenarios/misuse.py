@@ -16,7 +16,7 @@ IN_USE = r"memory .*of which \d+ bytes belong to a (receive|send) that is not co
 SIDES = r"rank \d calls MPI_\w+ with .* to send to itself, but .* to receive"
 PEERS = r"rank \d calls MPI_\w+ with .* to receive from rank \d, which sends "
 CONFLICT = r"rank \d (reads|writes|changes) memory of rank \d in .*, and rank \d (reads|writes|changes) \d+ bytes of it"
-STANDSTILL = r"ranks? .*waits? for (each other|itself), and only the buffering of their messages prevents a deadlock: rank \d in MPI_"
+DEADLOCK = r"ranks? .*waits? for (each other|itself), and only the buffering of their messages prevents a deadlock: rank \d in MPI_"
 # By kind: the program, the number of processes, and the expected report for each case.
 MATRIX = {
     "amounts and types of collective operations": ("misuse_collectives", 3, {
@@ -44,13 +44,13 @@ MATRIX = {
         "other_elements": r"receives floating-point numbers of 4 bytes .* which sends integers of 4 bytes",
         "not_ready": r"calls MPI_Rsend with tag 0 to rank \d, which has posted no receive"}),
     "sends that rely on buffering": ("misuse_messages", 2, {
-        "both_send": STANDSTILL, "ring_of_sends": STANDSTILL, "slow_receiver": STANDSTILL,
-        "both_send_with_buffer": STANDSTILL, "crossed_tags": STANDSTILL, "send_before_barrier": STANDSTILL,
-        "send_to_itself": STANDSTILL}),
+        "both_send": DEADLOCK, "ring_of_sends": DEADLOCK, "slow_receiver": DEADLOCK,
+        "both_send_with_buffer": DEADLOCK, "crossed_tags": DEADLOCK, "send_before_barrier": DEADLOCK,
+        "send_to_itself": DEADLOCK}),
     "sends of three processes that rely on buffering": ("misuse_messages", 3, {
-        "complete_sends_first": STANDSTILL, "complete_started_first": STANDSTILL, "send_before_bcast": STANDSTILL,
+        "complete_sends_first": DEADLOCK, "complete_started_first": DEADLOCK, "send_before_bcast": DEADLOCK,
         "around_three": r"3 ranks wait for each other, and only .* rank 1 in MPI_Recv for a message of rank 2",
-        "master_and_workers": STANDSTILL}),
+        "master_and_workers": DEADLOCK}),
     "left over": ("misuse_messages", 2, {
         "not_received": r"has never received a message of 4 bytes", "not_completed": r"a request of MPI_Isend was never",
         "not_freed": r"a communicator of MPI_Comm_dup was never freed"}),
@@ -70,10 +70,10 @@ MATRIX = {
         "result_sent": r"belong to an operation \(MPI_Get\) that is not complete"}),
 }
 # With how many processes all right cases of a program run.
-ALL_COUNTS = {"misuse_collectives": 3, "misuse_messages": 4, "misuse_windows": 3, "misuse_accesses_told": 2}
+ALL_COUNTS = {"misuse_collectives": 3, "misuse_messages": 4, "misuse_windows": 3, "misuse_accesses_reported": 2}
 # Not found are the wrong forms of wildcard_then_named and wildcards_for_all, whose receives may
 # take either message, and of load_beside_locked_put.
-# Programs that the compiler lets tell of their loads and stores.
+# Programs whose loads and stores the compiler makes them report.
 ACCESSES = "misuse_accesses"
 READ_TOO_EARLY = r"rank \d reads memory of which 4 bytes belong to (a receive|an operation \(MPI_\w+\)) that is not"
 WRITTEN_TOO_EARLY = r"rank \d writes memory of which 4 bytes belong to (a receive|a send|an operation \(MPI_Put\)) that is"
@@ -126,7 +126,7 @@ def look_at_all(runner, cases):
 @places(8)
 def loads_and_stores_of_the_program_are_compared(runner):
     needs_combray(runner)
-    source, built = SOURCES / f"{ACCESSES}.c", f"{ACCESSES}_told"
+    source, built = SOURCES / f"{ACCESSES}.c", f"{ACCESSES}_reported"
     words = [*runner.mpicc, "--check-accesses", "-g", "-O1", str(source), "-o", str(runner.build / built)]
     code, output, _ = run(words, timeout=SECONDS_MAX)
     if code != 0 and not shutil.which("gcc"):

@@ -72,7 +72,7 @@ def advised(runner, command, cause):
 
 
 @alone("measures times")
-def slowed_examples_are_told_why(runner):
+def reasons_why_examples_are_slow_are_reported(runner):
     needs_combray(runner)
     header, faults = os.path.join(os.path.dirname(__file__), "slowed.h"), []
     for source, way, count, words, cause in SLOWED:
@@ -85,7 +85,7 @@ def slowed_examples_are_told_why(runner):
 
 
 @alone("measures times")
-def examples_in_wrong_places_are_told(runner):
+def examples_in_wrong_places_are_reported(runner):
     needs_combray(runner)
     if len(os.sched_getaffinity(0)) < 2:
         raise Skip("needs two cores")
@@ -105,7 +105,7 @@ def examples_in_wrong_places_are_told(runner):
     assert not faults, "\n".join(faults)
 
 
-def a_page_tells_times_and_messages(runner):
+def a_page_shows_times_and_messages(runner):
     needs_combray(runner)
     code, output, _ = start(runner, 2, "late_receives", "--profile")
     assert code == 0, output
@@ -137,11 +137,17 @@ def all_is_written_to_a_file(runner):
     assert code != 0 and "ends in .json or .html" in output, output
 
 
-def nothing_is_told_without_it(runner):
+def nothing_is_reported_without_it(runner):
     needs_combray(runner)
     code, output, _ = start(runner, 2, "balanced")
     assert (code, output) == (0, ""), output
 
 
-SCENARIOS = [advice_names_the_cause, slowed_examples_are_told_why, examples_in_wrong_places_are_told, a_page_tells_times_and_messages, all_is_written_to_a_file,
-             nothing_is_told_without_it]
+SCENARIOS = [
+    advice_names_the_cause,
+    reasons_why_examples_are_slow_are_reported,
+    examples_in_wrong_places_are_reported,
+    a_page_shows_times_and_messages,
+    all_is_written_to_a_file,
+    nothing_is_reported_without_it,
+]

@@ -41,7 +41,7 @@ def works_without(runner, *calls):
         assert code == 0, f"{calls} with {error}: exit code {code}\n{output}"
 
 
-def is_told(runner, call, *words):
+def is_reported(runner, call, *words):
     """The job ends, and its message names the call, what refuses it, and what to do."""
     needs_combray(runner)
     for error in ERRORS:
@@ -93,11 +93,11 @@ def no_setaffinity(runner):
 
 
 def no_memfd_create(runner):
-    is_told(runner, "memfd_create", "shared segment")
+    is_reported(runner, "memfd_create", "shared segment")
 
 
 def no_epoll(runner):
-    is_told(runner, "epoll_create1")
+    is_reported(runner, "epoll_create1")
 
 
 def no_signalfd(runner):
@@ -108,19 +108,19 @@ def no_signalfd(runner):
 
 
 def no_prctl(runner):
-    is_told(runner, "prctl")
+    is_reported(runner, "prctl")
 
 
 def no_process_groups(runner):
-    is_told(runner, "setpgid")
+    is_reported(runner, "setpgid")
 
 
 def no_pipes(runner):
-    is_told(runner, "pipe2")
+    is_reported(runner, "pipe2")
 
 
 def no_socket_pairs(runner):
-    is_told(runner, "socketpair")
+    is_reported(runner, "socketpair")
 
 
 def no_dev(runner):

@@ -48,7 +48,7 @@ use accesses::{AccessChecks, AccessTime};
 use announced_message::AnnouncedMessage;
 use blocks::{BlockChecks, BlockName, KnownBlock};
 use collectives::CollectiveChecks;
-use deadlock::{StandstillChecks, WaitsInCall};
+use deadlock::{DeadlockChecks, WaitsInCall};
 use messages::MessageChecks;
 use objects::MadeObjects;
 use phases::Phases;
@@ -72,7 +72,7 @@ pub struct Checks {
     accesses: AccessChecks,
     phases: Phases,
     objects: MadeObjects,
-    deadlock: StandstillChecks,
+    deadlock: DeadlockChecks,
     /// Whether processes of the world are in different operations, so that waiting for others is
     /// pointless.
     is_apart: Cell<bool>,
@@ -135,7 +135,7 @@ pub fn start(library: &LibraryState) {
         accesses: AccessChecks::default(),
         phases: Phases::default(),
         objects: MadeObjects::default(),
-        deadlock: StandstillChecks::default(),
+        deadlock: DeadlockChecks::default(),
         is_apart: Cell::new(false),
         is_revoked: Cell::new(false),
         purge_at: Cell::new(PURGE_MIN),

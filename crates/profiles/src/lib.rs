@@ -34,7 +34,7 @@ pub struct RankProfile {
     /// The processor time of the helper thread, in seconds.
     pub helper_seconds: f64,
     /// Whether the machine has more processes than cores.
-    pub is_crowded: bool,
+    pub is_oversubscribed: bool,
     /// The numbers of the cores in its affinity mask.
     pub cores: Vec<u32>,
     /// The number of cores of its machine.

@@ -220,7 +220,7 @@ fn library(profile: &JobProfile) -> String {
         seconds(helper),
         percent(helper, profile.total.sum()),
     );
-    if profile.ranks.iter().any(|rank| rank.is_crowded) {
+    if profile.ranks.iter().any(|rank| rank.is_oversubscribed) {
         text += "  There are more processes than cores: much of what looks like waiting or computing \
                  is waiting for a core.\n";
     }

@@ -17,7 +17,7 @@ use crate::phase;
 
 /// What the calls of this process wait for.
 #[derive(Debug, Default)]
-pub struct StandstillChecks {
+pub struct DeadlockChecks {
     /// The messages, by number, for which no receive is known to be posted.
     unexpected: RefCell<HashMap<u64, SendMode>>,
     /// The calls that the program is in. There are several if a call runs a function of the program
@@ -79,7 +79,7 @@ impl Drop for WaitsInCall {
     }
 }
 
-impl StandstillChecks {
+impl DeadlockChecks {
     fn begin(&self) -> u64 {
         let number = self.next.replace(self.next.get() + 1);
         self.calls.borrow_mut().push(CallWaits::new(number));

@@ -354,7 +354,7 @@ impl Process {
             seconds: lasted,
             processor_seconds: processors.saturating_sub(helper_time).as_secs_f64(),
             helper_seconds: helper_time.as_secs_f64(),
-            is_crowded: self.is_oversubscribed(),
+            is_oversubscribed: self.is_oversubscribed(),
             cores: cores::allowed().into_iter().map(|core| core as u32).collect(),
             machine_cores: cores::configured() as u32,
             busy_threads: usage::busy_threads(
