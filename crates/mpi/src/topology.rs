@@ -20,8 +20,10 @@ mod tests;
 use collectives::neighborhood::Neighborhood;
 
 pub use cartesian::{Cartesian, Dimension};
-pub use creation::refuse_intercommunicator;
-pub use distributed::{DistributedGraph, Neighbors, WeightedEdge, edge_count, edges_of_lists};
+pub use creation::{Reordering, refuse_intercommunicator};
+pub use distributed::{
+    DistributedGraph, EdgeWeights, Neighbors, WeightedEdge, edge_count, edges_of_lists,
+};
 pub use graph::GraphTopology;
 pub(crate) use local::LocalTopology;
 pub(crate) use reordering::ProcessLocation;

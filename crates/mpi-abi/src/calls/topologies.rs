@@ -6,8 +6,8 @@ use std::rc::Rc;
 use base::ErrorClass;
 use mpi::info::Info;
 use mpi::topology::{
-    Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology, Neighbors, WeightedEdge,
-    dimensions, edge_count, edges_of_lists, refuse_intercommunicator,
+    Cartesian, CommunicatorTopology, DistributedGraph, EdgeWeights, GraphTopology, Neighbors,
+    Reordering, WeightedEdge, dimensions, edge_count, edges_of_lists, refuse_intercommunicator,
 };
 
 use super::communicators::hand_out;
@@ -31,6 +31,11 @@ pub fn dims_create(_call: &Call, nnodes: c_int, dims: OutIntegers) -> CallOutcom
     dims.write(sizes.into_iter().map(i64::from))
 }
 
+/// Returns whether a call may reorder ranks, from its argument `reorder`.
+fn reordering(reorder: c_int) -> Reordering {
+    if reorder == 0 { Reordering::Forbidden } else { Reordering::Allowed }
+}
+
 pub fn cart_create(
     call: &Call,
     comm_old: KnownCommunicator,
@@ -40,7 +45,7 @@ pub fn cart_create(
     comm_cart: Out<Comm>,
 ) -> CallOutcome<()> {
     let grid = grid(&comm_old, dims, periods)?;
-    let made = comm_old.create_cartesian(&call.library.process, grid, reorder != 0)?;
+    let made = comm_old.create_cartesian(&call.library.process, grid, reordering(reorder))?;
     hand_out(call, made, comm_cart)
 }
 
@@ -153,7 +158,7 @@ pub fn graph_create(
     comm_graph: Out<Comm>,
 ) -> CallOutcome<()> {
     let graph = graph(&comm_old, nnodes, indx, edges)?;
-    let made = comm_old.create_graph(&call.library.process, graph, reorder != 0)?;
+    let made = comm_old.create_graph(&call.library.process, graph, reordering(reorder))?;
     hand_out(call, made, comm_graph)
 }
 
@@ -272,15 +277,19 @@ pub fn dist_graph_create_adjacent(
     }
     let processes = comm_old.size();
     let (in_ranks, out_ranks) = (sources.read_ints()?, destinations.read_ints()?);
-    let weighted = in_weights.is_some() || out_weights.is_some();
+    let weights = match (&in_weights, &out_weights) {
+        (None, None) => EdgeWeights::Omitted,
+        _ => EdgeWeights::Given,
+    };
     let graph = DistributedGraph {
         sources: Neighbors::new(&in_ranks, in_weights.as_deref(), processes)
             .map_err(|error| Failure::of_argument(3, error))?,
         destinations: Neighbors::new(&out_ranks, out_weights.as_deref(), processes)
             .map_err(|error| Failure::of_argument(6, error))?,
-        weighted,
+        weights,
     };
-    let made = comm_old.create_distributed_graph(&call.library.process, graph, reorder != 0)?;
+    let reordering = reordering(reorder);
+    let made = comm_old.create_distributed_graph(&call.library.process, graph, reordering)?;
     hand_out(call, made, comm_dist_graph)
 }
 
@@ -300,12 +309,19 @@ pub fn dist_graph_create(
     comm_dist_graph: Out<Comm>,
 ) -> CallOutcome<()> {
     let process = &call.library.process;
-    let weighted = weights.address() != MPI_UNWEIGHTED;
+    let edge_weights = match weights.address() {
+        MPI_UNWEIGHTED => EdgeWeights::Omitted,
+        _ => EdgeWeights::Given,
+    };
     match given_edges(&comm_old, n, [sources, degrees], destinations, weights) {
         Ok(edges) => {
-            let reorder = reorder != 0;
-            let made =
-                comm_old.create_distributed_graph_of_edges(process, &edges, weighted, reorder)?;
+            let reordering = reordering(reorder);
+            let made = comm_old.create_distributed_graph_of_edges(
+                process,
+                &edges,
+                edge_weights,
+                reordering,
+            )?;
             hand_out(call, made, comm_dist_graph)
         }
         Err(failure) => {
@@ -355,7 +371,7 @@ pub fn dist_graph_neighbors_count(
     let graph = comm.distributed_graph().map_err(of_first)?;
     indegree.set(graph.sources.ranks.len() as c_int);
     outdegree.set(graph.destinations.ranks.len() as c_int);
-    weighted.set_flag(graph.weighted);
+    weighted.set_flag(graph.weights == EdgeWeights::Given);
     Ok(())
 }
 
@@ -372,7 +388,7 @@ pub fn dist_graph_neighbors(
 ) -> CallOutcome<()> {
     let graph = comm.distributed_graph().map_err(of_first)?;
     let (incoming, outgoing) = (degree(2, maxindegree)?, degree(5, maxoutdegree)?);
-    let weighted = graph.weighted;
+    let weighted = graph.weights == EdgeWeights::Given;
     report_neighbors(&graph.sources, incoming, sources, weighted.then_some(sourceweights))?;
     report_neighbors(&graph.destinations, outgoing, destinations, weighted.then_some(destweights))
 }

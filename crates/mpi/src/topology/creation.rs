@@ -5,11 +5,23 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 
-use super::{Cartesian, CommunicatorTopology, DistributedGraph, GraphTopology, WeightedEdge};
+use super::{
+    Cartesian, CommunicatorTopology, DistributedGraph, EdgeWeights, GraphTopology, WeightedEdge,
+};
 use crate::Process;
 use crate::collective::{self, Invocation, alltoallv};
 use crate::communicator::Communicator;
 use crate::exchange::{packed, unpacked};
+
+/// Whether processes may get other ranks in a communicator with a topology, so that neighbours come
+/// nearer to each other (the argument `reorder`, section 8.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reordering {
+    /// Processes keep the order of their ranks in the original communicator.
+    Forbidden,
+    /// Processes may get other ranks.
+    Allowed,
+}
 
 impl Communicator {
     fn create_of_first(
@@ -17,12 +29,12 @@ impl Communicator {
         process: &Process,
         count: u32,
         topology: CommunicatorTopology,
-        reorder: bool,
+        reordering: Reordering,
     ) -> Result<Option<Rc<Communicator>>> {
         refuse_intercommunicator(self)?;
-        let order = match reorder {
-            true => process.reordered(self, &topology),
-            false => (0..count).collect(),
+        let order = match reordering {
+            Reordering::Allowed => process.reordered(self, &topology),
+            Reordering::Forbidden => (0..count).collect(),
         };
         self.create_in_order(process, &order, topology)
     }
@@ -47,7 +59,7 @@ impl Communicator {
         self: &Rc<Self>,
         process: &Process,
         edges: &[WeightedEdge],
-        weighted: bool,
+        weights: EdgeWeights,
     ) -> Result<(Vec<WeightedEdge>, Vec<WeightedEdge>)> {
         let size = self.size() as usize;
         let mut leaving = vec![Vec::new(); size];
@@ -60,12 +72,12 @@ impl Communicator {
             .map(|(leaving, reaching)| EdgeAnnouncement {
                 leaving: leaving.len() as u32,
                 reaching: reaching.len() as u32,
-                weighted,
+                weighted: weights == EdgeWeights::Given,
                 usable: true,
             })
             .collect();
         let received_notices = self.exchange_notices(process, &sent_notices)?;
-        check_notices(&received_notices, weighted)?;
+        check_notices(&received_notices, weights)?;
         let sent: Vec<Buffer> = (leaving.iter().zip(&reaching))
             .map(|(leaving, reaching)| packed(leaving.iter().chain(reaching)))
             .collect();
@@ -99,7 +111,7 @@ impl Communicator {
 
     /// Creates a communicator with a Cartesian topology (`MPI_Cart_create`, section 8.5.1). The
     /// grid consists of the first processes, in the order of their ranks, or in another order if
-    /// `reorder` is true. Returns `None` on processes outside the grid.
+    /// `reordering` allows it. Returns `None` on processes outside the grid.
     ///
     /// # Errors
     /// `Comm` for an intercommunicator; the errors of [`Communicator::create`].
@@ -107,10 +119,10 @@ impl Communicator {
         self: &Rc<Self>,
         process: &Process,
         grid: Cartesian,
-        reorder: bool,
+        reordering: Reordering,
     ) -> Result<Option<Rc<Communicator>>> {
         let count = grid.process_count();
-        self.create_of_first(process, count, CommunicatorTopology::Cartesian(grid), reorder)
+        self.create_of_first(process, count, CommunicatorTopology::Cartesian(grid), reordering)
     }
 
     /// Creates the part of the grid around this process in the dimensions that remain
@@ -132,7 +144,7 @@ impl Communicator {
 
     /// Creates a communicator with a graph topology (`MPI_Graph_create`, section 8.5.3). The
     /// graph consists of the first processes, in the order of their ranks, or in another order if
-    /// `reorder` is true. Returns `None` on processes outside the graph.
+    /// `reordering` allows it. Returns `None` on processes outside the graph.
     ///
     /// # Errors
     /// Those of [`Communicator::create_cartesian`].
@@ -140,10 +152,10 @@ impl Communicator {
         self: &Rc<Self>,
         process: &Process,
         graph: GraphTopology,
-        reorder: bool,
+        reordering: Reordering,
     ) -> Result<Option<Rc<Communicator>>> {
         let count = graph.process_count();
-        self.create_of_first(process, count, CommunicatorTopology::Graph(graph), reorder)
+        self.create_of_first(process, count, CommunicatorTopology::Graph(graph), reordering)
     }
 
     /// Creates a communicator with a distributed graph of which each process specifies its own
@@ -156,18 +168,18 @@ impl Communicator {
         self: &Rc<Self>,
         process: &Process,
         graph: DistributedGraph,
-        reorder: bool,
+        reordering: Reordering,
     ) -> Result<Option<Rc<Communicator>>> {
         refuse_intercommunicator(self)?;
-        let (order, graph) = match reorder {
-            true => process.reordered_distributed(self, graph)?,
-            false => ((0..self.size()).collect(), graph),
+        let (order, graph) = match reordering {
+            Reordering::Allowed => process.reordered_distributed(self, graph)?,
+            Reordering::Forbidden => ((0..self.size()).collect(), graph),
         };
         self.create_in_order(process, &order, CommunicatorTopology::Distributed(graph))
     }
 
     /// Creates a communicator with a distributed graph of which each process specifies any edges
-    /// (`MPI_Dist_graph_create`, section 8.5.4). `weighted` is whether the edges have weights.
+    /// (`MPI_Dist_graph_create`, section 8.5.4).
     ///
     /// # Errors
     /// Those of [`Communicator::create_cartesian`]; `Arg` if another process cannot use its
@@ -176,13 +188,13 @@ impl Communicator {
         self: &Rc<Self>,
         process: &Process,
         edges: &[WeightedEdge],
-        weighted: bool,
-        reorder: bool,
+        weights: EdgeWeights,
+        reordering: Reordering,
     ) -> Result<Option<Rc<Communicator>>> {
         refuse_intercommunicator(self)?;
-        let (leaving, reaching) = self.exchange_edges(process, edges, weighted)?;
-        let graph = DistributedGraph::of_edges(leaving, reaching, weighted);
-        self.create_distributed_graph(process, graph, reorder)
+        let (leaving, reaching) = self.exchange_edges(process, edges, weights)?;
+        let graph = DistributedGraph::of_edges(leaving, reaching, weights);
+        self.create_distributed_graph(process, graph, reordering)
     }
 
     /// Takes part in [`Communicator::create_distributed_graph_of_edges`] for a process whose
@@ -229,7 +241,8 @@ impl WeightedEdge {
 
 wire::codec!(WeightedEdge { source, destination, weight });
 
-fn check_notices(received_notices: &[EdgeAnnouncement], weighted: bool) -> Result<()> {
+fn check_notices(received_notices: &[EdgeAnnouncement], weights: EdgeWeights) -> Result<()> {
+    let weighted = weights == EdgeWeights::Given;
     for (rank, notice) in received_notices.iter().enumerate() {
         if !notice.usable {
             let what = format!(

@@ -3,6 +3,16 @@
 use base::{Error, ErrorClass, Result};
 use collectives::neighborhood::Neighborhood;
 
+/// Whether the edges of a distributed graph have weights. All processes agree on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EdgeWeights {
+    /// The program passed `MPI_UNWEIGHTED`: the weight of each edge is 1.
+    #[default]
+    Omitted,
+    /// The program specified a weight for each edge.
+    Given,
+}
+
 /// The neighbours of one process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DistributedGraph {
@@ -10,8 +20,8 @@ pub struct DistributedGraph {
     pub sources: Neighbors,
     /// The processes that this one has an edge to.
     pub destinations: Neighbors,
-    /// Whether the edges were given weights.
-    pub weighted: bool,
+    /// Whether the program specified weights.
+    pub weights: EdgeWeights,
 }
 
 /// The processes at the other ends of edges.
@@ -66,9 +76,9 @@ impl DistributedGraph {
     pub fn of_edges(
         leaving: impl IntoIterator<Item = WeightedEdge>,
         reaching: impl IntoIterator<Item = WeightedEdge>,
-        weighted: bool,
+        weights: EdgeWeights,
     ) -> Self {
-        let mut graph = Self { weighted, ..Self::default() };
+        let mut graph = Self { weights, ..Self::default() };
         for edge in leaving {
             graph.destinations.push(edge.destination, edge.weight);
         }

@@ -12,7 +12,7 @@ use base::{Error, ErrorClass, Result};
 use memory::Buffer;
 use placement::{Affinity, Branch, BranchTree, Placement, cost, place};
 
-use super::{CommunicatorTopology, DistributedGraph, Neighbors};
+use super::{CommunicatorTopology, DistributedGraph, EdgeWeights, Neighbors};
 use crate::Process;
 use crate::collective::{Invocation, allgatherv};
 use crate::communicator::Communicator;
@@ -192,8 +192,11 @@ impl CommunicatorTopology {
 /// then rank and weight of each.
 fn words_of(graph: &DistributedGraph) -> Vec<u32> {
     let lists = [&graph.sources, &graph.destinations];
-    let head =
-        [u32::from(graph.weighted), lists[0].ranks.len() as u32, lists[1].ranks.len() as u32];
+    let head = [
+        u32::from(graph.weights == EdgeWeights::Given),
+        lists[0].ranks.len() as u32,
+        lists[1].ranks.len() as u32,
+    ];
     let pairs = lists.into_iter().flat_map(|list| list.ranks.iter().zip(&list.weights));
     let body = pairs.flat_map(|(rank, weight)| [*rank, weight.cast_unsigned()]);
     head.into_iter().chain(body).collect()
@@ -222,7 +225,8 @@ fn check_length(rank: u32, length: usize) -> Result<()> {
 fn graph_of(words: Vec<u32>, processes: u32) -> DistributedGraph {
     let mut words = words.into_iter();
     let mut head = || words.next().unwrap_or_default();
-    let (weighted, sources, destinations) = (head() != 0, head(), head());
+    let weights = if head() == 0 { EdgeWeights::Omitted } else { EdgeWeights::Given };
+    let (sources, destinations) = (head(), head());
     let mut list = |count: u32| {
         let mut neighbors = Neighbors::default();
         for _ in 0..count {
@@ -234,7 +238,7 @@ fn graph_of(words: Vec<u32>, processes: u32) -> DistributedGraph {
         }
         neighbors
     };
-    DistributedGraph { sources: list(sources), destinations: list(destinations), weighted }
+    DistributedGraph { sources: list(sources), destinations: list(destinations), weights }
 }
 
 #[cfg(test)]
@@ -303,7 +307,7 @@ mod tests {
         let graph = DistributedGraph {
             sources: neighbors(&[3, 1], &[7, 0]),
             destinations: neighbors(&[2], &[i32::MAX]),
-            weighted: true,
+            weights: EdgeWeights::Given,
         };
         assert_eq!(graph_of(words_of(&graph), 4), graph);
         assert_eq!(graph_of(words_of(&graph), 3).sources.ranks, [1]);

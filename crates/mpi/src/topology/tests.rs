@@ -184,7 +184,7 @@ proptest! {
         let graphs: Vec<DistributedGraph> = (0..4).map(|rank| {
             let leaving = all.iter().copied().filter(|edge| edge.source == rank);
             let reaching = all.iter().copied().filter(|edge| edge.destination == rank);
-            DistributedGraph::of_edges(leaving, reaching, true)
+            DistributedGraph::of_edges(leaving, reaching, EdgeWeights::Given)
         }).collect();
         let neighborhoods: Vec<_> = graphs.iter().map(DistributedGraph::neighborhood).collect();
         let moved = moves(&neighborhoods);
