@@ -14,6 +14,15 @@ pub enum LockKind {
     Exclusive,
 }
 
+/// What follows a fence (section 12.5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterFence {
+    /// An epoch in which all processes may access all others.
+    Epoch,
+    /// No epoch: the program asserts that no operation follows (`MPI_MODE_NOSUCCEED`).
+    NoEpoch,
+}
+
 /// The kind of epoch that allows a process to access another one now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenEpoch {
@@ -112,9 +121,12 @@ impl Epochs {
         }
     }
 
-    /// Records a fence; `goes_on`: the next epoch begins with it.
-    pub(crate) fn fenced(&mut self, goes_on: bool) {
-        self.access = if goes_on { AccessEpoch::Fence { used: false } } else { AccessEpoch::None };
+    /// Records a fence.
+    pub(crate) fn fenced(&mut self, after: AfterFence) {
+        self.access = match after {
+            AfterFence::Epoch => AccessEpoch::Fence { used: false },
+            AfterFence::NoEpoch => AccessEpoch::None,
+        };
     }
 
     /// Opens an access epoch to these targets.
@@ -324,13 +336,13 @@ mod tests {
     fn epochs_of_different_kinds_exclude_each_other() {
         let mut epochs = Epochs::default();
         assert!(epochs.admit(0, CompletedBy::Synchronization).is_err());
-        epochs.fenced(true);
+        epochs.fenced(AfterFence::Epoch);
         assert!(epochs.check_lock(0).is_ok() && epochs.check_free().is_ok());
         epochs.admit(3, CompletedBy::Synchronization).unwrap();
         assert!(epochs.admit(3, CompletedBy::Request).is_err(), "requests are for locks");
         assert!(epochs.check_lock(0).is_err() && epochs.start(vec![1]).is_err());
         epochs.check_fence().unwrap();
-        epochs.fenced(false);
+        epochs.fenced(AfterFence::NoEpoch);
         epochs.start(vec![1, 4]).unwrap();
         assert!(
             epochs.admit(4, CompletedBy::Synchronization).is_ok()

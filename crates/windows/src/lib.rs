@@ -49,7 +49,7 @@ use service::Service;
 use traffic::Traffic;
 
 pub use action::{AccessKind, OldData, WindowAccess};
-pub use epoch::{LockKind, OpenEpoch};
+pub use epoch::{AfterFence, LockKind, OpenEpoch};
 pub use operation::{CompletedBy, WindowOperation};
 pub use place::TargetPlace;
 pub use plain::PlainPlace;

@@ -9,7 +9,7 @@ use mpi::collective::{self, CallForm, Invocation};
 use mpi::group::Group;
 use mpi::{ActiveOperation, Process, error_of};
 
-use super::epoch::AccessEpoch;
+use super::epoch::{AccessEpoch, AfterFence};
 use super::exposed::ExposedParts;
 use super::locks::{LockTurn, SharedLock};
 use super::message::{POST_TAG, Refusal, RequestKind, WindowRequest};
@@ -40,15 +40,15 @@ struct Question {
 
 impl Window {
     /// `MPI_Win_fence`: ends an epoch in which all processes may access all others, and begins the
-    /// next one, unless `goes_on` is false (the program asserts that no operation follows).
+    /// next one, unless the program asserts that no operation follows.
     ///
     /// # Errors
     /// `RmaSync` in an epoch of another kind; and the refusals of targets in this one.
-    pub fn fence(&self, process: &Process, goes_on: bool) -> Result<()> {
+    pub fn fence(&self, process: &Process, after: AfterFence) -> Result<()> {
         self.epochs.borrow().check_fence()?;
         self.note_settled();
         let outcome = self.settle(process, None);
-        self.epochs.borrow_mut().fenced(goes_on);
+        self.epochs.borrow_mut().fenced(after);
         full_fence();
         // Invoked as if by the program: windows with many fences get a board for them.
         let invocation = Invocation::new(process, &self.communicator, CallForm::Blocking);

@@ -8,7 +8,7 @@ use memory::Buffer;
 use mpi::Destination;
 use mpi::group::Group;
 use mpi::info::Info;
-use windows::{LockKind, Share, Window};
+use windows::{AfterFence, LockKind, Share, Window};
 
 use crate::arguments::{
     Integer, KnownCommunicator, KnownWindow, Out, OutInteger, OutText, invalid,
@@ -228,8 +228,11 @@ pub fn win_get_info(call: &Call, win: KnownWindow, info_used: Out<c::Info>) -> C
 
 pub fn win_fence(call: &Call, assert: c_int, win: KnownWindow) -> CallOutcome<()> {
     check_assertions(1, assert)?;
-    let goes_on = assert & MPI_MODE_NOSUCCEED == 0;
-    Ok(win.window.fence(&call.library.process, goes_on)?)
+    let after = match assert & MPI_MODE_NOSUCCEED {
+        0 => AfterFence::Epoch,
+        _ => AfterFence::NoEpoch,
+    };
+    Ok(win.window.fence(&call.library.process, after)?)
 }
 
 pub fn win_post(call: &Call, group: Rc<Group>, assert: c_int, win: KnownWindow) -> CallOutcome<()> {
