@@ -10,7 +10,7 @@ mod validation;
 mod ways;
 
 pub use migrations::compare as compare_migrations;
-pub use report::{sample, validate};
+pub use report::{SampleOutput, sample, validate};
 
 /// A size for display.
 fn size(bytes: u64) -> String {

@@ -27,6 +27,7 @@ use runtime::samples::{self, Samples};
 use serde::{Deserialize, Serialize};
 use sys::cores;
 
+use crate::memory::SampleOutput;
 use crate::prefix;
 use figures::Results;
 
@@ -111,7 +112,11 @@ pub fn run(options: &SampleOptions) -> Result<i32, String> {
         return keep(findings).map(|()| 0);
     }
     if options.memory {
-        return crate::memory::sample(!options.no_keep, options.json, options.picture.as_deref());
+        return crate::memory::sample(&SampleOutput {
+            is_stored: !options.no_keep,
+            as_json: options.json,
+            picture: options.picture.as_deref(),
+        });
     }
     measure_all(options)
 }

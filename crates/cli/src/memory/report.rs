@@ -16,25 +16,36 @@ use super::validation::{self, Before, Case};
 use super::ways::{self, WayCase};
 use super::{pair::ThreadPair, picture, sampling, size};
 
+/// What happens to the measured costs.
+#[derive(Debug)]
+pub struct SampleOutput<'a> {
+    /// Whether they are stored for the jobs on this machine.
+    pub is_stored: bool,
+    /// Whether they are printed as JSON instead of text.
+    pub as_json: bool,
+    /// The file of a picture of them.
+    pub picture: Option<&'a Path>,
+}
+
 /// Measures the costs of accesses to this machine's memory and shows them. Draws and stores them if
 /// requested.
 ///
 /// # Errors
 /// Two cores are not available or too busy, or the figures cannot be stored.
-pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, String> {
+pub fn sample(output: &SampleOutput<'_>) -> Result<i32, String> {
     let mut table = on_two_cores(sampling::table)?;
     table.nodes =
         Nodes::here().map_or_else(NodeCosts::default, |nodes| samples::node_costs(&nodes));
     let host = samples::host();
-    if let Some(path) = picture {
+    if let Some(path) = output.picture {
         let title = format!("{host}, {}", MemorySample::of_now(CostTable::default()).processor);
         raster::write(path, picture::svg(&title, &table))?;
     }
-    match as_json {
+    match output.as_json {
         true => println!("{}", serde_json::to_string_pretty(&table).map_err(|e| e.to_string())?),
         false => print!("{}", shown(&host, &table)),
     }
-    if !keep {
+    if !output.is_stored {
         return Ok(0);
     }
     let folder = samples::folder()
@@ -46,7 +57,7 @@ pub fn sample(keep: bool, as_json: bool, picture: Option<&Path>) -> Result<i32, 
     }
     known.memory = Some(memory);
     let path = known.write(&folder)?;
-    if !as_json {
+    if !output.as_json {
         println!("Stored for {host} in {}", path.display());
     }
     Ok(0)
