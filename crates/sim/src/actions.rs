@@ -7,7 +7,7 @@ use memory::{Buffer, Stores};
 
 use crate::network::SimulatedNetwork;
 use crate::reference::{ArrivedLabel, Selector};
-use crate::region::{SimulatedRegion, pattern};
+use crate::region::{RegionShape, SimulatedRegion, pattern};
 use crate::world::{
     HeldMessage, MessageFate, Promise, ReceivedMessage, World, WorldMessage, WorldOutcome,
 };
@@ -51,7 +51,7 @@ impl World {
         let (from, to, context) = stream;
         let (slot, peer) = (self.slot(from, context), self.rank(context, to));
         let synchronous = self.rng.u8(..4) == 0;
-        let region = SimulatedRegion::new(length, self.rng.u8(..4) == 0);
+        let region = SimulatedRegion::new(length, RegionShape::random(&mut self.rng));
         let message = self.messages.len();
         region.buffer.write(0, &pattern(message, length));
         let sequence = self.stream_lengths.entry(stream).or_default();
@@ -198,7 +198,7 @@ impl World {
     ) -> WorldOutcome {
         let slot = self.slot(process, context);
         self.check_probe(process, context, selector)?;
-        let region = SimulatedRegion::new(capacity, self.rng.u8(..4) == 0);
+        let region = SimulatedRegion::new(capacity, RegionShape::random(&mut self.rng));
         let space = &mut self.spaces[process as usize][context];
         let message = space.post(self.receives.len(), selector);
         let ((source, tag), buffer) = (selector, region.buffer.clone());
@@ -288,7 +288,7 @@ impl World {
         let WorldMessage { context, from, tag, length, .. } = self.messages[message];
         let selector = (Some(self.rank(context, from)), Some(tag));
         let capacity = if self.rng.u8(..6) == 0 { self.rng.usize(..=length) } else { length + 9 };
-        let region = SimulatedRegion::new(capacity, self.rng.u8(..4) == 0);
+        let region = SimulatedRegion::new(capacity, RegionShape::random(&mut self.rng));
         let request = self.engine(process).receive_message(id, region.buffer.clone());
         if request.is_none()
             || self.engine(process).receive_message(id, region.buffer.clone()).is_some()

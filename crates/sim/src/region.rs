@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use fastrand::Rng;
 use memory::{Buffer, Layout, Segment};
 
 /// The memory of a message, contiguous or with gaps, between margins that must not be touched.
@@ -12,7 +13,22 @@ pub(crate) struct SimulatedRegion {
     pub buffer: Buffer,
     /// The whole memory, with margins and gaps.
     whole: Buffer,
-    scattered: bool,
+    shape: RegionShape,
+}
+
+/// How the bytes of a message lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RegionShape {
+    Contiguous,
+    /// In pieces with gaps between them.
+    Scattered,
+}
+
+impl RegionShape {
+    /// Returns the shape of one more region: one in four is scattered.
+    pub(crate) fn random(rng: &mut Rng) -> Self {
+        if rng.u8(..4) == 0 { Self::Scattered } else { Self::Contiguous }
+    }
 }
 
 /// The content of memory into which nothing was received.
@@ -23,22 +39,29 @@ const MARGIN: usize = 8;
 
 impl fmt::Debug for SimulatedRegion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shape = if self.scattered { "scattered" } else { "contiguous" };
+        let shape = match self.shape {
+            RegionShape::Contiguous => "contiguous",
+            RegionShape::Scattered => "scattered",
+        };
         write!(f, "{} {shape} bytes", self.buffer.len())
     }
 }
 
 impl SimulatedRegion {
-    pub(crate) fn new(length: usize, scattered: bool) -> Self {
-        let size = 2 * MARGIN + if scattered { Gaps::span(length) } else { length };
+    pub(crate) fn new(length: usize, shape: RegionShape) -> Self {
+        let span = match shape {
+            RegionShape::Contiguous => length,
+            RegionShape::Scattered => Gaps::span(length),
+        };
+        let size = 2 * MARGIN + span;
         let whole = Buffer::zeroed(size);
         whole.write(0, &vec![BLANK; size]);
         let origin = MARGIN as isize;
-        let buffer = match scattered {
-            true => whole.laid_out_part(origin, Arc::new(Gaps), length),
-            false => whole.contiguous_part(origin, length),
+        let buffer = match shape {
+            RegionShape::Contiguous => whole.contiguous_part(origin, length),
+            RegionShape::Scattered => whole.laid_out_part(origin, Arc::new(Gaps), length),
         };
-        Self { buffer, whole, scattered }
+        Self { buffer, whole, shape }
     }
 
     /// Overwrites the memory, as programs do once a send is complete.
@@ -52,7 +75,7 @@ impl SimulatedRegion {
         let mut is = vec![0; self.whole.len()];
         self.whole.read(0, &mut is);
         let mut should = vec![BLANK; is.len()];
-        if self.scattered {
+        if self.shape == RegionShape::Scattered {
             Gaps::each(0, data.len(), &mut |at, segment| {
                 let to = MARGIN + segment.displacement as usize;
                 should[to..to + segment.length].copy_from_slice(&data[at..at + segment.length]);
@@ -128,8 +151,8 @@ mod tests {
 
     #[test]
     fn every_byte_out_of_place_is_seen() {
-        for scattered in [false, true] {
-            let region = SimulatedRegion::new(100, scattered);
+        for shape in [RegionShape::Contiguous, RegionShape::Scattered] {
+            let region = SimulatedRegion::new(100, shape);
             let data = pattern(3, 90);
             region.buffer.write(0, &data);
             assert_eq!(region.difference(&data), None);

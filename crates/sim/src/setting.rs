@@ -48,9 +48,10 @@ pub(crate) struct Setting {
 impl Setting {
     pub(crate) fn random(rng: &mut Rng) -> Self {
         // Large messages to a slow process use up the credit.
-        let large = rng.u8(..LARGE_WORLDS) == 0;
+        let scale = if rng.u8(..LARGE_WORLDS) == 0 { Scale::Large } else { Scale::Small };
+        let large = scale == Scale::Large;
         let processes = if large { rng.u32(1..=2) } else { rng.u32(1..=5) };
-        let rails: Vec<_> = (0..rng.usize(1..=3)).map(|_| random_rail(rng, large)).collect();
+        let rails: Vec<_> = (0..rng.usize(1..=3)).map(|_| random_rail(rng, scale)).collect();
         let all: Vec<_> = (0..rails.len() as u8).map(RailId).collect();
         let pair = |rng: &mut Rng| match rng.bool() {
             true => all.clone(),
@@ -159,15 +160,22 @@ fn random_fragmentation(rng: &mut Rng, rails: &[RailProfile]) -> Fragmentation {
     }
 }
 
+/// The sizes of packets and messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    Small,
+    Large,
+}
+
 /// One world in this many has large packets and messages.
 const LARGE_WORLDS: u8 = 60;
 
-fn random_rail(rng: &mut Rng, large: bool) -> RailProfile {
-    let packet = match large {
-        true => [70_000, 200_000][rng.usize(..2)],
-        false => [160, 512, 1000, 4096][rng.usize(..4)],
+fn random_rail(rng: &mut Rng, scale: Scale) -> RailProfile {
+    let (packet, choices) = match scale {
+        Scale::Large => ([70_000, 200_000][rng.usize(..2)], 2),
+        Scale::Small => ([160, 512, 1000, 4096][rng.usize(..4)], 5),
     };
-    let eager = [packet / 2, packet, 0, 64, 100][rng.usize(..if large { 2 } else { 5 })];
+    let eager = [packet / 2, packet, 0, 64, 100][rng.usize(..choices)];
     RailProfile {
         name: "virtual".into(),
         packet_bytes_max: packet,
