@@ -35,9 +35,9 @@ fn process() -> &'static Process {
 }
 
 /// Starts or ends the helper thread: it runs while the library is open.
-pub fn update(is_open: bool) {
+pub fn update() {
     let mut thread = THREAD.lock();
-    match (is_open, thread.take()) {
+    match (phase::is_open(), thread.take()) {
         (true, None) => *thread = start(),
         (false, Some(handle)) => {
             process().set_helper(None);

@@ -109,7 +109,7 @@ pub fn note_change(call: &Call) {
         process.set_call_finder(call_stack::current_call);
         debuggers::show_queues(process);
     }
-    helper::update(phase::is_open());
+    helper::update();
 }
 
 pub fn initialized(_call: &Call, flag: Out<c_int>) -> CallOutcome<()> {

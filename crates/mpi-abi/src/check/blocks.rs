@@ -99,7 +99,7 @@ impl OwnBlocks<'_> {
         let count = match seen.word(names.counts) {
             Some(_) => {
                 let counts =
-                    memory::integers(seen, names.counts, self.size, memory::is_long(seen))?;
+                    memory::integers(seen, names.counts, self.size, memory::width_of_counts(seen))?;
                 *counts.get(peer as usize)?
             }
             None => seen.integer(names.count)?,

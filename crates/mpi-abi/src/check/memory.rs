@@ -210,7 +210,7 @@ fn of_reduction(
     let in_place = is_in_place(std::ptr::with_exposed_provenance(sent));
     let (all, own) = match name {
         "reduce_scatter" => {
-            let counts = integers(seen, "recvcounts", comm.size(), is_long(seen))?;
+            let counts = integers(seen, "recvcounts", comm.size(), width_of_counts(seen))?;
             (counts.iter().sum(), *counts.get(comm.rank() as usize)?)
         }
         "reduce_scatter_block" => {
@@ -244,11 +244,14 @@ fn blocks(seen: &SeenCall, names: &BlockNames, list: BlockArrangement) -> Option
         BlockArrangement::Listed(number) => (number, false),
         BlockArrangement::Typed(number) => (number, true),
     };
-    let counts = integers(seen, names.counts, number, is_long(seen))?;
+    let counts = integers(seen, names.counts, number, width_of_counts(seen))?;
     let displacements = names.displacements.iter().find(|name| seen.word(name).is_some())?;
     // Neighbourhood collectives with datatypes have displacements of type MPI_Aint in all forms.
-    let are_addresses = is_long(seen) || (is_typed && seen.function().contains("eighbor"));
-    let displacements = integers(seen, displacements, number, are_addresses)?;
+    let width = match is_typed && seen.function().contains("eighbor") {
+        true => IntegerWidth::Long,
+        false => width_of_counts(seen),
+    };
+    let displacements = integers(seen, displacements, number, width)?;
     let call = seen.call();
     let types = if is_typed { Some(datatypes(seen, names, number)?) } else { None };
     for (index, (count, displacement)) in counts.into_iter().zip(displacements).enumerate() {
@@ -277,21 +280,32 @@ pub fn datatypes(seen: &SeenCall, names: &BlockNames, number: u32) -> Option<Vec
     Some(types.iter().collect())
 }
 
-/// Whether counts and displacements have 64 bits.
-pub fn is_long(seen: &SeenCall) -> bool {
-    seen.entry.name.ends_with("_c")
+/// The type of the integers in an array argument.
+#[derive(Clone, Copy)]
+pub enum IntegerWidth {
+    /// `int`.
+    Int,
+    /// `MPI_Count` or `MPI_Aint`, which have 64 bits.
+    Long,
+}
+
+/// Returns the type of counts and displacements.
+pub fn width_of_counts(seen: &SeenCall) -> IntegerWidth {
+    if seen.entry.name.ends_with("_c") { IntegerWidth::Long } else { IntegerWidth::Int }
 }
 
 /// Returns the integers of an array argument.
-pub fn integers(seen: &SeenCall, name: &str, number: u32, is_long: bool) -> Option<Vec<i64>> {
+pub fn integers(seen: &SeenCall, name: &str, number: u32, width: IntegerWidth) -> Option<Vec<i64>> {
     let first = seen.word(name).filter(|first| *first != 0 || number == 0)?;
     let read = |index: usize| {
         // SAFETY: the standard requires `number` integers of this size for the parameters whose
         // names are passed here.
         unsafe {
-            match is_long {
-                true => *std::ptr::with_exposed_provenance::<i64>(first).add(index),
-                false => i64::from(*std::ptr::with_exposed_provenance::<c_int>(first).add(index)),
+            match width {
+                IntegerWidth::Long => *std::ptr::with_exposed_provenance::<i64>(first).add(index),
+                IntegerWidth::Int => {
+                    i64::from(*std::ptr::with_exposed_provenance::<c_int>(first).add(index))
+                }
             }
         }
     };

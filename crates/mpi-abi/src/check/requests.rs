@@ -128,26 +128,27 @@ impl std::fmt::Debug for TrackedRequest {
     }
 }
 
-fn use_of(function: &str, makes: bool) -> Option<RequestUse> {
-    Some(match function {
+/// Returns what a call does with requests, if anything.
+fn use_of(seen: &SeenCall) -> Option<RequestUse> {
+    let makes = seen.word("request").is_some();
+    Some(match seen.function() {
         "MPI_Wait" | "MPI_Waitall" => RequestUse::AwaitsAll,
         "MPI_Test" | "MPI_Testall" | "MPI_Waitany" | "MPI_Testany" | "MPI_Waitsome"
         | "MPI_Testsome" => RequestUse::Completes,
         "MPI_Start" | "MPI_Startall" => RequestUse::Starts,
         "MPI_Cancel" => RequestUse::Cancels,
         "MPI_Request_free" => RequestUse::Frees,
-        _ if !makes || function.starts_with("MPI_Request_get") => return None,
+        function if !makes || function.starts_with("MPI_Request_get") => return None,
         "MPI_Grequest_complete" | "MPI_Parrived" => return None,
-        _ if function.starts_with("MPI_Pready") => return None,
-        _ if function.ends_with("_init") => RequestUse::Prepares,
+        function if function.starts_with("MPI_Pready") => return None,
+        function if function.ends_with("_init") => RequestUse::Prepares,
         _ => RequestUse::Makes,
     })
 }
 
 /// Begins the check of a call's requests and of what it sends and receives.
 pub fn begin(seen: &SeenCall, transfer: Option<SeenTransfer>) -> SeenRequests {
-    let (function, makes) = (seen.function(), seen.word("request").is_some());
-    let Some(what) = use_of(function, makes) else { return SeenRequests::default() };
+    let Some(what) = use_of(seen) else { return SeenRequests::default() };
     let mut requests =
         SeenRequests { what: Some(what), begun: transfer, ..SeenRequests::default() };
     match what {

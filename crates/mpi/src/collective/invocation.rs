@@ -57,7 +57,7 @@ impl<'a> Invocation<'a> {
             && !self.team.board_place().is_decided()
             && let Some(process) = self.program
         {
-            self.team.consider_board(process, call.reduces())?;
+            self.team.consider_board(process, call)?;
         }
         if self.form == CallForm::Persistent
             && let Some(process) = self.program

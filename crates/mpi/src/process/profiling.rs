@@ -197,7 +197,8 @@ impl Process {
         notes.sent = sent;
         match begun {
             // The thread may have moved between cores whose counters differ by a few ticks.
-            Some(begun) => notes.end_timed(site, ticks().saturating_sub(begun), waited),
+            Some(begun) if waited => notes.end_waited(site, ticks().saturating_sub(begun)),
+            Some(begun) => notes.end_timed(site, ticks().saturating_sub(begun)),
             None => notes_of_site.untimed += 1,
         }
     }
@@ -388,20 +389,25 @@ impl ProfileRecord {
         }
     }
 
-    /// Records the end of a timed call that lasted `spent` [`ticks`].
-    fn end_timed(&mut self, site: CallPlace, spent: u64, waited: bool) {
+    /// Records the end of a call that lasted `spent` [`ticks`] and waited. The next calls from its
+    /// place are timed.
+    fn end_waited(&mut self, site: CallPlace, spent: u64) {
+        let site = &mut self.sites[site.0 as usize];
+        site.ticks += spent;
+        (site.short_calls, site.skips) = (0, 0);
+    }
+
+    /// Records the end of a timed call that lasted `spent` [`ticks`] and did not wait.
+    fn end_timed(&mut self, site: CallPlace, spent: u64) {
         let pace = self.pace;
         let short_max = *self.short_max.get_or_insert_with(|| pace.ticks_in(SHORT_CALL_MAX));
         let skips = self.random(2 * SHORT_CALLS_PER_TIMED - 1);
         let site = &mut self.sites[site.0 as usize];
-        site.ticks += spent;
-        if !waited {
-            // The extrapolation is limited to short calls: a call that lost its core does not
-            // stand for others.
-            site.ticks += spent.min(short_max) * u64::from(site.untimed);
-            site.untimed = 0;
-        }
-        let is_short = !waited && spent <= short_max;
+        // The extrapolation is limited to short calls: a call that lost its core does not stand for
+        // others.
+        site.ticks += spent + spent.min(short_max) * u64::from(site.untimed);
+        site.untimed = 0;
+        let is_short = spent <= short_max;
         site.short_calls = if is_short { site.short_calls.saturating_add(1) } else { 0 };
         site.skips = if site.are_short() { skips } else { 0 };
     }
@@ -602,7 +608,7 @@ mod tests {
     fn call(notes: &mut ProfileRecord, spent: u64) -> bool {
         let is_timed = notes.sites[0].is_timed();
         match is_timed {
-            true => notes.end_timed(SITE, spent, false),
+            true => notes.end_timed(SITE, spent),
             false => notes.sites[0].untimed += 1,
         }
         is_timed
@@ -646,7 +652,7 @@ mod tests {
         assert!(notes.begin_wait(ONLY_ONE).is_some());
         assert!(notes.open[0].waited && notes.open[0].begun.is_some());
         let before = notes.sites[0].ticks;
-        notes.end_timed(SITE, 50_000, true);
+        notes.end_waited(SITE, 50_000);
         assert_eq!(notes.sites[0].ticks - before, 50_000);
         assert!((0..SHORT_CALLS_MIN).all(|_| call(&mut notes, 100)));
     }

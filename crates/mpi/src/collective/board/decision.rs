@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use base::Result;
-use collectives::Schedule;
 use collectives::board::SIZE_MAX;
+use collectives::{CollectiveCall, Schedule};
 use runtime::PeerBell;
 
 use super::super::movement::allgather_bytes;
@@ -37,12 +37,12 @@ impl Team {
     pub(in crate::collective) fn consider_board(
         self: &Rc<Self>,
         process: &Process,
-        reduces: bool,
+        call: &CollectiveCall,
     ) -> Result<()> {
         let place = self.board_place();
         let calls = place.calls.get();
         place.calls.set(calls + 1);
-        if reduces || calls >= CALLS_BEFORE {
+        if call.reduces() || calls >= CALLS_BEFORE {
             self.decide(process)?;
         }
         Ok(())
