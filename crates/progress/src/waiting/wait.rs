@@ -100,3 +100,6 @@ fn pass<W: Waiter>(
     });
     stage == WaitStage::Sleep && sleeping::sleep_beside_others(waiter, sleep, done)
 }
+
+#[cfg(test)]
+mod tests;
