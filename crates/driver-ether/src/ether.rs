@@ -9,7 +9,7 @@ use driver::{
     Directory, Driver, DriverError, Fill, FoundRail, Liveness, NetworkSelection, Part, PeerReach,
     Settings, Sink,
 };
-use links::{Ends, KeepAlive, LinkName, LinkTable, Network, Peer, PeerRail, RailPair};
+use links::{Arrivals, Ends, KeepAlive, LinkName, LinkTable, Network, Peer, PeerRail, RailPair};
 use sys::packets::{ETHERNET_BYTES, FrameBatch};
 
 use crate::ahead::inherited;
@@ -41,6 +41,8 @@ pub struct Ether {
     touched: Vec<LinkName>,
     /// Links on which bulk frames are expected, which wake no process.
     expecting: Vec<LinkName>,
+    /// Whether frames may wait that the last poll has not read.
+    arrivals: Arrivals,
     /// When the next link needs handling.
     check_due: Option<Time>,
     polls: u32,
@@ -180,6 +182,7 @@ impl Ether {
             posted: Vec::new(),
             touched: Vec::new(),
             expecting: Vec::new(),
+            arrivals: Arrivals::Processed,
             check_due: None,
             polls: 0,
         })
@@ -308,6 +311,9 @@ impl Ether {
             self.urgent = batch;
             if !is_full && !found_bulk {
                 break;
+            }
+            if turn + 1 == BATCHES_PER_POLL_MAX {
+                self.arrivals = Arrivals::MoreWait;
             }
         }
         found
@@ -480,6 +486,7 @@ impl Driver for Ether {
             }
         }
         let mut active = false;
+        self.arrivals = Arrivals::Processed;
         for rail in 0..self.ports.len() {
             active |= self.receive(rail, now, sink);
         }

@@ -7,7 +7,9 @@ use base::{GateId, RailProfile};
 use driver::{
     Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Settings, Sink,
 };
-use links::{LinkName, LinkTable, Network, Peer, PeerRail, RailPair, is_reached_otherwise};
+use links::{
+    Arrivals, LinkName, LinkTable, Network, Peer, PeerRail, RailPair, is_reached_otherwise,
+};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use sys::forks;
 
@@ -40,6 +42,8 @@ pub struct Ofi {
     /// Rails whose endpoint was abandoned, of which their peers must be notified.
     abandoned: Vec<usize>,
     polls: u32,
+    /// Whether completions may wait that the last poll has not taken.
+    arrivals: Arrivals,
     ends: Vec<MessageEnd>,
     /// When the next lost rail is tried again.
     restore_at: Option<Instant>,
@@ -156,6 +160,7 @@ impl Ofi {
             stuck: Vec::new(),
             abandoned: Vec::new(),
             polls: 0,
+            arrivals: Arrivals::Processed,
             ends: Vec::new(),
             restore_at: None,
             untaken: Vec::new(),
@@ -350,7 +355,7 @@ impl Ofi {
     fn take_ends(&mut self, rail: usize, sink: &mut dyn Sink) -> bool {
         let mut ends = std::mem::take(&mut self.ends);
         let mut found = false;
-        for _ in 0..CHECKS_PER_POLL_MAX {
+        for check in 1..=CHECKS_PER_POLL_MAX {
             ends.append(&mut self.ports[rail].ended);
             self.ports[rail].endpoint.poll(&mut ends);
             // Another check costs as much as one that finds something.
@@ -372,6 +377,9 @@ impl Ofi {
             }
             if !is_full {
                 break;
+            }
+            if check == CHECKS_PER_POLL_MAX {
+                self.arrivals = Arrivals::MoreWait;
             }
         }
         self.ends = ends;
@@ -545,6 +553,7 @@ impl Driver for Ofi {
 
     fn poll(&mut self, sink: &mut dyn Sink) -> bool {
         let mut active = false;
+        self.arrivals = Arrivals::Processed;
         for rail in 0..self.ports.len() {
             active |= self.take_ends(rail, sink);
         }

@@ -7,4 +7,4 @@ mod silence;
 
 pub use pairs::{RailPair, is_reached_otherwise, pair_rails, parse_card};
 pub use peers::{Ends, LinkName, LinkTable, Network, Peer, PeerRail};
-pub use silence::{KeepAlive, LinkCheck, Quiet, SilenceClock, Traffic, WatchedLink};
+pub use silence::{Arrivals, KeepAlive, LinkCheck, Quiet, SilenceClock, Traffic, WatchedLink};

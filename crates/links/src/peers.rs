@@ -12,7 +12,7 @@ use base::{GateId, RailProfile};
 use driver::{Directory, DriverError, Secret, Sink, read_card};
 
 use crate::pairs::{RailPair, describe_no_pair, pairs_from};
-use crate::silence::{LinkCheck, SilenceClock, WatchedLink};
+use crate::silence::{Arrivals, LinkCheck, SilenceClock, WatchedLink};
 
 /// A peer and an own rail.
 pub type LinkName = (GateId, usize);
@@ -363,9 +363,9 @@ impl<N: Network> LinkTable<N> {
 }
 
 impl<N: Network<Link: WatchedLink>> LinkTable<N> {
-    /// Checks all links, if it is time to. What has arrived must have been processed before.
-    pub fn check_links(&mut self, now: Instant) -> Vec<(LinkName, LinkCheck)> {
-        let Some(passed) = self.silence.passed(now) else { return Vec::new() };
+    /// Checks all links, if it is time to and the driver has processed what has `arrived`.
+    pub fn check_links(&mut self, arrived: Arrivals, now: Instant) -> Vec<(LinkName, LinkCheck)> {
+        let Some(passed) = self.silence.passed_after(arrived, now) else { return Vec::new() };
         let (clock, mut checks) = (&self.silence, Vec::new());
         for (gate, peer) in (0..).zip(&mut self.peers) {
             let rails = peer.iter_mut().flat_map(|peer| &mut peer.rails).enumerate();

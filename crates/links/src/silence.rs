@@ -16,6 +16,17 @@ pub struct SilenceClock {
     pub limit: Duration,
     began: Instant,
     checked: Instant,
+    /// How many checks were put off since the last one.
+    put_off: u32,
+}
+
+/// Whether a driver has processed what had arrived when it was polled last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrivals {
+    /// Everything was processed.
+    Processed,
+    /// More may wait to be read: one poll reads a bounded amount.
+    MoreWait,
 }
 
 /// For how long a counter has not changed, as far as a process has checked.
@@ -81,18 +92,35 @@ const PERIOD_MAX: Duration = Duration::from_millis(500);
 /// have been stopped, and what arrived meanwhile may not be delivered yet.
 const COUNTED_PART: u32 = 5;
 
+/// How many checks in a row are put off because more waits to be read. A driver that reads all the
+/// time must notice the silence of a single peer, too.
+const PUT_OFF_MAX: u32 = 64;
+
 /// The parts of the limit after which a link is pinged, and the peer's kernel probed.
 const UNPINGED_PART: u32 = 5;
 const UNPROBED_PART: u32 = 4;
 
 impl SilenceClock {
     pub(crate) fn new(limit: Duration, now: Instant) -> Self {
-        Self { limit, began: now, checked: now }
+        Self { limit, began: now, checked: now, put_off: 0 }
     }
 
     /// Returns when links are checked next.
     pub fn next_check(&self) -> Instant {
         self.checked + (self.limit / CHECKS_PER_LIMIT).min(PERIOD_MAX)
+    }
+
+    /// Returns what [`passed`](Self::passed) does; but none, up to a limit, while more waits to be
+    /// read: the peer of a link that seems silent may have sent some of it.
+    pub(crate) fn passed_after(&mut self, arrivals: Arrivals, now: Instant) -> Option<Duration> {
+        let must_wait = arrivals == Arrivals::MoreWait && self.put_off < PUT_OFF_MAX;
+        if must_wait && now >= self.next_check() {
+            self.put_off += 1;
+            return None;
+        }
+        let passed = self.passed(now)?;
+        self.put_off = 0;
+        Some(passed)
     }
 
     /// Returns how much of the time since the last check counts, if it is time for a check.

@@ -18,7 +18,8 @@ use base::{GateId, RailProfile};
 use driver::conformance::{RecordingSink, SharedCards};
 use driver::{PeerLife, Probe};
 use links::{
-    KeepAlive, LinkCheck, LinkTable, Network, Quiet, RailPair, Traffic, WatchedLink, pair_rails,
+    Arrivals, KeepAlive, LinkCheck, LinkTable, Network, Quiet, RailPair, Traffic, WatchedLink,
+    pair_rails,
 };
 
 const RAILS: usize = 2;
@@ -351,7 +352,7 @@ impl World {
         let now = self.began + Duration::from_millis(self.now);
         let links = &mut self.processes[own].links;
         if self.kind != Kind::Tcp {
-            for ((_, rail), check) in links.check_links(now) {
+            for ((_, rail), check) in links.check_links(Arrivals::Processed, now) {
                 match check {
                     LinkCheck::Lost(why) => self.lose(own, rail, why),
                     LinkCheck::Ping | LinkCheck::Silent => self.send(own, rail, Message::Ping),
@@ -573,6 +574,21 @@ fn pauses_between_attempts_grow_up_to_a_limit() {
         now = next;
     }
     assert_eq!(pauses, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
+}
+
+/// As after a stop of the process, when one poll does not read all that has arrived.
+#[test]
+fn silence_is_judged_once_what_has_arrived_is_read_or_more_has_waited_for_long() {
+    let checks_until_one = |arrivals: Arrivals| {
+        let mut world = World::new(1, Kind::Ether, Fault::None, conditions(1, Course::Idle, 0));
+        let links = &mut world.processes[0].links;
+        let at = |turn: u32| world.began + turn * links.silence.limit;
+        let times: Vec<Instant> = (1..=100).map(at).collect();
+        let is_check = |now: Instant| !links.check_links(arrivals, now).is_empty();
+        1 + times.into_iter().map(is_check).position(|is_so| is_so).expect("some check is made")
+    };
+    assert_eq!(checks_until_one(Arrivals::Processed), 1);
+    assert_eq!(checks_until_one(Arrivals::MoreWait), 65);
 }
 
 #[test]

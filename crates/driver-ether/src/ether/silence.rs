@@ -18,7 +18,7 @@ impl Ether {
         for name in self.links.names() {
             self.transmit(name, now);
         }
-        for ((gate, rail), check) in self.links.check_links(Instant::now()) {
+        for ((gate, rail), check) in self.links.check_links(self.arrivals, Instant::now()) {
             if let LinkCheck::Lost(why) = check {
                 self.lose(gate, rail, &why);
                 continue;

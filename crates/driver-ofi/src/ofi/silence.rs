@@ -23,7 +23,7 @@ const IPV6: u16 = 10;
 impl Ofi {
     /// Pings peers, and gives up links over which nothing, or not everything, arrives.
     pub(super) fn check_links(&mut self, now: Instant) {
-        for ((gate, rail), check) in self.links.check_links(now) {
+        for ((gate, rail), check) in self.links.check_links(self.arrivals, now) {
             match check {
                 LinkCheck::Lost(why) => self.lose(gate, rail, &why, LostWith::Packets),
                 LinkCheck::Ping | LinkCheck::Silent => self.ping((gate, rail)),
