@@ -257,7 +257,10 @@ impl Link {
         while let Some(chunk) = chunks.next() {
             let mut buffer = self.outgoing.buffer();
             buffer.extend_from_slice(chunk);
-            self.outgoing.push_part(FrameKind::Packet, chunks.peek().is_none(), buffer);
+            match chunks.peek() {
+                Some(_) => self.outgoing.push_continued(FrameKind::Packet, buffer),
+                None => self.outgoing.push(FrameKind::Packet, buffer),
+            }
         }
     }
 

@@ -95,15 +95,17 @@ impl Outgoing {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Appends a frame that is a message of its own.
+    /// Appends a frame that is a message of its own, or the last one of a message.
     pub(crate) fn push(&mut self, kind: FrameKind, data: Vec<u8>) {
-        self.push_part(kind, true, data);
+        let state = OutgoingState::Waiting;
+        self.frames.push_back(OutgoingFrame { kind, is_last: true, data, state });
+        self.unsent += 1;
     }
 
-    /// Appends a frame of a message that may have several.
-    pub(crate) fn push_part(&mut self, kind: FrameKind, is_last: bool, data: Vec<u8>) {
+    /// Appends a frame of a message that goes on in the next frame.
+    pub(crate) fn push_continued(&mut self, kind: FrameKind, data: Vec<u8>) {
         let state = OutgoingState::Waiting;
-        self.frames.push_back(OutgoingFrame { kind, is_last, data, state });
+        self.frames.push_back(OutgoingFrame { kind, is_last: false, data, state });
         self.unsent += 1;
     }
 

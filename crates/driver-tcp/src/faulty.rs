@@ -72,9 +72,14 @@ impl Faulty {
         }
     }
 
-    /// Stops or resumes reading at this end.
-    pub(crate) fn stall(&self, stalled: bool) {
-        self.incoming.lock().unwrap().stalled = stalled;
+    /// Stops reading at this end.
+    pub(crate) fn stall(&self) {
+        self.incoming.lock().unwrap().stalled = true;
+    }
+
+    /// Resumes reading at this end.
+    pub(crate) fn resume(&self) {
+        self.incoming.lock().unwrap().stalled = false;
     }
 
     /// Breaks the network, with the loss of the data in flight.

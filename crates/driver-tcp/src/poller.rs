@@ -29,7 +29,9 @@ const EVENTS_MAX: usize = 64;
 /// What a socket is watched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketInterest {
-    /// Data to read.
+    /// Failures only.
+    Failures,
+    /// Data to read, or connections to accept.
     Read,
     /// Data to read, and room to write.
     ReadAndWrite,
@@ -73,13 +75,6 @@ impl Poller {
         Ok(())
     }
 
-    /// Starts or stops watching for incoming connections.
-    pub(crate) fn listen(&self, socket: impl AsFd, number: u64, on: bool) -> io::Result<()> {
-        let interest = if on { EventFlags::IN } else { EventFlags::empty() };
-        epoll::modify(&self.epoll, socket, EventData::new_u64(number), interest)?;
-        Ok(())
-    }
-
     /// Returns the sockets that are ready now.
     pub(crate) fn ready(&self) -> io::Result<Vec<ReadySocket>> {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -116,6 +111,7 @@ impl Drop for Poller {
 impl SocketInterest {
     fn flags(self) -> EventFlags {
         match self {
+            Self::Failures => EventFlags::empty(),
             Self::Read => EventFlags::IN,
             Self::ReadAndWrite => EventFlags::IN | EventFlags::OUT,
         }

@@ -167,7 +167,7 @@ impl Tcp {
     fn pause(&mut self, error: &io::Error) {
         self.unauthenticated.paused = Some(Instant::now() + PAUSE);
         self.unauthenticated.pauses += 1;
-        self.set_listening(false);
+        self.watch_listeners(SocketInterest::Failures);
         if self.unauthenticated.pauses > PAUSES_UNREPORTED && !self.unauthenticated.reported {
             self.unauthenticated.reported = true;
             self.troubles.push(format!(
@@ -182,14 +182,14 @@ impl Tcp {
     pub(super) fn end_pause(&mut self, now: Instant) {
         if self.unauthenticated.paused.is_some_and(|until| until <= now) {
             self.unauthenticated.paused = None;
-            self.set_listening(true);
+            self.watch_listeners(SocketInterest::Read);
         }
     }
 
-    fn set_listening(&self, listening: bool) {
+    fn watch_listeners(&self, wanted: SocketInterest) {
         for (slot, socket) in self.sockets.iter().enumerate() {
             if let Some(WatchedSocket::Listener(listener)) = socket {
-                let _ = self.poller.listen(listener, slot as u64, listening);
+                let _ = self.poller.watch(listener, slot as u64, wanted);
             }
         }
     }

@@ -219,8 +219,8 @@ fn run(seed: u64) {
         if let Some(stream) = sides[side].stream(rail) {
             match rng.u8(..) {
                 0..4 if faults > 1 => stream.break_off(),
-                4..20 if faults > 0 => stream.stall(true),
-                20..40 => stream.stall(false),
+                4..20 if faults > 0 => stream.stall(),
+                20..40 => stream.resume(),
                 _ => {}
             }
         }
@@ -244,7 +244,7 @@ fn settle(sides: &mut [Side; 2], inbox: &mut [u8]) {
     for _ in 0..SETTLING_STEPS {
         for side in &mut *sides {
             for rail in 0..RAILS {
-                side.stream(rail).inspect(|stream| stream.stall(false));
+                side.stream(rail).inspect(|stream| stream.resume());
                 side.poll(rail, inbox);
             }
         }
