@@ -447,3 +447,6 @@ fn restore_pause(failures: u32) -> Duration {
 }
 
 const RESTORE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
+
+#[cfg(test)]
+mod tests;

@@ -224,3 +224,90 @@ impl<P: Probe> KeepAlive<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// A kernel that always answers probes, or never.
+    struct Kernel(PeerLife);
+
+    impl Probe for Kernel {
+        fn check(&mut self, _: Duration) -> PeerLife {
+            self.0
+        }
+
+        fn rest(&mut self) {}
+    }
+
+    /// Returns the reason for which a link is lost within a hundred limits, and after how many
+    /// tenths of the limit.
+    fn loss(
+        mut state: KeepAlive<Kernel>,
+        heard_otherwise: usize,
+        traffic: impl Fn(u32) -> Traffic,
+    ) -> Option<(u32, String)> {
+        let clock = SilenceClock::new(LIMIT, Instant::now());
+        (1..1000).find_map(|count| {
+            state.count(traffic(count), LIMIT / 10);
+            match state.judge(7, heard_otherwise, &clock) {
+                Some(LinkCheck::Lost(why)) => Some((count, why)),
+                _ => None,
+            }
+        })
+    }
+
+    #[test]
+    fn a_silent_link_is_lost_although_the_kernel_answers_if_the_peer_is_heard_otherwise() {
+        let silent = |_| Traffic::default();
+        let state = || KeepAlive::of_answering(Kernel(PeerLife::SystemAnswers));
+        assert_eq!(loss(state(), 0, silent), None, "the process may be stopped");
+        let (after, why) = loss(state(), 1, silent).unwrap();
+        assert_eq!(after, 10);
+        assert!(why.contains("heard over another interface"), "{why}");
+    }
+
+    #[test]
+    fn silence_is_no_loss_where_nothing_has_ever_answered() {
+        let silent = |_| Traffic::default();
+        assert_eq!(loss(KeepAlive::of_probed(Kernel(PeerLife::Unknown)), 0, silent), None);
+        let mut answered = KeepAlive::of_probed(Kernel(PeerLife::Unknown));
+        answered.note_earlier_answer();
+        let (after, why) = loss(answered, 0, silent).unwrap();
+        assert_eq!(after, 10);
+        assert!(why.contains("neither rank 7 nor the kernel"), "{why}");
+    }
+
+    #[test]
+    fn a_link_is_lost_if_a_message_stays_missing_while_others_arrive() {
+        let state = || KeepAlive::of_answering(Kernel(PeerLife::Unknown));
+        let lacks = |missing: fn(u32) -> Option<u32>| {
+            loss(state(), 0, |count| Traffic { received: count, sent: 0, missing: missing(count) })
+        };
+        assert_eq!(lacks(|_| None), None);
+        assert_eq!(lacks(Some), None, "another one each time");
+        let (after, why) = lacks(|_| Some(5)).unwrap();
+        assert_eq!(after, 11);
+        assert!(why.contains("a message is missing"), "{why}");
+    }
+
+    #[test]
+    fn a_process_whose_end_the_kernel_reports_is_lost_at_once() {
+        let state = KeepAlive::of_probed(Kernel(PeerLife::Ended));
+        let (after, why) = loss(state, 1, |_| Traffic::default()).unwrap();
+        assert_eq!(after, 1);
+        assert!(why.contains("the process of rank 7 has ended"), "{why}");
+    }
+
+    #[test]
+    fn a_stop_of_the_process_counts_as_a_part_of_the_limit() {
+        let began = Instant::now();
+        let mut clock = SilenceClock::new(LIMIT, began);
+        assert_eq!(clock.passed(began + Duration::from_millis(499)), None);
+        let half = Duration::from_millis(500);
+        assert_eq!(clock.passed(began + half), Some(half));
+        assert_eq!(clock.passed(began + 20 * LIMIT), Some(LIMIT / COUNTED_PART));
+    }
+}
