@@ -54,8 +54,8 @@ impl Tcp {
         }
     }
 
-    /// Gives up an attempt that has waited too long, unless the other side has answered: this process
-    /// may have been stopped, and one poll reports only some of the sockets that are ready.
+    /// Gives up an attempt that has waited too long, unless the other side has answered: this
+    /// process may have been stopped, and one poll reports only some of the sockets that are ready.
     #[cold]
     fn end_late(&mut self, slot: Slot, now: Instant) {
         self.go_on(slot);
