@@ -71,6 +71,17 @@ trait Manager: Send {
     /// Returns the value that the process `rank` published, if it did.
     fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError>;
 
+    /// Returns the values that all processes published under `key`, in the order of ranks, if the
+    /// launcher can send them at once.
+    fn get_all(&mut self, _key: &str) -> Result<Option<Vec<String>>, JoinError> {
+        Ok(None)
+    }
+
+    /// Whether values can be looked up after [`finalize`](Self::finalize).
+    fn answers_after_finalize(&self) -> bool {
+        false
+    }
+
     /// Waits for all processes of the job. Afterwards each process sees what the others have
     /// published.
     fn barrier(&mut self) -> Result<(), JoinError>;
@@ -128,6 +139,15 @@ pub const SUPERVISOR: &str = "job-supervisor";
 
 /// The name of the key space of jobs of our own launcher.
 pub const OWN_SPACE: &str = "combray";
+
+/// The beginning of the keys under which our own launcher returns the values of all ranks at once:
+/// `combray-all-card` for `card-0`, `card-1` and so on, in order, with [`SEPARATOR`] between them.
+/// It has no such value if a rank has not published its own, or if all are too long for one value.
+pub const ALL_PREFIX: &str = "combray-all-";
+
+/// What is between the values of a key with [`ALL_PREFIX`]. It is no white space, which would end a
+/// word of PMI-1.
+pub const SEPARATOR: char = '\u{1f}';
 
 /// The key that exists where the launcher shows the user why a process aborts.
 pub const REASONS_KEY: &str = "combray-reasons";
@@ -343,6 +363,19 @@ impl Job {
         asked?.ok_or_else(missing)
     }
 
+    /// Returns the values that all processes published under `key`, in the order of ranks. Our own
+    /// launcher is asked once, others once for each process.
+    ///
+    /// # Errors
+    /// A process did not publish its value, or the launcher is gone.
+    pub fn get_all(&self, key: &str) -> Result<Vec<String>, JoinError> {
+        let all = self.connection().manager.get_all(key)?;
+        match all.filter(|all| all.len() == self.size() as usize) {
+            Some(all) => Ok(all),
+            None => (0..self.size()).map(|rank| self.get(rank, key)).collect(),
+        }
+    }
+
     /// Waits for all processes of the job.
     ///
     /// # Errors
@@ -382,7 +415,9 @@ impl Job {
         let mut connection = self.connection();
         let connection = &mut *connection;
         let mut kept = HashMap::new();
-        let to_keep = if self.size() > CACHED_RANKS_MAX { &[][..] } else { &connection.to_cache };
+        let is_needed =
+            self.size() <= CACHED_RANKS_MAX && !connection.manager.answers_after_finalize();
+        let to_keep = if is_needed { &connection.to_cache[..] } else { &[] };
         for (key, ranks) in to_keep {
             for rank in ranks.clone() {
                 if let Some(value) = connection.manager.get(rank, key)? {

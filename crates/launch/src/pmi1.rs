@@ -6,8 +6,8 @@
 use crate::reason;
 use crate::wire::{Limits, Wire, Words, number, own_key};
 use crate::{
-    ABORT_REASON, ABORTED_RANKS, ENDED_KEY, JobPlace, JoinError, Manager, OWN_SPACE, REASONS_KEY,
-    mapping,
+    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, JobPlace, JoinError, Manager, OWN_SPACE,
+    REASONS_KEY, SEPARATOR, mapping,
 };
 
 /// A launcher that speaks PMI-1.
@@ -68,6 +68,18 @@ impl Manager for Pmi1 {
 
     fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError> {
         self.value(&own_key(key, rank))
+    }
+
+    fn get_all(&mut self, key: &str) -> Result<Option<Vec<String>>, JoinError> {
+        if self.space != OWN_SPACE {
+            return Ok(None);
+        }
+        let all = self.value(&format!("{ALL_PREFIX}{key}"))?;
+        Ok(all.map(|all| all.split(SEPARATOR).map(str::to_owned).collect()))
+    }
+
+    fn answers_after_finalize(&self) -> bool {
+        self.space == OWN_SPACE
     }
 
     fn barrier(&mut self) -> Result<(), JoinError> {

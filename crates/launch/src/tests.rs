@@ -73,6 +73,40 @@ fn a_conversation() {
 }
 
 #[test]
+fn our_own_launcher_is_asked_once_for_the_values_of_all_and_nothing_at_the_end() {
+    static ANSWERS: [&str; 8] = [
+        GREETING[0],
+        GREETING[1],
+        "cmd=my_kvsname kvsname=combray",
+        GREETING[3],
+        GREETING[4],
+        "cmd=get_result rc=0 msg=success value=one\u{1f}two",
+        "cmd=finalize_ack",
+        "cmd=get_result rc=0 msg=success value=two",
+    ];
+    let job = job(&ANSWERS).unwrap();
+    assert_eq!(job.get_all("a").unwrap(), ["one", "two"]);
+    job.cache("a", 0..2);
+    job.finalize().unwrap();
+    assert_eq!(job.get(1, "a").unwrap(), "two");
+}
+
+#[test]
+fn a_launcher_that_cannot_send_the_values_of_all_is_asked_for_each() {
+    static ANSWERS: [&str; 8] = [
+        GREETING[0],
+        GREETING[1],
+        "cmd=my_kvsname kvsname=combray",
+        GREETING[3],
+        GREETING[4],
+        "cmd=get_result rc=-1 msg=key_not_found",
+        "cmd=get_result rc=0 msg=success value=one",
+        "cmd=get_result rc=0 msg=success value=two",
+    ];
+    assert_eq!(job(&ANSWERS).unwrap().get_all("a").unwrap(), ["one", "two"]);
+}
+
+#[test]
 fn nonsense_is_an_error() {
     assert!(job(&["hello"]).err().unwrap().to_string().contains("hello"));
     assert!(job(&[]).is_err());

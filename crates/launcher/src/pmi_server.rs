@@ -1,8 +1,12 @@
 //! The server side of PMI-1, without I/O: bytes in, answers out.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use launch::{ABORT_REASON, ABORTED_RANKS, ENDED_KEY, OWN_SPACE, REASONS_KEY, mapping, reason};
+use launch::{
+    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, OWN_SPACE, REASONS_KEY, SEPARATOR, mapping,
+    reason,
+};
 
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
@@ -231,7 +235,7 @@ impl PmiServer {
             "get" if word("key") == REASONS_KEY => {
                 "cmd=get_result rc=0 msg=success value=1".to_owned()
             }
-            "get" => match self.values.get(word("key")) {
+            "get" => match self.value(word("key")) {
                 Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
                 None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
             },
@@ -254,6 +258,24 @@ impl PmiServer {
             _ => return self.reject(rank, line, actions),
         };
         actions.push(PmiAction::Answer(rank, answer));
+    }
+
+    /// Returns a value, or those of all ranks if the key requests that and they fit into one.
+    fn value(&self, key: &str) -> Option<Cow<'_, str>> {
+        let Some(of_ranks) = key.strip_prefix(ALL_PREFIX) else {
+            return self.values.get(key).map(|value| Cow::from(value.as_str()));
+        };
+        let mut all = String::new();
+        for rank in 0..self.clients.len() {
+            if rank > 0 {
+                all.push(SEPARATOR);
+            }
+            all += self.values.get(&format!("{of_ranks}-{rank}"))?;
+            if all.len() >= VALUE_BYTES_MAX {
+                return None;
+            }
+        }
+        Some(all.into())
     }
 
     fn put(&mut self, key: &str, value: &str) -> String {
@@ -471,6 +493,26 @@ mod tests {
             let line = format!("cmd=abort exitcode=1 combray_ranks={nonsense}");
             assert_eq!(request(&mut server, 4, &line), ["Abort(4, 1, None)"]);
         }
+    }
+
+    #[test]
+    fn the_values_of_all_ranks_are_one_value_if_they_fit() {
+        let mut server = PmiServer::new(&[0; 3], 3);
+        let put = |server: &mut PmiServer, rank: u32, value: &str| {
+            request(server, rank, &format!("cmd=put key=card-{rank} value={value}"));
+        };
+        let all = |server: &mut PmiServer| request(server, 1, "cmd=get key=combray-all-card");
+        put(&mut server, 0, "a");
+        put(&mut server, 2, "c=d");
+        let missing = ["1: cmd=get_result rc=-1 msg=key_not_found"];
+        assert_eq!(all(&mut server), missing);
+        put(&mut server, 1, "b");
+        let success = ["1: cmd=get_result rc=0 msg=success value=a\u{1f}b\u{1f}c=d"];
+        assert_eq!(all(&mut server), success);
+        put(&mut server, 2, &"c".repeat(VALUE_BYTES_MAX - 5));
+        assert_eq!(all(&mut server)[0].len(), success[0].len() - 3 + VALUE_BYTES_MAX - 5);
+        put(&mut server, 2, &"c".repeat(VALUE_BYTES_MAX - 4));
+        assert_eq!(all(&mut server), missing);
     }
 
     #[test]

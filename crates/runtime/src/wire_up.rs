@@ -301,11 +301,7 @@ fn publish(
         let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
         return Ok((map.with_parts(parts), guidance));
     }
-    let mut places = Vec::new();
-    for other in 0..size {
-        places.push(job.get(other, PLACE_KEY)?);
-    }
-    Ok((places::map_by_places(&places, job.rank()), guidance))
+    Ok((places::map_by_places(&job.get_all(PLACE_KEY)?, job.rank()), guidance))
 }
 
 #[cfg(test)]
