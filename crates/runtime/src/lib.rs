@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod configuration;
+mod descriptors;
 mod fatal;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -15,6 +15,7 @@ use sys::cores;
 use topology::JobMap;
 
 use crate::configuration::{self, Configuration};
+use crate::descriptors;
 use crate::fatal::{self, Fatal};
 use crate::guidance::JobSettings;
 use crate::instruments::Instruments;
@@ -83,6 +84,7 @@ pub fn start(
 ) -> Result<JoinedRuntime, StartError> {
     let job = launch::join()?;
     let (rank, size) = (job.rank(), job.size());
+    descriptors::raise_limit(size);
     let own = GateId(rank);
     let (mut samples, warning) = samples::kept();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
