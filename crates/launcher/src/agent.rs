@@ -15,7 +15,7 @@ use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::guard::{END, KILL_TIME_MAX, end_descendants};
 use super::heartbeats::{self, SharedOutputQueue};
-use super::local_processes::{LocalProcesses, StandardInput};
+use super::local_processes::{LocalProcesses, PmiRequests, StandardInput};
 use super::output_queues::OutputQueue;
 use super::{LaunchError, OpenAhead, is_no_end};
 use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, ReportRules, START_TIME_MAX};
@@ -98,7 +98,10 @@ impl Agent {
             output_queue.waiting()
         };
         let first = watched.len();
-        self.processes.set_paused(waiting > QUEUE_BYTES_MAX);
+        self.processes.set_pmi_requests(match waiting > QUEUE_BYTES_MAX {
+            true => PmiRequests::Wait,
+            false => PmiRequests::AreRead,
+        });
         self.processes.watched(&mut watched);
         let mut timeout = self.silence_max.saturating_sub(self.last_received.elapsed());
         if let Some(next) = self.processes.deadline() {

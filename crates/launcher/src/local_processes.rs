@@ -52,8 +52,7 @@ pub(super) struct LocalProcesses {
     /// How many bytes of output may be read, for each target. Negative when a process that ended
     /// left more.
     room: [i64; 2],
-    /// Whether reading from the processes is suspended.
-    is_paused: bool,
+    pmi_requests: PmiRequests,
     /// Opens what the processes may not open themselves.
     open_ahead: OpenAhead,
     /// What was opened in this way, by process. It is kept open as long as they run: sockets that
@@ -64,6 +63,14 @@ pub(super) struct LocalProcesses {
     asking: Option<PendingQuestion>,
     /// The watched descriptors, in the order of the last [`watched`](Self::watched).
     watched: Vec<LocalDescriptor>,
+}
+
+/// Whether PMI requests of the processes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PmiRequests {
+    AreRead,
+    /// They wait in the connections.
+    Wait,
 }
 
 #[derive(Clone, Copy)]
@@ -107,7 +114,7 @@ impl LocalProcesses {
             input: Some(input),
             input_pipe: InputPipe::default(),
             room: [i64::from(OUTPUT_BYTES_MAX); 2],
-            is_paused: false,
+            pmi_requests: PmiRequests::AreRead,
             open_ahead,
             opened: Vec::new(),
             questions: None,
@@ -244,8 +251,8 @@ impl LocalProcesses {
     }
 
     /// Suspends or resumes the reading of PMI requests, while requests that were read still wait.
-    pub(super) fn set_paused(&mut self, is_deaf: bool) {
-        self.is_paused = is_deaf;
+    pub(super) fn set_pmi_requests(&mut self, pmi_requests: PmiRequests) {
+        self.pmi_requests = pmi_requests;
     }
 
     /// Appends the descriptors to watch.
@@ -259,7 +266,7 @@ impl LocalProcesses {
         }
         let has_room = |target: OutputStream| self.room[target as usize] > 0;
         for (index, rank) in self.ranks.iter().enumerate() {
-            for (descriptor, interest, stream) in rank.watched(has_room, !self.is_paused) {
+            for (descriptor, interest, stream) in rank.watched(has_room, self.pmi_requests) {
                 list.push((descriptor, interest));
                 self.watched.push(LocalDescriptor::Rank(index, stream));
             }

@@ -145,7 +145,7 @@ fn fill(
             let most = host.slots_max.map_or(u32::MAX, |max| max.saturating_sub(used));
             room.push(slots.min(most));
         }
-        let dealt = deal(left, room, request.in_turn);
+        let dealt = deal(left, room, if request.in_turn { 1 } else { u32::MAX });
         for &(index, count) in &dealt {
             *used.entry(hosts[index].name.clone()).or_default() += count;
             left -= count;
@@ -162,14 +162,13 @@ fn fill(
     Ok(parts)
 }
 
-/// Distributes at most `left` processes to hosts with this room: to each host as many as fit, or
-/// one to each in turn.
-fn deal(mut left: u32, mut room: Vec<u32>, in_turn: bool) -> Vec<(usize, u32)> {
+/// Distributes at most `left` processes to hosts with this room: to each host as many as fit, but
+/// `at_a_time` at most before the next host gets some.
+fn deal(mut left: u32, mut room: Vec<u32>, at_a_time: u32) -> Vec<(usize, u32)> {
     let mut parts = Vec::new();
     while left > 0 && room.iter().any(|room| *room > 0) {
         for (index, room) in room.iter_mut().enumerate() {
-            let most = if in_turn { 1 } else { u32::MAX };
-            let count = left.min(*room).min(most);
+            let count = left.min(*room).min(at_a_time);
             if count > 0 {
                 parts.push((index, count));
                 *room -= count;

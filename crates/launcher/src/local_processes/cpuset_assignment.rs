@@ -68,7 +68,10 @@ impl CpusetAssignment {
             let note = format!("{sentence}. They start unbound, as with --bind-to none");
             return Ok(Self { note: Some(note), ..free });
         }
-        let (topology, description) = match look(policy, has_others) {
+        // In jobs of several machines, the processes need interfaces.
+        let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
+        let scope = if wants_network || has_others { Scope::Devices } else { Scope::Cores };
+        let (topology, description) = match look(scope) {
             Ok(found) => found,
             // The user requested nothing that needs hwloc.
             Err(TopologyError::Missing { .. }) if is_default => return Ok(free),
@@ -157,11 +160,8 @@ impl CpusetAssignment {
 }
 
 /// Reads the topology of this machine as far as this process may use it, and hwloc's description of
-/// the whole machine. Devices are included where the processes need interfaces: in jobs of several
-/// machines.
-fn look(policy: &Policy, has_others: bool) -> Result<(Topology, String), TopologyError> {
-    let wants_network = policy.needs.as_ref().is_some_and(Needs::names_network);
-    let scope = if wants_network || has_others { Scope::Devices } else { Scope::Cores };
+/// the whole machine, to this extent.
+fn look(scope: Scope) -> Result<(Topology, String), TopologyError> {
     let text = Hwloc::load()?.this_machine(scope)?;
     let allowed = cores::allowed().into_iter().collect();
     Ok((Topology::from_xml(&text)?.restricted(&allowed)?, text))

@@ -12,6 +12,7 @@ use launch::{ABORT_REASON, reason};
 use sys::process::{self, DescriptorLimit, Interest};
 use sys::socket;
 
+use super::PmiRequests;
 use super::cpuset_assignment::CpusetAssignment;
 use super::variables::{self, RankIdentity};
 use crate::local::host_name;
@@ -108,18 +109,20 @@ impl RankProcess {
         })
     }
 
-    /// Returns the descriptors to watch; outputs only if there is room for their data.
+    /// Returns the descriptors to watch; outputs only if there is room for their data, and PMI
+    /// requests only if they are read.
     pub(super) fn watched(
         &self,
         has_room: impl Fn(OutputStream) -> bool,
-        may_speak: bool,
+        pmi_requests: PmiRequests,
     ) -> impl Iterator<Item = (RawFd, Interest, RankDescriptor)> {
         let of = |pipe: &Option<File>, target| {
             let pipe = pipe.as_ref().filter(|_| has_room(target))?;
             Some((pipe.as_raw_fd(), Interest::Read, RankDescriptor::Output(target)))
         };
         let pmi = self.pmi.as_ref().and_then(|end| match self.answers.is_empty() {
-            true => may_speak.then(|| (end.as_raw_fd(), Interest::Read, RankDescriptor::Pmi)),
+            true if pmi_requests == PmiRequests::Wait => None,
+            true => Some((end.as_raw_fd(), Interest::Read, RankDescriptor::Pmi)),
             false => Some((end.as_raw_fd(), Interest::Write, RankDescriptor::Pmi)),
         });
         [of(&self.output, OutputStream::Output), of(&self.errors, OutputStream::Errors), pmi]
