@@ -10,6 +10,7 @@ mod pmi1;
 mod pmi2;
 mod pmix;
 pub mod questions;
+pub mod rank_list;
 pub mod reason;
 mod singleton;
 mod wire;
@@ -119,6 +120,11 @@ trait Manager: Send {
         false
     }
 
+    /// Returns the processes of the job that were ended while the others go on, in ascending order.
+    fn ended_ranks(&mut self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// Calls `_gone` on another thread when the launcher is gone, unless the kernel ends this
     /// process in that case.
     fn when_gone(&self, _gone: fn()) {}
@@ -155,6 +161,10 @@ pub const REASONS_KEY: &str = "combray-reasons";
 /// The key that exists when some processes of the job were ended and the others go on. For each
 /// ended process, the key with `-` and its rank appended exists too.
 pub const ENDED_KEY: &str = "combray-ended";
+
+/// The key of the list of these processes, such as `0-3,7`. It does not exist if the list is too long
+/// for a value.
+pub const ENDED_RANKS_KEY: &str = "combray-ended-ranks";
 
 /// Why a process cannot join its job, or why the launcher does not answer as it must.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -457,6 +467,11 @@ impl Job {
     /// Whether some processes of the job were ended while the others go on.
     pub fn lacks_processes(&self) -> bool {
         self.connection().manager.lacks_processes()
+    }
+
+    /// Returns the processes of the job that were ended while the others go on, in ascending order.
+    pub fn ended_ranks(&self) -> Vec<u32> {
+        self.connection().manager.ended_ranks()
     }
 
     /// Whether the process `rank` of the job was ended while the others go on.

@@ -3,11 +3,10 @@
 //! MPICH's Hydra and our own launcher speak PMI-1. Keys belong to the whole job, so each process
 //! appends its rank to the names of its keys.
 
-use crate::reason;
 use crate::wire::{Limits, Wire, Words, number, own_key};
 use crate::{
-    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, JobPlace, JoinError, Manager, OWN_SPACE,
-    REASONS_KEY, SEPARATOR, mapping,
+    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, ENDED_RANKS_KEY, JobPlace, JoinError,
+    Manager, OWN_SPACE, REASONS_KEY, SEPARATOR, mapping, rank_list, reason,
 };
 
 /// A launcher that speaks PMI-1.
@@ -113,7 +112,7 @@ impl Manager for Pmi1 {
     }
 
     fn abort_some(&mut self, ranks: &[u32], code: i32) -> bool {
-        let list = format!("{ABORTED_RANKS}={}", ranges(ranks));
+        let list = format!("{ABORTED_RANKS}={}", rank_list::format(ranks));
         if list.len() > LINE_BYTES_MAX {
             return false;
         }
@@ -128,6 +127,14 @@ impl Manager for Pmi1 {
 
     fn has_ended(&mut self, rank: u32) -> bool {
         matches!(self.value(&format!("{ENDED_KEY}-{rank}")), Ok(Some(_)))
+    }
+
+    fn ended_ranks(&mut self) -> Vec<u32> {
+        let list = self.value(ENDED_RANKS_KEY).ok().flatten();
+        match list.and_then(|list| rank_list::parse(&list, self.size)) {
+            Some(ranks) => ranks,
+            None => (0..self.size).filter(|&rank| self.has_ended(rank)).collect(),
+        }
     }
 
     fn when_gone(&self, gone: fn()) {
@@ -148,17 +155,4 @@ impl Manager for Pmi1 {
         };
         mapping::machines(text, self.size)
     }
-}
-
-/// Formats ranks as a list such as `0-3,7`.
-fn ranges(ranks: &[u32]) -> String {
-    let mut sorted = ranks.to_vec();
-    sorted.sort_unstable();
-    sorted.dedup();
-    let runs = sorted.chunk_by(|before, next| before + 1 == *next);
-    let one = |run: &[u32]| match run {
-        [single] => single.to_string(),
-        _ => format!("{}-{}", run[0], run[run.len() - 1]),
-    };
-    runs.map(one).collect::<Vec<_>>().join(",")
 }

@@ -107,6 +107,23 @@ fn a_launcher_that_cannot_send_the_values_of_all_is_asked_for_each() {
 }
 
 #[test]
+fn the_processes_that_have_ended_are_one_answer() {
+    static ANSWERS: [&str; 8] = [
+        GREETING[0],
+        GREETING[1],
+        "cmd=my_kvsname kvsname=combray",
+        GREETING[3],
+        GREETING[4],
+        "cmd=get_result rc=0 msg=success value=0",
+        "cmd=get_result rc=-1 msg=key_not_found",
+        "cmd=get_result rc=-1 msg=key_not_found",
+    ];
+    let job = job(&ANSWERS).unwrap();
+    assert_eq!(job.ended_ranks(), [0]);
+    assert!(job.ended_ranks().is_empty());
+}
+
+#[test]
 fn nonsense_is_an_error() {
     assert!(job(&["hello"]).err().unwrap().to_string().contains("hello"));
     assert!(job(&[]).is_err());

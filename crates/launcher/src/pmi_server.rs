@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use launch::{
-    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, OWN_SPACE, REASONS_KEY, SEPARATOR, mapping,
-    reason,
+    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, ENDED_RANKS_KEY, OWN_SPACE, REASONS_KEY,
+    SEPARATOR, mapping, rank_list, reason,
 };
 
 /// The key-value space and barriers of one job.
@@ -21,8 +21,8 @@ pub struct PmiServer {
     gone: BTreeSet<u32>,
     /// How many processes were ended alone, while the others go on.
     excluded: usize,
-    /// How many processes have failed, or were ended alone, while the others go on.
-    failures: u32,
+    /// The processes that have failed, or were ended alone, while the others go on.
+    ended: BTreeSet<u32>,
     universe_size: u32,
     on_missing: OnMissing,
 }
@@ -105,7 +105,7 @@ impl PmiServer {
             waiting: BTreeSet::new(),
             gone: BTreeSet::new(),
             excluded: 0,
-            failures: 0,
+            ended: BTreeSet::new(),
             universe_size,
             on_missing: OnMissing::EndJob,
         };
@@ -136,7 +136,7 @@ impl PmiServer {
     /// Returns how many processes have failed, or were ended alone, while the others go on. The
     /// keys of these processes exist.
     pub fn failures(&self) -> u32 {
-        self.failures
+        self.ended.len() as u32
     }
 
     /// Handles bytes that the process `rank` wrote. Nothing is accepted after an error of that
@@ -246,7 +246,7 @@ impl PmiServer {
             }
             "abort" => {
                 let code = word("exitcode").parse().unwrap_or(1);
-                return match ranks(word(ABORTED_RANKS), self.clients.len()) {
+                return match rank_list::parse(word(ABORTED_RANKS), self.clients.len() as u32) {
                     Some(ranks) => self.exclude(rank, ranks, code, actions),
                     None => {
                         let sent_rounds =
@@ -262,6 +262,10 @@ impl PmiServer {
 
     /// Returns a value, or those of all ranks if the key requests that and they fit into one.
     fn value(&self, key: &str) -> Option<Cow<'_, str>> {
+        if key == ENDED_RANKS_KEY && !self.ended.is_empty() {
+            let list = rank_list::format(&self.ended.iter().copied().collect::<Vec<_>>());
+            return Some(list.into()).filter(|list: &Cow<'_, str>| list.len() < VALUE_BYTES_MAX);
+        }
         let Some(of_ranks) = key.strip_prefix(ALL_PREFIX) else {
             return self.values.get(key).map(|value| Cow::from(value.as_str()));
         };
@@ -334,24 +338,10 @@ impl PmiServer {
 
     /// Publishes that a process was ended or has failed while the others go on.
     fn note_ended(&mut self, rank: u32) {
-        self.failures += 1;
+        self.ended.insert(rank);
         self.insert(&format!("{ENDED_KEY}-{rank}"), "1");
         self.insert(ENDED_KEY, "1");
     }
-}
-
-/// Returns the ranks of a list such as `0-3,7`; none if there is no list, or it is malformed.
-fn ranks(text: &str, size: usize) -> Option<Vec<u32>> {
-    let mut all = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
-        if last as usize >= size || first > last {
-            return None;
-        }
-        all.extend(first..=last);
-    }
-    Some(all)
 }
 
 #[cfg(test)]
@@ -479,6 +469,9 @@ mod tests {
             .map(|answer| answer[0].contains("value=1"))
             .collect();
         assert_eq!(each, [true, true, false, true, false]);
+        let list = request(&mut server, 4, "cmd=get key=combray-ended-ranks");
+        assert_eq!(list, ["4: cmd=get_result rc=0 msg=success value=0-1,3"]);
+        assert_eq!(server.failures(), 3);
         let out = request(&mut server, 4, "cmd=barrier_in");
         assert_eq!(out, ["2: cmd=barrier_out", "4: cmd=barrier_out"]);
         request(&mut server, 4, "cmd=barrier_in");

@@ -50,9 +50,8 @@ impl Process {
             None if !self.is_asking_due() || !self.job().lacks_processes() => return,
             None => {}
         }
-        for gate in (0..self.size()).map(GateId) {
-            let is_known = self.runtime().failed().contains(&gate);
-            if !is_known && self.job().has_ended(gate.0) {
+        for gate in self.job().ended_ranks().into_iter().map(GateId) {
+            if !self.runtime().failed().contains(&gate) {
                 self.runtime().fail(gate);
             }
         }
