@@ -162,8 +162,8 @@ pub const REASONS_KEY: &str = "combray-reasons";
 /// ended process, the key with `-` and its rank appended exists too.
 pub const ENDED_KEY: &str = "combray-ended";
 
-/// The key of the list of these processes, such as `0-3,7`. It does not exist if the list is too long
-/// for a value.
+/// The key of the list of these processes, such as `0-3,7`. It does not exist if the list is too
+/// long for a value.
 pub const ENDED_RANKS_KEY: &str = "combray-ended-ranks";
 
 /// Why a process cannot join its job, or why the launcher does not answer as it must.

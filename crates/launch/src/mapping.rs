@@ -5,8 +5,8 @@ use crate::JoinError;
 /// The key under which launchers that speak PMI publish the mapping.
 pub const KEY: &str = "PMI_process_mapping";
 
-/// The key of the number of parts in which our own launcher publishes a mapping that is too long for
-/// one value. Each part has this key with `-` and its number appended.
+/// The key of the number of parts in which our own launcher publishes a mapping that is too long
+/// for one value. Each part has this key with `-` and its number appended.
 const PARTS_KEY: &str = "combray-mapping-parts";
 
 /// How many bytes of the mapping a rank needs at most, as a limit for what a launcher sends.

@@ -2,10 +2,10 @@
 //! machine, and in which these processes store their answers.
 //!
 //! The file begins with the number of the last question, the number of failed processes of the job,
-//! and a table of process ids. Then each process has a slot, which holds the number of a question and the answer to it. A process reads
-//! the number of the last question when it has waited long; its helper thread reads it from time to
-//! time. No messages are sent. So questions cost nothing in a job that is not asked, and a job that
-//! makes no progress still answers.
+//! and a table of process ids. Then each process has a slot, which holds the number of a question
+//! and the answer to it. A process reads the number of the last question when it has waited long;
+//! its helper thread reads it from time to time. No messages are sent. So questions cost nothing in
+//! a job that is not asked, and a job that makes no progress still answers.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -85,8 +85,8 @@ const SLOT_BYTES: u64 = 64 << 10;
 /// The length of the head of an answer: the number of its question (64 bits), the length of the
 /// answer (32 bits), and whether a longer answer follows (32 bits).
 const HEAD_BYTES: u64 = 16;
-/// The offset of the number of failed processes of the job, plus 1. It is 0 in files of processes that
-/// our launcher did not start, where nothing counts failures.
+/// The offset of the number of failed processes of the job, plus 1. It is 0 in files of processes
+/// that our launcher did not start, where nothing counts failures.
 const FAILURES: u64 = 8;
 /// The offset of the table of process ids.
 const TABLE: u64 = 64;
@@ -203,8 +203,8 @@ impl AnswerSlot {
         number_at(&self.file, 0).unwrap_or(0)
     }
 
-    /// Returns how many processes of the job have failed, or were ended, while the others go on; none
-    /// if the launcher does not publish it.
+    /// Returns how many processes of the job have failed, or were ended, while the others go on;
+    /// none if the launcher does not publish it.
     pub fn failures(&self) -> Option<u64> {
         if !self.is_sound() {
             return None;

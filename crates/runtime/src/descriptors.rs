@@ -10,8 +10,8 @@ const DESCRIPTORS_PER_PEER: u64 = 4;
 const DESCRIPTORS_BESIDES: u64 = 64;
 
 /// Raises the soft limit of open descriptors if it is too low for a job of `size` processes, as far
-/// as the hard limit allows. In small jobs the program keeps the limit that the user has set. If the
-/// limit cannot be raised, the connection that exceeds it fails, with a message that names the
+/// as the hard limit allows. In small jobs the program keeps the limit that the user has set. If
+/// the limit cannot be raised, the connection that exceeds it fails, with a message that names the
 /// limit.
 pub(crate) fn raise_limit(size: u32) {
     let Ok(limit) = DescriptorLimit::read() else { return };

@@ -39,10 +39,10 @@ impl Process {
         self.note_failures();
     }
 
-    /// Asks the launcher for failed processes. This finds the failures of processes whose identifier
-    /// is unknown and to which there is no connection that could be lost. Our own launcher is asked
-    /// only when the number of failures that it publishes in memory has changed, others at most once
-    /// in [`ASKING_PERIOD`].
+    /// Asks the launcher for failed processes. This finds the failures of processes whose
+    /// identifier is unknown and to which there is no connection that could be lost. Our own
+    /// launcher is asked only when the number of failures that it publishes in memory has changed,
+    /// others at most once in [`ASKING_PERIOD`].
     fn ask_for_failures(&self) {
         match self.started().questions.published_failures() {
             Some(count) if self.failures_asked.replace(count) == count => return,
