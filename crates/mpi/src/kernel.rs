@@ -355,3 +355,22 @@ pub(crate) fn post_own_send(runtime: &mut Runtime, send: Send) -> Option<Request
 pub(crate) fn post_own_receive(runtime: &mut Runtime, receive: Receive) -> RequestId {
     runtime.receive(receive)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_thread_level_is_the_highest_one_so_far() {
+        let kernel = ProcessKernel::default();
+        assert_eq!(kernel.highest_level(), ThreadLevel::Single);
+        for (raised, highest) in [
+            (ThreadLevel::Serialized, ThreadLevel::Serialized),
+            (ThreadLevel::Funneled, ThreadLevel::Serialized),
+            (ThreadLevel::Multiple, ThreadLevel::Multiple),
+        ] {
+            kernel.raise_level(raised);
+            assert_eq!(kernel.highest_level(), highest);
+        }
+    }
+}

@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::iter;
 use std::rc::Rc;
 
@@ -10,7 +11,8 @@ use base::{Error, ErrorClass};
 use common::{bytes, content, process};
 use mpi::collective::{self, CallForm, EqualBlocks, Invocation, Root};
 use mpi::{
-    Destination, MessageSource, MessageStatus, Partitioned, Partitions, Process, Request, SendMode,
+    ActiveOperation, Destination, MessageSource, MessageStatus, Partitioned, Partitions, Process,
+    Request, SendMode,
 };
 
 const TAG: i32 = 4;
@@ -179,4 +181,46 @@ fn a_persistent_collective_is_freed_only_while_it_is_inactive() {
     let operation = Rc::clone(request.operation().expect("it is one"));
     request.free(process);
     assert!(!operation.noun().is_empty());
+}
+
+/// An operation that says itself when it is complete.
+#[derive(Debug, Default)]
+struct Announced {
+    is_complete: Cell<bool>,
+}
+
+impl ActiveOperation for Announced {
+    fn noun(&self) -> &'static str {
+        "an announced operation"
+    }
+
+    fn is_complete(&self, _: &Process) -> bool {
+        self.is_complete.get()
+    }
+}
+
+#[test]
+fn by_default_an_operation_has_an_empty_status_once_it_is_complete() {
+    let process = &process();
+    let operation = Rc::new(Announced::default());
+    let mut request = Request::Operation(operation.clone());
+    assert_eq!((request.take_if_ready(process), request.status(process)), (None, None));
+    assert!(!end_if_fine(process, &mut request) && request.check_free(process).is_ok());
+    operation.is_complete.set(true);
+    assert_eq!(request.status(process), Some(MessageStatus::EMPTY));
+    assert_eq!(request.take_if_ready(process), Some(MessageStatus::EMPTY));
+    assert!(matches!(request, Request::Done));
+}
+
+#[test]
+fn an_internal_receive_that_is_too_short_ends_with_an_error() {
+    let process = &process();
+    let (context, gate) = (process.world().point_to_point_context(), base::GateId(0));
+    for (room, class) in [(4, Some(ErrorClass::Truncate)), (8, None)] {
+        let received = process.post_receive(context, 0, TAG, bytes(&vec![0; room]));
+        let sent = process.post_send(gate, context, 0, TAG, bytes(&[1; 8]));
+        process.wait_until(&mut |process| process.is_complete(received));
+        assert_eq!(process.finish(received).err().map(|error| error.class), class);
+        sent.into_iter().for_each(|sent| process.finish(sent).unwrap());
+    }
 }
