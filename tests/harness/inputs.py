@@ -23,7 +23,7 @@ def inputs(package, root):
             continue
         searched.add(source)
         for climbed in CLIMBING.findall(source.read_text()):
-            # From the source in include_str! and #[path], from the package after CARGO_MANIFEST_DIR.
+            # From the source in #[path], from the package after CARGO_MANIFEST_DIR.
             for path in {(base / climbed).resolve() for base in (source.parent, package)}:
                 if path.suffix == ".rs" and path.is_file():
                     # Compiled into the executable; it may refer to other files.
