@@ -319,7 +319,7 @@ fn hierarchical(
         _ => place,
     });
     if let Some(leader) = view.leader_member() {
-        let most = view.sizes.iter().copied().max().unwrap_or(1);
+        let most = view.largest();
         view.add_across(&mut schedule, &exchange(leader, most), |place| view.blocks(place));
     }
     view.add_inside(&mut schedule, &spread(near, view.near_leader()), |place| place);

@@ -4,9 +4,10 @@
 
 use crate::cost::Cost;
 use crate::costs::Crossing;
+use crate::layout::ProcessLayout;
 use crate::member::{Member, Takers};
 use crate::operands::Operands;
-use crate::situation::{ProcessLayout, Situation};
+use crate::situation::Situation;
 use crate::tree::{Branching, TreeDirection};
 
 /// The maximum length of two operands, in bytes each, that a core's private caches hold together.

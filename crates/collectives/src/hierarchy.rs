@@ -5,19 +5,20 @@
 //! machine perhaps a hierarchical one over its packages, inside these over NUMA nodes, and so on.
 
 use crate::cost::Cost;
+use crate::layout::{PartRanks, ProcessLayout};
 use crate::member::Member;
 use crate::schedule::{Area, BlockRange, Schedule};
-use crate::situation::{Level, ProcessLayout, Situation};
+use crate::situation::{Level, Situation};
 use crate::width::Width;
 
 /// Returns the leader of a part: the root, if the operation has one and it is in the part. Else it
 /// is the member with the lowest `distance` from the resource that the leader must be near to; of
 /// several the one with the lowest rank. `members` are the ranks of the part in order, at least
 /// one.
-fn leader(members: &[u32], root: Option<u32>, distance: impl Fn(u32) -> u32) -> u32 {
-    let root = root.filter(|root| members.binary_search(root).is_ok());
-    let nearest = members.iter().copied().min_by_key(|rank| distance(*rank));
-    root.or(nearest).unwrap_or_default()
+fn leader(members: &PartRanks, root: Option<u32>, distance: impl Fn(u32) -> u32) -> u32 {
+    let root = root.filter(|root| members.position(*root).is_some());
+    let nearest = || members.iter().min_by_key(|rank| distance(*rank));
+    root.or_else(nearest).unwrap_or_default()
 }
 
 /// Returns the leaders of the parts of each level, from the widest on, in operations without a
@@ -27,11 +28,11 @@ pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
     let layouts = machines.into_iter().chain(situation.levels.iter().map(|level| &level.layout));
     let mut above: Vec<u32> = Vec::new();
     let mut of_level = |layout: &ProcessLayout| {
-        let of_part = |ranks: &Vec<u32>| {
-            let root = above.iter().copied().find(|rank| ranks.binary_search(rank).is_ok());
-            leader(ranks, root, |rank| situation.distance(rank))
+        let of_part = |ranks: PartRanks| {
+            let root = above.iter().copied().find(|rank| ranks.position(*rank).is_some());
+            leader(&ranks, root, |rank| situation.distance(rank))
         };
-        above = layout.parts().iter().map(of_part).collect();
+        above = layout.parts().map(of_part).collect();
         above.clone()
     };
     layouts.map(&mut of_level).collect()
@@ -40,14 +41,15 @@ pub fn leaders(situation: &Situation) -> Vec<Vec<u32>> {
 /// One process's view of the parts of the widest level.
 pub(crate) struct HierarchyView {
     pub rank: u32,
-    /// The leaders, in the order of the lowest ranks of their parts.
-    pub leaders: Vec<u32>,
     /// The number of the own part.
     pub part: u32,
     /// The ranks in the own part, in order.
-    pub near: Vec<u32>,
-    /// The number of processes of each part.
-    pub sizes: Vec<usize>,
+    pub near: PartRanks,
+    layout: ProcessLayout,
+    /// The root, which leads its part, if the operation has one.
+    root: Option<u32>,
+    /// The leaders of all parts, if they are not the members with the lowest ranks.
+    nearest: Option<Vec<u32>>,
     inside: Situation,
     across: Situation,
 }
@@ -59,73 +61,101 @@ impl HierarchyView {
 
     /// Makes the view of the parts of a level below the widest, by its number.
     pub fn over(member: Member, root: Option<u32>, level: usize) -> Self {
-        let layout = member.situation.parts(level);
-        let parts = layout.parts();
-        let is_own = |ranks: &Vec<u32>| ranks[0] == layout.first(member.rank);
-        let part = parts.iter().position(is_own).unwrap_or_default();
-        let leaders = parts
-            .iter()
-            .map(|ranks| leader(ranks, root, |rank| member.situation.distance(rank)))
-            .collect();
-        let inside = inside(member.situation, level, &parts[part]);
+        let situation = member.situation;
+        let layout = situation.parts(level);
+        let part = layout.part_of(member.rank);
+        let near = layout.part(part);
+        // Few jobs know distances, and no large ones.
+        let nearest = situation.has_distances().then(|| {
+            layout.parts().map(|ranks| leader(&ranks, root, |rank| situation.distance(rank)))
+        });
         Self {
             rank: member.rank,
-            leaders,
-            part: part as u32,
-            sizes: parts.iter().map(Vec::len).collect(),
-            near: parts.into_iter().nth(part).unwrap_or_default(),
-            inside,
-            across: across(member.situation, level),
+            part,
+            nearest: nearest.map(Iterator::collect),
+            inside: inside(situation, level, &near),
+            across: across(situation, level),
+            near,
+            layout: layout.clone(),
+            root,
         }
+    }
+
+    /// Returns the leader of a part. Parts are in the order of their lowest ranks.
+    pub fn leader(&self, part: u32) -> u32 {
+        if let Some(nearest) = &self.nearest {
+            return nearest[part as usize];
+        }
+        let root = self.root.filter(|root| self.layout.part_of(*root) == part);
+        root.unwrap_or_else(|| self.layout.part(part).first())
+    }
+
+    /// Returns the leaders of all parts.
+    pub fn leaders(&self) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + '_ {
+        (0..self.layout.nodes()).map(|part| self.leader(part))
+    }
+
+    /// Returns the number of processes of each part.
+    pub fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
+        self.layout.parts().map(|ranks| ranks.len())
+    }
+
+    /// Returns the number of processes of the fullest part.
+    pub fn largest(&self) -> usize {
+        self.layout.largest() as usize
+    }
+
+    /// Returns the number of processes of all parts.
+    pub fn size(&self) -> usize {
+        self.layout.size() as usize
     }
 
     /// Returns this process as a member of its part.
     pub fn near_member(&self) -> Member<'_> {
-        let rank = self.near.binary_search(&self.rank).unwrap_or(0) as u32;
+        let rank = self.near.position(self.rank).unwrap_or(0);
         Member { rank, size: self.near.len() as u32, situation: &self.inside }
     }
 
     /// Returns this process as a member of the leaders, if it is one.
     pub fn leader_member(&self) -> Option<Member<'_>> {
         let is_leader = self.own_leader() == self.rank;
-        let size = self.leaders.len() as u32;
+        let size = self.layout.nodes();
         is_leader.then_some(Member { rank: self.part, size, situation: &self.across })
     }
 
     /// Returns the leader of the own part, by its rank in the part.
     pub fn near_leader(&self) -> u32 {
-        let leader = self.own_leader();
-        self.near.binary_search(&leader).unwrap_or(0) as u32
+        self.near.position(self.own_leader()).unwrap_or(0)
     }
 
     /// Returns the leader of the own part.
     pub fn own_leader(&self) -> u32 {
-        self.leaders[self.part as usize]
+        self.leader(self.part)
     }
 
     /// Returns the leaders of other parts.
     pub fn other_leaders(&self) -> impl Iterator<Item = u32> + '_ {
         let own = self.own_leader();
-        self.leaders.iter().copied().filter(move |leader| *leader != own)
+        self.leaders().filter(move |leader| *leader != own)
     }
 
     /// Returns the processes of the own part except its leader, each with its rank in the part.
     pub fn near_others(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
         let leader = self.own_leader();
-        self.near.iter().copied().enumerate().filter(move |(_, rank)| *rank != leader)
+        self.near.iter().enumerate().filter(move |(_, rank)| *rank != leader)
     }
 
     /// Returns a part's number from the rank of its leader.
     pub fn part_of(&self, leader: u32) -> u32 {
-        self.leaders.iter().position(|other| *other == leader).unwrap_or(0) as u32
+        self.layout.part_of(leader)
     }
 
     /// Returns the blocks of some parts, where block `i` belongs to rank `i` and ranks of a part
     /// are consecutive.
     pub fn blocks(&self, parts: BlockRange) -> BlockRange {
-        let before: usize = self.sizes[..parts.first].iter().sum();
-        let count = self.sizes[parts.first..parts.first + parts.count].iter().sum();
-        parts.area.blocks(before, count)
+        let [first, end] = [parts.first, parts.first + parts.count];
+        let before = self.layout.before(first as u32);
+        parts.area.blocks(before, self.layout.before(end as u32) - before)
     }
 
     /// Returns the blocks of the own part.
@@ -152,7 +182,7 @@ impl HierarchyView {
         inside: &Schedule,
         place: impl Fn(BlockRange) -> BlockRange,
     ) {
-        schedule.append(inside, |peer| self.near[peer as usize], place);
+        schedule.append(inside, |peer| self.near.get(peer as usize), place);
     }
 
     pub fn add_across(
@@ -161,7 +191,7 @@ impl HierarchyView {
         across: &Schedule,
         place: impl Fn(BlockRange) -> BlockRange,
     ) {
-        schedule.append(across, |peer| self.leaders[peer as usize], place);
+        schedule.append(across, |peer| self.leader(peer), place);
     }
 }
 
@@ -179,12 +209,13 @@ pub(crate) fn is_ordered(member: Member) -> bool {
 
 /// Returns the situation of the processes inside one part of a level. Preferences are not included,
 /// as they apply to the whole operation. A part of a machine has its share of the cores.
-fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
+fn inside(situation: &Situation, level: usize, ranks: &PartRanks) -> Situation {
     let &Situation { ref layout, ref levels, cores, oversubscribed, costs, .. } = situation;
     let size = ranks.len() as u32;
     let is_machine = layout.nodes() > 1;
     let below = if is_machine { 0 } else { level + 1 };
-    let parts: Vec<_> = levels.iter().skip(below).map(|level| parts_of(level, ranks)).collect();
+    let parts: Vec<_> =
+        levels.iter().skip(below).map(|level| parts_of(level, ranks.iter())).collect();
     let cores = match is_machine {
         true => cores,
         false => (u64::from(cores) * u64::from(size)).div_ceil(layout.largest().into()) as u32,
@@ -194,8 +225,8 @@ fn inside(situation: &Situation, level: usize, ranks: &[u32]) -> Situation {
 }
 
 /// Returns the parts of a level that these members are in.
-fn parts_of(level: &Level, ranks: &[u32]) -> (Width, Vec<u32>) {
-    (level.width, ranks.iter().map(|rank| level.layout.first(*rank)).collect())
+fn parts_of(level: &Level, ranks: impl Iterator<Item = u32>) -> (Width, Vec<u32>) {
+    (level.width, ranks.map(|rank| level.layout.part_of(rank)).collect())
 }
 
 /// Returns the situation of the leaders of a level's parts. The leader of a machine can use all
@@ -207,8 +238,8 @@ fn across(situation: &Situation, level: usize) -> Situation {
     if layout.nodes() > 1 {
         return Situation { layout: ProcessLayout::apart(parts.nodes()), ..all };
     }
-    let firsts: Vec<u32> = parts.parts().iter().map(|ranks| ranks[0]).collect();
-    let above: Vec<_> = levels.iter().take(level + 1).map(|one| parts_of(one, &firsts)).collect();
+    let firsts = || parts.parts().map(|ranks| ranks.first());
+    let above: Vec<_> = levels.iter().take(level + 1).map(|one| parts_of(one, firsts())).collect();
     Situation { layout: ProcessLayout::near(parts.nodes()), ..all }.in_parts(&above)
 }
 
@@ -251,7 +282,8 @@ mod tests {
 
     #[test]
     fn leaders_are_roots_or_nearest_or_first() {
-        let members = [3, 5, 9];
+        let layout = ProcessLayout::on_nodes(&[1, 2, 3, 0, 4, 0, 5, 6, 7, 0]);
+        let members = layout.part(3);
         assert_eq!(leader(&members, None, |_| 7), 3);
         assert_eq!(leader(&members, Some(9), |_| 0), 9);
         assert_eq!(leader(&members, Some(4), |_| 0), 3);
@@ -266,7 +298,7 @@ mod tests {
         let all = Situation { layout, distances, ..Situation::default() };
         assert_eq!(leaders(&all), [[1, 3]]);
         let view = HierarchyView::new(Member { rank: 4, size: 5, situation: &all }, Some(2));
-        assert_eq!(view.leaders, [1, 2], "a root leads");
+        assert_eq!(view.leaders().collect::<Vec<_>>(), [1, 2], "a root leads");
         // Inside a machine, all members are equally near to the others.
         let parts = [(Width::Package, vec![0, 0, 1])];
         let machine =
@@ -279,10 +311,10 @@ mod tests {
         let numbers = |each: u32| (0..16).map(|rank| rank / each).collect::<Vec<u32>>();
         let parts = [(Width::Package, numbers(8)), (Width::Cache, numbers(2))];
         let machine = Situation::plain(16).oversubscribed_on(4).in_parts(&parts);
-        let package = inside(&machine, 0, &[8, 9, 10, 11, 12, 13, 14, 15]);
+        let package = inside(&machine, 0, &PartRanks::Run(8..16));
         assert_eq!((package.cores, package.levels.len()), (2, 1));
         assert_eq!(package.widest(), &ProcessLayout::on_nodes(&[0, 0, 1, 1, 2, 2, 3, 3]));
-        let cache = inside(&package, 0, &[2, 3]);
+        let cache = inside(&package, 0, &PartRanks::Run(2..4));
         assert_eq!((cache.cores, cache.widest()), (1, &ProcessLayout::near(2)));
         let leaders = across(&machine, 0);
         assert_eq!((leaders.layout.nodes(), leaders.widest()), (1, &ProcessLayout::apart(2)));

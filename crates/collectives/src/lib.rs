@@ -21,6 +21,7 @@ pub mod gather;
 mod halving;
 mod hierarchy;
 pub mod inter;
+mod layout;
 mod member;
 pub mod neighborhood;
 mod operands;
@@ -48,6 +49,7 @@ pub use cost::Cost;
 pub use costs::{Costs, Crossing};
 pub use gather::{gather, gatherv};
 pub use hierarchy::leaders;
+pub use layout::ProcessLayout;
 pub use member::{InputPlace, Member};
 pub use neighborhood::{neighbor_allgather, neighbor_alltoall};
 pub use operands::Operands;
@@ -61,5 +63,5 @@ pub use schedule::{
     Area, BlockRange, BlockRuns, ExposureRole, Local, Operand, PORTIONS_MAX, Round, Schedule,
     Transfer,
 };
-pub use situation::{Level, ProcessLayout, Situation};
+pub use situation::{Level, Situation};
 pub use width::Width;

@@ -402,8 +402,8 @@ fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Ar
     let own = Area::Receive.blocks(0, of_rank(member.rank));
     if let Some(leader) = view.leader_member() {
         let mut after = counts;
-        let of_part = |size: &usize| after.split_off(..*size).unwrap_or_default().iter().sum();
-        let parts: Vec<usize> = view.sizes.iter().map(of_part).collect();
+        let of_part = |size: usize| after.split_off(..size).unwrap_or_default().iter().sum();
+        let parts: Vec<usize> = view.sizes().map(of_part).collect();
         let part = Area::Scratch.blocks(operands.count, parts[view.part as usize]);
         let across = reduce_scatter(leader, &parts, operands, InputPlace::SendBuffer);
         view.add_across(&mut schedule, &across, |place| match place.area {
@@ -412,13 +412,13 @@ fn hierarchical(member: Member, counts: &[usize], operands: Operands, source: Ar
             _ => behind(place, operands.count + part.count),
         });
         let mut first = 0;
-        for rank in &view.near {
-            let share = part.part(first, of_rank(*rank));
+        for rank in view.near.iter() {
+            let share = part.part(first, of_rank(rank));
             first += share.count;
             match share.count {
                 0 => {}
-                _ if *rank == member.rank => schedule.copy(share, own),
-                _ => schedule.send(*rank, share),
+                _ if rank == member.rank => schedule.copy(share, own),
+                _ => schedule.send(rank, share),
             }
         }
     } else if own.count > 0 {

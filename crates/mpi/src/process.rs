@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use ::topology::Parts;
 use base::{ContextId, GateId};
-use collectives::{ProcessLayout, Situation};
+use collectives::{ProcessLayout, Situation, Width};
 use engine::ContextSlot;
 use runtime::configuration::InitialErrorHandler;
 use runtime::{JobSettings, parts};
@@ -200,7 +200,7 @@ impl Group {
         let map = process.map();
         let layout = match map.is_one_machine() {
             true => ProcessLayout::near(self.size()),
-            false => ProcessLayout::on_nodes(&self.nodes(process)),
+            false => ProcessLayout::by(self.size(), |rank| map.node(self.place(rank))),
         };
         let JobSettings { costs, preferences, .. } = process.guidance();
         let cores = map.cores_min();
@@ -215,11 +215,17 @@ impl Group {
             preferences,
             ..Situation::default()
         };
-        let parts: Option<Vec<Parts>> = self.gates().map(|gate| map.parts(gate.0)).collect();
-        match parts {
-            Some(parts) => all.in_parts(&parts::by_width(&parts)),
-            None => all,
+        if self.gates().any(|gate| map.parts(gate.0).is_none()) {
+            return all;
         }
+        all.in_parts_by(&Width::ALL, |width, rank| {
+            map.parts(self.place(rank)).map_or(0, |parts| parts::of_width(parts, width))
+        })
+    }
+
+    /// The rank in the job of a member of the group.
+    fn place(&self, rank: u32) -> u32 {
+        self.gate(rank).map_or(0, |gate| gate.0)
     }
 
     /// The machine of each process of the group, identified by the lowest rank in the job on that

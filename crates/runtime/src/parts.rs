@@ -69,14 +69,16 @@ pub(crate) fn numbered<'a>(all: impl Iterator<Item = &'a [String]>) -> Vec<Vec<u
 
 /// Returns for each width of parts, widest first, the number of the part in which each process is.
 pub fn by_width(all: &[Parts]) -> [(Width, Vec<u32>); 3] {
-    Width::ALL.map(|width| {
-        let number = |parts: &Parts| match width {
-            Width::Package => parts.package,
-            Width::NumaNode => parts.numa_node,
-            Width::Cache => parts.cache,
-        };
-        (width, all.iter().map(number).collect())
-    })
+    Width::ALL.map(|width| (width, all.iter().map(|parts| of_width(*parts, width)).collect()))
+}
+
+/// Returns the number of the part of a width in which a process is.
+pub fn of_width(parts: Parts, width: Width) -> u32 {
+    match width {
+        Width::Package => parts.package,
+        Width::NumaNode => parts.numa_node,
+        Width::Cache => parts.cache,
+    }
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ struct RowTables<'a> {
 
 impl<'a> RowTables<'a> {
     fn new(view: &'a HierarchyView) -> Self {
-        let (base, size) = (view.near[0] as usize, view.near.len());
-        let others = view.sizes.iter().sum::<usize>() - size;
+        let (base, size) = (view.near.first() as usize, view.near.len());
+        let others = view.size() - size;
         Self { view, base, size, others }
     }
 
@@ -44,11 +44,11 @@ impl<'a> RowTables<'a> {
     /// Returns the other parts: number, index of the first rank among all ranks in other parts, and
     /// size.
     fn other_parts(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
-        let all = self.view.sizes.iter().enumerate();
+        let all = self.view.sizes().enumerate();
         let others = all.filter(|(node, _)| *node != self.view.part as usize);
         others.scan(0, |before, (node, size)| {
             *before += size;
-            Some((node, *before - size, *size))
+            Some((node, *before - size, size))
         })
     }
 
@@ -164,9 +164,9 @@ fn lead(schedule: &mut Schedule, tables: &RowTables, source: Area) {
     }
     schedule.end_round();
     for (node, before, size) in tables.other_parts() {
-        schedule.send(view.leaders[node], tables.outgoing(before, size));
+        schedule.send(view.leader(node as u32), tables.outgoing(before, size));
         let incoming = tables.incoming(before, size);
-        schedule.receive(view.leaders[node], incoming);
+        schedule.receive(view.leader(node as u32), incoming);
         for (peer, number) in (0..size).flat_map(|peer| (0..tables.size).map(move |n| (peer, n))) {
             let into = match number {
                 _ if number == top => own(Area::Receive, before + peer, 1),

@@ -65,7 +65,7 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
     let view = HierarchyView::new(member, Some(root));
     let (near, top) = (view.near_member(), view.near_leader());
     let (pieces, way, _) = fastest(member, bytes);
-    let of_part = |rank: u32| view.near[rank as usize];
+    let of_part = |rank: u32| view.near.get(rank as usize);
     let (mut parent, near_children): (_, Vec<u32>) = match way {
         WayInside::Tree(branching) => {
             let tree = Tree::new(near, top, branching);
@@ -80,7 +80,7 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
     };
     let mut children = Vec::new();
     if let Some(leader) = view.leader_member() {
-        let of_leaders = |part: u32| view.leaders[part as usize];
+        let of_leaders = |part: u32| view.leader(part);
         let (before, after) = chain_neighbors(leader, view.part_of(root));
         parent = before.map(of_leaders);
         children.extend(after.map(of_leaders));
@@ -92,7 +92,8 @@ pub(crate) fn bcast(member: Member, root: u32, blocks: usize, bytes: usize) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::situation::{ProcessLayout, Situation};
+    use crate::layout::ProcessLayout;
+    use crate::situation::Situation;
 
     #[test]
     fn a_piece_takes_the_whole_way_and_each_other_one_a_step_of_the_slower_level() {

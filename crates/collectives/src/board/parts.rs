@@ -160,9 +160,9 @@ fn fold_part(schedule: &mut Schedule, view: &HierarchyView, own: BlockRange) -> 
     let count = own.count;
     wait_for(schedule, view.near_others().map(|(_, rank)| rank), 1, Some(count));
     let partial = Area::Scratch.blocks(0, count);
-    let operands = view.near.iter().map(|rank| match *rank == view.rank {
+    let operands = view.near.iter().map(|rank| match rank == view.rank {
         true => own,
-        false => slot(*rank, 0, count),
+        false => slot(rank, 0, count),
     });
     fold(schedule, operands, partial);
     partial
@@ -173,9 +173,9 @@ fn fold_part(schedule: &mut Schedule, view: &HierarchyView, own: BlockRange) -> 
 fn fold_parts(schedule: &mut Schedule, view: &HierarchyView, partial: BlockRange, expected: usize) {
     let count = partial.count;
     wait_for(schedule, view.other_leaders(), 1, Some(expected));
-    let operands = view.leaders.iter().map(|leader| match *leader == view.rank {
+    let operands = view.leaders().map(|leader| match leader == view.rank {
         true => partial,
-        false => slot(*leader, 0, count),
+        false => slot(leader, 0, count),
     });
     fold(schedule, operands, Area::Receive.blocks(0, count));
 }

@@ -1,10 +1,13 @@
 //! Plans of calls: by messages if there is no board, else in the form that is predicted to be
 //! fastest, as far as the call's form allows it.
 
+use std::time::{Duration, Instant};
+
 use collectives::board::{RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
     Algorithm, AlgorithmPreferences, CallForm, CollectiveCall, CollectivePlan, Function,
-    InputPlace, Member, Operands, Schedule, Situation, board, candidates, direct, plan,
+    InputPlace, Member, Operands, ProcessLayout, Schedule, Situation, Width, board, candidates,
+    direct, plan,
 };
 
 use crate::simulator::{members, situation};
@@ -244,5 +247,34 @@ fn equal_counts_take_as_long_as_one_count_for_all() {
             (plan.algorithm, plan.cost)
         };
         assert_eq!(of(Function::ReduceScatterBlock), of(Function::ReduceScatter), "{bytes} bytes");
+    }
+}
+
+#[test]
+fn plans_take_no_longer_for_millions_of_processes() {
+    const EACH: u32 = 128;
+    // A plan that visits each process once takes several times as long.
+    const LONGEST: Duration = Duration::from_millis(20);
+    let size = 8_000_000;
+    let layout = ProcessLayout::by(size, |rank| rank / EACH);
+    let on_machines = Situation { layout, cores: EACH, ..Situation::default() };
+    let in_parts = on_machines.clone().in_parts_by(&[Width::Package], |_, rank| rank % EACH / 64);
+    for situation in [&on_machines, &in_parts] {
+        let member = Member { rank: size / 2, size, situation };
+        for call in [
+            CollectiveCall::Barrier,
+            CollectiveCall::Bcast { root: 5, bytes: 8 },
+            CollectiveCall::Reduce { root: 5, operands: operands(8), input: INPUT },
+            CollectiveCall::Allreduce { operands: operands(8), input: INPUT },
+        ] {
+            let time = |_| {
+                let begin = Instant::now();
+                let plan = plan(&call, member, None, CallForm::Blocking);
+                assert_eq!(plan.algorithm, Algorithm::Hierarchical);
+                begin.elapsed()
+            };
+            let shortest = (0..10).map(time).min();
+            assert!(shortest < Some(LONGEST), "{call:?}: {shortest:?}");
+        }
     }
 }
