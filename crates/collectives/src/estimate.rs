@@ -54,8 +54,8 @@ const LINES_AT_ONCE: u64 = 32;
 /// The number of flags that a core waits for simultaneously when it reads one after the other.
 const FLAGS_AT_ONCE: u128 = 4;
 
-/// The number of members whose flags, and small slots, each process looks at in the measured time of
-/// a flag.
+/// The number of members whose flags and small slots each process looks at within the measured time
+/// of a flag.
 const FLAGS_INCLUDED: u64 = 31;
 
 /// Returns the additional time of each byte of a copy, in picoseconds: that of its share of a

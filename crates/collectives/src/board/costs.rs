@@ -86,7 +86,7 @@ fn by_level(
     costs.min()
 }
 
-/// Returns whether data, or flags, go to leaders in an operation, and whether they come from leaders;
+/// Returns whether data or flags go to leaders in an operation, and whether they come from leaders;
 /// `None` if the operation has no form by parts.
 fn directions(operation: CollectiveOperation) -> Option<(bool, bool)> {
     match operation {
