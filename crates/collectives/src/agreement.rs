@@ -31,7 +31,7 @@ mod set;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 pub use message::{AgreementMessage, MessageContent};
 pub use set::MemberSet;
@@ -101,11 +101,14 @@ struct AgreementRound {
     accepted: Option<(u32, Decision)>,
     /// The coordinator to which the contribution was last reported.
     reported_to: Option<u32>,
-    /// On the coordinator: the reports by member, the members that it has asked, and the members
-    /// that have accepted its proposal.
-    reports: Vec<Option<MemberReport>>,
-    asked: MemberSet,
+    /// On the coordinator: the reports by member, whether it has asked for those that are missing,
+    /// and the members that have accepted its proposal.
+    reports: BTreeMap<u32, MemberReport>,
+    has_asked: bool,
     accepts: Option<MemberSet>,
+    /// On the coordinator: the members below this number have failed, or have done what it waits
+    /// for: reported, later accepted. So it does not check all members at each message.
+    checked: u32,
 }
 
 /// A member's report to the coordinator.
@@ -139,15 +142,15 @@ impl Agreement {
     pub fn begin(&mut self, contribution: Contribution) -> u32 {
         assert!(self.current.is_none(), "agreements come one after the other");
         self.begun += 1;
-        let size = self.failed.size();
         self.current = Some(AgreementRound {
             contribution,
             promised: 0,
             accepted: None,
             reported_to: None,
-            reports: vec![None; size as usize],
-            asked: MemberSet::none(size),
+            reports: BTreeMap::new(),
+            has_asked: false,
             accepts: None,
+            checked: 0,
         });
         // Messages that arrived early; messages of even later agreements are kept again.
         for (from, message) in std::mem::take(&mut self.early) {
@@ -211,7 +214,7 @@ impl Agreement {
                 self.report(from);
             }
             MessageContent::Report { contribution, accepted } if round == self.own => {
-                current.reports[from as usize] = Some(MemberReport { contribution, accepted });
+                current.reports.insert(from, MemberReport { contribution, accepted });
             }
             MessageContent::Propose(decision) if round >= current.promised => {
                 current.promised = round;
@@ -282,46 +285,48 @@ impl Agreement {
     /// Asks the members whose reports are missing. In the first round all report without being
     /// asked.
     fn ask_for_reports(&mut self) {
-        let others = self.living_others();
         let Some(current) = self.current.as_mut().filter(|_| self.own > 0) else { return };
         current.promised = self.own;
-        let missing: Vec<u32> = others
-            .into_iter()
-            .filter(|&other| {
-                current.reports[other as usize].is_none() && current.asked.insert(other)
-            })
-            .collect();
+        if std::mem::replace(&mut current.has_asked, true) {
+            return;
+        }
+        let reports = &current.reports;
+        let has_not_reported = |other: &u32| *other != self.own && !reports.contains_key(other);
+        let missing: Vec<u32> = self.failed.absent_from(0).filter(has_not_reported).collect();
         for other in missing {
             self.send(other, self.own, MessageContent::Ask);
         }
     }
 
     fn propose_if_all_reported(&mut self) {
-        let others = self.living_others();
         let Some(current) = &mut self.current else { return };
-        if others.iter().any(|&other| current.reports[other as usize].is_none()) {
+        let reports = &current.reports;
+        let is_missing = |other: &u32| *other != self.own && !reports.contains_key(other);
+        if let Some(missing) = self.failed.absent_from(current.checked).find(is_missing) {
+            current.checked = missing;
             return;
         }
         let own = MemberReport {
             contribution: current.contribution.clone(),
             accepted: current.accepted.clone(),
         };
-        current.reports[self.own as usize] = Some(own);
+        current.reports.insert(self.own, own);
         let decision = chosen(&current.reports, &self.failed);
         current.accepted = Some((self.own, decision.clone()));
         current.accepts = Some(MemberSet::none(self.failed.size()));
-        for other in others {
+        current.checked = 0;
+        for other in self.living_others() {
             self.send(other, self.own, MessageContent::Propose(decision.clone()));
         }
     }
 
     fn decide_if_all_accepted(&mut self) {
-        let others = self.living_others();
-        let Some(current) = &self.current else { return };
+        let Some(current) = &mut self.current else { return };
         let Some(accepts) = &current.accepts else { return };
-        if others.iter().all(|&other| accepts.contains(other))
-            && let Some((_, decision)) = current.accepted.clone()
-        {
+        let is_missing = |other: &u32| *other != self.own && !accepts.contains(*other);
+        if let Some(missing) = self.failed.absent_from(current.checked).find(is_missing) {
+            current.checked = missing;
+        } else if let Some((_, decision)) = current.accepted.clone() {
             self.decide(decision);
         }
     }
@@ -341,8 +346,7 @@ impl Agreement {
     }
 
     fn living_others(&self) -> Vec<u32> {
-        let is_other = |&member: &u32| member != self.own && !self.failed.contains(member);
-        (0..self.failed.size()).filter(is_other).collect()
+        self.failed.absent_from(0).filter(|member| *member != self.own).collect()
     }
 
     fn send(&mut self, to: u32, round: u32, content: MessageContent) {
@@ -353,26 +357,24 @@ impl Agreement {
 
 /// Returns the proposal of a coordinator: the decision accepted in the latest round, which may be
 /// decided already, or the combined contributions.
-fn chosen(reports: &[Option<MemberReport>], failed: &MemberSet) -> Decision {
-    let reported = || reports.iter().flatten();
-    let accepted = reported().filter_map(|report| report.accepted.as_ref());
+fn chosen(reports: &BTreeMap<u32, MemberReport>, failed: &MemberSet) -> Decision {
+    let accepted = reports.values().filter_map(|report| report.accepted.as_ref());
     if let Some((_, decision)) = accepted.max_by_key(|(round, _)| *round) {
         return decision.clone();
     }
     let mut absent = MemberSet::none(failed.size());
-    for (member, _) in (0..).zip(reports).filter(|(_, report)| report.is_none()) {
+    // All that live have reported.
+    failed.iter().filter(|member| !reports.contains_key(member)).for_each(|member| {
         absent.insert(member);
-    }
-    let mut all_failed = failed.clone();
-    all_failed.unite(&absent);
-    let contributions = || reported().map(|report| &report.contribution);
-    let mut acknowledged = all_failed.clone();
+    });
+    let contributions = || reports.values().map(|report| &report.contribution);
+    let mut acknowledged = failed.clone();
     contributions().for_each(|one| acknowledged.keep_only(&one.acknowledged));
     let flag = |index: usize| contributions().fold(-1, |all, one| all & one.flags[index]);
     Decision {
         flags: [flag(0), flag(1)],
         absent,
-        failed: all_failed,
+        failed: failed.clone(),
         acknowledged,
         candidate: contributions().next().map_or(0, |first| first.candidate),
     }

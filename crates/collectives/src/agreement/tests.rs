@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use super::*;
 
 fn set(size: u32, members: &[u32]) -> MemberSet {
@@ -47,10 +49,18 @@ fn what_no_member_writes_is_no_message() {
     let failed = MemberSet::none(3);
     let ask =
         AgreementMessage { number: 1, round: 2, failed, content: MessageContent::Ask }.to_bytes();
-    for (place, value) in [(0, 5), (5, 3), (9, 1 << 3)] {
+    for (place, value) in [(0, 5), (5, 3), (9, 1)] {
         let mut bytes = ask.clone();
         bytes[place] = value;
         assert_eq!(AgreementMessage::from_bytes(&bytes, 3), None, "byte {place}");
+    }
+    // Members that do not exist, runs of no members, and runs that touch or are in no order.
+    for runs in [vec![(2_u32, 4_u32)], vec![(1, 1)], vec![(0, 1), (1, 2)], vec![(2, 3), (0, 1)]] {
+        let mut bytes = ask[..9].to_vec();
+        bytes.extend((runs.len() as u32).to_le_bytes());
+        let numbers = runs.iter().flat_map(|(first, end)| [first, end]);
+        bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        assert_eq!(AgreementMessage::from_bytes(&bytes, 3), None, "{runs:?}");
     }
 }
 
@@ -61,9 +71,47 @@ fn a_failure_is_reported_unless_all_that_contributed_had_acknowledged_it() {
         let contribution = Contribution { flags: [6, -1], acknowledged, candidate: 2 };
         Some(MemberReport { contribution, accepted: None })
     };
-    let reported =
-        |reports: [Option<MemberReport>; 3]| chosen(&reports, &set(3, &[2])).reports_failure();
+    let reported = |reports: [Option<MemberReport>; 3]| {
+        let reports = (0..).zip(reports).filter_map(|(member, report)| Some((member, report?)));
+        chosen(&reports.collect(), &set(3, &[2])).reports_failure()
+    };
     assert!(reported([report(&[2]), report(&[]), None]));
     assert!(!reported([report(&[2]), report(&[2]), None]));
     assert!(!reported([report(&[]), report(&[]), report(&[])]), "it contributed before it failed");
+}
+
+#[test]
+fn many_members_agree_in_few_steps_each_and_little_memory() {
+    const SIZE: u32 = 64_000;
+    // The time if each message made the coordinator look at all members is tens of seconds.
+    const LONGEST: Duration = Duration::from_secs(10);
+    let mut members: Vec<Agreement> = (0..SIZE).map(|own| Agreement::new(own, SIZE)).collect();
+    let failed = [0, 30_000, SIZE - 1];
+    let begin = Instant::now();
+    let mut pending = VecDeque::new();
+    let mut longest = 0;
+    for own in (0..SIZE).filter(|own| !failed.contains(own)) {
+        let member = &mut members[own as usize];
+        failed.iter().for_each(|other| member.handle_failure(*other));
+        let contribution =
+            Contribution { flags: [-1; 2], acknowledged: set(SIZE, &failed), candidate: 1 };
+        member.begin(contribution);
+        pending.push_back(own);
+    }
+    let mut sent = 0;
+    while let Some(from) = pending.pop_front() {
+        while let Some((to, message)) = members[from as usize].next_message() {
+            sent += 1;
+            longest = longest.max(message.to_bytes().len());
+            members[to as usize].handle_message(from, message);
+            pending.push_back(to);
+        }
+    }
+    let decides = |own: u32| members[own as usize].decision(1);
+    assert_eq!(decides(1).map(|decision| decision.reports_failure()), Some(false));
+    assert!((0..SIZE).all(|own| failed.contains(&own) || decides(own) == decides(1)));
+    // The new coordinator has asked all that had not reported yet.
+    assert!(sent <= 6 * SIZE, "{sent} messages");
+    assert!(longest < 200, "a message of {longest} bytes");
+    assert!(begin.elapsed() < LONGEST, "{:?}", begin.elapsed());
 }
