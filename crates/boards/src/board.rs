@@ -125,7 +125,7 @@ struct SeriesState {
     /// Bit `i`: the operation `completed + i` is complete too.
     beyond: Cell<u64>,
     /// By member: it is known to have completed all operations below this number. Made with the
-    /// first operation here, as most series of a board are never used.
+    /// first operation, as most series of a board are never used.
     known: OnceCell<Box<[Cell<u64>]>>,
     /// A lower bound of these entries.
     known_by_all: Cell<u64>,
@@ -189,11 +189,8 @@ impl<B: Wake> Board<B> {
     /// operations in a row ([`BoardTurn::next`]).
     #[inline]
     pub fn begin(&self, series: Series, count: usize) -> BoardTurn {
-        let SeriesState { next, known, .. } = self.state(series);
+        let next = &self.state(series).next;
         let number = next.get();
-        if number == 0 {
-            known.get_or_init(|| vec![Cell::new(0); self.members].into());
-        }
         next.set(number + count as u64);
         BoardTurn { series, number }
     }
@@ -382,7 +379,7 @@ impl<B: Wake> Board<B> {
     fn check_completion(&self, series: Series, needed: u64) -> bool {
         let state = self.state(series);
         let mut least = u64::MAX;
-        for (member, known) in state.known.get().into_iter().flatten().enumerate() {
+        for (member, known) in self.known(state).iter().enumerate() {
             if known.get() < needed {
                 known.set(self.completion(series, member).load(Ordering::Acquire));
             }
@@ -394,9 +391,13 @@ impl<B: Wake> Board<B> {
 
     #[inline]
     fn note(&self, state: &SeriesState, member: usize, completed: u64) {
-        if let Some(known) = state.known.get().and_then(|known| known.get(member)) {
-            known.set(known.get().max(completed));
-        }
+        let known = &self.known(state)[member];
+        known.set(known.get().max(completed));
+    }
+
+    #[inline]
+    fn known<'a>(&self, state: &'a SeriesState) -> &'a [Cell<u64>] {
+        state.known.get_or_init(|| vec![Cell::new(0); self.members].into())
     }
 
     #[inline]

@@ -245,7 +245,7 @@ fn the_memory_of_large_boards_is_bounded() {
         board.series.iter().filter_map(|state| Some(state.known.get()?.len())).sum()
     };
     assert_eq!(entries(&board), 0);
-    board.begin(BLOCKING, 1);
+    board.complete(board.begin(BLOCKING, 1));
     assert_eq!(entries(&board), 300);
 }
 
