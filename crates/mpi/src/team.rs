@@ -88,7 +88,7 @@ impl Team {
     pub(crate) fn schedule(&self, call: &CollectiveCall, form: CallForm) -> Rc<Schedule> {
         match self.cache.kept(call, form) {
             Some(schedule) => schedule,
-            None => self.cache.make(call, form, self.member(), self.board.slot_capacities()),
+            None => self.cache.make(call, form, self.member(), self.board.slots_for(call)),
         }
     }
 

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use base::SlotSize;
 use boards::{Series, SeriesOrder};
+use collectives::CollectiveCall;
 use collectives::board::{RegionSupport, SlotCapacities};
 use runtime::PeerBell;
 
@@ -23,6 +24,9 @@ pub(crate) struct BoardPlace {
     /// the board.
     calls: Cell<u32>,
     is_decided: Cell<bool>,
+    /// Whether the program reduced before the members decided. Its reductions then never use the
+    /// board, so that all associate operands in one way.
+    reduces_by_messages: Cell<bool>,
     /// Whether the members can access memory that they expose to each other.
     regions: Cell<bool>,
     /// The series that was reserved for the persistent operation that is being made, with the
@@ -65,11 +69,11 @@ impl BoardPlace {
         self.is_decided.get()
     }
 
-    /// The capacities of the board's slots, for the selection of algorithms.
-    pub(crate) fn slot_capacities(&self) -> Option<SlotCapacities> {
-        self.board
-            .get()
-            .map(|_| SlotCapacities::new(RegionSupport::if_possible(self.regions.get())))
+    /// The capacities of the board's slots, for the selection of the algorithm of `call`; `None` if
+    /// there is no board that the operation may use.
+    pub(crate) fn slots_for(&self, call: &CollectiveCall) -> Option<SlotCapacities> {
+        self.get().filter(|_| !call.reduces() || !self.reduces_by_messages.get())?;
+        Some(SlotCapacities::new(RegionSupport::if_possible(self.regions.get())))
     }
 }
 
@@ -85,5 +89,31 @@ impl fmt::Debug for BoardPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = if self.board.get().is_some() { "there" } else { "not there" };
         write!(f, "BoardPlace({state})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use collectives::{InputPlace, Operands};
+    use memory::SharedMemory;
+
+    use super::*;
+
+    #[test]
+    fn reductions_do_not_change_to_a_board_that_came_after_the_first_of_them() {
+        let operands = Operands { count: 1, element_bytes: 8, commutative: true };
+        let reduction = CollectiveCall::Allreduce { operands, input: InputPlace::SendBuffer };
+        let uses = |place: &BoardPlace| {
+            [CollectiveCall::Barrier, reduction.clone()]
+                .map(|call| place.slots_for(&call).is_some())
+        };
+        for reduced_before in [false, true] {
+            let place = BoardPlace::default();
+            place.reduces_by_messages.set(reduced_before);
+            assert_eq!(uses(&place), [false, false]);
+            let (memory, _file) = SharedMemory::create(0, boards::bytes_of(2)).unwrap();
+            place.put(Board::new(memory, 2, 0, Vec::new()));
+            assert_eq!(uses(&place), [true, !reduced_before]);
+        }
     }
 }

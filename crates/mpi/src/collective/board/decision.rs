@@ -13,10 +13,23 @@ use crate::Process;
 use crate::sharing::Sharing;
 use crate::team::Team;
 
-/// The number of blocking operations that only move data before a communicator gets its board. A
-/// communicator with fewer operations is not worth a board: making one takes as long as some tens
-/// of operations.
+/// The number of blocking operations that only move data before a communicator of at most
+/// [`MEMBERS_FEW`] members gets its board. A communicator with fewer operations is not worth a
+/// board: making one takes as long as some tens of operations.
 const CALLS_BEFORE: u32 = 4;
+
+/// The number of members from which on boards take noticeably longer to make, as each member opens
+/// what each other shares.
+const MEMBERS_FEW: u32 = 32;
+
+/// The maximum number of members for which the first reduction is worth a board.
+const REDUCING_MEMBERS_MAX: u32 = 64;
+
+/// Returns the number of blocking operations before a communicator of so many members gets its
+/// board. It grows as the time does that all of them together need to make it.
+fn calls_before(members: u32) -> u32 {
+    CALLS_BEFORE * members.max(MEMBERS_FEW).pow(2) / MEMBERS_FEW.pow(2)
+}
 
 /// The maximum number of boards of a process, which bounds their memory.
 const BOARDS_MAX: u32 = 64;
@@ -29,7 +42,8 @@ impl Team {
     /// Decides with all members, when it is time, whether the communicator gets a board. Must be
     /// called before the schedule of a blocking operation is made. A communicator on which the
     /// program reduces gets its board before its first reduction, so that all its reductions
-    /// associate operands in one way.
+    /// associate operands in one way. If it has too many members for that, its reductions do not
+    /// use the board that it gets later.
     ///
     /// # Errors
     /// The errors of [`Collective::complete`](crate::collective::Collective::complete).
@@ -42,8 +56,12 @@ impl Team {
         let place = self.board_place();
         let calls = place.calls.get();
         place.calls.set(calls + 1);
-        if call.reduces() || calls >= CALLS_BEFORE {
+        let reduces = call.reduces();
+        let is_worth = reduces && self.size() <= REDUCING_MEMBERS_MAX;
+        if is_worth || calls >= calls_before(self.size()) {
             self.decide(process)?;
+        } else if reduces {
+            place.reduces_by_messages.set(true);
         }
         Ok(())
     }
@@ -168,5 +186,16 @@ impl Readiness {
 
     fn from_bits(bits: u8) -> Self {
         Self { board: bits & 1 != 0, reaches: bits & 2 != 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_communicators_get_their_boards_later() {
+        let calls = [2, 32, 33, 64, 128, 512].map(calls_before);
+        assert_eq!(calls, [4, 4, 4, 16, 64, 1024]);
     }
 }
