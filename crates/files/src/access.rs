@@ -14,7 +14,7 @@ use crate::preferences;
 use crate::prepared::Prepared;
 use crate::representation::FileData;
 use crate::storage::Direction;
-use crate::transfer::{FileAccess, Progress, SieveSettings, transfer};
+use crate::transfer::{FileAccess, Progress, SieveSettings};
 use crate::view::View;
 use crate::{File, FileView};
 
@@ -74,10 +74,8 @@ impl File {
     }
 
     fn carry_out(&self, prepared: &Prepared) -> Progress {
-        let _exclusion = self.atomic.get().then(|| self.exclusion.lock());
         let Prepared { direction, view, position, .. } = prepared;
-        let (storage, memory) = (&*self.storage, prepared.memory());
-        transfer(storage, &view.bytes, *position, memory, *direction, self.sieve_settings())
+        self.access().transfer(&view.bytes, *position, prepared.memory(), *direction)
     }
 
     /// Returns how threads access the file now.
@@ -97,14 +95,8 @@ impl File {
     }
 
     fn sieve_settings(&self) -> SieveSettings {
-        let alone = self.mode.unique && self.communicator.size() == 1;
-        let sieve_settings = preferences::sieve_settings(&self.hints, self.atomic.get(), alone);
-        // A process that may not read the file cannot fill the holes.
-        if self.mode.reads() {
-            sieve_settings
-        } else {
-            SieveSettings { write_together: 0, ..sieve_settings }
-        }
+        let (atomic, sieving) = (self.atomic.get(), self.sieving.get());
+        preferences::sieve_settings(&self.hints, atomic, sieving, self.can_read)
     }
 
     /// Checks the arguments of a transfer, converts the data to write, and moves file pointers.

@@ -16,6 +16,7 @@ mod preferences;
 mod prepared;
 mod representation;
 mod shared_pointer;
+mod sieving;
 mod split;
 mod storage;
 #[cfg(test)]
@@ -44,6 +45,7 @@ use parking_lot::Mutex;
 use agreement::{all_succeed, check_same};
 use fault::refused;
 use shared_pointer::SharedPointer;
+use sieving::WriteSieving;
 use split::SplitOperation;
 use storage::{Storage, repeated};
 use view::View;
@@ -74,6 +76,10 @@ pub struct File {
     /// Whether all processes have views without holes and hints that allow it: then each transfers
     /// its own bytes in collective transfers, without an exchange of requests.
     apart: Cell<bool>,
+    /// Whether processes write holes, equal on all processes.
+    sieving: Cell<WriteSieving>,
+    /// Whether this process can read the file, if only to write holes back.
+    can_read: bool,
     /// The number of collective transfers so far, equal on all processes.
     calls: Cell<u32>,
     /// Excludes other threads that use this open file; locks of ranges exclude other open files
@@ -165,13 +171,15 @@ impl File {
         self.agree(process)
     }
 
-    /// Agrees on whether each process transfers its own bytes in collective transfers.
+    /// Agrees on whether each process transfers its own bytes in collective transfers, and on
+    /// whether processes write holes.
     fn agree(&self, process: &Process) -> Result<()> {
         let is_whole = self.view.borrow().bytes.run_bytes() == u64::MAX;
-        let mine = is_whole && !preferences::wants_together(&self.hints);
+        let moves_apart = is_whole && !preferences::wants_together(&self.hints);
+        let mine = (moves_apart, self.needs_sieving());
         let all = exchange(process, &self.communicator, &mine)?;
-        self.apart.set(all.into_iter().all(|one| one));
-        Ok(())
+        self.apart.set(all.iter().all(|(moves_apart, _)| *moves_apart));
+        self.agree_on_sieving(process, all.into_iter().map(|(_, need)| need).max())
     }
 
     /// Returns the size of the file in bytes.

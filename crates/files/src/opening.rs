@@ -23,7 +23,7 @@ use mpi::info::Info;
 use crate::agreement::{all_succeed, check_same};
 use crate::costs::Mounts;
 use crate::fault::{but_for_failed, class_of, refused};
-use crate::mode::{AccessMode, AccessRights};
+use crate::mode::AccessMode;
 use crate::pool::ThreadPool;
 use crate::shared_pointer::SharedPointer;
 use crate::storage::{Storage, SystemFile, repeated};
@@ -84,7 +84,7 @@ impl File {
             hints.add(info, |_, _| true);
         }
         let shown = String::from_utf8_lossy(name).into_owned();
-        let file = open_everywhere(process, &own, name, &shown, mode, &hints)?;
+        let (file, can_read) = open_everywhere(process, &own, name, &shown, mode, &hints)?;
         // A file without accessible metadata has costs, too.
         let (device, size) =
             file.metadata().map_or_else(|_| Default::default(), |found| (found.dev(), found.len()));
@@ -104,6 +104,8 @@ impl File {
             atomic: Cell::new(false),
             split: RefCell::default(),
             apart: Cell::new(false),
+            sieving: Cell::default(),
+            can_read,
             calls: Cell::new(0),
             exclusion: Arc::default(),
             error_handler: InstalledHandler::new(Rc::new(ErrorHandler::Return)),
@@ -175,7 +177,8 @@ fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
 }
 
-/// Opens the file: rank 0 opens or creates it, then all other processes open it.
+/// Opens the file: rank 0 opens or creates it, then all other processes open it. Returns whether
+/// this process can read the file, too.
 fn open_everywhere(
     process: &Process,
     communicator: &Rc<Communicator>,
@@ -183,7 +186,7 @@ fn open_everywhere(
     shown: &str,
     mode: AccessMode,
     hints: &Hints,
-) -> Result<fs::File> {
+) -> Result<(fs::File, bool)> {
     let is_first = communicator.rank() == 0;
     let refused = |error: io::Error| {
         let verb = if mode.create && is_first { "open or create" } else { "open" };
@@ -194,18 +197,23 @@ fn open_everywhere(
         };
         Error::new(class, format!("could not {verb} \"{shown}\": {error}"))
     };
-    let open = |first: bool| {
+    let open_as = |first: bool, reads: bool| -> io::Result<(fs::File, bool)> {
         let mut options = OpenOptions::new();
-        options.read(mode.rights != AccessRights::Write);
-        options.write(mode.rights != AccessRights::Read);
+        options.read(reads).write(mode.writes());
         if first && mode.writes() {
             options.create(mode.create).create_new(mode.create && mode.exclusive);
             options.mode(preferences::permissions(hints));
         }
-        repeated(|| options.open(path_of(name))).and_then(|file| {
-            let is_folder = file.metadata()?.is_dir();
-            if is_folder { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
-        })
+        let file = repeated(|| options.open(path_of(name)))?;
+        let is_folder = file.metadata()?.is_dir();
+        if is_folder { Err(io::ErrorKind::IsADirectory.into()) } else { Ok((file, reads)) }
+    };
+    // A process that only writes reads the holes between its runs, if it has the permission.
+    let open = |first: bool| match open_as(first, true) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !mode.reads() => {
+            open_as(first, false)
+        }
+        outcome => outcome,
     };
     let mine = if is_first { Some(open(true).map_err(refused)) } else { None };
     let first = mine.transpose();
@@ -214,9 +222,9 @@ fn open_everywhere(
         Some(file) => Ok(file),
         None => open(false).map_err(refused),
     };
-    let file = all_succeed(process, communicator, opened)?;
+    let (file, can_read) = all_succeed(process, communicator, opened)?;
     check_same_file(process, communicator, (&file, mode), shown)?;
-    Ok(file)
+    Ok((file, can_read))
 }
 
 /// Checks that all processes have opened one file. On one running system, device and inode number

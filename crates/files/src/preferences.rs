@@ -3,8 +3,9 @@
 use mpi::hints::{self, Hints};
 use wire::Codec;
 
+use crate::sieving::WriteSieving;
 use crate::storage::Direction;
-use crate::transfer::SieveSettings;
+use crate::transfer::{SieveSettings, WriteGuard};
 
 /// Whether an optimization is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,19 +98,40 @@ fn number(hints: &Hints, key: &str) -> Option<u64> {
     std::str::from_utf8(&hints.given(key)?).ok()?.parse().ok()
 }
 
-/// Returns how one process transfers its runs. `alone`: no other process can have the file open.
-pub(crate) fn sieve_settings(hints: &Hints, atomic: bool, alone: bool) -> SieveSettings {
-    let read = number(hints, hints::READ_BUFFER).unwrap_or(256 << 10) as usize;
-    let write = number(hints, hints::WRITE_BUFFER).unwrap_or(512 << 10) as usize;
-    let writes_together = match choice(hints, hints::SIEVE_WRITES) {
-        Choice::Always => true,
-        Choice::Never => false,
-        Choice::Automatic => alone || atomic,
+/// Returns whether this process writes runs together with the holes between them.
+pub(crate) fn sieves_writes(hints: &Hints) -> Choice {
+    choice(hints, hints::SIEVE_WRITES)
+}
+
+/// Returns how one process transfers its runs. `sieving`: what the processes agreed on;
+/// `can_read`: whether this process can read the holes.
+pub(crate) fn sieve_settings(
+    hints: &Hints,
+    atomic: bool,
+    sieving: WriteSieving,
+    can_read: bool,
+) -> SieveSettings {
+    let read = number(hints, hints::READ_BUFFER).unwrap_or(READ_BUFFER_BYTES) as usize;
+    let write = number(hints, hints::WRITE_BUFFER).unwrap_or(WRITE_BUFFER_BYTES) as usize;
+    let (reads, writes) = (choice(hints, hints::SIEVE_READS), sieves_writes(hints));
+    let guard = match sieving {
+        _ if atomic => WriteGuard::None,
+        WriteSieving::Off => WriteGuard::None,
+        WriteSieving::Alone => WriteGuard::Threads,
+        WriteSieving::Shared => WriteGuard::Locks,
     };
+    let is_safe = atomic || sieving != WriteSieving::Off;
+    let writes_together = can_read && is_safe && writes != Choice::Never;
     SieveSettings {
-        read_together: if choice(hints, hints::SIEVE_READS) == Choice::Never { 0 } else { read },
+        read_together: if reads == Choice::Never { 0 } else { read },
         write_together: if writes_together { write } else { 0 },
-        locks_writes: writes_together && !alone && !atomic,
+        forces_reads: reads == Choice::Always,
+        forces_writes: writes == Choice::Always,
+        guard,
         atomic,
     }
 }
+
+/// The defaults of `ind_rd_buffer_size` and `ind_wr_buffer_size`, in bytes.
+const READ_BUFFER_BYTES: u64 = 4 << 20;
+const WRITE_BUFFER_BYTES: u64 = 512 << 10;

@@ -1,11 +1,13 @@
 //! Tests random transfers through random views against a model: the bytes of the file as a list.
 
+use std::sync::Arc;
+
 use datatype::{ArgumentForm, Construction, Datatype, Predefined};
 use memory::LentBuffer;
 use proptest::prelude::*;
 
-use crate::storage::Direction;
-use crate::transfer::{SieveSettings, transfer};
+use crate::storage::{Direction, Storage};
+use crate::transfer::{FileAccess, SieveSettings, WriteGuard};
 use crate::view::View;
 use crate::world::MemoryFile;
 
@@ -54,16 +56,25 @@ pub(crate) fn content(memory: &LentBuffer) -> Vec<u8> {
 fn sieve_settings() -> impl Strategy<Value = SieveSettings> {
     (
         prop::sample::select(vec![0, 7, 64, 4096]),
-        prop::sample::select(vec![0, 9, 64]),
-        any::<bool>(),
+        prop::sample::select(vec![0, 9, 64, 4096]),
+        any::<(bool, bool)>(),
+        prop::sample::select(vec![WriteGuard::None, WriteGuard::Threads, WriteGuard::Locks]),
         any::<bool>(),
     )
-        .prop_map(|(read_together, write_together, locks_writes, atomic)| SieveSettings {
+        .prop_map(|(read_together, write_together, forces, guard, atomic)| SieveSettings {
             read_together,
             write_together,
-            locks_writes,
+            forces_reads: forces.0,
+            forces_writes: forces.1,
+            guard: if atomic { WriteGuard::None } else { guard },
             atomic,
         })
+}
+
+/// Returns how a process with these settings accesses a file.
+fn access(file: &Arc<MemoryFile>, sieve_settings: SieveSettings) -> FileAccess {
+    let storage = Arc::clone(file) as Arc<dyn Storage>;
+    FileAccess { storage, sieve_settings, exclusion: Arc::default() }
 }
 
 proptest! {
@@ -83,10 +94,12 @@ proptest! {
         let view = view_of(displacement, &runs, tail);
         let before: Vec<u8> = (0..size).map(|at| (at % 200 + 1) as u8).collect();
         let file = MemoryFile::new(seed, before.clone()).limited(size_max, broken);
+        let file = Arc::new(file);
         let data: Vec<u8> = (0..length).map(|at| 255 - (at % 50) as u8).collect();
         let memory = lent(&data);
         let direction = if writes { Direction::Write } else { Direction::Read };
-        let progress = transfer(&file, &view, position, &memory, direction, sieve_settings);
+        let access = access(&file, sieve_settings);
+        let progress = access.transfer(&view, position, &memory, direction);
         prop_assert!(file.is_unlocked());
         let offsets = offsets(&view, position, length as u64);
         let done = progress.bytes as usize;

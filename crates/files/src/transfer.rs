@@ -1,7 +1,8 @@
 //! Transfers of one process on its own: bytes of its stream from and to memory.
 //!
 //! Runs that lie close together are read together with the holes between them (data sieving). They
-//! are written together only where no other process can write into the holes meanwhile.
+//! are written together, with the bytes read from the holes, only while all other writers are
+//! excluded (`sieving.rs`).
 
 use std::io;
 use std::ops::Range;
@@ -15,7 +16,21 @@ use crate::fault::Fault;
 use crate::storage::{Direction, Storage, in_full, repeated};
 use crate::view::View;
 
-/// How one process treats the holes between runs, and excludes other processes.
+/// How a process excludes other writers while it writes. A process that fills holes (data sieving)
+/// reads a range, changes bytes of it and writes it back: bytes that another writer wrote there
+/// meanwhile would be lost. So every writer must exclude the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WriteGuard {
+    /// No writer fills holes, or the whole transfer is locked already.
+    #[default]
+    None,
+    /// Other threads of this process are excluded; no other process has the file open.
+    Threads,
+    /// Other threads are excluded, and other open files by a lock of the range.
+    Locks,
+}
+
+/// How one process treats the holes between runs, and excludes other writers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SieveSettings {
     /// Runs are read together with the holes between them, at most this many bytes at once; 0:
@@ -24,9 +39,11 @@ pub(crate) struct SieveSettings {
     /// Runs are written together with the bytes read from the holes, at most this many bytes at
     /// once; 0: never.
     pub write_together: usize,
-    /// Whether each range is locked while it is written, as other processes may write runs with
-    /// holes there.
-    pub locks_writes: bool,
+    /// Whether runs are read together even if separate calls are expected to be faster.
+    pub forces_reads: bool,
+    /// Whether runs are written together even if separate calls are expected to be faster.
+    pub forces_writes: bool,
+    pub guard: WriteGuard,
     /// Whether the whole range of each transfer is locked.
     pub atomic: bool,
 }
@@ -44,12 +61,13 @@ pub(crate) struct Progress {
 pub(crate) struct FileAccess {
     pub storage: Arc<dyn Storage>,
     pub sieve_settings: SieveSettings,
-    /// Excludes other threads during atomic transfers.
+    /// Excludes other threads during atomic transfers and guarded writes; locks of ranges do not.
     pub exclusion: Arc<Mutex<()>>,
 }
 
 impl FileAccess {
-    /// Does what [`transfer`] does, without other threads if it must be atomic.
+    /// Transfers the bytes of the stream from `position` on, as many as `memory` has; without other
+    /// threads and processes if it must be atomic.
     pub fn transfer(
         &self,
         view: &View,
@@ -57,36 +75,43 @@ impl FileAccess {
         memory: &LentBuffer,
         direction: Direction,
     ) -> Progress {
-        let _exclusion = self.sieve_settings.atomic.then(|| self.exclusion.lock());
-        transfer(&*self.storage, view, position, memory, direction, self.sieve_settings)
+        let length = memory.len() as u64;
+        if length == 0 {
+            return Progress::default();
+        }
+        let work = || move_runs(self, view, position, memory, direction);
+        if !self.sieve_settings.atomic {
+            return work();
+        }
+        let _exclusion = self.exclusion.lock();
+        let range = view.range(position, length);
+        let kind = match direction {
+            Direction::Read => RangeLock::Shared,
+            Direction::Write => RangeLock::Exclusive,
+        };
+        let start = range.start;
+        while_locked(&*self.storage, range, kind, work)
+            .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault::of(start, &error)) })
     }
-}
 
-/// Transfers the bytes of the stream from `position` on, as many as `memory` has.
-pub(crate) fn transfer(
-    storage: &dyn Storage,
-    view: &View,
-    position: u64,
-    memory: &LentBuffer,
-    direction: Direction,
-    sieve_settings: SieveSettings,
-) -> Progress {
-    let length = memory.len() as u64;
-    if length == 0 {
-        return Progress::default();
+    /// Calls `work`, which writes into `range`, while other writers are excluded as
+    /// [`SieveSettings::guard`] requires.
+    ///
+    /// # Errors
+    /// The system's, if the range cannot be locked; then `work` is not called.
+    pub fn while_guarded<T>(&self, range: Range<u64>, work: impl FnOnce() -> T) -> io::Result<T> {
+        match self.sieve_settings.guard {
+            WriteGuard::None => Ok(work()),
+            WriteGuard::Threads => {
+                let _exclusion = self.exclusion.lock();
+                Ok(work())
+            }
+            WriteGuard::Locks => {
+                let _exclusion = self.exclusion.lock();
+                while_locked(&*self.storage, range, RangeLock::Exclusive, work)
+            }
+        }
     }
-    if !sieve_settings.atomic {
-        return move_runs(storage, view, position, memory, direction, sieve_settings);
-    }
-    let range = view.range(position, length);
-    let kind = match direction {
-        Direction::Read => RangeLock::Shared,
-        Direction::Write => RangeLock::Exclusive,
-    };
-    let start = range.start;
-    let work = || move_runs(storage, view, position, memory, direction, sieve_settings);
-    while_locked(storage, range, kind, work)
-        .unwrap_or_else(|error| Progress { bytes: 0, fault: Some(Fault::of(start, &error)) })
 }
 
 /// Calls `work` while a range is locked. The system unlocks the range if the process is killed
@@ -94,7 +119,7 @@ pub(crate) fn transfer(
 ///
 /// # Errors
 /// The system's, if the range cannot be locked; then `work` is not called.
-pub(crate) fn while_locked<T>(
+fn while_locked<T>(
     storage: &dyn Storage,
     range: Range<u64>,
     kind: RangeLock,
@@ -126,28 +151,32 @@ pub(crate) fn move_run(
 }
 
 fn move_runs(
-    storage: &dyn Storage,
+    access: &FileAccess,
     view: &View,
     position: u64,
     memory: &LentBuffer,
     direction: Direction,
-    sieve_settings: SieveSettings,
 ) -> Progress {
-    let together = match direction {
-        Direction::Read => sieve_settings.read_together,
-        Direction::Write => sieve_settings.write_together,
+    let settings = access.sieve_settings;
+    let (together, is_forced) = match direction {
+        Direction::Read => (settings.read_together, settings.forces_reads),
+        Direction::Write => (settings.write_together, settings.forces_writes),
     };
+    let is_guarded = direction == Direction::Write && settings.guard != WriteGuard::None;
     let mut mover = Mover {
-        storage,
+        access,
+        storage: &*access.storage,
         memory,
         direction,
         together: together as u64,
-        step_max: storage.call_bytes(direction, view.offset_of(position)),
-        locks: sieve_settings.locks_writes && direction == Direction::Write,
+        batch_bytes: if together == 0 && is_guarded { GUARDED_BYTES } else { together as u64 },
+        is_forced,
+        step_max: 0,
         runs: Vec::new(),
         staging: Vec::new(),
         progress: Progress::default(),
     };
+    mover.measure(view.offset_of(position));
     let goes_on =
         view.runs(position, memory.len() as u64, &mut |offset, length| mover.add(offset, length));
     if goes_on {
@@ -156,32 +185,55 @@ fn move_runs(
     mover.progress
 }
 
-/// Collects runs that are transferred together.
+/// Where a process does not write runs together but must guard its writes, one lock covers the runs
+/// of a range of at most this many bytes: a lock for each run would cost two calls more.
+const GUARDED_BYTES: u64 = 512 << 10;
+
+/// The largest number of runs that are collected, which limits the memory for their list.
+const BATCH_RUNS_MAX: usize = 32 << 10;
+
+/// Collects runs in batches, guards each batch that is written, and transfers those of its runs
+/// together that lie close to each other.
 struct Mover<'a> {
+    access: &'a FileAccess,
     storage: &'a dyn Storage,
     memory: &'a LentBuffer,
     direction: Direction,
+    /// The largest number of bytes that are transferred together, holes included.
     together: u64,
-    /// A hole and the run behind it, which is copied once more, are transferred with the previous
-    /// runs if they have at most this many bytes: that is cheaper than another call.
+    /// The largest number of bytes from the first byte of a batch up to behind its last one.
+    batch_bytes: u64,
+    /// Whether runs are transferred together whatever that costs.
+    is_forced: bool,
+    /// A hole and the run behind it are transferred with the previous runs if they have at most
+    /// this many bytes: that is cheaper than another call.
     step_max: u64,
-    /// Whether the range is locked during the transfer.
-    locks: bool,
-    /// The offset and the length of each run, in their order.
+    /// The offset and the length of each run of the batch, in their order.
     runs: Vec<(u64, u64)>,
     staging: Vec<u8>,
     progress: Progress,
 }
 
 impl Mover<'_> {
+    /// Determines from which distance on runs are transferred separately, for calls at `offset`.
+    fn measure(&mut self, offset: u64) {
+        let call_bytes = self.storage.call_bytes(self.direction, offset);
+        self.step_max = match self.direction {
+            // The hole is copied in vain, and the run once more.
+            Direction::Read => call_bytes,
+            // The hole is read and written; the run is read, and copied once more.
+            Direction::Write => call_bytes / 2,
+        };
+    }
+
     /// Adds the next run; returns whether the transfer continues.
     fn add(&mut self, offset: u64, length: u64) -> bool {
         let joins = match (self.runs.first(), self.runs.last()) {
-            (Some((start, _)), Some((last, before))) => {
-                let end = last + before;
-                offset >= end
-                    && offset - end + length <= self.step_max
-                    && offset + length - start <= self.together
+            (Some((start, _)), Some(&last)) => {
+                offset >= last.0 + last.1
+                    && offset + length - start <= self.batch_bytes
+                    && self.runs.len() < BATCH_RUNS_MAX
+                    && (self.direction == Direction::Write || self.is_near(last, (offset, length)))
             }
             _ => true,
         };
@@ -192,35 +244,72 @@ impl Mover<'_> {
         true
     }
 
-    /// Transfers the collected runs; returns whether the transfer continues.
+    /// Whether a run must be transferred together with the previous one.
+    fn is_near(&self, previous: (u64, u64), (offset, length): (u64, u64)) -> bool {
+        let end = previous.0 + previous.1;
+        self.together > 0 && (self.is_forced || offset + length - end <= self.step_max)
+    }
+
+    /// Transfers the batch; returns whether the transfer continues.
     fn flush(&mut self) -> bool {
         let runs = std::mem::take(&mut self.runs);
-        let goes_on = if self.locks && !runs.is_empty() {
-            let (start, end) = span(&runs);
-            let storage = self.storage;
-            let work = || self.move_collected(&runs);
-            match while_locked(storage, start..end, RangeLock::Exclusive, work) {
-                Ok(goes_on) => goes_on,
-                Err(error) => {
-                    self.fail(start, error);
-                    false
+        let goes_on = match self.direction {
+            Direction::Read => self.read_batch(&runs),
+            Direction::Write if runs.is_empty() => true,
+            Direction::Write => {
+                let (start, end) = span(&runs);
+                self.measure(start);
+                let access = self.access;
+                match access.while_guarded(start..end, || self.write_batch(&runs)) {
+                    Ok(goes_on) => goes_on,
+                    Err(error) => {
+                        self.fail(start, error);
+                        false
+                    }
                 }
             }
-        } else {
-            self.move_collected(&runs)
         };
         self.runs = runs;
         self.runs.clear();
         goes_on
     }
 
-    fn move_collected(&mut self, runs: &[(u64, u64)]) -> bool {
-        match (runs, self.direction) {
-            ([], _) => true,
-            (&[(offset, length)], _) => self.move_one(offset, length),
-            (_, Direction::Read) => self.read_together(runs),
-            (_, Direction::Write) => self.write_together(runs),
+    fn read_batch(&mut self, runs: &[(u64, u64)]) -> bool {
+        match *runs {
+            [] => true,
+            [(offset, length)] => self.move_one(offset, length),
+            _ => self.read_together(runs),
         }
+    }
+
+    fn write_batch(&mut self, runs: &[(u64, u64)]) -> bool {
+        let mut left = runs;
+        while !left.is_empty() {
+            let pairs = left.windows(2).take_while(|pair| self.is_near(pair[0], pair[1]));
+            let (near, others) = left.split_at(1 + pairs.count());
+            left = others;
+            let goes_on = if self.pays_off(near) {
+                self.write_together(near)
+            } else {
+                near.iter().all(|&(offset, length)| self.move_one(offset, length))
+            };
+            if !goes_on {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether some runs are written faster together, by a call that reads the bytes between them
+    /// and one that writes, than by a call each.
+    fn pays_off(&self, runs: &[(u64, u64)]) -> bool {
+        if runs.len() < 2 || self.is_forced {
+            return runs.len() > 1;
+        }
+        let (start, end) = span(runs);
+        let call_bytes = |direction| self.storage.call_bytes(direction, start);
+        let (reading, writing) = (call_bytes(Direction::Read), call_bytes(Direction::Write));
+        runs.len() as u64 * writing > reading + writing + 2 * (end - start)
     }
 
     fn at(&self) -> usize {
@@ -271,13 +360,22 @@ impl Mover<'_> {
         is_whole
     }
 
-    /// Reads a span, puts the runs into it and writes it.
+    /// Reads a span, puts the runs into it and writes it. If the span cannot be read or written,
+    /// what is left of the runs is written separately: the device may have no room for the holes,
+    /// or a bad block there.
     fn write_together(&mut self, runs: &[(u64, u64)]) -> bool {
         let (start, read, error) = self.read_span(runs);
-        if let Some(error) = error {
-            self.fail(start + read as u64, error);
-            return false;
-        }
+        let end = if error.is_some() { start } else { self.write_span(runs, start, read) };
+        runs.iter().all(|&(offset, length)| {
+            let written = end.saturating_sub(offset).min(length);
+            self.progress.bytes += written;
+            written == length || self.move_one(offset + written, length - written)
+        })
+    }
+
+    /// Puts runs into the span from `start` on, of which the file had `read` bytes, and writes it.
+    /// Returns the end of the bytes written.
+    fn write_span(&mut self, runs: &[(u64, u64)], start: u64, read: usize) -> u64 {
         let length = (span(runs).1 - start) as usize;
         // Behind the end of the file there are zeros.
         self.staging[read..length].fill(0);
@@ -288,16 +386,9 @@ impl Mover<'_> {
             at += length as usize;
         }
         let staging = &self.staging[..length];
-        let (done, error) =
+        let (done, _) =
             in_full(length, |done| self.storage.write(&staging[done..], start + done as u64));
-        let written = |&(offset, length): &(u64, u64)| {
-            (start + done as u64).saturating_sub(offset).min(length)
-        };
-        self.progress.bytes += runs.iter().map(written).sum::<u64>();
-        if let Some(error) = error {
-            self.fail(start + done as u64, error);
-        }
-        done == length
+        start + done as u64
     }
 }
 

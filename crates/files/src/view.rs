@@ -82,6 +82,13 @@ impl View {
         }
     }
 
+    /// Returns the average distance from the beginning of a run to that of the next one, in bytes;
+    /// none if it has no holes.
+    pub fn run_distance(&self) -> Option<u64> {
+        let layout = self.layout.as_ref()?;
+        Some(self.tile_extent / (layout.segment_count(1) as u64).max(1))
+    }
+
     /// Whether it contains no bytes at all.
     pub fn is_empty(&self) -> bool {
         self.tile_bytes == 0

@@ -118,7 +118,7 @@ const OF_FILES: [Reserved; 11] = [
     Reserved { key: COLLECTIVE_BUFFER, default: "4194304", accepts: is_amount },
     Reserved { key: SIEVE_READS, default: "automatic", accepts: is_file_choice },
     Reserved { key: SIEVE_WRITES, default: "automatic", accepts: is_file_choice },
-    Reserved { key: READ_BUFFER, default: "262144", accepts: is_amount },
+    Reserved { key: READ_BUFFER, default: "4194304", accepts: is_amount },
     Reserved { key: WRITE_BUFFER, default: "524288", accepts: is_amount },
     Reserved { key: STRIPE, default: "4096", accepts: is_number },
     Reserved { key: FILE_PERMISSIONS, default: "666", accepts: is_octal },

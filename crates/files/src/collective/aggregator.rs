@@ -8,7 +8,6 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use memory::{Buffer, LentBuffer};
-use sys::files::RangeLock;
 use wire::Codec;
 
 use super::TransferContext;
@@ -18,7 +17,7 @@ use super::pieces::{RunReader, WindowPieces, united};
 use crate::fault::Fault;
 use crate::pool::PoolTask;
 use crate::storage::{Direction, Storage};
-use crate::transfer::{move_run, while_locked};
+use crate::transfer::move_run;
 
 /// The number of windows underway at the same time.
 const WINDOWS_UNDERWAY_MAX: usize = 2;
@@ -294,11 +293,10 @@ impl FileWindow {
         let work = move || {
             let storage = &*access.storage;
             let moved = || move_window(storage, &memory, base, &runs, direction);
-            let locks = access.sieve_settings.locks_writes && direction == Direction::Write;
             let fault = match (runs.first(), runs.last()) {
-                (Some(&(start, _)), Some(&(last, length))) if locks => {
-                    let range = start..last + length;
-                    while_locked(storage, range, RangeLock::Exclusive, moved)
+                (Some(&(start, _)), Some(&(last, length))) if direction == Direction::Write => {
+                    access
+                        .while_guarded(start..last + length, moved)
                         .unwrap_or_else(|error| Some(Fault::of(start, &error)))
                 }
                 _ => moved(),

@@ -18,7 +18,7 @@ use crate::pool::SystemCaller;
 use crate::preferences::Choice;
 use crate::storage::{Direction, Storage};
 use crate::tests::{content, lent, offsets, view_of};
-use crate::transfer::{FileAccess, SieveSettings};
+use crate::transfer::{FileAccess, SieveSettings, WriteGuard};
 use crate::view::View;
 use crate::world::MemoryFile;
 
@@ -143,8 +143,8 @@ fn run(
         let end = position + data.len() as u64;
         let read_end = |end| view.position_within(size, position..end);
         let length = if direction == Direction::Read { read_end(end) } else { end } - position;
-        let locks_writes = rank % 2 == 0;
-        let sieve_settings = SieveSettings { locks_writes, ..SieveSettings::default() };
+        let guard = [WriteGuard::None, WriteGuard::Threads, WriteGuard::Locks][rank % 3];
+        let sieve_settings = SieveSettings { guard, ..SieveSettings::default() };
         let storage = Arc::clone(file) as Arc<dyn Storage>;
         let context = TransferContext {
             direction,
