@@ -332,14 +332,18 @@ static void holes_of_what_is_only_written(void) {
 
 // If holes are written together with the data between them, a process that concurrently writes a
 // single run into a hole loses nothing.
-static void single_runs_beside_holes(void) {
+//
+// Every process may have hints of its own: those with odd ranks are given `odd`, the others `even`.
+static void single_runs_beside_holes(const char *even, const char *odd) {
     unsigned char bytes[HOLES * HELD], back[HOLES * HELD];
-    MPI_Info info = sieving();
+    int is_odd = check_rank % 2;
+    MPI_Info info;
+    OK(MPI_Info_create(&info));
+    OK(MPI_Info_set(info, "romio_ds_write", is_odd ? odd : even));
     MPI_File file;
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE, info, &file));
     OK(MPI_Info_free(&info));
     // Two processes share the bytes of each place; others have places of their own.
-    int is_odd = check_rank % 2;
     view_with_holes(file, check_rank / 2 * 2 * (int)sizeof bytes + is_odd * HELD);
     for (int round = 1; round <= LOST_ROUNDS; round++) {
         memset(bytes, round, sizeof bytes);
@@ -350,6 +354,32 @@ static void single_runs_beside_holes(void) {
         MPI_Barrier(MPI_COMM_WORLD);
         OK(MPI_File_read_at(file, 0, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
         REQUIRE(memcmp(back, bytes, sizeof back) == 0, "round %d: bytes are lost", round);
+    }
+    closed(&file);
+}
+
+// A process that writes near runs together, without any hint, loses no bytes that a process whose
+// view has no holes writes between them.
+static void bytes_without_view_beside_holes(void) {
+    unsigned char bytes[HOLES * HELD], back[2 * HOLES * HELD];
+    MPI_File file = opened(MPI_MODE_RDWR | MPI_MODE_CREATE);
+    int is_odd = check_rank % 2, place = check_rank / 2 * (int)sizeof back;
+    if (is_odd)
+        OK(MPI_File_set_view(file, place, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL));
+    else
+        view_with_holes(file, place);
+    for (int round = 1; round <= LOST_ROUNDS; round++) {
+        memset(bytes, round, sizeof bytes);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (!is_odd)
+            OK(MPI_File_write_at(file, 0, bytes, sizeof bytes, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (int at = HELD; is_odd && at < (int)sizeof back; at += 2 * HELD)
+            OK(MPI_File_write_at(file, at, bytes, HELD, MPI_BYTE, MPI_STATUS_IGNORE));
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (!is_odd) continue;
+        OK(MPI_File_read_at(file, 0, back, sizeof back, MPI_BYTE, MPI_STATUS_IGNORE));
+        for (int at = 0; at < (int)sizeof back; at++)
+            REQUIRE(back[at] == round, "round %d: byte %d is lost", round, at);
     }
     closed(&file);
 }
@@ -454,7 +484,10 @@ int main(void) {
     views();
     pointers();
     holes_of_what_is_only_written();
-    single_runs_beside_holes();
+    single_runs_beside_holes("enable", "enable");
+    single_runs_beside_holes("automatic", "disable");
+    single_runs_beside_holes("disable", "enable");
+    bytes_without_view_beside_holes();
     representations();
     handlers();
     MPI_Barrier(MPI_COMM_WORLD);

@@ -289,11 +289,13 @@ static void random_rounds(Random *random) {
 // Whether what a process writes is written together with the holes, which are locked.
 static int sieves;
 
-// Small windows, several aggregators, no aggregators, as it is, holes written.
+// Small windows, several aggregators, no aggregators, as it is, holes always written, holes never
+// written and each run read separately.
 static void open_in_setting(const char *name, int setting) {
     MPI_Info info;
     OK(MPI_Info_create(&info));
-    const char *choices[] = {"enable", "enable", "disable", "automatic", "automatic"};
+    const char *choices[] = {"enable", "enable", "disable", "automatic", "automatic",
+                             "automatic"};
     const char *choice = choices[setting];
     sieves = setting == 4;
     OK(MPI_Info_set(info, "romio_cb_write", choice));
@@ -306,13 +308,17 @@ static void open_in_setting(const char *name, int setting) {
         OK(MPI_Info_set(info, "ind_wr_buffer_size", "700"));
         OK(MPI_Info_set(info, "ind_rd_buffer_size", "500"));
     }
+    if (setting == 5) {
+        OK(MPI_Info_set(info, "romio_ds_write", "disable"));
+        OK(MPI_Info_set(info, "romio_ds_read", "disable"));
+    }
     OK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_CREATE, info, &file));
     OK(MPI_Info_free(&info));
     OK(MPI_File_set_size(file, 0));
     memset(model, 0, sizeof model);
 }
 
-enum { SETTINGS = 5 };
+enum { SETTINGS = 6 };
 
 static void agree_on_name(char *name, size_t size) {
     const char *folder = getenv("TMPDIR");

@@ -27,12 +27,23 @@ struct MemoryFileState {
     /// Calls that touch this byte fail.
     broken: Option<u64>,
     locked: Vec<Range<u64>>,
+    /// Whether each call is made completely, unless a limit or the broken byte prevents it.
+    is_steady: bool,
+    /// The number of calls so far.
+    calls: usize,
 }
 
 impl MemoryFile {
     pub fn new(seed: u64, bytes: Vec<u8>) -> Self {
-        let locked = Vec::new();
-        let state = MemoryFileState { bytes, seed, size_max: u64::MAX, broken: None, locked };
+        let state = MemoryFileState {
+            bytes,
+            seed,
+            size_max: u64::MAX,
+            broken: None,
+            locked: Vec::new(),
+            is_steady: false,
+            calls: 0,
+        };
         let call_bytes = [0, 3, 20, 300][(seed % 4) as usize];
         Self { state: Mutex::new(state), call_bytes }
     }
@@ -43,6 +54,18 @@ impl MemoryFile {
         let mut state = state.into_inner();
         (state.size_max, state.broken) = (size_max, broken);
         Self { state: Mutex::new(state), call_bytes }
+    }
+
+    /// Lets calls be complete, and sets their cost in bytes.
+    pub fn steady(self, call_bytes: u64) -> Self {
+        let mut state = self.state.into_inner();
+        state.is_steady = true;
+        Self { state: Mutex::new(state), call_bytes }
+    }
+
+    /// Returns the number of calls so far, those that failed included.
+    pub fn calls(&self) -> usize {
+        self.state.lock().calls
     }
 
     pub fn bytes(&self) -> Vec<u8> {
@@ -62,17 +85,24 @@ impl MemoryFileState {
         (mixed ^ (mixed >> 29)) % below
     }
 
+    /// Counts a call; some calls are interrupted.
+    fn begin_call(&mut self) -> io::Result<()> {
+        self.calls += 1;
+        if !self.is_steady && self.random(4) == 0 {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        Ok(())
+    }
+
     /// Returns how many bytes of a call for `length` bytes are transferred. Some calls are
     /// interrupted instead, and a call that begins at the broken byte fails.
     fn admit(&mut self, length: usize, offset: u64) -> io::Result<usize> {
-        if self.random(4) == 0 {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
+        self.begin_call()?;
         let broken = self.broken.filter(|at| (offset..offset + length as u64).contains(at));
         match broken {
             Some(at) if at == offset => Err(sys::files::device_error()),
             Some(at) => Ok((at - offset) as usize),
-            None if length > 1 && self.random(3) == 0 => {
+            None if length > 1 && !self.is_steady && self.random(3) == 0 => {
                 Ok(1 + self.random(length as u64 - 1) as usize)
             }
             None => Ok(length),
@@ -156,9 +186,7 @@ impl Storage for MemoryFile {
 
     fn lock(&self, range: Range<u64>, kind: RangeLock) -> io::Result<()> {
         let mut state = self.state.lock();
-        if state.random(4) == 0 {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
+        state.begin_call()?;
         match kind {
             RangeLock::Released => state.locked.retain(|locked| *locked != range),
             _ => state.locked.push(range),
