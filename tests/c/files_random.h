@@ -286,9 +286,6 @@ static void random_rounds(Random *random) {
     }
 }
 
-// Whether what a process writes is written together with the holes, which are locked.
-static int sieves;
-
 // Small windows, several aggregators, no aggregators, as it is, holes always written, holes never
 // written and each run read separately.
 static void open_in_setting(const char *name, int setting) {
@@ -297,13 +294,12 @@ static void open_in_setting(const char *name, int setting) {
     const char *choices[] = {"enable", "enable", "disable", "automatic", "automatic",
                              "automatic"};
     const char *choice = choices[setting];
-    sieves = setting == 4;
     OK(MPI_Info_set(info, "romio_cb_write", choice));
     OK(MPI_Info_set(info, "romio_cb_read", choice));
     OK(MPI_Info_set(info, "cb_buffer_size", setting == 0 ? "300" : "100000"));
     OK(MPI_Info_set(info, "cb_nodes", setting == 1 ? "3" : "0"));
     OK(MPI_Info_set(info, "striping_unit", "64"));
-    if (sieves) {
+    if (setting == 4) {
         OK(MPI_Info_set(info, "romio_ds_write", "enable"));
         OK(MPI_Info_set(info, "ind_wr_buffer_size", "700"));
         OK(MPI_Info_set(info, "ind_rd_buffer_size", "500"));
