@@ -26,9 +26,9 @@ CELL_LIMIT, MEAN_LIMIT = 1.2, 0.8
 CALLS, CALLS_PROCESSES_MAX = ("calls", "rma"), 4
 CALL_LIMIT, CALLS_MEAN_LIMIT = 1.1, 0.7
 
-# Collective input and output (see bench/programs/files.c).
-FILES = ("file_blocks", "file_array", "file_records", "file_checkpoint", "file_gigabyte",
-         "file_fresh")
+# Input and output (see bench/programs/files.c).
+FILES = ("file_blocks", "file_array", "file_records", "file_holes", "file_checkpoint",
+         "file_gigabyte", "file_fresh")
 # Benchmarks whose iterations take long even with a good library.
 LARGE_FILES = ("file_gigabyte", "file_fresh")
 FILE_LIMIT, FILES_MEAN_LIMIT = 1.2, 0.9

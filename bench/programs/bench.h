@@ -194,6 +194,7 @@ void bench_halo(struct job *job);
 void bench_file_blocks(struct job *job);
 void bench_file_array(struct job *job);
 void bench_file_records(struct job *job);
+void bench_file_holes(struct job *job);
 void bench_file_checkpoint(struct job *job);
 void bench_file_gigabyte(struct job *job);
 void bench_file_fresh(struct job *job);

@@ -1,7 +1,7 @@
 /*
- * Files: blocks, a distributed array, interleaved records, checkpoints, through the page cache. Beside
- * what the library does stands what the system allows: the first process moves as many bytes, without
- * holes, by plain pwritev and preadv.
+ * Files: blocks, a distributed array, interleaved records, pieces with holes, checkpoints, through the
+ * page cache. Beside what the library does stands what the system allows: the first process moves as
+ * many bytes, without holes, by plain pwritev and preadv.
  */
 #define _DEFAULT_SOURCE
 #include "bench.h"
@@ -26,6 +26,7 @@ struct file_case {
     MPI_Offset displacement;
     char *data, *back;
     size_t bytes;
+    bool independent;               /* no process waits for another one */
     bool reopens;                   /* each iteration opens and closes the file */
     bool fresh;                     /* written to a new file up to the device, read when no page is cached */
     char plain_path[264];
@@ -60,11 +61,13 @@ static void case_close(struct file_case *one)
 static void run_write(void *state, long iterations)
 {
     struct file_case *one = state;
+    int (*move)(MPI_File, MPI_Offset, const void *, int, MPI_Datatype, MPI_Status *) =
+        one->independent ? MPI_File_write_at : MPI_File_write_at_all;
     for (long i = 0; i < iterations; i++) {
         if (one->reopens)
             case_open(one);
-        expect_success(one, MPI_File_write_at_all(one->file, 0, one->data, (int)one->bytes,
-                                                  MPI_BYTE, MPI_STATUS_IGNORE));
+        expect_success(one, move(one->file, 0, one->data, (int)one->bytes, MPI_BYTE,
+                                 MPI_STATUS_IGNORE));
         if (one->fresh)
             expect_success(one, MPI_File_sync(one->file));
         if (one->reopens)
@@ -75,11 +78,13 @@ static void run_write(void *state, long iterations)
 static void run_read(void *state, long iterations)
 {
     struct file_case *one = state;
+    int (*move)(MPI_File, MPI_Offset, void *, int, MPI_Datatype, MPI_Status *) =
+        one->independent ? MPI_File_read_at : MPI_File_read_at_all;
     for (long i = 0; i < iterations; i++) {
         if (one->reopens)
             case_open(one);
-        expect_success(one, MPI_File_read_at_all(one->file, 0, one->back, (int)one->bytes,
-                                                 MPI_BYTE, MPI_STATUS_IGNORE));
+        expect_success(one, move(one->file, 0, one->back, (int)one->bytes, MPI_BYTE,
+                                 MPI_STATUS_IGNORE));
         if (one->reopens)
             case_close(one);
     }
@@ -322,12 +327,14 @@ void bench_file_array(struct job *job)
     }
 }
 
-static void measure_records(struct job *job, struct file_case one, int record)
+/* Records of all processes in turn, and behind those of each turn a hole. */
+static void measure_records(struct job *job, struct file_case one, int record, int hole)
 {
     MPI_Datatype block;
     one.displacement = (MPI_Offset)record * job->rank;
     MPI_Type_contiguous(record, MPI_BYTE, &block);
-    MPI_Type_create_resized(block, 0, (MPI_Aint)record * job->size, &one.filetype);
+    MPI_Type_create_resized(block, 0, (MPI_Aint)record * job->size + hole,
+                            &one.filetype);
     MPI_Type_commit(&one.filetype);
     measure_case(job, &one, (size_t)record);
     MPI_Type_free(&one.filetype);
@@ -342,9 +349,23 @@ void bench_file_records(struct job *job)
     struct file_case one = {.name = "file_records", .bytes = 4 << 20};
     report_section(job, "file_records", "records of all processes in turn, collectively", true);
     for (int i = 0; i < sizes.length; i++)
-        measure_records(job, one, (int)sizes.values[i]);
+        measure_records(job, one, (int)sizes.values[i], 0);
     if (given->length == 0)
-        measure_records(job, one, 64 << 10);
+        measure_records(job, one, 64 << 10, 0);
+}
+
+/* Pieces of all processes in turn, and holes of their size: up to 65,536 pieces of each process. */
+void bench_file_holes(struct job *job)
+{
+    const struct list *given = &job->options.segments;
+    struct list sizes = list_or_powers(given, 4, 16, 64 << 10);
+    report_section(job, "file_holes", "pieces with holes between them, independently", true);
+    for (int i = 0; i < sizes.length; i++) {
+        size_t piece = (size_t)sizes.values[i], pieces = (16 << 20) / piece;
+        struct file_case one = {.name = "file_holes", .independent = true,
+                                .bytes = piece * (pieces < 65536 ? pieces : 65536)};
+        measure_records(job, one, (int)piece, (int)piece);
+    }
 }
 
 /* A file that is opened, written or read, and closed. */
@@ -377,7 +398,7 @@ void bench_file_fresh(struct job *job)
     report_section(job, "file_fresh",
                    "a new file up to the device, read when its pages are not cached", true);
     for (size_t i = 0; i < sizeof records / sizeof records[0]; i++)
-        measure_records(job, one, records[i]);
+        measure_records(job, one, records[i], 0);
     one.displacement = (MPI_Offset)one.bytes * job->rank;
     measure_case(job, &one, one.bytes);
 }

@@ -22,7 +22,8 @@ static const struct {
     {"halo", bench_halo, 2},
     {"file_blocks", bench_file_blocks, 1}, {"file_array", bench_file_array, 1},
     {"file_records", bench_file_records, 1}, {"file_checkpoint", bench_file_checkpoint, 1},
-    {"file_gigabyte", bench_file_gigabyte, 1}, {"file_fresh", bench_file_fresh, 1},
+    {"file_holes", bench_file_holes, 1}, {"file_gigabyte", bench_file_gigabyte, 1},
+    {"file_fresh", bench_file_fresh, 1},
 };
 
 enum { BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
