@@ -232,6 +232,7 @@ impl Mover<'_> {
             (Some((start, _)), Some(&last)) => {
                 offset >= last.0 + last.1
                     && offset + length - start <= self.batch_bytes
+                    && self.is_in_block(*start, offset + length - 1)
                     && self.runs.len() < BATCH_RUNS_MAX
                     && (self.direction == Direction::Write || self.is_near(last, (offset, length)))
             }
@@ -242,6 +243,17 @@ impl Mover<'_> {
         }
         self.runs.push((offset, length));
         true
+    }
+
+    /// Whether the batch that begins at `start` may contain the byte `last`. Batches that are locked
+    /// lie in blocks that are the same for all processes, so that two processes that write
+    /// alternating runs work in different blocks instead of waiting for each other all the time.
+    fn is_in_block(&self, start: u64, last: u64) -> bool {
+        let is_locked = self.access.sieve_settings.guard == WriteGuard::Locks;
+        self.direction == Direction::Read
+            || !is_locked
+            || self.batch_bytes == 0
+            || start / self.batch_bytes == last / self.batch_bytes
     }
 
     /// Whether a run must be transferred together with the previous one.
