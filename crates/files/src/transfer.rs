@@ -245,9 +245,9 @@ impl Mover<'_> {
         true
     }
 
-    /// Whether the batch that begins at `start` may contain the byte `last`. Batches that are locked
-    /// lie in blocks that are the same for all processes, so that two processes that write
-    /// alternating runs work in different blocks instead of waiting for each other all the time.
+    /// Whether the batch that begins at `start` may contain the byte `last`. Batches that are
+    /// locked lie in blocks that begin at equal offsets in all processes, so that two processes
+    /// that write alternating runs can work in different blocks.
     fn is_in_block(&self, start: u64, last: u64) -> bool {
         let is_locked = self.access.sieve_settings.guard == WriteGuard::Locks;
         self.direction == Direction::Read
