@@ -114,7 +114,7 @@ impl Agent {
         }
         let mut reports = Vec::new();
         self.processes.serve(&ready[first..], &mut reports);
-        self.processes.check_for_answers(&mut reports);
+        self.processes.handle_time(&mut reports);
         if self.handle_signals(&mut reports) {
             return Ok(true);
         }

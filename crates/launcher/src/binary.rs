@@ -106,27 +106,10 @@ impl Binary {
         }
         let machine = u16::from_le_bytes([head[18], head[19]]);
         let mut binary = Self { machine, ..Self::default() };
-        let segments = segments(&file, &head)?;
-        let Some(dynamic) = segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
+        let Some(DynamicSection { entries, texts }) = DynamicSection::read(&file, &head)? else {
             return Ok(Some(binary));
         };
         binary.is_dynamic = true;
-        let table = table(&file, dynamic.offset, dynamic.file_bytes)?;
-        let entries = table.chunks_exact(16).map(|entry| (number(entry, 0), number(entry, 8)));
-        let entries: Vec<(u64, u64)> = entries.take_while(|(kind, _)| *kind != 0).collect();
-        let value =
-            |wanted| entries.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value);
-        let (Some(address), Some(bytes)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
-            return Ok(Some(binary));
-        };
-        let holds = |segment: &&LoadedSegment| {
-            segment.kind == PT_LOAD
-                && (segment.address..segment.address.saturating_add(segment.file_bytes))
-                    .contains(&address)
-        };
-        let Some(segment) = segments.iter().find(holds) else { return Ok(Some(binary)) };
-        let offset = segment.offset.saturating_add(address - segment.address);
-        let texts = self::table(&file, offset, bytes)?;
         let texts_of = |wanted| {
             let found = entries.iter().filter(move |(kind, _)| *kind == wanted).take(TEXTS_MAX);
             found.map(|(_, offset)| text(&texts, *offset)).collect::<Vec<OsString>>()
@@ -159,6 +142,21 @@ impl Binary {
             _ => "another machine",
         }
     }
+}
+
+/// Whether a library has a symbol of this name in its table for the dynamic loader: one that it
+/// exports, or one that it needs.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn has_symbol(library: &Path, name: &str) -> io::Result<bool> {
+    let file = File::open(library)?;
+    let mut head = [0; 64];
+    file.read_exact_at(&mut head, 0)?;
+    let is_binary = head[..MAGIC.len()] == MAGIC;
+    let section = if is_binary { DynamicSection::read(&file, &head)? } else { None };
+    let texts = section.map(|section| section.texts).unwrap_or_default();
+    Ok(texts.split(|byte| *byte == 0).any(|text| text == name.as_bytes()))
 }
 
 /// Returns the MPI libraries that a program needs, itself or through other libraries.
@@ -210,6 +208,42 @@ pub fn wanted(
         }
     }
     Ok(found)
+}
+
+/// What a file has for the dynamic loader.
+struct DynamicSection {
+    /// The kind and the value of each entry.
+    entries: Vec<(u64, u64)>,
+    /// The table of strings; empty if the file has none.
+    texts: Vec<u8>,
+}
+
+impl DynamicSection {
+    /// Reads the section; none if the file has none. `head` is the ELF header.
+    fn read(file: &File, head: &[u8; 64]) -> io::Result<Option<Self>> {
+        let segments = segments(file, head)?;
+        let Some(dynamic) = segments.iter().find(|segment| segment.kind == PT_DYNAMIC) else {
+            return Ok(None);
+        };
+        let table = table(file, dynamic.offset, dynamic.file_bytes)?;
+        let entries = table.chunks_exact(16).map(|entry| (number(entry, 0), number(entry, 8)));
+        let entries: Vec<(u64, u64)> = entries.take_while(|(kind, _)| *kind != 0).collect();
+        let value =
+            |wanted| entries.iter().find(|(kind, _)| *kind == wanted).map(|(_, value)| *value);
+        let holds = |segment: &&LoadedSegment, address: u64| {
+            segment.kind == PT_LOAD
+                && (segment.address..segment.address.saturating_add(segment.file_bytes))
+                    .contains(&address)
+        };
+        let place = value(DT_STRTAB).zip(value(DT_STRSZ)).and_then(|(address, bytes)| {
+            let segment = segments.iter().find(|segment| holds(segment, address))?;
+            Some((segment.offset.saturating_add(address - segment.address), bytes))
+        });
+        let texts = place.map(|(offset, bytes)| self::table(file, offset, bytes)).transpose()?;
+        // Without strings, no entry has a meaning.
+        let (entries, texts) = texts.map_or_else(Default::default, |texts| (entries, texts));
+        Ok(Some(Self { entries, texts }))
+    }
 }
 
 fn segments(file: &File, head: &[u8; 64]) -> io::Result<Vec<LoadedSegment>> {
@@ -279,6 +313,8 @@ mod tests {
         assert_eq!((wanted[0].by.as_path(), &wanted[0].brought), (own.as_path(), &None));
         assert!(wanted[0].found.is_some());
         assert_eq!(Binary::read(Path::new("Cargo.toml")).unwrap(), None);
+        assert!(has_symbol(&own, "memcpy").unwrap() && !has_symbol(&own, "mem").unwrap());
+        assert!(!has_symbol(Path::new("Cargo.toml"), "memcpy").unwrap());
         assert!(Binary::read(Path::new("/no/such")).is_err());
     }
 

@@ -4,11 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use base::variables::FORCE_LIBRARY;
 
-use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, loaded_by_name, wanted};
+use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, has_symbol, loaded_by_name, wanted};
+use crate::program;
 use crate::protocol::ProgramStart;
 
 /// An MPI library that Combray replaces.
@@ -212,6 +214,86 @@ fn unversioned(given: &[PathBuf]) -> Option<&'static KnownLibrary> {
     })
 }
 
+/// Returns the folders of all libraries that exist in `prefix`, for what a program starts or loads.
+/// Folders that also contain other libraries are left out: they would take precedence over those of
+/// the user and the system. `given` are the folders of `LD_LIBRARY_PATH`.
+fn folders_of_all(prefix: &Path, given: &[PathBuf]) -> Vec<PathBuf> {
+    let first = unversioned(given).map(|one| one.folder);
+    let mut libraries: Vec<&KnownLibrary> = LIBRARIES[1..].iter().collect();
+    libraries.sort_by_key(|library| Some(library.folder) != first);
+    // Each folder has a `libmpi.so`: that of the standard's interface, for linking, comes last.
+    let standard = &LIBRARIES[0];
+    let mut other_installation = given.iter().flat_map(|folder| {
+        standard.names.iter().map(move |name| folder.join(name)).filter(|file| file.is_file())
+    });
+    if !other_installation.next().is_some_and(|file| is_combray(&file)) {
+        libraries.push(standard);
+    }
+    let files = libraries.iter().map(|library| library.file(library.names[0], prefix));
+    let folders = files.filter(|file| file.is_file());
+    let folders = folders.filter_map(|file| Some(file.parent()?.to_owned()));
+    folders.filter(|folder| has_only_mpi(folder)).collect()
+}
+
+/// Whether all shared libraries in a folder are those of MPI. False if it cannot be read.
+fn has_only_mpi(folder: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(folder) else { return false };
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    { names }.all(|name| !name.contains(".so") || is_mpi(&name))
+}
+
+/// Whether a library is Combray's, of this installation or another.
+fn is_combray(library: &Path) -> bool {
+    has_symbol(library, OWN_SYMBOL).unwrap_or_default()
+}
+
+/// A function that all MPI libraries of Combray export.
+const OWN_SYMBOL: &str = "combray_place";
+
+/// Returns the MPI library that a process has loaded, if none of those that it has loaded is
+/// Combray's. `files` are the files that it has mapped, `root` is its root folder.
+pub(crate) fn other_library(files: &[PathBuf], root: &Path) -> Option<PathBuf> {
+    let name = |file: &Path| Some(file.file_name()?.to_str()?.to_owned());
+    let libraries = files.iter().filter(|file| name(file).is_some_and(|name| is_mpi(&name)));
+    let libraries: Vec<&PathBuf> = libraries.collect();
+    let is_other = |file: &&PathBuf| {
+        let inside = file.strip_prefix("/").unwrap_or(file);
+        matches!(has_symbol(&root.join(inside), OWN_SYMBOL), Ok(false))
+    };
+    // A message names the library itself rather than that of its Fortran interfaces.
+    let is_main = |file: &&&PathBuf| replaced_by(file).is_some();
+    let main = libraries.iter().find(is_main).or(libraries.first())?;
+    libraries.iter().all(is_other).then(|| (*main).clone())
+}
+
+/// Returns the library of ours that replaces one, by the name of its file.
+fn replaced_by(library: &Path) -> Option<&'static KnownLibrary> {
+    let file = library.file_name()?.to_str()?;
+    LIBRARIES.iter().find(|known| known.names.iter().any(|name| file.starts_with(name)))
+}
+
+/// Returns what a user can do about a program that loads another library, as the end of a sentence.
+pub(crate) fn remedy(library: &Path) -> String {
+    let own = own_prefix().zip(replaced_by(library));
+    let own = own.map(|(prefix, known)| known.file(known.names[0], &prefix));
+    match own.filter(|own| own.is_file()) {
+        Some(own) => format!(
+            "let it load Combray's library (mpirun -x LD_PRELOAD={} ...), or start it with the \
+             mpirun of the library that it uses",
+            own.display()
+        ),
+        None => "compile it with Combray's mpicc, or start it with the mpirun of the library that \
+                 it uses"
+            .to_owned(),
+    }
+}
+
+/// Returns the folder in which this launcher is installed.
+fn own_prefix() -> Option<PathBuf> {
+    let own = std::env::current_exe().and_then(|path| path.canonicalize()).ok()?;
+    Some(own.parent()?.parent()?.to_owned())
+}
+
 /// Joins words to a list for a sentence.
 fn listed(words: &[&str]) -> String {
     let (last, first) = words.split_last().expect("there are some");
@@ -235,8 +317,8 @@ const SYMBOL: &[u8] = b"\0PMPI_Init\0";
 /// The size in bytes up to which programs are searched.
 const STATIC_BYTES_MAX: u64 = 1 << 28;
 
-/// Sets up a program that is about to be started so that it finds the library that it needs.
-/// Returns notes for the user.
+/// Sets up a program that is about to be started so that it, and all that it starts or loads, finds
+/// Combray's libraries. Returns notes for the user.
 pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let value = |name: &str| {
         let reported = program.variables.iter().rev().find(|(own, _)| own == name);
@@ -246,18 +328,18 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
             .unwrap_or_default()
     };
     let folder = program.folder.as_deref().unwrap_or(Path::new("."));
-    let own = std::env::current_exe().and_then(|path| path.canonicalize());
-    let Some(prefix) = own.ok().and_then(|own| Some(own.parent()?.parent()?.to_owned())) else {
-        return Vec::new();
-    };
+    let Some(prefix) = own_prefix() else { return Vec::new() };
     let given = value(LIBRARY_PATH);
     let brought = match value(FORCE_LIBRARY).is_empty() {
         true => BroughtLibraries::Kept,
         false => BroughtLibraries::Replaced,
     };
-    // A program that starts another one (env, valgrind) has its path among the arguments.
-    let named = program.arguments.iter().filter(|word| word.as_encoded_bytes().contains(&b'/'));
-    let candidates = std::iter::once(&program.path).chain(named.take(ARGUMENTS_MAX));
+    // A program that starts another one (env, nice, sh -c) has it among the arguments.
+    let search = value("PATH");
+    let arguments = program.arguments.iter().take(ARGUMENTS_MAX);
+    let words = arguments.flat_map(|argument| words_of(argument)).take(WORDS_MAX);
+    let named = words.filter_map(|word| program::find(word, folder, &search).ok());
+    let candidates = std::iter::once(program.path.clone()).chain(named);
     // A program may be executable without being readable; then the kernel decides.
     let provisions = candidates.filter_map(|path| {
         let path = folder.join(path);
@@ -265,23 +347,22 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
         found?.ok().filter(|found| *found != Provision::default())
     });
     let mut provision = { provisions }.next().unwrap_or_default();
-    if brought == BroughtLibraries::Replaced && provision == Provision::default() {
-        // Prepares for whatever the program starts or loads; both folders have a libmpi.so.
-        let given: Vec<PathBuf> = std::env::split_paths(&given).collect();
-        let mut others: Vec<&KnownLibrary> = LIBRARIES[1..].iter().collect();
-        others.sort_by_key(|library| {
-            Some(library.folder) != unversioned(&given).map(|one| one.folder)
-        });
-        let files = others.iter().map(|library| library.file(library.names[0], &prefix));
-        let folders = files.filter(|file| file.is_file());
-        provision.folders = folders.filter_map(|file| file.parent().map(Path::to_owned)).collect();
-        provision.folders.dedup();
-    }
     let preloaded = value(PRELOAD);
+    let has_python_choice = PYTHON.iter().any(|name| !value(name).is_empty());
+    let folders: Vec<PathBuf> = std::env::split_paths(&given).collect();
+    provision.folders.extend(folders_of_all(&prefix, &folders));
+    if !has_python_choice && let Some(library) = for_python(&prefix, &folders) {
+        program.variables.push((PYTHON[0].into(), library.into()));
+    }
     let mut put = |name: &str, first: Vec<PathBuf>, rest: OsString| {
-        let mut all = first.into_iter().map(PathBuf::into_os_string).collect::<Vec<_>>();
-        if !all.is_empty() {
-            all.extend(Some(rest).filter(|rest| !rest.is_empty()));
+        let mut all: Vec<&OsStr> = Vec::new();
+        let rest = rest.as_bytes().split(|byte| *byte == b':').filter(|_| !rest.is_empty());
+        for one in first.iter().map(|path| path.as_os_str()).chain(rest.map(OsStr::from_bytes)) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        if !first.is_empty() {
             program.variables.push((name.into(), all.join(OsStr::new(":"))));
         }
     };
@@ -290,8 +371,26 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     provision.notes
 }
 
-/// The maximal number of arguments of a program that are examined.
+/// Returns an argument, and its words if it has several, as a command for a shell has.
+fn words_of(argument: &OsStr) -> Vec<&OsStr> {
+    let text = argument.to_str().filter(|text| text.contains(char::is_whitespace));
+    let words = text.into_iter().flat_map(str::split_whitespace).map(OsStr::new);
+    std::iter::once(argument).chain(words).collect()
+}
+
+/// Returns the library that mpi4py's released wheel loads; it is built for both kinds, and without
+/// this choice looks for a library in the folder of Python first.
+fn for_python(prefix: &Path, given: &[PathBuf]) -> Option<PathBuf> {
+    let library = unversioned(given).unwrap_or(&LIBRARIES[1]);
+    Some(library.file(library.names[0], prefix)).filter(|file| file.is_file())
+}
+
+/// The variables by which a user chooses the library that mpi4py loads; the first is its path.
+const PYTHON: [&str; 2] = ["MPI4PY_LIBMPI", "MPI4PY_MPIABI"];
+
+/// The maximal numbers of arguments of a program, and of words in them, that are examined.
 const ARGUMENTS_MAX: usize = 8;
+const WORDS_MAX: usize = 16;
 
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 const PRELOAD: &str = "LD_PRELOAD";

@@ -5,6 +5,7 @@
 
 pub(crate) mod asking;
 mod cpuset_assignment;
+mod other_libraries;
 mod rank;
 mod variables;
 
@@ -14,6 +15,7 @@ use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Instant;
 
 use base::variables::NET;
 use launch::questions::QuestionBoard;
@@ -26,6 +28,7 @@ use crate::protocol::{
 };
 use asking::PendingQuestion;
 use cpuset_assignment::CpusetAssignment;
+use other_libraries::LibraryWatch;
 use rank::{RankDescriptor, RankProcess};
 use variables::RankIdentity;
 pub(super) use variables::stale;
@@ -61,6 +64,10 @@ pub(super) struct LocalProcesses {
     /// The file through which the processes are asked what they do, if there is memory for it.
     questions: Option<QuestionBoard>,
     asking: Option<PendingQuestion>,
+    /// The number of ranks of the job, on all machines.
+    job_size: u32,
+    /// None: no rank needs to be examined for another MPI library.
+    library_watch: Option<LibraryWatch>,
     /// The watched descriptors, in the order of the last [`watched`](Self::watched).
     watched: Vec<LocalDescriptor>,
 }
@@ -119,6 +126,8 @@ impl LocalProcesses {
             opened: Vec::new(),
             questions: None,
             asking: None,
+            job_size: 0,
+            library_watch: None,
             watched: Vec::new(),
         }
     }
@@ -192,6 +201,9 @@ impl LocalProcesses {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
         self.questions = Self::board(local_size);
+        self.job_size = start.size;
+        // A job of one rank is the same with any library.
+        self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
         let mut lines = Vec::new();
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
@@ -280,6 +292,7 @@ impl LocalProcesses {
             match *what {
                 LocalDescriptor::Feed => self.serve_input(reports),
                 LocalDescriptor::Rank(index, RankDescriptor::Output(target)) => {
+                    self.examine_at_output(index);
                     let room = &mut self.room[target as usize];
                     if *room > 0 {
                         let length = self.ranks[index].read(target, *room as usize, reports);
@@ -291,6 +304,18 @@ impl LocalProcesses {
                 }
             }
         }
+    }
+
+    /// Returns when [`handle_time`](Self::handle_time) has something to do, if ever.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let asking = self.asking.as_ref().map(PendingQuestion::next);
+        asking.into_iter().chain(self.library_watch.as_ref().map(|watch| watch.next)).min()
+    }
+
+    /// Does what is due: checks for answers, and examines ranks for other MPI libraries.
+    pub(super) fn handle_time(&mut self, reports: &mut Vec<AgentReport>) {
+        self.check_for_answers(reports);
+        self.watch_libraries(reports);
     }
 
     /// Records the end of a child; false if it is none of the ranks.
@@ -307,6 +332,7 @@ impl LocalProcesses {
         rank.has_ended = true;
         let number = rank.number;
         self.drain(index, reports);
+        self.report_lone_end(index, end, reports);
         reports.push(AgentReport::Ended(number, end));
         true
     }

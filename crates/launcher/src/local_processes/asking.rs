@@ -30,6 +30,13 @@ pub(crate) const STACK_TIME_MAX: Duration = Duration::from_secs(3);
 /// The time between two checks for answers.
 const CHECK_PERIOD: Duration = Duration::from_millis(20);
 
+impl PendingQuestion {
+    /// Returns when to check for answers.
+    pub(super) fn next(&self) -> Instant {
+        self.next
+    }
+}
+
 impl LocalProcesses {
     /// Asks all processes what they do; the answers are reported one by one.
     pub(super) fn ask(&mut self) {
@@ -41,13 +48,8 @@ impl LocalProcesses {
         self.asking = Some(PendingQuestion { deadline: now + time, next: now, is_reported, below });
     }
 
-    /// Returns when to check for answers, if there is a question.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.asking.as_ref().map(|asking| asking.next)
-    }
-
     /// Reports the answers, and what the kernel reports where no answer will come.
-    pub(crate) fn check_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
+    pub(super) fn check_for_answers(&mut self, reports: &mut Vec<AgentReport>) {
         let now = Instant::now();
         let Some(asking) = self.asking.as_mut().filter(|asking| now >= asking.next) else { return };
         asking.next = now + CHECK_PERIOD;

@@ -14,6 +14,7 @@ use sys::socket;
 
 use super::PmiRequests;
 use super::cpuset_assignment::CpusetAssignment;
+use super::other_libraries::OtherLibrary;
 use super::variables::{self, RankIdentity};
 use crate::local::host_name;
 use crate::protocol::{AgentReport, OutputStream, ProgramStart};
@@ -30,6 +31,10 @@ pub(super) struct RankProcess {
     /// The process that has initialized MPI as this rank and has not finalized it: the one that was
     /// started, or a descendant.
     member: Option<i32>,
+    /// Whether a process has sent requests to the PMI server as this rank.
+    pub has_joined: bool,
+    /// Another MPI library that a process of this rank has loaded, if that was noticed.
+    pub other_library: Option<OtherLibrary>,
     /// Answers that the process has not received yet. Until then nothing more is read from it.
     answers: Vec<u8>,
 }
@@ -105,6 +110,8 @@ impl RankProcess {
             errors: Some(errors.into()),
             pmi: Some(ours),
             member: None,
+            has_joined: false,
+            other_library: None,
             answers: Vec::new(),
         })
     }
@@ -177,6 +184,7 @@ impl RankProcess {
         match socket::receive_from(pmi.as_fd(), &mut bytes) {
             Ok((length, sender)) if length > 0 => {
                 let bytes = &bytes[..length];
+                self.has_joined = true;
                 let data = match self.note_member(sender, bytes) {
                     Some(other) => self.refusal(sender, other).into_bytes(),
                     None => bytes.to_vec(),

@@ -54,7 +54,7 @@ impl Machine {
             Self::Local(host, processes) => {
                 let mut reports = Vec::new();
                 processes.serve(ready, &mut reports);
-                processes.check_for_answers(&mut reports);
+                processes.handle_time(&mut reports);
                 events.extend(to_events(*host, reports));
             }
             Self::Remote(connection) => connection.serve(ready, events),
@@ -80,7 +80,7 @@ impl Machine {
         }
     }
 
-    /// Returns when to check for answers of the processes of this machine.
+    /// Returns when the processes of this machine must be checked.
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Local(_, processes) => processes.deadline(),
