@@ -170,7 +170,7 @@ impl Provision {
         let is_standard = known.folder == LIBRARIES[0].folder;
         let found_well = brought.as_deref().or(found.as_deref()).is_some_and(|at| {
             // If there are several installations of Combray, the program decides which it uses.
-            is_standard || is_own(at)
+            is_own(at) || (is_standard && is_combray(at))
         });
         self.wants.push(match (found_well, brought) {
             (true, _) => format!("{name}: found"),

@@ -23,7 +23,6 @@ use crate::protocol::AgentReport;
 pub(super) struct OtherLibrary {
     process: i32,
     path: PathBuf,
-    is_reported: bool,
 }
 
 /// When ranks are examined next.
@@ -67,6 +66,7 @@ impl LocalProcesses {
         };
         watch.pause = (watch.pause * 2).min(PAUSE_MAX);
         watch.next = now + watch.pause;
+        let size = self.job_size;
         let is_late = now - watch.begun >= REPORT_DELAY;
         let watched = self.ranks.iter_mut().filter(|rank| !rank.has_ended && !rank.has_joined);
         let mut is_needed = false;
@@ -74,14 +74,15 @@ impl LocalProcesses {
         for rank in watched {
             is_needed = true;
             rank.examine();
-            late = late.or_else(|| rank.other_library.as_ref().map(|_| rank.number));
+            let library = rank.other_library.as_ref().filter(|_| is_late);
+            late = late.or_else(|| Some((rank.number, lone_rank(rank.number, size, library?))));
         }
-        if let Some(number) = late.filter(|_| is_late) {
-            // One rank stands for all: they run the same program, or their end reports it.
-            self.report_other_library(number, reports);
+        if !is_needed || late.is_some() {
             self.library_watch = None;
-        } else if !is_needed {
-            self.library_watch = None;
+        }
+        // One rank stands for all: most often they run the same program.
+        if let Some((number, text)) = late {
+            self.print(number, &text, reports);
         }
     }
 
@@ -107,23 +108,17 @@ impl LocalProcesses {
         let Some(library) = rank.other_library.as_ref().filter(|_| !rank.has_joined) else {
             return;
         };
-        let number = rank.number;
+        let (number, text) = (rank.number, lone_rank(rank.number, self.job_size, library));
         if end == End::Code(0) {
-            let reason = reason::encode(&lone_rank(number, self.job_size, library));
+            let reason = reason::encode(&text);
             let line = format!("cmd=abort exitcode=1 {ABORT_REASON}={reason}\n");
             reports.push(AgentReport::PmiData(number, line.into_bytes()));
-        } else if !library.is_reported {
-            self.report_other_library(number, reports);
+        } else {
+            self.print(number, &text, reports);
         }
-    }
-
-    /// Writes a note about a rank's library to the error output.
-    fn report_other_library(&mut self, number: u32, reports: &mut Vec<AgentReport>) {
-        let rank = self.ranks.iter_mut().find(|rank| rank.number == number);
-        let Some(library) = rank.and_then(|rank| rank.other_library.as_mut()) else { return };
-        library.is_reported = true;
-        let text = lone_rank(number, self.job_size, library);
-        self.print(number, &text, reports);
+        // One message is enough.
+        self.library_watch = None;
+        self.ranks.iter_mut().for_each(|rank| rank.other_library = None);
     }
 }
 
@@ -133,8 +128,7 @@ impl RankProcess {
         for process in with_descendants(self.process) {
             let root = PathBuf::from(format!("/proc/{process}/root"));
             if let Some(path) = libraries::other_library(&mapped_files(process), &root) {
-                let is_reported = false;
-                self.other_library = Some(OtherLibrary { process, path, is_reported });
+                self.other_library = Some(OtherLibrary { process, path });
                 return;
             }
         }
@@ -145,7 +139,8 @@ impl RankProcess {
 fn lone_rank(number: u32, size: u32, library: &OtherLibrary) -> String {
     format!(
         "rank {number} on {}: process {} uses {}, an MPI library that is not Combray's, and has \
-         not joined the job of {size} ranks: it runs alone, as rank 0 of 1; {}",
+         not joined the job of {size} ranks; with such a library each process runs alone, as \
+         rank 0 of 1: {}",
         host_name(),
         library.process,
         library.path.display(),
@@ -219,7 +214,7 @@ mod tests {
     #[test]
     fn a_message_names_the_library_and_what_to_do() {
         let path = PathBuf::from("/opt/open/lib/libmpi.so.40.30.4");
-        let library = OtherLibrary { process: 7, path, is_reported: false };
+        let library = OtherLibrary { process: 7, path };
         let text = lone_rank(1, 4, &library);
         for part in ["rank 1 on", "process 7", "/opt/open/lib/libmpi.so.40", "4 ranks", "mpirun"] {
             assert!(text.contains(part), "{text}");
