@@ -39,6 +39,8 @@ int main(int argc, char **argv) {
     return ((int (*)(void))dlsym(plugin, "hello"))();
 }
 """
+# Later than the launcher reports ranks that have not joined the job.
+LATE_SECONDS = 9
 CONSOLE_SCRIPT = """#!{python}
 import os
 os.execv({program!r}, [{program!r}])
@@ -144,6 +146,11 @@ def ranks_that_run_alone_fail_the_job(runner):
         assert output.count("runs alone") == 1, output
         code, output, _ = beside_others(runner, "-x", f"LD_PRELOAD={kind.own}", "-n", 2, *words)
         assert code == 0 and output.count("of 2 with Combray") == 2, f"the remedy, {words}: {code}\n{output}"
+    # One that takes long is reported while it runs.
+    long = compile_c(kind.folder / "long", HELLO + "#include <unistd.h>\nint main(void) { return hello() + (int)sleep(60); }\n",
+                     kind.include, *kind.link, f"-Wl,--disable-new-dtags,-rpath,{kind.other}/lib")
+    code, output, _ = beside_others(runner, "--timeout", LATE_SECONDS, "-n", 2, "sh", "-c", f"true; {long}")
+    assert code not in (0, 1) and output.count("runs alone") == 1, f"{code}\n{output}"
     # A single rank runs alone as it should.
     code, output, _ = beside_others(runner, "-n", 1, "sh", "-c", f"true; {program}")
     assert code == 0 and "rank 0 of 1" in output and "runs alone" not in output, output
@@ -169,10 +176,25 @@ def the_users_choice_for_python_is_kept(runner):
         assert code == 0 and output.count("mine") == 2 and "/combray/" not in output, output
 
 
+def another_installation_of_combray_that_the_user_chose_is_kept(runner):
+    kind = kinds(runner)[2]
+    chosen = kind.folder / "chosen"
+    chosen.mkdir(exist_ok=True)
+    (chosen / kind.own.name).unlink(missing_ok=True)
+    (chosen / kind.own.name).symlink_to(kind.own)
+    show = ["sh", "-c", 'echo "$LD_LIBRARY_PATH"']
+    for given, has_own in ((chosen, False), (MPICH / "lib", True)):
+        code, output, _ = run([*runner.mpiexec, "-n", "1", *show], env=dict(os.environ, LD_LIBRARY_PATH=str(given)))
+        folders = output.strip().split(":")
+        assert code == 0 and folders[-1] == str(given), output
+        assert (str(kind.own.parent) in folders) == has_own, output
+
+
 SCENARIOS = [
     every_way_of_starting_leads_to_combray,
     a_library_that_a_program_brings_is_replaced_on_request,
     ranks_that_run_alone_fail_the_job,
     programs_that_use_no_mpi_run_without_a_message,
     the_users_choice_for_python_is_kept,
+    another_installation_of_combray_that_the_user_chose_is_kept,
 ]

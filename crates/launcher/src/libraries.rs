@@ -462,6 +462,50 @@ mod tests {
     }
 
     #[test]
+    fn folders_that_have_other_libraries_too_are_not_put_first() {
+        let private = tempfile::tempdir().unwrap();
+        let prefix = private.path();
+        for library in LIBRARIES {
+            let folder = prefix.join(library.folder);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join(library.names[0]), "").unwrap();
+        }
+        let found = folders_of_all(prefix, &[]);
+        assert_eq!((found.len(), found.last()), (3, Some(&prefix.join("lib"))));
+        // Another MPI's library of the standard's interface, in the user's folders.
+        let given = prefix.join("given");
+        fs::create_dir(&given).unwrap();
+        fs::write(given.join("libmpi_abi.so.0"), [0; 100]).unwrap();
+        assert_eq!(folders_of_all(prefix, &[given]), found);
+        fs::write(prefix.join("lib/libz.so.1"), "").unwrap();
+        assert_eq!(folders_of_all(prefix, &[]), found[..2]);
+    }
+
+    #[test]
+    fn another_library_is_one_without_the_symbol_of_ours() {
+        let private = tempfile::tempdir().unwrap();
+        let root = private.path();
+        for name in ["libmpi_mpifh.so.40.30.0", "libmpi.so.40.30.4", "libm.so.6"] {
+            fs::write(root.join(name), [0; 100]).unwrap();
+        }
+        let path = |name: &str| Path::new("/").join(name);
+        let fortran = path("libmpi_mpifh.so.40.30.0");
+        let (main, other) = (path("libmpi.so.40.30.4"), path("libm.so.6"));
+        assert_eq!(other_library(&[fortran, main.clone(), other.clone()], root), Some(main));
+        assert_eq!(other_library(&[other], root), None);
+        // What cannot be read may be ours.
+        assert_eq!(other_library(&[path("libmpi.so.12")], root), None);
+        assert!(remedy(&path("libmpi.so.20")).contains("mpicc"));
+    }
+
+    #[test]
+    fn a_command_for_a_shell_is_examined_word_by_word() {
+        let words = words_of(OsStr::new("A=1 ./my program"));
+        assert_eq!(words, ["A=1 ./my program", "A=1", "./my", "program"]);
+        assert_eq!(words_of(OsStr::new("./program")), ["./program"]);
+    }
+
+    #[test]
     fn a_program_finds_the_library_unless_it_brings_its_own() {
         let mut library = WantedLibrary {
             name: "libmpich.so.12".into(),

@@ -269,8 +269,7 @@ pub const OPTIONS: &[RunOption] = &[
         &["--force-library"],
         ValueCount::Nothing,
         Meaning::ForceLibrary,
-        "     let a program have Combray's library also if it brings another MPI's, or starts \
-         another program",
+        "     let a program load Combray's library also if its RPATH has another MPI's",
     ),
     option(
         &["--map-by", "-map-by"],

@@ -97,7 +97,8 @@ impl LocalProcesses {
     }
 
     /// Reports the end of a rank that has used another library and has not joined the job. An exit
-    /// code that means success would hide that each process ran alone, so the job is ended.
+    /// code that means success would hide that each process ran alone, so the job is ended. With
+    /// another code, the library may be the reason, which is a note unless there was one.
     pub(super) fn report_lone_end(
         &mut self,
         index: usize,
@@ -113,7 +114,7 @@ impl LocalProcesses {
             let reason = reason::encode(&text);
             let line = format!("cmd=abort exitcode=1 {ABORT_REASON}={reason}\n");
             reports.push(AgentReport::PmiData(number, line.into_bytes()));
-        } else {
+        } else if self.library_watch.is_some() {
             self.print(number, &text, reports);
         }
         // One message is enough.
