@@ -259,7 +259,7 @@ def programs_of_open_mpi_run_as_they_are(runner):
         assert code == 0 and "libmpi.so.40" in output, output
 
 
-def a_library_loaded_later_is_found_if_that_is_asked_for(runner):
+def a_library_loaded_later_is_found(runner):
     """Loads the library as Python does, whose extension modules the launcher does not inspect."""
     folder = folder_of(runner)
     worlds = {
@@ -268,7 +268,7 @@ def a_library_loaded_later_is_found_if_that_is_asked_for(runner):
     }
     for library, world in worlds.items():
         program = compile_c(folder / f"loads-{library}", LOADER % (library, world), "-x", "none", "-ldl")
-        code, output, _ = plainly(runner, "--force-library", "-n", 2, program)
+        code, output, _ = plainly(runner, "-n", 2, program)
         assert code == 0 and "loaded by rank 1" in output, f"{library}: {output}"
 
 
@@ -296,7 +296,7 @@ def a_name_without_a_version_leads_to_the_library_of_the_program(runner):
         loads = compile_c(folder / f"unversioned-{name}", source, "-x", "none", "-ldl")
         # The library that the name resolves to without Combray shows which library the program
         # expects.
-        code, output, _ = plainly(runner, "--force-library", "-n", 2, loads, LD_LIBRARY_PATH=f"{library}/lib")
+        code, output, _ = plainly(runner, "-n", 2, loads, LD_LIBRARY_PATH=f"{library}/lib")
         assert code == 0 and output.count("one library") == 2, f"{name} loaded later: {output}"
         linked = for_mpich(folder / f"unversioned-linked-{name}", "-Wl,--no-as-needed", source=source, library=library)
         for force in ([], ["--force-library"]):
@@ -481,7 +481,7 @@ def programs_of_mpich_have_numbers_of_16_bits(runner):
 SCENARIOS = [
     programs_of_mpich_run_as_they_are,
     programs_of_open_mpi_run_as_they_are,
-    a_library_loaded_later_is_found_if_that_is_asked_for,
+    a_library_loaded_later_is_found,
     a_name_without_a_version_leads_to_the_library_of_the_program,
     calls_of_programs_of_other_libraries_can_be_interposed,
     programs_in_cxx_of_open_mpi_run_as_they_are,

@@ -37,8 +37,8 @@ pub(super) struct LibraryWatch {
 
 /// The shortest and the longest time between two examinations. The first examination comes before
 /// an MPI library has initialized itself, and after a program such as `hostname` has ended.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+const EXAMINATION_PAUSE_MIN: Duration = Duration::from_millis(50);
+const EXAMINATION_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// How many ranks of a machine are examined when they write something.
 const EXAMINED_AT_OUTPUT_MAX: u32 = 4;
@@ -52,7 +52,7 @@ const PROCESSES_MAX: usize = 64;
 impl LibraryWatch {
     /// Begins to watch ranks that are being started.
     pub(super) fn begin(now: Instant) -> Self {
-        let (next, pause) = (now + PAUSE_MIN, PAUSE_MIN);
+        let (next, pause) = (now + EXAMINATION_PAUSE_MIN, EXAMINATION_PAUSE_MIN);
         Self { begun: now, next, pause, examined_at_output: EXAMINED_AT_OUTPUT_MAX }
     }
 }
@@ -64,7 +64,7 @@ impl LocalProcesses {
         let Some(watch) = self.library_watch.as_mut().filter(|watch| now >= watch.next) else {
             return;
         };
-        watch.pause = (watch.pause * 2).min(PAUSE_MAX);
+        watch.pause = (watch.pause * 2).min(EXAMINATION_PAUSE_MAX);
         watch.next = now + watch.pause;
         let size = self.job_size;
         let is_late = now - watch.begun >= REPORT_DELAY;
