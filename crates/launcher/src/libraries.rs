@@ -257,8 +257,9 @@ pub(crate) fn other_library(files: &[PathBuf], root: &Path) -> Option<PathBuf> {
     let libraries = files.iter().filter(|file| name(file).is_some_and(|name| is_mpi(&name)));
     let libraries: Vec<&PathBuf> = libraries.collect();
     let is_other = |file: &&PathBuf| {
-        let inside = file.strip_prefix("/").unwrap_or(file);
-        matches!(has_symbol(&root.join(inside), OWN_SYMBOL), Ok(false))
+        let file = root.join(file.strip_prefix("/").unwrap_or(file));
+        // Opening what is no file, such as a named pipe in its place, could block.
+        file.is_file() && matches!(has_symbol(&file, OWN_SYMBOL), Ok(false))
     };
     // A message names the library itself rather than that of its Fortran interfaces.
     let is_main = |file: &&&PathBuf| replaced_by(file).is_some();
