@@ -176,6 +176,17 @@ def the_users_choice_for_python_is_kept(runner):
         assert code == 0 and output.count("mine") == 2 and "/combray/" not in output, output
 
 
+def processes_of_agents_find_combray_too(runner):
+    """The agents of two other hosts run on this machine."""
+    kind = kinds(runner)[1]
+    reach = kind.script("reach", '#!/bin/sh\nshift\nexec sh -c "$*"\n')
+    options = ["--launch-agent", reach, "--hosts", "one:1,two:1", "-n", 2]
+    for program, expected in ((kind.program("plain"), 0), (kind.with_rpath(), 1)):
+        code, output, _ = beside_others(runner, *options, "sh", "-c", f"true; {program}")
+        assert code == expected and ("runs alone" in output) == bool(expected), f"{code}\n{output}"
+        assert expected or output.count("of 2 with Combray") == 2, output
+
+
 def another_installation_of_combray_that_the_user_chose_is_kept(runner):
     kind = kinds(runner)[2]
     chosen = kind.folder / "chosen"
@@ -191,6 +202,7 @@ def another_installation_of_combray_that_the_user_chose_is_kept(runner):
 
 
 SCENARIOS = [
+    processes_of_agents_find_combray_too,
     every_way_of_starting_leads_to_combray,
     a_library_that_a_program_brings_is_replaced_on_request,
     ranks_that_run_alone_fail_the_job,
