@@ -12,6 +12,7 @@ mod pmix;
 pub mod questions;
 pub mod reason;
 mod singleton;
+pub mod spawning;
 mod wire;
 
 use std::collections::HashMap;

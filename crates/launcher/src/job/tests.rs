@@ -4,7 +4,12 @@ use super::*;
 use crate::protocol::{OrderParser, ProgramStart, Start, greeting};
 
 const PROBES: SystemProbes =
-    SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
+    SystemProbes {
+        time_of_day: String::new,
+        process_state: |_| None,
+        executable: |_| None,
+        has_spawned_jobs: || false,
+    };
 
 /// A job with a rank on each of some hosts, of which the first is this machine.
 struct TestJob<'a> {
