@@ -27,6 +27,7 @@ pub use drivers::{
     FoundRail, Invitation, LocalWay, OpeningTrial, PeerBell, found_rails, open_ahead, open_memory,
     share_memory, try_opening,
 };
+pub use drivers::machine_name;
 pub use gathering::TrafficClass;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
