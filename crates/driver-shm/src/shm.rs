@@ -32,6 +32,7 @@ mod rendezvous;
 /// The rail between the processes of one machine.
 pub struct Shm {
     own: OwnSegment,
+    /// The number of this process as a sender to the processes of its job.
     sender: u32,
     rails: [RailProfile; 1],
     /// Whether to fetch large data with a single copy where that works.
@@ -131,7 +132,8 @@ impl Driver for Shm {
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let card: SegmentCard = read_card(&mut *self.directory, gate)?;
         card.check_access(&self.own.card)?;
-        let mut peer = PeerSegment::open(&card, self.sender, self.single_copy, &self.middle)?;
+        let sender = self.directory.own_gate_at(gate).map_or(self.sender, |own| own.0);
+        let mut peer = PeerSegment::open(&card, sender, self.single_copy, &self.middle)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {

@@ -26,6 +26,12 @@ pub trait Directory: Send {
     /// # Errors
     /// The secret cannot be had.
     fn secret(&mut self) -> Result<Secret, DriverError>;
+
+    /// Returns the gate by which the process behind `gate` names this process, if that is not the
+    /// rank of this process: the other process belongs to a connected job.
+    fn own_gate_at(&mut self, _gate: GateId) -> Option<GateId> {
+        None
+    }
 }
 
 /// A secret that only the processes of a job have.

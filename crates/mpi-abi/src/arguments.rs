@@ -385,6 +385,23 @@ impl Call {
         }
     }
 
+    /// Returns the root of an operation on a communicator that must have one group.
+    pub fn root_inside(
+        &self,
+        position: usize,
+        rank: c_int,
+        communicator: &Communicator,
+    ) -> CallOutcome<u32> {
+        if communicator.remote().is_some() {
+            let detail = "is an intercommunicator, but must be an intracommunicator";
+            return Err(Failure::argument(position + 1, ErrorClass::Comm, detail));
+        }
+        match u32::try_from(rank) {
+            Ok(root) if root < communicator.size() => Ok(root),
+            _ => Err(no_such_rank(position, ErrorClass::Root, rank, communicator)),
+        }
+    }
+
     /// Returns the tag of a message to send.
     #[inline]
     pub fn send_tag(&self, position: usize, tag: c_int) -> CallOutcome<i32> {

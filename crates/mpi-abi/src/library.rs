@@ -70,6 +70,8 @@ pub struct LibraryState {
     pub files: Table<c::File, Rc<files::File>>,
     /// The state that all files share.
     pub file_works: files::FileWorks,
+    /// The ports that this process has open.
+    pub ports: dynamic::Ports,
     /// Data representations that the program registered.
     pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
     /// Messages that matched probes received.
@@ -173,6 +175,7 @@ impl LibraryState {
             windows: Table::default(),
             files: Table::default(),
             file_works: files::FileWorks::default(),
+            ports: dynamic::Ports::default(),
             representations: RefCell::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

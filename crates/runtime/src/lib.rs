@@ -11,6 +11,7 @@ pub mod instruments;
 pub mod machine;
 pub mod migration;
 pub mod near_copies;
+mod other_jobs;
 pub mod parts;
 mod pushing;
 pub mod rail_localities;
@@ -26,9 +27,11 @@ pub use drivers::{
     FoundRail, Invitation, LocalWay, OpeningTrial, PeerBell, found_rails, open_ahead, open_memory,
     share_memory, try_opening,
 };
+pub use drivers::machine_name;
 pub use gathering::TrafficClass;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
+pub use other_jobs::{GlobalProcess, JobId, ProcessContact};
 pub use recording::{Recording, SentTotals};
 pub use runtime::Runtime;
 pub use wire_up::{JoinedRuntime, StartError, start};

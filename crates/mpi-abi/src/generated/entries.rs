@@ -10,6 +10,7 @@ mod collectives;
 mod communicators;
 mod conversions;
 mod datatypes;
+mod dynamic;
 mod environment;
 mod error_handlers;
 mod errors;

@@ -12,23 +12,6 @@ use crate::entry::{absent, entry};
 use crate::generated::constants::*;
 
 absent! {
-    MPI_Close_port(port_name: *const c_char);
-    => Unnamed
-}
-
-absent! {
-    MPI_Comm_accept(port_name: *const c_char, info: Info, root: c_int, comm: Comm,
-        newcomm: *mut Comm);
-    => Communicator(comm)
-}
-
-absent! {
-    MPI_Comm_connect(port_name: *const c_char, info: Info, root: c_int, comm: Comm,
-        newcomm: *mut Comm);
-    => Communicator(comm)
-}
-
-absent! {
     MPI_Comm_join(fd: c_int, intercomm: *mut Comm);
     => Unnamed
 }
@@ -49,11 +32,6 @@ absent! {
 
 absent! {
     MPI_Lookup_name(service_name: *const c_char, info: Info, port_name: *mut c_char);
-    => Unnamed
-}
-
-absent! {
-    MPI_Open_port(info: Info, port_name: *mut c_char);
     => Unnamed
 }
 
