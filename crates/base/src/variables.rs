@@ -185,6 +185,9 @@ variables! {
         LOCAL_RANK, Developer, AtStart, Always, [];
         /// How many processes of the job the machine has; set by the launcher.
         LOCAL_SIZE, Developer, AtStart, Always, [];
+        /// The port at which the processes wait that have spawned the job; set by the launcher of
+        /// a spawned job.
+        PARENT_PORT, Developer, AtStart, Always, [];
         /// In which parts of the machine its processes run; set by the launcher.
         PARTS, Developer, AtStart, Always, [];
         /// The socket on which the launcher queries the processes of the machine; set by the

@@ -69,7 +69,14 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
     match parse(words) {
         Ok(RunRequest::Job { plan, purpose: RunMode::Start, .. }) => {
             let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
-            let plan = JobPlan { open_ahead, ..*plan };
+            let mut plan = JobPlan { open_ahead, ..*plan };
+            // Not an option, as all users see the options of running programs.
+            if let Some(port) = env::var_os(variables::PARENT_PORT) {
+                let name = OsString::from(variables::PARENT_PORT);
+                for application in &mut plan.applications {
+                    application.variables.insert(name.clone(), port.clone());
+                }
+            }
             launcher::run_spawned(&plan, parent).map_err(|error| error.to_string())
         }
         Ok(_) => Err("a spawned job needs a program".to_owned()),

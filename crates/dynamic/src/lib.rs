@@ -6,6 +6,7 @@ mod link;
 mod meeting;
 mod port;
 mod port_name;
+mod spawn;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use port::PortSearch;
 
 pub use meeting::GiveUp;
 pub use port::Ports;
+pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
 
 /// How long the other job may take for each step, if the timeout of hosts is not longer: its
 /// processes may compute before they call.

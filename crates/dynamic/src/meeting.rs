@@ -196,7 +196,7 @@ impl Meeting<'_> {
     }
 
     /// Broadcasts the result of a step of the root. All members return it.
-    fn share<T: Codec>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(crate) fn share<T: Codec>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
         let leads = self.communicator.rank() == self.root;
         let result = if leads { Some(step()) } else { None };
         if self.communicator.size() == 1 {

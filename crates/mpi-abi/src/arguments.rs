@@ -6,6 +6,7 @@ mod inputs;
 mod integers;
 mod operations;
 mod outputs;
+mod spawning;
 mod tools;
 
 use std::borrow::Cow;
@@ -48,6 +49,7 @@ pub use integers::{
 };
 pub use operations::KnownOperation;
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
+pub use spawning::OutErrorCodes;
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
 /// An object together with the handle that the program passed for it.

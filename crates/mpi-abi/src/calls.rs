@@ -27,6 +27,7 @@ pub mod recovery;
 pub mod representations;
 pub mod requests;
 pub mod sessions;
+pub mod spawning;
 pub mod statuses;
 pub mod tools;
 pub mod topologies;

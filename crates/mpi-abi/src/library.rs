@@ -72,6 +72,10 @@ pub struct LibraryState {
     pub file_works: files::FileWorks,
     /// The ports that this process has open.
     pub ports: dynamic::Ports,
+    /// The jobs that this process has spawned.
+    pub child_jobs: dynamic::ChildJobs,
+    /// The intercommunicator with the processes that have spawned the job, if it was spawned.
+    pub parent: cell::Cell<Option<c::Comm>>,
     /// Data representations that the program registered.
     pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
     /// Messages that matched probes received.
@@ -176,6 +180,8 @@ impl LibraryState {
             files: Table::default(),
             file_works: files::FileWorks::default(),
             ports: dynamic::Ports::default(),
+            child_jobs: dynamic::ChildJobs::default(),
+            parent: cell::Cell::default(),
             representations: RefCell::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

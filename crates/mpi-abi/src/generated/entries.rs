@@ -27,6 +27,7 @@ mod recovery;
 mod representations;
 mod requests;
 mod sessions;
+mod spawning;
 mod statuses;
 mod tools;
 mod topologies;

@@ -17,20 +17,6 @@ absent! {
 }
 
 absent! {
-    MPI_Comm_spawn(command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int, info: Info,
-        root: c_int, comm: Comm, intercomm: *mut Comm, array_of_errcodes: *mut c_int);
-    => Communicator(comm)
-}
-
-absent! {
-    MPI_Comm_spawn_multiple(count: c_int, array_of_commands: *mut *mut c_char,
-        array_of_argv: *mut *mut *mut c_char, array_of_maxprocs: *const c_int,
-        array_of_info: *const Info, root: c_int, comm: Comm, intercomm: *mut Comm,
-        array_of_errcodes: *mut c_int);
-    => Communicator(comm)
-}
-
-absent! {
     MPI_Lookup_name(service_name: *const c_char, info: Info, port_name: *mut c_char);
     => Unnamed
 }
