@@ -157,6 +157,10 @@ pub fn comm_free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
 }
 
 pub fn comm_disconnect(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
+    let handle = comm.value();
+    if !matches!(handle, MPI_COMM_WORLD | MPI_COMM_SELF) {
+        call.opened_communicator(1, handle)?.settle_between_jobs(&call.library.process)?;
+    }
     free(call, comm)
 }
 

@@ -8,6 +8,7 @@ use super::Communicator;
 use super::creation::Origin;
 use crate::Process;
 use crate::attribute::Attributes;
+use crate::collective::{self, Invocation};
 use crate::contexts::ContextBlock;
 use crate::group::Group;
 use crate::message_domain::RemoteGroup;
@@ -59,5 +60,24 @@ impl Communicator {
         let remote = Group::of(&bridge.remote);
         let remote = RemoteGroup::beside(self.group(), remote, bridge.comes_first);
         Ok(process.build(block, Rc::clone(self.group()), Some(remote), origin))
+    }
+
+    /// Waits until communication on a communicator with processes of other jobs is over
+    /// (`MPI_Comm_disconnect`): all of its processes have called this, and all messages that this
+    /// process has sent on it were received. Does not wait for processes that have failed, and
+    /// does nothing on a communicator of one job.
+    ///
+    /// # Errors
+    /// The communicator is not ready for collective operations.
+    pub fn settle_between_jobs(self: &Rc<Self>, process: &Process) -> Result<()> {
+        if self.all_members().is_of_one_job(process) || !self.is_ready() {
+            return Ok(());
+        }
+        let barrier = collective::barrier(&Invocation::nonblocking(self))?;
+        let barrier = barrier.into_request(process);
+        process.wait_until(&mut |process| barrier.is_ready(process));
+        let context = self.point_to_point_context();
+        process.wait_until(&mut |process| process.runtime().sending(context).is_empty());
+        Ok(())
     }
 }
