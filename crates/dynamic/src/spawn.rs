@@ -93,6 +93,7 @@ pub fn spawn(
     let child: RefCell<Option<ChildJob>> = RefCell::default();
     let failure = || child.borrow_mut().as_mut().and_then(ChildJob::failure);
     let connect = |give_up: &mut dyn FnMut() -> Option<Error>| {
+        wanted.iter().try_for_each(SpawnCommand::check_architecture)?;
         let name = ports.open()?;
         let mut start = || {
             let (port, limit) = (ports.get(&name)?, step_limit()?);

@@ -16,6 +16,8 @@ pub struct SpawnCommand {
     processes: u32,
     /// Options of `combray run` for this program.
     options: Vec<OsString>,
+    /// The architecture that the processes need, if they need a certain one.
+    architecture: Option<Vec<u8>>,
 }
 
 /// The number of processes that one program may have, as in `combray run -n`.
@@ -32,7 +34,7 @@ impl SpawnCommand {
     ///
     /// # Errors
     /// `Arg` if the number is not positive or too large, or the name is empty; `InfoValue` if a
-    /// hint cannot be parsed; `Spawn` if a hint asks for another architecture than this one.
+    /// hint cannot be parsed.
     pub fn new(
         program: &[u8],
         arguments: &[Vec<u8>],
@@ -60,9 +62,6 @@ impl SpawnCommand {
         for line in hint(b"env").iter().flat_map(|value| value.split(|byte| *byte == b'\n')) {
             options.extend(variable(line)?.into_iter().flatten());
         }
-        if let Some(wanted) = hint(b"arch") {
-            check_architecture(trimmed(&wanted))?;
-        }
         let processes = match hint(b"soft") {
             Some(ranges) => greatest_within(&ranges, processes)?,
             None => processes,
@@ -76,12 +75,31 @@ impl SpawnCommand {
             arguments: arguments.iter().map(|word| text(word).to_owned()).collect(),
             processes: processes as u32,
             options,
+            architecture: hint(b"arch").map(|wanted| trimmed(&wanted).to_vec()),
         })
     }
 
     /// Returns how many processes are started.
     pub fn processes(&self) -> u32 {
         self.processes
+    }
+
+    /// Checks whether the processes can run on the architecture of this machine.
+    ///
+    /// # Errors
+    /// `Spawn` if they need another one.
+    pub(super) fn check_architecture(&self) -> Result<()> {
+        let own = std::env::consts::ARCH;
+        match &self.architecture {
+            Some(wanted) if !wanted.eq_ignore_ascii_case(own.as_bytes()) => {
+                let detail = format!(
+                    "the info key arch asks for \"{}\", but processes can be spawned on {own} only",
+                    String::from_utf8_lossy(wanted)
+                );
+                Err(Error::new(ErrorClass::Spawn, detail))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the program, for messages.
@@ -131,18 +149,6 @@ fn variable(line: &[u8]) -> Result<Option<[OsString; 3]>> {
     };
     let (name, value) = (&line[..middle], &line[middle + 1..]);
     Ok(Some(["--env".into(), text(name).to_owned(), text(value).to_owned()]))
-}
-
-fn check_architecture(wanted: &[u8]) -> Result<()> {
-    let own = std::env::consts::ARCH;
-    if wanted.eq_ignore_ascii_case(own.as_bytes()) {
-        return Ok(());
-    }
-    let detail = format!(
-        "the info key arch asks for \"{}\", but processes can be spawned on {own} only",
-        String::from_utf8_lossy(wanted)
-    );
-    Err(Error::new(ErrorClass::Spawn, detail))
 }
 
 /// Returns the greatest number up to `most` in a list of ranges such as `1:4,8:64:8` (the info key
@@ -236,12 +242,20 @@ mod tests {
         assert_eq!(class(4097, &[]), Err(ErrorClass::Arg));
         assert_eq!(class(1, &[("env", "A")]), Err(ErrorClass::InfoValue));
         assert_eq!(class(1, &[("env", "=1")]), Err(ErrorClass::InfoValue));
-        assert_eq!(class(1, &[("arch", "vax")]), Err(ErrorClass::Spawn));
-        assert_eq!(class(1, &[("arch", std::env::consts::ARCH)]), Ok(1));
         assert_eq!(class(5, &[("soft", "1:4")]), Ok(4));
         assert_eq!(class(5, &[("soft", "8")]), Err(ErrorClass::InfoValue));
         let empty = SpawnCommand::new(b" ", &[], 1, None);
         assert_eq!(empty.unwrap_err().class, ErrorClass::Arg);
+    }
+
+    #[test]
+    fn another_architecture_is_refused() {
+        let class = |name: &str| {
+            let made = SpawnCommand::new(b"prog", &[], 1, Some(&info(&[("arch", name)])));
+            made.unwrap().check_architecture().map_err(|error| error.class)
+        };
+        assert_eq!(class("vax"), Err(ErrorClass::Spawn));
+        assert_eq!(class(std::env::consts::ARCH), Ok(()));
     }
 
     #[test]

@@ -49,6 +49,8 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     phase::note_main_thread();
     check::start(call.library);
     note_change(call);
+    // The helper thread, which runs now, must stay outside.
+    let _visit = phase::enter_library(call);
     spawning::meet_parent(call)
 }
 
