@@ -40,6 +40,7 @@ use std::time::Duration;
 pub use access::{HostAccess, OwnHost};
 use binding::Policy;
 use guard::Source;
+use launch::SUPERVISOR;
 use launch::spawning::SPAWNED_LAUNCHER;
 pub use local::is_this_machine;
 pub use local_processes::ranks_within;
@@ -49,7 +50,7 @@ pub use placement::{Host, is_host_name, slots};
 use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
 use rankfile::RankPlace;
-use sys::process;
+use sys::{cores, process};
 use terminal_input::TerminalInput;
 
 /// A job to run.
@@ -217,6 +218,7 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
 /// # Errors
 /// Those of [`run`]; `parent` is told of them, too.
 pub fn run_spawned(plan: &JobPlan, parent: ParentLink) -> Result<i32, LaunchError> {
+    follow_supervisor();
     if process::fork()? != 0 {
         return Ok(0);
     }
@@ -228,6 +230,18 @@ pub fn run_spawned(plan: &JobPlan, parent: ParentLink) -> Result<i32, LaunchErro
         let identity = (launcher, guard);
         supervisor::supervise(plan, identity, signals, (None, writer), Some(parent))
     })
+}
+
+/// Lets this process run on all cores of the job to which the spawning process belongs. That
+/// process, from which this one has inherited its cores, may be bound to a few of them.
+fn follow_supervisor() {
+    let above = process::ancestors(std::process::id() as i32);
+    let is_supervisor = |one: &i32| process::name(*one).as_deref() == Some(SUPERVISOR);
+    let cores = above.into_iter().find(is_supervisor).and_then(|one| cores::allowed_to(one).ok());
+    if let Some(cores) = cores {
+        // If the system does not allow it, the processes share the cores of the spawning one.
+        let _ = cores::Cores::of(&cores).and_then(|cores| cores.bind());
+    }
 }
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and
