@@ -274,6 +274,12 @@ impl Engine {
         &self.rails
     }
 
+    /// Adds rails after those that there are. No peer is connected over them yet.
+    pub fn add_rails(&mut self, rails: Vec<RailProfile>) {
+        self.models.extend(rails.iter().map(RailModel::new));
+        self.rails.extend(rails);
+    }
+
     /// Replaces the strategy, from the next packet on.
     pub fn set_strategy(&mut self, strategy: Box<dyn Strategy>) {
         self.strategy = strategy;
