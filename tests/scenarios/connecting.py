@@ -84,6 +84,20 @@ def jobs_on_two_machines(runner):
     both_end_well(runner, "again", 2, 1, launcher=launcher)
 
 
+@places(4)
+def services_are_found_by_their_names(runner):
+    for variable in ("COMBRAY_NAMES", "XDG_RUNTIME_DIR"):
+        with tempfile.TemporaryDirectory(prefix="names-") as folder:
+            launcher = lambda _: [*runner.mpiexec, "-x", f"{variable}={folder}"]
+            both_end_well(runner, "published", 1, 2, launcher=launcher)
+            left = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
+            assert not left, f"names are left: {left}"
+
+
+def processes_with_a_socket_in_common(runner):
+    both_end_well(runner, "joined", 1, 1)
+
+
 def names_that_lead_nowhere(runner):
     needs_combray(runner)
     for count in (1, 3):
@@ -98,5 +112,7 @@ SCENARIOS = [
     connections_between_the_same_jobs,
     a_job_survives_the_other_one,
     jobs_on_two_machines,
+    services_are_found_by_their_names,
+    processes_with_a_socket_in_common,
     names_that_lead_nowhere,
 ]

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod handshake;
+mod joining;
 mod link;
 mod meeting;
+mod names;
 mod port;
 mod port_name;
 
@@ -18,7 +20,9 @@ use handshake::PortSide;
 use meeting::{Meeting, wait};
 use port::PortSearch;
 
+pub use joining::join;
 pub use meeting::GiveUp;
+pub use names::PublishedNames;
 pub use port::Ports;
 
 /// How long the other job may take for each step, if the timeout of hosts is not longer: its

@@ -27,7 +27,9 @@ use crate::request::{
 use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::strategy::{PacketPlan, Strategy};
-use crate::unexpected::{IncomingMessage, MessageId, UnexpectedContent, UnexpectedMessages};
+use crate::unexpected::{
+    IncomingMessage, MessageId, Unexpected, UnexpectedContent, UnexpectedMessages,
+};
 
 /// A message to send.
 #[derive(Clone, Debug)]
@@ -646,8 +648,8 @@ impl Engine {
     }
 
     pub(crate) fn incoming(&self, index: u32) -> IncomingMessage {
-        let message = &self.unexpected[index];
-        IncomingMessage { source: message.source, tag: message.tag, bytes: message.length }
+        let &Unexpected { gate, source, tag, length: bytes, .. } = &self.unexpected[index];
+        IncomingMessage { gate, source, tag, bytes }
     }
 
     /// Applies the consequences of a request's state transition.

@@ -12,11 +12,6 @@ use crate::entry::{absent, entry};
 use crate::generated::constants::*;
 
 absent! {
-    MPI_Comm_join(fd: c_int, intercomm: *mut Comm);
-    => Unnamed
-}
-
-absent! {
     MPI_Comm_spawn(command: *const c_char, argv: *mut *mut c_char, maxprocs: c_int, info: Info,
         root: c_int, comm: Comm, intercomm: *mut Comm, array_of_errcodes: *mut c_int);
     => Communicator(comm)
@@ -28,19 +23,4 @@ absent! {
         array_of_info: *const Info, root: c_int, comm: Comm, intercomm: *mut Comm,
         array_of_errcodes: *mut c_int);
     => Communicator(comm)
-}
-
-absent! {
-    MPI_Lookup_name(service_name: *const c_char, info: Info, port_name: *mut c_char);
-    => Unnamed
-}
-
-absent! {
-    MPI_Publish_name(service_name: *const c_char, info: Info, port_name: *const c_char);
-    => Unnamed
-}
-
-absent! {
-    MPI_Unpublish_name(service_name: *const c_char, info: Info, port_name: *const c_char);
-    => Unnamed
 }
