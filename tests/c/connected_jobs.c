@@ -4,6 +4,8 @@
 // combray.h
 #include "check.h"
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 enum { LENGTHS = 5, ROUNDS = 20 };
 
@@ -194,6 +196,67 @@ static void refused(void) {
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
+// The name of the port goes by way of a service.
+static void published(const char *service) {
+    char found[MPI_MAX_PORT_NAME];
+    int root = check_rank == 0;
+    MPI_Comm inter;
+    if (accepts && root) {
+        EXPECT_ERROR(MPI_Lookup_name(service, MPI_INFO_NULL, found), MPI_ERR_NAME, service);
+        OK(MPI_Open_port(MPI_INFO_NULL, port));
+        EXPECT_ERROR(MPI_Unpublish_name(service, MPI_INFO_NULL, port), MPI_ERR_SERVICE, service);
+        OK(MPI_Publish_name(service, MPI_INFO_NULL, port));
+        EXPECT_ERROR(MPI_Publish_name(service, MPI_INFO_NULL, port), MPI_ERR_SERVICE, service);
+        OK(MPI_Lookup_name(service, MPI_INFO_NULL, found));
+        CHECK(!strcmp(found, port), "%s", found);
+    }
+    if (!accepts && root)
+        while (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS) usleep(1000);
+    if (accepts)
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
+    else
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
+    int others;
+    OK(MPI_Comm_remote_size(inter, &others));
+    collectives(inter, others);
+    OK(MPI_Comm_disconnect(&inter));
+    if (accepts && root) {
+        OK(MPI_Unpublish_name(service, MPI_INFO_NULL, port));
+        EXPECT_ERROR(MPI_Lookup_name(service, MPI_INFO_NULL, found), MPI_ERR_NAME, service);
+        OK(MPI_Close_port(port));
+    }
+}
+
+// Two processes with a socket in common, which stays usable.
+static void joined(const char *file) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", file);
+    int made = socket(AF_UNIX, SOCK_STREAM, 0), descriptor = made;
+    if (accepts) {
+        REQUIRE(!bind(made, (struct sockaddr *)&address, sizeof address) && !listen(made, 1), "%s", file);
+        descriptor = accept(made, NULL, NULL);
+    } else {
+        while (connect(made, (struct sockaddr *)&address, sizeof address)) usleep(1000);
+    }
+    MPI_Comm inter;
+    OK(MPI_Comm_join(descriptor, &inter));
+    int size, others;
+    OK(MPI_Comm_size(inter, &size));
+    OK(MPI_Comm_remote_size(inter, &others));
+    CHECK_EQ(size, 1);
+    CHECK_EQ(others, 1);
+    int mine = accepts, theirs = -1;
+    OK(MPI_Sendrecv(&mine, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE));
+    CHECK_EQ(theirs, !accepts);
+    OK(MPI_Comm_disconnect(&inter));
+    char byte = accepts;
+    CHECK_EQ(write(descriptor, &byte, 1), 1);
+    CHECK_EQ(read(descriptor, &byte, 1), 1);
+    CHECK_EQ(byte, !accepts);
+    EXPECT_ERROR(MPI_Comm_join(-1, &inter), MPI_ERR_ARG, "fd", "-1");
+    EXPECT_ERROR(MPI_Comm_join(STDIN_FILENO, &inter), MPI_ERR_ARG, "socket");
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
     check_begin();
@@ -202,6 +265,8 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "whole")) whole(file);
     if (!strcmp(argv[1], "again")) again(file);
     if (!strcmp(argv[1], "survives")) survives(file);
+    if (!strcmp(argv[1], "published")) published(file);
+    if (!strcmp(argv[1], "joined")) joined(file);
     if (!strcmp(argv[1], "refused")) refused();
     if (!check_failures) printf("rank %d is done\n", check_rank);
     return check_end();

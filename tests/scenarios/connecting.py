@@ -15,13 +15,20 @@ def program(runner):
     return str(runner.build / "connected_jobs")
 
 
+def apart(side):
+    """Options by which the jobs of both sides count as on two machines."""
+    return ["-x", f"COMBRAY_NODE={side}"]
+
+
 @contextlib.contextmanager
-def two_jobs(runner, what, accepting, connecting, options=()):
-    """Starts both; gives both launchers."""
+def two_jobs(runner, what, accepting, connecting, launcher=None):
+    """Starts both; gives both launchers. `launcher` returns the launcher of a side, with options."""
+    needs_combray(runner)
+    launcher = launcher or (lambda side: runner.mpiexec)
     with tempfile.TemporaryDirectory(prefix="connecting-") as folder:
         file = str(pathlib.Path(folder) / "port")
         job = lambda count, side: subprocess.Popen(
-            [*runner.mpiexec, *options, "-n", str(count), program(runner), what, side, file],
+            [*launcher(side), "-n", str(count), program(runner), what, side, file],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         jobs = job(accepting, "accept"), job(connecting, "connect")
         try:
@@ -40,9 +47,8 @@ def ends_well(launcher, count):
         assert f"rank {rank} is done" in output, output
 
 
-def both_end_well(runner, what, *counts):
-    needs_combray(runner)
-    with two_jobs(runner, what, *counts) as jobs:
+def both_end_well(runner, what, *counts, launcher=None):
+    with two_jobs(runner, what, *counts, launcher) as jobs:
         for job, count in zip(jobs, counts):
             ends_well(job, count)
 
@@ -64,10 +70,32 @@ def connections_between_the_same_jobs(runner):
 
 @places(3)
 def a_job_survives_the_other_one(runner):
-    needs_combray(runner)
-    with two_jobs(runner, "survives", 2, 1) as (survivor, killed):
-        ends_well(survivor, 2)
-        assert end_of(killed) is not None and killed.returncode != 0
+    for launcher in (None, lambda side: [*runner.mpiexec, *apart(side)]):
+        with two_jobs(runner, "survives", 2, 1, launcher) as (survivor, killed):
+            ends_well(survivor, 2)
+            assert end_of(killed) is not None and killed.returncode != 0
+
+
+@places(5)
+def jobs_on_two_machines(runner):
+    launcher = lambda side: [*runner.mpiexec, *apart(side)]
+    both_end_well(runner, "whole", 1, 1, launcher=launcher)
+    both_end_well(runner, "whole", 2, 3, launcher=launcher)
+    both_end_well(runner, "again", 2, 1, launcher=launcher)
+
+
+@places(4)
+def services_are_found_by_their_names(runner):
+    for variable in ("COMBRAY_NAMES", "XDG_RUNTIME_DIR"):
+        with tempfile.TemporaryDirectory(prefix="names-") as folder:
+            launcher = lambda _: [*runner.mpiexec, "-x", f"{variable}={folder}"]
+            both_end_well(runner, "published", 1, 2, launcher=launcher)
+            left = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
+            assert not left, f"names are left: {left}"
+
+
+def processes_with_a_socket_in_common(runner):
+    both_end_well(runner, "joined", 1, 1)
 
 
 def names_that_lead_nowhere(runner):
@@ -83,5 +111,8 @@ SCENARIOS = [
     several_processes,
     connections_between_the_same_jobs,
     a_job_survives_the_other_one,
+    jobs_on_two_machines,
+    services_are_found_by_their_names,
+    processes_with_a_socket_in_common,
     names_that_lead_nowhere,
 ]

@@ -151,6 +151,10 @@ variables! {
         /// Perfetto shows. Each process writes its own file, with its number before the ending,
         /// when the workers end.
         THREADS_TIMELINE, User, AtStart, Unprivileged, [];
+        /// The directory for names of services, which MPI_Publish_name writes and MPI_Lookup_name
+        /// reads. Default: one of this machine and user. Jobs on several machines need a directory
+        /// that all of them share.
+        NAMES, User, AtUse, Unprivileged, [];
         /// The path of the PMIx library.
         PMIX_LIBRARY, User, AtStart, Unprivileged, [];
     }

@@ -129,10 +129,14 @@ impl Driver for Shm {
         self.own.card.to_string()
     }
 
+    fn reaches_other_jobs(&self) -> bool {
+        true
+    }
+
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let card: SegmentCard = read_card(&mut *self.directory, gate)?;
         card.check_access(&self.own.card)?;
-        let sender = self.directory.own_gate_at(gate).map_or(self.sender, |own| own.0);
+        let sender = self.directory.between_jobs(gate).map_or(self.sender, |pair| pair.own_gate.0);
         let mut peer = PeerSegment::open(&card, sender, self.single_copy, &self.middle)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;

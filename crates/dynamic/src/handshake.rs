@@ -42,7 +42,7 @@ pub(crate) enum PortSide {
 
 /// Why a peer is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum PortRefusal {
     /// It does not speak this protocol.
     Stranger,
     /// It runs another version of Combray.
@@ -107,7 +107,7 @@ impl Handshake {
     ///
     /// # Errors
     /// The peer is refused; what is in `to_send` should still be sent.
-    pub fn take(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn take(&mut self, bytes: &[u8]) -> Result<(), PortRefusal> {
         self.received.extend_from_slice(bytes);
         loop {
             let before = (self.stage, self.other.is_some());
@@ -118,7 +118,7 @@ impl Handshake {
         }
     }
 
-    fn step(&mut self) -> Result<(), Refusal> {
+    fn step(&mut self) -> Result<(), PortRefusal> {
         match self.stage {
             HandshakeStage::AwaitsGreeting => {
                 let Some(greeting) = self.received.first_chunk::<GREETING_BYTES>().copied() else {
@@ -137,7 +137,7 @@ impl Handshake {
                     PortSide::Connects => ACCEPTING,
                 };
                 if self.mac(word, &[]).verify_slice(&proof).is_err() {
-                    return Err(Refusal::WrongKey);
+                    return Err(PortRefusal::WrongKey);
                 }
                 if self.side == PortSide::Connects {
                     self.prove(CONNECTING);
@@ -149,10 +149,10 @@ impl Handshake {
         }
     }
 
-    fn take_greeting(&mut self, greeting: &[u8; GREETING_BYTES]) -> Result<(), Refusal> {
+    fn take_greeting(&mut self, greeting: &[u8; GREETING_BYTES]) -> Result<(), PortRefusal> {
         let (head, nonce) = greeting.split_at(GREETING_BYTES - size_of::<Nonce>());
         if head[..8] != MAGIC {
-            return Err(Refusal::Stranger);
+            return Err(PortRefusal::Stranger);
         }
         let mut other = Nonce::default();
         other.copy_from_slice(nonce);
@@ -166,7 +166,7 @@ impl Handshake {
             }
         }
         if !is_equal {
-            return Err(Refusal::OtherVersion);
+            return Err(PortRefusal::OtherVersion);
         }
         self.stage = HandshakeStage::AwaitsProof;
         Ok(())
@@ -219,12 +219,12 @@ impl Handshake {
     ///
     /// # Errors
     /// The frame is too long, or was changed on the way.
-    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, Refusal> {
+    pub fn next_frame(&mut self) -> Result<Option<Vec<u8>>, PortRefusal> {
         let head = self.received.first_chunk::<HEAD_BYTES>().filter(|_| self.is_proved());
         let Some(head) = head else { return Ok(None) };
         let length = u32::from_le_bytes(*head) as usize;
         if length > BODY_BYTES_MAX {
-            return Err(Refusal::BadFrame);
+            return Err(PortRefusal::BadFrame);
         }
         let end = HEAD_BYTES + length + PROOF_BYTES;
         if self.received.len() < end {
@@ -238,7 +238,7 @@ impl Handshake {
             PortSide::Accepts => PortSide::Connects,
         };
         let expected = self.proof_of_frame(sender, self.frames_received, body);
-        expected.verify_slice(proof).map_err(|_| Refusal::BadFrame)?;
+        expected.verify_slice(proof).map_err(|_| PortRefusal::BadFrame)?;
         self.frames_received += 1;
         Ok(Some(body.to_vec()))
     }
@@ -269,7 +269,7 @@ mod tests {
         one: &mut Handshake,
         other: &mut Handshake,
         piece: usize,
-    ) -> [Result<(), Refusal>; 2] {
+    ) -> [Result<(), PortRefusal>; 2] {
         let mut results = [Ok(()), Ok(())];
         while !one.to_send.is_empty() || !other.to_send.is_empty() {
             for (from, to, result) in [(0, 1, 1), (1, 0, 0)] {
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_wrong_key_is_noticed_by_the_connecting_side() {
         let (mut one, mut other) = pair([5, 6], [2, 2]);
-        assert_eq!(talk(&mut one, &mut other, 100), [Err(Refusal::WrongKey), Ok(())]);
+        assert_eq!(talk(&mut one, &mut other, 100), [Err(PortRefusal::WrongKey), Ok(())]);
         assert!(!one.is_proved() && !other.is_proved());
         assert_eq!(other.next_frame(), Ok(None), "nothing of it is parsed");
     }
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn another_version_is_noticed_by_both_sides() {
         let (mut one, mut other) = pair([5, 5], [2, 3]);
-        let refused = Err(Refusal::OtherVersion);
+        let refused = Err(PortRefusal::OtherVersion);
         assert_eq!(talk(&mut one, &mut other, 100), [refused, refused]);
     }
 
@@ -321,11 +321,11 @@ mod tests {
     fn garbage_is_refused() {
         let (mut one, mut other) = pair([5, 5], [2, 2]);
         let garbage = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n".repeat(4);
-        assert_eq!(one.take(&garbage), Err(Refusal::Stranger));
-        assert_eq!(other.take(&garbage), Err(Refusal::Stranger));
+        assert_eq!(one.take(&garbage), Err(PortRefusal::Stranger));
+        assert_eq!(other.take(&garbage), Err(PortRefusal::Stranger));
         // A peer that greets properly and then sends garbage.
         let (one, mut other) = pair([5, 5], [2, 2]);
-        assert_eq!(other.take(&[&one.to_send[..], &garbage].concat()), Err(Refusal::WrongKey));
+        assert_eq!(other.take(&[&one.to_send[..], &garbage].concat()), Err(PortRefusal::WrongKey));
     }
 
     #[test]
@@ -339,10 +339,10 @@ mod tests {
         assert_eq!(other.take(&sent), Ok(()));
         assert_eq!(other.next_frame(), Ok(Some(b"body".to_vec())));
         assert_eq!(other.take(&sent), Ok(()));
-        assert_eq!(other.next_frame(), Err(Refusal::BadFrame), "it is a repetition");
+        assert_eq!(other.next_frame(), Err(PortRefusal::BadFrame), "it is a repetition");
         assert_eq!(other.take(&changed), Ok(()));
-        assert_eq!(other.next_frame(), Err(Refusal::BadFrame));
+        assert_eq!(other.next_frame(), Err(PortRefusal::BadFrame));
         assert_eq!(other.take(&u32::MAX.to_le_bytes()), Ok(()));
-        assert_eq!(other.next_frame(), Err(Refusal::BadFrame));
+        assert_eq!(other.next_frame(), Err(PortRefusal::BadFrame));
     }
 }

@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 
 mod handshake;
+mod joining;
 mod link;
 mod meeting;
+mod names;
 mod port;
 mod port_name;
 mod spawn;
@@ -19,7 +21,9 @@ use handshake::PortSide;
 use meeting::{Meeting, wait};
 use port::PortSearch;
 
+pub use joining::join;
 pub use meeting::GiveUp;
+pub use names::PublishedNames;
 pub use port::Ports;
 pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 
-use crate::handshake::{Handshake, Nonce, PortSide, Refusal};
+use crate::handshake::{Handshake, Nonce, PortRefusal, PortSide};
 use crate::port_name::PortKey;
 
 /// The connection between the roots of two jobs.
@@ -29,12 +29,7 @@ impl RootLink {
     ///
     /// # Errors
     /// `Other` if the system refuses random numbers, or to make the socket nonblocking.
-    pub fn new(
-        stream: TcpStream,
-        side: PortSide,
-        key: PortKey,
-        limit: Duration,
-    ) -> Result<Self> {
+    pub fn new(stream: TcpStream, side: PortSide, key: PortKey, limit: Duration) -> Result<Self> {
         let system = |cause: io::Error| Error::new(ErrorClass::Other, cause.to_string());
         let mut nonce = Nonce::default();
         sys::random::fill(&mut nonce).map_err(system)?;
@@ -142,7 +137,7 @@ impl fmt::Debug for RootLink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkFailure {
     /// The other side is not what it must be.
-    Refused(Refusal),
+    Refused(PortRefusal),
     /// The other side has closed the connection, or the network has lost it.
     Lost(ErrorKind),
     /// The other side did not answer for this long.
@@ -153,27 +148,26 @@ impl LinkFailure {
     /// Returns the error that a program sees.
     pub fn into_error(self) -> Error {
         let (class, detail) = match self {
-            Self::Refused(Refusal::Stranger) => (
+            Self::Refused(PortRefusal::Stranger) => (
                 ErrorClass::Port,
                 "the process at the address of the port is not one of Combray: the port was \
                  closed, or its process has ended"
                     .to_owned(),
             ),
-            Self::Refused(Refusal::OtherVersion) => (
+            Self::Refused(PortRefusal::OtherVersion) => (
                 ErrorClass::Port,
                 "the other job runs another version of Combray: install one version for both"
                     .to_owned(),
             ),
-            Self::Refused(Refusal::WrongKey) => (
+            Self::Refused(PortRefusal::WrongKey) => (
                 ErrorClass::Port,
                 "another port has this address now: the port of this name was closed, or the \
                  name was changed on its way"
                     .to_owned(),
             ),
-            Self::Refused(Refusal::BadFrame) => (
-                ErrorClass::Port,
-                "data of the other job was changed on the way".to_owned(),
-            ),
+            Self::Refused(PortRefusal::BadFrame) => {
+                (ErrorClass::Port, "data of the other job was changed on the way".to_owned())
+            }
             Self::Lost(kind) => (
                 ErrorClass::Port,
                 format!(

@@ -99,7 +99,8 @@ impl Meeting<'_> {
             let theirs: SideOverview = self.receive(opened, give_up)?;
             Ok(SideOverview { secret: opened.secret(), ..theirs })
         })?;
-        let contact = self.contact(&names, &theirs);
+        let contact = self.reach_machines(&names, &theirs);
+        let contact = contact.and_then(|()| self.contact(&names, &theirs));
         let contacts = self.gather(&contact)?;
         let others: Vec<MemberContact> = self.share(|| {
             let opened = link.as_mut().ok_or_else(lost)?;
@@ -153,11 +154,22 @@ impl Meeting<'_> {
         SideOverview { members, oversubscribed, name, secret: [0; 32] }
     }
 
+    /// Prepares for other machines, unless the members of both sides are on one.
+    fn reach_machines(&self, names: &[MemberName], theirs: &SideOverview) -> Result<()> {
+        let all = names.iter().chain(&theirs.members).map(|one| one.machine.as_str());
+        match runtime::is_one_machine(all) {
+            true => Ok(()),
+            false => self.process.runtime().add_networks().map_err(other),
+        }
+    }
+
     /// Gives gates to the members of the other side, and returns how they reach this process.
     fn contact(&self, names: &[MemberName], theirs: &SideOverview) -> Result<MemberContact> {
-        if let Some(common) = theirs.members.iter().find(|one| {
-            names.iter().any(|own| (own.job, own.rank) == (one.job, one.rank))
-        }) {
+        if let Some(common) = theirs
+            .members
+            .iter()
+            .find(|one| names.iter().any(|own| (own.job, own.rank) == (one.job, one.rank)))
+        {
             let detail = format!(
                 "rank {} of a job is in the communicators of both sides: a process cannot connect \
                  to itself",
@@ -183,14 +195,20 @@ impl Meeting<'_> {
             let gate = runtime.gate_of(process).map_err(other)?;
             let own_gate = contact.gates[self.communicator.rank() as usize];
             let (cards, secret) = (contact.cards, theirs.secret);
-            runtime.introduce(gate, ProcessContact { cards, own_gate, secret });
+            let comes_first = self.side == PortSide::Accepts;
+            let contact = ProcessContact { cards, own_gate, secret, comes_first };
+            runtime.introduce(gate, contact);
             gates.push(gate);
         }
         Ok(gates)
     }
 
     /// Waits for the next frame of the other root, and parses it.
-    fn receive<T: Codec>(&self, link: &mut RootLink, give_up: &mut dyn FnMut() -> Option<Error>) -> Result<T> {
+    fn receive<T: Codec>(
+        &self,
+        link: &mut RootLink,
+        give_up: &mut dyn FnMut() -> Option<Error>,
+    ) -> Result<T> {
         let frame = wait(self.process, give_up, || link.poll_frame())?;
         T::from_bytes(&frame).ok_or_else(nonsense)
     }

@@ -1,10 +1,10 @@
 //! Open ports, and the ways in which the roots of two jobs get a connection over them.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -201,12 +201,8 @@ impl PortSearch {
         if let Some((socket, place, deadline)) = self.connecting.take() {
             match has_connected(&socket) {
                 Ok(true) => {
-                    let link = RootLink::new(
-                        socket.into(),
-                        PortSide::Connects,
-                        self.key,
-                        self.limit,
-                    );
+                    let link =
+                        RootLink::new(socket.into(), PortSide::Connects, self.key, self.limit);
                     self.link = Some(link?);
                 }
                 Ok(false) if Instant::now() < deadline => {

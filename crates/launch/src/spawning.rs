@@ -35,7 +35,8 @@ impl fmt::Display for SpawnReport {
             Self::Started => f.write_str("started\n"),
             Self::Failed(reason) => {
                 let room = REPORT_BYTES_MAX - "failed \n".len();
-                let end = (0..=room.min(reason.len())).rev().find(|&at| reason.is_char_boundary(at));
+                let end =
+                    (0..=room.min(reason.len())).rev().find(|&at| reason.is_char_boundary(at));
                 let line = reason[..end.unwrap_or_default()].replace(['\n', '\r'], " ");
                 writeln!(f, "failed {line}")
             }

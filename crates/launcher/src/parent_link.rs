@@ -61,7 +61,8 @@ impl ParentLink {
             Err(error) if is_no_end(&error) => ParentState::Connected,
             _ => {
                 // Nothing more arrives.
-                let state = if self.is_released { ParentState::Connected } else { ParentState::Ended };
+                let state =
+                    if self.is_released { ParentState::Connected } else { ParentState::Ended };
                 self.is_released = true;
                 state
             }

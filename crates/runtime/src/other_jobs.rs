@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use base::GateId;
-use driver::{DriverError, Secret};
+use driver::{DriverError, JobPair, Secret};
 use parking_lot::Mutex;
 
 /// The name of a job, which no other job has.
@@ -33,6 +33,8 @@ pub struct ProcessContact {
     pub own_gate: u32,
     /// The secret that the two jobs have in common.
     pub secret: Secret,
+    /// Whether the job of this process precedes the other job, in an order that both jobs know.
+    pub comes_first: bool,
 }
 
 /// The processes of other jobs; clones share them.
@@ -97,11 +99,28 @@ impl OtherJobs {
         }))
     }
 
-    /// Returns the gate by which the process behind `gate` names this process.
-    pub fn own_gate_at(&self, gate: GateId) -> Option<GateId> {
+    /// Returns how this process and the process behind `gate` identify each other, if that is a
+    /// process of another job that was introduced.
+    pub fn pair(&self, gate: GateId) -> Option<JobPair> {
         let table = self.table.lock();
-        let (_, contact) = table.entry(gate)?;
-        contact.as_ref().map(|contact| GateId(contact.own_gate))
+        let (name, contact) = table.entry(gate)?;
+        let contact = contact.as_ref()?;
+        Some(JobPair {
+            own_gate: GateId(contact.own_gate),
+            peer_rank: name.rank,
+            secret: contact.secret,
+            comes_first: contact.comes_first,
+        })
+    }
+
+    /// Returns the secrets that this process has in common with processes of other jobs, each once.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let table = self.table.lock();
+        let contacts = table.processes.iter().filter_map(|(_, contact)| contact.as_ref());
+        let mut all: Vec<Secret> = contacts.map(|contact| contact.secret).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
     }
 
     /// Returns the name of a process for users.
@@ -144,11 +163,14 @@ mod tests {
     fn a_contact_gives_cards_and_the_own_gate() {
         let jobs = OtherJobs::beside(1);
         let gate = jobs.gate_of(GlobalProcess { job: [1; 16], rank: 0 });
-        assert_eq!((jobs.card(GateId(0), "shm"), jobs.own_gate_at(gate)), (None, None));
+        assert_eq!((jobs.card(GateId(0), "shm"), jobs.pair(gate)), (None, None));
         let cards = vec![("shm".to_owned(), "card".to_owned())];
-        jobs.introduce(gate, ProcessContact { cards, own_gate: 9, secret: [0; 32] });
+        let (secret, comes_first) = ([5; 32], true);
+        jobs.introduce(gate, ProcessContact { cards, own_gate: 9, secret, comes_first });
         assert_eq!(jobs.card(gate, "shm"), Some(Ok("card".to_owned())));
         assert!(jobs.card(gate, "tcp").is_some_and(|card| card.is_err()));
-        assert_eq!(jobs.own_gate_at(gate), Some(GateId(9)));
+        let own_gate = GateId(9);
+        assert_eq!(jobs.pair(gate), Some(JobPair { own_gate, peer_rank: 0, secret, comes_first }));
+        assert_eq!(jobs.secrets(), [secret]);
     }
 }

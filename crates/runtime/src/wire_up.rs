@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use base::GateId;
-use driver::{Doorbell, DriverError, Secret, Settings};
+use driver::{Doorbell, DriverError, JobPair, Secret, Settings};
 use drivers::Rails;
 use engine::Engine;
 use hmac::{Hmac, Mac};
@@ -160,15 +160,10 @@ fn create_rails(
     (job, other_jobs): (&Job, &OtherJobs),
 ) -> Result<Rails, StartError> {
     let settings = Settings {
-        networks: configuration::networks(),
         single_copy: configuration.single_copy(),
-        node: configuration::node(),
-        records: wire::VERSION,
-        descriptors: configuration::descriptors(),
-        processes: job.size() as usize,
-        silence: configuration::host_timeout().map_err(|message| StartError { message })?,
         memory,
         copying: configuration.copying(),
+        ..network_settings(job)?
     };
     let directory = |driver| JobDirectory::of(driver, job, other_jobs);
     let mut rails = Rails::create(own, &settings, directory)?;
@@ -176,6 +171,33 @@ fn create_rails(
         rails.add_networks(own, &settings, directory)?;
     }
     Ok(rails)
+}
+
+/// Returns the settings that networks read.
+fn network_settings(job: &Job) -> Result<Settings, StartError> {
+    Ok(Settings {
+        networks: configuration::networks(),
+        node: configuration::node(),
+        records: wire::VERSION,
+        descriptors: configuration::descriptors(),
+        processes: job.size() as usize,
+        silence: configuration::host_timeout().map_err(|message| StartError { message })?,
+        ..Settings::default()
+    })
+}
+
+/// Adds the rails to other machines to those of a process that has none.
+///
+/// # Errors
+/// The configuration makes no sense, or the system refuses sockets.
+pub(crate) fn add_networks(
+    rails: &mut Rails,
+    own: GateId,
+    (job, other_jobs): (&Job, &OtherJobs),
+) -> Result<(), DriverError> {
+    let settings = network_settings(job);
+    let settings = settings.map_err(|error| DriverError { message: error.message })?;
+    rails.add_networks(own, &settings, |driver| JobDirectory::of(driver, job, other_jobs))
 }
 
 /// Determines where the interfaces are, and places buffers near the interface that is used first.
@@ -189,6 +211,11 @@ fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
         rails.keep_buffers_on(node);
     }
     rail_localities
+}
+
+/// Whether processes with these [names of machines](drivers::machine_name) can all share memory.
+pub fn is_one_machine<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    drivers::machines(names.map(Some)).iter().all(|first| *first == 0)
 }
 
 /// The directory in which a driver looks up the cards of other processes.
@@ -227,8 +254,12 @@ impl driver::Directory for JobDirectory {
         }
     }
 
-    fn own_gate_at(&mut self, gate: GateId) -> Option<GateId> {
-        self.other_jobs.own_gate_at(gate)
+    fn between_jobs(&mut self, gate: GateId) -> Option<JobPair> {
+        self.other_jobs.pair(gate)
+    }
+
+    fn other_secrets(&mut self) -> Vec<Secret> {
+        self.other_jobs.secrets()
     }
 
     fn secret(&mut self) -> Result<Secret, DriverError> {

@@ -194,7 +194,9 @@ fn found_in(folders: &OsStr, program: &OsStr) -> Option<PathBuf> {
     if program.as_bytes().contains(&b'/') {
         return None;
     }
-    std::env::split_paths(folders).map(|folder| folder.join(program)).find(|path| Path::is_file(path))
+    std::env::split_paths(folders)
+        .map(|folder| folder.join(program))
+        .find(|path| Path::is_file(path))
 }
 
 #[cfg(test)]
@@ -225,8 +227,8 @@ mod tests {
         let arguments = [b"-n".to_vec(), b"a b".to_vec()];
         let command = SpawnCommand::new(b"prog  ", &arguments, 3, Some(&hints)).unwrap();
         let expected = [
-            "-n", "3", "--wdir", "/tmp", "--env", "A", "1", "--env", "B", "x=y", "--", "prog", "-n",
-            "a b",
+            "-n", "3", "--wdir", "/tmp", "--env", "A", "1", "--env", "B", "x=y", "--", "prog",
+            "-n", "a b",
         ];
         assert_eq!(words(&command), expected);
     }

@@ -5,13 +5,12 @@ use std::cell::Cell;
 use super::*;
 use crate::protocol::{OrderParser, ProgramStart, Start, greeting};
 
-const PROBES: SystemProbes =
-    SystemProbes {
-        time_of_day: String::new,
-        process_state: |_| None,
-        executable: |_| None,
-        has_spawned_jobs: || HAS_SPAWNED_JOBS.get(),
-    };
+const PROBES: SystemProbes = SystemProbes {
+    time_of_day: String::new,
+    process_state: |_| None,
+    executable: |_| None,
+    has_spawned_jobs: || HAS_SPAWNED_JOBS.get(),
+};
 
 thread_local! {
     /// Whether jobs run that ranks of the tested job have spawned.

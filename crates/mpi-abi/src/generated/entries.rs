@@ -3,7 +3,6 @@
 
 #![allow(non_snake_case, unused_imports, clippy::too_many_arguments)]
 
-mod absent;
 mod attributes;
 mod buffering;
 mod collectives;

@@ -23,8 +23,25 @@ impl Runtime {
     /// Returns the cards by which processes of other jobs reach this process, with the names of
     /// their drivers.
     pub fn cards(&self) -> Vec<(String, String)> {
-        let cards = self.rails.cards().into_iter();
+        let cards = self.rails.cards_for_other_jobs().into_iter();
         cards.map(|(driver, card)| (driver.to_owned(), card)).collect()
+    }
+
+    /// Prepares to connect processes of other machines, which a job on one machine does not need.
+    ///
+    /// # Errors
+    /// The configuration of networks makes no sense, or the system refuses sockets.
+    pub fn add_networks(&mut self) -> Result<(), DriverError> {
+        if self.rails.has_networks() {
+            return Ok(());
+        }
+        let Self { rails, own, fatal, engine, .. } = self;
+        let before = engine.rails().len();
+        wire_up::add_networks(rails, *own, (fatal.job(), &fatal.other_jobs))?;
+        rails.poll_networks_without_doorbell();
+        engine.add_rails(rails.profiles().split_off(before));
+        self.watches |= self.rails.has_networks();
+        Ok(())
     }
 
     /// Returns the gate of a process of any job. A process of another job that has no gate gets the

@@ -36,7 +36,34 @@ entry! {
 }
 
 entry! {
+    open MPI_Comm_join(fd: c_int, intercomm: *mut Comm);
+    intercomm = out(2, intercomm);
+    => calls::dynamic::comm_join(fd, intercomm)
+}
+
+entry! {
+    open MPI_Lookup_name(service_name: *const c_char, info: Info, port_name: *mut c_char);
+    service_name = text(1, service_name); info = optional_info(2, info);
+    port_name = out_text(3, port_name, MPI_MAX_PORT_NAME);
+    => calls::dynamic::lookup_name(service_name, info, port_name)
+}
+
+entry! {
     open MPI_Open_port(info: Info, port_name: *mut c_char);
     info = optional_info(1, info); port_name = out_text(2, port_name, MPI_MAX_PORT_NAME);
     => calls::dynamic::open_port(info, port_name)
+}
+
+entry! {
+    open MPI_Publish_name(service_name: *const c_char, info: Info, port_name: *const c_char);
+    service_name = text(1, service_name); info = optional_info(2, info);
+    port_name = text(3, port_name);
+    => calls::dynamic::publish_name(service_name, info, port_name)
+}
+
+entry! {
+    open MPI_Unpublish_name(service_name: *const c_char, info: Info, port_name: *const c_char);
+    service_name = text(1, service_name); info = optional_info(2, info);
+    port_name = text(3, port_name);
+    => calls::dynamic::unpublish_name(service_name, info, port_name)
 }
