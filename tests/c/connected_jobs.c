@@ -181,6 +181,33 @@ static void survives(const char *file) {
     OK(MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
 }
 
+// Two halves of one job connect.
+static void halves(void) {
+    MPI_Comm half, inter;
+    int others, rank;
+    accepts = check_rank % 2 == 0;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, accepts, check_rank, &half));
+    OK(MPI_Comm_rank(half, &rank));
+    if (check_rank == 0) OK(MPI_Open_port(MPI_INFO_NULL, port));
+    OK(MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD));
+    if (accepts)
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &inter));
+    else
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &inter));
+    OK(MPI_Comm_remote_size(inter, &others));
+    CHECK_EQ(others, accepts ? check_size / 2 : (check_size + 1) / 2);
+    int mine = 100 + rank, sum = 0;
+    OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter));
+    CHECK_EQ(sum, 100 * others + others * (others - 1) / 2);
+    MPI_Comm all;
+    OK(MPI_Intercomm_merge(inter, 0, &all));
+    OK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT, MPI_MAX, all));
+    OK(MPI_Comm_disconnect(&all));
+    OK(MPI_Comm_disconnect(&inter));
+    if (check_rank == 0) OK(MPI_Close_port(port));
+    OK(MPI_Comm_free(&half));
+}
+
 // Names that lead to no port are errors on all processes, and none of them waits.
 static void refused(void) {
     MPI_Comm inter;
@@ -267,6 +294,7 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "survives")) survives(file);
     if (!strcmp(argv[1], "published")) published(file);
     if (!strcmp(argv[1], "joined")) joined(file);
+    if (!strcmp(argv[1], "halves")) halves();
     if (!strcmp(argv[1], "refused")) refused();
     if (!check_failures) printf("rank %d is done\n", check_rank);
     return check_end();

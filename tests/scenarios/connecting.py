@@ -98,6 +98,13 @@ def processes_with_a_socket_in_common(runner):
     both_end_well(runner, "joined", 1, 1)
 
 
+def halves_of_a_job(runner):
+    needs_combray(runner)
+    for count in (2, 3):
+        code, output, _ = run([*runner.mpiexec, "-n", str(count), program(runner), "halves", ""])
+        assert code == 0 and output.count("is done") == count, output
+
+
 def names_that_lead_nowhere(runner):
     needs_combray(runner)
     for count in (1, 3):
@@ -114,5 +121,6 @@ SCENARIOS = [
     jobs_on_two_machines,
     services_are_found_by_their_names,
     processes_with_a_socket_in_common,
+    halves_of_a_job,
     names_that_lead_nowhere,
 ]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use base::{Error, ErrorClass, Result};
 use sha2::{Digest, Sha256};
+use sys::environment;
 
 /// The names of the services that this user's jobs have published.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl PublishedNames {
     pub fn open() -> Result<Self> {
         let user = sys::process::user();
         let folder = runtime::configuration::names().unwrap_or_else(|| {
-            match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
+            match environment::value("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
                 Some(folder) => Path::new(&folder).join("combray-names"),
                 None => PathBuf::from(format!("/tmp/combray-names-{user}")),
             }

@@ -27,8 +27,8 @@ impl Fatal {
     }
 
     /// Whether the job continues without a peer that has ended: it always does if failures are
-    /// survived, or if the peer belongs to another job; otherwise it does if the launcher reports within `limit` that this peer was ended
-    /// alone.
+    /// survived, or if the peer belongs to another job; otherwise it does if the launcher
+    /// reports within `limit` that this peer was ended alone.
     pub(crate) fn is_survived(&self, gate: GateId, limit: Duration) -> bool {
         self.keeps_going || self.other_jobs.has(gate) || self.was_ended(gate, limit)
     }
