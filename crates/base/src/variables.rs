@@ -191,7 +191,7 @@ variables! {
         LOCAL_SIZE, Developer, AtStart, Always, [];
         /// The port at which the processes wait that have spawned the job; set by the launcher of
         /// a spawned job.
-        PARENT_PORT, Developer, AtStart, Always, [];
+        PARENT_PORT, Developer, AtStart, Unprivileged, [];
         /// In which parts of the machine its processes run; set by the launcher.
         PARTS, Developer, AtStart, Always, [];
         /// The socket on which the launcher queries the processes of the machine; set by the

@@ -47,6 +47,14 @@ impl InputSource {
         typed.map_or(Self::Inherited, Self::Typed)
     }
 
+    /// Returns what is at the other end of it.
+    fn console(&self) -> Console {
+        match self {
+            Self::Typed(_) => Console::Terminal,
+            Self::Inherited | Self::Nothing => Console::File,
+        }
+    }
+
     /// Takes the source, so that one process reads from it.
     fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Nothing)
@@ -73,10 +81,7 @@ pub(super) fn prepare(
     mut input: InputSource,
     table: Option<&TableWriter>,
 ) -> Result<PreparedJob, LaunchError> {
-    let console = match input {
-        InputSource::Typed(_) => Console::Terminal,
-        InputSource::Inherited | InputSource::Nothing => Console::File,
-    };
+    let console = input.console();
     let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
