@@ -4,8 +4,11 @@ import contextlib
 import pathlib
 import subprocess
 import tempfile
+import time
 
 from harness.scenarios import END_SECONDS_MAX, end_of, needs_combray, places, run
+
+from . import hangs
 
 # So long, two connected jobs may take on a busy machine.
 SECONDS_MAX = 60
@@ -98,6 +101,14 @@ def processes_with_a_socket_in_common(runner):
     both_end_well(runner, "joined", 1, 1)
 
 
+def a_wait_for_another_job_is_explained(runner):
+    with two_jobs(runner, "whole", 2, 1, lambda side: runner.mpiexec if side == "accept" else ["true"]) as (job, _):
+        wanted, deadline = "another job, at a port", time.monotonic() + END_SECONDS_MAX
+        while wanted not in (output := run([hangs.command(runner), "ps", str(job.pid)])[1]):
+            assert time.monotonic() < deadline, output
+        assert "it waits in MPI_Comm_accept until another job connects" in output, output
+
+
 def halves_of_a_job(runner):
     needs_combray(runner)
     for count in (2, 3):
@@ -121,6 +132,7 @@ SCENARIOS = [
     jobs_on_two_machines,
     services_are_found_by_their_names,
     processes_with_a_socket_in_common,
+    a_wait_for_another_job_is_explained,
     halves_of_a_job,
     names_that_lead_nowhere,
 ]

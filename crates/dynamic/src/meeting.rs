@@ -271,7 +271,7 @@ pub(crate) fn wait<T>(
     mut poll: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
     let mut result = None;
-    process.poll_until(&mut |_| {
+    process.poll_other_job_until(&mut |_| {
         result = match give_up() {
             Some(error) => Some(Err(error)),
             None => poll().transpose(),
