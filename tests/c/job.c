@@ -50,17 +50,6 @@ static void traffic(void) {
     free(in);
 }
 
-// Calls that this version may not have, by a program that takes no notice of errors.
-static void call_unsupported(void) {
-    MPI_Comm comm;
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (int i = 0; i < 3; i++) {
-        MPI_Comm_spawn("none", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm,
-                       MPI_ERRCODES_IGNORE);
-        MPI_Comm_connect("none", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &comm);
-    }
-}
-
 // Two communicators; an error in the first ends its processes, and the second goes on.
 static void end_some(void) {
     MPI_Comm half;
@@ -169,8 +158,6 @@ int main(int argc, char **argv) {
         wait_for_ever();
     } else if (is(what, "end_some")) {
         end_some();
-    } else if (is(what, "unsupported")) {
-        call_unsupported();
     } else if (is(what, "report_error")) {
         if (check_rank == 0 || argc > 2) report_error();
     } else if (is(what, "fail_to_finalize")) {

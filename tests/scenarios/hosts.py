@@ -17,7 +17,7 @@ import time
 from harness import TESTS, jobs, scenarios
 from harness.scenarios import END_SECONDS_MAX, Skip, alone, places
 
-from . import hangs, launching
+from . import connecting, hangs, launching
 
 BOX, RSH = (TESTS / "cluster" / name for name in ("box", "rsh"))
 
@@ -103,6 +103,16 @@ def failures_elsewhere_end_the_job(runner):
             output = ends(here.job("box1:2,box2:2", program, how), *words, code=code)
             assert "last words of rank 3" in output, output
         ends(here.job("box1,box9", program, "hello"), "box9 cannot be reached", "no host box9")
+
+
+def jobs_on_different_hosts_connect(runner):
+    with hosts(runner, 2) as here:
+        of_host = {"accept": "box1:4", "connect": "box2:4"}
+        launcher = lambda side: here.job(of_host[side])
+        connecting.both_end_well(runner, "whole", 2, 2, launcher=launcher)
+        # A job on both hosts, and one on the second.
+        of_host["accept"] = "box1:1,box2:1"
+        connecting.both_end_well(runner, "whole", 2, 1, launcher=launcher)
 
 
 class OnHosts:
@@ -335,6 +345,7 @@ def over_real_ssh(runner):
 
 
 SCENARIOS = [
+    jobs_on_different_hosts_connect,
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,
     hangs_are_explained_across_hosts,

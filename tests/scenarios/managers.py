@@ -110,6 +110,13 @@ def a_session_may_follow_the_world(runner, manager):
     assert code == 0, f"exit code {code}\n{output}"
 
 
+def processes_spawn_others(runner, manager):
+    """The variables of the manager do not reach the spawned processes, which are a job of their own."""
+    for count in (1, 2):
+        code, output, _ = run([*manager(runner), "-n", str(count), str(runner.build / "dynamic_spawn")])
+        assert code == 0, f"exit code {code}\n{output}"
+
+
 def nobody_survives(runner, manager):
     """However one process ends, the others, which wait for it, end too."""
     for how in ("abort", "kill", "exit3", "exit0"):
@@ -208,6 +215,8 @@ MANAGERS = {
 SCENARIOS = [
     *(played_under(play, name, manager) for name, manager in MANAGERS.items()
       for play in (programs_find_each_other, messages_arrive, nobody_survives, nobody_outlives_the_launcher)),
+    *(played_under(processes_spawn_others, name, manager)
+      for name, manager in MANAGERS.items() if not name.endswith("on_hosts")),
     *(played_under(a_session_may_follow_the_world, name, manager)
       for name, manager in MANAGERS.items()),
     slurm_without_pmi_is_reported,

@@ -344,17 +344,6 @@ def small_control_group(runner):
         check_words(text)
 
 
-def unsupported_functions_are_told_once(runner):
-    needs_combray(runner)
-    listed = subprocess.run([*runner.mpiexec[:1], "--version"], capture_output=True, text=True)
-    assert listed.returncode == 0
-    code, output, _ = start(runner, 3, "unsupported")
-    if "MPI_Comm_spawn" not in output:
-        raise Skip("MPI_Comm_spawn is implemented")
-    told = [line for line in output.splitlines() if "is not implemented" in line]
-    assert code == 0 and len(told) == 1 and "MPI_Comm_spawn" in told[0], f"exit code {code}\n{output}"
-
-
 SCENARIOS = [
     no_process_vm_readv,
     no_membarrier,
@@ -383,5 +372,4 @@ SCENARIOS = [
     shrinking_control_group,
     small_control_group,
     clock_that_jumps,
-    unsupported_functions_are_told_once,
 ]

@@ -57,6 +57,7 @@ const TIERS: &[(&str, u32)] = &[
     ("progress", 4),
     ("runtime", 5),
     ("mpi", 6),
+    ("dynamic", 7),
     ("windows", 7),
     ("files", 8),
     ("mpi-abi", 9),
@@ -128,8 +129,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
     ("rustix", &["sys", "driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "foreign"]),
-    ("socket2", &["driver", "driver-tcp"]),
-    ("if-addrs", &["driver-ether", "driver-tcp"]),
+    ("socket2", &["driver", "driver-tcp", "dynamic"]),
+    ("if-addrs", &["driver-ether", "driver-tcp", "dynamic"]),
 ];
 
 /// Crates that must use no clock, threads, network or files.

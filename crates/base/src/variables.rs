@@ -151,6 +151,10 @@ variables! {
         /// Perfetto shows. Each process writes its own file, with its number before the ending,
         /// when the workers end.
         THREADS_TIMELINE, User, AtStart, Unprivileged, [];
+        /// The directory for names of services, which MPI_Publish_name writes and MPI_Lookup_name
+        /// reads. Default: one of this machine and user. Jobs on several machines need a directory
+        /// that all of them share.
+        NAMES, User, AtUse, Unprivileged, [];
         /// The path of the PMIx library.
         PMIX_LIBRARY, User, AtStart, Unprivileged, [];
     }
@@ -185,6 +189,9 @@ variables! {
         LOCAL_RANK, Developer, AtStart, Always, [];
         /// How many processes of the job the machine has; set by the launcher.
         LOCAL_SIZE, Developer, AtStart, Always, [];
+        /// The port at which the processes wait that have spawned the job; set by the launcher of
+        /// a spawned job.
+        PARENT_PORT, Developer, AtStart, Unprivileged, [];
         /// In which parts of the machine its processes run; set by the launcher.
         PARTS, Developer, AtStart, Always, [];
         /// The socket on which the launcher queries the processes of the machine; set by the

@@ -85,6 +85,14 @@ enum CombrayCommand {
         #[arg(default_value_t = base::variables::HOST_TIMEOUT_DEFAULT.as_secs_f64())]
         timeout: f64,
     },
+    /// Runs a job that a process of another job spawns, which is at the other end of the standard
+    /// input
+    #[command(hide = true, disable_help_flag = true, name = launch::spawning::SUBCOMMAND)]
+    Spawned {
+        /// Options of combray run, the program, and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Shows what the ranks of a job do, and why it hangs: combray ps, while it runs
     Ps(ps::PsOptions),
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
@@ -180,6 +188,7 @@ fn main() -> ExitCode {
                     launcher::serve_as_agent(timeout, runtime::open_ahead)
                         .map_err(|error| error.to_string())
                 }),
+            CombrayCommand::Spawned { words } => run::run_spawned(&words),
             CombrayCommand::Ps(options) => ps::run(&options),
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),

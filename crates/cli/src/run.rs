@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use allocation::Allocation;
 use base::variables;
+use launch::spawning::SpawnReport;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost};
 use options::{Meaning, ValueCount};
@@ -55,6 +56,33 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
                     launcher::run(&plan).map_err(|error| error.to_string())
                 }
             }
+        }
+    }
+}
+
+/// Runs the job that `words` describe for the process that spawns it, which is at the other end of
+/// the standard input, and returns the exit code. That process gets the messages about errors, too.
+pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
+    let parent = launcher::ParentLink::open().map_err(|cause| {
+        format!("the process that spawns this job is not at the standard input: {cause}")
+    })?;
+    match parse(words) {
+        Ok(RunRequest::Job { plan, purpose: RunMode::Start, .. }) => {
+            let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
+            let mut plan = JobPlan { open_ahead, ..*plan };
+            // Not an option, as all users see the options of running programs.
+            if let Some(port) = env::var_os(variables::PARENT_PORT) {
+                let name = OsString::from(variables::PARENT_PORT);
+                for application in &mut plan.applications {
+                    application.variables.insert(name.clone(), port.clone());
+                }
+            }
+            launcher::run_spawned(&plan, parent).map_err(|error| error.to_string())
+        }
+        Ok(_) => Err("a spawned job needs a program".to_owned()),
+        Err(message) => {
+            parent.report(&SpawnReport::Failed(message));
+            Ok(2)
         }
     }
 }

@@ -43,6 +43,14 @@ impl Situation {
         Self { layout: ProcessLayout::near(size), cores: size, ..Self::default() }
     }
 
+    /// Makes the situation of `size` processes of several jobs, whose places and settings are not
+    /// compared: each process counts as alone on a machine.
+    pub fn between_jobs(size: u32, oversubscribed: bool) -> Self {
+        let nodes: Vec<u32> = (0..size).collect();
+        let layout = ProcessLayout::on_nodes(&nodes);
+        Self { layout, cores: 1, oversubscribed, ..Self::default() }
+    }
+
     /// Returns this situation as that of an oversubscribed communicator, on so many cores.
     pub fn oversubscribed_on(self, cores: u32) -> Self {
         Self { cores, oversubscribed: true, ..self }

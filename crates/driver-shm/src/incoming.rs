@@ -92,7 +92,6 @@ impl AssistedCopy {
 impl PipedFetch {
     /// Requests the data from `peer`.
     pub(crate) fn begin(
-        own: GateId,
         fetch: Fetch,
         copying: Copying,
         peer: &mut PeerSegment,
@@ -102,7 +101,7 @@ impl PipedFetch {
             peer.bell.segment.populate_pool();
         }
         let past_caches = copying == Copying::PipedPastCaches;
-        let request = CopyRequest { gate: own.0, past_caches, joint: None };
+        let request = CopyRequest { gate: peer.sender, past_caches, joint: None };
         let found = ask(&fetch, request, peer, Wakes::Always)?;
         let generation = found.generation();
         let source = SourceRegion { peer, fetch: &fetch, is_readable: true };
@@ -117,7 +116,6 @@ impl JointFetch {
     /// computes, a sleeping peer is woken for that; otherwise this process reads a sleeping peer's
     /// share, too.
     pub(crate) fn begin(
-        own: GateId,
         fetch: &Fetch,
         into: RegionToken,
         peer: &PeerSegment,
@@ -128,7 +126,7 @@ impl JointFetch {
             ProgramState::Computes => Wakes::Always,
             ProgramState::Waits => Wakes::Never,
         };
-        ask(fetch, CopyRequest { gate: own.0, past_caches: false, joint }, peer, wakes)?;
+        ask(fetch, CopyRequest { gate: peer.sender, past_caches: false, joint }, peer, wakes)?;
         let state = JointReceive::new(fetch.length, Instant::now());
         Ok(Self { fetch: Fetch { into: fetch.into.clone(), ..*fetch }, into, state })
     }

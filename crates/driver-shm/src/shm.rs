@@ -32,6 +32,7 @@ mod rendezvous;
 /// The rail between the processes of one machine.
 pub struct Shm {
     own: OwnSegment,
+    /// The number of this process as a sender to the processes of its job.
     sender: u32,
     rails: [RailProfile; 1],
     /// Whether to fetch large data with a single copy where that works.
@@ -128,10 +129,15 @@ impl Driver for Shm {
         self.own.card.to_string()
     }
 
+    fn reaches_other_jobs(&self) -> bool {
+        true
+    }
+
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {
         let card: SegmentCard = read_card(&mut *self.directory, gate)?;
         card.check_access(&self.own.card)?;
-        let mut peer = PeerSegment::open(&card, self.sender, self.single_copy, &self.middle)?;
+        let sender = self.directory.between_jobs(gate).map_or(self.sender, |pair| pair.own_gate.0);
+        let mut peer = PeerSegment::open(&card, sender, self.single_copy, &self.middle)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {

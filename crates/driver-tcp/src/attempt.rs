@@ -24,6 +24,8 @@ pub(crate) struct Attempt {
     pub retry: Option<Retry>,
     stage: HandshakeStage,
     nonce: Nonce,
+    /// The secret that the initiator has proved to have.
+    pub secret: Option<Secret>,
     received: Vec<u8>,
 }
 
@@ -51,11 +53,20 @@ enum HandshakeStage {
     AwaitsReply,
 }
 
-/// What all processes of a job must agree on.
-#[derive(Clone, Copy)]
+/// What the two processes of a connection must agree on.
+#[derive(Clone)]
 pub(crate) struct HandshakeTerms {
+    /// The number of this process: its rank; in a claim to a process of another job, the gate by
+    /// which that process names it.
     pub own: u32,
+    /// The rank of the other process, if this process has initiated the connection.
+    pub to: u32,
+    /// The secret that is used if this process has initiated the connection; else the secret of
+    /// the job.
     pub secret: Secret,
+    /// Further secrets that the initiator may have: those of connected jobs.
+    pub others: Vec<Secret>,
+    /// The version of the contents.
     pub records: u32,
 }
 
@@ -80,7 +91,16 @@ impl Attempt {
             AttemptSide::Here { .. } => HandshakeStage::Connecting,
             AttemptSide::There => HandshakeStage::AwaitsOpening,
         };
-        Ok(Self { stream, deadline, side, retry: None, stage, nonce, received: Vec::new() })
+        Ok(Self {
+            stream,
+            deadline,
+            side,
+            retry: None,
+            stage,
+            nonce,
+            secret: None,
+            received: Vec::new(),
+        })
     }
 
     /// Whether it has waited too long. Once the other machine has accepted, its process may take as
@@ -113,14 +133,15 @@ impl Attempt {
             if self.stream.peer_addr().is_err() {
                 return Ok(AttemptProgress::Waits);
             }
-            if let AttemptSide::Here { gate, .. } = self.side {
-                let HandshakeTerms { secret, records, .. } = agreement;
-                self.send(&handshake::opening(secret, gate.0, *records, &self.nonce))?;
+            if let AttemptSide::Here { .. } = self.side {
+                let HandshakeTerms { secret, to, records, .. } = agreement;
+                self.send(&handshake::opening(secret, *to, *records, &self.nonce))?;
             }
             self.stage = HandshakeStage::AwaitsAnswer;
         }
         if let HandshakeStage::Opened { other } = self.stage {
-            let proof = handshake::answer(&agreement.secret, &other, &self.nonce);
+            let secret = self.secret.as_ref().unwrap_or(&agreement.secret);
+            let proof = handshake::answer(secret, &other, &self.nonce);
             self.answer(agreement, &proof)?;
             self.stage = HandshakeStage::AwaitsClaim { other };
         }
@@ -141,21 +162,25 @@ impl Attempt {
 
     fn take(&mut self, agreement: &HandshakeTerms, heard: &[u8]) -> io::Result<AttemptProgress> {
         let refused = |why: &str| io::Error::new(ErrorKind::PermissionDenied, why.to_owned());
-        let HandshakeTerms { own, secret, records } = agreement;
+        let HandshakeTerms { own, to, secret, others, records } = agreement;
         match self.stage {
             HandshakeStage::Connecting | HandshakeStage::Opened { .. } => {}
             HandshakeStage::AwaitsOpening => {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
                 let other = handshake::nonce_of(greeting, *records);
-                let opened =
-                    other.ok().filter(|other| handshake::is_opening(secret, *own, other, proof));
-                let Some(other) = opened else {
+                let opened = other.ok().and_then(|other| {
+                    let is_used =
+                        |secret: &&Secret| handshake::is_opening(secret, *own, &other, proof);
+                    Some((other, *[secret].into_iter().chain(others).find(is_used)?))
+                });
+                let Some((other, secret)) = opened else {
                     if handshake::is_greeting(greeting) {
                         // The other side learns that it has found another job, or another version.
                         let _ = self.answer(agreement, &[0; PROOF_BYTES]);
                     }
                     return Err(refused("it is not a process of this job"));
                 };
+                self.secret = Some(secret);
                 self.stage = HandshakeStage::Opened { other };
                 return Ok(AttemptProgress::Opened(other));
             }
@@ -165,14 +190,15 @@ impl Attempt {
                 if !handshake::is_answer(secret, &self.nonce, &other, proof) {
                     return Err(refused("it is not a process of this job"));
                 }
-                let AttemptSide::Here { gate, link, .. } = self.side else {
+                let AttemptSide::Here { link, .. } = self.side else {
                     return Ok(AttemptProgress::Waits);
                 };
-                let introduction = ConnectionClaim { from: *own, to: gate.0, link };
+                let introduction = ConnectionClaim { from: *own, to: *to, link };
                 self.send(&handshake::claim(secret, &self.nonce, &other, introduction))?;
                 self.stage = HandshakeStage::AwaitsReply;
             }
             HandshakeStage::AwaitsClaim { other } => {
+                let secret = self.secret.as_ref().unwrap_or(secret);
                 let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
                 let claim = claim.filter(|claim| claim.to == *own);
                 let claim = claim.ok_or_else(|| refused("it is not a process of this job"))?;

@@ -336,9 +336,28 @@ impl Tcp {
         }
     }
 
-    fn agreement(&mut self) -> Result<HandshakeTerms, DriverError> {
-        let secret = self.links.directory.secret()?;
-        Ok(HandshakeTerms { own: self.links.own.0, secret, records: self.options.records })
+    /// Returns the terms of a connection that this process initiates to `to`, or that another
+    /// process initiates.
+    fn agreement(&mut self, to: Option<GateId>) -> Result<HandshakeTerms, DriverError> {
+        let records = self.options.records;
+        let (own, others) = (self.links.own.0, Vec::new());
+        let Some(gate) = to else {
+            let secret = self.links.directory.secret();
+            let mut others = self.links.directory.other_secrets();
+            // A job of one process has no secret of its own.
+            let secret = secret.or_else(|error| others.pop().ok_or(error))?;
+            return Ok(HandshakeTerms { own, to: 0, secret, others, records });
+        };
+        match self.links.directory.between_jobs(gate) {
+            Some(pair) => {
+                let (own, to, secret) = (pair.own_gate.0, pair.peer_rank, pair.secret);
+                Ok(HandshakeTerms { own, to, secret, others, records })
+            }
+            None => {
+                let secret = self.links.directory.secret()?;
+                Ok(HandshakeTerms { own, to: gate.0, secret, others, records })
+            }
+        }
     }
 
     /// Returns the peer; its card is read if that was not done yet.
@@ -455,6 +474,10 @@ impl Driver for Tcp {
 
     fn card(&self) -> String {
         self.links.card.to_string()
+    }
+
+    fn reaches_other_jobs(&self) -> bool {
+        true
     }
 
     fn connect(&mut self, gate: GateId) -> Result<PeerReach, DriverError> {

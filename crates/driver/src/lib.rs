@@ -27,7 +27,8 @@ pub use regions::{RegionAccess, RegionError, Regions};
 pub use rendezvous::{Announcement, Copying, Exposure, MiddleWay, ProgramState, Rendezvous, When};
 pub use sink::{ReceiveState, Sink};
 pub use world::{
-    Directory, Doorbell, DriverError, GivenCopying, PassedDescriptors, Secret, Settings, read_card,
+    Directory, Doorbell, DriverError, GivenCopying, JobPair, PassedDescriptors, Secret, Settings,
+    read_card,
 };
 
 /// One network technology, with one rail or several to its peers. Rails are named by their index in
@@ -42,6 +43,12 @@ pub trait Driver {
     /// Returns what peers need to connect to this process, which is published before they do: a
     /// short text without spaces.
     fn card(&self) -> String;
+
+    /// Whether processes of other jobs can use the [card](Self::card): the driver identifies them
+    /// by [`Directory::between_jobs`].
+    fn reaches_other_jobs(&self) -> bool {
+        false
+    }
 
     /// Makes `gate` reachable. Called once, before anything is posted to the gate. It does not wait
     /// for the peer: a rail may have no room until the connection stands, and is reported as

@@ -26,6 +26,30 @@ pub trait Directory: Send {
     /// # Errors
     /// The secret cannot be had.
     fn secret(&mut self) -> Result<Secret, DriverError>;
+
+    /// Returns how this process and the process behind `gate` identify each other, if that process
+    /// belongs to a connected job.
+    fn between_jobs(&mut self, _gate: GateId) -> Option<JobPair> {
+        None
+    }
+
+    /// Returns the secrets that this process has in common with processes of connected jobs.
+    fn other_secrets(&mut self) -> Vec<Secret> {
+        Vec::new()
+    }
+}
+
+/// How two processes of different jobs identify each other, as one of them sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobPair {
+    /// The gate by which the peer names this process.
+    pub own_gate: GateId,
+    /// The rank of the peer in its job.
+    pub peer_rank: u32,
+    /// The secret of the two jobs.
+    pub secret: Secret,
+    /// Whether this process precedes the peer in the order of the processes of all jobs.
+    pub comes_first: bool,
 }
 
 /// A secret that only the processes of a job have.

@@ -35,6 +35,8 @@ pub struct Rails {
     /// are polled whatever the number of rounds.
     looked_at: u64,
     ticks_max: u64,
+    /// Whether networks were added that ring no doorbell.
+    lacks_doorbell: bool,
 }
 
 /// How a peer is reached.
@@ -90,6 +92,7 @@ impl Rails {
             periods: ROUNDS_PER_CHECK,
             looked_at: 0,
             ticks_max: TICKS_PER_CHECK_MAX,
+            lacks_doorbell: false,
         })
     }
 
@@ -135,6 +138,21 @@ impl Rails {
     pub fn cards(&self) -> Vec<(&'static str, String)> {
         let networks = self.networks.iter().map(|network| (network.name, network.driver.card()));
         std::iter::once((MACHINE, self.machine.card())).chain(networks).collect()
+    }
+
+    /// Returns the cards of the drivers by which processes of other jobs can reach this process,
+    /// with the names of the drivers.
+    pub fn cards_for_other_jobs(&self) -> Vec<(&'static str, String)> {
+        let networks = self.networks.iter().filter(|network| network.driver.reaches_other_jobs());
+        let networks = networks.map(|network| (network.name, network.driver.card()));
+        let near = self.machine.reaches_other_jobs().then(|| (MACHINE, self.machine.card()));
+        near.into_iter().chain(networks).collect()
+    }
+
+    /// Notes that networks were added after the doorbell was made, which does not ring for them:
+    /// the process polls them while it waits.
+    pub fn poll_networks_without_doorbell(&mut self) {
+        self.lacks_doorbell = true;
     }
 
     /// Returns the profiles of all rails, by number.
@@ -423,8 +441,10 @@ impl Rails {
     /// Whether data may arrive, or held data may be sent, without ringing a doorbell. Called right
     /// before sleeping.
     pub fn must_be_polled(&self) -> bool {
-        self.networks.iter().any(|NetworkRails { driver, .. }| {
-            driver.descriptor().is_none()
+        let mut networks = self.networks.iter();
+        networks.any(|NetworkRails { driver, .. }| {
+            self.lacks_doorbell
+                || driver.descriptor().is_none()
                 || !driver.wakes_for_room() && !driver.is_flushed()
                 || !driver.may_sleep()
         })

@@ -27,7 +27,9 @@ use crate::request::{
 use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::strategy::{PacketPlan, Strategy};
-use crate::unexpected::{IncomingMessage, MessageId, UnexpectedContent, UnexpectedMessages};
+use crate::unexpected::{
+    IncomingMessage, MessageId, Unexpected, UnexpectedContent, UnexpectedMessages,
+};
 
 /// A message to send.
 #[derive(Clone, Debug)]
@@ -272,6 +274,12 @@ impl Engine {
     /// Returns the profiles of all rails, by number.
     pub fn rails(&self) -> &[RailProfile] {
         &self.rails
+    }
+
+    /// Adds rails after those that there are. No peer is connected over them yet.
+    pub fn add_rails(&mut self, rails: Vec<RailProfile>) {
+        self.models.extend(rails.iter().map(RailModel::new));
+        self.rails.extend(rails);
     }
 
     /// Replaces the strategy, from the next packet on.
@@ -640,8 +648,8 @@ impl Engine {
     }
 
     pub(crate) fn incoming(&self, index: u32) -> IncomingMessage {
-        let message = &self.unexpected[index];
-        IncomingMessage { source: message.source, tag: message.tag, bytes: message.length }
+        let &Unexpected { gate, source, tag, length: bytes, .. } = &self.unexpected[index];
+        IncomingMessage { gate, source, tag, bytes }
     }
 
     /// Applies the consequences of a request's state transition.

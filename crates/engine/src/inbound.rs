@@ -537,7 +537,7 @@ impl Engine {
         self.counters.unexpected_bytes.rise(message.held_bytes());
         if let Some(observer) = &self.observer {
             let id = self.contexts[context.0].matching.id;
-            observer.message_unexpected(id, &IncomingMessage { source, tag, bytes: length });
+            observer.message_unexpected(id, &IncomingMessage { gate, source, tag, bytes: length });
         }
         let index = self.unexpected.insert(message).index;
         let state = &mut self.contexts[context.0];

@@ -9,6 +9,8 @@ use crate::slab::{Slab, SlabKey};
 /// A message that has arrived and was not received yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IncomingMessage {
+    /// The sender.
+    pub gate: GateId,
     /// The sender's rank in the context.
     pub source: u32,
     /// The tag.

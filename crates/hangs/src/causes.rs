@@ -674,7 +674,7 @@ fn awaited_in(call: &WaitingCall) -> &[u32] {
         Awaited::Message(wait) | Awaited::Taken(wait) => &wait.peers,
         Awaited::Members(wait) => &wait.missing,
         // The holder of the lock is not known, and need not be the target.
-        Awaited::Window(_) | Awaited::Unknown => &[],
+        Awaited::Window(_) | Awaited::OtherJob | Awaited::Unknown => &[],
     }
 }
 

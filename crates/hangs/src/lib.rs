@@ -145,6 +145,8 @@ pub enum Awaited {
     Members(CollectiveWait),
     /// This rank of the job, or its window, in a one-sided operation.
     Window(u32),
+    /// Another job, which must connect to a port or answer there.
+    OtherJob,
     /// An event that is not known.
     Unknown,
 }

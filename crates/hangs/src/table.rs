@@ -114,6 +114,7 @@ fn target(awaited: &Awaited) -> String {
             }
         }
         Awaited::Window(target) => format!("memory of rank {target}"),
+        Awaited::OtherJob => "another job, at a port".to_owned(),
         Awaited::Unknown => String::new(),
     }
 }

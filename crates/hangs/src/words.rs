@@ -29,7 +29,7 @@ pub(crate) fn function(call: &WaitingCall) -> String {
         Awaited::Message(_) => "a receive".to_owned(),
         Awaited::Taken(_) => "a send".to_owned(),
         Awaited::Members(wait) => wait.operation.clone(),
-        Awaited::Window(_) | Awaited::Unknown => "a call".to_owned(),
+        Awaited::Window(_) | Awaited::OtherJob | Awaited::Unknown => "a call".to_owned(),
     };
     call.function.clone().unwrap_or_else(by_wait)
 }
@@ -76,6 +76,7 @@ pub(crate) fn call(call: &WaitingCall) -> String {
         }
         Awaited::Members(wait) => format!("{function} on {}", communicator(&wait.communicator)),
         Awaited::Window(target) => format!("{function} on memory of rank {target}"),
+        Awaited::OtherJob => format!("{function} until another job connects or answers"),
         Awaited::Unknown => function,
     }
 }

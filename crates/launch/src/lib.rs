@@ -13,6 +13,7 @@ pub mod questions;
 pub mod rank_list;
 pub mod reason;
 mod singleton;
+pub mod spawning;
 mod wire;
 
 use std::collections::HashMap;

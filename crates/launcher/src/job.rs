@@ -55,10 +55,16 @@ const KILL_DELAY_AFTER_SIGNAL: Duration = Duration::from_secs(10);
 const PROMPT_DELAY: Duration = Duration::from_millis(100);
 
 /// The exit code when a host cannot be reached, as for any job that cannot be started.
-const CODE_NOT_STARTED: i32 = 2;
+pub(super) const CODE_NOT_STARTED: i32 = 2;
 
 /// The exit code when the time limit has passed, equal to that of timeout(1).
 const CODE_TIMEOUT: i32 = 124;
+
+/// The exit code of a spawned job when the process that spawned it has ended.
+const CODE_PARENT_ENDED: i32 = 1;
+
+const PARENT_ENDED: &str = "the process that spawned this job has ended without MPI_Finalize while \
+                            the two jobs were connected, so all processes of this job are ended";
 
 /// The minimal and maximal time between two checks whether the job makes progress.
 const STALL_CHECKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
@@ -119,6 +125,8 @@ pub struct SystemProbes {
     pub process_state: fn(i32) -> Option<&'static str>,
     /// Returns the executable file of a process, if it can be read.
     pub executable: fn(i32) -> Option<PathBuf>,
+    /// Whether jobs run that processes of this job on this machine have spawned.
+    pub has_spawned_jobs: fn() -> bool,
 }
 
 /// A job.
@@ -258,6 +266,7 @@ impl<'a> JobState<'a> {
             JobEvent::ReaderEnded => self.lose_output(128 + signal::SIGPIPE, None),
             JobEvent::OutputFailed(message) => self.lose_output(1, Some(message)),
             JobEvent::Backlog(bytes) => self.note_backlog(bytes),
+            JobEvent::ParentEnded => self.fail(CODE_PARENT_ENDED, Some(PARENT_ENDED.to_owned())),
             JobEvent::DescendantsEnded => self.flush_output(),
             JobEvent::TimePassed => {
                 while let Some(deadline) = self.deadlines.take_expired(now) {
@@ -601,7 +610,7 @@ impl<'a> JobState<'a> {
                 }
             }
             Deadline::CommandEnd(host) => self.lose_host(host),
-            Deadline::Drain => self.close_agents(),
+            Deadline::Drain => self.await_spawned_jobs(),
             Deadline::Close => self.close_here(),
             Deadline::Output => self.drop_output(),
         }

@@ -18,6 +18,7 @@ mod local;
 mod local_processes;
 mod output;
 mod output_queues;
+mod parent_link;
 mod placement;
 mod pmi_server;
 mod preview;
@@ -39,13 +40,17 @@ use std::time::Duration;
 pub use access::{HostAccess, OwnHost};
 use binding::Policy;
 use guard::Source;
+use launch::SUPERVISOR;
+use launch::spawning::SPAWNED_LAUNCHER;
 pub use local::is_this_machine;
 pub use local_processes::ranks_within;
 pub use output::{LineTag, OutputForm};
+pub use parent_link::ParentLink;
 pub use placement::{Host, is_host_name, slots};
 use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
 use rankfile::RankPlace;
+use sys::{cores, process};
 use terminal_input::TerminalInput;
 
 /// A job to run.
@@ -199,8 +204,44 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     // If the system lacks what the table needs, debuggers get no table.
     let (reader, writer) = process_table::open().ok().unzip();
     guard::run_guarded(Source::User, (keyboard, reader), |guard, signals| {
-        supervisor::supervise(plan, (launcher, guard), signals, (typed, writer))
+        supervisor::supervise(plan, (launcher, guard), signals, (typed, writer), None)
     })
+}
+
+/// Runs a job that a process of another job has spawned, to its end: `parent` is the connection to
+/// that process, which is told whether the job has started, and with which the job ends while the
+/// two jobs are connected. Returns the exit code.
+///
+/// This happens in a process that is no child of the spawning one, whose program may wait for
+/// children of its own; the calling process returns 0.
+///
+/// # Errors
+/// Those of [`run`]; `parent` is told of them, too.
+pub fn run_spawned(plan: &JobPlan, parent: ParentLink) -> Result<i32, LaunchError> {
+    follow_supervisor();
+    if process::fork()? != 0 {
+        return Ok(0);
+    }
+    // If the system does not allow it, the job ends with that of the spawning process.
+    let _ = std::fs::write("/proc/self/comm", SPAWNED_LAUNCHER);
+    let launcher = std::process::id();
+    let (reader, writer) = process_table::open().ok().unzip();
+    guard::run_guarded(Source::User, (TerminalInput::none(), reader), |guard, signals| {
+        let identity = (launcher, guard);
+        supervisor::supervise(plan, identity, signals, (None, writer), Some(parent))
+    })
+}
+
+/// Lets this process run on all cores of the job to which the spawning process belongs. That
+/// process, from which this one has inherited its cores, may be bound to a few of them.
+fn follow_supervisor() {
+    let above = process::ancestors(std::process::id() as i32);
+    let is_supervisor = |one: &i32| process::name(*one).as_deref() == Some(SUPERVISOR);
+    let cores = above.into_iter().find(is_supervisor).and_then(|one| cores::allowed_to(one).ok());
+    if let Some(cores) = cores {
+        // If the system does not allow it, the processes share the cores of the spawning one.
+        let _ = cores::Cores::of(&cores).and_then(|cores| cores.bind());
+    }
 }
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and

@@ -41,6 +41,8 @@ pub(super) enum StandardInput {
     Typed(PipeReader),
     /// What orders bring.
     Relayed,
+    /// Nothing.
+    Nothing,
 }
 
 /// The processes of one machine.
@@ -250,7 +252,7 @@ impl LocalProcesses {
             return no_input();
         }
         match self.input.take() {
-            None => no_input(),
+            None | Some(StandardInput::Nothing) => no_input(),
             Some(StandardInput::Inherited) => Ok(Stdio::inherit()),
             Some(StandardInput::Typed(pipe)) => Ok(OwnedFd::from(pipe).into()),
             Some(StandardInput::Relayed) => {

@@ -12,31 +12,45 @@ use std::io::{self, PipeReader, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
+use launch::spawning::SpawnReport;
 use sys::process::{self, Interest, Signals, signal};
 
 use super::guard::{END, end_descendants};
 use super::output_queues::OutputQueues;
 use super::{JobPlan, LaunchError};
 use crate::agent_connection::AgentConnection;
-use crate::job::{Action, JobEvent, JobState};
+use crate::job::{Action, CODE_NOT_STARTED, JobEvent, JobState};
 use crate::output::OutputFile;
+use crate::parent_link::{ParentLink, ParentState};
 use crate::process_table::TableWriter;
 use crate::protocol::OutputStream;
 use clients::Clients;
 use machine::Machine;
+use prepare::InputSource;
 use relay::Relay;
 
 /// Starts all ranks and returns the exit code when the last one has ended. `launcher` and `guard`
 /// are the ids of the processes above this one. Rank 0 reads from `typed` what is typed at the
 /// launcher's terminal, if there is one. `table` passes the launcher the table of processes for
-/// debuggers.
+/// debuggers. `parent` is the process that spawned the job, if one did.
 pub(super) fn supervise(
     plan: &JobPlan,
     (launcher, guard): (u32, u32),
     signals: Signals,
     (typed, table): (Option<PipeReader>, Option<TableWriter>),
+    parent: Option<ParentLink>,
 ) -> Result<i32, LaunchError> {
-    let prepared = prepare::prepare(plan, launcher, typed, table.as_ref())?;
+    let input = match &parent {
+        Some(_) => InputSource::Nothing,
+        None => InputSource::of_user(typed),
+    };
+    let prepared = match (prepare::prepare(plan, launcher, input, table.as_ref()), &parent) {
+        (Err(error), Some(parent)) => {
+            parent.report(&SpawnReport::Failed(error.to_string()));
+            return Ok(CODE_NOT_STARTED);
+        }
+        (prepared, _) => prepared?,
+    };
     let mut supervisor = Supervisor {
         job: JobState::new(plan, prepared.setup, Instant::now()),
         machines: prepared.machines,
@@ -47,12 +61,14 @@ pub(super) fn supervise(
         guard,
         clients: Clients::listen(launcher),
         table,
+        parent,
     };
     supervisor.deliver(Vec::new());
     loop {
         if let Some(code) = supervisor.job.exit_code() {
             // If the error output has no reader either, the exit code shows what happened.
             let _ = supervisor.output_queues.write(OutputStream::Errors);
+            supervisor.report(&SpawnReport::Ended(code));
             return Ok(code);
         }
         supervisor.round()?;
@@ -75,6 +91,8 @@ struct Supervisor<'a> {
     clients: Clients,
     /// None: the table of processes cannot be passed to the launcher.
     table: Option<TableWriter>,
+    /// The process that spawned this job, if one did.
+    parent: Option<ParentLink>,
 }
 
 /// What a watched descriptor belongs to.
@@ -83,6 +101,7 @@ enum Watched {
     OutputQueue(OutputStream),
     Input,
     Table,
+    Parent,
 }
 
 impl Supervisor<'_> {
@@ -141,6 +160,10 @@ impl Supervisor<'_> {
             watched.push((table, Interest::Read));
             owners.push(Watched::Table);
         }
+        if let Some(parent) = self.parent.as_ref().and_then(ParentLink::watched) {
+            watched.push(parent);
+            owners.push(Watched::Parent);
+        }
         (watched, owners)
     }
 
@@ -163,6 +186,17 @@ impl Supervisor<'_> {
                 self.table.as_mut()?.release();
                 Some(JobEvent::DebuggerReady)
             }
+            Watched::Parent => match self.parent.as_mut()?.read() {
+                ParentState::Ended => Some(JobEvent::ParentEnded),
+                ParentState::Connected => None,
+            },
+        }
+    }
+
+    /// Reports to the process that spawned this job, if one did.
+    fn report(&self, report: &SpawnReport) {
+        if let Some(parent) = &self.parent {
+            parent.report(report);
         }
     }
 
@@ -211,6 +245,7 @@ impl Supervisor<'_> {
                 }
             }
             Action::PublishTable(lines) => {
+                self.report(&SpawnReport::Started);
                 let published = self.table.as_mut().is_some_and(|table| table.publish(&lines));
                 if !published {
                     events.push_back(JobEvent::DebuggerReady);

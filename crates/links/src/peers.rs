@@ -26,7 +26,8 @@ pub trait Network {
     /// What a driver keeps of a rail to a peer, also while the rail is lost.
     type Rail: Default;
 
-    /// Returns which rails of two processes are connected, the process with the lower rank first.
+    /// Returns which rails of two processes are connected, the process with the lower rank first;
+    /// of two jobs, a process of the job that comes first.
     fn pairs(lower: &Self::Card, upper: &Self::Card) -> Vec<RailPair>;
 
     /// Why two processes may have no rails in common, for users: "no network connects both
@@ -128,9 +129,26 @@ impl<N: Network> LinkTable<N> {
         }
     }
 
+    /// Returns the secret that this process has in common with the process behind `gate`.
+    ///
+    /// # Errors
+    /// The secret of the job cannot be had.
+    pub fn secret_of(&mut self, gate: GateId) -> Result<Secret, DriverError> {
+        match self.directory.between_jobs(gate) {
+            Some(pair) => Ok(pair.secret),
+            None => self.directory.secret(),
+        }
+    }
+
+    /// Whether this process precedes the process behind `gate` in an order on which both agree.
+    pub fn comes_before(&mut self, gate: GateId) -> bool {
+        let pair = self.directory.between_jobs(gate);
+        pair.map_or(self.own < gate, |pair| pair.comes_first)
+    }
+
     /// Returns both ends of the links to a peer whose card has been read.
     pub fn ends(&mut self, gate: GateId) -> Option<Ends<'_, N::Card>> {
-        let secret = self.directory.secret().ok()?;
+        let secret = self.secret_of(gate).ok()?;
         let peer = (gate, &self.peer(gate)?.card);
         Some(Ends { own: (self.own, &self.card), peer, secret })
     }
@@ -202,12 +220,17 @@ impl<N: Network> LinkTable<N> {
     ) -> Result<&mut Peer<N>, DriverError> {
         if self.peer(gate).is_none() {
             let card: N::Card = read_card(&mut *self.directory, gate)?;
-            let pairs = pairs_from((self.own, &self.card), (gate, &card), N::pairs);
+            // Gates order the processes of one job only.
+            let (own, peer) = match self.comes_before(gate) {
+                true => (GateId(0), GateId(1)),
+                false => (GateId(1), GateId(0)),
+            };
+            let pairs = pairs_from((own, &self.card), (peer, &card), N::pairs);
             if pairs.is_empty() {
                 let message = describe_no_pair(N::NO_PAIR, &N::ends(&self.card), &N::ends(&card));
                 return Err(DriverError { message });
             }
-            let secret = self.directory.secret()?;
+            let secret = self.secret_of(gate)?;
             let ends = Ends { own: (self.own, &self.card), peer: (gate, &card), secret };
             let mut rails: Vec<PeerRail<N>> =
                 self.rails.iter().map(|_| PeerRail::unused()).collect();
@@ -285,7 +308,7 @@ impl<N: Network> LinkTable<N> {
         now: Instant,
         begin: impl FnOnce(&Ends<'_, N::Card>, RailPair, u32, &mut N::Rail) -> N::Link,
     ) {
-        let Ok(secret) = self.directory.secret() else { return };
+        let Ok(secret) = self.secret_of(gate) else { return };
         let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) else { return };
         let Some(pair) = peer.pair_of(rail) else { return };
         if peer.has_left()

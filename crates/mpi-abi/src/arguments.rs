@@ -6,6 +6,7 @@ mod inputs;
 mod integers;
 mod operations;
 mod outputs;
+mod spawning;
 mod tools;
 
 use std::borrow::Cow;
@@ -48,6 +49,7 @@ pub use integers::{
 };
 pub use operations::KnownOperation;
 pub use outputs::{Out, OutList, OutSizedText, OutStatus, OutStatuses, OutText, with_zero};
+pub use spawning::OutErrorCodes;
 pub use tools::{MaybeArray, MaybeOut, ToolText};
 
 /// An object together with the handle that the program passed for it.
@@ -381,6 +383,23 @@ impl Call {
         match rank {
             MPI_ROOT if communicator.remote().is_some() => Ok(Root::Here),
             MPI_PROC_NULL if communicator.remote().is_some() => Ok(Root::Beside),
+            _ => Err(no_such_rank(position, ErrorClass::Root, rank, communicator)),
+        }
+    }
+
+    /// Returns the root of an operation on a communicator that must have one group.
+    pub fn root_inside(
+        &self,
+        position: usize,
+        rank: c_int,
+        communicator: &Communicator,
+    ) -> CallOutcome<u32> {
+        if communicator.remote().is_some() {
+            let detail = "is an intercommunicator, but must be an intracommunicator";
+            return Err(Failure::argument(position + 1, ErrorClass::Comm, detail));
+        }
+        match u32::try_from(rank) {
+            Ok(root) if root < communicator.size() => Ok(root),
             _ => Err(no_such_rank(position, ErrorClass::Root, rank, communicator)),
         }
     }

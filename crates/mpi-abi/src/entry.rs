@@ -243,6 +243,10 @@ pub fn enter_tool_any_time(body: impl FnOnce(&Tools) -> ToolOutcome) -> c_int {
 
 /// Whether the call involves all processes of a communicator, and this process does not have
 /// rank 0.
+#[cfg_attr(
+    not(any(dialect = "mpich", dialect = "open_mpi")),
+    allow(dead_code, reason = "the standard ABI has all functions")
+)]
 fn is_for_others_to_tell(call: &Call) -> bool {
     let HandlerOwner::Communicator(handle) = call.handler_owner() else { return false };
     call.counted_communicator(1, handle).is_ok_and(|found| found.rank() != 0)
@@ -250,6 +254,10 @@ fn is_for_others_to_tell(call: &Call) -> bool {
 
 /// Prints once that a function is not implemented, because programs may ignore errors. If the
 /// function involves all processes of a communicator, the process with rank 0 prints it for all.
+#[cfg_attr(
+    not(any(dialect = "mpich", dialect = "open_mpi")),
+    allow(dead_code, reason = "the standard ABI has all functions")
+)]
 fn report_unsupported(call: &Call) {
     static REPORTED: AtomicBool = AtomicBool::new(false);
     if !is_for_others_to_tell(call) && !REPORTED.swap(true, Ordering::Relaxed) {
@@ -266,6 +274,10 @@ fn report_unsupported(call: &Call) {
 ///
 /// # Safety
 /// As for [`enter`].
+#[cfg_attr(
+    not(any(dialect = "mpich", dialect = "open_mpi")),
+    allow(dead_code, reason = "the standard ABI has all functions")
+)]
 #[cold]
 pub unsafe fn unsupported(entry: &'static EntryPoint, handler_owner: HandlerOwner) -> c_int {
     let refuse = |call: &Call| {

@@ -70,6 +70,12 @@ pub struct LibraryState {
     pub files: Table<c::File, Rc<files::File>>,
     /// The state that all files share.
     pub file_works: files::FileWorks,
+    /// The ports that this process has open.
+    pub ports: dynamic::Ports,
+    /// The jobs that this process has spawned.
+    pub child_jobs: dynamic::ChildJobs,
+    /// The intercommunicator with the processes that have spawned the job, if it was spawned.
+    pub parent: cell::Cell<Option<c::Comm>>,
     /// Data representations that the program registered.
     pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
     /// Messages that matched probes received.
@@ -173,6 +179,9 @@ impl LibraryState {
             windows: Table::default(),
             files: Table::default(),
             file_works: files::FileWorks::default(),
+            ports: dynamic::Ports::default(),
+            child_jobs: dynamic::ChildJobs::default(),
+            parent: cell::Cell::default(),
             representations: RefCell::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

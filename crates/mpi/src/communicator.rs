@@ -1,6 +1,7 @@
 //! Communicators: one group or two, their messages and collective operations, and the attributes,
 //! hints and other objects that belong to them (chapter 7 of the MPI standard).
 
+mod between_jobs;
 mod creation;
 mod duplication;
 mod from_group;
@@ -22,6 +23,7 @@ use crate::team::Team;
 
 pub use crate::contexts::{ContextBlock, Contexts};
 pub use crate::message_domain::{MessageDomain, RemoteGroup};
+pub use between_jobs::JobBridge;
 pub use from_group::{CreationArguments, TwoGroups};
 pub use inter::Bridge;
 pub use kinds::{MachinePart, SplitKind};

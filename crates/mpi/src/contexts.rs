@@ -12,10 +12,15 @@ use message_queues::{CommunicatorRow, QueueTable};
 /// A number is used once, so a late message can never match in a communicator that was made
 /// later. One process can create an eighth of 2^32 communicators before the numbers are
 /// exhausted.
+///
+/// Ranks are unique within a job only. A process that is connected with other jobs therefore takes
+/// random names of 60 bits, which no rank can begin with.
 #[derive(Debug)]
 pub struct Contexts {
     world_rank: u32,
     next: Cell<u32>,
+    /// Set when this process is connected with other jobs: the last random number.
+    shared_names: Cell<Option<u64>>,
     retired: RefCell<Vec<ContextSlot>>,
     /// The communicators that messages can be sent on, for debuggers.
     rows: RefCell<Vec<CommunicatorRow>>,
@@ -36,6 +41,7 @@ impl Contexts {
         Self {
             world_rank,
             next: Cell::new(FIRST_FREE),
+            shared_names: Cell::new(None),
             retired: RefCell::default(),
             rows: RefCell::default(),
             table: Cell::new(None),
@@ -90,6 +96,11 @@ impl Contexts {
     /// Returns a block that no process has used, or [`ContextBlock::EXHAUSTED`]. A process that
     /// takes a block for others sends them `EXHAUSTED` too, so that all report the error.
     pub(crate) fn take(&self) -> ContextBlock {
+        if let Some(last) = self.shared_names.get() {
+            let (state, number) = next_random(last);
+            self.shared_names.set(Some(state));
+            return ContextBlock::of_random(number);
+        }
         let counter = self.next.get();
         match counter.checked_add(ContextBlock::SIZE) {
             None => ContextBlock::EXHAUSTED,
@@ -97,6 +108,13 @@ impl Contexts {
                 self.next.set(next);
                 ContextBlock { creator: self.world_rank, counter }
             }
+        }
+    }
+
+    /// Takes names from now on that are unique among all jobs. `seed` is a random number.
+    pub(crate) fn share_with_other_jobs(&self, seed: u64) {
+        if self.shared_names.get().is_none() {
+            self.shared_names.set(Some(seed));
         }
     }
 
@@ -126,6 +144,12 @@ impl ContextBlock {
 
     /// Used in place of a block when the numbers are exhausted.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
+
+    /// Returns the block that a random number names: its creator is no rank.
+    fn of_random(number: u64) -> Self {
+        let creator = (number >> 32) as u32 | NO_RANK;
+        Self { creator, counter: number as u32 / Self::SIZE * Self::SIZE }
+    }
 
     /// Returns the block, unless it is [`EXHAUSTED`](Self::EXHAUSTED).
     ///
@@ -181,6 +205,17 @@ pub(crate) enum SpacePurpose {
     Recovery = 7,
 }
 
+/// Set in the creator of blocks whose names are random.
+const NO_RANK: u32 = 1 << 31;
+
+/// Returns the next state and number of the generator SplitMix64.
+fn next_random(state: u64) -> (u64, u64) {
+    let state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (state, mixed ^ (mixed >> 31))
+}
+
 /// Counters are multiples of the block's size. Counter 0 of creator 0 is that of the world.
 const SELF: u32 = ContextBlock::SIZE;
 const FIRST_FREE: u32 = 4 * ContextBlock::SIZE;
@@ -213,6 +248,21 @@ mod tests {
         assert_eq!(distinct.len(), purposes.len() * blocks.len());
         for block in blocks {
             assert_eq!(ContextBlock::from_bytes(block.to_bytes()), block);
+        }
+    }
+
+    #[test]
+    fn names_for_several_jobs_differ_from_those_of_one() {
+        let (first, second) = (Contexts::new(0), Contexts::new(0));
+        first.share_with_other_jobs(1);
+        second.share_with_other_jobs(2);
+        let mut blocks = std::collections::HashSet::new();
+        for _ in 0..1000 {
+            for block in [first.take(), second.take()] {
+                assert!(block.creator >= NO_RANK && block.checked().is_ok());
+                assert_eq!(block.counter % ContextBlock::SIZE, 0);
+                assert!(blocks.insert(block));
+            }
         }
     }
 

@@ -285,7 +285,8 @@ impl ProcessKernel {
     /// Whether processes of the job have failed while the others continue, as far as this is
     /// known.
     pub fn has_lost_processes(&self) -> bool {
-        !self.runtime().failed().is_empty() || self.job().lacks_processes()
+        let of_job = |gate: &GateId| gate.0 < self.size();
+        self.runtime().failed().iter().any(of_job) || self.job().lacks_processes()
     }
 }
 

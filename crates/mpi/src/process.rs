@@ -198,6 +198,9 @@ impl Group {
     /// equal on all of them.
     pub(crate) fn situation(&self, process: &Process, oversubscribed: bool) -> Situation {
         let map = process.map();
+        if !self.is_of_one_job(process) {
+            return Situation::between_jobs(self.size(), oversubscribed);
+        }
         let layout = match map.is_one_machine() {
             true => ProcessLayout::near(self.size()),
             false => ProcessLayout::by(self.size(), |rank| map.node(self.place(rank))),
@@ -226,6 +229,11 @@ impl Group {
     /// The rank in the job of a member of the group.
     fn place(&self, rank: u32) -> u32 {
         self.gate(rank).map_or(0, |gate| gate.0)
+    }
+
+    /// Whether all processes of a group belong to this process's job.
+    pub(crate) fn is_of_one_job(&self, process: &Process) -> bool {
+        self.gates().all(|gate| gate.0 < process.size())
     }
 
     /// The machine of each process of the group, identified by the lowest rank in the job on that

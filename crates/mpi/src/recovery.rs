@@ -110,7 +110,7 @@ impl Process {
             let buffer = Buffer::zeroed(incoming.bytes as usize);
             let request = self.runtime().receive_message(message, buffer.clone());
             let Some(request) = request else { continue };
-            let (from, tag) = (GateId(incoming.source), incoming.tag);
+            let (from, tag) = (incoming.gate, incoming.tag);
             recovery.arriving.borrow_mut().push_back(ArrivingMessage {
                 from,
                 tag,

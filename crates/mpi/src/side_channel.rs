@@ -30,10 +30,10 @@ impl SideChannel {
     }
 
     /// Begins to send to the process with rank `to` in the job, unless it has failed. Does not
-    /// wait.
+    /// wait. Does nothing if `to` is the gate of a process of another job, which may not take part.
     pub fn send(&self, process: &Process, to: u32, bytes: &[u8]) {
         let gate = GateId(to);
-        if process.runtime().failed().contains(&gate) {
+        if to >= process.size() || process.runtime().failed().contains(&gate) {
             return;
         }
         let buffer = Buffer::zeroed(bytes.len());

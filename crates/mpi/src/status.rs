@@ -54,7 +54,7 @@ impl MessageStatus {
     }
 
     pub(crate) fn of_incoming(incoming: IncomingMessage) -> Self {
-        let IncomingMessage { source, tag, bytes } = incoming;
+        let IncomingMessage { source, tag, bytes, .. } = incoming;
         Self {
             source: MessageSource::Rank(source),
             tag: Some(tag),

@@ -79,7 +79,7 @@ impl Team {
     }
 
     /// Whether its processes outnumber the cores that they may use.
-    pub(crate) fn oversubscribed(&self) -> bool {
+    pub fn oversubscribed(&self) -> bool {
         self.situation.oversubscribed
     }
 

@@ -52,6 +52,11 @@ pub fn node() -> Option<String> {
     environment::text(variables::NODE).filter(|node| !node.is_empty())
 }
 
+/// Returns the directory for published names that `COMBRAY_NAMES` names, if any.
+pub fn names() -> Option<PathBuf> {
+    environment::value(variables::NAMES).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
 /// Returns the file for the communication matrix that `COMBRAY_RECORD` names, if any.
 pub fn record() -> Option<PathBuf> {
     environment::value(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)

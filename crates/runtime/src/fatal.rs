@@ -8,6 +8,7 @@ use driver::DriverError;
 use launch::Job;
 
 use crate::configuration::Configuration;
+use crate::other_jobs::OtherJobs;
 
 /// The interval between two queries of the launcher for a report that must come soon.
 const NEWS_PERIOD: Duration = Duration::from_millis(20);
@@ -17,18 +18,24 @@ pub(crate) struct Fatal {
     job: Job,
     rank: u32,
     keeps_going: bool,
+    pub(crate) other_jobs: OtherJobs,
 }
 
 impl Fatal {
-    pub(crate) fn new(job: Job, configuration: Configuration) -> Self {
-        Self { rank: job.rank(), job, keeps_going: configuration.keeps_going() }
+    pub(crate) fn new(job: Job, configuration: Configuration, other_jobs: OtherJobs) -> Self {
+        Self { rank: job.rank(), job, keeps_going: configuration.keeps_going(), other_jobs }
     }
 
     /// Whether the job continues without a peer that has ended: it always does if failures are
-    /// survived; otherwise it does if the launcher reports within `limit` that this peer was ended
-    /// alone.
+    /// survived, or if the peer belongs to another job; otherwise it does if the launcher
+    /// reports within `limit` that this peer was ended alone.
     pub(crate) fn is_survived(&self, gate: GateId, limit: Duration) -> bool {
-        self.keeps_going || self.was_ended(gate, limit)
+        self.keeps_going || self.other_jobs.has(gate) || self.was_ended(gate, limit)
+    }
+
+    /// The connection to the launcher.
+    pub(crate) fn job(&self) -> &Job {
+        &self.job
     }
 
     fn was_ended(&self, gate: GateId, limit: Duration) -> bool {

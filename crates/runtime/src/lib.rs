@@ -12,6 +12,7 @@ pub mod instruments;
 pub mod machine;
 pub mod migration;
 pub mod near_copies;
+mod other_jobs;
 pub mod parts;
 mod pushing;
 pub mod rail_localities;
@@ -23,6 +24,7 @@ pub mod samples;
 mod wire_up;
 
 pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
+pub use drivers::machine_name;
 pub use drivers::{
     FoundRail, Invitation, LocalWay, OpeningTrial, PeerBell, found_rails, open_ahead, open_memory,
     share_memory, try_opening,
@@ -30,6 +32,7 @@ pub use drivers::{
 pub use gathering::TrafficClass;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
+pub use other_jobs::{GlobalProcess, JobId, ProcessContact};
 pub use recording::{Recording, SentTotals};
 pub use runtime::Runtime;
-pub use wire_up::{JoinedRuntime, StartError, start};
+pub use wire_up::{JoinedRuntime, StartError, is_one_machine, start};

@@ -21,6 +21,7 @@ use crate::fatal::Fatal;
 use crate::gathering::{Gathering, GatheringDecision, TrafficClass};
 use crate::instruments::Instruments;
 use crate::instruments::journal::{EventKind, number_of};
+use crate::other_jobs::JobId;
 use crate::pushing::{FragmentPush, ShortPush};
 use crate::rail_localities::{PreferredLocality, RailLocalities, RailPlace};
 use crate::receiver::Deferred;
@@ -29,6 +30,7 @@ use crate::recording::{Recording, RecordingScope};
 mod connections;
 mod failures;
 mod flushing;
+mod other_jobs;
 
 /// The engine of one process with its rails.
 pub struct Runtime {
@@ -52,6 +54,8 @@ pub struct Runtime {
     recording: Option<Box<Recording>>,
     /// Where the rails are; determined on first use.
     rail_localities: OnceCell<Box<RailLocalities>>,
+    /// The name of the job for other jobs; determined on first use.
+    job_id: Option<JobId>,
 }
 
 /// Longer messages are not sent in fragments if the program does not wait for the send, in bytes.
@@ -94,6 +98,7 @@ impl Runtime {
             watches,
             recording: None,
             rail_localities: OnceCell::new(),
+            job_id: None,
         };
         runtime.engine.connect(own, &[own_rail]);
         runtime.engine.fetch_from(own);

@@ -6,11 +6,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use base::GateId;
-use driver::{Doorbell, DriverError, Secret, Settings};
+use driver::{Doorbell, DriverError, JobPair, Secret, Settings};
 use drivers::Rails;
 use engine::Engine;
+use hmac::{Hmac, Mac};
 use launch::Job;
 use memory_costs::CostTable;
+use sha2::Sha256;
 use sys::cores;
 use topology::JobMap;
 
@@ -19,6 +21,7 @@ use crate::descriptors;
 use crate::fatal::{self, Fatal};
 use crate::guidance::JobSettings;
 use crate::instruments::Instruments;
+use crate::other_jobs::{JobId, OtherJobs};
 use crate::parts;
 use crate::rail_localities::{self, RailLocalities};
 use crate::recording::RecordingScope;
@@ -88,7 +91,8 @@ pub fn start(
     let own = GateId(rank);
     let (mut samples, warning) = samples::kept();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
-    let mut rails = create_rails(own, configuration, memory, &job)?;
+    let other_jobs = OtherJobs::beside(size);
+    let mut rails = create_rails(own, configuration, memory, (&job, &other_jobs))?;
     let (guidance, wrong_requests) = JobSettings::of_environment(samples.costs);
     // Boxed, as few processes have it.
     let rail_localities = match size {
@@ -111,7 +115,7 @@ pub fn start(
         rail_localities::follow(&mut engine, rail_localities, map.busy_share());
     }
     engine.instrument(Arc::clone(&instruments.engine), instruments.journal.clone());
-    let fatal = Fatal::new(job.clone(), configuration);
+    let fatal = Fatal::new(job.clone(), configuration, other_jobs);
     let mut runtime = Runtime::new(own, engine, rails, fatal, instruments.clone());
     if let Some(rail_localities) = rail_localities {
         runtime.set_rail_localities(rail_localities);
@@ -156,25 +160,47 @@ fn create_rails(
     own: GateId,
     configuration: Configuration,
     memory: Option<Arc<CostTable>>,
-    job: &Job,
+    (job, other_jobs): (&Job, &OtherJobs),
 ) -> Result<Rails, StartError> {
     let settings = Settings {
-        networks: configuration::networks(),
         single_copy: configuration.single_copy(),
-        node: configuration::node(),
-        records: wire::VERSION,
-        descriptors: configuration::descriptors(),
-        processes: job.size() as usize,
-        silence: configuration::host_timeout().map_err(|message| StartError { message })?,
         memory,
         copying: configuration.copying(),
+        ..network_settings(job)?
     };
-    let directory = |driver| JobDirectory::of(driver, job);
+    let directory = |driver| JobDirectory::of(driver, job, other_jobs);
     let mut rails = Rails::create(own, &settings, directory)?;
     if job.size() > 1 {
         rails.add_networks(own, &settings, directory)?;
     }
     Ok(rails)
+}
+
+/// Returns the settings that networks read.
+fn network_settings(job: &Job) -> Result<Settings, StartError> {
+    Ok(Settings {
+        networks: configuration::networks(),
+        node: configuration::node(),
+        records: wire::VERSION,
+        descriptors: configuration::descriptors(),
+        processes: job.size() as usize,
+        silence: configuration::host_timeout().map_err(|message| StartError { message })?,
+        ..Settings::default()
+    })
+}
+
+/// Adds the rails to other machines to those of a process that has none.
+///
+/// # Errors
+/// The configuration makes no sense, or the system refuses sockets.
+pub(crate) fn add_networks(
+    rails: &mut Rails,
+    own: GateId,
+    (job, other_jobs): (&Job, &OtherJobs),
+) -> Result<(), DriverError> {
+    let settings = network_settings(job);
+    let settings = settings.map_err(|error| DriverError { message: error.message })?;
+    rails.add_networks(own, &settings, |driver| JobDirectory::of(driver, job, other_jobs))
 }
 
 /// Determines where the interfaces are, and places buffers near the interface that is used first.
@@ -190,9 +216,16 @@ fn place(rails: &mut Rails, rank: u32) -> RailLocalities {
     rail_localities
 }
 
+/// Whether processes with these [names of machines](drivers::machine_name) can all share memory.
+pub fn is_one_machine<'a>(names: impl Iterator<Item = &'a str>) -> bool {
+    drivers::machines(names.map(Some)).iter().all(|first| *first == 0)
+}
+
 /// The directory in which a driver looks up the cards of other processes.
 struct JobDirectory {
     job: Job,
+    other_jobs: OtherJobs,
+    driver: String,
     /// The key under which the driver's cards are published.
     key: String,
     secret: Option<Secret>,
@@ -200,8 +233,14 @@ struct JobDirectory {
 
 impl JobDirectory {
     /// Creates the directory of the driver with this name.
-    fn of(driver: &str, job: &Job) -> Box<dyn driver::Directory> {
-        Box::new(Self { job: job.clone(), key: card_key(driver), secret: None })
+    fn of(driver: &str, job: &Job, other_jobs: &OtherJobs) -> Box<dyn driver::Directory> {
+        Box::new(Self {
+            job: job.clone(),
+            other_jobs: other_jobs.clone(),
+            driver: driver.to_owned(),
+            key: card_key(driver),
+            secret: None,
+        })
     }
 
     fn get(&self, rank: u32, key: &str) -> Result<String, DriverError> {
@@ -212,22 +251,58 @@ impl JobDirectory {
 
 impl driver::Directory for JobDirectory {
     fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
-        self.get(gate.0, &self.key)
+        match self.other_jobs.card(gate, &self.driver) {
+            Some(card) => card,
+            None => self.get(gate.0, &self.key),
+        }
+    }
+
+    fn between_jobs(&mut self, gate: GateId) -> Option<JobPair> {
+        self.other_jobs.pair(gate)
+    }
+
+    fn other_secrets(&mut self) -> Vec<Secret> {
+        self.other_jobs.secrets()
     }
 
     fn secret(&mut self) -> Result<Secret, DriverError> {
         if let Some(secret) = self.secret {
             return Ok(secret);
         }
-        let text = self.get(0, SECRET_KEY)?;
-        let bytes = text.as_bytes().chunks_exact(2).map(|digits| {
-            let digits = str::from_utf8(digits).ok()?;
-            u8::from_str_radix(digits, 16).ok()
-        });
-        let secret = bytes.collect::<Option<Vec<u8>>>().and_then(|bytes| bytes.try_into().ok());
-        self.secret = secret;
-        secret.ok_or_else(|| DriverError { message: "the job has no secret".into() })
+        let secret = secret_in(&self.get(0, SECRET_KEY)?)?;
+        self.secret = Some(secret);
+        Ok(secret)
     }
+}
+
+/// Reads a secret from its hexadecimal digits.
+fn secret_in(text: &str) -> Result<Secret, DriverError> {
+    let bytes = text.as_bytes().chunks_exact(2).map(|digits| {
+        let digits = str::from_utf8(digits).ok()?;
+        u8::from_str_radix(digits, 16).ok()
+    });
+    let secret = bytes.collect::<Option<Vec<u8>>>().and_then(|bytes| bytes.try_into().ok());
+    secret.ok_or_else(|| DriverError { message: "the job has no secret".into() })
+}
+
+/// Returns the name of a job that no other job has, equal in all its processes.
+///
+/// # Errors
+/// The launcher does not return the secret of the job, or there are no random numbers.
+pub(crate) fn job_id(job: &Job) -> Result<JobId, DriverError> {
+    let mut id = JobId::default();
+    if job.size() == 1 {
+        let error = |cause| DriverError { message: format!("no random numbers: {cause}") };
+        sys::random::fill(&mut id).map_err(error)?;
+        return Ok(id);
+    }
+    let text = job.get(0, SECRET_KEY);
+    let text = text.map_err(|error| DriverError { message: error.to_string() })?;
+    let mac = Hmac::<Sha256>::new_from_slice(&secret_in(&text)?);
+    let mut mac = mac.expect("keys of any length are taken");
+    mac.update(b"name of the job");
+    id.copy_from_slice(&mac.finalize().into_bytes()[..16]);
+    Ok(id)
 }
 
 /// Returns a new secret, as hexadecimal digits.

@@ -18,19 +18,28 @@ pub fn configured() -> usize {
 
 /// Returns the numbers of the cores in this process's affinity mask, in order.
 pub fn allowed() -> Vec<usize> {
+    allowed_to(0).unwrap_or_default()
+}
+
+/// Returns the numbers of the cores in the affinity mask of a process, in order. 0 is the calling
+/// thread.
+///
+/// # Errors
+/// The system's: there is no such process.
+pub fn allowed_to(process: i32) -> io::Result<Vec<usize>> {
     let mut set = [0_u64; 128];
     // SAFETY: the kernel writes at most the given number of bytes, all inside `set`.
     let got = unsafe {
         libc::sched_getaffinity(
-            0,
+            process,
             mem::size_of_val(&set),
             set.as_mut_ptr().cast::<libc::cpu_set_t>(),
         )
     };
     if got != 0 {
-        return Vec::new();
+        return Err(io::Error::last_os_error());
     }
-    (0..set.len() * 64).filter(|core| set[core / 64] >> (core % 64) & 1 == 1).collect()
+    Ok((0..set.len() * 64).filter(|core| set[core / 64] >> (core % 64) & 1 == 1).collect())
 }
 
 /// A set of cores (hardware threads, by the kernel's numbers) on which a thread may run.

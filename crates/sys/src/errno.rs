@@ -1,6 +1,6 @@
 //! The C library's error number of the calling kernel thread.
 
-pub use libc::{EAGAIN, EBUSY, ECANCELED, EDEADLK, EINVAL, EPERM, ESRCH};
+pub use libc::{EAGAIN, EBUSY, ECANCELED, ECHILD, EDEADLK, EINPROGRESS, EINVAL, EPERM, ESRCH};
 
 /// Returns the error number.
 #[inline]

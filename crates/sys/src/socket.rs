@@ -25,6 +25,18 @@ pub fn send(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize>
     check(sent as libc::c_long).map(|sent| sent as usize)
 }
 
+/// Reads bytes that have arrived, without waiting and whatever the mode of the socket. Returns how
+/// many; 0: the other end is closed.
+///
+/// # Errors
+/// `WouldBlock` if none have arrived; the system's; `ENOTSOCK` if the descriptor is no socket.
+pub fn receive_now(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<usize> {
+    let (place, length) = (bytes.as_mut_ptr().cast(), bytes.len());
+    // SAFETY: the kernel writes at most `length` bytes to the place.
+    let received = unsafe { libc::recv(socket.as_raw_fd(), place, length, libc::MSG_DONTWAIT) };
+    check(received as libc::c_long).map(|received| received as usize)
+}
+
 /// The maximum number of slices of one call (IOV_MAX).
 const SLICES_MAX: usize = 1024;
 

@@ -106,6 +106,20 @@ impl Codec for String {
     }
 }
 
+/// The number of values with 32 bits, then the values.
+impl<T: Codec> Codec for Vec<T> {
+    fn write(&self, message: &mut Vec<u8>) {
+        (self.len() as u32).write(message);
+        self.iter().for_each(|value| value.write(message));
+    }
+
+    fn read(message: &mut &[u8]) -> Option<Self> {
+        let count = u32::read(message)?;
+        // Grows with what is there, and not to the number that a peer sent.
+        (0..count).map(|_| T::read(message)).collect()
+    }
+}
+
 impl<A: Codec, B: Codec> Codec for (A, B) {
     fn write(&self, message: &mut Vec<u8>) {
         self.0.write(message);
@@ -159,19 +173,21 @@ mod tests {
         text: String,
         length: usize,
         perhaps: Option<i64>,
+        several: Vec<(u8, String)>,
     }
 
-    codec!(Sample { flag, small, signed, text, length, perhaps });
+    codec!(Sample { flag, small, signed, text, length, perhaps, several });
 
     fn sample() -> impl Strategy<Value = Sample> {
-        any::<(bool, [u16; 3], isize, String, usize, Option<i64>)>().prop_map(
-            |(flag, small, signed, text, length, perhaps)| Sample {
+        any::<(bool, [u16; 3], isize, String, usize, Option<i64>, Vec<(u8, String)>)>().prop_map(
+            |(flag, small, signed, text, length, perhaps, several)| Sample {
                 flag,
                 small,
                 signed,
                 text,
                 length,
                 perhaps,
+                several,
             },
         )
     }

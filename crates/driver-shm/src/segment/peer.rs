@@ -19,7 +19,8 @@ use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy};
 /// The segment of a peer, as a sender uses it.
 pub(crate) struct PeerSegment {
     pub bell: PeerBell,
-    sender: u32,
+    /// The number by which the peer names this process.
+    pub sender: u32,
     ring: RingProducer,
     /// How many packets went through the ring, counted until it is time to claim a lane.
     packets: u32,

@@ -56,7 +56,7 @@ impl Shm {
             return begun;
         }
         let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
-        let piped = PipedFetch::begin(GateId(self.sender), fetch, copying, peer)?;
+        let piped = PipedFetch::begin(fetch, copying, peer)?;
         self.incoming.push(AssistedCopy::Piped(piped));
         Ok(false)
     }
@@ -75,7 +75,7 @@ impl Shm {
             self.own.declared.declare(&fetch.into, RegionAccess::ReadAndWrite, WayOut::Read);
         let into = declared.ok_or(RegionError::NotReadable)?;
         let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
-        match JointFetch::begin(GateId(self.sender), fetch, into, peer, self.program) {
+        match JointFetch::begin(fetch, into, peer, self.program) {
             Ok(joint) => {
                 self.incoming.push(AssistedCopy::Jointly(joint));
                 Ok(())

@@ -120,7 +120,12 @@ impl Tcp {
 
     /// Advances an attempt.
     pub(super) fn go_on(&mut self, slot: Slot) {
-        let agreement = match self.agreement() {
+        let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
+        let to = match attempt.side {
+            AttemptSide::Here { gate, .. } => Some(gate),
+            AttemptSide::There => None,
+        };
+        let agreement = match self.agreement(to) {
             Ok(agreement) => agreement,
             Err(error) => return self.fail(slot, io::Error::other(error.message)),
         };
@@ -209,14 +214,21 @@ impl Tcp {
     /// Handles the claim of a process of the job to become a connection.
     fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
         let gate = GateId(introduction.from);
-        let own = self.links.own;
+        let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
+        // A process of a connected job must not pass for a process of this one, or of a third.
+        let proved = attempt.secret;
+        if self.links.secret_of(gate).ok() != proved {
+            self.links.refused += 1;
+            return drop(self.remove(slot));
+        }
+        let comes_first = self.links.comes_before(gate);
         let link = introduction.link as usize;
         let pair = self.meet(gate).ok().and_then(|peer| peer.pairs.get(link).copied());
         let Some((rail, _)) = pair else { return drop(self.remove(slot)) };
         let known = self.links.rail_mut(gate, rail).and_then(PeerRail::any_link_mut);
         let Some(way) = known.copied() else { return drop(self.remove(slot)) };
         let reply = match way {
-            RailConnection::Begun(_) if own < gate => HandshakeReply::Crossing,
+            RailConnection::Begun(_) if comes_first => HandshakeReply::Crossing,
             RailConnection::Begun(mine) => {
                 self.remove(mine);
                 HandshakeReply::Welcome

@@ -42,6 +42,8 @@ pub enum JobEvent {
     /// So many bytes wait to be written to each output of the launcher. Sent when all actions are
     /// carried out.
     Backlog([usize; 2]),
+    /// The process that spawned this job has ended while the two jobs were connected.
+    ParentEnded,
     /// [`Action::EndDescendants`] was carried out.
     DescendantsEnded,
     /// Time has passed. All that had arrived by this time was reported.

@@ -15,6 +15,8 @@ pub(super) enum JobPhase {
     Running,
     /// All ranks have ended.
     Ended,
+    /// The jobs that they have spawned still run.
+    AwaitingSpawned,
     /// The agents were ordered to clean up and end.
     ClosingAgents,
     /// What the ranks left behind on this machine is being ended.
@@ -28,6 +30,9 @@ pub(super) enum JobPhase {
 /// How long to wait for further output after all processes have ended: a background process that
 /// they started may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
+
+/// The time between two checks whether spawned jobs still run.
+const SPAWNED_CHECKS: Duration = Duration::from_millis(20);
 
 /// How long agents may take to clean up and end.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
@@ -47,7 +52,7 @@ impl JobState<'_> {
         if matches!(self.phase, JobPhase::Ended)
             && self.drained.is_whole(&self.ranks, RankState::has_closed_outputs)
         {
-            self.close_agents();
+            self.await_spawned_jobs();
         }
         let are_closed = || self.hosts.iter().all(|host| host.is_local() || host.is_closed());
         if matches!(self.phase, JobPhase::ClosingAgents) && (is_impatient || are_closed()) {
@@ -57,6 +62,18 @@ impl JobState<'_> {
             let deadline = self.output_deadline(since);
             deadline.into_iter().for_each(|at| self.deadlines.set(Deadline::Output, at));
         }
+    }
+
+    /// Waits for the jobs that processes of this job have spawned on this machine, which would be
+    /// ended with what the ranks left behind; then closes the agents. They are not waited for if
+    /// this job was made to end.
+    pub(super) fn await_spawned_jobs(&mut self) {
+        let was_ended = self.kills.is_some() || !self.interrupts.is_empty();
+        if was_ended || !(self.probes.has_spawned_jobs)() {
+            return self.close_agents();
+        }
+        self.phase = JobPhase::AwaitingSpawned;
+        self.deadlines.set(Deadline::Drain, self.now + SPAWNED_CHECKS);
     }
 
     /// Orders the agents to end what the ranks left behind, and to end themselves.

@@ -1,10 +1,21 @@
 //! Jobs that the simulation found to end wrongly, event by event.
 
+use std::cell::Cell;
+
 use super::*;
 use crate::protocol::{LocalAnswer, OrderParser, ProgramStart, Start, greeting};
 
-const PROBES: SystemProbes =
-    SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
+const PROBES: SystemProbes = SystemProbes {
+    time_of_day: String::new,
+    process_state: |_| None,
+    executable: |_| None,
+    has_spawned_jobs: || HAS_SPAWNED_JOBS.get(),
+};
+
+thread_local! {
+    /// Whether jobs run that ranks of the tested job have spawned.
+    static HAS_SPAWNED_JOBS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// A job with a rank on each of some hosts, of which the first is this machine.
 struct TestJob<'a> {
@@ -361,4 +372,43 @@ fn failures_are_published_to_the_ranks_of_all_hosts() {
     for received in &test.received {
         assert!(received.iter().filter(is_count).eq(&published), "{received:?}");
     }
+}
+
+#[test]
+fn a_job_waits_for_the_jobs_that_its_ranks_have_spawned() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 1);
+    HAS_SPAWNED_JOBS.set(true);
+    test.end(0, End::Code(0));
+    test.pass(60);
+    assert_eq!(test.descendants_ended, 0, "the spawned job still runs");
+    HAS_SPAWNED_JOBS.set(false);
+    test.pass(1);
+    assert_eq!(test.descendants_ended, 1);
+}
+
+#[test]
+fn a_job_that_is_made_to_end_does_not_wait_for_spawned_jobs() {
+    let plan = plan(false);
+    HAS_SPAWNED_JOBS.set(true);
+    let mut failed = TestJob::started(&plan, 1);
+    failed.end(0, End::Signal(signal::SIGSEGV));
+    assert_eq!(failed.descendants_ended, 1, "it has failed");
+    let mut interrupted = TestJob::started(&plan, 1);
+    interrupted.end(0, End::Code(0));
+    interrupted.pass(1);
+    assert_eq!(interrupted.descendants_ended, 0);
+    interrupted.handle(JobEvent::Signal(signal::SIGINT));
+    interrupted.pass(1);
+    assert_eq!(interrupted.descendants_ended, 1, "the user has interrupted it");
+}
+
+#[test]
+fn a_spawned_job_ends_when_the_process_that_spawned_it_dies() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 1);
+    test.handle(JobEvent::ParentEnded);
+    assert!(test.printed.contains(PARENT_ENDED), "{}", test.printed);
+    let end = AgentOrder::Signal(None, signal::SIGTERM);
+    assert!(test.received[0].contains(&end), "{:?}", test.received[0]);
 }

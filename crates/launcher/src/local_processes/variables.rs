@@ -17,6 +17,7 @@ const OF_LAUNCHERS: &[&str] = &[
     variables::QUESTIONS,
     variables::TOPOLOGY,
     variables::JOB,
+    variables::PARENT_PORT,
     variables::KEEP_GOING,
     "PMI_",
     "PMIX_RANK",

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal, PipeReader};
 
 use base::variables;
+use launch::spawning::SPAWNED_LAUNCHER;
 use sys::process::{self, DescriptorLimit};
 
 use super::machine::Machine;
@@ -30,6 +31,46 @@ pub(super) struct PreparedJob {
     pub relay: Option<Relay>,
 }
 
+/// Where rank 0's standard input comes from.
+pub(super) enum InputSource {
+    /// The launcher's own standard input.
+    Inherited,
+    /// What is typed at the launcher's terminal.
+    Typed(PipeReader),
+    /// Rank 0 reads nothing.
+    Nothing,
+}
+
+impl InputSource {
+    /// Returns the source in a job that a user started, perhaps at a terminal.
+    pub(super) fn of_user(typed: Option<PipeReader>) -> Self {
+        typed.map_or(Self::Inherited, Self::Typed)
+    }
+
+    /// Returns what is at the other end of it.
+    fn console(&self) -> Console {
+        match self {
+            Self::Typed(_) => Console::Terminal,
+            Self::Inherited | Self::Nothing => Console::File,
+        }
+    }
+
+    /// Takes the source, so that one process reads from it.
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::Nothing)
+    }
+}
+
+impl From<InputSource> for StandardInput {
+    fn from(source: InputSource) -> Self {
+        match source {
+            InputSource::Inherited => Self::Inherited,
+            InputSource::Typed(pipe) => Self::Typed(pipe),
+            InputSource::Nothing => Self::Nothing,
+        }
+    }
+}
+
 /// Checks everything that this machine needs, and opens the connections to the other machines.
 ///
 /// # Errors
@@ -37,17 +78,17 @@ pub(super) struct PreparedJob {
 pub(super) fn prepare(
     plan: &JobPlan,
     launcher: u32,
-    mut typed: Option<PipeReader>,
+    mut input: InputSource,
     table: Option<&TableWriter>,
 ) -> Result<PreparedJob, LaunchError> {
-    let console = if typed.is_some() { Console::Terminal } else { Console::File };
+    let console = input.console();
     let placement = plan.placement()?;
     let applications: Vec<u32> = (0..)
         .zip(&plan.applications)
         .flat_map(|(number, app)| std::iter::repeat_n(number, app.processes as usize))
         .collect();
     let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
-    let relay = if is_first_here { None } else { Some(Relay::open(typed.take())?) };
+    let relay = if is_first_here { None } else { Some(Relay::open(input.take())?) };
     let starts = starts(plan, &placement, &applications)?;
     // The limit that the user set, read before it is raised.
     let descriptors = DescriptorLimit::read()?;
@@ -73,7 +114,7 @@ pub(super) fn prepare(
                 Machine::Remote(Box::new(connection))
             }
             _ => {
-                let input = typed.take().map_or(StandardInput::Inherited, StandardInput::Typed);
+                let input = StandardInput::from(input.take());
                 let open_ahead = plan.open_ahead.unwrap_or(open_nothing);
                 let processes = LocalProcesses::new(input, descriptors, open_ahead);
                 Machine::Local(host, Box::new(processes))
@@ -110,6 +151,10 @@ const PROBES: SystemProbes = SystemProbes {
         process::state(number).or_else(|| process::has_ended(number).then_some("ended"))
     },
     executable: |number| std::fs::read_link(format!("/proc/{number}/exe")).ok(),
+    has_spawned_jobs: || {
+        let below = process::descendants(std::process::id() as i32);
+        below.into_iter().any(|one| process::name(one).as_deref() == Some(SPAWNED_LAUNCHER))
+    },
 };
 
 /// Returns what each host must start.

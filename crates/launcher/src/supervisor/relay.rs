@@ -1,9 +1,10 @@
 //! Forwards the launcher's standard input to a rank 0 on another machine.
 
 use std::fs::File;
-use std::io::{self, PipeReader, Read};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
+use super::prepare::InputSource;
 use crate::is_no_end;
 
 /// The source of the input.
@@ -13,14 +14,15 @@ pub(super) struct Relay {
 }
 
 impl Relay {
-    /// Opens what is typed at the launcher's terminal, or else the launcher's standard input.
+    /// Opens the source of the input.
     ///
     /// # Errors
     /// The system's.
-    pub(super) fn open(typed: Option<PipeReader>) -> io::Result<Self> {
-        let descriptor = match typed {
-            Some(pipe) => OwnedFd::from(pipe),
-            None => io::stdin().as_fd().try_clone_to_owned()?,
+    pub(super) fn open(input: InputSource) -> io::Result<Self> {
+        let descriptor = match input {
+            InputSource::Typed(pipe) => OwnedFd::from(pipe),
+            InputSource::Inherited => io::stdin().as_fd().try_clone_to_owned()?,
+            InputSource::Nothing => OwnedFd::from(File::open("/dev/null")?),
         };
         Ok(Self { source: Some(File::from(descriptor)) })
     }

@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use std::slice;
 
 use base::ErrorClass;
+use mpi::Communicator;
 
 use super::{ArrayLength, Integer, null};
 use crate::c::{Handle, Status};
@@ -120,6 +121,24 @@ impl Call {
         }
         // SAFETY: `text` is not null, so the caller fulfils the safety requirements.
         Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
+    }
+
+    /// Returns a string that counts on the root only; on other processes the empty string.
+    ///
+    /// # Safety
+    /// As for [`Call::text`], on the root.
+    pub unsafe fn text_of_root(
+        &self,
+        position: usize,
+        text: *const c_char,
+        root: u32,
+        communicator: &Communicator,
+    ) -> CallOutcome<&[u8]> {
+        if communicator.rank() != root {
+            return Ok(&[]);
+        }
+        // SAFETY: this process is the root, so the caller fulfils the safety requirements.
+        unsafe { self.text(position, text) }
     }
 
     /// Returns the words of a command line, given by their number and an array.

@@ -20,7 +20,7 @@ use crate::handles::describe;
 use crate::phase;
 use crate::requests::{Pending, PendingRequest};
 
-use super::{groups, infos};
+use super::{groups, infos, spawning};
 
 #[inline(always)]
 pub fn comm_rank(_call: &Call, comm: u32, rank: Out<c_int>) -> CallOutcome<()> {
@@ -157,6 +157,10 @@ pub fn comm_free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
 }
 
 pub fn comm_disconnect(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
+    let handle = comm.value();
+    if !matches!(handle, MPI_COMM_WORLD | MPI_COMM_SELF) {
+        call.opened_communicator(1, handle)?.settle_between_jobs(&call.library.process)?;
+    }
     free(call, comm)
 }
 
@@ -170,6 +174,7 @@ fn free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
     known.free(handle.0 as u64)?;
     call.library.communicators.remove(handle).ok_or_else(|| invalid(1, handle))?;
     phase::note_freed();
+    spawning::note_freed(call.library, handle);
     comm.set(MPI_COMM_NULL);
     Ok(())
 }
@@ -297,12 +302,6 @@ fn begin_duplicate(
     let handler_owner = HandlerOwner::Communicator(comm.handle);
     let work = Pending::One(work);
     request.set(library.requests.insert(PendingRequest { handler_owner, work }));
-    Ok(())
-}
-
-pub fn comm_get_parent(_call: &Call, parent: Out<Comm>) -> CallOutcome<()> {
-    // This version does not spawn processes from another process.
-    parent.set(MPI_COMM_NULL);
     Ok(())
 }
 

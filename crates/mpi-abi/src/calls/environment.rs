@@ -9,6 +9,7 @@ use mpi::ThreadLevel;
 use crate::arguments::{KnownCommunicator, Out, OutConstant, OutInteger, OutText};
 use crate::call::Call;
 use crate::call_stack;
+use crate::calls::spawning;
 use crate::check;
 use crate::debuggers;
 use crate::dialect;
@@ -48,7 +49,9 @@ fn initialize(call: &Call, level: ThreadLevel) -> CallOutcome<()> {
     phase::note_main_thread();
     check::start(call.library);
     note_change(call);
-    Ok(())
+    // The helper thread, which runs now, must stay outside.
+    let _visit = phase::enter_library(call);
+    spawning::meet_parent(call)
 }
 
 /// Returns an error if this process has loaded another MPI library. A call would go to the library
@@ -127,6 +130,8 @@ pub fn finalize(call: &Call) -> CallOutcome<()> {
     let ended = process.finalize();
     note_change(call);
     ended?;
+    // The processes of spawned jobs need this one no longer.
+    call.library.child_jobs.release(|_| false);
     match left {
         MPI_SUCCESS => Ok(()),
         code => Err(Failure::handled(HandledError { code, returned: code })),

@@ -150,6 +150,10 @@ macro_rules! with_tools {
 
 /// Defines a function that this version does not implement, and which calls the error handler of
 /// its object.
+#[cfg_attr(
+    not(any(dialect = "mpich", dialect = "open_mpi")),
+    allow(unused_macros, reason = "the standard ABI has all functions")
+)]
 macro_rules! absent {
     ($name:ident($($parameter:ident: $type:ty),*); => $handler_owner:ident$(($object:ident))?) => {
         $crate::entry::exported! {

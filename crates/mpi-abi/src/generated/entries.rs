@@ -3,13 +3,13 @@
 
 #![allow(non_snake_case, unused_imports, clippy::too_many_arguments)]
 
-mod absent;
 mod attributes;
 mod buffering;
 mod collectives;
 mod communicators;
 mod conversions;
 mod datatypes;
+mod dynamic;
 mod environment;
 mod error_handlers;
 mod errors;
@@ -26,6 +26,7 @@ mod recovery;
 mod representations;
 mod requests;
 mod sessions;
+mod spawning;
 mod statuses;
 mod tools;
 mod topologies;

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use ::topology::JobMap;
 use base::{Error, ErrorClass, GateId, Result};
-use collectives::CallForm;
+use collectives::{CallForm, Situation};
 use memory::Buffer;
 
 use super::Communicator;
@@ -112,8 +112,13 @@ impl Process {
         let Origin { oversubscribed, error_handler, session, attributes } = origin;
         let rank = group.rank_of(self.myself());
         let rank = rank.expect("a process only builds communicators it is in");
-        let (contexts, situation) =
-            (Rc::clone(self.contexts()), group.situation(self, oversubscribed));
+        let contexts = Rc::clone(self.contexts());
+        let situation = match &remote {
+            Some(remote) if !remote.group.is_of_one_job(self) => {
+                Situation::between_jobs(group.size(), oversubscribed)
+            }
+            _ => group.situation(self, oversubscribed),
+        };
         let domain = MessageDomainParts { group, rank, remote, contexts, session };
         let team = Team::new(domain, situation);
         self.teams().add(&team);

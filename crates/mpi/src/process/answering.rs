@@ -103,6 +103,14 @@ impl Process {
         self.await_no_longer();
     }
 
+    /// Polls as [`Process::poll_until`] does, for another job that must connect to a port or answer
+    /// there. An answer to a question reports this.
+    pub fn poll_other_job_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
+        self.begin_to_await(Awaited::OtherJob);
+        self.poll_until(done);
+        self.await_no_longer();
+    }
+
     /// The slot through which the launcher asks what this process does, if there is one.
     pub fn answer_slot(&self) -> Option<Arc<AnswerSlot>> {
         self.started().questions.slot.clone()

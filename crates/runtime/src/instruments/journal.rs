@@ -218,7 +218,7 @@ impl Journal {
 
 impl Observer for Journal {
     fn message_unexpected(&self, context: ContextId, message: &IncomingMessage) {
-        let &IncomingMessage { source, tag, bytes } = message;
+        let &IncomingMessage { source, tag, bytes, .. } = message;
         let elements = [number_of(context), source.into(), tag.into(), bytes as i64];
         self.note(EventKind::MessageUnexpected, &elements);
     }

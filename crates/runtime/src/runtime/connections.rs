@@ -79,8 +79,8 @@ impl Runtime {
             self.warned = true;
             let rank = self.own.0;
             eprintln!(
-                "combray: rank {rank}: rank {} can no longer be reached {why}; the job goes on over the other interfaces",
-                gate.0
+                "combray: rank {rank}: {} can no longer be reached {why}; the job goes on over the other interfaces",
+                self.fatal.other_jobs.describe(gate)
             );
         }
     }

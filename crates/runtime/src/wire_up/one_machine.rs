@@ -58,7 +58,7 @@ fn pair(lengths: &[Vec<usize>; 2]) -> [MachinePeer; 2] {
         cards.lock().unwrap().push(card);
         let instruments = Instruments::default();
         let engine = Engine::new(GateId(own), rails.profiles(), configuration.create_strategy());
-        let fatal = Fatal::new(launch::join().unwrap(), configuration);
+        let fatal = Fatal::new(launch::join().unwrap(), configuration, OtherJobs::default());
         let mut runtime = Runtime::new(GateId(own), engine, rails, fatal, instruments);
         let context = runtime.open_context(ContextId(7), own);
         let (from, to) = (&lengths[own as usize], &lengths[1 - own as usize]);

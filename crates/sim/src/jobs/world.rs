@@ -90,8 +90,12 @@ const ROUNDS_MAX: u64 = 200_000;
 const TIME_MAX: u64 = 400 * SECOND;
 
 /// The probes of a machine of this world.
-const PROBES: SystemProbes =
-    SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
+const PROBES: SystemProbes = SystemProbes {
+    time_of_day: String::new,
+    process_state: |_| None,
+    executable: |_| None,
+    has_spawned_jobs: || false,
+};
 
 impl<'a> JobWorld<'a> {
     pub(super) fn new(setting: &'a JobSetting, rng: Rng) -> Self {

@@ -68,12 +68,6 @@ entry! {
 }
 
 entry! {
-    open MPI_Comm_get_parent(parent: *mut Comm);
-    parent = out(1, parent);
-    => calls::communicators::comm_get_parent(parent)
-}
-
-entry! {
     open MPI_Comm_group(comm: Comm, group: *mut Group);
     comm = any_communicator(1, comm); group = out(2, group);
     => calls::communicators::comm_group(comm, group)

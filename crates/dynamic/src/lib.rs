@@ -1,0 +1,88 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod handshake;
+mod joining;
+mod link;
+mod meeting;
+mod names;
+mod port;
+mod port_name;
+mod spawn;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::{Error, ErrorClass, Result};
+use mpi::Process;
+use mpi::communicator::Communicator;
+
+use handshake::PortSide;
+use meeting::{Meeting, wait};
+use port::PortSearch;
+
+pub use joining::join;
+pub use meeting::GiveUp;
+pub use names::PublishedNames;
+pub use port::Ports;
+pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
+
+/// How long the other job may take for each step, if the timeout of hosts is not longer: its
+/// processes may compute before they call.
+const STEP_MAX: Duration = Duration::from_secs(60);
+
+fn step_limit() -> Result<Duration> {
+    let silence = runtime::configuration::host_timeout();
+    let silence = silence.map_err(|wrong| Error::new(ErrorClass::Other, wrong))?;
+    Ok(silence.max(STEP_MAX))
+}
+
+/// Waits until another job connects to a port, and returns the intercommunicator with the
+/// processes of the other side (`MPI_Comm_accept`). Collective; the name of the port counts on
+/// `root` only, which must have opened the port. `give_up` is called on the root while it waits,
+/// and ends the call on all members with the error that it returns.
+///
+/// # Errors
+/// On all members: `Port` if the root has no such port, or the connection fails before all
+/// members know the other side; `Comm` if both sides have a process in common; those of collective
+/// operations.
+pub fn accept(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    root: u32,
+    (ports, name): (&Ports, &str),
+    give_up: GiveUp<'_>,
+) -> Result<Rc<Communicator>> {
+    let meeting = Meeting { process, communicator, root, side: PortSide::Accepts };
+    meeting.carry_out(
+        |give_up| {
+            let (port, limit) = (ports.get(name)?, step_limit()?);
+            wait(process, give_up, || port.poll_accept(limit))
+        },
+        give_up,
+    )
+}
+
+/// Connects to a port of another job, and returns the intercommunicator with the processes of the
+/// other side (`MPI_Comm_connect`). Collective; the name of the port counts on `root` only.
+/// `give_up` is called on the root while it waits, and ends the call on all members with the
+/// error that it returns.
+///
+/// # Errors
+/// Those of [`accept`], and `Port` if no process accepts on the port.
+pub fn connect(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    root: u32,
+    name: &str,
+    give_up: GiveUp<'_>,
+) -> Result<Rc<Communicator>> {
+    let meeting = Meeting { process, communicator, root, side: PortSide::Connects };
+    meeting.carry_out(
+        |give_up| {
+            let mut search = PortSearch::new(name, step_limit()?)?;
+            wait(process, give_up, || search.poll())
+        },
+        give_up,
+    )
+}

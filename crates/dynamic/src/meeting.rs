@@ -1,0 +1,319 @@
+//! The meeting of two communicators of different jobs, which makes an intercommunicator of them.
+//!
+//! The roots exchange three frames. What arrives in one is broadcast by each root in its
+//! communicator, so that all members go on or fail together:
+//!
+//! 1. who the members are, and on which machines ([`SideOverview`]);
+//! 2. how each member is reached ([`MemberContact`]): its cards, and the gates that it has given to
+//!    the members of the other side;
+//! 3. that all members of the side know the other side, so that its messages may arrive.
+
+use std::rc::Rc;
+
+use base::{Error, ErrorClass, GateId, Result};
+use memory::Buffer;
+use mpi::collective::{self, Invocation, Root};
+use mpi::communicator::{Communicator, JobBridge};
+use mpi::{Process, Team};
+use runtime::{GlobalProcess, ProcessContact};
+use wire::Codec;
+
+use crate::handshake::PortSide;
+use crate::link::RootLink;
+
+/// What a root sends of its side first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SideOverview {
+    members: Vec<MemberName>,
+    /// Whether processes of the side outnumber the cores that they may use.
+    oversubscribed: bool,
+    /// A name for the message spaces of the intercommunicator.
+    name: u64,
+    /// The secret of the two jobs, added by the receiving root.
+    secret: [u8; 32],
+}
+
+/// A member of a side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MemberName {
+    job: [u8; 16],
+    rank: u32,
+    /// The machine, by a name that is equal in all processes that can share memory.
+    machine: String,
+}
+
+/// How a member is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MemberContact {
+    cards: Vec<(String, String)>,
+    /// The gates that it has given to the members of the other side.
+    gates: Vec<u32>,
+}
+
+/// That all members of a side are ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SideReady {
+    is_ready: bool,
+}
+
+wire::codec!(SideOverview { members, oversubscribed, name, secret });
+wire::codec!(MemberName { job, rank, machine });
+wire::codec!(MemberContact { cards, gates });
+wire::codec!(SideReady { is_ready });
+
+/// Which error a waiting root returns, and whether it gives up: the answer of a function that is
+/// called while the root waits.
+pub type GiveUp<'a> = &'a mut dyn FnMut() -> Option<Error>;
+
+/// One side of a meeting, as one of its processes sees it.
+pub(crate) struct Meeting<'a> {
+    pub process: &'a Process,
+    pub communicator: &'a Rc<Communicator>,
+    pub root: u32,
+    /// Whether this side has opened the port.
+    pub side: PortSide,
+}
+
+impl Meeting<'_> {
+    /// Carries out the meeting. `connect` returns the connection to the other root; it is called on
+    /// the root only.
+    ///
+    /// # Errors
+    /// On all members of the side: `Port` if the connection fails, `Comm` if both sides have a
+    /// process in common, and those of collective operations.
+    pub fn carry_out(
+        &self,
+        connect: impl FnOnce(&mut dyn FnMut() -> Option<Error>) -> Result<RootLink>,
+        give_up: GiveUp<'_>,
+    ) -> Result<Rc<Communicator>> {
+        let mut seed = [0; 8];
+        let seeded = sys::random::fill(&mut seed).map_err(other);
+        self.process.share_names_with_other_jobs(u64::from_le_bytes(seed));
+        let own = self.own_name();
+        let names = self.gather(&seeded.and(own))?;
+        let mut link = None;
+        let mine = self.overview(names.clone());
+        let theirs = self.share(|| {
+            let opened = link.insert(connect(give_up)?);
+            opened.send_frame(&mine.to_bytes());
+            let theirs: SideOverview = self.receive(opened, give_up)?;
+            Ok(SideOverview { secret: opened.secret(), ..theirs })
+        })?;
+        let contact = self.reach_machines(&names, &theirs);
+        let contact = contact.and_then(|()| self.contact(&names, &theirs));
+        let contacts = self.gather(&contact)?;
+        let others: Vec<MemberContact> = self.share(|| {
+            let opened = link.as_mut().ok_or_else(lost)?;
+            opened.send_frame(&contacts.to_bytes());
+            let others: Vec<MemberContact> = self.receive(opened, give_up)?;
+            let is_whole = |one: &MemberContact| one.gates.len() == names.len();
+            match others.len() == theirs.members.len() && others.iter().all(is_whole) {
+                true => Ok(others),
+                false => Err(nonsense()),
+            }
+        })?;
+        let remote = self.introduce(&theirs, others)?;
+        // The other side sends only when all members of this side know it.
+        self.gather(&Ok(SideReady { is_ready: true }))?;
+        self.share(|| {
+            let opened = link.as_mut().ok_or_else(lost)?;
+            opened.send_frame(&SideReady { is_ready: true }.to_bytes());
+            self.receive::<SideReady>(opened, give_up)
+        })?;
+        let first = if self.side == PortSide::Accepts { &mine } else { &theirs };
+        let made = self.communicator.bridge_to_job(
+            self.process,
+            &JobBridge {
+                remote,
+                name: self.agreed_name(first)?,
+                comes_first: self.side == PortSide::Accepts,
+                oversubscribed: mine.oversubscribed || theirs.oversubscribed,
+            },
+        )?;
+        collective::barrier(&Invocation::blocking(&made))?.complete(self.process)?;
+        Ok(made)
+    }
+
+    /// Returns the name of the accepting side, which its root has taken.
+    fn agreed_name(&self, first: &SideOverview) -> Result<u64> {
+        self.share(|| Ok(first.name))
+    }
+
+    fn own_name(&self) -> Result<MemberName> {
+        let own = GateId(self.process.rank());
+        let named = self.process.runtime().global_name(own).map_err(|error| {
+            Error::new(ErrorClass::Other, format!("this process has no name: {error}"))
+        })?;
+        let machine = runtime::machine_name();
+        Ok(MemberName { job: named.job, rank: named.rank, machine })
+    }
+
+    fn overview(&self, members: Vec<MemberName>) -> SideOverview {
+        let oversubscribed = self.communicator.team().oversubscribed();
+        let name = self.process.take_shared_name();
+        SideOverview { members, oversubscribed, name, secret: [0; 32] }
+    }
+
+    /// Prepares for other machines, unless the members of both sides are on one.
+    fn reach_machines(&self, names: &[MemberName], theirs: &SideOverview) -> Result<()> {
+        let all = names.iter().chain(&theirs.members).map(|one| one.machine.as_str());
+        match runtime::is_one_machine(all) {
+            true => Ok(()),
+            false => self.process.runtime().add_networks().map_err(other),
+        }
+    }
+
+    /// Gives gates to the members of the other side, and returns how they reach this process.
+    fn contact(&self, names: &[MemberName], theirs: &SideOverview) -> Result<MemberContact> {
+        if let Some(common) = theirs
+            .members
+            .iter()
+            .find(|one| names.iter().any(|own| (own.job, own.rank) == (one.job, one.rank)))
+        {
+            let detail = format!(
+                "rank {} of a job is in the communicators of both sides: a process cannot connect \
+                 to itself",
+                common.rank
+            );
+            return Err(Error::new(ErrorClass::Comm, detail));
+        }
+        let mut runtime = self.process.runtime();
+        let gate = |one: &MemberName| {
+            let gate = runtime.gate_of(GlobalProcess { job: one.job, rank: one.rank });
+            gate.map(|gate| gate.0).map_err(other)
+        };
+        let gates = theirs.members.iter().map(gate).collect::<Result<_>>()?;
+        Ok(MemberContact { cards: runtime.cards(), gates })
+    }
+
+    /// Stores how the members of the other side are reached; returns their gates.
+    fn introduce(&self, theirs: &SideOverview, others: Vec<MemberContact>) -> Result<Vec<GateId>> {
+        let mut runtime = self.process.runtime();
+        let mut gates = Vec::new();
+        for (one, contact) in theirs.members.iter().zip(others) {
+            let process = GlobalProcess { job: one.job, rank: one.rank };
+            let gate = runtime.gate_of(process).map_err(other)?;
+            let own_gate = contact.gates[self.communicator.rank() as usize];
+            let (cards, secret) = (contact.cards, theirs.secret);
+            let comes_first = self.side == PortSide::Accepts;
+            let contact = ProcessContact { cards, own_gate, secret, comes_first };
+            runtime.introduce(gate, contact);
+            gates.push(gate);
+        }
+        Ok(gates)
+    }
+
+    /// Waits for the next frame of the other root, and parses it.
+    fn receive<T: Codec>(
+        &self,
+        link: &mut RootLink,
+        give_up: &mut dyn FnMut() -> Option<Error>,
+    ) -> Result<T> {
+        let frame = wait(self.process, give_up, || link.poll_frame())?;
+        T::from_bytes(&frame).ok_or_else(nonsense)
+    }
+
+    /// Broadcasts the result of a step of the root. All members return it.
+    pub(crate) fn share<T: Codec>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
+        let leads = self.communicator.rank() == self.root;
+        let result = if leads { Some(step()) } else { None };
+        if self.communicator.size() == 1 {
+            return result.unwrap_or_else(|| Err(lost()));
+        }
+        let bytes = result.as_ref().map(encode).unwrap_or_default();
+        let length = Buffer::zeroed(8);
+        length.write(0, &(bytes.len() as u64).to_le_bytes());
+        self.broadcast(&length)?;
+        let mut read = [0; 8];
+        length.read(0, &mut read);
+        let body = Buffer::zeroed(u64::from_le_bytes(read) as usize);
+        body.write(0, &bytes);
+        self.broadcast(&body)?;
+        match result {
+            Some(result) => result,
+            None => {
+                let mut bytes = vec![0; body.len()];
+                body.read(0, &mut bytes);
+                decode(&bytes)
+            }
+        }
+    }
+
+    fn broadcast(&self, buffer: &Buffer) -> Result<()> {
+        let invocation = Invocation::blocking(self.communicator);
+        collective::bcast(&invocation, Root::Rank(self.root), buffer.clone())?
+            .complete(self.process)
+    }
+
+    /// Gathers the results of all members on all members, by rank. If one of them is an error, all
+    /// members return that of the lowest rank.
+    fn gather<T: Codec>(&self, mine: &Result<T>) -> Result<Vec<T>> {
+        let team: &Rc<Team> = self.communicator.team();
+        let bytes = encode(mine);
+        let lengths = (bytes.len() as u64).to_le_bytes();
+        let lengths = collective::allgather_bytes(self.process, team, &lengths)?;
+        let (lengths, _) = lengths.as_chunks::<8>();
+        let lengths: Vec<usize> =
+            lengths.iter().map(|length| u64::from_le_bytes(*length) as usize).collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let mut padded = bytes;
+        padded.resize(longest, 0);
+        let all = collective::allgather_bytes(self.process, team, &padded)?;
+        let parts = all.chunks_exact(longest.max(1)).zip(lengths);
+        parts.map(|(part, length)| decode(&part[..length])).collect()
+    }
+}
+
+/// Makes progress until `poll` returns something, or `give_up` returns an error.
+pub(crate) fn wait<T>(
+    process: &Process,
+    give_up: &mut dyn FnMut() -> Option<Error>,
+    mut poll: impl FnMut() -> Result<Option<T>>,
+) -> Result<T> {
+    let mut result = None;
+    process.poll_other_job_until(&mut |_| {
+        result = match give_up() {
+            Some(error) => Some(Err(error)),
+            None => poll().transpose(),
+        };
+        result.is_some()
+    });
+    result.unwrap_or_else(|| Err(lost()))
+}
+
+/// Encodes a result: whether it is good, then the value, or the class and detail of the error.
+fn encode<T: Codec>(result: &Result<T>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    result.is_ok().write(&mut bytes);
+    match result {
+        Ok(value) => value.write(&mut bytes),
+        Err(error) => (error.class, error.detail.to_string()).write(&mut bytes),
+    }
+    bytes
+}
+
+fn decode<T: Codec>(mut bytes: &[u8]) -> Result<T> {
+    match bool::read(&mut bytes) {
+        Some(true) => T::from_bytes(bytes).ok_or_else(nonsense),
+        Some(false) => {
+            let error = <(ErrorClass, String)>::from_bytes(bytes).ok_or_else(nonsense)?;
+            Err(Error::new(error.0, error.1))
+        }
+        None => Err(nonsense()),
+    }
+}
+
+fn other(cause: impl std::fmt::Display) -> Error {
+    Error::new(ErrorClass::Other, cause.to_string())
+}
+
+fn nonsense() -> Error {
+    let detail = "the other job sent data in a form that this version of Combray does not \
+                  understand: install one version for both jobs";
+    Error::new(ErrorClass::Port, detail)
+}
+
+/// A value that is always there was not; never returned.
+fn lost() -> Error {
+    Error::new(ErrorClass::Intern, "the connection of the root is gone")
+}

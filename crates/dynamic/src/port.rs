@@ -1,0 +1,358 @@
+//! Open ports, and the ways in which the roots of two jobs get a connection over them.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use base::{Error, ErrorClass, Result};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::handshake::PortSide;
+use crate::link::{LinkFailure, RootLink};
+use crate::port_name::{PortKey, PortName};
+
+/// The ports that a process has open, by name.
+#[derive(Debug, Default)]
+pub struct Ports(RefCell<HashMap<String, Rc<Port>>>);
+
+/// An open port: a socket that listens, and what proves that a connection is meant for it.
+pub struct Port {
+    listener: TcpListener,
+    name: PortName,
+    /// Connections that have not proved yet that they have the key.
+    unproved: RefCell<Vec<RootLink>>,
+}
+
+/// How many unproved connections a port has at a time; the oldest is closed for another one.
+const UNPROVED_MAX: usize = 16;
+
+/// How long a connection may take to prove that it has the key.
+const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
+
+impl Ports {
+    /// Opens a port (`MPI_Open_port`), and returns its name.
+    ///
+    /// # Errors
+    /// `Other` if the system refuses a socket or random numbers.
+    pub fn open(&self) -> Result<String> {
+        let port = Port::open().map_err(|cause| {
+            Error::new(ErrorClass::Other, format!("no port can be opened: {cause}"))
+        })?;
+        let name = port.name.to_string();
+        self.0.borrow_mut().insert(name.clone(), Rc::new(port));
+        Ok(name)
+    }
+
+    /// Closes a port (`MPI_Close_port`). A call that accepts on it goes on.
+    ///
+    /// # Errors
+    /// `Port` if this process has no open port of that name.
+    pub fn close(&self, name: &str) -> Result<()> {
+        let closed = self.0.borrow_mut().remove(name);
+        closed.map(drop).ok_or_else(|| Self::unknown(name))
+    }
+
+    /// Returns an open port.
+    ///
+    /// # Errors
+    /// `Port` if this process has no open port of that name.
+    pub fn get(&self, name: &str) -> Result<Rc<Port>> {
+        self.0.borrow().get(name).cloned().ok_or_else(|| Self::unknown(name))
+    }
+
+    fn unknown(name: &str) -> Error {
+        match name.parse::<PortName>() {
+            Err(error) => error,
+            Ok(_) => Error::new(
+                ErrorClass::Port,
+                "this process has no open port of that name: the root of MPI_Comm_accept must be \
+                 the process that called MPI_Open_port, and the port must not be closed",
+            ),
+        }
+    }
+}
+
+impl Port {
+    fn open() -> io::Result<Self> {
+        let mut key = PortKey::default();
+        sys::random::fill(&mut key)?;
+        let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))?;
+        listener.set_nonblocking(true)?;
+        let name = PortName::new(key, listener.local_addr()?.port(), &own_addresses());
+        Ok(Self { listener, name, unproved: RefCell::default() })
+    }
+
+    /// Returns a connection whose other side has proved that it has the key of the port, if there
+    /// is one now. Its other side must answer each further step within `limit`.
+    ///
+    /// # Errors
+    /// `Other` if the system accepts no connections.
+    pub(crate) fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
+        let mut unproved = self.unproved.borrow_mut();
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    let link = RootLink::new(
+                        stream,
+                        PortSide::Accepts,
+                        self.name.key,
+                        limit.min(PROOF_TIME_MAX),
+                    );
+                    if unproved.len() >= UNPROVED_MAX {
+                        unproved.remove(0);
+                    }
+                    unproved.push(link?);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if is_of_connection(&error) => {}
+                Err(error) => {
+                    let detail = format!("the port accepts no connections: {error}");
+                    return Err(Error::new(ErrorClass::Other, detail));
+                }
+            }
+        }
+        unproved.retain_mut(|link| link.advance().is_ok() || link.is_proved());
+        let proved = unproved.iter().position(RootLink::is_proved);
+        Ok(proved.map(|place| {
+            let mut link = unproved.remove(place);
+            link.set_limit(limit);
+            link
+        }))
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The name contains the key.
+        write!(f, "Port({})", self.name.port)
+    }
+}
+
+/// Whether accepting failed because a connection ended, and not because of the listening socket.
+fn is_of_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Interrupted
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::ConnectionReset
+            | ErrorKind::TimedOut
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+    )
+}
+
+/// Returns the addresses at which other hosts may reach this one: not those of the loopback
+/// interface, and IPv4 only, as the port listens there.
+fn own_addresses() -> Vec<IpAddr> {
+    let all = if_addrs::get_if_addrs().unwrap_or_default();
+    let usable = all.iter().filter(|one| !one.is_loopback() && !one.is_link_local());
+    usable.map(if_addrs::Interface::ip).filter(IpAddr::is_ipv4).collect()
+}
+
+/// A connection to a port of another job that is being established.
+pub(crate) struct PortSearch {
+    key: PortKey,
+    /// The addresses that were not tried yet, the next one last.
+    places: Vec<SocketAddr>,
+    connecting: Option<(Socket, SocketAddr, Instant)>,
+    link: Option<RootLink>,
+    /// Why the last address was of no use.
+    failure: Option<Error>,
+    limit: Duration,
+}
+
+/// How long the machine at an address may take to answer, if the limit is not shorter.
+const MACHINE_TIME_MAX: Duration = Duration::from_secs(5);
+
+impl PortSearch {
+    /// Begins to connect to the port of this name. Its process must answer within `limit`.
+    ///
+    /// # Errors
+    /// `Port` if it is not the name of a port.
+    pub fn new(name: &str, limit: Duration) -> Result<Self> {
+        let name: PortName = name.parse()?;
+        let mut places = name.places();
+        places.reverse();
+        let (connecting, link, failure) = Default::default();
+        Ok(Self { key: name.key, places, connecting, link, failure, limit })
+    }
+
+    /// Advances; returns the connection when the process of the port has proved that it has the
+    /// key.
+    ///
+    /// # Errors
+    /// `Port` if no address leads to the port.
+    pub fn poll(&mut self) -> Result<Option<RootLink>> {
+        if let Some(mut link) = self.link.take() {
+            match link.advance() {
+                // The last message of the handshake must leave before the link is used.
+                Ok(()) if link.is_proved() && link.is_flushed() => return Ok(Some(link)),
+                Ok(()) => self.link = Some(link),
+                // The process was reached, and does not accept.
+                Err(failure @ LinkFailure::Silent(_)) => return Err(failure.into_error()),
+                Err(failure) => self.failure = Some(failure.into_error()),
+            }
+            return Ok(None);
+        }
+        if let Some((socket, place, deadline)) = self.connecting.take() {
+            match has_connected(&socket) {
+                Ok(true) => {
+                    let link =
+                        RootLink::new(socket.into(), PortSide::Connects, self.key, self.limit);
+                    self.link = Some(link?);
+                }
+                Ok(false) if Instant::now() < deadline => {
+                    self.connecting = Some((socket, place, deadline));
+                }
+                Ok(false) => self.note_unreachable(place, &ErrorKind::TimedOut.into()),
+                Err(error) => self.note_unreachable(place, &error),
+            }
+            return Ok(None);
+        }
+        let Some(place) = self.places.pop() else {
+            let nothing = || Error::new(ErrorClass::Port, "the port has no address");
+            return Err(self.failure.take().unwrap_or_else(nothing));
+        };
+        match begin_to_connect(place) {
+            Ok(socket) => {
+                let deadline = Instant::now() + self.limit.min(MACHINE_TIME_MAX);
+                self.connecting = Some((socket, place, deadline));
+            }
+            Err(error) => self.note_unreachable(place, &error),
+        }
+        Ok(None)
+    }
+
+    fn note_unreachable(&mut self, place: SocketAddr, cause: &io::Error) {
+        // A refusal of the right key or version says more than that another address is unreachable.
+        self.failure.get_or_insert_with(|| {
+            let detail = format!(
+                "no process listens at the address {place} of the port ({cause}): the port was \
+                 closed, its process has ended, or a firewall is between the hosts"
+            );
+            Error::new(ErrorClass::Port, detail)
+        });
+    }
+}
+
+fn begin_to_connect(place: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(place), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&place.into()) {
+        Err(error) if error.raw_os_error() != Some(sys::errno::EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    }
+}
+
+/// Whether a socket that began to connect is connected.
+fn has_connected(socket: &Socket) -> io::Result<bool> {
+    match socket.take_error()? {
+        Some(error) => Err(error),
+        None => Ok(socket.peer_addr().is_ok()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream;
+    use std::thread;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    /// Polls a search and a port until both have a connection, or the search has failed.
+    fn meet(port: &Port, search: &mut PortSearch) -> Result<(RootLink, RootLink)> {
+        let (mut found, mut accepted) = (None, None);
+        loop {
+            accepted = accepted.or(port.poll_accept(LIMIT)?);
+            if found.is_none() {
+                found = search.poll()?;
+            }
+            match (found, accepted) {
+                (Some(found), Some(accepted)) => return Ok((found, accepted)),
+                waiting => (found, accepted) = waiting,
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_port_is_found_by_its_name_among_garbage() {
+        let ports = Ports::default();
+        let name = ports.open().unwrap();
+        let port = ports.get(&name).unwrap();
+        let place = (Ipv4Addr::LOCALHOST, port.name.port);
+        // More connections than the port keeps: silent ones, and some that send garbage.
+        let strangers: Vec<TcpStream> = (0..40)
+            .map(|number: u8| {
+                let mut stranger = TcpStream::connect(place).unwrap();
+                if number % 2 == 0 {
+                    stranger.write_all(&[number; 100]).unwrap();
+                }
+                stranger
+            })
+            .collect();
+        let mut search = PortSearch::new(&name, LIMIT).unwrap();
+        let (mut found, mut accepted) = meet(&port, &mut search).unwrap();
+        found.send_frame(b"hello");
+        let frame = loop {
+            found.advance().unwrap();
+            if let Some(frame) = accepted.poll_frame().unwrap() {
+                break frame;
+            }
+        };
+        assert_eq!(frame, b"hello");
+        assert_eq!(found.secret(), accepted.secret());
+        drop((strangers, found));
+        let error = loop {
+            match accepted.poll_frame() {
+                Ok(frame) => assert_eq!(frame, None),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.class, ErrorClass::Port, "the other side has closed the connection");
+    }
+
+    #[test]
+    fn a_closed_port_and_a_wrong_key_are_reported() {
+        let ports = Ports::default();
+        let name = ports.open().unwrap();
+        let port = ports.get(&name).unwrap();
+        let other = PortName { key: [1; 16], ..port.name.clone() }.to_string();
+        let mut search = PortSearch::new(&other, LIMIT).unwrap();
+        let error = meet(&port, &mut search).unwrap_err();
+        assert!(error.detail.contains("another port has this address"), "{error}");
+        drop(port);
+        ports.close(&name).unwrap();
+        assert_eq!(ports.close(&name).unwrap_err().class, ErrorClass::Port);
+        assert!(ports.get("nonsense").unwrap_err().detail.contains("unchanged"));
+        let mut search = PortSearch::new(&name, LIMIT).unwrap();
+        let error = loop {
+            match search.poll() {
+                Ok(found) => assert!(found.is_none()),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.detail.contains("no process listens"), "{error}");
+    }
+
+    #[test]
+    fn a_port_on_which_no_process_accepts_is_given_up() {
+        let ports = Ports::default();
+        let name = ports.open().unwrap();
+        let mut search = PortSearch::new(&name, Duration::from_millis(50)).unwrap();
+        let error = loop {
+            match search.poll() {
+                Ok(found) => assert!(found.is_none()),
+                Err(error) => break error,
+            }
+        };
+        assert!(error.detail.contains("has not answered"), "{error}");
+    }
+}

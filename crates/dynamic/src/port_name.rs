@@ -1,0 +1,138 @@
+//! The name of a port: all that another job needs to connect to it.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::str::FromStr;
+
+use base::{Error, ErrorClass};
+
+/// The key that a connecting process must prove to have.
+pub(crate) type PortKey = [u8; 16];
+
+/// The name of a port, which programs pass to other jobs as text.
+///
+/// The text contains the key of the port: a process that can read it can connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PortName {
+    /// The key of the port.
+    pub key: PortKey,
+    /// The number of the TCP port.
+    pub port: u16,
+    /// The addresses of the machine, in the order in which they are tried.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// The beginning of all port names of this format.
+const FORMAT: &str = "combray-port-1";
+
+/// The number of characters of a port name, at most: `MPI_MAX_PORT_NAME` without the zero byte of
+/// C, in the binary interface with the shortest names.
+const LENGTH_MAX: usize = 255;
+
+impl PortName {
+    /// Makes the name of a port; addresses that do not fit into a port name are left out.
+    pub fn new(key: PortKey, port: u16, addresses: &[IpAddr]) -> Self {
+        let mut name = Self { key, port, addresses: Vec::new() };
+        for address in addresses {
+            name.addresses.push(*address);
+            if name.to_string().len() > LENGTH_MAX {
+                name.addresses.pop();
+            }
+        }
+        name
+    }
+
+    /// Returns the addresses to which a process connects, in the order in which it tries them: a
+    /// process of the port's machine may reach none but the loopback address.
+    pub fn places(&self) -> Vec<SocketAddr> {
+        let near = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let all = self.addresses.iter().copied().chain([near]);
+        all.map(|address| SocketAddr::new(address, self.port)).collect()
+    }
+}
+
+impl fmt::Display for PortName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = u128::from_be_bytes(self.key);
+        write!(f, "{FORMAT}/{key:032x}/{}", self.port)?;
+        self.addresses.iter().try_for_each(|address| write!(f, "/{address}"))
+    }
+}
+
+impl FromStr for PortName {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse(text).ok_or_else(|| {
+            let shown: String = text.chars().take(60).collect();
+            let detail = format!(
+                "the port name \"{shown}\" is not one that MPI_Open_port of this version of \
+                 Combray has returned: pass the whole name, unchanged"
+            );
+            Error::new(ErrorClass::Port, detail)
+        })
+    }
+}
+
+fn parse(text: &str) -> Option<PortName> {
+    if text.len() > LENGTH_MAX {
+        return None;
+    }
+    let mut fields = text.split('/');
+    if fields.next()? != FORMAT {
+        return None;
+    }
+    let is_key = |digits: &&str| digits.len() == 32 && !digits.starts_with('+');
+    let digits = fields.next().filter(is_key)?;
+    let key = u128::from_str_radix(digits, 16).ok()?.to_be_bytes();
+    let port = fields.next()?.parse().ok().filter(|port| *port != 0)?;
+    let addresses = fields.map(|address| address.parse().ok()).collect::<Option<_>>()?;
+    Some(PortName { key, port, addresses })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(all: &[&str]) -> Vec<IpAddr> {
+        all.iter().map(|address| address.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_name_survives_its_text() {
+        let all = addresses(&["10.0.0.1", "fd00::1:2"]);
+        let name = PortName::new([7; 16], 4711, &all);
+        assert_eq!(name.to_string().parse(), Ok(name.clone()));
+        let places: Vec<String> = name.places().iter().map(SocketAddr::to_string).collect();
+        assert_eq!(places, ["10.0.0.1:4711", "[fd00::1:2]:4711", "127.0.0.1:4711"]);
+    }
+
+    #[test]
+    fn addresses_that_do_not_fit_are_left_out() {
+        let all = addresses(&["2001:db8:1111:2222:3333:4444:5555:6666"; 20]);
+        let name = PortName::new([0xff; 16], 65535, &all);
+        let text = name.to_string();
+        assert!(text.len() <= LENGTH_MAX && name.addresses.len() >= 4);
+        assert_eq!(text.parse(), Ok(name));
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        let name = PortName::new([7; 16], 4711, &addresses(&["10.0.0.1"])).to_string();
+        let wrong = [
+            String::new(),
+            name.replace("port-1", "port-2"),
+            name[..name.len() - 3].to_owned(),
+            name[..30].to_owned(),
+            name.replace("4711", "0"),
+            name.replace("4711", "70000"),
+            format!("{name}/"),
+            format!("{name}{}", "/10.0.0.1".repeat(30)),
+            name.replacen("07", "+7", 1),
+        ];
+        for text in wrong {
+            let error = text.parse::<PortName>().map(|name| name.to_string());
+            assert_eq!(error.map_err(|error| error.class), Err(ErrorClass::Port), "{text}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Connections between jobs (section 11.9 of the standard).
+
+use std::ffi::c_int;
+use std::os::fd::BorrowedFd;
+use std::rc::Rc;
+
+use base::{Error, ErrorClass};
+use dynamic::PublishedNames;
+use mpi::info::Info;
+
+use crate::arguments::{KnownCommunicator, Out, OutText};
+use crate::c::Comm;
+use crate::call::Call;
+use crate::failure::{CallOutcome, Failure};
+
+use super::communicators::hand_out;
+
+/// Nothing outside of a call of the program ends it.
+fn never() -> Option<Error> {
+    None
+}
+
+fn port_text(position: usize, name: &[u8]) -> CallOutcome<&str> {
+    str::from_utf8(name).map_err(|_| {
+        let detail = "is not a name that MPI_Open_port has returned: it is not text";
+        Failure::argument(position, ErrorClass::Port, detail)
+    })
+}
+
+pub fn open_port(call: &Call, _info: Option<Rc<Info>>, port_name: OutText) -> CallOutcome<()> {
+    let name = call.library.ports.open()?;
+    port_name.write(name.as_bytes());
+    Ok(())
+}
+
+pub fn close_port(call: &Call, port_name: &[u8]) -> CallOutcome<()> {
+    let name = port_text(1, port_name)?;
+    Ok(call.library.ports.close(name)?)
+}
+
+pub fn comm_accept(
+    call: &Call,
+    port_name: &[u8],
+    _info: Option<Rc<Info>>,
+    root: u32,
+    comm: KnownCommunicator,
+    newcomm: Out<Comm>,
+) -> CallOutcome<()> {
+    let (process, ports) = (&call.library.process, &call.library.ports);
+    // A name that is not text is no name of a port; the call that finds that is collective.
+    let name = String::from_utf8_lossy(port_name);
+    let made = dynamic::accept(process, &comm, root, (ports, &name), &mut never)?;
+    hand_out(call, Some(made), newcomm)
+}
+
+pub fn comm_connect(
+    call: &Call,
+    port_name: &[u8],
+    _info: Option<Rc<Info>>,
+    root: u32,
+    comm: KnownCommunicator,
+    newcomm: Out<Comm>,
+) -> CallOutcome<()> {
+    let name = String::from_utf8_lossy(port_name);
+    let made = dynamic::connect(&call.library.process, &comm, root, &name, &mut never)?;
+    hand_out(call, Some(made), newcomm)
+}
+
+pub fn comm_join(call: &Call, fd: c_int, intercomm: Out<Comm>) -> CallOutcome<()> {
+    if fd < 0 {
+        let detail = format!("is {fd}, but must be the descriptor of a socket");
+        return Err(Failure::argument(1, ErrorClass::Arg, detail));
+    }
+    // SAFETY: the program guarantees that the descriptor stays open during the call (MPI 5.0,
+    // section 11.10.4); if it is not open, the system refuses each use of it.
+    let socket = unsafe { BorrowedFd::borrow_raw(fd) };
+    let made = dynamic::join(&call.library.process, socket)?;
+    hand_out(call, Some(made), intercomm)
+}
+
+pub fn publish_name(
+    _call: &Call,
+    service_name: &[u8],
+    _info: Option<Rc<Info>>,
+    port_name: &[u8],
+) -> CallOutcome<()> {
+    Ok(PublishedNames::open()?.publish(service_name, port_name)?)
+}
+
+pub fn lookup_name(
+    _call: &Call,
+    service_name: &[u8],
+    _info: Option<Rc<Info>>,
+    port_name: OutText,
+) -> CallOutcome<()> {
+    port_name.write(&PublishedNames::open()?.look_up(service_name)?);
+    Ok(())
+}
+
+pub fn unpublish_name(
+    _call: &Call,
+    service_name: &[u8],
+    _info: Option<Rc<Info>>,
+    port_name: &[u8],
+) -> CallOutcome<()> {
+    Ok(PublishedNames::open()?.unpublish(service_name, port_name)?)
+}

@@ -1,0 +1,83 @@
+//! Intercommunicators between jobs, which the crate `dynamic` makes.
+
+use std::rc::Rc;
+
+use base::{GateId, Result};
+
+use super::Communicator;
+use super::creation::Origin;
+use crate::Process;
+use crate::attribute::Attributes;
+use crate::collective::{self, Invocation};
+use crate::contexts::ContextBlock;
+use crate::group::Group;
+use crate::message_domain::RemoteGroup;
+
+/// What all processes of both sides must agree on, to make an intercommunicator between jobs.
+#[derive(Clone, Debug)]
+pub struct JobBridge {
+    /// The processes of the other side, by rank.
+    pub remote: Vec<GateId>,
+    /// The names of its message spaces, from [`Process::take_shared_name`] on one side.
+    pub name: u64,
+    /// Whether this side comes first in the numbering of collective operations.
+    pub comes_first: bool,
+    /// Whether processes of either side outnumber the cores that they may use.
+    pub oversubscribed: bool,
+}
+
+impl Process {
+    /// Prepares this process for communicators with processes of other jobs: the names of message
+    /// spaces that it takes from now on are unique among all jobs. `seed` is a random number.
+    pub fn share_names_with_other_jobs(&self, seed: u64) {
+        self.contexts().share_with_other_jobs(seed);
+    }
+
+    /// Takes a name for the message spaces of a new communicator.
+    pub fn take_shared_name(&self) -> u64 {
+        self.contexts().take().number()
+    }
+}
+
+impl Communicator {
+    /// Makes an intercommunicator whose local group is that of this communicator. All processes of
+    /// both sides call this; it does not communicate.
+    ///
+    /// # Errors
+    /// `NoSpace` if there was no free name.
+    pub fn bridge_to_job(
+        self: &Rc<Self>,
+        process: &Process,
+        bridge: &JobBridge,
+    ) -> Result<Rc<Communicator>> {
+        let block = ContextBlock::from_bytes(bridge.name.to_le_bytes()).checked()?;
+        let origin = Origin {
+            oversubscribed: bridge.oversubscribed,
+            error_handler: self.error_handler(),
+            session: self.session().cloned(),
+            attributes: Attributes::default(),
+        };
+        let remote = Group::of(&bridge.remote);
+        let remote = RemoteGroup::beside(self.group(), remote, bridge.comes_first);
+        Ok(process.build(block, Rc::clone(self.group()), Some(remote), origin))
+    }
+
+    /// Waits until communication on a communicator with processes of other jobs is over
+    /// (`MPI_Comm_disconnect`): all of its processes have called this, and all messages that this
+    /// process has sent on it were received. Does not wait for processes that have failed, and
+    /// does nothing on a communicator of one job.
+    ///
+    /// # Errors
+    /// The communicator is not ready for collective operations.
+    pub fn settle_between_jobs(self: &Rc<Self>, process: &Process) -> Result<()> {
+        if self.all_members().is_of_one_job(process) || !self.is_ready() {
+            return Ok(());
+        }
+        let barrier = collective::barrier(&Invocation::nonblocking(self))?;
+        let barrier = barrier.into_request(process);
+        process.wait_until(&mut |process| barrier.is_ready(process));
+        let context = self.point_to_point_context();
+        process.wait_until(&mut |process| process.runtime().sending(context).is_empty());
+        Ok(())
+    }
+}

@@ -1,0 +1,301 @@
+// Two jobs that were started separately connect, and exchange messages in all ways. The first
+// argument chooses the part of the job, the second is the file for the name of the port.
+// Started by tests/scenarios/connecting.py.
+// combray.h
+#include "check.h"
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum { LENGTHS = 5, ROUNDS = 20 };
+
+static const int lengths[LENGTHS] = {0, 1, 3000, 40000, 300000};
+
+static int accepts;
+static char port[MPI_MAX_PORT_NAME];
+
+// The name goes through a file, which appears at once with all that it contains.
+static void write_port(const char *file) {
+    char draft[4096];
+    snprintf(draft, sizeof draft, "%s.draft", file);
+    FILE *out = fopen(draft, "w");
+    REQUIRE(out, "%s", draft);
+    fputs(port, out);
+    fclose(out);
+    rename(draft, file);
+}
+
+static void read_port(const char *file) {
+    FILE *in;
+    while (!(in = fopen(file, "r"))) usleep(1000);
+    REQUIRE(fgets(port, sizeof port, in), "%s", file);
+    fclose(in);
+}
+
+static MPI_Comm meet(const char *file) {
+    MPI_Comm inter;
+    int root = check_size - 1;
+    if (accepts) {
+        if (check_rank == root) {
+            OK(MPI_Open_port(MPI_INFO_NULL, port));
+            CHECK(strlen(port) < 256, "%s", port);
+            write_port(file);
+        }
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter));
+    } else {
+        if (check_rank == root) read_port(file);
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter));
+    }
+    OK(MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN));
+    return inter;
+}
+
+static void exchange(MPI_Comm inter, int others) {
+    unsigned char *out = malloc(lengths[LENGTHS - 1]), *in = malloc(lengths[LENGTHS - 1]);
+    for (int round = 0; round < ROUNDS; round++)
+        for (int peer = 0; peer < others; peer++) {
+            int bytes = lengths[(round + peer + check_rank) % LENGTHS], got;
+            MPI_Status status;
+            pattern_fill(out, bytes, check_rank * 2 + accepts);
+            OK(MPI_Sendrecv(out, bytes, MPI_BYTE, peer, round, in, lengths[LENGTHS - 1], MPI_BYTE, peer, round, inter,
+                            &status));
+            OK(MPI_Get_count(&status, MPI_BYTE, &got));
+            CHECK_EQ(status.MPI_SOURCE, peer);
+            CHECK_EQ(got, lengths[(round + check_rank + peer) % LENGTHS]);
+            CHECK_PATTERN(in, got, peer * 2 + !accepts);
+        }
+    free(out);
+    free(in);
+}
+
+static void collectives(MPI_Comm inter, int others) {
+    int mine = check_rank + 1, sum = 0, all[64] = {0};
+    OK(MPI_Barrier(inter));
+    OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter));
+    CHECK_EQ(sum, others * (others + 1) / 2);
+    OK(MPI_Allgather(&mine, 1, MPI_INT, all, 1, MPI_INT, inter));
+    for (int i = 0; i < others; i++) CHECK_EQ(all[i], i + 1);
+    int word = accepts && check_rank == 0 ? 4711 : 0;
+    int root = accepts ? (check_rank == 0 ? MPI_ROOT : MPI_PROC_NULL) : 0;
+    OK(MPI_Bcast(&word, 1, MPI_INT, root, inter));
+    if (!accepts) CHECK_EQ(word, 4711);
+}
+
+static void merged(MPI_Comm inter, int others) {
+    MPI_Comm all, copy, half, near;
+    int rank, size, one = 1, sum;
+    OK(MPI_Intercomm_merge(inter, !accepts, &all));
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    CHECK_EQ(size, check_size + others);
+    CHECK_EQ(rank, accepts ? check_rank : others + check_rank);
+    OK(MPI_Comm_dup(all, &copy));
+    OK(MPI_Comm_split(copy, rank % 2, -rank, &half));
+    OK(MPI_Comm_split_type(copy, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near));
+    MPI_Comm every[] = {all, copy, half, near};
+    for (int i = 0; i < 4; i++) {
+        int count;
+        OK(MPI_Comm_size(every[i], &count));
+        OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, every[i]));
+        CHECK_EQ(sum, count);
+        double *many = calloc(20000, sizeof *many);
+        for (int k = 0; k < 20000; k++) many[k] = k;
+        OK(MPI_Allreduce(MPI_IN_PLACE, many, 20000, MPI_DOUBLE, MPI_SUM, every[i]));
+        for (int k = 0; k < 20000; k += 1999) CHECK_EQ(many[k], (double)k * count);
+        free(many);
+    }
+    int *memory;
+    MPI_Win window;
+    OK(MPI_Win_allocate(2 * sizeof *memory, sizeof *memory, MPI_INFO_NULL, all, &memory, &window));
+    memory[0] = memory[1] = 0;
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, window));
+    OK(MPI_Accumulate(&one, 1, MPI_INT, 0, 1, 1, MPI_INT, MPI_SUM, window));
+    OK(MPI_Win_fence(0, window));
+    CHECK_EQ(memory[0], (rank + size - 1) % size);
+    CHECK_EQ(memory[1], rank == 0 ? size : 0);
+    OK(MPI_Win_free(&window));
+    for (int i = 3; i >= 1; i--) OK(MPI_Comm_free(&every[i]));
+    OK(MPI_Comm_disconnect(&all));
+}
+
+static void whole(const char *file) {
+    MPI_Comm inter = meet(file);
+    int is_inter, others;
+    OK(MPI_Comm_test_inter(inter, &is_inter));
+    CHECK_EQ(is_inter, 1);
+    OK(MPI_Comm_remote_size(inter, &others));
+    exchange(inter, others);
+    collectives(inter, others);
+    merged(inter, others);
+    // A send that is complete here may not have arrived yet.
+    int late = 0;
+    if (accepts && check_rank == 0) {
+        OK(MPI_Send(&check_size, 1, MPI_INT, 0, 99, inter));
+    } else if (!accepts && check_rank == 0) {
+        usleep(50000);
+        OK(MPI_Recv(&late, 1, MPI_INT, 0, 99, inter, MPI_STATUS_IGNORE));
+        CHECK_EQ(late, others);
+    }
+    OK(MPI_Comm_disconnect(&inter));
+    CHECK(inter == MPI_COMM_NULL);
+    if (accepts && check_rank == check_size - 1) OK(MPI_Close_port(port));
+}
+
+// A second connection between the jobs, while the first is in use, and over one port.
+static void again(const char *file) {
+    MPI_Comm first = meet(file), second;
+    int others;
+    OK(MPI_Comm_remote_size(first, &others));
+    if (accepts)
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, check_size - 1, MPI_COMM_WORLD, &second));
+    else
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, check_size - 1, MPI_COMM_WORLD, &second));
+    int result;
+    MPI_Group one, other;
+    OK(MPI_Comm_remote_group(first, &one));
+    OK(MPI_Comm_remote_group(second, &other));
+    OK(MPI_Group_compare(one, other, &result));
+    CHECK_EQ(result, MPI_IDENT);
+    OK(MPI_Group_free(&one));
+    OK(MPI_Group_free(&other));
+    exchange(first, others);
+    exchange(second, others);
+    OK(MPI_Comm_disconnect(&first));
+    exchange(second, others);
+    OK(MPI_Comm_disconnect(&second));
+}
+
+// The other job is killed: this one gets errors and goes on.
+static void survives(const char *file) {
+    MPI_Comm inter = meet(file);
+    int word = 0;
+    OK(MPI_Barrier(inter));
+    if (!accepts) raise(SIGKILL);
+    int code = MPI_Recv(&word, 1, MPI_INT, 0, 7, inter, MPI_STATUS_IGNORE);
+    CHECK_CLASS(code, MPI_ERR_PROC_ABORTED);
+    code = MPI_Barrier(inter);
+    CHECK_CLASS(code, MPI_ERR_PROC_ABORTED);
+    MPI_Comm_disconnect(&inter);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+}
+
+// Two halves of one job connect.
+static void halves(void) {
+    MPI_Comm half, inter;
+    int others, rank;
+    accepts = check_rank % 2 == 0;
+    OK(MPI_Comm_split(MPI_COMM_WORLD, accepts, check_rank, &half));
+    OK(MPI_Comm_rank(half, &rank));
+    if (check_rank == 0) OK(MPI_Open_port(MPI_INFO_NULL, port));
+    OK(MPI_Bcast(port, sizeof port, MPI_CHAR, 0, MPI_COMM_WORLD));
+    if (accepts)
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, half, &inter));
+    else
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, half, &inter));
+    OK(MPI_Comm_remote_size(inter, &others));
+    CHECK_EQ(others, accepts ? check_size / 2 : (check_size + 1) / 2);
+    int mine = 100 + rank, sum = 0;
+    OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter));
+    CHECK_EQ(sum, 100 * others + others * (others - 1) / 2);
+    MPI_Comm all;
+    OK(MPI_Intercomm_merge(inter, 0, &all));
+    OK(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT, MPI_MAX, all));
+    OK(MPI_Comm_disconnect(&all));
+    OK(MPI_Comm_disconnect(&inter));
+    if (check_rank == 0) OK(MPI_Close_port(port));
+    OK(MPI_Comm_free(&half));
+}
+
+// Names that lead to no port are errors on all processes, and none of them waits.
+static void refused(void) {
+    MPI_Comm inter;
+    char closed[MPI_MAX_PORT_NAME];
+    EXPECT_ERROR(MPI_Comm_connect("nowhere", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter), MPI_ERR_PORT, "nowhere");
+    EXPECT_ERROR(MPI_Comm_accept("nowhere", MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter), MPI_ERR_PORT, "nowhere");
+    OK(MPI_Open_port(MPI_INFO_NULL, closed));
+    OK(MPI_Close_port(closed));
+    EXPECT_ERROR(MPI_Close_port(closed), MPI_ERR_PORT, "no open port");
+    EXPECT_ERROR(MPI_Comm_connect(closed, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter), MPI_ERR_PORT, "port");
+    EXPECT_ERROR(MPI_Comm_accept(closed, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter), MPI_ERR_PORT, "no open port");
+    EXPECT_ERROR(MPI_Comm_connect(closed, MPI_INFO_NULL, check_size, MPI_COMM_WORLD, &inter), MPI_ERR_ROOT, "root");
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+// The name of the port goes by way of a service.
+static void published(const char *service) {
+    char found[MPI_MAX_PORT_NAME];
+    int root = check_rank == 0;
+    MPI_Comm inter;
+    if (accepts && root) {
+        EXPECT_ERROR(MPI_Lookup_name(service, MPI_INFO_NULL, found), MPI_ERR_NAME, service);
+        OK(MPI_Open_port(MPI_INFO_NULL, port));
+        EXPECT_ERROR(MPI_Unpublish_name(service, MPI_INFO_NULL, port), MPI_ERR_SERVICE, service);
+        OK(MPI_Publish_name(service, MPI_INFO_NULL, port));
+        EXPECT_ERROR(MPI_Publish_name(service, MPI_INFO_NULL, port), MPI_ERR_SERVICE, service);
+        OK(MPI_Lookup_name(service, MPI_INFO_NULL, found));
+        CHECK(!strcmp(found, port), "%s", found);
+    }
+    if (!accepts && root)
+        while (MPI_Lookup_name(service, MPI_INFO_NULL, port) != MPI_SUCCESS) usleep(1000);
+    if (accepts)
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
+    else
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter));
+    int others;
+    OK(MPI_Comm_remote_size(inter, &others));
+    collectives(inter, others);
+    OK(MPI_Comm_disconnect(&inter));
+    if (accepts && root) {
+        OK(MPI_Unpublish_name(service, MPI_INFO_NULL, port));
+        EXPECT_ERROR(MPI_Lookup_name(service, MPI_INFO_NULL, found), MPI_ERR_NAME, service);
+        OK(MPI_Close_port(port));
+    }
+}
+
+// Two processes with a socket in common, which stays usable.
+static void joined(const char *file) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", file);
+    int made = socket(AF_UNIX, SOCK_STREAM, 0), descriptor = made;
+    if (accepts) {
+        REQUIRE(!bind(made, (struct sockaddr *)&address, sizeof address) && !listen(made, 1), "%s", file);
+        descriptor = accept(made, NULL, NULL);
+    } else {
+        while (connect(made, (struct sockaddr *)&address, sizeof address)) usleep(1000);
+    }
+    MPI_Comm inter;
+    OK(MPI_Comm_join(descriptor, &inter));
+    int size, others;
+    OK(MPI_Comm_size(inter, &size));
+    OK(MPI_Comm_remote_size(inter, &others));
+    CHECK_EQ(size, 1);
+    CHECK_EQ(others, 1);
+    int mine = accepts, theirs = -1;
+    OK(MPI_Sendrecv(&mine, 1, MPI_INT, 0, 0, &theirs, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE));
+    CHECK_EQ(theirs, !accepts);
+    OK(MPI_Comm_disconnect(&inter));
+    char byte = accepts;
+    CHECK_EQ(write(descriptor, &byte, 1), 1);
+    CHECK_EQ(read(descriptor, &byte, 1), 1);
+    CHECK_EQ(byte, !accepts);
+    EXPECT_ERROR(MPI_Comm_join(-1, &inter), MPI_ERR_ARG, "fd", "-1");
+    EXPECT_ERROR(MPI_Comm_join(STDIN_FILENO, &inter), MPI_ERR_ARG, "socket");
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) return 2;
+    check_begin();
+    accepts = !strcmp(argv[2], "accept");
+    const char *file = argc > 3 ? argv[3] : "";
+    if (!strcmp(argv[1], "whole")) whole(file);
+    if (!strcmp(argv[1], "again")) again(file);
+    if (!strcmp(argv[1], "survives")) survives(file);
+    if (!strcmp(argv[1], "published")) published(file);
+    if (!strcmp(argv[1], "joined")) joined(file);
+    if (!strcmp(argv[1], "halves")) halves();
+    if (!strcmp(argv[1], "refused")) refused();
+    if (!check_failures) printf("rank %d is done\n", check_rank);
+    return check_end();
+}

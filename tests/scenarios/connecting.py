@@ -1,0 +1,138 @@
+"""Jobs that were started separately and connect to each other (tests/c/connected_jobs.c)."""
+
+import contextlib
+import pathlib
+import subprocess
+import tempfile
+import time
+
+from harness.scenarios import END_SECONDS_MAX, end_of, needs_combray, places, run
+
+from . import hangs
+
+# So long, two connected jobs may take on a busy machine.
+SECONDS_MAX = 60
+
+
+def program(runner):
+    return str(runner.build / "connected_jobs")
+
+
+def apart(side):
+    """Options by which the jobs of both sides count as on two machines."""
+    return ["-x", f"COMBRAY_NODE={side}"]
+
+
+@contextlib.contextmanager
+def two_jobs(runner, what, accepting, connecting, launcher=None):
+    """Starts both; gives both launchers. `launcher` returns the launcher of a side, with options."""
+    needs_combray(runner)
+    launcher = launcher or (lambda side: runner.mpiexec)
+    with tempfile.TemporaryDirectory(prefix="connecting-") as folder:
+        file = str(pathlib.Path(folder) / "port")
+        job = lambda count, side: subprocess.Popen(
+            [*launcher(side), "-n", str(count), program(runner), what, side, file],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        jobs = job(accepting, "accept"), job(connecting, "connect")
+        try:
+            yield jobs
+        finally:
+            for one in jobs:
+                if one.poll() is None:
+                    one.terminate()
+                    one.wait()
+
+
+def ends_well(launcher, count):
+    output = launcher.communicate(timeout=SECONDS_MAX)[0]
+    assert launcher.returncode == 0, output
+    for rank in range(count):
+        assert f"rank {rank} is done" in output, output
+
+
+def both_end_well(runner, what, *counts, launcher=None):
+    with two_jobs(runner, what, *counts, launcher) as jobs:
+        for job, count in zip(jobs, counts):
+            ends_well(job, count)
+
+
+def one_process_of_each(runner):
+    both_end_well(runner, "whole", 1, 1)
+
+
+@places(5)
+def several_processes(runner):
+    both_end_well(runner, "whole", 2, 3)
+    both_end_well(runner, "whole", 3, 1)
+
+
+@places(4)
+def connections_between_the_same_jobs(runner):
+    both_end_well(runner, "again", 2, 2)
+
+
+@places(3)
+def a_job_survives_the_other_one(runner):
+    for launcher in (None, lambda side: [*runner.mpiexec, *apart(side)]):
+        with two_jobs(runner, "survives", 2, 1, launcher) as (survivor, killed):
+            ends_well(survivor, 2)
+            assert end_of(killed) is not None and killed.returncode != 0
+
+
+@places(5)
+def jobs_on_two_machines(runner):
+    launcher = lambda side: [*runner.mpiexec, *apart(side)]
+    both_end_well(runner, "whole", 1, 1, launcher=launcher)
+    both_end_well(runner, "whole", 2, 3, launcher=launcher)
+    both_end_well(runner, "again", 2, 1, launcher=launcher)
+
+
+@places(4)
+def services_are_found_by_their_names(runner):
+    for variable in ("COMBRAY_NAMES", "XDG_RUNTIME_DIR"):
+        with tempfile.TemporaryDirectory(prefix="names-") as folder:
+            launcher = lambda _: [*runner.mpiexec, "-x", f"{variable}={folder}"]
+            both_end_well(runner, "published", 1, 2, launcher=launcher)
+            left = [path for path in pathlib.Path(folder).rglob("*") if path.is_file()]
+            assert not left, f"names are left: {left}"
+
+
+def processes_with_a_socket_in_common(runner):
+    both_end_well(runner, "joined", 1, 1)
+
+
+def a_wait_for_another_job_is_explained(runner):
+    with two_jobs(runner, "whole", 2, 1, lambda side: runner.mpiexec if side == "accept" else ["true"]) as (job, _):
+        wanted, deadline = "another job, at a port", time.monotonic() + END_SECONDS_MAX
+        while wanted not in (output := run([hangs.command(runner), "ps", str(job.pid)])[1]):
+            assert time.monotonic() < deadline, output
+        assert "it waits in MPI_Comm_accept until another job connects" in output, output
+
+
+def halves_of_a_job(runner):
+    needs_combray(runner)
+    for count in (2, 3):
+        code, output, _ = run([*runner.mpiexec, "-n", str(count), program(runner), "halves", ""])
+        assert code == 0 and output.count("is done") == count, output
+
+
+def names_that_lead_nowhere(runner):
+    needs_combray(runner)
+    for count in (1, 3):
+        code, output, seconds = run([*runner.mpiexec, "-n", str(count), program(runner), "refused", "connect"])
+        assert code == 0 and output.count("is done") == count, output
+        assert seconds < END_SECONDS_MAX, f"{seconds:.1f} s"
+
+
+SCENARIOS = [
+    one_process_of_each,
+    several_processes,
+    connections_between_the_same_jobs,
+    a_job_survives_the_other_one,
+    jobs_on_two_machines,
+    services_are_found_by_their_names,
+    processes_with_a_socket_in_common,
+    a_wait_for_another_job_is_explained,
+    halves_of_a_job,
+    names_that_lead_nowhere,
+]
