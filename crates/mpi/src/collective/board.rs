@@ -71,9 +71,14 @@ impl BoardPlace {
 
     /// The capacities of the board's slots, for the selection of the algorithm of `call`; `None` if
     /// there is no board that the operation may use.
+    #[inline]
     pub(crate) fn slots_for(&self, call: &CollectiveCall) -> Option<SlotCapacities> {
-        self.get().filter(|_| !call.reduces() || !self.reduces_by_messages.get())?;
-        Some(SlotCapacities::new(RegionSupport::if_possible(self.regions.get())))
+        // Seldom true, so it is examined before the call.
+        if self.reduces_by_messages.get() && call.reduces() {
+            return None;
+        }
+        let regions = self.board.get().map(|_| self.regions.get())?;
+        Some(SlotCapacities::new(RegionSupport::if_possible(regions)))
     }
 }
 
