@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, RegionToken, Result};
 use boards::{BoardTurn, LONG_BYTES_MIN, Series, SeriesOrder};
-use collectives::{Area, BlockRange, Local, Operand, Round, Schedule, Transfer};
+use collectives::{Area, BlockRange, BlockRuns, Local, Operand, Round, Schedule, Transfer};
 use engine::RequestId;
 use memory::Buffer;
 
@@ -423,9 +423,7 @@ impl Execution {
                     _ => copy(self.task.memories.range(*from), self.task.memories.range(*into)),
                 },
                 Local::CopyRuns { from, into, runs } => {
-                    let memories = &self.task.memories;
-                    let copy_run = |(from, into)| copy(memories.range(from), memories.range(into));
-                    runs.each(*from, *into).try_for_each(copy_run)
+                    copy_runs(&self.task.memories, *from, *into, *runs)
                 }
                 Local::Expose { area, role } => {
                     let turn = self.turn.expect("the exposing process has a turn on the board");
@@ -572,7 +570,20 @@ fn write_into_slot(board: &Board, turn: BoardTurn, at: usize, from: PackedRange<
     });
 }
 
+/// Copies several runs of blocks. Few schedules do; none of the short ones.
+#[cold]
+fn copy_runs(
+    memories: &OperationMemory,
+    from: BlockRange,
+    into: BlockRange,
+    runs: BlockRuns,
+) -> Result<()> {
+    let copy_run = |(from, into)| copy(memories.range(from), memories.range(into));
+    runs.each(from, into).try_for_each(copy_run)
+}
+
 /// Copies a block. The standard requires that both sides have an equal number of bytes.
+#[inline(always)]
 fn copy(from: PackedRange<'_>, into: PackedRange<'_>) -> Result<()> {
     let length = from.length.min(into.length);
     from.buffer.copy_range(from.offset, into.buffer, into.offset, length);
