@@ -292,7 +292,7 @@ mod tests {
         let strangers: Vec<TcpStream> = (0..40)
             .map(|number: u8| {
                 let mut stranger = TcpStream::connect(place).unwrap();
-                if number % 2 == 0 {
+                if number.is_multiple_of(2) {
                     stranger.write_all(&[number; 100]).unwrap();
                 }
                 stranger

@@ -42,6 +42,7 @@ fn spawn(
     hand_out(call, Some(intercommunicator?), intercomm)
 }
 
+#[expect(clippy::too_many_arguments, reason = "they are the standard's")]
 pub fn comm_spawn(
     call: &Call,
     command: Vec<u8>,
@@ -59,6 +60,7 @@ pub fn comm_spawn(
     })
 }
 
+#[expect(clippy::too_many_arguments, reason = "they are the standard's")]
 pub fn comm_spawn_multiple(
     call: &Call,
     count: c_int,
