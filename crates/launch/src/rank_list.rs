@@ -43,6 +43,6 @@ mod tests {
         for wrong in ["", "x", "1,", "2-1", "9-10", "-1"] {
             assert_eq!(parse(wrong, 10), None, "{wrong}");
         }
-        assert_eq!(parse(&"0-9,".repeat(1000).trim_end_matches(','), 10), None);
+        assert_eq!(parse("0-9,".repeat(1000).trim_end_matches(','), 10), None);
     }
 }

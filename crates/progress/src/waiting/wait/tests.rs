@@ -107,8 +107,10 @@ impl OneProcess {
     fn new(round: impl Fn() -> bool + 'static) -> Self {
         NOW.set(1);
         THREAD.set(1);
-        (ARMS.set(0), RINGS.set(0));
-        (BELL_SLEEPS.take(), WORD_SLEEPS.take());
+        ARMS.set(0);
+        RINGS.set(0);
+        BELL_SLEEPS.take();
+        WORD_SLEEPS.take();
         Self {
             wait_state: WaitingThreads::default(),
             bell: Arc::new(CountingBell),
