@@ -44,8 +44,8 @@ use parking_lot::Mutex;
 
 use agreement::{all_succeed, check_same};
 use fault::refused;
+use preferences::WriteSieving;
 use shared_pointer::SharedPointer;
-use sieving::WriteSieving;
 use split::SplitOperation;
 use storage::{Storage, repeated};
 use view::View;

@@ -3,7 +3,6 @@
 use mpi::hints::{self, Hints};
 use wire::Codec;
 
-use crate::sieving::WriteSieving;
 use crate::storage::Direction;
 use crate::transfer::{SieveSettings, WriteGuard};
 
@@ -25,6 +24,18 @@ impl Codec for Choice {
         let all = [Self::Always, Self::Never, Self::Automatic];
         all.get(usize::from(u8::read(message)?)).copied()
     }
+}
+
+/// Whether processes write holes, as all processes of a file have agreed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WriteSieving {
+    /// No process does.
+    #[default]
+    Off,
+    /// The only process that has the file open does.
+    Alone,
+    /// At least one process does, and all processes lock what they write.
+    Shared,
 }
 
 /// The hints for transfers through aggregators.

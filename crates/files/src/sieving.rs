@@ -10,21 +10,9 @@ use mpi::exchange::exchange;
 use sys::files::RangeLock;
 use wire::Codec;
 
-use crate::preferences::{self, Choice};
+use crate::preferences::{self, Choice, WriteSieving};
 use crate::storage::{Direction, Storage, repeated};
 use crate::{File, FileView};
-
-/// Whether processes write holes, as all processes of a file have agreed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WriteSieving {
-    /// No process does.
-    #[default]
-    Off,
-    /// The only process that has the file open does.
-    Alone,
-    /// At least one process does, and all processes lock what they write.
-    Shared,
-}
 
 /// How much a process profits if it writes holes. The largest need of all processes counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,7 @@
 //! job requests.
 
 mod clients;
+mod input_source;
 mod machine;
 mod prepare;
 mod relay;
@@ -25,8 +26,8 @@ use crate::parent_link::{ParentLink, ParentState};
 use crate::process_table::TableWriter;
 use crate::protocol::OutputStream;
 use clients::Clients;
+use input_source::InputSource;
 use machine::Machine;
-use prepare::InputSource;
 use relay::Relay;
 
 /// Starts all ranks and returns the exit code when the last one has ended. `launcher` and `guard`

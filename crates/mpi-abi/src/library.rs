@@ -151,6 +151,24 @@ pub unsafe fn known_library() -> &'static LibraryState {
 }
 
 impl LibraryState {
+    /// Lets spawned jobs with which this process is no longer connected live on independently, as
+    /// the communicator with the handle `freed` was freed.
+    pub fn note_freed(&self, freed: c::Comm) {
+        if self.parent.get() == Some(freed) {
+            self.parent.set(None);
+        }
+        self.child_jobs.release(|processes| {
+            let mut is_connected = false;
+            self.communicators.each(|_, communicator| {
+                let remote = communicator.remote().map(|remote| &remote.group);
+                let groups = [Some(communicator.group()), remote];
+                let mut gates = groups.into_iter().flatten().flat_map(|group| group.gates());
+                is_connected |= gates.any(|gate| processes.contains(&gate));
+            });
+            is_connected
+        });
+    }
+
     /// Returns the error handler with this handle, if there is one.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {
         if let Some(handler) = self.predefined.error_handler(handle) {

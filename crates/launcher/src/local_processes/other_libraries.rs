@@ -13,7 +13,6 @@ use launch::{ABORT_REASON, reason};
 use sys::process::End;
 
 use super::LocalProcesses;
-use super::rank::RankProcess;
 use crate::libraries;
 use crate::local::host_name;
 use crate::protocol::AgentReport;
@@ -73,7 +72,9 @@ impl LocalProcesses {
         let mut late = None;
         for rank in watched {
             is_needed = true;
-            rank.examine();
+            if rank.other_library.is_none() {
+                rank.other_library = other_library_of(rank.process);
+            }
             let library = rank.other_library.as_ref().filter(|_| is_late);
             late = late.or_else(|| Some((rank.number, lone_rank(rank.number, size, library?))));
         }
@@ -92,7 +93,7 @@ impl LocalProcesses {
         let Some(watch) = self.library_watch.as_mut().filter(|_| !rank.has_joined) else { return };
         if watch.examined_at_output > 0 && rank.other_library.is_none() {
             watch.examined_at_output -= 1;
-            rank.examine();
+            rank.other_library = other_library_of(rank.process);
         }
     }
 
@@ -123,17 +124,13 @@ impl LocalProcesses {
     }
 }
 
-impl RankProcess {
-    /// Searches for another MPI library in the processes of this rank.
-    fn examine(&mut self) {
-        for process in with_descendants(self.process) {
-            let root = PathBuf::from(format!("/proc/{process}/root"));
-            if let Some(path) = libraries::other_library(&mapped_files(process), &root) {
-                self.other_library = Some(OtherLibrary { process, path });
-                return;
-            }
-        }
-    }
+/// Searches for another MPI library in a process of a rank and its descendants.
+fn other_library_of(process: i32) -> Option<OtherLibrary> {
+    with_descendants(process).into_iter().find_map(|process| {
+        let root = PathBuf::from(format!("/proc/{process}/root"));
+        let path = libraries::other_library(&mapped_files(process), &root)?;
+        Some(OtherLibrary { process, path })
+    })
 }
 
 /// The message about a rank of a job of `size` ranks.

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::io::{self, IsTerminal, PipeReader};
+use std::io::{self, IsTerminal};
 
 use base::variables;
 use launch::spawning::SPAWNED_LAUNCHER;
 use sys::process::{self, DescriptorLimit};
 
+use super::input_source::InputSource;
 use super::machine::Machine;
 use super::relay::Relay;
 use crate::agent_connection::{AgentConnection, agent_access};
-use crate::job::{Console, HostSetup, JobSetup, StartOfRanks, SystemProbes};
+use crate::job::{HostSetup, JobSetup, StartOfRanks, SystemProbes};
 use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
 use crate::output::{self, OutputFile};
@@ -29,46 +30,6 @@ pub(super) struct PreparedJob {
     pub files: Vec<[Option<OutputFile>; 2]>,
     /// Forwards the launcher's input, if rank 0 runs on another machine.
     pub relay: Option<Relay>,
-}
-
-/// Where rank 0's standard input comes from.
-pub(super) enum InputSource {
-    /// The launcher's own standard input.
-    Inherited,
-    /// What is typed at the launcher's terminal.
-    Typed(PipeReader),
-    /// Rank 0 reads nothing.
-    Nothing,
-}
-
-impl InputSource {
-    /// Returns the source in a job that a user started, perhaps at a terminal.
-    pub(super) fn of_user(typed: Option<PipeReader>) -> Self {
-        typed.map_or(Self::Inherited, Self::Typed)
-    }
-
-    /// Returns what is at the other end of it.
-    fn console(&self) -> Console {
-        match self {
-            Self::Typed(_) => Console::Terminal,
-            Self::Inherited | Self::Nothing => Console::File,
-        }
-    }
-
-    /// Takes the source, so that one process reads from it.
-    fn take(&mut self) -> Self {
-        std::mem::replace(self, Self::Nothing)
-    }
-}
-
-impl From<InputSource> for StandardInput {
-    fn from(source: InputSource) -> Self {
-        match source {
-            InputSource::Inherited => Self::Inherited,
-            InputSource::Typed(pipe) => Self::Typed(pipe),
-            InputSource::Nothing => Self::Nothing,
-        }
-    }
 }
 
 /// Checks everything that this machine needs, and opens the connections to the other machines.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-use super::prepare::InputSource;
+use super::input_source::InputSource;
 use crate::is_no_end;
 
 /// The source of the input.

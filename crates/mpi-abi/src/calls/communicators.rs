@@ -20,7 +20,7 @@ use crate::handles::describe;
 use crate::phase;
 use crate::requests::{Pending, PendingRequest};
 
-use super::{groups, infos, spawning};
+use super::{groups, infos};
 
 #[inline(always)]
 pub fn comm_rank(_call: &Call, comm: u32, rank: Out<c_int>) -> CallOutcome<()> {
@@ -174,7 +174,7 @@ fn free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
     known.free(handle.0 as u64)?;
     call.library.communicators.remove(handle).ok_or_else(|| invalid(1, handle))?;
     phase::note_freed();
-    spawning::note_freed(call.library, handle);
+    call.library.note_freed(handle);
     comm.set(MPI_COMM_NULL);
     Ok(())
 }

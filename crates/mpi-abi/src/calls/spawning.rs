@@ -12,7 +12,6 @@ use crate::c::{self, Comm};
 use crate::call::Call;
 use crate::failure::CallOutcome;
 use crate::generated::constants::{MPI_COMM_NULL, MPI_INFO_NULL};
-use crate::library::LibraryState;
 
 use super::communicators::hand_out;
 
@@ -106,22 +105,4 @@ pub fn meet_parent(call: &Call) -> CallOutcome<()> {
         library.parent.set(Some(library.communicators.insert(made)));
     }
     Ok(())
-}
-
-/// Lets spawned jobs live on independently with which this process is no longer connected, as the
-/// communicator with this handle was freed.
-pub fn note_freed(library: &LibraryState, freed: Comm) {
-    if library.parent.get() == Some(freed) {
-        library.parent.set(None);
-    }
-    library.child_jobs.release(|processes| {
-        let mut is_connected = false;
-        library.communicators.each(|_, communicator| {
-            let remote = communicator.remote().map(|remote| &remote.group);
-            let groups = [Some(communicator.group()), remote];
-            let mut gates = groups.into_iter().flatten().flat_map(|group| group.gates());
-            is_connected |= gates.any(|gate| processes.contains(&gate));
-        });
-        is_connected
-    });
 }
