@@ -89,6 +89,9 @@ fn first_noticed(world: &JobWorld<'_>) -> Option<u64> {
     world.effects.iter().filter_map(|effect| effect.noticed).min()
 }
 
+/// The time in which a machine must report the end of killed ranks, at least.
+const KILLS_TIME_MIN: u64 = 6 * SECOND;
+
 fn check_code(world: &JobWorld<'_>, code: i32) -> Result<(), String> {
     let first = first_noticed(world);
     let in_time = world.effects.iter().filter(|effect| first.is_none_or(|at| effect.at <= at));
@@ -99,6 +102,11 @@ fn check_code(world: &JobWorld<'_>, code: i32) -> Result<(), String> {
     let limit = world.setting.plan.timeout.map(|limit| limit.as_micros() as u64);
     if limit.is_some_and(|limit| world.now >= limit) {
         codes.push(124);
+    }
+    // After MPI_Abort with the code 0, a machine that is too slow to report the end of its killed
+    // ranks in time counts as unreachable, which is no success.
+    if world.setting.latencies.iter().any(|latency| 2 * latency >= KILLS_TIME_MIN) {
+        codes.push(1);
     }
     match codes.contains(&code) {
         true => Ok(()),
