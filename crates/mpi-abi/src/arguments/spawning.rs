@@ -160,7 +160,7 @@ impl Call {
         root: u32,
         communicator: &Communicator,
     ) -> CallOutcome<Info> {
-        Ok(if communicator.rank() == root { handle.received() } else { MPI_INFO_NULL })
+        Ok(if communicator.rank() == root { handle } else { MPI_INFO_NULL })
     }
 
     /// Returns the handles of the hints for several programs.
