@@ -20,8 +20,8 @@ pub(crate) struct RootLink {
 }
 
 /// How many bytes are read at a time, and how many such reads a call makes at most.
-const READ_BYTES: usize = 64 << 10;
-const READS_MAX: usize = 16;
+const READ_BYTES: usize = 16 << 10;
+const READS_MAX: usize = 64;
 
 impl RootLink {
     /// Begins the handshake on a connected socket, whose other side must answer each step within
@@ -81,13 +81,16 @@ impl RootLink {
     }
 
     fn receive(&mut self) -> std::result::Result<(), LinkFailure> {
-        let mut bytes = vec![0; READ_BYTES];
+        let mut bytes = [0; READ_BYTES];
         for _ in 0..READS_MAX {
             match self.stream.read(&mut bytes) {
                 Ok(0) => return Err(LinkFailure::Lost(ErrorKind::UnexpectedEof)),
                 Ok(count) => {
-                    self.deadline = Instant::now() + self.limit;
                     self.handshake.take(&bytes[..count]).map_err(LinkFailure::Refused)?;
+                    // A stranger that sends a byte now and then gets no more time.
+                    if self.is_proved() {
+                        self.deadline = Instant::now() + self.limit;
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -184,5 +187,31 @@ impl LinkFailure {
             ),
         };
         Error::new(class, detail)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_stranger_that_sends_a_byte_now_and_then_is_given_up_in_time() {
+        const LIMIT: Duration = Duration::from_millis(50);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stranger = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let mut link = RootLink::new(stream, PortSide::Accepts, [1; 16], LIMIT).unwrap();
+        // Fewer bytes than a greeting has.
+        for _ in 0..20 {
+            stranger.write_all(b"C").unwrap();
+            thread::sleep(LIMIT / 5);
+            if link.advance().is_err() {
+                return;
+            }
+        }
+        panic!("it is kept as long as it sends something");
     }
 }

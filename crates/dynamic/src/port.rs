@@ -93,7 +93,8 @@ impl Port {
     /// `Other` if the system accepts no connections.
     pub(crate) fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
-        loop {
+        // Not more at a time, so that a flood of connections does not keep this from serving them.
+        for _ in 0..UNPROVED_MAX {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     let link = RootLink::new(
@@ -159,11 +160,18 @@ pub(crate) struct PortSearch {
     /// The addresses that were not tried yet, the next one last.
     places: Vec<SocketAddr>,
     connecting: Option<(Socket, SocketAddr, Instant)>,
-    link: Option<RootLink>,
+    link: Option<(RootLink, SocketAddr)>,
+    /// When an address whose connection was closed is tried again, and until when.
+    retry: Option<(Instant, Instant)>,
     /// Why the last address was of no use.
     failure: Option<Error>,
     limit: Duration,
 }
+
+/// How long a connection is tried again that the other side has closed before the end of the
+/// handshake, as a port does that has too many unproved ones; and the time between two trials.
+const RETRY_TIME_MAX: Duration = Duration::from_secs(5);
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long the machine at an address may take to answer, if the limit is not shorter.
 const MACHINE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -177,8 +185,8 @@ impl PortSearch {
         let name: PortName = name.parse()?;
         let mut places = name.places();
         places.reverse();
-        let (connecting, link, failure) = Default::default();
-        Ok(Self { key: name.key, places, connecting, link, failure, limit })
+        let (connecting, link, retry, failure) = Default::default();
+        Ok(Self { key: name.key, places, connecting, link, retry, failure, limit })
     }
 
     /// Advances; returns the connection when the process of the port has proved that it has the
@@ -187,23 +195,31 @@ impl PortSearch {
     /// # Errors
     /// `Port` if no address leads to the port.
     pub fn poll(&mut self) -> Result<Option<RootLink>> {
-        if let Some(mut link) = self.link.take() {
+        if let Some((mut link, place)) = self.link.take() {
             match link.advance() {
                 // The last message of the handshake must leave before the link is used.
                 Ok(()) if link.is_proved() && link.is_flushed() => return Ok(Some(link)),
-                Ok(()) => self.link = Some(link),
+                Ok(()) => self.link = Some((link, place)),
                 // The process was reached, and does not accept.
                 Err(failure @ LinkFailure::Silent(_)) => return Err(failure.into_error()),
-                Err(failure) => self.failure = Some(failure.into_error()),
+                Err(failure) => {
+                    if matches!(failure, LinkFailure::Lost(_)) {
+                        self.try_again(place);
+                    }
+                    self.failure = Some(failure.into_error());
+                }
             }
+            return Ok(None);
+        }
+        if self.retry.is_some_and(|(at, _)| Instant::now() < at) {
             return Ok(None);
         }
         if let Some((socket, place, deadline)) = self.connecting.take() {
             match has_connected(&socket) {
                 Ok(true) => {
                     let link =
-                        RootLink::new(socket.into(), PortSide::Connects, self.key, self.limit);
-                    self.link = Some(link?);
+                        RootLink::new(socket.into(), PortSide::Connects, self.key, self.limit)?;
+                    self.link = Some((link, place));
                 }
                 Ok(false) if Instant::now() < deadline => {
                     self.connecting = Some((socket, place, deadline));
@@ -225,6 +241,16 @@ impl PortSearch {
             Err(error) => self.note_unreachable(place, &error),
         }
         Ok(None)
+    }
+
+    /// Tries an address once more after a pause, unless the time for that is over.
+    fn try_again(&mut self, place: SocketAddr) {
+        let now = Instant::now();
+        let until = self.retry.map_or(now + self.limit.min(RETRY_TIME_MAX), |(_, until)| until);
+        if now < until {
+            self.retry = Some((now + RETRY_PAUSE, until));
+            self.places.push(place);
+        }
     }
 
     fn note_unreachable(&mut self, place: SocketAddr, cause: &io::Error) {
@@ -317,6 +343,26 @@ mod tests {
             }
         };
         assert_eq!(error.class, ErrorClass::Port, "the other side has closed the connection");
+    }
+
+    #[test]
+    fn a_flood_of_connections_does_not_keep_a_job_from_connecting() {
+        let ports = Ports::default();
+        let name = ports.open().unwrap();
+        let port = ports.get(&name).unwrap();
+        let place = (Ipv4Addr::LOCALHOST, port.name.port);
+        let mut search = PortSearch::new(&name, LIMIT).unwrap();
+        // The port closes the connection of the search for those of strangers.
+        let mut strangers = Vec::new();
+        while search.failure.is_none() {
+            assert!(search.poll().unwrap().is_none());
+            if search.link.is_some() {
+                let stranger = |_| TcpStream::connect(place).unwrap();
+                strangers.extend((0..=UNPROVED_MAX).map(stranger));
+                (0..2).for_each(|_| assert!(port.poll_accept(LIMIT).unwrap().is_none()));
+            }
+        }
+        assert!(meet(&port, &mut search).is_ok());
     }
 
     #[test]
