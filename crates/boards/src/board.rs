@@ -19,8 +19,8 @@
 //! during an operation. The number is stored with release after the reads, and the writer loads it
 //! with acquire. A member publishes it once in an eighth of the slots. That is soon enough: a
 //! member that is so far behind has operations to complete that all others have begun. Where each
-//! operation waits for all members, no writer has to load the numbers: the second words provide
-//! them.
+//! operation waits for all members, a writer loads the numbers only when it uses a slot of the
+//! series again for the first time: from then on it keeps what the second words say.
 //!
 //! # Operations that start in any order
 //! A persistent operation is created in one order on all members, but the members may start several
@@ -76,7 +76,10 @@ const UNDERWAY_MAX: u64 = u64::BITS as u64;
 /// The board as mapped by one of its members; `B` wakes another member.
 #[derive(Debug)]
 pub struct Board<B> {
-    memory: Rc<SharedMemory>,
+    /// Keeps the memory mapped.
+    _memory: Rc<SharedMemory>,
+    /// The address of the board in it.
+    base: NonNull<u8>,
     members: usize,
     own: usize,
     series: [SeriesState; SERIES],
@@ -124,8 +127,9 @@ struct SeriesState {
     completed: Cell<u64>,
     /// Bit `i`: the operation `completed + i` is complete too.
     beyond: Cell<u64>,
-    /// By member: it is known to have completed all operations below this number. Made with the
-    /// first operation, as most series of a board are never used.
+    /// By member: it is known to have completed all operations below this number. Made when a slot
+    /// is to be written again for the first time, as most series of a board never come so far. The
+    /// own entry is brought up to date when entries are compared.
     known: OnceCell<Box<[Cell<u64>]>>,
     /// A lower bound of these entries.
     known_by_all: Cell<u64>,
@@ -143,7 +147,8 @@ impl<B: Wake> Board<B> {
         let (members, own) = (members as usize, own as usize);
         let series = divisions.map(|division| SeriesState::new(&division, members));
         let free = RESERVED.map(|count| Cell::new(u64::MAX >> (u64::BITS - count as u32)));
-        Self { memory, members, own, series, free, store_choice: StoreChoice::default(), bells }
+        let (base, store_choice) = (memory.base(), StoreChoice::default());
+        Self { _memory: memory, base, members, own, series, free, store_choice, bells }
     }
 
     /// Returns the reserved series with such slots that are free here: bit `i` for number `i`.
@@ -305,7 +310,7 @@ impl<B: Wake> Board<B> {
         let (state, second) = (self.state(turn.series), second.load(Ordering::Relaxed));
         let behind = second & BEHIND_MAX;
         if behind < BEHIND_MAX {
-            self.note(state, member as usize, turn.number.saturating_sub(behind));
+            state.note(member as usize, turn.number.saturating_sub(behind));
         }
         Some(state.bytes.min((second >> BEHIND_BITS) as usize))
     }
@@ -365,7 +370,6 @@ impl<B: Wake> Board<B> {
         state.beyond.set(beyond.checked_shr(done).unwrap_or(0));
         let now = before + u64::from(done);
         state.completed.set(now);
-        self.note(state, self.own, now);
         let interval = state.slots as u64 / REPORTS_PER_SLOTS;
         if now & !interval.saturating_sub(1) > before {
             self.completion(turn.series, self.own).store(now, Ordering::Release);
@@ -378,8 +382,10 @@ impl<B: Wake> Board<B> {
     #[cold]
     fn check_completion(&self, series: Series, needed: u64) -> bool {
         let state = self.state(series);
+        let known = state.known.get_or_init(|| vec![Cell::new(0); self.members].into());
+        known[self.own].set(state.completed.get());
         let mut least = u64::MAX;
-        for (member, known) in self.known(state).iter().enumerate() {
+        for (member, known) in known.iter().enumerate() {
             if known.get() < needed {
                 known.set(self.completion(series, member).load(Ordering::Acquire));
             }
@@ -387,17 +393,6 @@ impl<B: Wake> Board<B> {
         }
         state.known_by_all.set(least);
         least >= needed
-    }
-
-    #[inline]
-    fn note(&self, state: &SeriesState, member: usize, completed: u64) {
-        let known = &self.known(state)[member];
-        known.set(known.get().max(completed));
-    }
-
-    #[inline]
-    fn known<'a>(&self, state: &'a SeriesState) -> &'a [Cell<u64>] {
-        state.known.get_or_init(|| vec![Cell::new(0); self.members].into())
     }
 
     #[inline]
@@ -433,7 +428,7 @@ impl<B: Wake> Board<B> {
         assert!(offset <= bytes && length <= bytes - offset, "a slot is left");
         let place = self.slot(turn, member) + HEADER + offset;
         // SAFETY: `slot` lies inside the memory, and the range was checked to lie in the slot.
-        unsafe { self.memory.base().add(place) }
+        unsafe { self.base.add(place) }
     }
 
     #[inline]
@@ -456,7 +451,7 @@ impl<B: Wake> Board<B> {
         //   multiple of eight as all offsets are; the memory begins at a page.
         // - All users of the file touch these bytes as atomic words only: data of slots lies
         //   elsewhere, also in operations that have portions.
-        unsafe { self.memory.base().add(place).cast::<AtomicU64>().as_ref() }
+        unsafe { self.base.add(place).cast::<AtomicU64>().as_ref() }
     }
 }
 
@@ -473,6 +468,14 @@ impl SeriesState {
             beyond: Cell::new(0),
             known: OnceCell::new(),
             known_by_all: Cell::new(0),
+        }
+    }
+
+    /// Notes how far another member is, if entries are kept already.
+    #[inline]
+    fn note(&self, member: usize, completed: u64) {
+        if let Some(known) = self.known.get().and_then(|known| known.get(member)) {
+            known.set(known.get().max(completed));
         }
     }
 }

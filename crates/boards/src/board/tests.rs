@@ -239,13 +239,18 @@ fn the_memory_of_large_boards_is_bounded() {
         assert!(all <= bound, "{members} members: {all} bytes");
         assert!(bytes_of(members) <= members as usize * 19 * MIB, "{members} members");
     }
-    // A member knows nothing of the others before the first operation of a series.
+    // A member keeps nothing about the others before it needs a slot of a series again.
     let board = board_in(&memory_for(300), 300, 7);
     let entries = |board: &Board<Awake>| -> usize {
         board.series.iter().filter_map(|state| Some(state.known.get()?.len())).sum()
     };
+    for _ in 0..divisions(300)[BLOCKING.index()].slots {
+        let turn = board.begin(BLOCKING, 1);
+        assert!(board.is_free(turn, true));
+        board.complete(turn);
+    }
     assert_eq!(entries(&board), 0);
-    board.complete(board.begin(BLOCKING, 1));
+    assert!(!board.is_free(board.begin(BLOCKING, 1), true), "the others have completed nothing");
     assert_eq!(entries(&board), 300);
 }
 
