@@ -86,7 +86,8 @@ pub fn explain(communicator: &ShownCommunicator) -> Result<String, String> {
     }
     if nodes == 1 {
         text += "\n\"board\" and \"direct\" are for communicators that have a board, from the fifth operation or the\n\
-                 first reduction on.\n";
+                 first reduction on; with more than 32 processes after more operations, and with more\n\
+                 than 64 not for the reductions of a program that reduces before that.\n";
     }
     text += "\nSizes are of what one process contributes or gets; times are predicted. The variable\n\
              COMBRAY_COLLECTIVES=operation:algorithm,... takes another algorithm where it is applicable.\n";

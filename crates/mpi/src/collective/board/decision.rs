@@ -25,8 +25,9 @@ const MEMBERS_FEW: u32 = 32;
 /// The maximum number of members for which the first reduction is worth a board.
 const REDUCING_MEMBERS_MAX: u32 = 64;
 
-/// Returns the number of blocking operations before a communicator of so many members gets its
-/// board. It grows as the time does that all of them together need to make it.
+/// Returns the number of blocking operations before a communicator of so many members, at most
+/// [`SIZE_MAX`], gets its board. It grows as the time does that all of them together need to make
+/// it.
 fn calls_before(members: u32) -> u32 {
     CALLS_BEFORE * members.max(MEMBERS_FEW).pow(2) / MEMBERS_FEW.pow(2)
 }
@@ -55,6 +56,11 @@ impl Team {
     ) -> Result<()> {
         let place = self.board_place();
         let calls = place.calls.get();
+        if calls == 0 && !self.may_share(process) {
+            // It never gets a board.
+            place.is_decided.set(true);
+            return Ok(());
+        }
         place.calls.set(calls + 1);
         let reduces = call.reduces();
         let is_worth = reduces && self.size() <= REDUCING_MEMBERS_MAX;
