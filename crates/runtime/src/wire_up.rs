@@ -177,19 +177,19 @@ fn create_rails(
 }
 
 /// Returns the settings that networks read.
-fn network_settings(job: &Job) -> Result<Settings, StartError> {
+fn network_settings(job: &Job) -> Result<Settings, DriverError> {
     Ok(Settings {
         networks: configuration::networks(),
         node: configuration::node(),
         records: wire::VERSION,
         descriptors: configuration::descriptors(),
         processes: job.size() as usize,
-        silence: configuration::host_timeout().map_err(|message| StartError { message })?,
+        silence: configuration::host_timeout().map_err(|message| DriverError { message })?,
         ..Settings::default()
     })
 }
 
-/// Adds the rails to other machines to those of a process that has none.
+/// Adds rails that reach other machines, to `rails` that have none of these.
 ///
 /// # Errors
 /// The configuration makes no sense, or the system refuses sockets.
@@ -198,8 +198,7 @@ pub(crate) fn add_networks(
     own: GateId,
     (job, other_jobs): (&Job, &OtherJobs),
 ) -> Result<(), DriverError> {
-    let settings = network_settings(job);
-    let settings = settings.map_err(|error| DriverError { message: error.message })?;
+    let settings = network_settings(job)?;
     rails.add_networks(own, &settings, |driver| JobDirectory::of(driver, job, other_jobs))
 }
 
@@ -225,9 +224,8 @@ pub fn is_one_machine<'a>(names: impl Iterator<Item = &'a str>) -> bool {
 struct JobDirectory {
     job: Job,
     other_jobs: OtherJobs,
+    /// The driver's name.
     driver: String,
-    /// The key under which the driver's cards are published.
-    key: String,
     secret: Option<Secret>,
 }
 
@@ -238,14 +236,8 @@ impl JobDirectory {
             job: job.clone(),
             other_jobs: other_jobs.clone(),
             driver: driver.to_owned(),
-            key: card_key(driver),
             secret: None,
         })
-    }
-
-    fn get(&self, rank: u32, key: &str) -> Result<String, DriverError> {
-        let value = self.job.get(rank, key);
-        value.map_err(|error| DriverError { message: error.to_string() })
     }
 }
 
@@ -253,7 +245,7 @@ impl driver::Directory for JobDirectory {
     fn card(&mut self, gate: GateId) -> Result<String, DriverError> {
         match self.other_jobs.card(gate, &self.driver) {
             Some(card) => card,
-            None => self.get(gate.0, &self.key),
+            None => published(&self.job, gate.0, &card_key(&self.driver)),
         }
     }
 
@@ -269,14 +261,20 @@ impl driver::Directory for JobDirectory {
         if let Some(secret) = self.secret {
             return Ok(secret);
         }
-        let secret = secret_in(&self.get(0, SECRET_KEY)?)?;
+        let secret = secret_of(&self.job)?;
         self.secret = Some(secret);
         Ok(secret)
     }
 }
 
-/// Reads a secret from its hexadecimal digits.
-fn secret_in(text: &str) -> Result<Secret, DriverError> {
+/// Returns the value that a process published.
+fn published(job: &Job, rank: u32, key: &str) -> Result<String, DriverError> {
+    job.get(rank, key).map_err(|error| DriverError { message: error.to_string() })
+}
+
+/// Returns the secret of the job, which is published in hexadecimal digits.
+fn secret_of(job: &Job) -> Result<Secret, DriverError> {
+    let text = published(job, 0, SECRET_KEY)?;
     let bytes = text.as_bytes().chunks_exact(2).map(|digits| {
         let digits = str::from_utf8(digits).ok()?;
         u8::from_str_radix(digits, 16).ok()
@@ -296,9 +294,7 @@ pub(crate) fn job_id(job: &Job) -> Result<JobId, DriverError> {
         sys::random::fill(&mut id).map_err(error)?;
         return Ok(id);
     }
-    let text = job.get(0, SECRET_KEY);
-    let text = text.map_err(|error| DriverError { message: error.to_string() })?;
-    let mac = Hmac::<Sha256>::new_from_slice(&secret_in(&text)?);
+    let mac = Hmac::<Sha256>::new_from_slice(&secret_of(job)?);
     let mut mac = mac.expect("keys of any length are taken");
     mac.update(b"name of the job");
     id.copy_from_slice(&mac.finalize().into_bytes()[..16]);
@@ -348,11 +344,11 @@ fn publish(
         switches: configuration::switches(),
         cores: allowed.into_iter().collect(),
     };
-    let own = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
+    let text = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
     for (driver, card) in cards {
         job.put(&card_key(driver), card)?;
     }
-    job.put(PLACE_KEY, &own)?;
+    job.put(PLACE_KEY, &text)?;
     if job.rank() == 0 {
         job.put(SECRET_KEY, &new_secret()?)?;
         job.put(GUIDANCE_KEY, &guidance.to_text())?;
@@ -373,7 +369,7 @@ fn publish(
     if size > CARDS_READ_MAX
         && let Some(mapping) = job.process_mapping()?
     {
-        let map = places::map_by_launcher(job, &mapping)?;
+        let map = places::map_by_launcher(job, &mapping, &own)?;
         let pattern = job.get(0, PARTS_KEY)?;
         let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
         return Ok((map.with_parts(parts), guidance));

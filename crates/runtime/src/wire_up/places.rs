@@ -143,20 +143,24 @@ impl Exchange for Job {
 }
 
 /// Returns the map of a large job from the launcher's mapping, after all processes have published
-/// their places. All machines count as having as many cores as the machine of process 0. If the
-/// launcher did not send that number, the lowest rank of each machine reads the places on its
-/// machine and publishes how many cores they contain.
+/// their places; `place_here` is that of this process. All machines count as having as many cores
+/// as the machine of process 0. If the launcher did not send that number, the lowest rank of each
+/// machine reads the places on its machine and publishes how many cores they contain.
 ///
 /// # Errors
 /// The launcher is gone.
-pub(super) fn map_by_launcher(job: &impl Exchange, mapping: &[u32]) -> Result<JobMap, JoinError> {
+pub(super) fn map_by_launcher(
+    job: &impl Exchange,
+    mapping: &[u32],
+    place_here: &PlaceOf,
+) -> Result<JobMap, JoinError> {
     let machines = first_alike(mapping.iter());
     let rank = job.rank();
     let own = machines[rank as usize];
     let place = |of: u32| Ok::<_, JoinError>(PlaceOf::read(&job.get(of, PLACE_KEY)?));
     // All processes read the place of process 0, so that all take part in the barrier or none.
     let (cores, cores_here) = if let Some(together) = place(0)?.together {
-        (together as u32, cores_together([place(rank)?].iter()))
+        (together as u32, cores_together(std::iter::once(place_here)))
     } else {
         if own == rank {
             let near = (0..).zip(&machines).filter(|(_, machine)| **machine == own);
@@ -217,7 +221,10 @@ mod tests {
         let job =
             ThreadJob { values: Mutex::new(values.collect()), barrier: Barrier::new(places.len()) };
         std::thread::scope(|scope| {
-            let map = |rank| map_by_launcher(&ThreadOfJob(&job, rank), mapping).unwrap();
+            let map = |rank: u32| {
+                let place_here = PlaceOf::read(&places[rank as usize]);
+                map_by_launcher(&ThreadOfJob(&job, rank), mapping, &place_here).unwrap()
+            };
             let ranks = 0..places.len() as u32;
             let threads: Vec<_> = ranks.map(|rank| scope.spawn(move || map(rank))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
