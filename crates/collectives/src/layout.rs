@@ -109,11 +109,6 @@ impl ProcessLayout {
         }
     }
 
-    /// Returns the lowest rank on the machine of `rank`.
-    pub fn first(&self, rank: u32) -> u32 {
-        self.part(self.part_of(rank)).first()
-    }
-
     /// Returns the number of the machine of `rank`. Machines are numbered in the order of their
     /// lowest ranks.
     pub(crate) fn part_of(&self, rank: u32) -> u32 {
@@ -262,13 +257,6 @@ impl ListedParts {
 }
 
 impl PartRanks {
-    fn listed(&self) -> Option<&[u32]> {
-        match self {
-            Self::Run(_) => None,
-            Self::Listed(all, range) => Some(&all.ranks[range.clone()]),
-        }
-    }
-
     /// Returns the number of ranks, at least one.
     pub fn len(&self) -> usize {
         match self {
@@ -294,8 +282,8 @@ impl PartRanks {
     pub fn position(&self, rank: u32) -> Option<u32> {
         match self {
             Self::Run(range) => range.contains(&rank).then(|| rank - range.start),
-            Self::Listed(..) => {
-                let place = self.listed().and_then(|ranks| ranks.binary_search(&rank).ok());
+            Self::Listed(all, range) => {
+                let place = all.ranks[range.clone()].binary_search(&rank).ok();
                 place.map(|place| place as u32)
             }
         }
@@ -317,7 +305,7 @@ mod tests {
     fn layouts_count_who_talks_to_other_machines() {
         let layout = ProcessLayout::on_nodes(&[7, 7, 7, 2, 2]);
         assert_eq!((layout.nodes(), layout.largest(), layout.elsewhere()), (2, 3, 2));
-        assert_eq!([0, 1, 2, 3, 4].map(|rank| layout.first(rank)), [0, 0, 0, 3, 3]);
+        assert_eq!([0, 1, 2, 3, 4].map(|rank| layout.part_of(rank)), [0, 0, 0, 1, 1]);
         assert_eq!([1, 2, 4].map(|distance| layout.leaving(distance)), [1, 2, 1]);
         assert_eq!(ProcessLayout::on_nodes(&[5; 4]), ProcessLayout::near(4));
         assert_eq!(ProcessLayout::near(4).leaving(2), 0);
@@ -355,8 +343,6 @@ mod tests {
             prop_assert_eq!(layout.size(), size);
             let node = |rank: u32| nodes[rank as usize];
             for rank in 0..size {
-                let first = (0..size).find(|other| node(*other) == node(rank));
-                prop_assert_eq!(Some(layout.first(rank)), first);
                 let part = layout.part(layout.part_of(rank));
                 let near: Vec<u32> =
                     (0..size).filter(|other| node(*other) == node(rank)).collect();

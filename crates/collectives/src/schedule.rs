@@ -471,12 +471,7 @@ impl Schedule {
         if runs.count < 2 {
             return runs.each(from, into).for_each(|(from, into)| self.copy(from, into));
         }
-        let ends = runs
-            .each(from, into)
-            .next()
-            .into_iter()
-            .chain(runs.each(from, into).nth(runs.count as usize - 1));
-        for (from, into) in ends {
+        for (from, into) in std::iter::once((from, into)).chain(runs.each(from, into).last()) {
             self.note(from);
             self.note(into);
         }

@@ -46,8 +46,7 @@ impl Situation {
     /// Makes the situation of `size` processes of several jobs, whose places and settings are not
     /// compared: each process counts as alone on a machine.
     pub fn between_jobs(size: u32, oversubscribed: bool) -> Self {
-        let nodes: Vec<u32> = (0..size).collect();
-        let layout = ProcessLayout::on_nodes(&nodes);
+        let layout = ProcessLayout::apart(size);
         Self { layout, cores: 1, oversubscribed, ..Self::default() }
     }
 

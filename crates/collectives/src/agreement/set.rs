@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use wire::Codec;
 
 /// A set of the members of a communicator, which are numbered from 0. It takes memory for each run
-/// of consecutive members in it, so a set of few members is small, and a set of all is.
+/// of consecutive members in it: a set of few members is small, and so is the set of all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberSet {
     size: u32,
@@ -28,15 +28,22 @@ impl MemberSet {
     /// Adds a member, which must exist. Returns whether it was not in the set.
     pub fn insert(&mut self, member: u32) -> bool {
         assert!(member < self.size, "there is such a member");
-        if self.contains(member) {
-            return false;
+        let is_fresh = !self.contains(member);
+        if is_fresh {
+            self.insert_run(member, member + 1);
         }
-        let behind = self.runs.remove(&(member + 1)).unwrap_or(member + 1);
-        match self.runs.range_mut(..member).next_back() {
-            Some((_, end)) if *end == member => *end = behind,
-            _ => drop(self.runs.insert(member, behind)),
+        is_fresh
+    }
+
+    /// Adds the members from `first` to before `end`. Runs that overlap or touch become one.
+    fn insert_run(&mut self, mut first: u32, mut end: u32) {
+        while let Some((begin, behind)) = self.run_from(end)
+            && behind >= first
+        {
+            self.runs.remove(&begin);
+            (first, end) = (first.min(begin), end.max(behind));
         }
-        true
+        self.runs.insert(first, end);
     }
 
     /// Whether a member is in the set.
@@ -46,10 +53,8 @@ impl MemberSet {
 
     /// Adds all members of another set of equal size.
     pub fn unite(&mut self, other: &Self) {
-        for (&first, &end) in &other.runs {
-            if self.run_from(first).is_none_or(|(_, own_end)| own_end < end) {
-                (first..end).for_each(|member| _ = self.insert(member));
-            }
+        if !other.is_subset_of(self) {
+            other.runs.iter().for_each(|(first, end)| self.insert_run(*first, *end));
         }
     }
 

@@ -123,8 +123,9 @@ fn by_groups(
     let size = parts::group_size(member)?;
     let (near, groups) = (u64::from(size - 1), u64::from(member.size.div_ceil(size)));
     let mut estimate = TimeEstimate::new(situation);
+    // Groups have so few members, and there are so few groups, that the time of a flag includes
+    // looking at all of them.
     let mut combine = |takers: u64, others: u64| {
-        estimate.look(takers, others);
         estimate.reduce_streaming(takers, bytes.saturating_mul(others as usize));
         estimate.flag();
     };
@@ -134,7 +135,6 @@ fn by_groups(
     }
     let mut take = |takers: u64| {
         estimate.slot(1, bytes);
-        estimate.look(takers, 1);
         estimate.slot(takers, bytes);
         estimate.flag();
     };
@@ -265,16 +265,15 @@ fn add_turn(
     let takers = (take.0.max(combine.0), take.1.saturating_add(combine.1));
     estimate.take_across(member, takers.0, takers.1, Takers::of(is_rooted));
     let is_small = movement.capacity <= capacities.of(SlotSize::Small).slot_bytes;
+    let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
     // On an oversubscribed machine, the data was written long before it is read, or comes from the
     // own core.
     if !is_small && !member.situation.oversubscribed {
         let readers = take.0.max(combine.0).max(1);
-        let slots = if movement.put.0 == 1 { 1 } else { size - 1 };
         estimate.find_slots(readers, slots);
     }
     let lookers = if movement.to_root { 1 } else { size };
-    let looked = if movement.put.0 == 1 { 1 } else { size - 1 };
-    estimate.repeat(movement.stages, |one| one.look(lookers, looked));
+    estimate.repeat(movement.stages, |one| one.look(lookers, slots));
     estimate.repeat(movement.stages, |one| match movement.to_root && is_small || goes_on {
         true => one.flag_to_root(),
         false => one.flag(),

@@ -34,15 +34,16 @@ pub(super) fn group_size(member: Member) -> Option<u32> {
 
 impl BoardParts {
     fn view(self, member: Member, root: Option<u32>) -> HierarchyView {
-        let level = match self {
-            Self::Level(level) => return HierarchyView::over(member, root, level),
-            // The width of the groups makes no difference to a schedule.
-            Self::Groups => Width::Cache,
-        };
-        let size = group_size(member).unwrap_or(member.size);
-        let groups = (0..member.size).map(|rank| rank / size).collect();
-        let situation = Situation::plain(member.size).in_parts(&[(level, groups)]);
-        HierarchyView::over(Member { situation: &situation, ..member }, root, 0)
+        match self {
+            Self::Level(level) => HierarchyView::over(member, root, level),
+            Self::Groups => {
+                let size = group_size(member).unwrap_or(member.size);
+                // The width makes no difference to a schedule.
+                let all = Situation::plain(member.size);
+                let situation = all.in_parts_by(&[Width::Cache], |_, rank| rank / size);
+                HierarchyView::over(Member { situation: &situation, ..member }, root, 0)
+            }
+        }
     }
 }
 
