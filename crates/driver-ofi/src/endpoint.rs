@@ -44,6 +44,11 @@ pub(crate) struct SlotNumber(usize);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerAddress(u64);
 
+impl PeerAddress {
+    /// No peer.
+    pub(crate) const UNKNOWN: Self = Self(FI_ADDR_UNSPEC);
+}
+
 /// The end of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MessageEnd {

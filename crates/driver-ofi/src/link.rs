@@ -57,9 +57,9 @@ pub(crate) struct OfiLink {
     pub stands: bool,
     /// Whether the last hello by which the link is restored may be answered.
     pub awaits_answer: bool,
-    /// Whether the goodbye was sent.
+    /// Whether the goodbye was posted, and no data since.
     pub has_said_goodbye: bool,
-    /// Whether the peer has left.
+    /// Whether the peer has said goodbye, and has sent no data since.
     pub has_departed: bool,
     /// The sequence number of the next message from the peer.
     next_received: u32,
@@ -205,6 +205,7 @@ impl OfiLink {
         match message.sequence.wrapping_sub(self.next_received).cast_signed() {
             0 => {
                 self.next_received = self.next_received.wrapping_add(1);
+                self.note_kind(message.kind);
                 ArrivalOrder::Now
             }
             ahead if ahead > 0 && self.early.iter().all(|one| one.sequence != message.sequence) => {
@@ -219,7 +220,19 @@ impl OfiLink {
     pub(crate) fn next_early(&mut self) -> Option<EarlyMessage> {
         let place = self.early.iter().position(|one| one.sequence == self.next_received)?;
         self.next_received = self.next_received.wrapping_add(1);
-        Some(self.early.swap_remove(place))
+        let next = self.early.swap_remove(place);
+        self.note_kind(next.kind);
+        Some(next)
+    }
+
+    /// Records the kind of a message whose turn has come. A peer that has left may come back, for
+    /// example with another session.
+    fn note_kind(&mut self, kind: MessageKind) {
+        match kind {
+            MessageKind::Goodbye => self.has_departed = true,
+            kind if kind.is_data() => self.has_departed = false,
+            _ => {}
+        }
     }
 
     /// Returns the buffers of messages whose turn has not come.
@@ -286,6 +299,19 @@ mod tests {
             [1, 0, 3, 2].map(&mut counted),
             [(1, Some(0)), (2, None), (3, Some(2)), (4, None)]
         );
+    }
+
+    #[test]
+    fn a_peer_that_has_left_may_come_back() {
+        let mut link = link();
+        let of = |sequence, kind| EarlyMessage { kind, ..message(sequence) };
+        link.arrive(of(0, MessageKind::Goodbye));
+        link.arrive(of(1, MessageKind::Read));
+        assert!(link.has_departed && link.traffic().is_none());
+        link.arrive(of(3, MessageKind::Goodbye));
+        link.arrive(of(2, MessageKind::Packet));
+        assert!(!link.has_departed && link.traffic().is_some());
+        assert!(link.next_early().is_some() && link.has_departed);
     }
 
     #[test]

@@ -48,6 +48,14 @@ pub(crate) struct MessageHead {
     pub sequence: u32,
 }
 
+impl MessageKind {
+    /// Whether a message of this kind begins to carry data of its sender, which cancels the goodbye
+    /// that the sender has said before.
+    pub(crate) fn is_data(self) -> bool {
+        matches!(self, Self::Packet | Self::Offer)
+    }
+}
+
 impl MessageHead {
     pub(crate) fn bytes(self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];

@@ -107,9 +107,9 @@ const PACKET_BYTES_MAX: usize = MESSAGE_BYTES_MAX - HEAD_BYTES;
 const TAKES_NOTHING: &str =
     "it receives no messages: it has ended, or its machine cannot be reached";
 
-/// Why a link is lost whose peer the provider does not accept again.
+/// Why a link is lost if the provider refuses to insert the peer's address a second time.
 const NOT_INSERTED: &str =
-    "the provider has refused the address of the peer when it was to connect anew";
+    "the provider refused the peer's address when a new connection was to be made";
 
 /// The maximal number of checks of a rail's completions in one poll, so that all get their turn.
 const CHECKS_PER_POLL_MAX: usize = 4;
@@ -251,6 +251,7 @@ impl Ofi {
         let head = MessageHead { kind, token, sender, sequence: link.next_sent };
         link.next_sent = link.next_sent.wrapping_add(1);
         link.is_used = true;
+        link.has_said_goodbye &= !kind.is_data();
         let length = HEAD_BYTES + length;
         let (before, packet) = endpoint.outgoing(slot, length).split_at_mut(HEAD_BYTES);
         before.copy_from_slice(&head.bytes());
@@ -443,12 +444,6 @@ impl Ofi {
                     let bytes = self.ports[rail].endpoint.received(message.slot, message.length);
                     sink.packet(gate, rail, bytes[HEAD_BYTES..].into());
                 }
-                MessageKind::Goodbye => {
-                    self.links
-                        .get_mut(gate, rail)
-                        .into_iter()
-                        .for_each(|link| link.has_departed = true);
-                }
                 MessageKind::Offer | MessageKind::Read => {
                     let bytes = self.ports[rail].endpoint.received(message.slot, message.length);
                     let bytes = bytes[HEAD_BYTES..].to_vec();
@@ -457,7 +452,8 @@ impl Ofi {
                         _ => self.take_read((gate, rail), &bytes, sink),
                     }
                 }
-                MessageKind::Ping
+                MessageKind::Goodbye
+                | MessageKind::Ping
                 | MessageKind::Lost
                 | MessageKind::Hello
                 | MessageKind::Answer => {}
@@ -645,11 +641,6 @@ impl Driver for Ofi {
     fn leave(&mut self, sink: &mut dyn Sink, limit: Duration) {
         let until = Instant::now() + limit;
         self.poll_while(sink, until, |ofi| !ofi.is_flushed());
-        for (gate, rail) in self.links.names() {
-            // The process may have left before, and posted since.
-            let link = self.links.get_mut(gate, rail);
-            link.into_iter().for_each(|link| link.has_said_goodbye = false);
-        }
         let has_left = |link: &OfiLink| link.has_departed || !link.is_used;
         // There may be more peers than messages in flight.
         self.poll_while(sink, until, |ofi| {

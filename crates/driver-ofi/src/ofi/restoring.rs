@@ -73,7 +73,8 @@ const HELLO_PERIOD: Duration = Duration::from_millis(10);
 impl Ofi {
     /// Begins the next turn of a rail that was lost.
     pub(super) fn begin_anew(&mut self, gate: GateId, rail: usize) {
-        let Some(to) = self.address_of((gate, rail)) else { return };
+        // Without a handle no hello is sent; each attempt passes the peer's address again.
+        let to = self.address_of((gate, rail)).unwrap_or(PeerAddress::UNKNOWN);
         self.untaken.retain(|name| *name != (gate, rail));
         self.links.restore((gate, rail), Instant::now(), |ends, pair, turn, state| {
             state.turn = Some(RailTurn::between(ends, turn));
@@ -339,5 +340,22 @@ mod tests {
                 assert_eq!(link.keep_alive.answers(), has_answered);
             }
         }
+    }
+
+    #[test]
+    fn a_rail_is_restored_whose_address_the_provider_refused_at_first() {
+        let Some(mut both) = met() else { return };
+        both[0].give_up(GateId(1), 0);
+        both[0].links.rail_mut(GateId(1), 0).unwrap().state.address = None;
+        let card = |both: &mut [Ofi; 2], address| {
+            let end = &mut both[0].links.peer_mut(GateId(1)).unwrap().card.ends[0];
+            mem::replace(&mut end.address, address)
+        };
+        let address = card(&mut both, vec![1]);
+        both[0].restore(GateId(1), 0);
+        card(&mut both, address);
+        both[1].give_up(GateId(0), 0);
+        both[1].restore(GateId(0), 0);
+        poll_until(&mut both, |sinks| sinks.iter().all(|sink| !sink.restored.is_empty()));
     }
 }
