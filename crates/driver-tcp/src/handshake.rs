@@ -1,5 +1,5 @@
-//! The handshake by which two processes prove to each other that they are of the job, before
-//! anything else is parsed.
+//! The handshake by which two processes prove to each other that they are of one job, or of two
+//! connected jobs, before anything else is parsed.
 //!
 //! ```text
 //! initiator                                responder
@@ -106,7 +106,7 @@ pub(crate) fn opening(
     out
 }
 
-/// Whether the proof of an opening was made by a process of the job, for the process `own`.
+/// Whether the proof of an opening was made with this secret, for the process `own`.
 pub(crate) fn is_opening(secret: &Secret, own: u32, nonce: &Nonce, proof: &[u8]) -> bool {
     mac(secret, b"opening", &[nonce, &own.to_le_bytes()]).verify_slice(proof).is_ok()
 }

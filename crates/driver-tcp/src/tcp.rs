@@ -340,24 +340,19 @@ impl Tcp {
     /// process initiates.
     fn agreement(&mut self, to: Option<GateId>) -> Result<HandshakeTerms, DriverError> {
         let records = self.options.records;
-        let (own, others) = (self.links.own.0, Vec::new());
         let Some(gate) = to else {
             let secret = self.links.directory.secret();
             let mut others = self.links.directory.other_secrets();
             // A job of one process has no secret of its own.
             let secret = secret.or_else(|error| others.pop().ok_or(error))?;
-            return Ok(HandshakeTerms { own, to: 0, secret, others, records });
+            return Ok(HandshakeTerms { own: self.links.own.0, to: 0, secret, others, records });
         };
-        match self.links.directory.between_jobs(gate) {
-            Some(pair) => {
-                let (own, to, secret) = (pair.own_gate.0, pair.peer_rank, pair.secret);
-                Ok(HandshakeTerms { own, to, secret, others, records })
-            }
-            None => {
-                let secret = self.links.directory.secret()?;
-                Ok(HandshakeTerms { own, to: gate.0, secret, others, records })
-            }
-        }
+        let (own, to) = match self.links.directory.between_jobs(gate) {
+            Some(pair) => (pair.own_gate.0, pair.peer_rank),
+            None => (self.links.own.0, gate.0),
+        };
+        let secret = self.links.secret_of(gate)?;
+        Ok(HandshakeTerms { own, to, secret, others: Vec::new(), records })
     }
 
     /// Returns the peer; its card is read if that was not done yet.

@@ -179,9 +179,10 @@ impl Tcp {
             // The peer may have left before. A process that posts later begins a new connection.
             return self.set_way(gate, rail, RailConnection::Open);
         }
-        let has_time = now < since + CONNECT_MAX || failures < FAILURES_MIN;
-        let may_come_back = is_unreachable(error) && now < since + self.links.silence.limit;
-        if has_time && (was_ended_by_peer(error) || lacks_descriptors(error)) || may_come_back {
+        let has_time = |limit| now < since + limit || failures < FAILURES_MIN;
+        let may_have_room = was_ended_by_peer(error) || lacks_descriptors(error);
+        let may_come_back = is_unreachable(error) && has_time(self.links.silence.limit);
+        if may_have_room && has_time(CONNECT_MAX) || may_come_back {
             let pause = RETRY_FIRST.saturating_mul(1 << (failures - 1).min(16)).min(RETRY_MAX);
             let at = if failures == 1 { now } else { now + pause };
             return self.set_way(gate, rail, RailConnection::Again(Retry { at, since, failures }));
@@ -211,15 +212,14 @@ impl Tcp {
         }
     }
 
-    /// Handles the claim of a process of the job to become a connection.
+    /// Handles the claim of a process of this job, or of a connected one, to become a connection.
     fn introduced(&mut self, slot: Slot, introduction: ConnectionClaim) {
         let gate = GateId(introduction.from);
         let Some(WatchedSocket::Attempt(attempt)) = &self.sockets[slot] else { return };
         // A process of a connected job must not pass for a process of this one, or of a third.
         let proved = attempt.secret;
         if self.links.secret_of(gate).ok() != proved {
-            self.links.refused += 1;
-            return drop(self.remove(slot));
+            return self.fail(slot, ErrorKind::PermissionDenied.into());
         }
         let comes_first = self.links.comes_before(gate);
         let link = introduction.link as usize;
