@@ -1,7 +1,7 @@
 //! The properties that a driver declares for its rail, as data.
 
 /// Capabilities and expected performance of one rail. Strategies see this, never a technology.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct RailProfile {
     /// The name for display, such as `shm`, or with the network interface `tcp:eth0`; there may be
     /// more words between (`ofi:verbs:mlx5_0`).
@@ -56,19 +56,9 @@ mod tests {
 
     #[test]
     fn the_interface_is_the_last_word_of_a_rails_name() {
-        let mut profile = RailProfile {
-            name: String::new(),
-            packet_bytes_max: 1,
-            eager_bytes_max: 1,
-            fetch_segment_bytes_min: 0,
-            latency_ns: 1,
-            bandwidth_bytes_per_us: 1,
-            packet_ns: 1,
-            bulk: false,
-        };
         let names = [("shm", None), ("tcp:eth0", Some("eth0")), ("ofi:verbs:rxe1", Some("rxe1"))];
         for (name, interface) in names {
-            profile.name = name.into();
+            let profile = RailProfile { name: name.into(), ..RailProfile::default() };
             assert_eq!(profile.interface(), interface);
         }
     }

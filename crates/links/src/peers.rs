@@ -47,7 +47,7 @@ pub struct LinkTable<N: Network> {
     pub own: GateId,
     /// The profile of each rail.
     pub rails: Vec<RailProfile>,
-    /// Where cards of peers come from, and the secret of the job.
+    /// Where cards of peers come from, and the secrets of this job and of connected jobs.
     pub directory: Box<dyn Directory>,
     /// What this process publishes.
     pub card: N::Card,
@@ -102,7 +102,7 @@ pub struct Ends<'a, C> {
     pub own: (GateId, &'a C),
     /// The other process.
     pub peer: (GateId, &'a C),
-    /// The secret of the job.
+    /// The secret that both processes have.
     pub secret: Secret,
 }
 
@@ -386,9 +386,10 @@ impl<N: Network> LinkTable<N> {
 }
 
 impl<N: Network<Link: WatchedLink>> LinkTable<N> {
-    /// Checks all links, if it is time to and the driver has processed what has `arrived`.
-    pub fn check_links(&mut self, arrived: Arrivals, now: Instant) -> Vec<(LinkName, LinkCheck)> {
-        let Some(passed) = self.silence.passed_after(arrived, now) else { return Vec::new() };
+    /// Checks all links, if it is time to. If the driver's last poll has left messages unread, the
+    /// check is put off, a limited number of times.
+    pub fn check_links(&mut self, arrivals: Arrivals, now: Instant) -> Vec<(LinkName, LinkCheck)> {
+        let Some(passed) = self.silence.passed_after(arrivals, now) else { return Vec::new() };
         let (clock, mut checks) = (&self.silence, Vec::new());
         for (gate, peer) in (0..).zip(&mut self.peers) {
             let rails = peer.iter_mut().flat_map(|peer| &mut peer.rails).enumerate();

@@ -220,7 +220,7 @@ impl World {
             let directory = Box::new(SharedCards(Arc::clone(&cards), [7; 32]));
             let limit = Duration::from_millis(conditions.limit);
             let mut links = LinkTable::new(GateId(own), SmallCard(RAILS), directory, limit, began);
-            links.rails = (0..RAILS).map(|_| profile()).collect();
+            links.rails = vec![RailProfile::default(); RAILS];
             let kernels = [(); RAILS].map(|()| Rc::new(Cell::new(true)));
             let met = links.meet(GateId(1 - own), |_, (rail, _)| {
                 Ok(((), new_link(kind, fault, &kernels[rail])))
@@ -427,19 +427,6 @@ impl World {
 
     fn is_restoring(&self, process: usize) -> bool {
         !self.processes[process].links.restoring().is_empty()
-    }
-}
-
-fn profile() -> RailProfile {
-    RailProfile {
-        name: "small".to_owned(),
-        packet_bytes_max: 1,
-        eager_bytes_max: 1,
-        fetch_segment_bytes_min: 0,
-        latency_ns: 1,
-        bandwidth_bytes_per_us: 1,
-        packet_ns: 1,
-        bulk: false,
     }
 }
 

@@ -90,17 +90,7 @@ fn met(now: Instant) -> LinkTable<TwoRails> {
     let directory = SharedCards::default();
     *directory.0.lock().unwrap() = vec![String::new(); 2];
     let mut links = LinkTable::new(GateId(0), EmptyCard, Box::new(directory), LIMIT, now);
-    let rail = RailProfile {
-        name: "rail".to_owned(),
-        packet_bytes_max: 1,
-        eager_bytes_max: 1,
-        fetch_segment_bytes_min: 0,
-        latency_ns: 1,
-        bandwidth_bytes_per_us: 1,
-        packet_ns: 1,
-        bulk: false,
-    };
-    links.rails = vec![rail; 2];
+    links.rails = vec![RailProfile::default(); 2];
     assert!(links.meet(PEER, |_, _| Ok(((), link(0)))).is_ok());
     links
 }
