@@ -98,12 +98,33 @@ static void merged(MPI_Comm inter, int others) {
         OK(MPI_Comm_size(every[i], &count));
         OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, every[i]));
         CHECK_EQ(sum, count);
+        if (every[i] == near) CHECK(count <= check_size, "%d processes of both jobs", count);
         double *many = calloc(20000, sizeof *many);
         for (int k = 0; k < 20000; k++) many[k] = k;
         OK(MPI_Allreduce(MPI_IN_PLACE, many, 20000, MPI_DOUBLE, MPI_SUM, every[i]));
         for (int k = 0; k < 20000; k += 1999) CHECK_EQ(many[k], (double)k * count);
         free(many);
     }
+    // Each job numbers processes for itself, so they cannot name each other in these calls.
+    MPI_Comm wrong = MPI_COMM_NULL;
+    MPI_Group group;
+    OK(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
+    if (check_rank == 0) {
+        int code = MPI_Intercomm_create(MPI_COMM_SELF, 0, all, accepts ? check_size : 0, 5, &wrong);
+        CHECK_CLASS(code, MPI_ERR_COMM);
+    }
+    OK(MPI_Comm_group(all, &group));
+    int code = MPI_Comm_create_from_group(group, "all", MPI_INFO_NULL, MPI_ERRORS_RETURN, &wrong);
+    CHECK_CLASS(code, MPI_ERR_COMM);
+    OK(MPI_Group_free(&group));
+    // The members agree on an order and on machines.
+    MPI_Comm ring;
+    int periodic = 1, right, left, got = -1;
+    OK(MPI_Cart_create(all, 1, &size, &periodic, 1, &ring));
+    OK(MPI_Cart_shift(ring, 0, 1, &left, &right));
+    OK(MPI_Sendrecv(&rank, 1, MPI_INT, right, 1, &got, 1, MPI_INT, left, 1, ring, MPI_STATUS_IGNORE));
+    CHECK_EQ(got, (rank + size - 1) % size);
+    OK(MPI_Comm_free(&ring));
     int *memory;
     MPI_Win window;
     OK(MPI_Win_allocate(2 * sizeof *memory, sizeof *memory, MPI_INFO_NULL, all, &memory, &window));
@@ -176,7 +197,7 @@ static void survives(const char *file) {
     CHECK_CLASS(code, MPI_ERR_PROC_ABORTED);
     code = MPI_Barrier(inter);
     CHECK_CLASS(code, MPI_ERR_PROC_ABORTED);
-    MPI_Comm_disconnect(&inter);
+    OK(MPI_Comm_disconnect(&inter));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
 }

@@ -237,14 +237,23 @@ impl Group {
     }
 
     /// The machine of each process of the group, identified by the lowest rank in the job on that
-    /// machine.
+    /// machine. Processes of several jobs count as alone on a machine each, as in
+    /// [`Situation::between_jobs`]: the members of such a group number gates in different ways.
     pub fn nodes(&self, process: &Process) -> Vec<u32> {
+        if !self.is_of_one_job(process) {
+            return (0..self.size()).collect();
+        }
         let map = process.map();
         self.gates().map(|gate| map.node(gate.0)).collect()
     }
 
     /// The locations of the processes of a group, as far as all of these processes have them.
     pub(crate) fn locations(&self, process: &Process) -> Vec<ProcessLocation> {
+        if !self.is_of_one_job(process) {
+            // Equal locations keep the order of ranks.
+            let unknown = || ProcessLocation { path: Vec::new(), machine: 0 };
+            return (0..self.size()).map(|_| unknown()).collect();
+        }
         let map = process.map();
         let place = |GateId(rank): GateId| {
             let above = map.switches(rank);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use base::{GateId, Result};
+use base::{Error, ErrorClass, GateId, Result};
 
 use super::Communicator;
 use super::creation::Origin;
@@ -24,6 +24,15 @@ pub struct JobBridge {
     pub comes_first: bool,
     /// Whether processes of either side outnumber the cores that they may use.
     pub oversubscribed: bool,
+}
+
+/// The error of calls in which processes of one job must name each other to each other.
+#[cold]
+pub(super) fn of_several_jobs() -> Error {
+    let what = "the processes belong to several jobs, for which only MPI_Comm_connect, \
+                MPI_Comm_accept, MPI_Comm_spawn and MPI_Comm_join make intercommunicators, and \
+                MPI_Comm_split and MPI_Comm_create other communicators";
+    Error::new(ErrorClass::Comm, what)
 }
 
 impl Process {

@@ -18,6 +18,7 @@ use engine::RequestId;
 use memory::Buffer;
 
 use super::Communicator;
+use super::between_jobs::of_several_jobs;
 use super::creation::Origin;
 use super::duplication::contexts_in;
 use super::inter::Bridge;
@@ -94,6 +95,9 @@ impl Process {
             let what = "this process is not in the group, so it cannot take part";
             return Err(Error::new(ErrorClass::Group, what));
         };
+        if !group.is_of_one_job(self) {
+            return Err(of_several_jobs());
+        }
         group.connect_all(self);
         let proposal = proposal(purpose, group, agreed.string_tag);
         let tag = message_tag(purpose, agreed.string_tag);

@@ -6,6 +6,7 @@ use base::{Error, ErrorClass, GateId, Result};
 use memory::Buffer;
 
 use super::Communicator;
+use super::between_jobs::of_several_jobs;
 use super::creation::Origin;
 use crate::Process;
 use crate::attribute::Attributes;
@@ -33,6 +34,8 @@ pub struct Bridge<'a> {
 struct SideDescription {
     candidate: ContextBlock,
     oversubscribed: bool,
+    /// Whether all processes belong to the job of the leader.
+    is_of_one_job: bool,
     /// Ranks in the job, indexed by rank in the group.
     processes: Vec<u32>,
 }
@@ -40,13 +43,17 @@ struct SideDescription {
 impl Process {
     /// Exchanges the descriptions of the two sides between their leaders.
     fn meet(&self, bridge: Bridge<'_>, own: &SideDescription) -> Result<SideDescription> {
-        bridge.communicator.checked_gate(bridge.remote_leader)?;
+        let leader = bridge.communicator.checked_gate(bridge.remote_leader)?;
         let mut lengths = [0; 4];
         let bytes = own.to_bytes();
         self.swap(bridge, &(bytes.len() as u32).to_le_bytes(), &mut lengths)?;
         let mut others = vec![0; u32::from_le_bytes(lengths) as usize];
         self.swap(bridge, &bytes, &mut others)?;
         let other = SideDescription::from_bytes(&others)?;
+        let is_of_this_job = leader.0 < self.size();
+        if !(is_of_this_job && own.is_of_one_job && other.is_of_one_job) {
+            return Err(of_several_jobs());
+        }
         match other.processes.iter().find(|process| own.processes.contains(process)) {
             None => Ok(other),
             Some(process) => Err(Error::new(
@@ -155,6 +162,7 @@ impl Communicator {
         let own = SideDescription {
             candidate: process.contexts().take(),
             oversubscribed: self.oversubscribed(),
+            is_of_one_job: self.group().is_of_one_job(process),
             processes: self.group().gates().map(|gate| gate.0).collect(),
         };
         let agreed_block = match bridge {
@@ -225,13 +233,14 @@ impl RemoteGroup {
 impl SideDescription {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.candidate.to_bytes().to_vec();
-        bytes.push(u8::from(self.oversubscribed));
+        bytes.extend([self.oversubscribed, self.is_of_one_job].map(u8::from));
         bytes.extend(self.processes.iter().flat_map(|process| process.to_le_bytes()));
         bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let Some((block, [oversubscribed, rest @ ..])) = bytes.split_first_chunk() else {
+        let Some((block, [oversubscribed, is_of_one_job, rest @ ..])) = bytes.split_first_chunk()
+        else {
             let what = "the remote leader sent other data than its processes: does it call \
                         MPI_Intercomm_create with the same tag?";
             return Err(Error::new(ErrorClass::Other, what));
@@ -240,6 +249,7 @@ impl SideDescription {
         Ok(Self {
             candidate: ContextBlock::from_bytes(*block),
             oversubscribed: *oversubscribed != 0,
+            is_of_one_job: *is_of_one_job != 0,
             processes: processes.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect(),
         })
     }

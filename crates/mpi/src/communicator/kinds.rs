@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use base::Result;
+use base::{GateId, Result};
 use runtime::machine::{self, cores};
 use topology::{CpuSet, DeviceKind, Kind};
 
@@ -142,10 +142,16 @@ impl Communicator {
     ) -> Result<(Option<Rc<Communicator>>, Option<MachinePart>)> {
         let cores = own_cores();
         let largest = self.largest_parts(process, kind, &cores)?;
+        // Ranks in the job and machines are numbers of one job; places in the communicator mean the
+        // same process to members of all jobs.
+        let first = |is_wanted: &dyn Fn(GateId) -> bool| {
+            let place = self.all_members().gates().position(is_wanted);
+            place.and_then(|place| i32::try_from(place).ok())
+        };
         let color = match kind {
-            SplitKind::Set(ProcessSet::World) => Some(0),
-            SplitKind::SharedMemory => i32::try_from(process.node()).ok(),
-            SplitKind::Set(ProcessSet::Myself) => i32::try_from(process.rank()).ok(),
+            SplitKind::Set(ProcessSet::World) => first(&|gate| gate.0 < process.size()),
+            SplitKind::SharedMemory => first(&|gate| process.map().node(gate.0) == process.node()),
+            SplitKind::Set(ProcessSet::Myself) => first(&|gate| gate.0 == process.rank()),
             SplitKind::Part(part) => part.instance(&cores),
             SplitKind::LargestPart => largest.and_then(|part| part.instance(&cores)),
             SplitKind::None => None,
