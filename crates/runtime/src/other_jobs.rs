@@ -50,6 +50,8 @@ struct GateTable {
     /// By gate, from `first` on.
     processes: Vec<(GlobalProcess, Option<ProcessContact>)>,
     by_name: HashMap<GlobalProcess, GateId>,
+    /// The secrets of all contacts, each once.
+    secrets: Vec<Secret>,
 }
 
 impl OtherJobs {
@@ -72,8 +74,12 @@ impl OtherJobs {
 
     /// Sets how the process behind a gate is reached, unless that is known already.
     pub fn introduce(&self, gate: GateId, contact: ProcessContact) {
-        if let Some((_, known)) = self.table.lock().entry_mut(gate) {
-            known.get_or_insert(contact);
+        let table = &mut *self.table.lock();
+        let secret = contact.secret;
+        let Some((_, known @ None)) = table.entry_mut(gate) else { return };
+        *known = Some(contact);
+        if !table.secrets.contains(&secret) {
+            table.secrets.push(secret);
         }
     }
 
@@ -115,12 +121,7 @@ impl OtherJobs {
 
     /// Returns the secrets that this process has in common with processes of other jobs, each once.
     pub fn secrets(&self) -> Vec<Secret> {
-        let table = self.table.lock();
-        let contacts = table.processes.iter().filter_map(|(_, contact)| contact.as_ref());
-        let mut all: Vec<Secret> = contacts.map(|contact| contact.secret).collect();
-        all.sort_unstable();
-        all.dedup();
-        all
+        self.table.lock().secrets.clone()
     }
 
     /// Returns the name of a process for users.
