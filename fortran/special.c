@@ -277,6 +277,13 @@ static char **arguments_in(const char *argv, size_t length, MPI_Count stride, in
     return list;
 }
 
+/* Whether this process is the root of a spawn, where alone the commands are significant. */
+static bool is_root(const MPI_Fint *comm, const MPI_Fint *root)
+{
+    int rank;
+    return CALL(Comm_rank)(Comm_in(comm), &rank) == MPI_SUCCESS && rank == *root;
+}
+
 static MPI_Fint *codes_of(MPI_Fint *codes)
 {
     return IS_ERRCODES_IGNORE(codes) ? MPI_ERRCODES_IGNORE : codes;
@@ -289,9 +296,14 @@ void F(comm_spawn_)(const char *command, const char *argv, const MPI_Fint *maxpr
 {
     MPI_Comm made = 0;
     int count;
+    bool counts = is_root(comm, root);
     char *c_command = ROOM(char, command_length + 1), **list = MPI_ARGV_NULL;
-    if (!IS_ARGV_NULL(argv)) list = arguments_in(argv, argv_length, argv_length, &count);
-    text_in(c_command, command, command_length);
+    if (counts && !IS_ARGV_NULL(argv))
+        list = arguments_in(argv, argv_length, argv_length, &count);
+    if (counts)
+        text_in(c_command, command, command_length);
+    else
+        *c_command = 0;
     int code = CALL(Comm_spawn)(c_command, list, *maxprocs, Info_in(info), *root, Comm_in(comm),
                                 &made, codes_of(array_of_errcodes));
     if (code == MPI_SUCCESS) *intercomm = Comm_out(made);
@@ -309,7 +321,7 @@ void F(comm_spawn_multiple_)(const MPI_Fint *count, const char *array_of_command
                              size_t argv_length)
 {
     MPI_Comm made = 0;
-    int n = *count > 0 ? *count : 0, words;
+    int n = is_root(comm, root) && *count > 0 ? *count : 0, words;
     bool has_arguments = !IS_ARGVS_NULL(array_of_argv);
     char **commands = combray_fortran_room((n + 1) * (sizeof *commands + command_length + 1));
     char *room = (char *)(commands + n + 1);

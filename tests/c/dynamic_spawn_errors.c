@@ -4,7 +4,6 @@
 // timeout: 60
 // one machine: spawned processes run on the machine of the root
 #include "check.h"
-#include <sys/stat.h>
 
 enum { MOST = 4 };
 
@@ -27,6 +26,25 @@ static void fails(const char *command, char **arguments, int count, MPI_Info inf
     }
 }
 
+// Fewer processes than asked for, by the info key soft: the codes of the others say so.
+static void spawn_fewer(const char *file) {
+    char *arguments[] = {"child", NULL}, **lists[] = {arguments, arguments};
+    char *commands[] = {(char *)file, (char *)file};
+    int counts[] = {3, 1}, codes[] = {-1, -1, -1, -1}, size;
+    MPI_Info infos[] = {MPI_INFO_NULL, MPI_INFO_NULL};
+    MPI_Comm made;
+    MPI_Info_create(&infos[0]);
+    MPI_Info_set(infos[0], "soft", "1:2");
+    OK(MPI_Comm_spawn_multiple(2, commands, lists, counts, infos, root, MPI_COMM_WORLD, &made, codes));
+    OK(MPI_Comm_remote_size(made, &size));
+    CHECK_EQ(size, 3);
+    for (int i = 0; i < 4; i++)
+        CHECK(class_of(codes[i]) == (i == 2 ? MPI_ERR_SPAWN : MPI_SUCCESS), "code %d is %d", i, codes[i]);
+    OK(MPI_Barrier(made));
+    OK(MPI_Comm_disconnect(&made));
+    MPI_Info_free(&infos[0]);
+}
+
 static void spawn_well(void) {
     char file[4096];
     ssize_t length = readlink("/proc/self/exe", file, sizeof file - 1);
@@ -38,6 +56,7 @@ static void spawn_well(void) {
                       MPI_ERRCODES_IGNORE));
     OK(MPI_Barrier(made));
     OK(MPI_Comm_disconnect(&made));
+    spawn_fewer(file);
 }
 
 static void fails_of_several(void) {

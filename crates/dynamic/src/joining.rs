@@ -32,11 +32,10 @@ pub fn join(process: &Process, socket: BorrowedFd<'_>) -> Result<Rc<Communicator
     let own = ports.open()?;
     let other = exchange(process, socket, &own)?;
     let alone = process.alone();
-    let mut never = || None;
     // Both sides see the same two names, so one accepts and one connects.
     match own < other {
-        true => accept(process, alone, 0, (&ports, &own), &mut never),
-        false => connect(process, alone, 0, &other, &mut never),
+        true => accept(process, alone, 0, (&ports, &own)),
+        false => connect(process, alone, 0, &other),
     }
 }
 

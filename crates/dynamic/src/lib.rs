@@ -22,25 +22,23 @@ use meeting::{Meeting, wait};
 use port::PortSearch;
 
 pub use joining::join;
-pub use meeting::GiveUp;
 pub use names::PublishedNames;
 pub use port::Ports;
 pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
 
-/// How long the other job may take for each step, if the timeout of hosts is not longer: its
-/// processes may compute before they call.
-const STEP_MAX: Duration = Duration::from_secs(60);
+/// The time that the other job has for each step, at least; longer if the timeout of hosts is
+/// longer. Its processes may compute before they call.
+const STEP_TIME_MIN: Duration = Duration::from_secs(60);
 
 fn step_limit() -> Result<Duration> {
     let silence = runtime::configuration::host_timeout();
     let silence = silence.map_err(|wrong| Error::new(ErrorClass::Other, wrong))?;
-    Ok(silence.max(STEP_MAX))
+    Ok(silence.max(STEP_TIME_MIN))
 }
 
 /// Waits until another job connects to a port, and returns the intercommunicator with the
 /// processes of the other side (`MPI_Comm_accept`). Collective; the name of the port counts on
-/// `root` only, which must have opened the port. `give_up` is called on the root while it waits,
-/// and ends the call on all members with the error that it returns.
+/// `root` only, which must have opened the port.
 ///
 /// # Errors
 /// On all members: `Port` if the root has no such port, or the connection fails before all
@@ -51,7 +49,6 @@ pub fn accept(
     communicator: &Rc<Communicator>,
     root: u32,
     (ports, name): (&Ports, &str),
-    give_up: GiveUp<'_>,
 ) -> Result<Rc<Communicator>> {
     let meeting = Meeting { process, communicator, root, side: PortSide::Accepts };
     meeting.carry_out(
@@ -59,14 +56,12 @@ pub fn accept(
             let (port, limit) = (ports.get(name)?, step_limit()?);
             wait(process, give_up, || port.poll_accept(limit))
         },
-        give_up,
+        &mut || None,
     )
 }
 
 /// Connects to a port of another job, and returns the intercommunicator with the processes of the
 /// other side (`MPI_Comm_connect`). Collective; the name of the port counts on `root` only.
-/// `give_up` is called on the root while it waits, and ends the call on all members with the
-/// error that it returns.
 ///
 /// # Errors
 /// Those of [`accept`], and `Port` if no process accepts on the port.
@@ -75,7 +70,6 @@ pub fn connect(
     communicator: &Rc<Communicator>,
     root: u32,
     name: &str,
-    give_up: GiveUp<'_>,
 ) -> Result<Rc<Communicator>> {
     let meeting = Meeting { process, communicator, root, side: PortSide::Connects };
     meeting.carry_out(
@@ -83,6 +77,6 @@ pub fn connect(
             let mut search = PortSearch::new(name, step_limit()?)?;
             wait(process, give_up, || search.poll())
         },
-        give_up,
+        &mut || None,
     )
 }

@@ -180,8 +180,8 @@ impl LinkFailure {
             Self::Silent(limit) => (
                 ErrorClass::Port,
                 format!(
-                    "the other job has not answered for {} s: does its root call MPI_Comm_accept \
-                     with this port, and do all processes of its communicator call it?",
+                    "the other job has not answered for {} s: do all processes of both communicators \
+                     call MPI_Comm_accept or MPI_Comm_connect with this port?",
                     limit.as_secs()
                 ),
             ),

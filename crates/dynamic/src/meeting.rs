@@ -27,7 +27,7 @@ struct SideOverview {
     members: Vec<MemberName>,
     /// Whether processes of the side outnumber the cores that they may use.
     oversubscribed: bool,
-    /// A name for the message spaces of the intercommunicator.
+    /// A name for the message spaces of the intercommunicator; that of the accepting side counts.
     name: u64,
     /// The secret of the two jobs, added by the receiving root.
     secret: [u8; 32],
@@ -50,20 +50,16 @@ struct MemberContact {
     gates: Vec<u32>,
 }
 
-/// That all members of a side are ready.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct SideReady {
-    is_ready: bool,
-}
+/// What the last frame contains: that all members of a side know the other side.
+const IS_READY: bool = true;
 
 wire::codec!(SideOverview { members, oversubscribed, name, secret });
 wire::codec!(MemberName { job, rank, machine });
 wire::codec!(MemberContact { cards, gates });
-wire::codec!(SideReady { is_ready });
 
 /// Which error a waiting root returns, and whether it gives up: the answer of a function that is
 /// called while the root waits.
-pub type GiveUp<'a> = &'a mut dyn FnMut() -> Option<Error>;
+pub(crate) type GiveUp<'a> = &'a mut dyn FnMut() -> Option<Error>;
 
 /// One side of a meeting, as one of its processes sees it.
 pub(crate) struct Meeting<'a> {
@@ -88,7 +84,9 @@ impl Meeting<'_> {
     ) -> Result<Rc<Communicator>> {
         let mut seed = [0; 8];
         let seeded = sys::random::fill(&mut seed).map_err(other);
-        self.process.share_names_with_other_jobs(u64::from_le_bytes(seed));
+        if seeded.is_ok() {
+            self.process.share_names_with_other_jobs(u64::from_le_bytes(seed));
+        }
         let own = self.own_name();
         let names = self.gather(&seeded.and(own))?;
         let mut link = None;
@@ -97,7 +95,9 @@ impl Meeting<'_> {
             let opened = link.insert(connect(give_up)?);
             opened.send_frame(&mine.to_bytes());
             let theirs: SideOverview = self.receive(opened, give_up)?;
-            Ok(SideOverview { secret: opened.secret(), ..theirs })
+            // The message spaces get the name that the root of the accepting side has taken.
+            let name = if self.side == PortSide::Accepts { mine.name } else { theirs.name };
+            Ok(SideOverview { secret: opened.secret(), name, ..theirs })
         })?;
         let contact = self.reach_machines(&names, &theirs);
         let contact = contact.and_then(|()| self.contact(&names, &theirs));
@@ -114,29 +114,23 @@ impl Meeting<'_> {
         })?;
         let remote = self.introduce(&theirs, others)?;
         // The other side sends only when all members of this side know it.
-        self.gather(&Ok(SideReady { is_ready: true }))?;
+        self.gather(&Ok(IS_READY))?;
         self.share(|| {
             let opened = link.as_mut().ok_or_else(lost)?;
-            opened.send_frame(&SideReady { is_ready: true }.to_bytes());
-            self.receive::<SideReady>(opened, give_up)
+            opened.send_frame(&IS_READY.to_bytes());
+            self.receive::<bool>(opened, give_up)
         })?;
-        let first = if self.side == PortSide::Accepts { &mine } else { &theirs };
         let made = self.communicator.bridge_to_job(
             self.process,
             &JobBridge {
                 remote,
-                name: self.agreed_name(first)?,
+                name: theirs.name,
                 comes_first: self.side == PortSide::Accepts,
                 oversubscribed: mine.oversubscribed || theirs.oversubscribed,
             },
         )?;
         collective::barrier(&Invocation::blocking(&made))?.complete(self.process)?;
         Ok(made)
-    }
-
-    /// Returns the name of the accepting side, which its root has taken.
-    fn agreed_name(&self, first: &SideOverview) -> Result<u64> {
-        self.share(|| Ok(first.name))
     }
 
     fn own_name(&self) -> Result<MemberName> {

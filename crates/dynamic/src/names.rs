@@ -79,7 +79,10 @@ impl PublishedNames {
             draft.write_all(port)?;
             Ok(draft)
         });
-        drop(written.map_err(failed)?);
+        if let Err(cause) = written.map(drop) {
+            let _ = fs::remove_file(&draft);
+            return Err(failed(cause));
+        }
         if self.is_left_over(&file) {
             let _ = fs::remove_file(&file);
         }

@@ -64,9 +64,10 @@ impl FromStr for PortName {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         parse(text).ok_or_else(|| {
-            let shown: String = text.chars().take(60).collect();
+            // What follows contains the key.
+            let shown: String = text.chars().take(FORMAT.len()).collect();
             let detail = format!(
-                "the port name \"{shown}\" is not one that MPI_Open_port of this version of \
+                "the port name that begins with \"{shown}\" is not one that MPI_Open_port of this version of \
                  Combray has returned: pass the whole name, unchanged"
             );
             Error::new(ErrorClass::Port, detail)

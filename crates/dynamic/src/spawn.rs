@@ -41,9 +41,9 @@ struct ConnectedChild {
 pub struct Spawned {
     /// The intercommunicator with the new processes.
     pub intercommunicator: Result<Rc<Communicator>>,
-    /// How many processes were to be started: all of them run, or none. 0 if the arguments of the
-    /// root are wrong.
-    pub processes: u32,
+    /// How many processes of each command were to be started at most, and how many of them are: all
+    /// of these run, or none. Empty if the arguments of the root are wrong.
+    pub processes: Vec<(u32, u32)>,
 }
 
 impl ChildJobs {
@@ -84,11 +84,11 @@ pub fn spawn(
         if wanted.is_empty() {
             return Err(Error::new(ErrorClass::Arg, "there is no command to spawn"));
         }
-        Ok(wanted.iter().map(SpawnCommand::processes).sum::<u32>())
+        Ok(wanted.iter().map(SpawnCommand::counts).collect())
     });
     let processes = match planned {
         Ok(processes) => processes,
-        Err(error) => return Spawned { intercommunicator: Err(error), processes: 0 },
+        Err(error) => return Spawned { intercommunicator: Err(error), processes: Vec::new() },
     };
     let child: RefCell<Option<ChildJob>> = RefCell::default();
     let failure = || child.borrow_mut().as_mut().and_then(ChildJob::failure);
@@ -123,5 +123,5 @@ pub fn spawn(
 /// Those of [`connect`](crate::connect): the processes that have spawned the job have ended.
 pub fn connect_to_parent(process: &Process) -> Result<Option<Rc<Communicator>>> {
     let Some(port) = sys::environment::text(PARENT_PORT) else { return Ok(None) };
-    crate::connect(process, process.world(), 0, &port, &mut || None).map(Some)
+    crate::connect(process, process.world(), 0, &port).map(Some)
 }

@@ -130,15 +130,16 @@ fn words(commands: &[SpawnCommand]) -> Result<Vec<OsString>> {
     let mut words: Vec<OsString> = vec![SUBCOMMAND.into(), "--".into()];
     words.extend(["--oversubscribe".into(), "--bind-to".into(), "none".into()]);
     for (place, command) in commands.iter().enumerate() {
-        if command.has_separator() {
-            let detail = "an argument of the command to spawn is \":\", which the launcher takes \
-                          for the beginning of another command";
+        let own = command.words();
+        if own.iter().any(|word| word == ":") {
+            let detail = "the name, an argument or a hint of the command to spawn is \":\", which \
+                          the launcher takes for the beginning of another command";
             return Err(Error::new(ErrorClass::Arg, detail));
         }
         if place > 0 {
             words.push(":".into());
         }
-        command.append_to(&mut words);
+        words.extend(own);
     }
     Ok(words)
 }
@@ -162,6 +163,8 @@ fn launcher() -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use mpi::info::{Info, InfoLimits};
+
     use super::*;
 
     fn child() -> (ChildJob, UnixStream) {
@@ -206,6 +209,14 @@ mod tests {
     fn a_separator_among_the_arguments_is_refused() {
         let command = |word: &[u8]| SpawnCommand::new(b"prog", &[word.to_vec()], 1, None).unwrap();
         assert_eq!(words(&[command(b":")]).unwrap_err().class, ErrorClass::Arg);
+        let hints = Info::new();
+        let limits = InfoLimits { key_bytes_max: 255, value_bytes_max: 255 };
+        hints.set(b"env", b"SEPARATOR=:", limits).unwrap();
+        let hinted = SpawnCommand::new(b"prog", &[], 1, Some(&hints)).unwrap();
+        let named = SpawnCommand::new(b":", &[], 1, None).unwrap();
+        for wrong in [hinted, named] {
+            assert_eq!(words(&[wrong]).unwrap_err().class, ErrorClass::Arg);
+        }
         let words = words(&[command(b"a"), command(b"b")]).unwrap();
         assert_eq!(words.iter().filter(|word| *word == ":").count(), 1);
     }

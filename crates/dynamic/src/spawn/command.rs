@@ -13,6 +13,8 @@ use mpi::info::Info;
 pub struct SpawnCommand {
     program: OsString,
     arguments: Vec<OsString>,
+    /// How many processes may be started at most, and how many are.
+    most: u32,
     processes: u32,
     /// Options of `combray run` for this program.
     options: Vec<OsString>,
@@ -66,9 +68,10 @@ impl SpawnCommand {
         for line in hint(b"env").iter().flat_map(|value| value.split(|byte| *byte == b'\n')) {
             options.extend(variable(line)?.into_iter().flatten());
         }
+        let most = processes;
         let processes = match hint(b"soft") {
-            Some(ranges) => greatest_within(&ranges, processes)?,
-            None => processes,
+            Some(ranges) => greatest_within(&ranges, most)?,
+            None => most,
         };
         let program = match hint(b"path") {
             Some(folders) => found_in(text(trimmed(&folders)), text(name)),
@@ -77,15 +80,16 @@ impl SpawnCommand {
         Ok(Self {
             program: program.map_or_else(|| text(name).to_owned(), PathBuf::into_os_string),
             arguments: arguments.iter().map(|word| text(word).to_owned()).collect(),
+            most: most as u32,
             processes: processes as u32,
             options,
             architecture: hint(b"arch").map(|wanted| trimmed(&wanted).to_vec()),
         })
     }
 
-    /// Returns how many processes are started.
-    pub fn processes(&self) -> u32 {
-        self.processes
+    /// Returns how many processes may be started at most, and how many are.
+    pub(super) fn counts(&self) -> (u32, u32) {
+        (self.most, self.processes)
     }
 
     /// Checks whether the processes can run on the architecture of this machine.
@@ -111,19 +115,13 @@ impl SpawnCommand {
         &self.program
     }
 
-    /// Appends the words for the command line of the launcher.
-    pub(super) fn append_to(&self, words: &mut Vec<OsString>) {
-        words.extend(["-n".into(), self.processes.to_string().into()]);
+    /// Returns the words for the command line of the launcher.
+    pub(super) fn words(&self) -> Vec<OsString> {
+        let mut words = vec!["-n".into(), self.processes.to_string().into()];
         words.extend(self.options.iter().cloned());
-        words.push("--".into());
-        words.push(self.program.clone());
+        words.extend(["--".into(), self.program.clone()]);
         words.extend(self.arguments.iter().cloned());
-    }
-
-    /// Whether the words of this program cannot be passed to the launcher: `:` separates programs
-    /// there.
-    pub(super) fn has_separator(&self) -> bool {
-        self.arguments.iter().any(|word| word == ":")
+        words
     }
 }
 
@@ -220,9 +218,7 @@ mod tests {
     }
 
     fn words(command: &SpawnCommand) -> Vec<String> {
-        let mut words = Vec::new();
-        command.append_to(&mut words);
-        words.into_iter().map(|word| word.into_string().unwrap()).collect()
+        command.words().into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     #[test]
@@ -255,7 +251,7 @@ mod tests {
     fn wrong_numbers_and_hints_are_refused() {
         let class = |processes, pairs: &[(&str, &str)]| {
             let made = SpawnCommand::new(b"prog", &[], processes, Some(&info(pairs)));
-            made.map(|command| command.processes()).map_err(|error| error.class)
+            made.map(|command| command.counts().1).map_err(|error| error.class)
         };
         assert_eq!(class(0, &[]), Err(ErrorClass::Arg));
         assert_eq!(class(-1, &[]), Err(ErrorClass::Arg));

@@ -25,14 +25,20 @@ pub struct OutErrorCodes<'a> {
 }
 
 impl OutErrorCodes<'_> {
-    /// Writes one code for all processes, `count` of which are to be spawned: success, or the code
-    /// of an error class.
-    pub fn write(&self, count: u32, error: Option<ErrorClass>) {
+    /// Writes a code for each process: that of the error class of the call, or success. For each
+    /// command, `processes` has how many may be started at most, and how many are; the others get
+    /// the code of `MPI_ERR_SPAWN`.
+    pub fn write(&self, processes: &[(u32, u32)], error: Option<ErrorClass>) {
         if self.first.is_null() {
             return;
         }
-        let code = error.map_or(MPI_SUCCESS, code_of_class);
-        for index in 0..count as usize {
+        let codes = processes.iter().flat_map(|&(most, started)| {
+            (0..most).map(move |index| {
+                let missing = (index >= started).then_some(ErrorClass::Spawn);
+                error.or(missing).map_or(MPI_SUCCESS, code_of_class)
+            })
+        });
+        for (index, code) in codes.enumerate() {
             // SAFETY: the type guarantees room for a code of each process.
             unsafe { self.first.add(index).write(code) };
         }

@@ -11,18 +11,15 @@ use crate::arguments::{KnownCommunicator, Out, OutErrorCodes};
 use crate::c::{self, Comm};
 use crate::call::Call;
 use crate::failure::CallOutcome;
-use crate::generated::constants::{MPI_COMM_NULL, MPI_INFO_NULL};
+use crate::generated::constants::MPI_COMM_NULL;
 
 use super::communicators::hand_out;
 
 /// The hints of one program, given by their handle.
 fn hints(call: &Call, handle: c::Info) -> Result<Option<Rc<Info>>> {
-    if handle == MPI_INFO_NULL {
-        return Ok(None);
-    }
-    let found = call.library.infos.get(handle);
-    let invalid = || Error::new(ErrorClass::Info, "the info object of a command does not exist");
-    found.map(Some).ok_or_else(invalid)
+    let invalid = |_| Error::new(ErrorClass::Info, "the info object of a command does not exist");
+    // The position is for messages about arguments, which this error is not.
+    call.optional_info(0, handle).map_err(invalid)
 }
 
 /// Spawns a job, and stores the results.
@@ -37,7 +34,7 @@ fn spawn(
     intercomm.set(MPI_COMM_NULL);
     let Spawned { intercommunicator, processes } =
         dynamic::spawn(&library.process, &comm, root, jobs, commands);
-    codes.write(processes, intercommunicator.as_ref().err().map(|error| error.class));
+    codes.write(&processes, intercommunicator.as_ref().err().map(|error| error.class));
     hand_out(call, Some(intercommunicator?), intercomm)
 }
 

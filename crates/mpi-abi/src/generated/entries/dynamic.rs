@@ -20,8 +20,8 @@ entry! {
 entry! {
     open MPI_Comm_accept(port_name: *const c_char, info: Info, root: c_int, comm: Comm,
         newcomm: *mut Comm);
-    comm = communicator(4, comm); info = optional_info(2, info);
-    root = root_inside(3, root, &comm); port_name = text_of_root(1, port_name, root, &comm);
+    comm = communicator(4, comm); root = root_inside(3, root, &comm);
+    port_name = text_of_root(1, port_name, root, &comm); info = info_of_root(2, info, root, &comm);
     newcomm = out(5, newcomm);
     => calls::dynamic::comm_accept(port_name, info, root, comm, newcomm)
 }
@@ -29,8 +29,8 @@ entry! {
 entry! {
     open MPI_Comm_connect(port_name: *const c_char, info: Info, root: c_int, comm: Comm,
         newcomm: *mut Comm);
-    comm = communicator(4, comm); info = optional_info(2, info);
-    root = root_inside(3, root, &comm); port_name = text_of_root(1, port_name, root, &comm);
+    comm = communicator(4, comm); root = root_inside(3, root, &comm);
+    port_name = text_of_root(1, port_name, root, &comm); info = info_of_root(2, info, root, &comm);
     newcomm = out(5, newcomm);
     => calls::dynamic::comm_connect(port_name, info, root, comm, newcomm)
 }
