@@ -7,8 +7,12 @@
 //!                                      ◀──  greeting: magic, versions, nonce B;
 //!                                           proof of both nonces
 //!   proof of both nonces               ──▶
+//!                                      ◀──  welcome, a proof of both nonces
 //!   frames                            ◀──▶  frames
 //! ```
+//!
+//! Until the welcome the accepting side may close the connection for want of room; a connecting root
+//! that has not got it tries again.
 //!
 //! A proof is an HMAC-SHA-256 keyed with the key of the port. Each frame ends with one that
 //! includes both nonces, the direction and the number of the frame. This module has no sockets.
@@ -74,6 +78,8 @@ pub(crate) struct Handshake {
 enum HandshakeStage {
     AwaitsGreeting,
     AwaitsProof,
+    /// The connecting side: the other side may not have read the own proof.
+    AwaitsWelcome,
     Proved,
 }
 
@@ -98,7 +104,7 @@ impl Handshake {
         handshake
     }
 
-    /// Whether the peer has proved that it has the key of the port.
+    /// Whether both sides have proved to each other that they have the key of the port.
     pub fn is_proved(&self) -> bool {
         self.stage == HandshakeStage::Proved
     }
@@ -127,22 +133,26 @@ impl Handshake {
                 self.received.drain(..GREETING_BYTES);
                 self.take_greeting(&greeting)
             }
-            HandshakeStage::AwaitsProof => {
+            HandshakeStage::AwaitsProof | HandshakeStage::AwaitsWelcome => {
                 let Some(proof) = self.received.first_chunk::<PROOF_BYTES>().copied() else {
                     return Ok(());
                 };
                 self.received.drain(..PROOF_BYTES);
-                let word = match self.side {
-                    PortSide::Accepts => CONNECTING,
-                    PortSide::Connects => ACCEPTING,
+                let word = match (self.side, self.stage) {
+                    (PortSide::Accepts, _) => CONNECTING,
+                    (PortSide::Connects, HandshakeStage::AwaitsWelcome) => WELCOME,
+                    (PortSide::Connects, _) => ACCEPTING,
                 };
                 if self.mac(word, &[]).verify_slice(&proof).is_err() {
                     return Err(PortRefusal::WrongKey);
                 }
-                if self.side == PortSide::Connects {
-                    self.prove(CONNECTING);
-                }
                 self.stage = HandshakeStage::Proved;
+                if self.side == PortSide::Accepts {
+                    self.prove(WELCOME);
+                } else if word == ACCEPTING {
+                    self.prove(CONNECTING);
+                    self.stage = HandshakeStage::AwaitsWelcome;
+                }
                 Ok(())
             }
             HandshakeStage::Proved => Ok(()),
@@ -251,6 +261,7 @@ impl Handshake {
 
 const CONNECTING: &[u8] = b"connecting";
 const ACCEPTING: &[u8] = b"accepting";
+const WELCOME: &[u8] = b"welcome";
 
 #[cfg(test)]
 mod tests {
@@ -300,6 +311,21 @@ mod tests {
                 assert_eq!(one.next_frame(), Ok(None));
             }
         }
+    }
+
+    #[test]
+    fn the_connecting_side_is_done_only_when_its_proof_was_read() {
+        let (mut one, mut other) = pair([5, 5], [2, 2]);
+        let pass = |from: &mut Handshake, to: &mut Handshake| {
+            assert_eq!(to.take(&std::mem::take(&mut from.to_send)), Ok(()));
+        };
+        pass(&mut one, &mut other);
+        pass(&mut other, &mut one);
+        assert!(!one.to_send.is_empty() && !one.is_proved());
+        pass(&mut one, &mut other);
+        assert!(other.is_proved() && !one.is_proved());
+        pass(&mut other, &mut one);
+        assert!(one.is_proved());
     }
 
     #[test]

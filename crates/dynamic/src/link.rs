@@ -46,7 +46,7 @@ impl RootLink {
         self.deadline = Instant::now() + limit;
     }
 
-    /// Whether the other root has proved that it has the key of the port.
+    /// Whether both roots have proved that they have the key of the port.
     pub fn is_proved(&self) -> bool {
         self.handshake.is_proved()
     }
@@ -104,11 +104,6 @@ impl RootLink {
     pub fn send_frame(&mut self, body: &[u8]) {
         self.handshake.send_frame(body);
         self.deadline = Instant::now() + self.limit;
-    }
-
-    /// Whether everything was passed to the system.
-    pub fn is_flushed(&self) -> bool {
-        self.handshake.to_send.is_empty()
     }
 
     /// Advances the connection, and returns the next frame if it has arrived.

@@ -197,8 +197,7 @@ impl PortSearch {
     pub fn poll(&mut self) -> Result<Option<RootLink>> {
         if let Some((mut link, place)) = self.link.take() {
             match link.advance() {
-                // The last message of the handshake must leave before the link is used.
-                Ok(()) if link.is_proved() && link.is_flushed() => return Ok(Some(link)),
+                Ok(()) if link.is_proved() => return Ok(Some(link)),
                 Ok(()) => self.link = Some((link, place)),
                 // The process was reached, and does not accept.
                 Err(failure @ LinkFailure::Silent(_)) => return Err(failure.into_error()),
@@ -225,7 +224,12 @@ impl PortSearch {
                     self.connecting = Some((socket, place, deadline));
                 }
                 Ok(false) => self.note_unreachable(place, &ErrorKind::TimedOut.into()),
-                Err(error) => self.note_unreachable(place, &error),
+                Err(error) => {
+                    if error.kind() == ErrorKind::ConnectionReset {
+                        self.try_again(place);
+                    }
+                    self.note_unreachable(place, &error);
+                }
             }
             return Ok(None);
         }
