@@ -621,7 +621,7 @@ impl Network for EtherNetworks {
 
     const NO_PAIR: &str = "no Ethernet interfaces of both processes are in the same network";
 
-    fn ends(card: &EtherCard) -> Vec<String> {
+    fn interface_names(card: &EtherCard) -> Vec<String> {
         card.ends.iter().map(|end| end.name.clone()).collect()
     }
 

@@ -680,7 +680,7 @@ impl Network for OfiNetworks {
 
     const NO_PAIR: &str = "no interfaces of both processes are on the same fabric of libfabric";
 
-    fn ends(card: &OfiCard) -> Vec<String> {
+    fn interface_names(card: &OfiCard) -> Vec<String> {
         card.ends.iter().map(|end| format!("{} on {}", end.provider, end.fabric)).collect()
     }
 

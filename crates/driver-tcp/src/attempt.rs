@@ -14,6 +14,9 @@ use crate::handshake::{
 };
 use crate::peers::Retry;
 
+/// Why a peer without the right secret, or with another claim than it may make, is refused.
+const STRANGER: &str = "it is not a process of this job, or of a job that is connected with it";
+
 /// A connection that is being established, by this process or by another one.
 pub(crate) struct Attempt {
     pub stream: TcpStream,
@@ -54,7 +57,6 @@ enum HandshakeStage {
 }
 
 /// What the two processes of a connection must agree on.
-#[derive(Clone)]
 pub(crate) struct HandshakeTerms {
     /// The number of this process: its rank; in a claim to a process of another job, the gate by
     /// which that process names it.
@@ -178,7 +180,7 @@ impl Attempt {
                         // The other side learns that it has found another job, or another version.
                         let _ = self.answer(agreement, &[0; PROOF_BYTES]);
                     }
-                    return Err(refused("it is not a process of this job"));
+                    return Err(refused(STRANGER));
                 };
                 self.secret = Some(secret);
                 self.stage = HandshakeStage::Opened { other };
@@ -188,7 +190,7 @@ impl Attempt {
                 let (greeting, proof) = heard.split_at(GREETING_BYTES);
                 let other = handshake::nonce_of(greeting, *records).map_err(refused)?;
                 if !handshake::is_answer(secret, &self.nonce, &other, proof) {
-                    return Err(refused("it is not a process of this job"));
+                    return Err(refused(STRANGER));
                 }
                 let AttemptSide::Here { link, .. } = self.side else {
                     return Ok(AttemptProgress::Waits);
@@ -201,7 +203,7 @@ impl Attempt {
                 let secret = self.secret.as_ref().unwrap_or(secret);
                 let claim = handshake::introduction_of(secret, &other, &self.nonce, heard);
                 let claim = claim.filter(|claim| claim.to == *own);
-                let claim = claim.ok_or_else(|| refused("it is not a process of this job"))?;
+                let claim = claim.ok_or_else(|| refused(STRANGER))?;
                 return Ok(AttemptProgress::Introduced(claim));
             }
             HandshakeStage::AwaitsReply => {

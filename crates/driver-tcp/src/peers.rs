@@ -46,7 +46,7 @@ impl Network for IpNetworks {
 
     const NO_PAIR: &str = "no network connects both processes";
 
-    fn ends(card: &AddressCard) -> Vec<String> {
+    fn interface_names(card: &AddressCard) -> Vec<String> {
         card.ends.iter().map(|end| end.address.ip().to_string()).collect()
     }
 

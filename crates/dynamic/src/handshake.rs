@@ -11,8 +11,8 @@
 //!   frames                            ◀──▶  frames
 //! ```
 //!
-//! Until the welcome the accepting side may close the connection for want of room; a connecting root
-//! that has not got it tries again.
+//! Until the welcome the accepting side may close the connection for want of room; a connecting
+//! root that has not got it tries again.
 //!
 //! A proof is an HMAC-SHA-256 keyed with the key of the port. Each frame ends with one that
 //! includes both nonces, the direction and the number of the frame. This module has no sockets.

@@ -3,7 +3,7 @@
 use base::GateId;
 use driver::{Driver, Sink};
 
-/// A pair of rails: the index of a rail of this process, or of the process with the lower rank, and
+/// A pair of rails: the index of a rail of this process, or of the process that comes first, and
 /// that of a rail of the other process.
 pub type RailPair = (usize, usize);
 
@@ -57,7 +57,7 @@ pub(crate) fn pairs_from<C>(
 }
 
 /// Describes to users that two processes have no pair of rails, and what they can do about it: the
-/// reason, and the ends of the rails of this process and of the other one.
+/// reason, and the interfaces of this process and of the other one.
 pub(crate) fn describe_no_pair(reason: &str, own: &[String], other: &[String]) -> String {
     let list = |ends: &[String]| match ends {
         [] => "no network interface".to_owned(),

@@ -30,12 +30,12 @@ pub trait Network {
     /// of two jobs, a process of the job that comes first.
     fn pairs(lower: &Self::Card, upper: &Self::Card) -> Vec<RailPair>;
 
-    /// Why two processes may have no rails in common, for users: "no network connects both
-    /// processes".
+    /// The beginning of the message to users that two processes have no pair of rails, such as "no
+    /// network connects both processes".
     const NO_PAIR: &str;
 
-    /// Returns the ends of the rails of a process, for users.
-    fn ends(card: &Self::Card) -> Vec<String>;
+    /// Returns the names or addresses of a process's interfaces, for messages to users.
+    fn interface_names(card: &Self::Card) -> Vec<String>;
 
     /// Whether the peer has said goodbye over a link.
     fn has_departed(link: &Self::Link) -> bool;
@@ -227,7 +227,11 @@ impl<N: Network> LinkTable<N> {
             };
             let pairs = pairs_from((own, &self.card), (peer, &card), N::pairs);
             if pairs.is_empty() {
-                let message = describe_no_pair(N::NO_PAIR, &N::ends(&self.card), &N::ends(&card));
+                let message = describe_no_pair(
+                    N::NO_PAIR,
+                    &N::interface_names(&self.card),
+                    &N::interface_names(&card),
+                );
                 return Err(DriverError { message });
             }
             let secret = self.secret_of(gate)?;

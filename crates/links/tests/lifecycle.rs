@@ -139,7 +139,7 @@ impl Network for Small {
 
     const NO_PAIR: &str = "no rails";
 
-    fn ends(card: &SmallCard) -> Vec<String> {
+    fn interface_names(card: &SmallCard) -> Vec<String> {
         (0..card.0).map(|rail| rail.to_string()).collect()
     }
 

@@ -253,6 +253,14 @@ mod tests {
         both[1].restore(GateId(0), 0);
     }
 
+    /// Takes all buffers to send from but one.
+    fn take_slots_but_one(ofi: &mut Ofi) {
+        ofi.take_ends(0, &mut RecordingSink::default());
+        let endpoint = &mut ofi.ports[0].endpoint;
+        let mut taken: Vec<_> = std::iter::from_fn(|| endpoint.take_slot()).collect();
+        endpoint.return_slot(taken.pop().unwrap());
+    }
+
     /// Each goodbye needs a buffer until it has left.
     #[test]
     fn a_process_with_more_peers_than_buffers_says_goodbye_to_all() {
@@ -264,9 +272,7 @@ mod tests {
         }
         poll_until(&mut all, |sinks| sinks[1..].iter().all(|sink| !sink.packets.is_empty()));
         let [mut one, mut two, mut three] = <[Ofi; 3]>::try_from(all).ok().unwrap();
-        one.take_ends(0, &mut RecordingSink::default());
-        let mut taken: Vec<_> = std::iter::from_fn(|| one.ports[0].endpoint.take_slot()).collect();
-        one.ports[0].endpoint.return_slot(taken.pop().unwrap());
+        take_slots_but_one(&mut one);
         one.leave(&mut RecordingSink::default(), Duration::from_secs(1));
         let start = Instant::now();
         while !(two.has_departed(GateId(0)) && three.has_departed(GateId(0))) {
@@ -279,9 +285,7 @@ mod tests {
     #[test]
     fn refused_hellos_are_repeated_only_over_rails_that_are_being_restored() {
         let Some([mut one, _two]) = met() else { return };
-        one.take_ends(0, &mut RecordingSink::default());
-        let mut taken: Vec<_> = std::iter::from_fn(|| one.ports[0].endpoint.take_slot()).collect();
-        one.ports[0].endpoint.return_slot(taken.pop().unwrap());
+        take_slots_but_one(&mut one);
         for what in ["it is in use", "it was given up"] {
             one.untaken.push(NAME);
             one.maintain_restoring();

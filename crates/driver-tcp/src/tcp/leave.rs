@@ -45,11 +45,8 @@ impl Tcp {
     /// Says goodbye on a connection.
     pub(super) fn say_goodbye(&mut self, slot: Slot) {
         let Some(WatchedSocket::Connection(connection)) = &mut self.sockets[slot] else { return };
-        // A peer that has ended does not need it.
-        if connection.post(&frame::head(FrameKind::Goodbye, 0)).is_ok() {
-            self.posted.push(slot);
-            self.watch_if_stuck(slot);
-        }
+        let result = connection.post(&frame::head(FrameKind::Goodbye, 0));
+        self.after_posting(slot, result);
     }
 
     /// Whether no socket fulfils a condition.

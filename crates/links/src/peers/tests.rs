@@ -72,7 +72,7 @@ impl Network for TwoRails {
         pair_rails(&[0, 1], &[0, 1], |one, other| one == other)
     }
 
-    fn ends(_: &EmptyCard) -> Vec<String> {
+    fn interface_names(_: &EmptyCard) -> Vec<String> {
         Vec::new()
     }
 
