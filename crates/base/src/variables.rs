@@ -147,6 +147,13 @@ variables! {
         /// Where process 0 reports how the time of the job was spent: page, or a file that ends
         /// in .json or .html for the whole profile (combray run --profile sets this variable).
         PROFILE, User, AtStart, Unprivileged, [];
+        /// A file for the trace of the job, which Perfetto shows: the calls, waits and messages of
+        /// all processes with their times. Process 0 writes it when the job ends (combray run
+        /// --trace sets this variable).
+        TRACE, User, AtStart, Unprivileged, [];
+        /// The memory for the trace of a process, in MiB (16). When it is full, the oldest events
+        /// are dropped. The maximum is 60.
+        TRACE_MIB, User, AtStart, Always, [];
         /// A file for the timeline of the threads of combray_threads.h, by processor, which
         /// Perfetto shows. Each process writes its own file, with its number before the ending,
         /// when the workers end.

@@ -351,7 +351,7 @@ impl ProgramReader<'_> {
                 );
             }
             Meaning::Rankfile => self.plan.rankfile = hosts::read_rankfile(name, raw)?,
-            Meaning::Record | Meaning::Profile => {
+            Meaning::Record | Meaning::Profile | Meaning::Trace => {
                 let (variable, target) = report_target(meaning, name, raw)?;
                 self.global.insert(variable.into(), target);
             }
@@ -573,8 +573,10 @@ fn report_target(
         let file = std::path::absolute(file);
         file.map_err(|cause| format!("{option} needs the name of a file: {cause}"))
     };
-    if meaning == Meaning::Record {
-        return Ok((variables::RECORD, absolute()?.into()));
+    match meaning {
+        Meaning::Record => return Ok((variables::RECORD, absolute()?.into())),
+        Meaning::Trace => return Ok((variables::TRACE, absolute()?.into())),
+        _ => {}
     }
     if file.is_empty() {
         return Ok((variables::PROFILE, "page".into()));

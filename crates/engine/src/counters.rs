@@ -85,6 +85,12 @@ pub trait Observer: fmt::Debug + Send + Sync {
     fn message_unexpected(&self, context: ContextId, message: &IncomingMessage);
 }
 
+/// Observes the messages that are matched with receives.
+pub trait MatchObserver: fmt::Debug {
+    /// A message was matched with its receive.
+    fn message_matched(&self, context: ContextId, message: &IncomingMessage);
+}
+
 impl Counter {
     /// Adds to the counter. Only one thread may change it.
     #[inline]

@@ -11,8 +11,8 @@ use memory::transfer::Fetch;
 use wire::Records;
 
 use crate::arrivals::GrantedMessages;
-use crate::counters::{Counters, Observer};
-use crate::flow::{ContextSlot, InFlow, OutFlow};
+use crate::counters::{Counters, MatchObserver, Observer};
+use crate::flow::{ContextSlot, InFlow, OBSERVED, OutFlow};
 use crate::gate::{Chunk, EagerFunding, Gate, WaitingChunk};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
@@ -113,6 +113,7 @@ pub struct Engine {
     pub(crate) listed_idle: usize,
     pub(crate) counters: Arc<Counters>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) match_observer: Option<Rc<dyn MatchObserver>>,
 }
 
 /// A record that cannot be delivered yet, with the peer that sent it.
@@ -173,6 +174,7 @@ impl Engine {
             listed_idle: 0,
             counters: Arc::default(),
             observer: None,
+            match_observer: None,
         }
     }
 
@@ -181,6 +183,12 @@ impl Engine {
     pub fn instrument(&mut self, counters: Arc<Counters>, observer: Arc<dyn Observer>) {
         self.counters = counters;
         self.observer = Some(observer);
+    }
+
+    /// Reports all messages to `observer` when they are matched, from now on.
+    pub fn observe_matches(&mut self, observer: Rc<dyn MatchObserver>) {
+        self.match_observer = Some(observer);
+        self.in_flows.values_mut().for_each(|flow| flow.lone_gate = OBSERVED);
     }
 
     /// Numbers the messages of each flow from `first` on instead of 0, in contexts opened later.

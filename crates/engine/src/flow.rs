@@ -35,10 +35,15 @@ impl OutFlow {
     }
 }
 
+/// No gate: matches are observed, so no message takes the fast path.
+pub(crate) const OBSERVED: GateId = GateId(NONE);
+
 /// The receiving end of a flow.
 #[derive(Debug)]
 pub(crate) struct InFlow {
     pub gate: GateId,
+    /// The gate whose lone messages take the fast path: that of the flow, or [`OBSERVED`].
+    pub lone_gate: GateId,
     pub context: ContextSlot,
     /// The sender's rank in the context.
     pub source: u32,

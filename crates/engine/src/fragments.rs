@@ -17,6 +17,7 @@ use crate::gate::eager_cost;
 use crate::incoming_fragments::{FragmentPlace, IncomingFragments};
 use crate::request::{RequestId, Transition};
 use crate::slab::NONE;
+use crate::unexpected::IncomingMessage;
 
 /// Posts the fragments of a message on a rail.
 pub trait PostFragments {
@@ -161,7 +162,9 @@ impl Engine {
         let matching = &mut self.contexts[flow.context.0].matching;
         let index = matching.match_posted(&mut self.requests, flow.source, tag)?;
         flow.sequence = sequence.wrapping_add(1);
-        self.requests[index].take_announced((gate, flow.source, tag), wire::NO_REQUEST, length);
+        let (context, source) = (flow.context, flow.source);
+        self.requests[index].take_announced((gate, source, tag), wire::NO_REQUEST, length);
+        self.note_matched(context, &IncomingMessage { gate, source, tag, bytes: length });
         Some(self.requests.id(index))
     }
 

@@ -11,7 +11,7 @@ use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, R
 
 use crate::arrivals::Overlap;
 use crate::engine::Engine;
-use crate::flow::{ContextSlot, InFlow};
+use crate::flow::{ContextSlot, InFlow, OBSERVED};
 use crate::gate::eager_cost;
 use crate::list::Links;
 use crate::numbering::NumberedTraffic;
@@ -60,7 +60,7 @@ impl Engine {
         let (place, generation) = (flow & FLOW_INDEX_MASK, flow >> FLOW_INDEX_BITS);
         let Some((current, state)) = self.in_flows.peek_mut(place) else { return false };
         let is_next = current & FLOW_GENERATION_MASK == generation
-            && state.gate == gate
+            && state.lone_gate == gate
             && state.sequence == sequence
             && state.early.is_empty();
         if !is_next {
@@ -419,7 +419,8 @@ impl Engine {
             return Some(flow);
         }
         let sequence = self.first_sequence;
-        let flow = InFlow { gate, context: slot, source, sequence, early: Vec::new() };
+        let lone_gate = if self.match_observer.is_some() { OBSERVED } else { gate };
+        let flow = InFlow { gate, lone_gate, context: slot, source, sequence, early: Vec::new() };
         let SlabKey { index, generation } = self.in_flows.insert(flow);
         assert!(index <= FLOW_INDEX_MASK, "more than 2^24 flows");
         self.contexts[slot.0].in_flows.insert(gate, index);
@@ -447,7 +448,12 @@ impl Engine {
 
     /// Delivers a message to the receive that it matched.
     fn fill(&mut self, index: u32, arrival: &Arrival<'_>) {
-        let Arrival { gate, source, tag, .. } = *arrival;
+        let Arrival { gate, context, source, tag, .. } = *arrival;
+        let bytes = match arrival.body {
+            ArrivalBody::Eager { data, .. } => data.len() as u64,
+            ArrivalBody::Announced { length, .. } => length,
+        };
+        self.note_matched(context, &IncomingMessage { gate, source, tag, bytes });
         let receive = &mut self.requests[index];
         match arrival.body {
             ArrivalBody::Eager { data, synchronous } => {
@@ -463,6 +469,14 @@ impl Engine {
                 self.counters.announced_received.add(1);
                 self.start_filling(index, region);
             }
+        }
+    }
+
+    /// Reports a match to its observer, if there is one.
+    #[inline]
+    pub(crate) fn note_matched(&self, context: ContextSlot, message: &IncomingMessage) {
+        if let Some(observer) = &self.match_observer {
+            observer.message_matched(self.contexts[context.0].matching.id, message);
         }
     }
 

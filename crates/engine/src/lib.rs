@@ -29,7 +29,7 @@ mod survey;
 pub mod tactic;
 mod unexpected;
 
-pub use counters::{Counter, Counters, Observer, Watermark};
+pub use counters::{Counter, Counters, MatchObserver, Observer, Watermark};
 pub use engine::{Engine, Receive, Send};
 pub use failure::FailedMember;
 pub use flow::ContextSlot;

@@ -118,6 +118,10 @@ impl<T> Slab<T> {
         SlabKey { index, generation: self.places[index as usize].generation }
     }
 
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         let numbered = self.places.iter().enumerate();
         numbered.filter_map(|(index, place)| Some((index as u32, place.value.as_ref()?)))

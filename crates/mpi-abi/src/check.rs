@@ -124,7 +124,7 @@ pub fn start(library: &LibraryState) {
         return;
     }
     let checks = Rc::new(Checks {
-        channel: SideChannel::open(process),
+        channel: SideChannel::of_checks(process),
         rank: process.rank(),
         sites: RefCell::default(),
         reported: RefCell::default(),

@@ -56,7 +56,8 @@ impl Contexts {
 
     /// Publishes a communicator that became ready for messages in the spaces of `block`.
     pub(crate) fn show(&self, block: ContextBlock, row: CommunicatorRow) {
-        if ![ContextBlock::INTERNAL_WORLD, ContextBlock::CHECKS].contains(&block) {
+        let internal = [ContextBlock::INTERNAL_WORLD, ContextBlock::CHECKS, ContextBlock::CLOCKS];
+        if !internal.contains(&block) {
             self.change_rows(|rows| rows.push(row));
         }
     }
@@ -142,6 +143,9 @@ impl ContextBlock {
     /// The message spaces of all processes for the messages of checks.
     pub(crate) const CHECKS: Self = Self { creator: 0, counter: 3 * Self::SIZE };
 
+    /// The message spaces in which clocks are compared.
+    pub(crate) const CLOCKS: Self = Self { creator: 0, counter: 4 * Self::SIZE };
+
     /// Used in place of a block when the numbers are exhausted.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
 
@@ -218,7 +222,7 @@ fn next_random(state: u64) -> (u64, u64) {
 
 /// Counters are multiples of the block's size. Counter 0 of creator 0 is that of the world.
 const SELF: u32 = ContextBlock::SIZE;
-const FIRST_FREE: u32 = 4 * ContextBlock::SIZE;
+const FIRST_FREE: u32 = 5 * ContextBlock::SIZE;
 
 #[cfg(test)]
 mod tests {
@@ -227,9 +231,10 @@ mod tests {
     #[test]
     fn no_space_has_two_communicators() {
         let (first, second) = (Contexts::new(0), Contexts::new(1));
-        let common = [ContextBlock::WORLD, ContextBlock::INTERNAL_WORLD, ContextBlock::CHECKS];
+        let internal = [ContextBlock::INTERNAL_WORLD, ContextBlock::CHECKS, ContextBlock::CLOCKS];
         let mut blocks = vec![first.of_self(), second.of_self()];
-        blocks.extend(common);
+        blocks.push(ContextBlock::WORLD);
+        blocks.extend(internal);
         for _ in 0..3 {
             blocks.extend([first.take(), second.take()]);
         }

@@ -12,6 +12,7 @@ mod record;
 mod returned_errors;
 pub(crate) mod search;
 mod sessions;
+mod tracing;
 mod waiting;
 
 use std::cell::{Cell, OnceCell, RefCell};

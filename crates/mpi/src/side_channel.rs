@@ -21,10 +21,14 @@ pub struct SideChannel {
 }
 
 impl SideChannel {
-    /// Opens the only side channel, that of checks. Called once, on every process that takes
-    /// part.
-    pub fn open(process: &Process) -> Self {
-        let id = ContextBlock::CHECKS.id(SpacePurpose::PointToPoint);
+    /// Opens the side channel of checks. Called once, on every process that takes part.
+    pub fn of_checks(process: &Process) -> Self {
+        Self::open(process, ContextBlock::CHECKS)
+    }
+
+    /// Opens a side channel. Called once for a block, on every process that takes part.
+    pub(crate) fn open(process: &Process, block: ContextBlock) -> Self {
+        let id = block.id(SpacePurpose::PointToPoint);
         let context = process.open_context(id, process.rank());
         Self { context, arriving: RefCell::default() }
     }

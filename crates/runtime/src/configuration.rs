@@ -62,6 +62,23 @@ pub fn record() -> Option<PathBuf> {
     environment::value(variables::RECORD).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
+/// Returns the file for the trace of the job that `COMBRAY_TRACE` names, if any.
+pub fn trace() -> Option<PathBuf> {
+    environment::value(variables::TRACE).filter(|file| !file.is_empty()).map(PathBuf::from)
+}
+
+/// Returns the memory for the trace of a process, in bytes.
+pub fn trace_bytes() -> usize {
+    let mib = environment::text(variables::TRACE_MIB).and_then(|mib| mib.trim().parse().ok());
+    mib.unwrap_or(TRACE_MIB).clamp(1, TRACE_MIB_MAX) << 20
+}
+
+/// The memory for the trace of a process by default, in MiB: about two million events.
+const TRACE_MIB: usize = 16;
+
+/// The largest memory for the trace of a process, in MiB.
+const TRACE_MIB_MAX: usize = 60;
+
 /// Returns where `COMBRAY_PROFILE` sends the profile of the job, if it is set.
 pub fn profile() -> Option<ProfileTarget> {
     let wanted = environment::value(variables::PROFILE).filter(|wanted| !wanted.is_empty())?;

@@ -19,6 +19,8 @@ pub struct JobSettings {
     pub records: bool,
     /// Whether all processes record where their time goes.
     pub profiles: bool,
+    /// Whether all processes record when they did what.
+    pub traces: bool,
 }
 
 impl JobSettings {
@@ -29,14 +31,15 @@ impl JobSettings {
         let (preferences, warnings) = preferences(&wanted);
         let records = configuration::record().is_some();
         let profiles = configuration::profile().is_some();
+        let traces = configuration::trace().is_some();
         let costs = measured.unwrap_or_default();
-        (Self { costs, preferences, records, profiles }, warnings)
+        (Self { costs, preferences, records, profiles, traces }, warnings)
     }
 
     /// Returns the text that is published.
     pub(crate) fn to_text(self) -> String {
         let all = self.costs.numbers().into_iter().chain(self.preferences.numbers());
-        let all = [self.records, self.profiles].map(u64::from).into_iter().chain(all);
+        let all = [self.records, self.profiles, self.traces].map(u64::from).into_iter().chain(all);
         all.map(|number| number.to_string()).collect::<Vec<_>>().join(":")
     }
 
@@ -44,11 +47,12 @@ impl JobSettings {
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let numbers: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
         let numbers = numbers?;
-        let (&[records, profiles], numbers) = numbers.split_first_chunk()?;
+        let (&[records, profiles, traces], numbers) = numbers.split_first_chunk()?;
         let (costs, wanted) = numbers.split_at_checked(Costs::default().numbers().len())?;
         let costs = Costs::from_numbers(costs)?;
         let preferences = AlgorithmPreferences::from_numbers(wanted)?;
-        Some(Self { costs, preferences, records: records != 0, profiles: profiles != 0 })
+        let [records, profiles, traces] = [records, profiles, traces].map(|number| number != 0);
+        Some(Self { costs, preferences, records, profiles, traces })
     }
 }
 
@@ -99,7 +103,8 @@ mod tests {
         let (preferences, warnings) = preferences("allreduce:star, bcast:binomial,");
         assert!(warnings.is_empty(), "{warnings:?}");
         let costs = Costs { turn_ns: 3, ..Costs::default() };
-        let reported = JobSettings { costs, preferences, records: true, profiles: true };
+        let (records, profiles, traces) = (true, false, true);
+        let reported = JobSettings { costs, preferences, records, profiles, traces };
         assert_eq!(JobSettings::from_text(&reported.to_text()), Some(reported));
         for nonsense in ["", "1:2", "x", &reported.to_text().replace(':', "::")] {
             assert_eq!(JobSettings::from_text(nonsense), None, "{nonsense}");

@@ -21,6 +21,7 @@ mod recording;
 mod regions;
 mod runtime;
 pub mod samples;
+mod tracing;
 mod wire_up;
 
 pub use driver::{Doorbell, ProgramState, RegionAccess, RegionError, Regions};
@@ -35,4 +36,5 @@ pub use launch::Job;
 pub use other_jobs::{GlobalProcess, JobId, ProcessContact};
 pub use recording::{Recording, SentTotals};
 pub use runtime::Runtime;
+pub use tracing::Trace;
 pub use wire_up::{JoinedRuntime, StartError, is_one_machine, start};

@@ -26,6 +26,7 @@ use crate::pushing::{FragmentPush, ShortPush};
 use crate::rail_localities::{PreferredLocality, RailLocalities, RailPlace};
 use crate::receiver::Deferred;
 use crate::recording::{Recording, RecordingScope};
+use crate::tracing::Trace;
 
 mod connections;
 mod failures;
@@ -52,6 +53,7 @@ pub struct Runtime {
     /// wait for others, or all are recorded.
     watches: bool,
     recording: Option<Box<Recording>>,
+    trace: Option<Trace>,
     /// Where the rails are; determined on first use.
     rail_localities: OnceCell<Box<RailLocalities>>,
     /// The name of the job for other jobs; determined on first use.
@@ -97,6 +99,7 @@ impl Runtime {
             restoring: Vec::new(),
             watches,
             recording: None,
+            trace: None,
             rail_localities: OnceCell::new(),
             job_id: None,
         };
@@ -175,6 +178,17 @@ impl Runtime {
         if let Some(recording) = &mut self.recording {
             recording.note(send.gate, send.buffer.len());
         }
+        if let Some(trace) = &self.trace {
+            let context = self.engine.context_id(send.context);
+            trace.note_sent(context, (send.gate, send.tag), send.buffer.len());
+        }
+    }
+
+    /// Records messages in `trace` from now on.
+    pub fn trace(&mut self, trace: &Trace) {
+        self.watches = true;
+        self.engine.observe_matches(Rc::new(trace.clone()));
+        self.trace = Some(trace.clone());
     }
 
     /// Records a message, and returns whether it must use the outbox although it need not.

@@ -122,7 +122,7 @@ pub fn start(
     }
     if guidance.records {
         runtime.record(RecordingScope::Everything);
-    } else if guidance.profiles {
+    } else if guidance.profiles || guidance.traces {
         runtime.record(RecordingScope::Messages);
     }
     if size > 1 {

@@ -102,7 +102,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::StandardInput
         | Meaning::Record
         | Meaning::Check
-        | Meaning::Profile => Section::Output,
+        | Meaning::Profile
+        | Meaning::Trace => Section::Output,
         Meaning::Variable
         | Meaning::GlobalVariable
         | Meaning::VariableList

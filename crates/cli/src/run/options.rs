@@ -76,6 +76,7 @@ pub enum Meaning {
     Check,
     /// A report on where the time of the job went.
     Profile,
+    Trace,
     /// The initial error handler.
     InitialErrhandler,
     Help,
@@ -239,6 +240,13 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Profile,
         "[FILE]    report at the end where the time went, and what would help; the whole profile \
          in FILE.json or FILE.html",
+    ),
+    option(
+        &["--trace"],
+        ValueCount::One,
+        Meaning::Trace,
+        "FILE    write which call, wait and message happened when, on all ranks, to a file for \
+         Perfetto",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

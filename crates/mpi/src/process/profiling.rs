@@ -18,7 +18,8 @@ use progress::{System, entry_lock::Threads};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};
-use runtime::{SentTotals, samples};
+use runtime::{SentTotals, Trace, samples};
+use traces::{Event, WaitReason};
 
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
@@ -39,9 +40,11 @@ pub(super) struct ProfileRecord {
     unseen_waits: (u64, u64),
     /// The state of [`random`](Self::random).
     seed: u32,
-    sites: Vec<SiteRecord>,
+    pub(super) sites: Vec<SiteRecord>,
     /// The calls that threads are in.
     open: Vec<OpenCall>,
+    /// The trace, if the user requested one.
+    pub(super) trace: Option<Trace>,
 }
 
 /// Identifies a place in the program from which calls of one function come.
@@ -66,11 +69,11 @@ impl CallPlace {
 pub type PlaceName = Box<dyn Fn() -> Option<String>>;
 
 /// The recorded calls from one place.
-struct SiteRecord {
-    function: String,
+pub(super) struct SiteRecord {
+    pub(super) function: String,
     /// Looks up the caller's name. Called at the end, because a process that looks up names makes
     /// others wait.
-    caller: PlaceName,
+    pub(super) caller: PlaceName,
     is_collective: bool,
     calls: u64,
     ticks: u64,
@@ -130,9 +133,13 @@ const ONLY_ONE: u64 = 0;
 impl Process {
     /// Begins to record calls, if the user requested it and recording has not begun.
     pub fn begin_profile(&self) {
-        let wanted = self.is_joined() && self.guidance().profiles;
-        if wanted && self.profile.borrow().is_none() {
-            let notes = ProfileRecord::begin(self.sent_so_far());
+        if !self.is_joined() || self.profile.borrow().is_some() {
+            return;
+        }
+        let settings = self.guidance();
+        if settings.profiles || settings.traces {
+            let trace = settings.traces.then(|| self.begin_trace());
+            let notes = ProfileRecord::begin(self.sent_so_far(), trace);
             self.profile.replace(Some(Box::new(notes)));
         }
     }
@@ -170,8 +177,13 @@ impl Process {
                     notes.begun += now.saturating_sub(since);
                     Some(now)
                 }
+                None if notes.trace.is_some() => begun.or_else(|| Some(ticks())),
                 None => begun.or_else(|| notes.sites[site.0 as usize].is_timed().then(ticks)),
             };
+            if let (Some(trace), Some(begun)) = (&notes.trace, begun) {
+                let thread = System.thread_number();
+                trace.note(begun, &Event::CallBegan { thread, place: site.number() });
+            }
             let (nested, awaited, waited, checks_next) = (0, None, false, POLLS_FIRST);
             notes.open.push(OpenCall { thread, site, begun, nested, awaited, waited, checks_next });
         }
@@ -195,12 +207,17 @@ impl Process {
         notes_of_site.sent.messages += sent.messages - notes.sent.messages;
         notes_of_site.sent.bytes += sent.bytes - notes.sent.bytes;
         notes.sent = sent;
-        match begun {
-            // The thread may have moved between cores whose counters differ by a few ticks.
-            Some(begun) if waited => notes.end_waited(site, ticks().saturating_sub(begun)),
-            Some(begun) => notes.end_timed(site, ticks().saturating_sub(begun)),
-            None => notes_of_site.untimed += 1,
+        let Some(begun) = begun else {
+            notes_of_site.untimed += 1;
+            return;
+        };
+        let now = ticks();
+        if let Some(trace) = &notes.trace {
+            trace.note(now, &Event::CallEnded { thread: System.thread_number() });
         }
+        // The thread may have moved between cores whose counters differ by a few ticks.
+        let spent = now.saturating_sub(begun);
+        if waited { notes.end_waited(site, spent) } else { notes.end_timed(site, spent) }
     }
 
     /// The number of the calling thread, if several may be in the library at the same time.
@@ -240,10 +257,15 @@ impl Process {
         let Some(notes) = &mut *profile else { return };
         let Some(open) = notes.open_call(thread) else { return };
         let (site, event) = (open.site, open.awaited);
-        if let Some(event) = event {
-            let sum = notes.sites[site.0 as usize].wait_for(event);
-            sum.waits += 1;
-            sum.ns += passed.as_nanos() as u64;
+        let Some(event) = event else { return };
+        let sum = notes.sites[site.0 as usize].wait_for(event);
+        sum.waits += 1;
+        sum.ns += passed.as_nanos() as u64;
+        if let Some(trace) = &notes.trace {
+            let (thread, lasted) = (System.thread_number(), record.lasted.as_nanos() as u64);
+            let (reason, peer) = event;
+            let reason = reason_of(reason);
+            trace.note(ticks(), &Event::Waited { thread, reason, peer, lasted });
         }
     }
 
@@ -324,6 +346,12 @@ impl Process {
     /// some processes are missing.
     pub(super) fn report_profile(&self) {
         let Some(notes) = self.profile.take() else { return };
+        if let Some(trace) = &notes.trace {
+            self.write_trace(&notes, trace);
+        }
+        if !self.guidance().profiles {
+            return;
+        }
         let own = serde_json::to_vec(&self.rank_profile(&notes)).unwrap_or_default();
         let Some(rows) = self.gather(&own) else { return };
         let ranks = rows.iter().filter_map(|row| serde_json::from_slice(row).ok()).collect();
@@ -376,7 +404,7 @@ impl Process {
 }
 
 impl ProfileRecord {
-    fn begin(sent: SentTotals) -> Self {
+    fn begin(sent: SentTotals, trace: Option<Trace>) -> Self {
         Self {
             begun: ticks(),
             processors: usage::processor_time(),
@@ -387,6 +415,7 @@ impl ProfileRecord {
             seed: 1,
             sites: Vec::new(),
             open: Vec::new(),
+            trace,
         }
     }
 
@@ -520,6 +549,16 @@ impl SiteRecord {
     }
 }
 
+fn reason_of(cause: WaitCause) -> WaitReason {
+    match cause {
+        WaitCause::LateSender => WaitReason::LateSender,
+        WaitCause::LateReceiver => WaitReason::LateReceiver,
+        WaitCause::Members => WaitReason::Members,
+        WaitCause::Window => WaitReason::Window,
+        WaitCause::Other => WaitReason::Other,
+    }
+}
+
 /// The rank, if the list contains exactly one.
 fn only(ranks: &[u32]) -> Option<u32> {
     if let [one] = ranks { Some(*one) } else { None }
@@ -599,7 +638,7 @@ mod tests {
     const SITE: CallPlace = CallPlace(0);
 
     fn notes() -> ProfileRecord {
-        let mut notes = ProfileRecord::begin(SentTotals::default());
+        let mut notes = ProfileRecord::begin(SentTotals::default(), None);
         notes.sites.push(SiteRecord::of("MPI_Test", Box::new(|| None)));
         notes.short_max = Some(1000);
         notes

@@ -1,0 +1,235 @@
+//! The events of a trace, and their encoding: a kind, the time since the event before, and the
+//! fields as numbers of variable length, about ten bytes in all.
+
+/// Something that happened on a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A thread of the program has entered a function of MPI.
+    CallBegan {
+        /// The number of the thread.
+        thread: u64,
+        /// The place of the call, an index of [`RankTrace::places`](crate::RankTrace::places).
+        place: u32,
+    },
+    /// The thread has left the function that it entered last.
+    CallEnded {
+        /// The number of the thread.
+        thread: u64,
+    },
+    /// A wait inside the present call of a thread has ended.
+    Waited {
+        /// The number of the thread.
+        thread: u64,
+        /// The cause.
+        reason: WaitReason,
+        /// The rank in the job that was awaited, if it is one and known.
+        peer: Option<u32>,
+        /// The duration in nanoseconds.
+        lasted: u64,
+    },
+    /// A message was submitted for sending.
+    Sent(TracedMessage),
+    /// An arrived message was matched with its receive.
+    Matched(TracedMessage),
+}
+
+/// A message, as its sender or its receiver knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TracedMessage {
+    /// The number of the thread that sent it, or that found it and its receive.
+    pub thread: u64,
+    /// The id of the message space, equal on both sides.
+    pub context: u64,
+    /// The other process, by its rank in the job.
+    pub peer: u32,
+    /// The tag.
+    pub tag: i32,
+    /// The length in bytes.
+    pub bytes: u64,
+    /// How many messages with this context, peer, direction and tag came before it.
+    pub number: u32,
+}
+
+/// The event for which a call waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitReason {
+    /// A message that was not sent yet.
+    LateSender,
+    /// The receive of a sent message.
+    LateReceiver,
+    /// Other members, in a collective operation.
+    Members,
+    /// The owner of a window, in one-sided communication.
+    Window,
+    /// Any other event.
+    Other,
+}
+
+impl WaitReason {
+    /// All of them.
+    const ALL: [WaitReason; 5] = [
+        WaitReason::LateSender,
+        WaitReason::LateReceiver,
+        WaitReason::Members,
+        WaitReason::Window,
+        WaitReason::Other,
+    ];
+
+    /// The name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitReason::LateSender => "late sender",
+            WaitReason::LateReceiver => "late receiver",
+            WaitReason::Members => "wait in collective operation",
+            WaitReason::Window => "wait for window",
+            WaitReason::Other => "wait",
+        }
+    }
+}
+
+impl Event {
+    /// Appends the event, which happened `passed` units of time after the one before.
+    pub(crate) fn write(&self, passed: u64, bytes: &mut Vec<u8>) {
+        let mut numbers = |kind: u8, fields: &[u64]| {
+            bytes.push(kind);
+            write_number(passed, bytes);
+            fields.iter().for_each(|field| write_number(*field, bytes));
+        };
+        match *self {
+            Event::CallBegan { thread, place } => numbers(0, &[thread, place.into()]),
+            Event::CallEnded { thread } => numbers(1, &[thread]),
+            Event::Waited { thread, reason, peer, lasted } => {
+                let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
+                numbers(2, &[thread, reason as u64, peer, lasted]);
+            }
+            Event::Sent(message) => numbers(3, &message.numbers()),
+            Event::Matched(message) => numbers(4, &message.numbers()),
+        }
+    }
+
+    /// Takes an event off the front, with the time since the one before. `None` if the bytes are
+    /// not an event.
+    pub(crate) fn read(bytes: &mut &[u8]) -> Option<(u64, Self)> {
+        let (kind, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let passed = read_number(bytes)?;
+        let event = match kind {
+            0 => {
+                let thread = read_number(bytes)?;
+                Event::CallBegan { thread, place: read_number(bytes)?.try_into().ok()? }
+            }
+            1 => Event::CallEnded { thread: read_number(bytes)? },
+            2 => {
+                let thread = read_number(bytes)?;
+                let reason = *WaitReason::ALL.get(usize::try_from(read_number(bytes)?).ok()?)?;
+                let peer = match read_number(bytes)? {
+                    0 => None,
+                    peer => Some((peer - 1).try_into().ok()?),
+                };
+                Event::Waited { thread, reason, peer, lasted: read_number(bytes)? }
+            }
+            3 => Event::Sent(TracedMessage::read(bytes)?),
+            4 => Event::Matched(TracedMessage::read(bytes)?),
+            _ => return None,
+        };
+        Some((passed, event))
+    }
+}
+
+impl TracedMessage {
+    fn numbers(&self) -> [u64; 6] {
+        // A tag that is not negative becomes a short number.
+        let tag = u64::from((self.tag << 1 ^ self.tag >> 31) as u32);
+        let Self { thread, context, peer, bytes, number, .. } = *self;
+        [thread, context, peer.into(), tag, bytes, number.into()]
+    }
+
+    fn read(bytes: &mut &[u8]) -> Option<Self> {
+        let mut next = || read_number(bytes);
+        let (thread, context, peer) = (next()?, next()?, next()?.try_into().ok()?);
+        let tag: u32 = next()?.try_into().ok()?;
+        let tag = (tag >> 1) as i32 ^ -((tag & 1) as i32);
+        Some(Self { thread, context, peer, tag, bytes: next()?, number: next()?.try_into().ok()? })
+    }
+}
+
+/// Appends a number, seven bits a byte, the lowest first (LEB128).
+fn write_number(mut number: u64, bytes: &mut Vec<u8>) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn read_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any_number(random: &mut fastrand::Rng) -> u64 {
+        random.u64(..) >> random.u32(0..64)
+    }
+
+    fn any(random: &mut fastrand::Rng) -> Event {
+        let thread = any_number(random);
+        let message = TracedMessage {
+            thread,
+            context: any_number(random),
+            peer: any_number(random) as u32,
+            tag: any_number(random) as i32,
+            bytes: any_number(random),
+            number: any_number(random) as u32,
+        };
+        match random.u32(0..5) {
+            0 => Event::CallBegan { thread, place: any_number(random) as u32 },
+            1 => Event::CallEnded { thread },
+            2 => Event::Waited {
+                thread,
+                reason: WaitReason::ALL[random.usize(0..5)],
+                peer: random.bool().then(|| any_number(random) as u32),
+                lasted: any_number(random),
+            },
+            3 => Event::Sent(message),
+            _ => Event::Matched(message),
+        }
+    }
+
+    #[test]
+    fn events_are_read_as_they_were_written() {
+        let mut random = fastrand::Rng::with_seed(1);
+        for _ in 0..10_000 {
+            let (event, passed) = (any(&mut random), any_number(&mut random));
+            let mut bytes = Vec::new();
+            event.write(passed, &mut bytes);
+            let mut rest = &bytes[..];
+            assert_eq!(Event::read(&mut rest), Some((passed, event)));
+            assert!(rest.is_empty());
+            for end in 0..bytes.len() {
+                assert_eq!(Event::read(&mut &bytes[..end]), None);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_is_read_without_a_panic() {
+        let mut random = fastrand::Rng::with_seed(2);
+        for _ in 0..10_000 {
+            let bytes: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(..)).collect();
+            let mut rest = &bytes[..];
+            while Event::read(&mut rest).is_some() {}
+        }
+    }
+}
