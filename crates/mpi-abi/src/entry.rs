@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use base::ErrorClass;
 use runtime::machine::ticks;
 
+use crate::c::{Comm, Handle};
 use crate::call::{Call, VisitingCall};
 use crate::call_sites;
 use crate::calls::tools::{self, ToolOutcome, Tools};
@@ -390,9 +391,10 @@ fn admit(
             library.process.lock().lock();
         }
         if phase & PROFILED != 0 {
-            library.process.begin_call(begun, || {
-                call_sites::of(entry.name, &entry.recent, &library.call_sites, &library.process)
-            });
+            let site =
+                || call_sites::of(entry.name, &entry.recent, &library.call_sites, &library.process);
+            let communicator = || communicator_number(entry, library, words);
+            library.process.begin_call(begun, site, communicator);
         }
         let turns = if phase & LOCKED != 0 { CallTurns::Any } else { CallTurns::OneByOne };
         let checked = match phase & CHECKED {
@@ -407,6 +409,16 @@ fn admit(
     let detail = format!("was called {when}, which the standard does not allow");
     let _guard = Guard::lock(library);
     Err(fail(&call, Failure::new(ErrorClass::Other, detail)))
+}
+
+/// Returns the number of the communicator among the arguments of a call, if there is one.
+fn communicator_number(
+    entry: &EntryPoint,
+    library: &LibraryState,
+    words: &[usize],
+) -> Option<u64> {
+    let place = entry.parameters.iter().position(|parameter| *parameter == "comm")?;
+    library.communicators.get(Comm::from_raw(*words.get(place)?))?.number()
 }
 
 /// Informs the checks of a call, if they are enabled.

@@ -35,6 +35,14 @@ impl Trace {
         self.0.ring.borrow_mut().note(now, event);
     }
 
+    /// Records that a thread has entered a function at `now`, in [`ticks`]. `communicator`: the
+    /// number of the communicator, if it is a blocking collective operation.
+    pub fn note_call(&self, now: u64, thread: u64, place: u32, communicator: Option<u64>) {
+        let mut ring = self.0.ring.borrow_mut();
+        let operation = communicator.map(|communicator| ring.operation(communicator));
+        ring.note(now, &Event::CallBegan { thread, place, operation });
+    }
+
     pub(crate) fn note_sent(&self, context: ContextId, (gate, tag): (GateId, i32), bytes: usize) {
         let message = traced(context, (gate, tag), bytes as u64);
         self.0.ring.borrow_mut().note_sent(ticks(), message);

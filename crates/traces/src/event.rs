@@ -10,6 +10,8 @@ pub enum Event {
         thread: u64,
         /// The place of the call, an index of [`RankTrace::places`](crate::RankTrace::places).
         place: u32,
+        /// The operation, if all members of a communicator make the call together.
+        operation: Option<TracedOperation>,
     },
     /// The thread has left the function that it entered last.
     CallEnded {
@@ -47,6 +49,15 @@ pub struct TracedMessage {
     /// The length in bytes.
     pub bytes: u64,
     /// How many messages with this context, peer, direction and tag came before it.
+    pub number: u32,
+}
+
+/// A blocking collective operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TracedOperation {
+    /// The number of the communicator, equal on all its members.
+    pub communicator: u64,
+    /// How many blocking collective operations on it came before.
     pub number: u32,
 }
 
@@ -96,7 +107,13 @@ impl Event {
             fields.iter().for_each(|field| write_number(*field, bytes));
         };
         match *self {
-            Event::CallBegan { thread, place } => numbers(0, &[thread, place.into()]),
+            Event::CallBegan { thread, place, operation: None } => {
+                numbers(0, &[thread, place.into()]);
+            }
+            Event::CallBegan { thread, place, operation: Some(operation) } => {
+                let TracedOperation { communicator, number } = operation;
+                numbers(5, &[thread, place.into(), communicator, number.into()]);
+            }
             Event::CallEnded { thread } => numbers(1, &[thread]),
             Event::Waited { thread, reason, peer, lasted } => {
                 let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
@@ -114,9 +131,15 @@ impl Event {
         *bytes = rest;
         let passed = read_number(bytes)?;
         let event = match kind {
-            0 => {
-                let thread = read_number(bytes)?;
-                Event::CallBegan { thread, place: read_number(bytes)?.try_into().ok()? }
+            0 | 5 => {
+                let (thread, place) = (read_number(bytes)?, read_number(bytes)?.try_into().ok()?);
+                let mut operation = None;
+                if *kind == 5 {
+                    let communicator = read_number(bytes)?;
+                    let number = read_number(bytes)?.try_into().ok()?;
+                    operation = Some(TracedOperation { communicator, number });
+                }
+                Event::CallBegan { thread, place, operation }
             }
             1 => Event::CallEnded { thread: read_number(bytes)? },
             2 => {
@@ -194,7 +217,13 @@ mod tests {
             number: any_number(random) as u32,
         };
         match random.u32(0..5) {
-            0 => Event::CallBegan { thread, place: any_number(random) as u32 },
+            0 => {
+                let communicator = any_number(random);
+                let number = any_number(random) as u32;
+                let operation = TracedOperation { communicator, number };
+                let operation = random.bool().then_some(operation);
+                Event::CallBegan { thread, place: any_number(random) as u32, operation }
+            }
             1 => Event::CallEnded { thread },
             2 => Event::Waited {
                 thread,

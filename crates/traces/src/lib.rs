@@ -1,20 +1,22 @@
 //! Traces: which call, wait and message of a job happened when, on which rank and thread.
 //!
 //! Each rank records [`Event`]s in a [`TraceRing`], which keeps the last ones in bounded memory.
-//! At the end it makes a [`RankTrace`] of them; process 0 aligns the clocks of the hosts and writes
-//! all of them as one file for Perfetto ([`perfetto::trace_of`]). Everything here is data and pure
+//! At the end it makes a [`RankTrace`] of them; process 0 aligns the clocks of the hosts
+//! ([`alignment::aligned`]) and writes all of them as one file for Perfetto
+//! ([`perfetto::trace_of`]). Everything here is data and pure
 //! functions: no clock, no files, no processes.
 //!
 //! Why: docs/internals/decisions/0113-traces-are-rings-of-events.md
 
 #![forbid(unsafe_code)]
 
+pub mod alignment;
 mod event;
 pub mod perfetto;
 mod rank;
 mod ring;
 mod schema;
 
-pub use event::{Event, TracedMessage, WaitReason};
+pub use event::{Event, TracedMessage, TracedOperation, WaitReason};
 pub use rank::{ClockOffset, RankTrace, TraceClock, TracedChunk, TracedPlace};
 pub use ring::TraceRing;

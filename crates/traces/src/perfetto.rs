@@ -12,14 +12,14 @@ use crate::schema::{
     NEEDS_INCREMENTAL_STATE, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use crate::{ClockOffset, Event, RankTrace, TracedMessage};
+use crate::alignment::AlignedTrace;
+use crate::{Event, TracedMessage, TracedOperation};
 
-/// Returns the trace of a job as the content of a file. Each rank's trace comes with the offset of
-/// its host's clock.
-pub fn trace_of(ranks: &[(RankTrace, ClockOffset)]) -> Vec<u8> {
+/// Returns the trace of a job as the content of a file.
+pub fn trace_of(ranks: &[AlignedTrace]) -> Vec<u8> {
     let mut packets = Vec::new();
-    for (rank, offset) in ranks {
-        let mut writer = RankWriter::new(rank, *offset);
+    for rank in ranks {
+        let mut writer = RankWriter::new(rank);
         writer.write();
         packets.append(&mut writer.packets);
     }
@@ -28,8 +28,7 @@ pub fn trace_of(ranks: &[(RankTrace, ClockOffset)]) -> Vec<u8> {
 
 /// Writes the packets of one rank.
 struct RankWriter<'a> {
-    rank: &'a RankTrace,
-    offset: ClockOffset,
+    rank: &'a AlignedTrace,
     packets: Vec<TracePacket>,
     /// The numbers of names that were written.
     names: HashMap<String, u64>,
@@ -52,14 +51,14 @@ const TAG: &str = "tag";
 const BYTES: &str = "bytes";
 const CONTEXT: &str = "context";
 const NUMBER: &str = "number";
+const COMMUNICATOR: &str = "communicator";
 const DROPPED: &str = "dropped events";
 const CLOCK_ERROR: &str = "clock error (ns)";
 
 impl<'a> RankWriter<'a> {
-    fn new(rank: &'a RankTrace, offset: ClockOffset) -> Self {
+    fn new(rank: &'a AlignedTrace) -> Self {
         Self {
             rank,
-            offset,
             packets: Vec::new(),
             names: HashMap::new(),
             annotations: HashMap::new(),
@@ -71,23 +70,23 @@ impl<'a> RankWriter<'a> {
 
     fn write(&mut self) {
         self.describe_process();
-        let events = self.rank.events();
+        let events = &self.rank.events;
         let main = events.iter().find_map(|(time, event)| match event {
-            Event::CallBegan { thread, .. } => Some((self.ns(*time), *thread)),
+            Event::CallBegan { thread, .. } => Some((*time, *thread)),
             _ => None,
         });
         if let Some((begun, main)) = main {
             let notes = [
                 self.unsigned(DROPPED, self.rank.dropped),
-                self.unsigned(CLOCK_ERROR, self.offset.error_ns),
+                self.unsigned(CLOCK_ERROR, self.rank.clock_error_ns),
             ];
             let track = self.thread_track(main);
             self.event(begun, track, EventType::Instant, Some("trace begins"), notes.into());
         }
         let mut end = 0;
         for (time, event) in events {
-            end = self.ns(time);
-            self.write_event(end, event);
+            end = *time;
+            self.write_event(end, *event);
         }
         // Calls from which threads did not return, `MPI_Finalize` in general.
         for (thread, open) in std::mem::take(&mut self.open) {
@@ -98,29 +97,23 @@ impl<'a> RankWriter<'a> {
         }
     }
 
-    /// Returns a time of the rank's clock in nanoseconds of process 0's host.
-    fn ns(&self, time: u64) -> u64 {
-        self.rank.clock.ns(time).saturating_add_signed(self.offset.ahead_ns.saturating_neg())
-    }
-
     /// Writes an event that happened at `time`, in nanoseconds.
     fn write_event(&mut self, time: u64, event: Event) {
         match event {
-            Event::CallBegan { thread, place } => {
+            Event::CallBegan { thread, place, operation } => {
                 let place = self.rank.places.get(place as usize);
                 let function = place.map_or("MPI", |place| &place.function);
                 let caller = place.map(|place| place.caller.clone());
                 let caller = caller.filter(|caller| !caller.is_empty());
-                let notes = caller.map(|caller| self.text(PLACE, caller));
+                let place = caller.map(|caller| self.text(PLACE, caller));
+                let mut notes: Vec<_> = place.into_iter().collect();
+                if let Some(TracedOperation { communicator, number }) = operation {
+                    notes.push(self.unsigned(COMMUNICATOR, communicator));
+                    notes.push(self.unsigned(NUMBER, number.into()));
+                }
                 let track = self.thread_track(thread);
                 self.open.entry(thread).or_default().push(time);
-                self.event(
-                    time,
-                    track,
-                    EventType::SliceBegin,
-                    Some(function),
-                    notes.into_iter().collect(),
-                );
+                self.event(time, track, EventType::SliceBegin, Some(function), notes);
             }
             Event::CallEnded { thread } => {
                 // The call may have begun in a part of the trace that was given up.

@@ -54,13 +54,13 @@ pub struct TraceClock {
     pub last_ns: u64,
 }
 
-/// How far the clock of a host is ahead of that of process 0's host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How far the clock of a host was found to be ahead of that of process 0's host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClockOffset {
+    /// The largest possible error, in nanoseconds.
+    pub error_ns: u64,
     /// Nanoseconds to subtract from the host's times.
     pub ahead_ns: i64,
-    /// The largest possible error of that, in nanoseconds.
-    pub error_ns: u64,
 }
 
 codec!(RankTrace { rank, host, clock, places, dropped, chunks });

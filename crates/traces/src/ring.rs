@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::{Event, TracedChunk, TracedMessage};
+use crate::{Event, TracedChunk, TracedMessage, TracedOperation};
 
 /// The last events of a rank, in bounded memory.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct TraceRing {
     /// The number of events that were given up.
     dropped: u64,
     numbers: HashMap<Flow, u32>,
+    /// The number of operations by communicator.
+    operations: HashMap<u64, u32>,
 }
 
 /// A chunk of consecutive events.
@@ -50,8 +52,9 @@ impl TraceRing {
     /// Makes an empty ring that keeps at least `bytes` of events. `now` is the present time.
     pub fn new(bytes: usize, now: u64) -> Self {
         let chunks_max = bytes.div_ceil(CHUNK_BYTES) + 1;
-        let (dropped, numbers) = (0, HashMap::new());
-        Self { chunks: VecDeque::new(), chunks_max, last: now, dropped, numbers }
+        let (chunks, last, dropped) = (VecDeque::new(), now, 0);
+        let (numbers, operations) = Default::default();
+        Self { chunks, chunks_max, last, dropped, numbers, operations }
     }
 
     /// Records an event that happens at `now`.
@@ -79,6 +82,14 @@ impl TraceRing {
     pub fn note_matched(&mut self, now: u64, message: TracedMessage) {
         let number = self.number(Direction::In, &message);
         self.note(now, &Event::Matched(TracedMessage { number, ..message }));
+    }
+
+    /// Numbers the operation that begins on a communicator.
+    pub fn operation(&mut self, communicator: u64) -> TracedOperation {
+        let next = self.operations.entry(communicator).or_default();
+        let number = *next;
+        *next = number.wrapping_add(1);
+        TracedOperation { communicator, number }
     }
 
     fn number(&mut self, direction: Direction, message: &TracedMessage) -> u32 {

@@ -18,9 +18,10 @@ use progress::{System, entry_lock::Threads};
 use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};
-use runtime::{SentTotals, Trace, samples};
-use traces::{Event, WaitReason};
+use runtime::{SentTotals, samples};
+use traces::{Event, TracedPlace, WaitReason};
 
+use super::tracing::OwnTrace;
 use super::{Process, ThreadLevel};
 use crate::process::descriptions::is_one_sided;
 
@@ -40,11 +41,11 @@ pub(super) struct ProfileRecord {
     unseen_waits: (u64, u64),
     /// The state of [`random`](Self::random).
     seed: u32,
-    pub(super) sites: Vec<SiteRecord>,
+    sites: Vec<SiteRecord>,
     /// The calls that threads are in.
     open: Vec<OpenCall>,
     /// The trace, if the user requested one.
-    pub(super) trace: Option<Trace>,
+    trace: Option<OwnTrace>,
 }
 
 /// Identifies a place in the program from which calls of one function come.
@@ -69,11 +70,11 @@ impl CallPlace {
 pub type PlaceName = Box<dyn Fn() -> Option<String>>;
 
 /// The recorded calls from one place.
-pub(super) struct SiteRecord {
-    pub(super) function: String,
+struct SiteRecord {
+    function: String,
     /// Looks up the caller's name. Called at the end, because a process that looks up names makes
     /// others wait.
-    pub(super) caller: PlaceName,
+    caller: PlaceName,
     is_collective: bool,
     calls: u64,
     ticks: u64,
@@ -161,7 +162,13 @@ impl Process {
     /// threads to leave the library. `site` returns the call's place, and the time since which it
     /// was looking it up, which is subtracted from the program's time. A call that a callback of
     /// the program makes inside another call counts as part of the outer one.
-    pub fn begin_call(&self, begun: Option<u64>, site: impl FnOnce() -> (CallPlace, Option<u64>)) {
+    /// `communicator` returns the number of the communicator that the call is about, if any.
+    pub fn begin_call(
+        &self,
+        begun: Option<u64>,
+        site: impl FnOnce() -> (CallPlace, Option<u64>),
+        communicator: impl FnOnce() -> Option<u64>,
+    ) {
         let thread = self.calling_thread();
         if let Some(notes) = &mut *self.profile.borrow_mut()
             && let Some(open) = notes.open_call(thread)
@@ -180,9 +187,10 @@ impl Process {
                 None if notes.trace.is_some() => begun.or_else(|| Some(ticks())),
                 None => begun.or_else(|| notes.sites[site.0 as usize].is_timed().then(ticks)),
             };
-            if let (Some(trace), Some(begun)) = (&notes.trace, begun) {
-                let thread = System.thread_number();
-                trace.note(begun, &Event::CallBegan { thread, place: site.number() });
+            if let (Some(OwnTrace { trace, .. }), Some(begun)) = (&notes.trace, begun) {
+                let is_collective = notes.sites[site.0 as usize].is_collective;
+                let communicator = is_collective.then(communicator).flatten();
+                trace.note_call(begun, System.thread_number(), site.number(), communicator);
             }
             let (nested, awaited, waited, checks_next) = (0, None, false, POLLS_FIRST);
             notes.open.push(OpenCall { thread, site, begun, nested, awaited, waited, checks_next });
@@ -212,7 +220,7 @@ impl Process {
             return;
         };
         let now = ticks();
-        if let Some(trace) = &notes.trace {
+        if let Some(OwnTrace { trace, .. }) = &notes.trace {
             trace.note(now, &Event::CallEnded { thread: System.thread_number() });
         }
         // The thread may have moved between cores whose counters differ by a few ticks.
@@ -261,7 +269,7 @@ impl Process {
         let sum = notes.sites[site.0 as usize].wait_for(event);
         sum.waits += 1;
         sum.ns += passed.as_nanos() as u64;
-        if let Some(trace) = &notes.trace {
+        if let Some(OwnTrace { trace, .. }) = &notes.trace {
             let (thread, lasted) = (System.thread_number(), record.lasted.as_nanos() as u64);
             let (reason, peer) = event;
             let reason = reason_of(reason);
@@ -347,7 +355,7 @@ impl Process {
     pub(super) fn report_profile(&self) {
         let Some(notes) = self.profile.take() else { return };
         if let Some(trace) = &notes.trace {
-            self.write_trace(&notes, trace);
+            self.write_trace(notes.sites.iter().map(SiteRecord::traced).collect(), trace);
         }
         if !self.guidance().profiles {
             return;
@@ -404,7 +412,7 @@ impl Process {
 }
 
 impl ProfileRecord {
-    fn begin(sent: SentTotals, trace: Option<Trace>) -> Self {
+    fn begin(sent: SentTotals, trace: Option<OwnTrace>) -> Self {
         Self {
             begun: ticks(),
             processors: usage::processor_time(),
@@ -507,6 +515,11 @@ impl SiteRecord {
             sent: SentTotals::default(),
             waits: Vec::new(),
         }
+    }
+
+    fn traced(&self) -> TracedPlace {
+        let caller = (self.caller)().unwrap_or_default();
+        TracedPlace { function: self.function.clone(), caller }
     }
 
     /// Whether the last calls from this place were short.

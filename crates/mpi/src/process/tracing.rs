@@ -5,63 +5,67 @@ use std::path::Path;
 use runtime::machine::Moment;
 use runtime::{Trace, configuration, samples};
 use topology::JobMap;
+use traces::alignment::aligned;
 use traces::{ClockOffset, RankTrace, TracedPlace, perfetto};
 use wire::Codec;
 
 use super::Process;
-use super::profiling::ProfileRecord;
 use crate::contexts::ContextBlock;
 use crate::side_channel::SideChannel;
 
+/// The trace of this process, and what is known about the clocks of the machines.
+#[derive(Debug)]
+pub(super) struct OwnTrace {
+    pub trace: Trace,
+    /// For comparing clocks, if the job has several machines.
+    channel: Option<SideChannel>,
+    /// The offsets of the machines' clocks at the beginning, on process 0.
+    begun: Vec<ClockOffset>,
+}
+
 impl Process {
     /// Begins the trace of this process.
-    pub(super) fn begin_trace(&self) -> Trace {
+    pub(super) fn begin_trace(&self) -> OwnTrace {
+        let is_alone = self.map().is_one_machine();
+        let channel = (!is_alone).then(|| SideChannel::open(self, ContextBlock::CLOCKS));
+        let begun = self.clock_offsets(channel.as_ref());
         let trace = Trace::begin(configuration::trace_bytes());
         self.runtime().trace(&trace);
-        trace
+        OwnTrace { trace, channel, begun }
     }
 
     /// Collects the traces of all processes on process 0, which writes them to a file. Writes
     /// nothing if processes have failed.
-    pub(super) fn write_trace(&self, notes: &ProfileRecord, trace: &Trace) {
-        let (clock, chunks, dropped) = trace.finish();
-        let place = |site: &super::profiling::SiteRecord| TracedPlace {
-            function: site.function.clone(),
-            caller: (site.caller)().unwrap_or_default(),
-        };
-        let places = notes.sites.iter().map(place).collect();
+    pub(super) fn write_trace(&self, places: Vec<TracedPlace>, own: &OwnTrace) {
+        let (clock, chunks, dropped) = own.trace.finish();
         let (rank, host) = (self.rank(), samples::host());
-        let own = RankTrace { rank, host, clock, places, dropped, chunks };
-        let offsets = self.clock_offsets();
-        let Some(rows) = self.gather(&own.to_bytes()) else { return };
-        let ranks = rows.iter().filter_map(|row| RankTrace::from_bytes(row));
-        let map = self.map();
-        let all: Vec<(RankTrace, ClockOffset)> = ranks
-            .map(|one| {
-                let node = map.node(one.rank) as usize;
-                (one, offsets.get(node).copied().unwrap_or_default())
-            })
-            .collect();
+        let trace = RankTrace { rank, host, clock, places, dropped, chunks };
+        let ended = self.clock_offsets(own.channel.as_ref());
+        let Some(rows) = self.gather(&trace.to_bytes()) else { return };
+        let offset = |offsets: &[ClockOffset], node: u32| {
+            offsets.get(node as usize).copied().unwrap_or_default()
+        };
+        let located = |trace: RankTrace| {
+            let node = self.map().node(trace.rank);
+            (trace, node, [offset(&own.begun, node), offset(&ended, node)])
+        };
+        let traces = rows.iter().filter_map(|row| RankTrace::from_bytes(row)).map(located);
         if let Some(file) = configuration::trace() {
-            write(&file, &perfetto::trace_of(&all));
+            write(&file, &perfetto::trace_of(&aligned(traces.collect())));
         }
     }
 
     /// Compares the clock of process 0's machine with that of each other one. Returns the offsets
     /// by machine on process 0, and zeros on other processes.
-    fn clock_offsets(&self) -> Vec<ClockOffset> {
-        let map = self.map();
-        if map.is_one_machine() {
-            return Vec::new();
-        }
-        let leaders = leaders(map);
-        let channel = SideChannel::open(self, ContextBlock::CLOCKS);
+    fn clock_offsets(&self, channel: Option<&SideChannel>) -> Vec<ClockOffset> {
+        let Some(channel) = channel else { return Vec::new() };
+        let leaders = leaders(self.map());
         let mut offsets = vec![ClockOffset::default(); leaders.len()];
         for (offset, leader) in offsets.iter_mut().zip(leaders).filter(|(_, leader)| *leader != 0) {
             if self.rank() == 0 {
-                *offset = self.offset_of(&channel, leader);
+                *offset = self.offset_of(channel, leader);
             } else if self.rank() == leader {
-                self.answer_with_time(&channel);
+                self.answer_with_time(channel);
             }
         }
         offsets
@@ -78,13 +82,9 @@ impl Process {
             let there = u64::from_bytes(&answer?)?;
             let error_ns = (after - before).div_ceil(2);
             let ahead_ns = there.wrapping_sub(before + (after - before) / 2) as i64;
-            Some((error_ns, ahead_ns))
+            Some(ClockOffset { error_ns, ahead_ns })
         };
-        let best = (0..EXCHANGES).filter_map(exchange).min();
-        best.map_or_else(ClockOffset::default, |(error_ns, ahead_ns)| ClockOffset {
-            ahead_ns,
-            error_ns,
-        })
+        (0..EXCHANGES).filter_map(exchange).min().unwrap_or_default()
     }
 
     fn answer_with_time(&self, channel: &SideChannel) {
@@ -107,7 +107,7 @@ impl Process {
 }
 
 /// The number of exchanges from which the one that took the shortest time is used.
-const EXCHANGES: u32 = 32;
+const EXCHANGES: u32 = 100;
 
 /// Returns the first process of each machine, by the number of the machine.
 fn leaders(map: &JobMap) -> Vec<u32> {
