@@ -96,6 +96,19 @@ impl WaitReason {
             WaitReason::Other => "wait",
         }
     }
+
+    /// Returns the name of a wait for `peer` in pictures.
+    pub(crate) fn name_with(self, peer: Option<u32>) -> String {
+        match peer {
+            Some(peer) => format!("{} {peer}", self.name()),
+            None => self.name().to_owned(),
+        }
+    }
+
+    /// Returns the reason with a name that [`name_with`](Self::name_with) has made.
+    pub(crate) fn named(name: &str, peer: Option<u32>) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name_with(peer) == name)
+    }
 }
 
 impl Event {

@@ -3,6 +3,8 @@
 //!
 //! Format: <https://perfetto.dev/docs/reference/trace-packet-proto>.
 
+mod reading;
+
 use std::collections::HashMap;
 
 use prost::Message;
@@ -14,6 +16,8 @@ use crate::schema::{
 };
 use crate::alignment::AlignedTrace;
 use crate::{Event, TracedMessage, TracedOperation};
+
+pub use reading::read;
 
 /// Returns the trace of a job as the content of a file.
 pub fn trace_of(ranks: &[AlignedTrace]) -> Vec<u8> {
@@ -125,10 +129,7 @@ impl<'a> RankWriter<'a> {
             }
             Event::Waited { thread, reason, peer, lasted } => {
                 let track = self.thread_track(thread);
-                let name = match peer {
-                    Some(peer) => format!("{} {peer}", reason.name()),
-                    None => reason.name().to_owned(),
-                };
+                let name = reason.name_with(peer);
                 let notes: Vec<_> =
                     peer.map(|peer| self.unsigned(PEER, peer.into())).into_iter().collect();
                 let call = self.open.get(&thread).and_then(|open| open.last());

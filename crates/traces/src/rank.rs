@@ -31,7 +31,7 @@ pub struct TracedChunk {
 }
 
 /// A place in the program from which a function of MPI is called.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TracedPlace {
     /// The function, such as `MPI_Recv`.
     pub function: String,
