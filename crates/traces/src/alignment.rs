@@ -169,7 +169,8 @@ mod tests {
         events.sort_unstable();
         for (time, rank, peer, is_sent) in events {
             let peer = peer as u32;
-            let message = TracedMessage { thread: 1, context: 0, peer, tag: 0, bytes: 8, number: 0 };
+            let message =
+                TracedMessage { thread: 1, context: 0, peer, tag: 0, bytes: 8, number: 0 };
             let time = clock(rank, time);
             match is_sent {
                 true => rings[rank].note_sent(time, message),

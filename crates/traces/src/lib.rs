@@ -12,11 +12,13 @@
 
 pub mod alignment;
 mod event;
+mod findings;
 pub mod perfetto;
 mod rank;
 mod ring;
 mod schema;
 
 pub use event::{Event, TracedMessage, TracedOperation, WaitReason};
+pub use findings::{Efficiency, Findings, PathShare, WaitFinding, WaitKind};
 pub use rank::{ClockOffset, RankTrace, TraceClock, TracedChunk, TracedPlace};
 pub use ring::TraceRing;

@@ -9,12 +9,12 @@ use std::collections::HashMap;
 
 use prost::Message;
 
+use crate::alignment::AlignedTrace;
 use crate::schema::{
     DebugAnnotation, EventType, INCREMENTAL_STATE_CLEARED, InternedData, InternedName,
     NEEDS_INCREMENTAL_STATE, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use crate::alignment::AlignedTrace;
 use crate::{Event, TracedMessage, TracedOperation};
 
 pub use reading::read;

@@ -14,7 +14,8 @@ use crate::{Event, TracedMessage, TracedOperation, TracedPlace, WaitReason};
 /// # Errors
 /// A sentence if the file is no trace, or none that this library has written.
 pub fn read(file: &[u8]) -> Result<Vec<AlignedTrace>, String> {
-    let trace = Trace::decode(file).map_err(|error| format!("this is no Perfetto trace: {error}"))?;
+    let trace =
+        Trace::decode(file).map_err(|error| format!("this is no Perfetto trace: {error}"))?;
     let mut ranks: Vec<RankReader> = Vec::new();
     let mut by_sequence = HashMap::new();
     for packet in &trace.packet {
@@ -202,10 +203,9 @@ mod tests {
                 trace.places.push(place.clone());
                 trace.places.len() - 1
             }) as u32;
-            let operation = random.bool().then(|| TracedOperation {
-                communicator: random.u64(..),
-                number: random.u32(..),
-            });
+            let operation = random
+                .bool()
+                .then(|| TracedOperation { communicator: random.u64(..), number: random.u32(..) });
             known.push(thread);
             trace.events.push((time, Event::CallBegan { thread, place, operation }));
             for _ in 0..random.u32(0..3) {

@@ -1,0 +1,285 @@
+//! What a trace shows: which waits cost most, for whom and at which place; how efficiently the
+//! ranks were used; and the critical path.
+//!
+//! The kinds of waits have the names of Scalasca's patterns; the efficiencies are those of the POP
+//! methodology (<https://pop-coe.eu/node/69>).
+
+mod critical_path;
+mod operations;
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::alignment::AlignedTrace;
+use crate::{Event, TracedPlace, WaitReason};
+
+pub use critical_path::PathShare;
+use operations::Operations;
+
+/// What the trace of a job shows.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Findings {
+    /// The number of ranks and of hosts.
+    pub ranks: usize,
+    /// The number of hosts.
+    pub hosts: usize,
+    /// The number of events.
+    pub events: usize,
+    /// The number of the oldest events that were dropped.
+    pub dropped: u64,
+    /// From the first event to the last one, in seconds.
+    pub seconds: f64,
+    /// The efficiencies.
+    pub efficiency: Efficiency,
+    /// The waits, the most expensive first.
+    pub waits: Vec<WaitFinding>,
+    /// The shares of the critical path, the largest first.
+    pub critical_path: Vec<PathShare>,
+}
+
+/// How efficiently the ranks were used: factors between 0 and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Efficiency {
+    /// The share of the time in which ranks computed: load balance times communication.
+    pub parallel: f64,
+    /// The mean of the ranks' computing time, divided by the longest.
+    pub load_balance: f64,
+    /// The longest computing time of a rank, divided by the whole time.
+    pub communication: f64,
+}
+
+/// The waits of one kind at one place, of one rank for one other rank.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitFinding {
+    /// The kind.
+    pub kind: WaitKind,
+    /// The function in which the rank waited.
+    pub function: String,
+    /// The caller, with its file and line if they are known; empty if nothing is known.
+    pub place: String,
+    /// The rank that waited.
+    pub rank: u32,
+    /// The rank that it waited for, if that is one and known.
+    pub awaited: Option<u32>,
+    /// The number of waits.
+    pub waits: u64,
+    /// Their time, in seconds.
+    pub seconds: f64,
+}
+
+/// The kinds of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitKind {
+    /// A receive waited for a message that was sent later.
+    LateSender,
+    /// A send waited for a receive that was posted later.
+    LateReceiver,
+    /// A barrier waited for the last member.
+    WaitAtBarrier,
+    /// An operation in which all members need data of all waited for the last member.
+    WaitAtNxN,
+    /// The root of a reduction or gather waited for the last member.
+    EarlyReduce,
+    /// Members of a broadcast or scatter waited for the root.
+    LateBroadcast,
+    /// Another collective operation waited for the last member.
+    LateMember,
+    /// One-sided communication waited for the owner of a window, or for its lock.
+    WaitForWindow,
+    /// Any other wait.
+    Other,
+}
+
+impl WaitKind {
+    /// The name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitKind::LateSender => "late sender",
+            WaitKind::LateReceiver => "late receiver",
+            WaitKind::WaitAtBarrier => "wait at barrier",
+            WaitKind::WaitAtNxN => "wait at N x N",
+            WaitKind::EarlyReduce => "early reduce",
+            WaitKind::LateBroadcast => "late broadcast",
+            WaitKind::LateMember => "late member",
+            WaitKind::WaitForWindow => "wait for window",
+            WaitKind::Other => "other wait",
+        }
+    }
+
+    /// Returns the kind of a wait in a function.
+    fn of(reason: WaitReason, function: &str) -> Self {
+        match reason {
+            WaitReason::LateSender => WaitKind::LateSender,
+            WaitReason::LateReceiver => WaitKind::LateReceiver,
+            WaitReason::Window => WaitKind::WaitForWindow,
+            WaitReason::Other => WaitKind::Other,
+            WaitReason::Members => Self::of_operation(function),
+        }
+    }
+
+    /// Returns the kind of the waits in a collective operation.
+    fn of_operation(function: &str) -> Self {
+        let name = function.strip_prefix("MPI_").unwrap_or(function);
+        let begins = |all: &[&str]| all.iter().any(|one| name.starts_with(one));
+        if begins(&["Barrier"]) {
+            WaitKind::WaitAtBarrier
+        } else if begins(&["Allreduce", "Allgather", "Alltoall", "Reduce_scatter"]) {
+            WaitKind::WaitAtNxN
+        } else if begins(&["Reduce", "Gather"]) {
+            WaitKind::EarlyReduce
+        } else if begins(&["Bcast", "Scatter"]) {
+            WaitKind::LateBroadcast
+        } else {
+            WaitKind::LateMember
+        }
+    }
+}
+
+/// A wait inside a call.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    kind: WaitKind,
+    /// The place of the call.
+    place: u32,
+    begun: u64,
+    ended: u64,
+    awaited: Option<u32>,
+}
+
+/// What a rank did, extracted from its events.
+#[derive(Debug, Default)]
+struct RankSummary {
+    /// The time outside of MPI, in nanoseconds.
+    computing: u64,
+    /// In the order of their ends.
+    waits: Vec<Wait>,
+}
+
+impl Findings {
+    /// Analyses the traces of all ranks of a job.
+    pub fn of(traces: &[AlignedTrace]) -> Self {
+        let begun = traces.iter().filter_map(|trace| trace.events.first()).map(|event| event.0);
+        let ended = traces.iter().filter_map(|trace| trace.events.last()).map(|event| event.0);
+        let (begun, ended) = (begun.min().unwrap_or(0), ended.max().unwrap_or(0));
+        let operations = Operations::of(traces);
+        let summaries: Vec<RankSummary> =
+            traces.iter().map(|trace| summary(trace, (begun, ended), &operations)).collect();
+        let mut hosts: Vec<&str> = traces.iter().map(|trace| trace.host.as_str()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        Self {
+            ranks: traces.len(),
+            hosts: hosts.len(),
+            events: traces.iter().map(|trace| trace.events.len()).sum(),
+            dropped: traces.iter().map(|trace| trace.dropped).sum(),
+            seconds: seconds(ended - begun),
+            efficiency: efficiency(&summaries, ended - begun),
+            waits: waits(traces, &summaries),
+            critical_path: critical_path::of(traces, &summaries, (begun, ended)),
+        }
+    }
+
+    /// Returns the findings as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// Extracts what the analysis needs from the events of a rank; `span`: the first and the last
+/// moment of the job. Time before the first call and after the last one is computing.
+fn summary(
+    trace: &AlignedTrace,
+    (begun, ended): (u64, u64),
+    operations: &Operations,
+) -> RankSummary {
+    let mut all = RankSummary::default();
+    let mut open: HashMap<u64, Vec<(u64, u32)>> = HashMap::new();
+    // The program computes while its first thread is outside; other threads are not counted.
+    let mut main = None;
+    let mut outside_since = begun;
+    for (time, event) in &trace.events {
+        match *event {
+            Event::CallBegan { thread, place, .. } => {
+                let calls = open.entry(thread).or_default();
+                if calls.is_empty() && *main.get_or_insert(thread) == thread {
+                    all.computing += time.saturating_sub(outside_since);
+                }
+                calls.push((*time, place));
+            }
+            Event::CallEnded { thread } => {
+                let calls = open.entry(thread).or_default();
+                calls.pop();
+                if calls.is_empty() && main == Some(thread) {
+                    outside_since = *time;
+                }
+            }
+            Event::Waited { thread, reason, peer, lasted } => {
+                let call = open.get(&thread).and_then(|calls| calls.last());
+                let Some(&(entered, place)) = call else { continue };
+                let function = trace.places.get(place as usize).map_or("", |one| &one.function);
+                let kind = WaitKind::of(reason, function);
+                let wait = Wait {
+                    kind,
+                    place,
+                    begun: time.saturating_sub(lasted),
+                    ended: *time,
+                    awaited: peer.or_else(|| operations.last_member(trace.rank, entered, *time)),
+                };
+                all.waits.push(wait);
+            }
+            Event::Sent(_) | Event::Matched(_) => {}
+        }
+    }
+    let is_inside = main.and_then(|main| open.get(&main)).is_some_and(|calls| !calls.is_empty());
+    if !is_inside {
+        all.computing += ended.saturating_sub(outside_since);
+    }
+    all
+}
+
+fn efficiency(summaries: &[RankSummary], lasted: u64) -> Efficiency {
+    let computing = summaries.iter().map(|summary| summary.computing);
+    let mean = computing.clone().sum::<u64>() as f64 / summaries.len().max(1) as f64;
+    let longest = computing.max().unwrap_or(0) as f64;
+    let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
+    Efficiency {
+        parallel: share(mean, lasted as f64),
+        load_balance: share(mean, longest),
+        communication: share(longest, lasted as f64),
+    }
+}
+
+/// Adds up the waits of one kind at one place, of one rank for another one.
+fn waits(traces: &[AlignedTrace], summaries: &[RankSummary]) -> Vec<WaitFinding> {
+    let mut sums: HashMap<(u32, WaitKind, u32, Option<u32>), (u64, u64)> = HashMap::new();
+    for (trace, summary) in traces.iter().zip(summaries) {
+        for wait in &summary.waits {
+            let key = (trace.rank, wait.kind, wait.place, wait.awaited);
+            let (count, ns) = sums.entry(key).or_default();
+            *count += 1;
+            *ns += wait.ended - wait.begun;
+        }
+    }
+    let places: HashMap<u32, &[TracedPlace]> =
+        traces.iter().map(|trace| (trace.rank, trace.places.as_slice())).collect();
+    let finding = |((rank, kind, place, awaited), (waits, ns))| {
+        let place = places.get(&rank).and_then(|places| places.get(place as usize)).cloned();
+        let TracedPlace { function, caller: place } = place.unwrap_or_default();
+        WaitFinding { kind, function, place, rank, awaited, waits, seconds: seconds(ns) }
+    };
+    let mut all: Vec<WaitFinding> = sums.into_iter().map(finding).collect();
+    all.sort_by(|one, other| {
+        let place = |one: &WaitFinding| (one.rank, one.awaited, one.place.clone());
+        other.seconds.total_cmp(&one.seconds).then_with(|| place(one).cmp(&place(other)))
+    });
+    all
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 * 1e-9
+}
+
+#[cfg(test)]
+mod tests;

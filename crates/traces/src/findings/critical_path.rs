@@ -1,0 +1,128 @@
+//! The critical path: the chain of work that determined how long the job took. It is followed from
+//! the end: a rank that waited continues at the rank that it waited for.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use super::{RankSummary, Wait, seconds};
+use crate::alignment::AlignedTrace;
+use crate::{Event, TracedPlace};
+
+/// The time that a rank contributes to the critical path in one activity.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PathShare {
+    /// The rank.
+    pub rank: u32,
+    /// The function of MPI, or "computing".
+    pub activity: String,
+    /// The time in seconds.
+    pub seconds: f64,
+}
+
+/// Waits that last less do not move the path to another rank, in nanoseconds.
+const WAIT_MIN: u64 = 1000;
+
+pub(super) fn of(
+    traces: &[AlignedTrace],
+    summaries: &[RankSummary],
+    (begun, ended): (u64, u64),
+) -> Vec<PathShare> {
+    let index_of: HashMap<u32, usize> =
+        traces.iter().enumerate().map(|(index, trace)| (trace.rank, index)).collect();
+    let activities: Vec<Activities> = traces.iter().map(Activities::of).collect();
+    let last = traces.iter().enumerate().max_by_key(|(_, trace)| trace.events.last().map(|e| e.0));
+    let Some((mut index, _)) = last else { return Vec::new() };
+    let mut sums: HashMap<(u32, String), u64> = HashMap::new();
+    let mut end = ended;
+    while end > begun {
+        let wait = last_wait(&summaries[index].waits, end, &index_of);
+        let start = wait.map_or(begun, |wait| wait.ended.min(end).max(begun));
+        let rank = traces[index].rank;
+        activities[index].split(start, end, |activity, ns| {
+            *sums.entry((rank, activity.to_owned())).or_default() += ns;
+        });
+        let Some(wait) = wait else { break };
+        // The awaited rank worked until the wait ended. The path always moves back, also if waits
+        // of two ranks for each other end at one time.
+        end = start.min(end - 1);
+        if let Some(next) = wait.awaited.and_then(|rank| index_of.get(&rank)) {
+            index = *next;
+        }
+    }
+    let mut all: Vec<PathShare> = sums
+        .into_iter()
+        .map(|((rank, activity), ns)| PathShare { rank, activity, seconds: seconds(ns) })
+        .collect();
+    all.sort_by(|one, other| {
+        let name = |one: &PathShare| (one.rank, one.activity.clone());
+        other.seconds.total_cmp(&one.seconds).then_with(|| name(one).cmp(&name(other)))
+    });
+    all
+}
+
+/// Returns the last wait for another known rank that ended by `end`.
+fn last_wait<'a>(waits: &'a [Wait], end: u64, known: &HashMap<u32, usize>) -> Option<&'a Wait> {
+    let before = waits.partition_point(|wait| wait.ended <= end);
+    waits[..before].iter().rev().find(|wait| {
+        wait.ended - wait.begun >= WAIT_MIN
+            && wait.awaited.is_some_and(|rank| known.contains_key(&rank))
+    })
+}
+
+/// What the first thread of a rank did: the outermost calls in their order.
+struct Activities<'a> {
+    places: &'a [TracedPlace],
+    /// Beginning, end and place of each call.
+    calls: Vec<(u64, u64, u32)>,
+}
+
+impl<'a> Activities<'a> {
+    fn of(trace: &'a AlignedTrace) -> Self {
+        let mut calls = Vec::new();
+        let (mut main, mut depth, mut begun) = (None, 0, (0, 0));
+        for (time, event) in &trace.events {
+            match *event {
+                Event::CallBegan { thread, place, .. } if *main.get_or_insert(thread) == thread => {
+                    if depth == 0 {
+                        begun = (*time, place);
+                    }
+                    depth += 1;
+                }
+                Event::CallEnded { thread } if main == Some(thread) && depth > 0 => {
+                    depth -= 1;
+                    if depth == 0 {
+                        calls.push((begun.0, *time, begun.1));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if depth > 0 {
+            calls.push((begun.0, u64::MAX, begun.1));
+        }
+        Self { places: &trace.places, calls }
+    }
+
+    /// Divides a time into calls and computing.
+    fn split(&self, start: u64, end: u64, mut add: impl FnMut(&str, u64)) {
+        let first = self.calls.partition_point(|(_, ended, _)| *ended <= start);
+        let mut at = start;
+        for (begun, ended, place) in &self.calls[first..] {
+            if *begun >= end {
+                break;
+            }
+            if *begun > at {
+                add("computing", begun - at);
+                at = *begun;
+            }
+            let until = (*ended).min(end);
+            let function = self.places.get(*place as usize).map_or("MPI", |one| &one.function);
+            add(function, until.saturating_sub(at));
+            at = until.max(at);
+        }
+        if end > at {
+            add("computing", end - at);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The blocking collective operations of a job: who came last to each.
+
+use std::collections::HashMap;
+
+use crate::alignment::AlignedTrace;
+use crate::{Event, TracedOperation};
+
+/// The collective operations, by rank and time.
+#[derive(Debug, Default)]
+pub(super) struct Operations {
+    /// The operation that a rank entered at a time.
+    entered: HashMap<(u32, u64), TracedOperation>,
+    /// The times at which members entered an operation, in their order.
+    entries: HashMap<TracedOperation, Vec<(u64, u32)>>,
+}
+
+impl Operations {
+    pub(super) fn of(traces: &[AlignedTrace]) -> Self {
+        let mut all = Self::default();
+        for trace in traces {
+            for (time, event) in &trace.events {
+                if let Event::CallBegan { operation: Some(operation), .. } = event {
+                    all.entered.insert((trace.rank, *time), *operation);
+                    all.entries.entry(*operation).or_default().push((*time, trace.rank));
+                }
+            }
+        }
+        all.entries.values_mut().for_each(|entries| entries.sort_unstable());
+        all
+    }
+
+    /// Returns the member that came last, of those that came before `ended`, to the operation that
+    /// a rank entered at a time; none if that is the rank itself.
+    pub(super) fn last_member(&self, rank: u32, entered: u64, ended: u64) -> Option<u32> {
+        let operation = self.entered.get(&(rank, entered))?;
+        let entries = self.entries.get(operation)?;
+        let came = entries.partition_point(|(time, _)| *time <= ended);
+        let (_, last) = *entries.get(came.checked_sub(1)?)?;
+        (last != rank).then_some(last)
+    }
+}
