@@ -51,6 +51,13 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         )],
     ),
     (
+        "trace",
+        &[
+            ("combray run --trace run.pftrace ./program", "writes the trace that is read here"),
+            ("combray trace run.pftrace", "the most expensive waits, and the critical path"),
+        ],
+    ),
+    (
         "ps",
         &[
             ("combray ps", "the jobs on this machine; if there is only one, why it hangs"),

@@ -21,6 +21,7 @@ mod raster;
 mod run;
 mod sample;
 mod topo;
+mod trace;
 mod wrapper;
 
 use std::env;
@@ -103,6 +104,9 @@ enum CombrayCommand {
     /// Shows this machine or a described one: packages, memory, caches, cores, devices, distances,
     /// and where the processes of a job are bound
     Topo(topo::TopoOptions),
+    /// Shows what a trace reveals, the most expensive waits first: combray run --trace run.pftrace
+    /// ./program, then combray trace run.pftrace
+    Trace(trace::TraceOptions),
     /// Runs a benchmark: combray bench pingpong
     #[command(disable_help_flag = true)]
     Bench {
@@ -193,6 +197,7 @@ fn main() -> ExitCode {
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),
             CombrayCommand::Topo(options) => topo::run(&options),
+            CombrayCommand::Trace(options) => trace::run(&options).map(|()| 0),
             CombrayCommand::Bench { words } => bench::run(&words),
             CombrayCommand::Manual { folder } => manual::write(command_line(), &folder).map(|()| 0),
         },

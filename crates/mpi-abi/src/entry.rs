@@ -412,11 +412,7 @@ fn admit(
 }
 
 /// Returns the number of the communicator among the arguments of a call, if there is one.
-fn communicator_number(
-    entry: &EntryPoint,
-    library: &LibraryState,
-    words: &[usize],
-) -> Option<u64> {
+fn communicator_number(entry: &EntryPoint, library: &LibraryState, words: &[usize]) -> Option<u64> {
     let place = entry.parameters.iter().position(|parameter| *parameter == "comm")?;
     library.communicators.get(Comm::from_raw(*words.get(place)?))?.number()
 }

@@ -6,6 +6,7 @@
 
 mod critical_path;
 mod operations;
+mod page;
 
 use std::collections::HashMap;
 
@@ -179,6 +180,11 @@ impl Findings {
             waits: waits(traces, &summaries),
             critical_path: critical_path::of(traces, &summaries, (begun, ended)),
         }
+    }
+
+    /// Returns the most important findings as text for a terminal.
+    pub fn page(&self) -> String {
+        page::text(self)
     }
 
     /// Returns the findings as JSON.
