@@ -16,7 +16,7 @@ use crate::call_sites;
 use crate::calls::tools::{self, ToolOutcome, Tools};
 use crate::entry_point::EntryPoint;
 use crate::failure::{CallOutcome, Failure};
-use crate::generated::constants::{MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
+use crate::generated::constants::{MPI_COMM_WORLD, MPI_SUCCESS, MPI_T_ERR_NOT_INITIALIZED};
 use crate::handler_owner::HandlerOwner;
 use crate::library::call_observer::{CallTurns, ObservedCall};
 use crate::library::lending_table::{LendingScope, OutermostVisit};
@@ -414,7 +414,10 @@ fn admit(
 /// Returns the number of the communicator among the arguments of a call, if there is one.
 fn communicator_number(entry: &EntryPoint, library: &LibraryState, words: &[usize]) -> Option<u64> {
     let place = entry.parameters.iter().position(|parameter| *parameter == "comm")?;
-    library.communicators.get(Comm::from_raw(*words.get(place)?))?.number()
+    match Comm::from_raw(*words.get(place)?) {
+        MPI_COMM_WORLD => library.process.world_if_usable()?.number(),
+        other => library.communicators.get(other)?.number(),
+    }
 }
 
 /// Informs the checks of a call, if they are enabled.

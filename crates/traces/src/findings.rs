@@ -80,6 +80,7 @@ pub enum WaitKind {
     /// A barrier waited for the last member.
     WaitAtBarrier,
     /// An operation in which all members need data of all waited for the last member.
+    #[serde(rename = "wait_at_n_x_n")]
     WaitAtNxN,
     /// The root of a reduction or gather waited for the last member.
     EarlyReduce,

@@ -112,6 +112,8 @@ struct OpenCall {
     waited: bool,
     /// The duration of a wait after which its cause is determined again.
     checks_next: Duration,
+    /// How long it has waited for the awaited event, as far as that is not in the trace.
+    untraced: Duration,
 }
 
 /// How long a wait for several requests lasts before its cause is determined. The cause is
@@ -192,8 +194,7 @@ impl Process {
                 let communicator = is_collective.then(communicator).flatten();
                 trace.note_call(begun, System.thread_number(), site.number(), communicator);
             }
-            let (nested, awaited, waited, checks_next) = (0, None, false, POLLS_FIRST);
-            notes.open.push(OpenCall { thread, site, begun, nested, awaited, waited, checks_next });
+            notes.open.push(OpenCall::new(thread, site, begun));
         }
     }
 
@@ -265,16 +266,13 @@ impl Process {
         let Some(notes) = &mut *profile else { return };
         let Some(open) = notes.open_call(thread) else { return };
         let (site, event) = (open.site, open.awaited);
-        let Some(event) = event else { return };
-        let sum = notes.sites[site.0 as usize].wait_for(event);
-        sum.waits += 1;
-        sum.ns += passed.as_nanos() as u64;
-        if let Some(OwnTrace { trace, .. }) = &notes.trace {
-            let (thread, lasted) = (System.thread_number(), record.lasted.as_nanos() as u64);
-            let (reason, peer) = event;
-            let reason = reason_of(reason);
-            trace.note(ticks(), &Event::Waited { thread, reason, peer, lasted });
+        open.untraced += passed;
+        if let Some(event) = event {
+            let sum = notes.sites[site.0 as usize].wait_for(event);
+            sum.waits += 1;
+            sum.ns += passed.as_nanos() as u64;
         }
+        notes.trace_wait(thread);
     }
 
     fn add_wait(&self, event: Option<AwaitedEvent>, passed: Duration) {
@@ -282,7 +280,12 @@ impl Process {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return };
         let Some(open) = notes.open_call(thread) else { return };
+        if open.awaited != event {
+            notes.trace_wait(thread);
+        }
+        let Some(open) = notes.open_call(thread) else { return };
         open.awaited = event;
+        open.untraced += passed;
         let site = open.site;
         if let Some(event) = event {
             notes.sites[site.0 as usize].wait_for(event).ns += passed.as_nanos() as u64;
@@ -475,6 +478,16 @@ impl ProfileRecord {
         Some(())
     }
 
+    /// Adds to the trace how long a thread has waited for the event that it awaited last.
+    fn trace_wait(&mut self, thread: u64) {
+        let Some(open) = self.open.iter_mut().find(|open| open.is_of(thread)) else { return };
+        let lasted = std::mem::take(&mut open.untraced).as_nanos() as u64;
+        if let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited) {
+            let (thread, reason) = (System.thread_number(), reason_of(cause));
+            trace.note(ticks(), &Event::Waited { thread, reason, peer, lasted });
+        }
+    }
+
     /// Returns a pseudo-random number below `limit` (Marsaglia's xorshift).
     fn random(&mut self, limit: u32) -> u32 {
         self.seed ^= self.seed << 13;
@@ -490,6 +503,12 @@ impl ProfileRecord {
 }
 
 impl OpenCall {
+    fn new(thread: u64, site: CallPlace, begun: Option<u64>) -> Self {
+        let (nested, awaited, waited) = (0, None, false);
+        let (checks_next, untraced) = (POLLS_FIRST, Duration::ZERO);
+        Self { thread, site, begun, nested, awaited, waited, checks_next, untraced }
+    }
+
     fn is_of(&self, thread: u64) -> bool {
         self.thread == thread || self.thread == ONLY_ONE
     }
@@ -692,16 +711,7 @@ mod tests {
     fn a_call_that_waits_is_timed_in_any_case() {
         let mut notes = notes();
         while call(&mut notes, 100) {}
-        let open = OpenCall {
-            thread: ONLY_ONE,
-            site: SITE,
-            begun: None,
-            nested: 0,
-            awaited: None,
-            waited: false,
-            checks_next: POLLS_FIRST,
-        };
-        notes.open.push(open);
+        notes.open.push(OpenCall::new(ONLY_ONE, SITE, None));
         assert!(notes.begin_wait(ONLY_ONE).is_some());
         assert!(notes.open[0].waited && notes.open[0].begun.is_some());
         let before = notes.sites[0].ticks;

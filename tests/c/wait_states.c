@@ -1,0 +1,146 @@
+// Programs in which ranks wait for a known reason and time: the arguments name the reason and the
+// milliseconds that the late rank takes. For scenarios.
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LARGE = 1 << 20, LATE = 1 };
+
+static int rank, size;
+static long milliseconds;
+static char large[LARGE];
+
+// The rank that the others wait for computes; `late` is that rank.
+static void compute_on(int late) {
+    if (rank == late) {
+        struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+        nanosleep(&time, NULL);
+    }
+}
+
+static void late_sender(int bytes) {
+    compute_on(LATE);
+    if (rank == LATE)
+        MPI_Send(large, bytes, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+    else if (rank == 0)
+        MPI_Recv(large, bytes, MPI_CHAR, LATE, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void late_sender_small(void) {
+    late_sender(8);
+}
+
+static void late_sender_large(void) {
+    late_sender(LARGE);
+}
+
+static void late_sender_nonblocking(void) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 0)
+        MPI_Irecv(large, 8, MPI_CHAR, LATE, 3, MPI_COMM_WORLD, &request);
+    compute_on(LATE);
+    if (rank == LATE)
+        MPI_Send(large, 8, MPI_CHAR, 0, 3, MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void late_receiver_small(void) {
+    compute_on(LATE);
+    if (rank == 0)
+        MPI_Ssend(large, 8, MPI_CHAR, LATE, 3, MPI_COMM_WORLD);
+    else if (rank == LATE)
+        MPI_Recv(large, 8, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void late_receiver_large(void) {
+    compute_on(LATE);
+    if (rank == 0)
+        MPI_Send(large, LARGE, MPI_CHAR, LATE, 3, MPI_COMM_WORLD);
+    else if (rank == LATE)
+        MPI_Recv(large, LARGE, MPI_CHAR, 0, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void wait_at_barrier(void) {
+    compute_on(LATE);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void wait_at_nxn(void) {
+    double part = rank, sum;
+    compute_on(LATE);
+    MPI_Allreduce(&part, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void wait_at_nxn_large(void) {
+    static char all[LARGE];
+    compute_on(LATE);
+    MPI_Alltoall(large, LARGE / size, MPI_CHAR, all, LARGE / size, MPI_CHAR, MPI_COMM_WORLD);
+}
+
+static void early_reduce(void) {
+    double part = rank, sum;
+    compute_on(LATE);
+    MPI_Reduce(&part, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+
+static void late_broadcast(void) {
+    compute_on(LATE);
+    MPI_Bcast(large, LARGE, MPI_CHAR, LATE, MPI_COMM_WORLD);
+}
+
+// The late rank computes while it holds the lock.
+static void lock_held(void) {
+    MPI_Win window;
+    int *memory;
+    MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    if (rank == LATE)
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, LATE, 0, window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    compute_on(LATE);
+    if (rank == LATE) {
+        MPI_Win_unlock(LATE, window);
+    } else if (rank == 0) {
+        int one = 1;
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, LATE, 0, window);
+        MPI_Put(&one, 1, MPI_INT, LATE, 0, 1, MPI_INT, window);
+        MPI_Win_unlock(LATE, window);
+    }
+    MPI_Win_free(&window);
+}
+
+static void balanced(void) {
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+#define PROGRAM(name) {#name, name}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} PROGRAMS[] = {
+    PROGRAM(late_sender_small),   PROGRAM(late_sender_large),   PROGRAM(late_sender_nonblocking),
+    PROGRAM(late_receiver_small), PROGRAM(late_receiver_large), PROGRAM(wait_at_barrier),
+    PROGRAM(wait_at_nxn),         PROGRAM(wait_at_nxn_large),   PROGRAM(early_reduce),
+    PROGRAM(late_broadcast),      PROGRAM(lock_held),           PROGRAM(balanced),
+};
+
+int main(int argc, char **argv) {
+    if (argc < 3)
+        return 2;
+    milliseconds = atol(argv[2]);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    // What is done for the first time takes longer.
+    MPI_Barrier(MPI_COMM_WORLD);
+    int found = 0;
+    for (size_t i = 0; i < sizeof PROGRAMS / sizeof *PROGRAMS; i++)
+        if (strcmp(PROGRAMS[i].name, argv[1]) == 0) {
+            PROGRAMS[i].run();
+            found = 1;
+        }
+    MPI_Finalize();
+    return found ? 0 : 2;
+}

@@ -1,0 +1,106 @@
+"""`combray run --trace` records what happened when, and `combray trace` finds the waits."""
+
+import json
+import os
+
+from harness.scenarios import needs_combray, run
+
+# The late rank of tests/c/wait_states.c, and how long it takes, in milliseconds.
+LATE, MILLISECONDS = 1, 200
+# By the argument of tests/c/wait_states.c: the kind of the wait that is found, and the function.
+KINDS = {
+    "late_sender_small": ("late_sender", "MPI_Recv"),
+    "late_sender_large": ("late_sender", "MPI_Recv"),
+    "late_sender_nonblocking": ("late_sender", "MPI_Wait"),
+    "late_receiver_small": ("late_receiver", "MPI_Ssend"),
+    "late_receiver_large": ("late_receiver", "MPI_Send"),
+    "wait_at_barrier": ("wait_at_barrier", "MPI_Barrier"),
+    "wait_at_nxn": ("wait_at_n_x_n", "MPI_Allreduce"),
+    "wait_at_nxn_large": ("wait_at_n_x_n", "MPI_Alltoall"),
+    "early_reduce": ("early_reduce", "MPI_Reduce"),
+    "late_broadcast": ("late_broadcast", "MPI_Bcast"),
+    "lock_held": ("wait_for_window", "MPI_Win_lock"),
+}
+
+
+def traced(runner, count, words, *options):
+    """Runs a program with a trace; returns the findings."""
+    file = runner.build / "trace.pftrace"
+    file.unlink(missing_ok=True)
+    job = [*runner.mpiexec, "--oversubscribe", *options, "--trace", str(file), "-n", str(count), *words]
+    code, output, _ = run(job, timeout=60)
+    assert (code, output) == (0, ""), output
+    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
+    code, output, _ = run([combray, "trace", "--json", str(file)], timeout=60)
+    assert code == 0, output
+    return json.loads(output)
+
+
+def faults_of(runner, name, count, *options):
+    """What is wrong with the findings for one kind of wait."""
+    words = [*options, str(runner.build / "wait_states"), name, str(MILLISECONDS)]
+    found = traced(runner, count, words)
+    kind, function = KINDS[name]
+    waits = [one for one in found["waits"] if one["rank"] == 0 and one["seconds"] > 0.5 * MILLISECONDS / 1000]
+    expected = {"kind": kind, "function": function, "awaited": LATE}
+    shown = [{key: one[key] for key in expected} for one in waits]
+    if shown != [expected]:
+        return [f"{name} with {count}, {options}: {shown} instead of {expected}"]
+    # The late rank may come later than it wants to, but not earlier. Waits are found after a while.
+    if waits[0]["seconds"] < 0.95 * MILLISECONDS / 1000:
+        return [f"{name} with {count}: {waits[0]['seconds']} s of {MILLISECONDS} ms"]
+    if not found["waits"][0]["place"].endswith(")") and "wait_states" not in found["waits"][0]["place"]:
+        return [f"{name}: no place in {found['waits'][0]}"]
+    return []
+
+
+def waits_are_found_with_kind_rank_and_time(runner):
+    needs_combray(runner)
+    faults = []
+    for name in KINDS:
+        for count in (2, 3):
+            faults += faults_of(runner, name, count)
+    assert not faults, "\n".join(faults)
+
+
+def waits_between_machines_are_found(runner):
+    needs_combray(runner)
+    # Each process is a machine of its own.
+    apart = ["sh", "-c", 'COMBRAY_NODE=machine$PMI_RANK exec "$@"', "sh"]
+    faults = []
+    for name in KINDS:
+        faults += faults_of(runner, name, 2, *apart)
+    assert not faults, "\n".join(faults)
+
+
+def a_balanced_program_shows_no_long_wait(runner):
+    needs_combray(runner)
+    found = traced(runner, 2, [str(runner.build / "wait_states"), "balanced", str(MILLISECONDS)])
+    long = [one for one in found["waits"] if one["seconds"] > 0.5 * MILLISECONDS / 1000]
+    assert (found["ranks"], found["hosts"], found["dropped"], long) == (2, 1, 0, []), found
+
+
+def the_path_of_a_late_rank_is_critical(runner):
+    needs_combray(runner)
+    found = traced(runner, 3, [str(runner.build / "wait_states"), "wait_at_barrier", str(MILLISECONDS)])
+    first = found["critical_path"][0]
+    assert (first["rank"], first["activity"]) == (LATE, "computing"), found
+    assert first["seconds"] > 0.9 * MILLISECONDS / 1000, found
+
+
+def other_files_are_refused(runner):
+    needs_combray(runner)
+    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
+    for name, reason in [("/nothing/here", "cannot be read"), ("/bin/sh", "no Perfetto trace"),
+                         ("/dev/null", "not written by combray run --trace")]:
+        code, output, _ = run([combray, "trace", name], timeout=20)
+        assert code != 0 and reason in output and name in output, (name, code, output)
+
+
+SCENARIOS = [
+    waits_are_found_with_kind_rank_and_time,
+    waits_between_machines_are_found,
+    a_balanced_program_shows_no_long_wait,
+    the_path_of_a_late_rank_is_critical,
+    other_files_are_refused,
+]
