@@ -44,6 +44,7 @@ const TIERS: &[(&str, u32)] = &[
     ("hangs", 2),
     ("checks", 2),
     ("profiles", 2),
+    ("traces", 2),
     ("memory-costs", 2),
     ("boards", 2),
     ("foreign", 2),
@@ -144,6 +145,7 @@ const WITHOUT_WORLD: &[&str] = &[
     "hangs",
     "checks",
     "profiles",
+    "traces",
     "memory-costs",
 ];
 const WORLD: &[&str] = &["std::time", "std::thread", "std::net", "std::fs", "std::io"];

@@ -7,7 +7,7 @@ use base::{ContextId, GateId};
 use engine::{IncomingMessage, MatchObserver};
 use progress::System;
 use progress::waiting::WaitingSystem;
-use traces::{Event, TraceClock, TraceRing, TracedChunk, TracedMessage};
+use traces::{TraceClock, TraceEvent, TraceRing, TracedChunk, TracedMessage};
 
 use crate::machine::{Moment, ticks};
 
@@ -31,7 +31,7 @@ impl Trace {
     }
 
     /// Records an event that happens at `now`, in [`ticks`].
-    pub fn note(&self, now: u64, event: &Event) {
+    pub fn note(&self, now: u64, event: &TraceEvent) {
         self.0.ring.borrow_mut().note(now, event);
     }
 
@@ -40,7 +40,7 @@ impl Trace {
     pub fn note_call(&self, now: u64, thread: u64, place: u32, communicator: Option<u64>) {
         let mut ring = self.0.ring.borrow_mut();
         let operation = communicator.map(|communicator| ring.operation(communicator));
-        ring.note(now, &Event::CallBegan { thread, place, operation });
+        ring.note(now, &TraceEvent::CallBegan { thread, place, operation });
     }
 
     pub(crate) fn note_sent(&self, context: ContextId, (gate, tag): (GateId, i32), bytes: usize) {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::{ClockOffset, Event, RankTrace, TracedMessage, TracedPlace};
+use crate::{ClockOffset, RankTrace, TraceEvent, TracedMessage, TracedPlace};
 
 /// The trace of one rank, with times in nanoseconds of the clock of process 0's host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct AlignedTrace {
     /// The largest possible error of the times in relation to process 0, in nanoseconds.
     pub clock_error_ns: u64,
     /// The events with their times, in their order.
-    pub events: Vec<(u64, Event)>,
+    pub events: Vec<(u64, TraceEvent)>,
 }
 
 /// The offsets of the clock of a rank's host at the beginning and at the end of the recording.
@@ -87,7 +87,7 @@ fn shortest_delays(all: &[AlignedTrace], hosts: &[u32]) -> Delays {
     let mut sent = HashMap::new();
     for (trace, host) in all.iter().zip(hosts) {
         for (time, event) in &trace.events {
-            if let Event::Sent(message) = event
+            if let TraceEvent::Sent(message) = event
                 && host_of.get(&message.peer).is_some_and(|peer| peer != host)
             {
                 sent.insert(message_name(trace.rank, message.peer, message), *time);
@@ -97,7 +97,7 @@ fn shortest_delays(all: &[AlignedTrace], hosts: &[u32]) -> Delays {
     let mut delays = Delays::new();
     for (trace, host) in all.iter().zip(hosts) {
         for (time, event) in &trace.events {
-            if let Event::Matched(message) = event
+            if let TraceEvent::Matched(message) = event
                 && let Some(begun) = sent.get(&message_name(message.peer, trace.rank, message))
                 && let Some(peer) = host_of.get(&message.peer)
             {
@@ -147,7 +147,8 @@ mod tests {
     use crate::{TraceClock, TraceRing};
 
     /// A job of one process on each host, whose clocks differ from the true time by `ahead`
-    /// nanoseconds, and run `drift` parts in a million faster. Messages take at least a microsecond.
+    /// nanoseconds, and run `drift` parts in a million faster. Messages take a microsecond or
+    /// more.
     fn job(ahead: &[i64], drift: &[i64], random: &mut fastrand::Rng) -> Vec<RankTrace> {
         const BEGUN: u64 = 1_000_000_000;
         const LASTED: u64 = 10_000_000_000;

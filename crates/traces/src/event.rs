@@ -3,7 +3,7 @@
 
 /// Something that happened on a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum TraceEvent {
     /// A thread of the program has entered a function of MPI.
     CallBegan {
         /// The number of the thread.
@@ -111,7 +111,7 @@ impl WaitReason {
     }
 }
 
-impl Event {
+impl TraceEvent {
     /// Appends the event, which happened `passed` units of time after the one before.
     pub(crate) fn write(&self, passed: u64, bytes: &mut Vec<u8>) {
         let mut numbers = |kind: u8, fields: &[u64]| {
@@ -120,20 +120,20 @@ impl Event {
             fields.iter().for_each(|field| write_number(*field, bytes));
         };
         match *self {
-            Event::CallBegan { thread, place, operation: None } => {
+            TraceEvent::CallBegan { thread, place, operation: None } => {
                 numbers(0, &[thread, place.into()]);
             }
-            Event::CallBegan { thread, place, operation: Some(operation) } => {
+            TraceEvent::CallBegan { thread, place, operation: Some(operation) } => {
                 let TracedOperation { communicator, number } = operation;
                 numbers(5, &[thread, place.into(), communicator, number.into()]);
             }
-            Event::CallEnded { thread } => numbers(1, &[thread]),
-            Event::Waited { thread, reason, peer, lasted } => {
+            TraceEvent::CallEnded { thread } => numbers(1, &[thread]),
+            TraceEvent::Waited { thread, reason, peer, lasted } => {
                 let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
                 numbers(2, &[thread, reason as u64, peer, lasted]);
             }
-            Event::Sent(message) => numbers(3, &message.numbers()),
-            Event::Matched(message) => numbers(4, &message.numbers()),
+            TraceEvent::Sent(message) => numbers(3, &message.numbers()),
+            TraceEvent::Matched(message) => numbers(4, &message.numbers()),
         }
     }
 
@@ -152,9 +152,9 @@ impl Event {
                     let number = read_number(bytes)?.try_into().ok()?;
                     operation = Some(TracedOperation { communicator, number });
                 }
-                Event::CallBegan { thread, place, operation }
+                TraceEvent::CallBegan { thread, place, operation }
             }
-            1 => Event::CallEnded { thread: read_number(bytes)? },
+            1 => TraceEvent::CallEnded { thread: read_number(bytes)? },
             2 => {
                 let thread = read_number(bytes)?;
                 let reason = *WaitReason::ALL.get(usize::try_from(read_number(bytes)?).ok()?)?;
@@ -162,10 +162,10 @@ impl Event {
                     0 => None,
                     peer => Some((peer - 1).try_into().ok()?),
                 };
-                Event::Waited { thread, reason, peer, lasted: read_number(bytes)? }
+                TraceEvent::Waited { thread, reason, peer, lasted: read_number(bytes)? }
             }
-            3 => Event::Sent(TracedMessage::read(bytes)?),
-            4 => Event::Matched(TracedMessage::read(bytes)?),
+            3 => TraceEvent::Sent(TracedMessage::read(bytes)?),
+            4 => TraceEvent::Matched(TracedMessage::read(bytes)?),
             _ => return None,
         };
         Some((passed, event))
@@ -219,7 +219,7 @@ mod tests {
         random.u64(..) >> random.u32(0..64)
     }
 
-    fn any(random: &mut fastrand::Rng) -> Event {
+    fn any(random: &mut fastrand::Rng) -> TraceEvent {
         let thread = any_number(random);
         let message = TracedMessage {
             thread,
@@ -235,17 +235,17 @@ mod tests {
                 let number = any_number(random) as u32;
                 let operation = TracedOperation { communicator, number };
                 let operation = random.bool().then_some(operation);
-                Event::CallBegan { thread, place: any_number(random) as u32, operation }
+                TraceEvent::CallBegan { thread, place: any_number(random) as u32, operation }
             }
-            1 => Event::CallEnded { thread },
-            2 => Event::Waited {
+            1 => TraceEvent::CallEnded { thread },
+            2 => TraceEvent::Waited {
                 thread,
                 reason: WaitReason::ALL[random.usize(0..5)],
                 peer: random.bool().then(|| any_number(random) as u32),
                 lasted: any_number(random),
             },
-            3 => Event::Sent(message),
-            _ => Event::Matched(message),
+            3 => TraceEvent::Sent(message),
+            _ => TraceEvent::Matched(message),
         }
     }
 
@@ -257,10 +257,10 @@ mod tests {
             let mut bytes = Vec::new();
             event.write(passed, &mut bytes);
             let mut rest = &bytes[..];
-            assert_eq!(Event::read(&mut rest), Some((passed, event)));
+            assert_eq!(TraceEvent::read(&mut rest), Some((passed, event)));
             assert!(rest.is_empty());
             for end in 0..bytes.len() {
-                assert_eq!(Event::read(&mut &bytes[..end]), None);
+                assert_eq!(TraceEvent::read(&mut &bytes[..end]), None);
             }
         }
     }
@@ -271,7 +271,7 @@ mod tests {
         for _ in 0..10_000 {
             let bytes: Vec<u8> = (0..random.usize(0..40)).map(|_| random.u8(..)).collect();
             let mut rest = &bytes[..];
-            while Event::read(&mut rest).is_some() {}
+            while TraceEvent::read(&mut rest).is_some() {}
         }
     }
 }

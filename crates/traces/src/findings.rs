@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use serde::Serialize;
 
 use crate::alignment::AlignedTrace;
-use crate::{Event, TracedPlace, WaitReason};
+use crate::{TraceEvent, TracedPlace, WaitReason};
 
 pub use critical_path::PathShare;
 use operations::Operations;
@@ -208,21 +208,21 @@ fn summary(
     let mut outside_since = begun;
     for (time, event) in &trace.events {
         match *event {
-            Event::CallBegan { thread, place, .. } => {
+            TraceEvent::CallBegan { thread, place, .. } => {
                 let calls = open.entry(thread).or_default();
                 if calls.is_empty() && *main.get_or_insert(thread) == thread {
                     all.computing += time.saturating_sub(outside_since);
                 }
                 calls.push((*time, place));
             }
-            Event::CallEnded { thread } => {
+            TraceEvent::CallEnded { thread } => {
                 let calls = open.entry(thread).or_default();
                 calls.pop();
                 if calls.is_empty() && main == Some(thread) {
                     outside_since = *time;
                 }
             }
-            Event::Waited { thread, reason, peer, lasted } => {
+            TraceEvent::Waited { thread, reason, peer, lasted } => {
                 let call = open.get(&thread).and_then(|calls| calls.last());
                 let Some(&(entered, place)) = call else { continue };
                 let function = trace.places.get(place as usize).map_or("", |one| &one.function);
@@ -236,7 +236,7 @@ fn summary(
                 };
                 all.waits.push(wait);
             }
-            Event::Sent(_) | Event::Matched(_) => {}
+            TraceEvent::Sent(_) | TraceEvent::Matched(_) => {}
         }
     }
     let is_inside = main.and_then(|main| open.get(&main)).is_some_and(|calls| !calls.is_empty());
@@ -258,9 +258,12 @@ fn efficiency(summaries: &[RankSummary], lasted: u64) -> Efficiency {
     }
 }
 
+/// The rank that waits, the kind, the place and the awaited rank.
+type WaitName = (u32, WaitKind, u32, Option<u32>);
+
 /// Adds up the waits of one kind at one place, of one rank for another one.
 fn waits(traces: &[AlignedTrace], summaries: &[RankSummary]) -> Vec<WaitFinding> {
-    let mut sums: HashMap<(u32, WaitKind, u32, Option<u32>), (u64, u64)> = HashMap::new();
+    let mut sums: HashMap<WaitName, (u64, u64)> = HashMap::new();
     for (trace, summary) in traces.iter().zip(summaries) {
         for wait in &summary.waits {
             let key = (trace.rank, wait.kind, wait.place, wait.awaited);

@@ -15,7 +15,7 @@ use crate::schema::{
     NEEDS_INCREMENTAL_STATE, ProcessDescriptor, ThreadDescriptor, Trace, TracePacket,
     TrackDescriptor, TrackEvent,
 };
-use crate::{Event, TracedMessage, TracedOperation};
+use crate::{TraceEvent, TracedMessage, TracedOperation};
 
 pub use reading::read;
 
@@ -76,7 +76,7 @@ impl<'a> RankWriter<'a> {
         self.describe_process();
         let events = &self.rank.events;
         let main = events.iter().find_map(|(time, event)| match event {
-            Event::CallBegan { thread, .. } => Some((*time, *thread)),
+            TraceEvent::CallBegan { thread, .. } => Some((*time, *thread)),
             _ => None,
         });
         if let Some((begun, main)) = main {
@@ -102,9 +102,9 @@ impl<'a> RankWriter<'a> {
     }
 
     /// Writes an event that happened at `time`, in nanoseconds.
-    fn write_event(&mut self, time: u64, event: Event) {
+    fn write_event(&mut self, time: u64, event: TraceEvent) {
         match event {
-            Event::CallBegan { thread, place, operation } => {
+            TraceEvent::CallBegan { thread, place, operation } => {
                 let place = self.rank.places.get(place as usize);
                 let function = place.map_or("MPI", |place| &place.function);
                 let caller = place.map(|place| place.caller.clone());
@@ -119,7 +119,7 @@ impl<'a> RankWriter<'a> {
                 self.open.entry(thread).or_default().push(time);
                 self.event(time, track, EventType::SliceBegin, Some(function), notes);
             }
-            Event::CallEnded { thread } => {
+            TraceEvent::CallEnded { thread } => {
                 // The call may have begun in a part of the trace that was given up.
                 if self.open.get_mut(&thread).and_then(Vec::pop).is_none() {
                     return;
@@ -127,7 +127,7 @@ impl<'a> RankWriter<'a> {
                 let track = self.thread_track(thread);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
-            Event::Waited { thread, reason, peer, lasted } => {
+            TraceEvent::Waited { thread, reason, peer, lasted } => {
                 let track = self.thread_track(thread);
                 let name = reason.name_with(peer);
                 let notes: Vec<_> =
@@ -137,13 +137,13 @@ impl<'a> RankWriter<'a> {
                 self.event(begun, track, EventType::SliceBegin, Some(&name), notes);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
-            Event::Sent(message) => {
+            TraceEvent::Sent(message) => {
                 let flow = flow_id(self.rank.rank, message.peer, &message);
                 let name = format!("to {}", message.peer);
                 let event = self.message(time, &name, &message);
                 event.flow_ids.push(flow);
             }
-            Event::Matched(message) => {
+            TraceEvent::Matched(message) => {
                 let flow = flow_id(message.peer, self.rank.rank, &message);
                 let name = format!("from {}", message.peer);
                 let event = self.message(time, &name, &message);

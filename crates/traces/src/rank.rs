@@ -2,7 +2,7 @@
 
 use wire::codec;
 
-use crate::Event;
+use crate::TraceEvent;
 
 /// The trace of one rank, as it is sent to process 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl TraceClock {
 
 impl RankTrace {
     /// Returns the events, each with its time in units of the clock, in their order.
-    pub fn events(&self) -> Vec<(u64, Event)> {
+    pub fn events(&self) -> Vec<(u64, TraceEvent)> {
         let mut all = Vec::new();
         for chunk in &self.chunks {
             read_chunk(chunk.begun, &chunk.bytes, &mut all);
@@ -89,9 +89,9 @@ impl RankTrace {
     }
 }
 
-fn read_chunk(begun: u64, mut bytes: &[u8], all: &mut Vec<(u64, Event)>) {
+fn read_chunk(begun: u64, mut bytes: &[u8], all: &mut Vec<(u64, TraceEvent)>) {
     let mut time = begun;
-    while let Some((passed, event)) = Event::read(&mut bytes) {
+    while let Some((passed, event)) = TraceEvent::read(&mut bytes) {
         time = time.saturating_add(passed);
         all.push((time, event));
     }
@@ -99,7 +99,7 @@ fn read_chunk(begun: u64, mut bytes: &[u8], all: &mut Vec<(u64, Event)>) {
 
 /// Returns the events of a ring's chunks.
 #[cfg(test)]
-pub(crate) fn events_of(chunks: &[TracedChunk]) -> Vec<(u64, Event)> {
+pub(crate) fn events_of(chunks: &[TracedChunk]) -> Vec<(u64, TraceEvent)> {
     RankTrace { chunks: chunks.to_vec(), ..RankTrace::default() }.events()
 }
 

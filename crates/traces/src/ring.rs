@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::{Event, TracedChunk, TracedMessage, TracedOperation};
+use crate::{TraceEvent, TracedChunk, TracedMessage, TracedOperation};
 
 /// The last events of a rank, in bounded memory.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl TraceRing {
     }
 
     /// Records an event that happens at `now`.
-    pub fn note(&mut self, now: u64, event: &Event) {
+    pub fn note(&mut self, now: u64, event: &TraceEvent) {
         let is_full = |chunk: &Chunk| chunk.kept.bytes.len() + EVENT_BYTES_MAX > CHUNK_BYTES;
         if self.chunks.back().is_none_or(is_full) {
             self.begin_chunk();
@@ -74,14 +74,14 @@ impl TraceRing {
     /// numbers messages.
     pub fn note_sent(&mut self, now: u64, message: TracedMessage) {
         let number = self.number(Direction::Out, &message);
-        self.note(now, &Event::Sent(TracedMessage { number, ..message }));
+        self.note(now, &TraceEvent::Sent(TracedMessage { number, ..message }));
     }
 
     /// Records that a message is matched with its receive. The number that the message has is
     /// irrelevant: the ring numbers messages.
     pub fn note_matched(&mut self, now: u64, message: TracedMessage) {
         let number = self.number(Direction::In, &message);
-        self.note(now, &Event::Matched(TracedMessage { number, ..message }));
+        self.note(now, &TraceEvent::Matched(TracedMessage { number, ..message }));
     }
 
     /// Numbers the operation that begins on a communicator.
@@ -134,7 +134,7 @@ mod tests {
     fn recorded(bytes: usize, calls: u64) -> TraceRing {
         let mut ring = TraceRing::new(bytes, 0);
         for time in 1..=calls {
-            ring.note(time, &Event::CallEnded { thread: time });
+            ring.note(time, &TraceEvent::CallEnded { thread: time });
         }
         ring
     }
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(kept.len() as u64 + ring.dropped(), calls);
             for (number, (time, event)) in kept.iter().enumerate() {
                 assert_eq!(*time, ring.dropped() + number as u64 + 1);
-                assert_eq!(*event, Event::CallEnded { thread: *time });
+                assert_eq!(*event, TraceEvent::CallEnded { thread: *time });
             }
         }
     }
@@ -173,7 +173,7 @@ mod tests {
         let numbers: Vec<u32> = events_of(&ring.chunks())
             .iter()
             .filter_map(|(_, event)| match event {
-                Event::Sent(message) | Event::Matched(message) => Some(message.number),
+                TraceEvent::Sent(message) | TraceEvent::Matched(message) => Some(message.number),
                 _ => None,
             })
             .collect();
@@ -184,7 +184,7 @@ mod tests {
     fn a_clock_that_steps_back_does_not_disturb_the_next_events() {
         let mut ring = TraceRing::new(1000, 10);
         for time in [12, 11, 13] {
-            ring.note(time, &Event::CallEnded { thread: 0 });
+            ring.note(time, &TraceEvent::CallEnded { thread: 0 });
         }
         let times: Vec<u64> = events_of(&ring.chunks()).iter().map(|(time, _)| *time).collect();
         assert_eq!(times, [12, 12, 13]);

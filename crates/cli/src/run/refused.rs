@@ -40,7 +40,8 @@ pub const REFUSED: &[RefusedOption] = &[
     ),
     refused(
         &["-trace", "-t", "-trace-imbalance", "-aps", "-mps"],
-        "write --profile, which reports where the time goes",
+        "write --trace FILE, which records what happens when, or --profile, which reports where the \
+         time goes",
     ),
     refused(&["-check-mpi", "-check_mpi"], "write --check"),
     refused(

@@ -19,7 +19,7 @@ use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};
 use runtime::{SentTotals, samples};
-use traces::{Event, TracedPlace, WaitReason};
+use traces::{TraceEvent, TracedPlace, WaitReason};
 
 use super::tracing::OwnTrace;
 use super::{Process, ThreadLevel};
@@ -222,7 +222,7 @@ impl Process {
         };
         let now = ticks();
         if let Some(OwnTrace { trace, .. }) = &notes.trace {
-            trace.note(now, &Event::CallEnded { thread: System.thread_number() });
+            trace.note(now, &TraceEvent::CallEnded { thread: System.thread_number() });
         }
         // The thread may have moved between cores whose counters differ by a few ticks.
         let spent = now.saturating_sub(begun);
@@ -484,7 +484,7 @@ impl ProfileRecord {
         let lasted = std::mem::take(&mut open.untraced).as_nanos() as u64;
         if let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited) {
             let (thread, reason) = (System.thread_number(), reason_of(cause));
-            trace.note(ticks(), &Event::Waited { thread, reason, peer, lasted });
+            trace.note(ticks(), &TraceEvent::Waited { thread, reason, peer, lasted });
         }
     }
 

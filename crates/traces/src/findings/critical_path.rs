@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{RankSummary, Wait, seconds};
 use crate::alignment::AlignedTrace;
-use crate::{Event, TracedPlace};
+use crate::{TraceEvent, TracedPlace};
 
 /// The time that a rank contributes to the critical path in one activity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,13 +83,15 @@ impl<'a> Activities<'a> {
         let (mut main, mut depth, mut begun) = (None, 0, (0, 0));
         for (time, event) in &trace.events {
             match *event {
-                Event::CallBegan { thread, place, .. } if *main.get_or_insert(thread) == thread => {
+                TraceEvent::CallBegan { thread, place, .. }
+                    if *main.get_or_insert(thread) == thread =>
+                {
                     if depth == 0 {
                         begun = (*time, place);
                     }
                     depth += 1;
                 }
-                Event::CallEnded { thread } if main == Some(thread) && depth > 0 => {
+                TraceEvent::CallEnded { thread } if main == Some(thread) && depth > 0 => {
                     depth -= 1;
                     if depth == 0 {
                         calls.push((begun.0, *time, begun.1));

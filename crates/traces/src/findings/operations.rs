@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::alignment::AlignedTrace;
-use crate::{Event, TracedOperation};
+use crate::{TraceEvent, TracedOperation};
 
 /// The collective operations, by rank and time.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ impl Operations {
         let mut all = Self::default();
         for trace in traces {
             for (time, event) in &trace.events {
-                if let Event::CallBegan { operation: Some(operation), .. } = event {
+                if let TraceEvent::CallBegan { operation: Some(operation), .. } = event {
                     all.entered.insert((trace.rank, *time), *operation);
                     all.entries.entry(*operation).or_default().push((*time, trace.rank));
                 }

@@ -29,12 +29,12 @@ impl Builder {
     ) -> Self {
         let thread = 7;
         let operation = operation.map(|number| TracedOperation { communicator: 1, number });
-        self.0.events.push((begun * MS, Event::CallBegan { thread, place, operation }));
+        self.0.events.push((begun * MS, TraceEvent::CallBegan { thread, place, operation }));
         if let Some((reason, peer, lasted)) = wait {
             let lasted = lasted * MS;
-            self.0.events.push((ended * MS, Event::Waited { thread, reason, peer, lasted }));
+            self.0.events.push((ended * MS, TraceEvent::Waited { thread, reason, peer, lasted }));
         }
-        self.0.events.push((ended * MS, Event::CallEnded { thread }));
+        self.0.events.push((ended * MS, TraceEvent::CallEnded { thread }));
         self
     }
 }
@@ -135,21 +135,21 @@ fn any(rank: u32, random: &mut fastrand::Rng) -> AlignedTrace {
         time += random.u64(0..10_000);
         let thread = random.u64(0..2);
         let event = match random.u32(0..5) {
-            0 => Event::CallBegan {
+            0 => TraceEvent::CallBegan {
                 thread,
                 place: random.u32(0..3),
                 operation: random
                     .bool()
                     .then(|| TracedOperation { communicator: 1, number: random.u32(0..5) }),
             },
-            1 | 2 => Event::CallEnded { thread },
-            3 => Event::Waited {
+            1 | 2 => TraceEvent::CallEnded { thread },
+            3 => TraceEvent::Waited {
                 thread,
                 reason: WaitReason::Members,
                 peer: random.bool().then(|| random.u32(0..5)),
                 lasted: random.u64(0..20_000),
             },
-            _ => Event::Sent(TracedMessage {
+            _ => TraceEvent::Sent(TracedMessage {
                 thread,
                 context: 0,
                 peer: 0,

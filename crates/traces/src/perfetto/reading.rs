@@ -7,7 +7,7 @@ use prost::Message;
 use super::{BYTES, CLOCK_ERROR, COMMUNICATOR, CONTEXT, DROPPED, NUMBER, PEER, PLACE, TAG};
 use crate::alignment::AlignedTrace;
 use crate::schema::{DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent};
-use crate::{Event, TracedMessage, TracedOperation, TracedPlace, WaitReason};
+use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitReason};
 
 /// Reads a trace of a job. Threads get numbers in the order in which they appear.
 ///
@@ -90,14 +90,14 @@ impl RankReader {
         }
     }
 
-    fn event(&mut self, time: u64, event: &TrackEvent) -> Option<Event> {
+    fn event(&mut self, time: u64, event: &TrackEvent) -> Option<TraceEvent> {
         let thread = *self.threads.get(&event.track_uuid?)?;
         match EventType::try_from(event.r#type?).ok()? {
             EventType::SliceEnd => match self.open.get_mut(&thread)?.pop()? {
-                OpenSlice::Call => Some(Event::CallEnded { thread }),
+                OpenSlice::Call => Some(TraceEvent::CallEnded { thread }),
                 OpenSlice::Wait { begun, reason, peer } => {
                     let lasted = time.saturating_sub(begun);
-                    Some(Event::Waited { thread, reason, peer, lasted })
+                    Some(TraceEvent::Waited { thread, reason, peer, lasted })
                 }
             },
             EventType::SliceBegin => self.begin(time, thread, event),
@@ -106,7 +106,7 @@ impl RankReader {
         }
     }
 
-    fn begin(&mut self, time: u64, thread: u64, event: &TrackEvent) -> Option<Event> {
+    fn begin(&mut self, time: u64, thread: u64, event: &TrackEvent) -> Option<TraceEvent> {
         let name = self.names.get(&event.name_iid?)?.clone();
         let notes = self.notes(event);
         let peer = notes.number(PEER);
@@ -127,10 +127,10 @@ impl RankReader {
         if number == next {
             self.trace.places.push(place);
         }
-        Some(Event::CallBegan { thread, place: number, operation })
+        Some(TraceEvent::CallBegan { thread, place: number, operation })
     }
 
-    fn instant(&mut self, thread: u64, event: &TrackEvent) -> Option<Event> {
+    fn instant(&mut self, thread: u64, event: &TrackEvent) -> Option<TraceEvent> {
         let notes = self.notes(event);
         if let Some(dropped) = notes.unsigned(DROPPED) {
             let error = notes.unsigned(CLOCK_ERROR).unwrap_or(0);
@@ -146,8 +146,8 @@ impl RankReader {
             number: notes.number(NUMBER)?,
         };
         Some(match event.flow_ids.is_empty() {
-            true => Event::Matched(message),
-            false => Event::Sent(message),
+            true => TraceEvent::Matched(message),
+            false => TraceEvent::Sent(message),
         })
     }
 
@@ -207,7 +207,7 @@ mod tests {
                 .bool()
                 .then(|| TracedOperation { communicator: random.u64(..), number: random.u32(..) });
             known.push(thread);
-            trace.events.push((time, Event::CallBegan { thread, place, operation }));
+            trace.events.push((time, TraceEvent::CallBegan { thread, place, operation }));
             for _ in 0..random.u32(0..3) {
                 time += random.u64(100..1000);
                 let message = TracedMessage {
@@ -223,9 +223,9 @@ mod tests {
                 trace.events.push((
                     time,
                     match random.u32(0..3) {
-                        0 => Event::Sent(message),
-                        1 => Event::Matched(message),
-                        _ => Event::Waited {
+                        0 => TraceEvent::Sent(message),
+                        1 => TraceEvent::Matched(message),
+                        _ => TraceEvent::Waited {
                             thread,
                             reason: reasons[random.usize(0..3)],
                             peer,
@@ -235,7 +235,7 @@ mod tests {
                 ));
             }
             time += 1;
-            trace.events.push((time, Event::CallEnded { thread }));
+            trace.events.push((time, TraceEvent::CallEnded { thread }));
         }
         trace
     }
