@@ -88,6 +88,17 @@ def the_path_of_a_late_rank_is_critical(runner):
     assert first["seconds"] > 0.9 * MILLISECONDS / 1000, found
 
 
+def a_picture_shows_all_ranks(runner):
+    needs_combray(runner)
+    traced(runner, 3, [str(runner.build / "wait_states"), "wait_at_barrier", "20"])
+    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
+    picture = runner.build / "trace.svg"
+    code, output, _ = run([combray, "trace", str(runner.build / "trace.pftrace"), "--picture", str(picture)], timeout=60)
+    text = picture.read_text()
+    assert code == 0 and "Critical path" in output, output
+    assert all(f"rank {rank}</text>" in text for rank in range(3)) and text.endswith("</svg>\n"), text
+
+
 def other_files_are_refused(runner):
     needs_combray(runner)
     combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
@@ -102,5 +113,6 @@ SCENARIOS = [
     waits_between_machines_are_found,
     a_balanced_program_shows_no_long_wait,
     the_path_of_a_late_rank_is_critical,
+    a_picture_shows_all_ranks,
     other_files_are_refused,
 ]

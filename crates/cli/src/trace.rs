@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use traces::{Findings, perfetto};
 
 use crate::output::print;
+use crate::raster;
 
 /// The options of `combray trace`.
 #[derive(clap::Args)]
@@ -14,6 +15,9 @@ pub struct TraceOptions {
     /// Prints all findings as JSON
     #[arg(long)]
     json: bool,
+    /// Also draws what each rank did when, and the critical path: .svg, or .png
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 }
 
 /// Prints the findings.
@@ -26,5 +30,8 @@ pub fn run(options: &TraceOptions) -> Result<(), String> {
         .map_err(|cause| format!("the trace {name} cannot be read: {cause}"))?;
     let traces = perfetto::read(&file).map_err(|reason| format!("{name}: {reason}"))?;
     let findings = Findings::of(&traces);
+    if let Some(file) = &options.picture {
+        raster::write(file, findings.picture.clone())?;
+    }
     print(&if options.json { findings.to_json() } else { findings.page() })
 }

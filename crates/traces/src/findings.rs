@@ -7,6 +7,7 @@
 mod critical_path;
 mod operations;
 mod page;
+mod picture;
 
 use std::collections::HashMap;
 
@@ -37,6 +38,9 @@ pub struct Findings {
     pub waits: Vec<WaitFinding>,
     /// The shares of the critical path, the largest first.
     pub critical_path: Vec<PathShare>,
+    /// The timeline, an SVG.
+    #[serde(skip)]
+    pub picture: String,
 }
 
 /// How efficiently the ranks were used: factors between 0 and 1.
@@ -171,6 +175,7 @@ impl Findings {
         let mut hosts: Vec<&str> = traces.iter().map(|trace| trace.host.as_str()).collect();
         hosts.sort_unstable();
         hosts.dedup();
+        let path = critical_path::follow(traces, &summaries, (begun, ended));
         Self {
             ranks: traces.len(),
             hosts: hosts.len(),
@@ -179,7 +184,8 @@ impl Findings {
             seconds: seconds(ended - begun),
             efficiency: efficiency(&summaries, ended - begun),
             waits: waits(traces, &summaries),
-            critical_path: critical_path::of(traces, &summaries, (begun, ended)),
+            critical_path: critical_path::shares(traces, &path),
+            picture: picture::svg(traces, &summaries, &path, (begun, ended)),
         }
     }
 

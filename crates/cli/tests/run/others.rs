@@ -30,6 +30,7 @@ const VALUES: &[(&[&str], &[&str])] = &[
     (&["--wdir", "--wd", "-wdir", "-wd"], &["/"]),
     (&["--needs"], &["0: memory"]),
     (&["--record"], &["FOLDER/record"]),
+    (&["--trace"], &["FOLDER/trace"]),
     (&["--stall"], &["60"]),
     (&["--output"], &["tag"]),
     (&["--output-filename"], &["FOLDER"]),

@@ -23,25 +23,31 @@ pub struct PathShare {
 /// Waits that last less do not move the path to another rank, in nanoseconds.
 const WAIT_MIN: u64 = 1000;
 
-pub(super) fn of(
+/// A part of the critical path on one rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PathStep {
+    /// The index of the rank's trace.
+    pub index: usize,
+    pub begun: u64,
+    pub ended: u64,
+}
+
+/// Follows the critical path. Returns its steps, the last one first.
+pub(super) fn follow(
     traces: &[AlignedTrace],
     summaries: &[RankSummary],
     (begun, ended): (u64, u64),
-) -> Vec<PathShare> {
+) -> Vec<PathStep> {
     let index_of: HashMap<u32, usize> =
         traces.iter().enumerate().map(|(index, trace)| (trace.rank, index)).collect();
-    let activities: Vec<Activities> = traces.iter().map(Activities::of).collect();
     let last = traces.iter().enumerate().max_by_key(|(_, trace)| trace.events.last().map(|e| e.0));
     let Some((mut index, _)) = last else { return Vec::new() };
-    let mut sums: HashMap<(u32, String), u64> = HashMap::new();
+    let mut steps = Vec::new();
     let mut end = ended;
     while end > begun {
         let wait = last_wait(&summaries[index].waits, end, &index_of);
         let start = wait.map_or(begun, |wait| wait.ended.min(end).max(begun));
-        let rank = traces[index].rank;
-        activities[index].split(start, end, |activity, ns| {
-            *sums.entry((rank, activity.to_owned())).or_default() += ns;
-        });
+        steps.push(PathStep { index, begun: start, ended: end });
         let Some(wait) = wait else { break };
         // The awaited rank worked until the wait ended. The path always moves back, also if waits
         // of two ranks for each other end at one time.
@@ -49,6 +55,19 @@ pub(super) fn of(
         if let Some(next) = wait.awaited.and_then(|rank| index_of.get(&rank)) {
             index = *next;
         }
+    }
+    steps
+}
+
+/// Adds up the critical path by rank and activity.
+pub(super) fn shares(traces: &[AlignedTrace], steps: &[PathStep]) -> Vec<PathShare> {
+    let activities: Vec<Activities> = traces.iter().map(Activities::of).collect();
+    let mut sums: HashMap<(u32, String), u64> = HashMap::new();
+    for step in steps {
+        let rank = traces[step.index].rank;
+        activities[step.index].split(step.begun, step.ended, |activity, ns| {
+            *sums.entry((rank, activity.to_owned())).or_default() += ns;
+        });
     }
     let mut all: Vec<PathShare> = sums
         .into_iter()
@@ -71,14 +90,14 @@ fn last_wait<'a>(waits: &'a [Wait], end: u64, known: &HashMap<u32, usize>) -> Op
 }
 
 /// What the first thread of a rank did: the outermost calls in their order.
-struct Activities<'a> {
+pub(super) struct Activities<'a> {
     places: &'a [TracedPlace],
     /// Beginning, end and place of each call.
-    calls: Vec<(u64, u64, u32)>,
+    pub calls: Vec<(u64, u64, u32)>,
 }
 
 impl<'a> Activities<'a> {
-    fn of(trace: &'a AlignedTrace) -> Self {
+    pub(super) fn of(trace: &'a AlignedTrace) -> Self {
         let mut calls = Vec::new();
         let (mut main, mut depth, mut begun) = (None, 0, (0, 0));
         for (time, event) in &trace.events {

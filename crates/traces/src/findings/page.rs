@@ -77,7 +77,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-fn time(seconds: f64) -> String {
+pub(super) fn time(seconds: f64) -> String {
     match seconds {
         1.0.. => format!("{seconds:.2} s"),
         1e-3.. => format!("{:.2} ms", seconds * 1e3),
