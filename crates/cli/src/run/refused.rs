@@ -24,7 +24,7 @@ const DEBUGGER: &str = "start a debugger for each process, as in combray run -n 
 const VARIABLES: &str = "Combray is set by variables of the environment: combray info lists them, \
                          -x NAME=VALUE sets one";
 const HERE: &str = "it concerns daemons that Combray does not have; leave it out";
-const SPAWN: &str = "processes cannot be started later; leave it out";
+const SPAWN: &str = "a spawned job has an exit code and words of its own; leave it out";
 const ENVIRONMENT: &str = "processes get the launcher's environment: start the launcher with less, \
                            as in env -i PATH=$PATH combray run ./program";
 
@@ -133,7 +133,8 @@ pub const REFUSED: &[RefusedOption] = &[
     ),
     refused(&["-membind", "--membind"], "write numactl --membind=NODE before the program"),
     refused(&["-topolib"], "machines are read by hwloc; leave it out"),
-    refused(&["-usize", "--usize", "--max-restarts"], SPAWN),
+    refused(&["-usize", "--usize"], "MPI_UNIVERSE_SIZE is the number of slots; leave it out"),
+    refused(&["--max-restarts"], "processes are not restarted; leave it out"),
     refused(&["-localhost"], "COMBRAY_NODE gives this machine a name"),
     refused(
         &[
