@@ -1,5 +1,6 @@
 // Programs in which ranks wait for a known reason and time: the arguments name the reason and the
 // milliseconds that the late rank takes. For scenarios.
+#include <combray.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,6 +111,22 @@ static void lock_held(void) {
     MPI_Win_free(&window);
 }
 
+// The late rank computes in one phase; another phase has none that is late.
+static void phases(void) {
+    for (int step = 0; step < 2; step++) {
+        combray_phase("uneven");
+        compute_on(LATE);
+        MPI_Barrier(MPI_COMM_WORLD);
+        combray_phase("even");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    combray_phase("");
+    MPI_Pcontrol(7);
+    MPI_Pcontrol(0);
+    if (combray_phase(NULL) == MPI_SUCCESS)
+        exit(3);
+}
+
 static void balanced(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
@@ -123,7 +140,8 @@ static const struct {
     PROGRAM(late_sender_small),   PROGRAM(late_sender_large),   PROGRAM(late_sender_nonblocking),
     PROGRAM(late_receiver_small), PROGRAM(late_receiver_large), PROGRAM(wait_at_barrier),
     PROGRAM(wait_at_nxn),         PROGRAM(wait_at_nxn_large),   PROGRAM(early_reduce),
-    PROGRAM(late_broadcast),      PROGRAM(lock_held),           PROGRAM(balanced),
+    PROGRAM(late_broadcast),      PROGRAM(lock_held),           PROGRAM(phases),
+    PROGRAM(balanced),
 };
 
 int main(int argc, char **argv) {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 
 from harness.scenarios import needs_combray, run
 
@@ -23,17 +24,25 @@ KINDS = {
 }
 
 
-def traced(runner, count, words, *options):
+def shown(runner, count, words, *options):
+    """Runs a program with a trace; returns what combray trace prints about it. Scenarios run beside each other."""
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        file = os.path.join(folder, "run.pftrace")
+        job = [*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", str(count), *words]
+        code, output, _ = run(job, timeout=60)
+        assert (code, output) == (0, ""), output
+        code, output, _ = run([combray(runner), "trace", *options, file], timeout=60)
+        assert code == 0, output
+        return output
+
+
+def traced(runner, count, words):
     """Runs a program with a trace; returns the findings."""
-    file = runner.build / "trace.pftrace"
-    file.unlink(missing_ok=True)
-    job = [*runner.mpiexec, "--oversubscribe", *options, "--trace", str(file), "-n", str(count), *words]
-    code, output, _ = run(job, timeout=60)
-    assert (code, output) == (0, ""), output
-    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
-    code, output, _ = run([combray, "trace", "--json", str(file)], timeout=60)
-    assert code == 0, output
-    return json.loads(output)
+    return json.loads(shown(runner, count, words, "--json"))
+
+
+def combray(runner):
+    return os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
 
 
 def faults_of(runner, name, count, *options):
@@ -43,9 +52,9 @@ def faults_of(runner, name, count, *options):
     kind, function = KINDS[name]
     waits = [one for one in found["waits"] if one["rank"] == 0 and one["seconds"] > 0.5 * MILLISECONDS / 1000]
     expected = {"kind": kind, "function": function, "awaited": LATE}
-    shown = [{key: one[key] for key in expected} for one in waits]
-    if shown != [expected]:
-        return [f"{name} with {count}, {options}: {shown} instead of {expected}"]
+    reported = [{key: one[key] for key in expected} for one in waits]
+    if reported != [expected]:
+        return [f"{name} with {count}, {options}: {reported} instead of {expected}"]
     # The late rank may come later than it wants to, but not earlier. Waits are found after a while.
     if waits[0]["seconds"] < 0.95 * MILLISECONDS / 1000:
         return [f"{name} with {count}: {waits[0]['seconds']} s of {MILLISECONDS} ms"]
@@ -88,23 +97,31 @@ def the_path_of_a_late_rank_is_critical(runner):
     assert first["seconds"] > 0.9 * MILLISECONDS / 1000, found
 
 
+def phases_show_which_rank_is_slow(runner):
+    needs_combray(runner)
+    found = traced(runner, 2, [str(runner.build / "wait_states"), "phases", str(MILLISECONDS)])
+    uneven, even, level = found["phases"]
+    assert [one["name"] for one in found["phases"]] == ["uneven", "even", "level 7"], found["phases"]
+    assert [one["times"] for one in found["phases"]] == [2, 2, 1], found["phases"]
+    assert uneven["slowest"] == LATE and uneven["seconds"] > 1.9 * MILLISECONDS / 1000, uneven
+    assert uneven["load_balance"] < 0.7 and 0.3 < uneven["waiting"] < 0.6, uneven
+
+
 def a_picture_shows_all_ranks(runner):
     needs_combray(runner)
-    traced(runner, 3, [str(runner.build / "wait_states"), "wait_at_barrier", "20"])
-    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
     picture = runner.build / "trace.svg"
-    code, output, _ = run([combray, "trace", str(runner.build / "trace.pftrace"), "--picture", str(picture)], timeout=60)
+    words = [str(runner.build / "wait_states"), "wait_at_barrier", "20"]
+    output = shown(runner, 3, words, "--picture", str(picture))
     text = picture.read_text()
-    assert code == 0 and "Critical path" in output, output
+    assert "Critical path" in output, output
     assert all(f"rank {rank}</text>" in text for rank in range(3)) and text.endswith("</svg>\n"), text
 
 
 def other_files_are_refused(runner):
     needs_combray(runner)
-    combray = os.path.join(os.path.dirname(runner.mpiexec[0]), "combray")
     for name, reason in [("/nothing/here", "cannot be read"), ("/bin/sh", "no Perfetto trace"),
                          ("/dev/null", "not written by combray run --trace")]:
-        code, output, _ = run([combray, "trace", name], timeout=20)
+        code, output, _ = run([combray(runner), "trace", name], timeout=20)
         assert code != 0 and reason in output and name in output, (name, code, output)
 
 
@@ -113,6 +130,7 @@ SCENARIOS = [
     waits_between_machines_are_found,
     a_balanced_program_shows_no_long_wait,
     the_path_of_a_late_rank_is_critical,
+    phases_show_which_rank_is_slow,
     a_picture_shows_all_ranks,
     other_files_are_refused,
 ]

@@ -160,6 +160,14 @@ int combray_isend(MPI_Comm communicator, int destination, int tag,
 int combray_irecv(MPI_Comm communicator, int source, int tag,
                   const combray_segment *segments, int count, MPI_Request *request);
 
+/* Names what the program does from now on, in all its threads, until the next call: combray run
+ * --trace shows the phases of each rank, and combray trace how even and how long they are. An empty
+ * name ends the phase. Without a trace the call does nothing. MPI_Pcontrol(n) does the same with the
+ * name "level n", and MPI_Pcontrol(0) ends the phase.
+ *
+ * Errors: MPI_ERR_ARG if `name` is a null pointer. */
+int combray_phase(const char *name);
+
 /* Places memory of a page or more on NUMA nodes: the pages that overlap with the `bytes` bytes at
  * `address`. `where` is one of
  *   "node:2"                          all pages on this node, by the system's number

@@ -37,6 +37,12 @@ const CHEAPER: c_int = 2;
 /// The null handle of packed messages.
 const MESSAGE_NULL: c::PackedMessage = c::PackedMessage(0);
 
+/// Begins a phase of the trace.
+fn phase(call: &Call, name: &[u8]) -> CallOutcome<()> {
+    call.library.process.begin_phase(&String::from_utf8_lossy(name));
+    Ok(())
+}
+
 fn begin(
     call: &Call,
     communicator: KnownCommunicator,

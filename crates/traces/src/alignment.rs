@@ -14,6 +14,8 @@ pub struct AlignedTrace {
     pub host: String,
     /// The places of calls that its events refer to.
     pub places: Vec<TracedPlace>,
+    /// The names of the program's phases.
+    pub phases: Vec<String>,
     /// The number of the oldest events that were given up.
     pub dropped: u64,
     /// The largest possible error of the times in relation to process 0, in nanoseconds.
@@ -73,8 +75,8 @@ fn in_own_clock(trace: RankTrace, offsets: Offsets) -> AlignedTrace {
     };
     let events = trace.events().into_iter().map(|(time, event)| (align(time), event)).collect();
     let clock_error_ns = offsets.map(|offset| offset.error_ns).into_iter().max().unwrap_or(0);
-    let RankTrace { rank, host, places, dropped, .. } = trace;
-    AlignedTrace { rank, host, places, dropped, clock_error_ns, events }
+    let RankTrace { rank, host, places, phases, dropped, .. } = trace;
+    AlignedTrace { rank, host, places, phases, dropped, clock_error_ns, events }
 }
 
 /// The shortest time from the sending of a message to its match, by the numbers of the sender's and

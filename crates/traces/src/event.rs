@@ -33,6 +33,13 @@ pub enum TraceEvent {
     Sent(TracedMessage),
     /// An arrived message was matched with its receive.
     Matched(TracedMessage),
+    /// The program has entered a phase.
+    PhaseBegan {
+        /// The name, an index of [`RankTrace::phases`](crate::RankTrace::phases).
+        name: u32,
+    },
+    /// The program has left its phase.
+    PhaseEnded,
 }
 
 /// A message, as its sender or its receiver knows it.
@@ -134,6 +141,8 @@ impl TraceEvent {
             }
             TraceEvent::Sent(message) => numbers(3, &message.numbers()),
             TraceEvent::Matched(message) => numbers(4, &message.numbers()),
+            TraceEvent::PhaseBegan { name } => numbers(6, &[name.into()]),
+            TraceEvent::PhaseEnded => numbers(7, &[]),
         }
     }
 
@@ -166,6 +175,8 @@ impl TraceEvent {
             }
             3 => TraceEvent::Sent(TracedMessage::read(bytes)?),
             4 => TraceEvent::Matched(TracedMessage::read(bytes)?),
+            6 => TraceEvent::PhaseBegan { name: read_number(bytes)?.try_into().ok()? },
+            7 => TraceEvent::PhaseEnded,
             _ => return None,
         };
         Some((passed, event))
@@ -229,7 +240,7 @@ mod tests {
             bytes: any_number(random),
             number: any_number(random) as u32,
         };
-        match random.u32(0..5) {
+        match random.u32(0..7) {
             0 => {
                 let communicator = any_number(random);
                 let number = any_number(random) as u32;
@@ -245,6 +256,8 @@ mod tests {
                 lasted: any_number(random),
             },
             3 => TraceEvent::Sent(message),
+            4 => TraceEvent::PhaseBegan { name: any_number(random) as u32 },
+            5 => TraceEvent::PhaseEnded,
             _ => TraceEvent::Matched(message),
         }
     }

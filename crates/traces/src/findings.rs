@@ -7,6 +7,7 @@
 mod critical_path;
 mod operations;
 mod page;
+mod phases;
 mod picture;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use crate::{TraceEvent, TracedPlace, WaitReason};
 
 pub use critical_path::PathShare;
 use operations::Operations;
+pub use phases::PhaseFinding;
 
 /// What the trace of a job shows.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,6 +40,8 @@ pub struct Findings {
     pub waits: Vec<WaitFinding>,
     /// The shares of the critical path, the largest first.
     pub critical_path: Vec<PathShare>,
+    /// The phases that the program has named, in the order in which they began.
+    pub phases: Vec<PhaseFinding>,
     /// The timeline, an SVG.
     #[serde(skip)]
     pub picture: String,
@@ -185,6 +189,7 @@ impl Findings {
             efficiency: efficiency(&summaries, ended - begun),
             waits: waits(traces, &summaries),
             critical_path: critical_path::shares(traces, &path),
+            phases: phases::of(traces, &summaries, ended),
             picture: picture::svg(traces, &summaries, &path, (begun, ended)),
         }
     }
@@ -242,7 +247,10 @@ fn summary(
                 };
                 all.waits.push(wait);
             }
-            TraceEvent::Sent(_) | TraceEvent::Matched(_) => {}
+            TraceEvent::Sent(_)
+            | TraceEvent::Matched(_)
+            | TraceEvent::PhaseBegan { .. }
+            | TraceEvent::PhaseEnded => {}
         }
     }
     let is_inside = main.and_then(|main| open.get(&main)).is_some_and(|calls| !calls.is_empty());

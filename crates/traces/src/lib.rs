@@ -19,6 +19,6 @@ mod ring;
 mod schema;
 
 pub use event::{TraceEvent, TracedMessage, TracedOperation, WaitReason};
-pub use findings::{Efficiency, Findings, PathShare, WaitFinding, WaitKind};
+pub use findings::{Efficiency, Findings, PathShare, PhaseFinding, WaitFinding, WaitKind};
 pub use rank::{ClockOffset, RankTrace, TraceClock, TracedChunk, TracedPlace};
 pub use ring::TraceRing;

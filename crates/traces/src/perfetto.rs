@@ -41,12 +41,17 @@ struct RankWriter<'a> {
     introduced: InternedData,
     /// The indices of the threads, by their numbers.
     threads: HashMap<u64, u64>,
+    /// Whether the track of phases was described.
+    has_phases: bool,
     /// When the calls that each thread is in began, in nanoseconds.
     open: HashMap<u64, Vec<u64>>,
 }
 
 /// The ids of the tracks of different ranks are this far apart.
 const TRACKS_PER_RANK: u64 = 1 << 20;
+
+/// The name of the track of phases.
+const PHASES: &str = "phases";
 
 /// The names of annotations.
 const PLACE: &str = "place";
@@ -68,6 +73,7 @@ impl<'a> RankWriter<'a> {
             annotations: HashMap::new(),
             introduced: InternedData::default(),
             threads: HashMap::new(),
+            has_phases: false,
             open: HashMap::new(),
         }
     }
@@ -137,6 +143,15 @@ impl<'a> RankWriter<'a> {
                 self.event(begun, track, EventType::SliceBegin, Some(&name), notes);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
+            TraceEvent::PhaseBegan { name } => {
+                let track = self.phase_track();
+                let name = self.rank.phases.get(name as usize).map_or("phase", |name| name);
+                self.event(time, track, EventType::SliceBegin, Some(name), Vec::new());
+            }
+            TraceEvent::PhaseEnded => {
+                let track = self.phase_track();
+                self.event(time, track, EventType::SliceEnd, None, Vec::new());
+            }
             TraceEvent::Sent(message) => {
                 let flow = flow_id(self.rank.rank, message.peer, &message);
                 let name = format!("to {}", message.peer);
@@ -150,6 +165,21 @@ impl<'a> RankWriter<'a> {
                 event.terminating_flow_ids.push(flow);
             }
         }
+    }
+
+    /// Returns the track of the program's phases, and describes it before its first event.
+    fn phase_track(&mut self) -> u64 {
+        let uuid = self.process_track() + TRACKS_PER_RANK - 1;
+        if !std::mem::replace(&mut self.has_phases, true) {
+            let descriptor = TrackDescriptor {
+                uuid: Some(uuid),
+                name: Some(PHASES.to_owned()),
+                parent_uuid: Some(self.process_track()),
+                ..TrackDescriptor::default()
+            };
+            self.packet().track_descriptor = Some(descriptor);
+        }
+        uuid
     }
 
     /// Writes the instant at which a message is sent or matched.
@@ -171,7 +201,8 @@ impl<'a> RankWriter<'a> {
             process_name: Some(format!("rank {} on {}", self.rank.rank, self.rank.host)),
         };
         let uuid = Some(self.process_track());
-        let descriptor = TrackDescriptor { uuid, process: Some(process), thread: None };
+        let descriptor =
+            TrackDescriptor { uuid, process: Some(process), ..TrackDescriptor::default() };
         let packet = self.packet();
         packet.track_descriptor = Some(descriptor);
         packet.sequence_flags = Some(INCREMENTAL_STATE_CLEARED);
@@ -193,8 +224,11 @@ impl<'a> RankWriter<'a> {
                 tid: Some(i64::from(self.pid()) + (index as i64) * i64::from(THREADS_APART)),
                 thread_name: Some(name),
             };
-            let descriptor =
-                TrackDescriptor { uuid: Some(uuid), process: None, thread: Some(thread) };
+            let descriptor = TrackDescriptor {
+                uuid: Some(uuid),
+                thread: Some(thread),
+                ..TrackDescriptor::default()
+            };
             self.packet().track_descriptor = Some(descriptor);
         }
         uuid

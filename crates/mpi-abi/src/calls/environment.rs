@@ -196,8 +196,14 @@ pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) ->
     Ok(())
 }
 
-pub fn pcontrol(_call: &Call, _level: c_int) -> CallOutcome<()> {
-    // The call is for interposed tools; the library itself ignores it (section 15.2.4).
+/// Begins a phase of the trace, if there is one; level 0 ends it. Otherwise the call is for
+/// interposed tools (section 15.2.4).
+pub fn pcontrol(call: &Call, level: c_int) -> CallOutcome<()> {
+    let process = &call.library.process;
+    match level {
+        0 => process.begin_phase(""),
+        _ => process.begin_phase(&format!("level {level}")),
+    }
     Ok(())
 }
 

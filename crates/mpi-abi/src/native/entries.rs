@@ -102,6 +102,12 @@ native! {
 }
 
 native! {
+    open combray_phase(name: *const c_char);
+    name = text(1, name);
+    => native::phase(name)
+}
+
+native! {
     any combray_place_reason(buffer: *mut c_char, size: usize);
     buffer = out_text(1, buffer, size);
     => native::places::reason(buffer)

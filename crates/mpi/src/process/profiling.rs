@@ -229,6 +229,15 @@ impl Process {
         if waited { notes.end_waited(site, spent) } else { notes.end_timed(site, spent) }
     }
 
+    /// Records in the trace, if there is one, that the program enters a phase. An empty name ends
+    /// the present phase.
+    pub fn begin_phase(&self, name: &str) {
+        let profile = self.profile.borrow();
+        if let Some(trace) = profile.as_ref().and_then(|notes| notes.trace.as_ref()) {
+            trace.note_phase(name);
+        }
+    }
+
     /// The number of the calling thread, if several may be in the library at the same time.
     fn calling_thread(&self) -> u64 {
         match self.highest_level() {

@@ -1,12 +1,13 @@
 //! The trace of a job: what each process recorded is collected at the end, and process 0 writes it.
 
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use runtime::machine::Moment;
+use runtime::machine::{Moment, ticks};
 use runtime::{Trace, configuration, samples};
 use topology::JobMap;
 use traces::alignment::aligned;
-use traces::{ClockOffset, RankTrace, TracedPlace, perfetto};
+use traces::{ClockOffset, RankTrace, TraceEvent, TracedPlace, perfetto};
 use wire::Codec;
 
 use super::Process;
@@ -21,6 +22,29 @@ pub(super) struct OwnTrace {
     channel: Option<SideChannel>,
     /// The offsets of the machines' clocks at the beginning, on process 0.
     begun: Vec<ClockOffset>,
+    /// The names of the program's phases.
+    phases: RefCell<Vec<String>>,
+    is_in_phase: Cell<bool>,
+}
+
+impl OwnTrace {
+    /// Records that the program enters a phase; an empty name ends the phase.
+    pub(super) fn note_phase(&self, name: &str) {
+        let now = ticks();
+        if self.is_in_phase.replace(!name.is_empty()) {
+            self.trace.note(now, &TraceEvent::PhaseEnded);
+        }
+        if name.is_empty() {
+            return;
+        }
+        let mut phases = self.phases.borrow_mut();
+        let known = phases.iter().position(|one| one == name);
+        let index = known.unwrap_or_else(|| {
+            phases.push(name.to_owned());
+            phases.len() - 1
+        });
+        self.trace.note(now, &TraceEvent::PhaseBegan { name: index as u32 });
+    }
 }
 
 impl Process {
@@ -31,15 +55,16 @@ impl Process {
         let begun = self.clock_offsets(channel.as_ref());
         let trace = Trace::begin(configuration::trace_bytes());
         self.runtime().trace(&trace);
-        OwnTrace { trace, channel, begun }
+        let (phases, is_in_phase) = Default::default();
+        OwnTrace { trace, channel, begun, phases, is_in_phase }
     }
 
     /// Collects the traces of all processes on process 0, which writes them to a file. Writes
     /// nothing if processes have failed.
     pub(super) fn write_trace(&self, places: Vec<TracedPlace>, own: &OwnTrace) {
         let (clock, chunks, dropped) = own.trace.finish();
-        let (rank, host) = (self.rank(), samples::host());
-        let trace = RankTrace { rank, host, clock, places, dropped, chunks };
+        let (rank, host, phases) = (self.rank(), samples::host(), own.phases.take());
+        let trace = RankTrace { rank, host, clock, places, phases, dropped, chunks };
         let ended = self.clock_offsets(own.channel.as_ref());
         let Some(rows) = self.gather(&trace.to_bytes()) else { return };
         let offset = |offsets: &[ClockOffset], node: u32| {

@@ -126,7 +126,7 @@ impl<'a> Activities<'a> {
     }
 
     /// Divides a time into calls and computing.
-    fn split(&self, start: u64, end: u64, mut add: impl FnMut(&str, u64)) {
+    pub(super) fn split(&self, start: u64, end: u64, mut add: impl FnMut(&str, u64)) {
         let first = self.calls.partition_point(|(_, ended, _)| *ended <= start);
         let mut at = start;
         for (begun, ended, place) in &self.calls[first..] {

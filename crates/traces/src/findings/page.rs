@@ -5,6 +5,9 @@ use super::{Findings, WaitFinding};
 /// The number of waits, and of shares of the critical path, that are shown.
 const ROWS_MAX: usize = 10;
 
+/// The number of phases that are shown: the first ones.
+const PHASES_MAX: usize = 20;
+
 /// Shares of the critical path below this are not shown.
 const SHARE_MIN: f64 = 0.01;
 
@@ -36,6 +39,20 @@ pub(super) fn text(findings: &Findings) -> String {
     }
     for wait in findings.waits.iter().take(ROWS_MAX) {
         text += &row(wait, all);
+    }
+    if !findings.phases.is_empty() {
+        text += "\nPhases\n      time    times  load balance  slowest  waiting  name\n";
+    }
+    for phase in findings.phases.iter().take(PHASES_MAX) {
+        text += &format!(
+            "{:>10}  {:>7}  {:>12}  {:>7}  {:>7}  {}\n",
+            time(phase.seconds),
+            phase.times,
+            percent(phase.load_balance),
+            phase.slowest,
+            percent(phase.waiting),
+            phase.name,
+        );
     }
     text += "\nCritical path\n";
     for one in &findings.critical_path {

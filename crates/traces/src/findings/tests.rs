@@ -39,6 +39,23 @@ impl Builder {
     }
 }
 
+#[test]
+fn phases_show_how_even_they_are() {
+    let mut traces = late_sender();
+    for trace in &mut traces {
+        trace.phases = vec!["all".to_owned()];
+        trace.events.insert(0, (0, TraceEvent::PhaseBegan { name: 0 }));
+        trace.events.push((80 * MS, TraceEvent::PhaseEnded));
+    }
+    let phases = Findings::of(&traces).phases;
+    let [phase] = phases.as_slice() else { panic!("{phases:?}") };
+    assert_eq!((phase.name.as_str(), phase.times, phase.slowest), ("all", 1, 1));
+    assert!((phase.seconds - 0.080).abs() < 1e-9);
+    assert!((phase.load_balance - 50.0 / 60.0).abs() < 1e-9);
+    // 40 ms of rank 0 and 20 ms of rank 1, of 80 ms each.
+    assert!((phase.waiting - 60.0 / 160.0).abs() < 1e-9);
+}
+
 /// Rank 1 computes 60 ms before it sends, and rank 0 only 20 ms.
 fn late_sender() -> Vec<AlignedTrace> {
     let wait = Some((WaitReason::LateSender, Some(1), 40));
@@ -130,11 +147,12 @@ fn nonsense_is_analysed() {
 
 fn any(rank: u32, random: &mut fastrand::Rng) -> AlignedTrace {
     let mut trace = Builder::new(rank, &["MPI_Recv", "MPI_Barrier"]).0;
+    trace.phases = vec!["one".to_owned()];
     let mut time = random.u64(0..1000);
     for _ in 0..random.u32(0..60) {
         time += random.u64(0..10_000);
         let thread = random.u64(0..2);
-        let event = match random.u32(0..5) {
+        let event = match random.u32(0..7) {
             0 => TraceEvent::CallBegan {
                 thread,
                 place: random.u32(0..3),
@@ -143,6 +161,8 @@ fn any(rank: u32, random: &mut fastrand::Rng) -> AlignedTrace {
                     .then(|| TracedOperation { communicator: 1, number: random.u32(0..5) }),
             },
             1 | 2 => TraceEvent::CallEnded { thread },
+            4 => TraceEvent::PhaseBegan { name: random.u32(0..2) },
+            5 => TraceEvent::PhaseEnded,
             3 => TraceEvent::Waited {
                 thread,
                 reason: WaitReason::Members,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use prost::Message;
 
-use super::{BYTES, CLOCK_ERROR, COMMUNICATOR, CONTEXT, DROPPED, NUMBER, PEER, PLACE, TAG};
+use super::{BYTES, CLOCK_ERROR, COMMUNICATOR, CONTEXT, DROPPED, NUMBER, PEER, PHASES, PLACE, TAG};
 use crate::alignment::AlignedTrace;
 use crate::schema::{DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent};
 use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitReason};
@@ -43,6 +43,8 @@ struct RankReader {
     annotations: HashMap<u64, String>,
     /// The threads by their tracks.
     threads: HashMap<u64, u64>,
+    /// The track of phases.
+    phase_track: Option<u64>,
     places: HashMap<TracedPlace, u32>,
     /// The slices that each thread is in.
     open: HashMap<u64, Vec<OpenSlice>>,
@@ -84,6 +86,9 @@ impl RankReader {
         {
             (self.trace.rank, self.trace.host) = (rank, host.to_owned());
         }
+        if descriptor.name.as_deref() == Some(PHASES) {
+            self.phase_track = descriptor.uuid;
+        }
         if descriptor.thread.is_some() {
             let next = self.threads.len() as u64;
             self.threads.entry(descriptor.uuid.unwrap_or(0)).or_insert(next);
@@ -91,8 +96,12 @@ impl RankReader {
     }
 
     fn event(&mut self, time: u64, event: &TrackEvent) -> Option<TraceEvent> {
+        let kind = EventType::try_from(event.r#type?).ok()?;
+        if event.track_uuid == self.phase_track {
+            return self.phase(kind, event);
+        }
         let thread = *self.threads.get(&event.track_uuid?)?;
-        match EventType::try_from(event.r#type?).ok()? {
+        match kind {
             EventType::SliceEnd => match self.open.get_mut(&thread)?.pop()? {
                 OpenSlice::Call => Some(TraceEvent::CallEnded { thread }),
                 OpenSlice::Wait { begun, reason, peer } => {
@@ -104,6 +113,19 @@ impl RankReader {
             EventType::Instant => self.instant(thread, event),
             EventType::Unspecified => None,
         }
+    }
+
+    fn phase(&mut self, kind: EventType, event: &TrackEvent) -> Option<TraceEvent> {
+        if kind == EventType::SliceEnd {
+            return Some(TraceEvent::PhaseEnded);
+        }
+        let name = self.names.get(&event.name_iid?)?;
+        let known = self.trace.phases.iter().position(|one| one == name);
+        let index = known.unwrap_or_else(|| {
+            self.trace.phases.push(name.clone());
+            self.trace.phases.len() - 1
+        });
+        Some(TraceEvent::PhaseBegan { name: index as u32 })
     }
 
     fn begin(&mut self, time: u64, thread: u64, event: &TrackEvent) -> Option<TraceEvent> {
@@ -236,6 +258,12 @@ mod tests {
             }
             time += 1;
             trace.events.push((time, TraceEvent::CallEnded { thread }));
+            if random.bool() {
+                let name = trace.phases.len() as u32;
+                trace.phases.push(format!("phase {name}"));
+                trace.events.push((time, TraceEvent::PhaseBegan { name }));
+                trace.events.push((time + 1, TraceEvent::PhaseEnded));
+            }
         }
         trace
     }
