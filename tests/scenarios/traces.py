@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import tempfile
 
 from harness.scenarios import needs_combray, run
@@ -117,6 +118,21 @@ def a_picture_shows_all_ranks(runner):
     assert all(f"rank {rank}</text>" in text for rank in range(3)) and text.endswith("</svg>\n"), text
 
 
+def spawned_jobs_have_traces_of_their_own(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        file = os.path.join(folder, "run.pftrace")
+        job = [*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", "1", str(runner.build / "dynamic_spawn")]
+        code, output, _ = run(job, timeout=60)
+        traces = os.listdir(folder)
+        assert code == 0 and "run.pftrace" in traces, (code, output, traces)
+        spawned = [name for name in traces if re.fullmatch(r"run([.]job\d+)+[.]pftrace", name)]
+        assert spawned and len(spawned) + 1 == len(traces), traces
+        for name in traces:
+            code, output, _ = run([combray(runner), "trace", os.path.join(folder, name)], timeout=60)
+            assert code == 0 and "Critical path" in output, (name, output)
+
+
 def other_files_are_refused(runner):
     needs_combray(runner)
     for name, reason in [("/nothing/here", "cannot be read"), ("/bin/sh", "no Perfetto trace"),
@@ -132,5 +148,6 @@ SCENARIOS = [
     the_path_of_a_late_rank_is_critical,
     phases_show_which_rank_is_slow,
     a_picture_shows_all_ranks,
+    spawned_jobs_have_traces_of_their_own,
     other_files_are_refused,
 ]

@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use allocation::Allocation;
@@ -71,10 +72,12 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
             let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
             let mut plan = JobPlan { open_ahead, ..*plan };
             // Not an option, as all users see the options of running programs.
-            if let Some(port) = env::var_os(variables::PARENT_PORT) {
-                let name = OsString::from(variables::PARENT_PORT);
+            let port = env::var_os(variables::PARENT_PORT);
+            let port = port.map(|port| (variables::PARENT_PORT, port));
+            for (name, value) in port.into_iter().chain(own_files(std::process::id())) {
                 for application in &mut plan.applications {
-                    application.variables.insert(name.clone(), port.clone());
+                    let variables = &mut application.variables;
+                    variables.entry(name.into()).or_insert_with(|| value.clone());
                 }
             }
             launcher::run_spawned(&plan, parent).map_err(|error| error.to_string())
@@ -85,6 +88,28 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
             Ok(2)
         }
     }
+}
+
+/// Returns the variables with the files for the reports of a spawned job. They name files of its
+/// own, so that it does not overwrite those of the job that spawned it: `run.json` becomes
+/// `run.job1234.json`, with the number of this process. A job that this one spawns adds its own
+/// number.
+fn own_files(job: u32) -> Vec<(&'static str, OsString)> {
+    let files = [variables::RECORD, variables::PROFILE, variables::TRACE];
+    let own = |name| {
+        let file = env::var_os(name).filter(|file| !file.is_empty() && file != "page")?;
+        Some((name, own_file(Path::new(&file), job).into_os_string()))
+    };
+    files.into_iter().filter_map(own).collect()
+}
+
+/// Returns the file beside `file` for the job with this number.
+fn own_file(file: &Path, job: u32) -> PathBuf {
+    let ending = match file.extension() {
+        Some(ending) => format!("job{job}.{}", ending.display()),
+        None => format!("job{job}"),
+    };
+    file.with_extension(ending)
 }
 
 /// The request on the command line.

@@ -111,6 +111,17 @@ fn a_word_is_the_file_of_a_profile_by_its_ending() {
 }
 
 #[test]
+fn a_spawned_job_has_files_of_its_own() {
+    for (file, own) in [
+        ("/a/run.pftrace", "/a/run.job7.pftrace"),
+        ("/a.b/run", "/a.b/run.job7"),
+        ("run.of.json", "run.of.job7.json"),
+    ] {
+        assert_eq!(own_file(Path::new(file), 7), Path::new(own));
+    }
+}
+
+#[test]
 fn faults_are_told() {
     assert!(error("-n 0 a").contains("number of processes"));
     assert!(error("-n").contains("needs a value"));
