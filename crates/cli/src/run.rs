@@ -16,6 +16,7 @@ mod tests;
 use std::collections::HashMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -210,6 +211,9 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     }
     if let Ok(text) = env::var(variables::HOST_TIMEOUT) {
         plan.host_timeout = Some(host_timeout(&text)?);
+    }
+    if let Ok(text) = env::var(variables::LAUNCH_WIDTH) {
+        plan.launch_width = Some(launch_width(&text)?);
     }
     if plan.keep_going {
         for application in &mut plan.applications {
@@ -584,6 +588,14 @@ fn host_timeout(text: &str) -> Result<Duration, String> {
         let (name, range) = (variables::HOST_TIMEOUT, variables::HOST_TIMEOUT_RANGE_S);
         let (least, most) = range.into_inner();
         format!("{name} needs a number of seconds from {least} to {most}, but got \"{text}\"")
+    })
+}
+
+/// Parses the value of `COMBRAY_LAUNCH_WIDTH`.
+fn launch_width(text: &str) -> Result<NonZeroUsize, String> {
+    text.trim().parse().map_err(|_| {
+        let name = variables::LAUNCH_WIDTH;
+        format!("{name} needs a number of hosts from 1, but got \"{text}\"")
     })
 }
 

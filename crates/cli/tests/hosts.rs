@@ -433,3 +433,54 @@ fn a_person_is_asked_by_a_rank_elsewhere() {
     child.wait().unwrap();
     assert!(String::from_utf8_lossy(&out).contains("got 42"));
 }
+
+/// A job with a rank on each of 13 hosts, whose agents are started in a binary tree.
+fn in_tree(words: &[&str]) -> Command {
+    let hosts: Vec<String> = (1..=13).map(|number| format!("h{number}")).collect();
+    let mut command = on(&hosts.join(","), words);
+    command.env("COMBRAY_LAUNCH_WIDTH", "2");
+    command
+}
+
+#[test]
+fn a_tree_of_agents_carries_output_and_exit_codes() {
+    let script = "echo $HOST $PMI_RANK; echo error $PMI_RANK >&2; exit $((PMI_RANK == 12 ? 7 : 0))";
+    let (code, out, err) = outcome_of(in_tree(&["sh", "-c", script]).output().unwrap());
+    assert_eq!(code, Some(7), "{err}");
+    assert!(err.contains("rank 12 (process ") && err.contains(" on h13) ended with exit code 7"));
+    let script = "echo $HOST $PMI_RANK; echo error $PMI_RANK >&2";
+    let (code, all, errors) = outcome_of(in_tree(&["sh", "-c", script]).output().unwrap());
+    let expected: Vec<String> = (0..13).map(|rank| format!("h{} {rank}", rank + 1)).collect();
+    assert_eq!(sorted(&all), sorted(&expected.join("\n")), "{errors}");
+    assert_eq!((code, errors.lines().count()), (Some(0), 13), "{errors}");
+    assert!(out.lines().all(|line| expected.contains(&line.to_owned())), "{out}");
+}
+
+#[test]
+fn a_tree_of_agents_ends_with_the_agent_of_an_inner_host() {
+    let mark = mark();
+    let script = format!("echo $HOST $PPID; setsid sleep {mark} & sleep {mark}");
+    let mut command = in_tree(&["sh", "-c", &script]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let lines: Vec<String> = lines.take(13).collect();
+    // The parent of a rank is the supervisor of its agent. Below that of h1 are five others.
+    let supervisor = lines.iter().find_map(|line| line.strip_prefix("h1 ")).unwrap();
+    signal(supervisor.parse().unwrap(), "KILL");
+    let (code, _, err) = outcome_of(child.wait_with_output().unwrap());
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("the connection to h1 was lost"), "{err}");
+    assert!(err.contains("5 more hosts were reached through it"), "{err}");
+    assert_eq!(err.matches("combray: the connection").count(), 1, "{err}");
+    assert!(eventually(|| !is_running(&mark)));
+}
+
+#[test]
+fn a_host_that_another_host_cannot_reach_is_reached_by_the_launcher() {
+    let mut command = on("near1,near2,near3,near4", &["sh", "-c", "echo $HOST"]);
+    command.env("COMBRAY_LAUNCH_WIDTH", "1").env_remove("HOST");
+    let (code, out, err) = outcome_of(command.output().unwrap());
+    let expected = vec!["near1", "near2", "near3", "near4"];
+    assert_eq!((code, sorted(&out), err.as_str()), (Some(0), expected, ""));
+}

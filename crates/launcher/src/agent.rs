@@ -2,8 +2,11 @@
 //! input and output.
 //!
 //! It makes no decisions. When the connection ends, the agent ends all processes that it started.
+//! An inner agent of the launch tree also has the connections to the agents below it (`relays`).
 //!
 //! Why: docs/internals/decisions/0012-agents-speak-through-ssh.md
+
+mod relays;
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,11 +17,12 @@ use std::time::{Duration, Instant};
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::guard::{END, KILL_TIME_MAX, end_descendants};
-use super::heartbeats::{self, SharedOutputQueue};
+use super::heartbeats::{self, Heartbeats, SharedOutputQueue};
 use super::local_processes::{LocalProcesses, PmiRequests, StandardInput};
 use super::output_queues::OutputQueue;
 use super::{LaunchError, OpenAhead, is_no_end};
 use crate::protocol::{self, AgentOrder, AgentReport, OrderParser, ReportRules, START_TIME_MAX};
+use relays::Relays;
 
 /// When more bytes than this wait for the launcher, no more are read from the processes.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
@@ -29,6 +33,11 @@ const READ_BYTES_MAX: usize = 64 << 10;
 
 struct Agent {
     processes: LocalProcesses,
+    /// The agents below this one.
+    relays: Relays,
+    /// Whether it was ordered to end, which it does when the agents below it have ended: ending
+    /// what the processes here left behind would end the commands that reach those agents.
+    is_closing: bool,
     /// The stream of orders.
     source: File,
     orders: OrderParser,
@@ -55,14 +64,17 @@ pub(super) fn serve(
     let source = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut output_queue = OutputQueue::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
     output_queue.queue.extend_from_slice(protocol::greeting().as_bytes());
-    let processes =
-        LocalProcesses::new(StandardInput::Relayed, DescriptorLimit::read()?, open_ahead);
+    let descriptors = DescriptorLimit::read()?;
+    let processes = LocalProcesses::new(StandardInput::Relayed, descriptors, open_ahead);
     let output_queue = SharedOutputQueue::new(Mutex::new(output_queue));
     let mut heartbeat = Vec::new();
     AgentReport::Heartbeat.emit(&mut heartbeat);
-    heartbeats::begin(&output_queue, heartbeat, timeout)?;
+    let mut heartbeats = Heartbeats::default();
+    heartbeats.begin(&output_queue, heartbeat, timeout)?;
     let mut agent = Agent {
         processes,
+        relays: Relays::new(descriptors, heartbeats),
+        is_closing: false,
         source,
         orders: OrderParser::default(),
         output_queue,
@@ -103,8 +115,15 @@ impl Agent {
             false => PmiRequests::AreRead,
         });
         self.processes.watched(&mut watched);
+        let relayed = watched.len();
+        // The agents below wait, too, while the launcher does not read.
+        if waiting <= QUEUE_BYTES_MAX {
+            self.relays.watched(&mut watched);
+        } else {
+            self.relays.postpone();
+        }
         let mut timeout = self.silence_max.saturating_sub(self.last_received.elapsed());
-        if let Some(next) = self.processes.deadline() {
+        for next in self.processes.deadline().into_iter().chain(self.relays.deadline()) {
             timeout = timeout.min(next.saturating_duration_since(Instant::now()));
         }
         let ready = process::poll(&watched, Some(timeout))?;
@@ -113,12 +132,17 @@ impl Agent {
             return Err(LaunchError::new("the launcher no longer sends anything".to_owned()));
         }
         let mut reports = Vec::new();
-        self.processes.serve(&ready[first..], &mut reports);
+        self.processes.serve(&ready[first..relayed], &mut reports);
         self.processes.handle_time(&mut reports);
+        self.relays.serve(&ready[relayed..], &mut reports);
         if self.handle_signals(&mut reports) {
             return Ok(true);
         }
-        let is_over = ready[1] && self.receive(&mut reports)?;
+        let is_cut_off = ready[1] && self.receive(&mut reports)?;
+        let is_done = self.is_closing && self.relays.is_empty();
+        if is_done {
+            self.processes.execute(AgentOrder::Close, &mut reports);
+        }
         let mut output_queue = heartbeats::lock(&self.output_queue);
         for report in reports {
             if let Some(Err(what)) = self.rules.as_mut().map(|rules| rules.follow(&report)) {
@@ -128,7 +152,7 @@ impl Agent {
                 return Err(LaunchError::new("a report to the launcher is too long".to_owned()));
             }
         }
-        if is_over {
+        if is_cut_off || is_done {
             return finish(&mut output_queue);
         }
         if !output_queue.is_empty() {
@@ -148,12 +172,14 @@ impl Agent {
             );
         }
         while let Ok(Some((process, end))) = process::reap() {
-            self.processes.record_exit(process, end, reports);
+            if !self.relays.record_exit(process, end, reports) {
+                self.processes.record_exit(process, end, reports);
+            }
         }
         is_over
     }
 
-    /// Reads and executes orders; returns whether no more will come.
+    /// Reads and executes orders; returns whether the connection to the launcher has ended.
     fn receive(&mut self, reports: &mut Vec<AgentReport>) -> Result<bool, LaunchError> {
         let mut bytes = vec![0; READ_BYTES_MAX];
         let length = match self.source.read(&mut bytes) {
@@ -169,9 +195,15 @@ impl Agent {
                 "the agent received an invalid message from its launcher: {what}"
             ))
         })?;
-        let mut is_last = false;
         for order in orders {
-            is_last |= order == AgentOrder::Close;
+            if let AgentOrder::Connection(host, order) = order {
+                self.relays.execute(host, order, reports);
+                continue;
+            }
+            if order == AgentOrder::Close {
+                self.is_closing = true;
+                continue;
+            }
             if matches!(order, AgentOrder::Start(_)) {
                 self.silence_max = self.timeout;
                 let mut rules = ReportRules::new(self.orders.ranks().iter().copied());
@@ -183,7 +215,7 @@ impl Agent {
             }
             self.processes.execute(order, reports);
         }
-        Ok(is_last)
+        Ok(false)
     }
 }
 

@@ -1,5 +1,5 @@
-//! The launcher's end of the connection to an agent: the command that reaches the host, such as
-//! ssh, with its pipes.
+//! The upper end of the connection to an agent, in the launcher or in the agent above it: the
+//! command that reaches the host, such as ssh, with its pipes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,17 +11,15 @@ use std::time::Duration;
 
 use sys::process::{self, DescriptorLimit, End, Interest, ProcessBinding, signal};
 
-use super::heartbeats::{self, SharedOutputQueue};
+use super::heartbeats::{self, Heartbeats, SharedOutputQueue};
 use super::output_queues::OutputQueue;
 use super::{LaunchError, is_no_end};
 use crate::access::HostAccess;
-use crate::job::{AgentAccess, JobEvent};
-use crate::protocol::AgentOrder;
+use crate::job::AgentAccess;
+use crate::protocol::{AgentOrder, AgentStart, ConnectionEvent, ConnectionOrder};
 
 /// The command that reaches a host.
 pub(super) struct AgentConnection {
-    /// The index of the host.
-    host: usize,
     process: i32,
     has_ended: bool,
     /// The stream of orders; none after the last order.
@@ -55,25 +53,25 @@ pub(super) fn agent_access(access: &HostAccess, timeout: Duration) -> io::Result
 }
 
 impl AgentConnection {
-    /// Starts the agent on a host, given by index and name.
+    /// Starts an agent.
     ///
     /// # Errors
     /// The command that reaches the host cannot be started.
     pub(super) fn open(
-        access: &HostAccess,
-        agent: &AgentAccess,
-        (host, name): (usize, &str),
+        start: &AgentStart,
         descriptors: DescriptorLimit,
     ) -> Result<Self, LaunchError> {
-        let seconds = OsString::from(format!("{}", agent.timeout.as_secs_f64()));
-        let words = [agent.own_path.as_os_str(), OsStr::new("agent"), &seconds];
-        let mut command = access.command(name, &words);
+        let AgentStart { host, access, timeout } = start;
+        let own_path = std::env::current_exe()?;
+        let seconds = OsString::from(format!("{}", timeout.as_secs_f64()));
+        let words = [own_path.as_os_str(), OsStr::new("agent"), &seconds];
+        let mut command = access.command(host, &words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = process::spawn_bound(&mut command, &[], descriptors, &ProcessBinding::Free)
             .map_err(|cause| {
                 LaunchError::new(format!(
-                    "{name} cannot be reached, as {} cannot be started: {cause}",
-                    agent.command_name()
+                    "{host} cannot be reached, as {} cannot be started: {cause}",
+                    command.get_program().display()
                 ))
             })?;
         let orders = child.stdin.take().map(OwnedFd::from).map(File::from).map(OutputQueue::new);
@@ -85,39 +83,49 @@ impl AgentConnection {
             descriptor.map_or(Ok(()), process::set_nonblocking)?;
         }
         Ok(Self {
-            host,
             process: child.id() as i32,
             has_ended: false,
             orders,
             reports,
             errors,
-            timeout: agent.timeout,
+            timeout: *timeout,
             watched: Vec::new(),
         })
     }
 
+    /// Does what the job requests with an open connection.
+    pub(super) fn execute(&mut self, order: &ConnectionOrder, heartbeats: &mut Heartbeats) {
+        match order {
+            ConnectionOrder::Send(bytes) => self.send(bytes),
+            ConnectionOrder::BeginHeartbeats => self.begin_heartbeats(heartbeats),
+            ConnectionOrder::Disconnect => self.close(),
+            ConnectionOrder::KillCommand => self.kill(),
+            ConnectionOrder::Open(_) => {}
+        }
+    }
+
     /// Sends bytes to the agent.
-    pub(super) fn send(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         if let Some(output_queue) = &self.orders {
             heartbeats::lock(output_queue).queue.extend_from_slice(bytes);
         }
     }
 
     /// Starts the heartbeats to the agent.
-    pub(super) fn begin_heartbeats(&mut self) {
+    fn begin_heartbeats(&mut self, heartbeats: &mut Heartbeats) {
         if let Some(orders) = &self.orders {
             let mut heartbeat = Vec::new();
             AgentOrder::Heartbeat.emit(&mut heartbeat);
             // If there is no thread for heartbeats, the agent ends the connection, which shows
             // then.
-            let _ = heartbeats::begin(orders, heartbeat, self.timeout);
+            let _ = heartbeats.begin(orders, heartbeat, self.timeout);
         }
     }
 
     /// Appends the descriptors to watch.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) {
         self.watched.clear();
-        let orders = self.orders.as_ref().map(heartbeats::lock);
+        let orders = self.orders.as_deref().map(heartbeats::lock);
         if let Some(orders) = orders.filter(|orders| !orders.is_empty()) {
             list.push((orders.as_raw_fd(), Interest::Write));
             self.watched.push(AgentDescriptor::Orders);
@@ -133,7 +141,7 @@ impl AgentConnection {
     }
 
     /// Serves the descriptors that are ready, in the order of [`watched`](Self::watched).
-    pub(super) fn serve(&mut self, ready: &[bool], events: &mut Vec<JobEvent>) {
+    pub(super) fn serve(&mut self, ready: &[bool], events: &mut Vec<ConnectionEvent>) {
         let watched = std::mem::take(&mut self.watched);
         for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
             match what {
@@ -151,29 +159,29 @@ impl AgentConnection {
         }
     }
 
-    fn read_reports(&mut self, reads: usize, events: &mut Vec<JobEvent>) {
+    fn read_reports(&mut self, reads: usize, events: &mut Vec<ConnectionEvent>) {
         let mut bytes = vec![0; READ_BYTES_MAX];
         for _ in 0..reads {
             let Some(source) = &mut self.reports else { return };
             match source.read(&mut bytes) {
                 Ok(length) if length > 0 => {
-                    events.push(JobEvent::Received(self.host, bytes[..length].to_vec()));
+                    events.push(ConnectionEvent::Received(bytes[..length].to_vec()));
                 }
                 Err(error) if is_no_end(&error) => return,
                 _ => {
-                    events.push(JobEvent::Disconnected(self.host));
+                    events.push(ConnectionEvent::Disconnected);
                     return self.close();
                 }
             }
         }
     }
 
-    fn read_errors(&mut self, events: &mut Vec<JobEvent>) {
+    fn read_errors(&mut self, events: &mut Vec<ConnectionEvent>) {
         let mut bytes = vec![0; READ_BYTES_MAX];
         let Some(source) = &mut self.errors else { return };
         match source.read(&mut bytes) {
             Ok(length) if length > 0 => {
-                events.push(JobEvent::ErrorOutput(self.host, bytes[..length].to_vec()));
+                events.push(ConnectionEvent::ErrorOutput(bytes[..length].to_vec()));
             }
             Err(error) if is_no_end(&error) => {}
             _ => self.errors = None,
@@ -181,7 +189,7 @@ impl AgentConnection {
     }
 
     /// Closes both directions. The agent ends when it notices that.
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         (self.orders, self.reports) = (None, None);
     }
 
@@ -190,7 +198,7 @@ impl AgentConnection {
         &mut self,
         process: i32,
         end: End,
-        events: &mut Vec<JobEvent>,
+        events: &mut Vec<ConnectionEvent>,
     ) -> bool {
         if process != self.process {
             return false;
@@ -200,12 +208,12 @@ impl AgentConnection {
         self.read_reports(usize::MAX, events);
         self.read_errors(events);
         self.close();
-        events.push(JobEvent::CommandEnded(self.host, end));
+        events.push(ConnectionEvent::CommandEnded(end));
         true
     }
 
     /// Kills the command, which ends the connection.
-    pub(super) fn kill(&mut self) {
+    fn kill(&mut self) {
         if !self.has_ended {
             // The process group may have just ended.
             let _ = process::kill(-self.process, signal::SIGKILL);

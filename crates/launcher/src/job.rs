@@ -10,6 +10,7 @@
 
 mod actions;
 mod agent_link;
+mod connections;
 mod deadlines;
 mod finished_prefix;
 mod host;
@@ -35,11 +36,12 @@ pub use host::HostSetup;
 use host::JobHost;
 use inquiry::{Asker, Inquiry};
 use last_phases::JobPhase;
-use messages::{HostPhase, RunningRank};
+use messages::RunningRank;
 use rank_state::RankState;
 
 use crate::JobPlan;
 use crate::jobs::JobSummary;
+use crate::launch_tree::LaunchTree;
 use crate::lines::LineMode;
 use crate::pmi_server::{MpiState, OnMissing, PmiAction, PmiServer};
 use crate::protocol::{AgentOrder, AgentReport, INPUT_BYTES_MAX, OutputStream, START_TIME_MAX};
@@ -189,6 +191,7 @@ impl<'a> JobState<'a> {
         let rank = |(number, &host)| RankState::new(number, host, mode, &plan.output, time);
         let server = PmiServer::new(&setup.applications, size);
         let on_missing = if plan.keep_going { OnMissing::FailBarrier } else { OnMissing::EndJob };
+        let parents = setup.hosts.iter().map(|host| host.parent).collect();
         let mut job = Self {
             plan,
             ranks: (0..).zip(&setup.places).map(rank).collect(),
@@ -196,7 +199,7 @@ impl<'a> JobState<'a> {
                 .with_mapping(&launch::mapping::text(&setup.places))
                 .with_missing(on_missing),
             hosts: (0..).zip(setup.hosts).map(|(at, host)| JobHost::new(at, host)).collect(),
-            actions: Actions::default(),
+            actions: Actions::new(LaunchTree::new(parents)),
             deadlines: Deadlines::default(),
             now,
             begun: now,
@@ -235,19 +238,7 @@ impl<'a> JobState<'a> {
         self.now = now;
         match event {
             JobEvent::Report(host, report) => self.handle_report(host, report),
-            JobEvent::Received(host, bytes) => self.receive(host, &bytes),
-            JobEvent::ErrorOutput(host, bytes) => {
-                if let Some(agent) = self.hosts[host].agent() {
-                    agent.note_errors(&bytes);
-                }
-            }
-            JobEvent::Disconnected(host) => self.await_command_end(host),
-            JobEvent::CommandEnded(host, end) => {
-                if let Some(agent) = self.hosts[host].agent() {
-                    agent.note_end(end);
-                    self.lose_host(host);
-                }
-            }
+            JobEvent::Connection(host, event) => self.handle_connection(host, event),
             JobEvent::Signal(number) => self.handle_signal(number),
             JobEvent::Input(bytes) => {
                 self.input_room = self.input_room.saturating_sub(bytes.len() as u32);
@@ -327,27 +318,6 @@ impl<'a> JobState<'a> {
         }
     }
 
-    /// Handles bytes from an agent.
-    fn receive(&mut self, host: usize, bytes: &[u8]) {
-        let mut reports = Vec::new();
-        let Some(agent) = self.hosts[host].agent().filter(|agent| !agent.is_closed()) else {
-            return;
-        };
-        let had_greeted = agent.has_greeted();
-        let is_usable = agent.receive(bytes, &mut reports);
-        if agent.has_greeted() && !had_greeted {
-            self.actions.push(Action::BeginHeartbeats(host));
-        }
-        if let Some(limit) = agent.silence_max() {
-            self.deadlines.set(Deadline::Silence(host), self.now + limit);
-        }
-        reports.into_iter().for_each(|report| self.handle_report(host, report));
-        if !is_usable {
-            self.actions.push(Action::Disconnect(host));
-            self.await_command_end(host);
-        }
-    }
-
     /// Handles a report of a host.
     fn handle_report(&mut self, host: usize, report: AgentReport) {
         if let Err(what) = self.hosts[host].check(&report) {
@@ -385,6 +355,7 @@ impl<'a> JobState<'a> {
             }
             AgentReport::Heartbeat => {}
             AgentReport::Answer(rank, answer) => self.note_answer(rank, answer),
+            AgentReport::Connection(below, event) => self.handle_forwarded(host, below, event),
             AgentReport::InputTaken(bytes) => {
                 self.input_room = self.input_room.saturating_add(bytes);
             }
@@ -459,32 +430,6 @@ impl<'a> JobState<'a> {
             hosts: self.hosts.len() as u32,
             seconds: (self.now - self.begun).as_secs_f64(),
         }
-    }
-
-    /// Waits for the end of the command that reaches a host, as the connection is closed.
-    fn await_command_end(&mut self, host: usize) {
-        let Some(agent) = self.hosts[host].agent() else { return };
-        agent.close();
-        self.deadlines.clear(Deadline::Silence(host));
-        self.deadlines.set_first(Deadline::CommandEnd(host), self.now + COMMAND_END_TIME_MAX);
-    }
-
-    /// Continues without a host whose connection was lost, or ends the job if the host is still
-    /// needed.
-    fn lose_host(&mut self, host: usize) {
-        let message = self.hosts[host].connection_error();
-        let phase = match self.hosts[host].has_started() {
-            true => HostPhase::Running,
-            false => HostPhase::Starting,
-        };
-        let is_lost = |rank: &&u32| self.ranks[**rank as usize].end.is_none();
-        let lost: Vec<u32> = self.hosts[host].ranks.iter().filter(is_lost).copied().collect();
-        self.give_up_host(host);
-        if !lost.is_empty() {
-            let code = if phase == HostPhase::Starting { CODE_NOT_STARTED } else { 1 };
-            self.handle_failure(code, message, self.consequence(phase));
-        }
-        lost.into_iter().for_each(|rank| self.close_pmi(rank));
     }
 
     /// Passes the request of a rank to the PMI server, and carries out the actions that follow.
@@ -602,13 +547,7 @@ impl<'a> JobState<'a> {
                 let kill = AgentOrder::Signal(Some(rank), signal::SIGKILL);
                 self.send(self.ranks[rank as usize].host, kill);
             }
-            Deadline::Silence(host) => {
-                if let Some(agent) = self.hosts[host].agent() {
-                    agent.note_silence();
-                    self.hosts[host].disconnect(&mut self.actions);
-                    self.await_command_end(host);
-                }
-            }
+            Deadline::Silence(host) => self.note_silence(host),
             Deadline::CommandEnd(host) => self.lose_host(host),
             Deadline::Drain => self.await_spawned_jobs(),
             Deadline::Close => self.close_here(),

@@ -12,6 +12,7 @@ mod guard;
 mod heartbeats;
 pub mod job;
 pub mod jobs;
+mod launch_tree;
 pub mod libraries;
 mod lines;
 mod local;
@@ -33,6 +34,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
+use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,6 +73,9 @@ pub struct JobPlan {
     pub host_timeout: Option<Duration>,
     /// How the agents of other hosts are started.
     pub access: HostAccess,
+    /// How many agents the launcher, and each agent, starts at most; none: as many as let all be
+    /// ready earliest.
+    pub launch_width: Option<NonZeroUsize>,
     /// Whether more processes than slots may be started.
     pub oversubscribe: bool,
     /// Whether the hosts get one process each in turn, instead of being filled one after the other.

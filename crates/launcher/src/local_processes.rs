@@ -174,7 +174,8 @@ impl LocalProcesses {
             AgentOrder::OutputCredit(target, bytes) => {
                 self.room[target as usize] += i64::from(bytes)
             }
-            AgentOrder::Heartbeat => {}
+            // Connections concern the agent, not its processes.
+            AgentOrder::Heartbeat | AgentOrder::Connection(..) => {}
             AgentOrder::Ask => self.ask(),
             AgentOrder::PublishFailures(count) => {
                 if let Some(board) = &self.questions {

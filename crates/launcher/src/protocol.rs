@@ -5,6 +5,7 @@
 //! byte for the type, the length of the rest with 32 bits (little-endian), and the rest. Numbers
 //! have 32 bits. Texts are preceded by their length.
 
+mod connections;
 mod fields;
 mod policy;
 mod report_parser;
@@ -17,15 +18,19 @@ use std::time::Duration;
 use sys::process::End;
 
 use crate::binding::{Cpuset, Policy};
+pub use connections::{AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports};
 use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 
 /// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";
+
+/// The first byte of a heartbeat of an agent.
+const HEARTBEAT_REPORT: u8 = 73;
 
 /// The maximal length of a frame in bytes. The order that starts processes is the longest: it holds
 /// arguments and variables.
@@ -38,7 +43,8 @@ pub const OUTPUT_BYTES_MAX: u32 = 256 << 10;
 /// it.
 pub(crate) const INPUT_BYTES_MAX: u32 = 64 << 10;
 
-/// How long all hosts may take to start their processes.
+/// How long a level of the tree of hosts may take: to start its agents, or, when all agents run, to
+/// start the processes.
 pub(crate) const START_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The stream to which a process wrote.
@@ -107,6 +113,9 @@ pub enum AgentOrder {
     Ask,
     /// Publish to all ranks how many processes of the job have failed while the others go on.
     PublishFailures(u32),
+    /// Do this with the connection to the agent of the host with this index, which is below this
+    /// one in the tree.
+    Connection(u32, ConnectionOrder),
 }
 
 /// A report of a machine to the launcher.
@@ -132,6 +141,8 @@ pub enum AgentReport {
     Heartbeat,
     /// What a rank does, as far as it or the kernel reports it.
     Answer(u32, LocalAnswer),
+    /// This has happened to the connection to the agent of the host with this index.
+    Connection(u32, ConnectionEvent),
 }
 
 /// What a machine reports about a rank.
@@ -202,6 +213,11 @@ impl AgentOrder {
                 frame.push(10);
                 frame.number(*count);
             }
+            Self::Connection(host, order) => {
+                frame.push(11);
+                frame.number(*host);
+                order.emit(frame);
+            }
         })
     }
 
@@ -230,6 +246,7 @@ impl AgentOrder {
             8 => Self::ClosePmi(fields.number()?),
             9 => Self::Ask,
             10 => Self::PublishFailures(fields.number()?),
+            11 => Self::Connection(fields.number()?, ConnectionOrder::parse(fields)?),
             _ => return None,
         })
     }
@@ -252,6 +269,21 @@ fn parse_program(fields: &mut Parse<'_>) -> Option<ProgramStart> {
         variables: fields.list(|fields| Some((fields.os_text()?, fields.os_text()?)))?,
         folder: fields.option(Parse::os_text)?.map(PathBuf::from),
     })
+}
+
+fn emit_end(frame: &mut Vec<u8>, end: End) {
+    let (is_signal, number) = match end {
+        End::Code(code) => (0, code),
+        End::Signal(number) => (1, number),
+    };
+    frame.push(is_signal);
+    frame.number(number as u32);
+}
+
+fn parse_end(fields: &mut Parse<'_>) -> Option<End> {
+    let is_signal = fields.flag()?;
+    let number = fields.number()? as i32;
+    Some(if is_signal { End::Signal(number) } else { End::Code(number) })
 }
 
 impl AgentReport {
@@ -289,18 +321,13 @@ impl AgentReport {
             Self::Ended(rank, end) => {
                 frame.push(71);
                 frame.number(*rank);
-                let (is_signal, number) = match *end {
-                    End::Code(code) => (0, code),
-                    End::Signal(number) => (1, number),
-                };
-                frame.push(is_signal);
-                frame.number(number as u32);
+                emit_end(frame, *end);
             }
             Self::InputTaken(bytes) => {
                 frame.push(72);
                 frame.number(*bytes);
             }
-            Self::Heartbeat => frame.push(73),
+            Self::Heartbeat => frame.push(HEARTBEAT_REPORT),
             Self::Answer(rank, local) => {
                 frame.push(74);
                 frame.number(*rank);
@@ -308,6 +335,11 @@ impl AgentReport {
                 frame.list(local.state.as_slice(), |frame, state| frame.text(state.as_bytes()));
                 frame.list(local.kernel.as_slice(), |frame, place| frame.text(place.as_bytes()));
                 frame.list(local.answer.as_slice(), |frame, answer| frame.text(answer));
+            }
+            Self::Connection(host, event) => {
+                frame.push(75);
+                frame.number(*host);
+                event.emit(frame);
             }
         })
     }
@@ -320,14 +352,9 @@ impl AgentReport {
             68 => Self::OutputClosed(fields.number()?, fields.target()?),
             69 => Self::PmiData(fields.number()?, fields.text()?.to_vec()),
             70 => Self::PmiClosed(fields.number()?),
-            71 => {
-                let rank = fields.number()?;
-                let is_signal = fields.byte()? != 0;
-                let number = fields.number()? as i32;
-                Self::Ended(rank, if is_signal { End::Signal(number) } else { End::Code(number) })
-            }
+            71 => Self::Ended(fields.number()?, parse_end(fields)?),
             72 => Self::InputTaken(fields.number()?),
-            73 => Self::Heartbeat,
+            HEARTBEAT_REPORT => Self::Heartbeat,
             74 => Self::Answer(
                 fields.number()?,
                 LocalAnswer {
@@ -337,6 +364,7 @@ impl AgentReport {
                     answer: fields.option(|fields| Some(fields.text()?.to_vec()))?,
                 },
             ),
+            75 => Self::Connection(fields.number()?, ConnectionEvent::parse(fields)?),
             _ => return None,
         })
     }

@@ -14,17 +14,18 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::time::Instant;
 
 use launch::spawning::SpawnReport;
-use sys::process::{self, Interest, Signals, signal};
+use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
 
 use super::guard::{END, end_descendants};
 use super::output_queues::OutputQueues;
 use super::{JobPlan, LaunchError};
 use crate::agent_connection::AgentConnection;
+use crate::heartbeats::Heartbeats;
 use crate::job::{Action, CODE_NOT_STARTED, JobEvent, JobState};
 use crate::output::OutputFile;
 use crate::parent_link::{ParentLink, ParentState};
 use crate::process_table::TableWriter;
-use crate::protocol::OutputStream;
+use crate::protocol::{ConnectionEvent, ConnectionOrder, OutputStream};
 use clients::Clients;
 use input_source::InputSource;
 use machine::Machine;
@@ -55,6 +56,8 @@ pub(super) fn supervise(
     let mut supervisor = Supervisor {
         job: JobState::new(plan, prepared.setup, Instant::now()),
         machines: prepared.machines,
+        heartbeats: Heartbeats::default(),
+        descriptors: prepared.descriptors,
         files: prepared.files,
         output_queues: OutputQueues::open()?,
         relay: prepared.relay,
@@ -80,6 +83,9 @@ struct Supervisor<'a> {
     job: JobState<'a>,
     /// In the order of the job's hosts.
     machines: Vec<Machine>,
+    heartbeats: Heartbeats,
+    /// The limit that the user set.
+    descriptors: DescriptorLimit,
     /// By rank: the files to which its output goes, in addition or exclusively.
     files: Vec<[Option<OutputFile>; 2]>,
     output_queues: OutputQueues,
@@ -227,12 +233,22 @@ impl Supervisor<'_> {
     fn carry_out(&mut self, action: Action, events: &mut VecDeque<JobEvent>) {
         match action {
             Action::Execute(host, order) => self.machines[host].execute(order, events),
-            Action::Send(host, bytes) => self.with_agent(host, |agent| agent.send(&bytes)),
-            Action::BeginHeartbeats(host) => {
-                self.with_agent(host, AgentConnection::begin_heartbeats);
+            Action::Connection(host, ConnectionOrder::Open(start)) => {
+                match AgentConnection::open(&start, self.descriptors) {
+                    Ok(connection) => {
+                        self.machines[host] = Machine::Remote(host, Some(Box::new(connection)));
+                    }
+                    Err(error) => events.extend(
+                        ConnectionEvent::of_failed_start(&error)
+                            .map(|event| JobEvent::Connection(host, event)),
+                    ),
+                }
             }
-            Action::Disconnect(host) => self.with_agent(host, AgentConnection::close),
-            Action::KillCommand(host) => self.with_agent(host, AgentConnection::kill),
+            Action::Connection(host, order) => {
+                if let Some(connection) = self.machines[host].connection() {
+                    connection.execute(&order, &mut self.heartbeats);
+                }
+            }
             Action::Print(target, bytes) => {
                 self.output_queues.queue(target).extend_from_slice(&bytes);
             }
@@ -258,13 +274,6 @@ impl Supervisor<'_> {
                 end_descendants();
                 events.push_back(JobEvent::DescendantsEnded);
             }
-        }
-    }
-
-    /// Does something with the connection to the agent of a host, if it is another machine.
-    fn with_agent(&mut self, host: usize, act: impl FnOnce(&mut AgentConnection)) {
-        if let Some(agent) = self.machines[host].connection() {
-            act(agent);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Worlds in which a job runs on several machines: the launcher's state machine
 //! (`launcher::job`), with its protocol to agents and its server of PMI-1, in virtual time.
 //!
-//! Ranks are killed, stopped, or end badly; so do agents and the commands that reach them.
+//! Ranks are killed, stopped, or end badly; so do agents and the commands that reach them. In some
+//! worlds agents are reached through other agents, in a tree of any form.
 //! Machines vanish or stand still, connections lose all bytes in one direction, agents are slow or
 //! send garbage. Users send signals, the reader of the output is slow or ends, and the supervisor
 //! itself does not run for a while.
@@ -15,6 +16,7 @@ mod faults;
 mod machine;
 mod rank;
 mod setting;
+mod tree;
 mod world;
 
 use fastrand::Rng;
@@ -105,7 +107,8 @@ fn check_code(world: &JobWorld<'_>, code: i32) -> Result<(), String> {
     }
     // After MPI_Abort with the code 0, a machine that is too slow to report the end of its killed
     // ranks in time counts as unreachable, which is no success.
-    if world.setting.latencies.iter().any(|latency| 2 * latency >= KILLS_TIME_MIN) {
+    let mut hosts = 0..world.machines.len();
+    if hosts.any(|host| 2 * world.latency(host) >= KILLS_TIME_MIN) {
         codes.push(1);
     }
     match codes.contains(&code) {
@@ -118,7 +121,8 @@ fn check_code(world: &JobWorld<'_>, code: i32) -> Result<(), String> {
 fn check_time(world: &JobWorld<'_>) -> Result<(), String> {
     let ending = world.effects.iter().filter(|effect| effect.ends_job);
     let Some(first) = ending.filter_map(|effect| effect.noticed).min() else { return Ok(()) };
-    let latency = world.setting.latencies.iter().max().copied().unwrap_or_default();
+    let latency = (0..world.machines.len()).map(|host| world.latency(host)).max();
+    let latency = latency.unwrap_or_default();
     let limit = first + 45 * SECOND + 6 * latency + world.pauses();
     let is_slow = world.setting.is_reader_slow();
     if is_slow || world.now <= limit {
@@ -130,7 +134,7 @@ fn check_time(world: &JobWorld<'_>) -> Result<(), String> {
 /// Whether nothing has happened to a machine and its connection, which is fast.
 fn is_healthy(world: &JobWorld<'_>, host: usize) -> bool {
     let is_hit = |scope| scope == EffectScope::Machine(host);
-    world.setting.latencies[host] < SECOND && !world.effects.iter().any(|one| is_hit(one.scope))
+    world.latency(host) < SECOND && !world.effects.iter().any(|one| is_hit(one.scope))
 }
 
 /// Whether the user was so impatient that the job did not finish properly.
@@ -281,10 +285,11 @@ impl JobWorld<'_> {
             .collect();
         let setting = self.setting;
         format!(
-            "at {} µs; machines {:?}, local {}, keep going {}, timeout {:?}, latencies {:?}, \
+            "at {} µs; machines {:?}, parents {:?}, local {}, keep going {}, timeout {:?}, latencies {:?}, \
              connects {:?}\nfaults: {:?}\neffects: {:?}\nends: {ends:?}\nmessages:\n{}",
             self.now,
             setting.machines,
+            setting.parents,
             setting.has_local,
             setting.plan.keep_going,
             setting.plan.timeout,
@@ -365,6 +370,7 @@ mod tests {
         let mut setting = JobSetting::random(&mut Rng::with_seed(0));
         setting.reader_speed = SLOW_READER;
         (setting.machines, setting.has_local, setting.has_terminal) = (vec![1], true, false);
+        setting.parents = vec![None];
         (setting.plan.timeout, setting.plan.stall) = (None, None);
         let line = format!("{}\n", "x".repeat(100_000));
         let steps =

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use hangs::JobReport;
 use mpir::JobProcess;
-use sys::process::End;
 
 use crate::jobs::JobSummary;
-use crate::protocol::{AgentOrder, AgentReport, OutputStream};
+use crate::launch_tree::LaunchTree;
+use crate::protocol::{AgentOrder, AgentReport, ConnectionEvent, ConnectionOrder, OutputStream};
 
 /// Identifies a client of `combray ps`, even after it has disconnected.
 pub type ClientId = u64;
@@ -17,14 +17,8 @@ pub type ClientId = u64;
 pub enum JobEvent {
     /// The processes of this machine report this, in the job's own host.
     Report(usize, AgentReport),
-    /// An agent sent these bytes.
-    Received(usize, Vec<u8>),
-    /// The command that reaches an agent wrote this to its error output.
-    ErrorOutput(usize, Vec<u8>),
-    /// An agent has closed its connection.
-    Disconnected(usize),
-    /// The command that reaches an agent has ended, and everything that it wrote was received.
-    CommandEnded(usize, End),
+    /// This has happened to the connection to an agent that the launcher has started itself.
+    Connection(usize, ConnectionEvent),
     /// The launcher received a signal.
     Signal(i32),
     /// Standard input for a rank 0 on another machine; empty: the input has ended.
@@ -55,14 +49,9 @@ pub enum JobEvent {
 pub enum Action {
     /// Execute an order on this machine.
     Execute(usize, AgentOrder),
-    /// Send these bytes to an agent.
-    Send(usize, Vec<u8>),
-    /// Send heartbeats to an agent, which is ready to receive them.
-    BeginHeartbeats(usize),
-    /// Close both directions of the connection to an agent, which then ends.
-    Disconnect(usize),
-    /// Kill the command that reaches an agent, and close the connection.
-    KillCommand(usize),
+    /// Do this with the connection to an agent that the launcher has started itself, or must start
+    /// now.
+    Connection(usize, ConnectionOrder),
     /// Write to an output of the launcher.
     Print(OutputStream, Vec<u8>),
     /// Write to the file for an output of a rank.
@@ -78,24 +67,49 @@ pub enum Action {
 }
 
 /// The actions that are not carried out yet.
-#[derive(Debug, Default)]
-pub(super) struct Actions(VecDeque<Action>);
+#[derive(Debug)]
+pub(super) struct Actions {
+    queue: VecDeque<Action>,
+    /// The agents through which others are reached.
+    pub tree: LaunchTree,
+}
 
 impl Actions {
+    pub(super) fn new(tree: LaunchTree) -> Self {
+        Self { queue: VecDeque::new(), tree }
+    }
+
     pub(super) fn push(&mut self, action: Action) {
-        self.0.push_back(action);
+        match action {
+            Action::Connection(host, order) => self.push_order(host, order),
+            other => self.queue.push_back(other),
+        }
+    }
+
+    /// Appends an order for a connection. If another agent has that connection, the order is sent
+    /// to that agent.
+    fn push_order(&mut self, host: usize, order: ConnectionOrder) {
+        let Some(parent) = self.tree.parent(host) else {
+            return self.queue.push_back(Action::Connection(host, order));
+        };
+        for part in order.into_parts() {
+            let mut bytes = Vec::new();
+            // A part is never too long.
+            AgentOrder::Connection(host as u32, part).emit(&mut bytes);
+            self.push_order(parent, ConnectionOrder::Send(bytes));
+        }
     }
 
     pub(super) fn take(&mut self) -> Option<Action> {
-        self.0.pop_front()
+        self.queue.pop_front()
     }
 
     /// Returns the buffer to which output of the launcher is appended.
     pub(super) fn output(&mut self, target: OutputStream) -> &mut Vec<u8> {
-        if !matches!(self.0.back(), Some(Action::Print(last, _)) if *last == target) {
-            self.0.push_back(Action::Print(target, Vec::new()));
+        if !matches!(self.queue.back(), Some(Action::Print(last, _)) if *last == target) {
+            self.queue.push_back(Action::Print(target, Vec::new()));
         }
-        match self.0.back_mut() {
+        match self.queue.back_mut() {
             Some(Action::Print(_, bytes)) => bytes,
             _ => unreachable!("the last action prints"),
         }

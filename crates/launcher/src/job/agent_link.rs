@@ -71,6 +71,10 @@ impl AgentLink {
         }
     }
 
+    pub(super) fn access(&self) -> &AgentAccess {
+        &self.access
+    }
+
     pub(super) fn has_greeted(&self) -> bool {
         self.parser.has_greeted()
     }

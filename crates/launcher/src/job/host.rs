@@ -2,7 +2,9 @@
 
 use super::actions::{Action, Actions};
 use super::agent_link::{AgentAccess, AgentLink};
-use crate::protocol::{AgentOrder, AgentReport, OrderRules, OutputStream, ReportRules, Start};
+use crate::protocol::{
+    AgentOrder, AgentReport, ConnectionOrder, OrderRules, OutputStream, ReportRules, Start,
+};
 
 /// A machine to be used.
 #[derive(Clone, Debug)]
@@ -13,6 +15,8 @@ pub struct HostSetup {
     pub start: Start,
     /// How its agent is reached; none: it is this machine.
     pub agent: Option<AgentAccess>,
+    /// The index of the host whose agent starts its agent; none: the launcher does.
+    pub parent: Option<usize>,
 }
 
 /// A machine.
@@ -53,7 +57,7 @@ enum HostState {
 impl JobHost {
     /// Creates the state of a machine, which has this index.
     pub(super) fn new(number: usize, setup: HostSetup) -> Self {
-        let HostSetup { name, start, agent } = setup;
+        let HostSetup { name, start, agent, parent: _ } = setup;
         let ranks: Vec<u32> = start.ranks.iter().map(|pair| pair.0).collect();
         let link = match agent {
             Some(access) => HostLink::Remote(Box::new(AgentLink::new(access, &ranks))),
@@ -117,8 +121,15 @@ impl JobHost {
         if let Some(agent) = self.agent() {
             agent.close();
             if !agent.has_ended() {
-                actions.push(Action::KillCommand(number));
+                actions.push(Action::Connection(number, ConnectionOrder::KillCommand));
             }
+        }
+    }
+
+    /// Forgets the connection to its agent, so that another one can be opened.
+    pub(super) fn renew_agent(&mut self) {
+        if let HostLink::Remote(agent) = &mut self.link {
+            **agent = AgentLink::new(agent.access().clone(), &self.ranks);
         }
     }
 
@@ -156,7 +167,7 @@ impl JobHost {
             HostLink::Remote(agent) => {
                 let mut bytes = Vec::new();
                 agent.emit(&order, &mut bytes)?;
-                actions.push(Action::Send(self.number, bytes));
+                actions.push(Action::Connection(self.number, ConnectionOrder::Send(bytes)));
             }
         }
         Ok(())

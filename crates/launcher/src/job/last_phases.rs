@@ -34,7 +34,8 @@ const DRAIN: Duration = Duration::from_millis(200);
 /// The time between two checks whether spawned jobs still run.
 const SPAWNED_CHECKS: Duration = Duration::from_millis(20);
 
-/// How long agents may take to clean up and end.
+/// How long the agents of one level of the launch tree may take to clean up and end: each waits for
+/// those below it.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
 
 impl JobState<'_> {
@@ -80,7 +81,8 @@ impl JobState<'_> {
     pub(super) fn close_agents(&mut self) {
         self.phase = JobPhase::ClosingAgents;
         self.deadlines.clear(Deadline::Drain);
-        self.deadlines.set(Deadline::Close, self.now + CLOSE_TIME_MAX);
+        let levels = self.actions.tree.levels().max(1);
+        self.deadlines.set(Deadline::Close, self.now + CLOSE_TIME_MAX * levels);
         for host in 0..self.hosts.len() {
             if !self.hosts[host].is_local() {
                 self.send(host, AgentOrder::Close);

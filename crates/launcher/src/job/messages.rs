@@ -219,6 +219,20 @@ pub(super) fn late(limit: Duration, names: &[&str], detail: &str) -> String {
     format!("{shown} did not start within {} s{detail}", limit.as_secs())
 }
 
+/// The message that the connection to a host was lost, to which it adds that `count` hosts with
+/// running processes were reached through that host.
+pub(super) fn with_hosts_below(message: String, count: usize) -> String {
+    let (first, rest) = match message.split_once('\n') {
+        Some((first, rest)) => (first, format!("\n{rest}")),
+        None => (&message[..], String::new()),
+    };
+    match count {
+        0 => message,
+        1 => format!("{first}; one more host was reached through it{rest}"),
+        _ => format!("{first}; {count} more hosts were reached through it{rest}"),
+    }
+}
+
 /// The message that a host does not answer any more.
 pub(super) fn out_of_reach(host: &str) -> String {
     format!("{host} does not answer; whether its processes have ended is not known")

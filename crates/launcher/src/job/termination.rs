@@ -16,8 +16,16 @@ use crate::protocol::{AgentOrder, START_TIME_MAX};
 const KILLS_MIN: u32 = 3;
 
 impl JobState<'_> {
-    /// Continues without a host, whose processes have ended, or will be ended by its agent.
+    /// Continues without a host and those below it, whose processes have ended, or will be ended
+    /// by their agents.
     pub(super) fn give_up_host(&mut self, host: usize) {
+        for below in self.actions.tree.below(host).into_iter().rev() {
+            self.give_up_alone(below);
+        }
+        self.give_up_alone(host);
+    }
+
+    fn give_up_alone(&mut self, host: usize) {
         self.hosts[host].close(&mut self.actions);
         self.deadlines.clear(Deadline::Silence(host));
         self.deadlines.clear(Deadline::CommandEnd(host));
@@ -178,9 +186,18 @@ impl JobState<'_> {
 
     /// Ends the job because not all hosts have started in time.
     pub(super) fn fail_late_hosts(&mut self) {
-        let late = || self.hosts.iter().filter(|host| !host.has_started());
-        let names: Vec<&str> = late().map(|host| host.name.as_str()).collect();
-        let detail = late().next().map(JobHost::start_failure).unwrap_or_default();
+        // Hosts that only wait for others, or for the agent above them, are not the cause.
+        let is_awaited = |host: &usize| {
+            let parent = self.actions.tree.parent(*host);
+            !self.hosts[*host].is_ready() && parent.is_none_or(|above| self.hosts[above].is_ready())
+        };
+        let mut late: Vec<usize> = (0..self.hosts.len()).filter(is_awaited).collect();
+        if late.is_empty() {
+            late = (0..self.hosts.len()).filter(|&host| !self.hosts[host].has_started()).collect();
+        }
+        let late: Vec<&JobHost> = late.into_iter().map(|host| &self.hosts[host]).collect();
+        let names: Vec<&str> = late.iter().map(|host| host.name.as_str()).collect();
+        let detail = late.first().map(|host| host.start_failure()).unwrap_or_default();
         let message = messages::late(START_TIME_MAX, &names, &detail);
         self.fail(CODE_NOT_STARTED, Some(message));
     }

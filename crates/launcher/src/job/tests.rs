@@ -3,7 +3,9 @@
 use std::cell::Cell;
 
 use super::*;
-use crate::protocol::{LocalAnswer, OrderParser, ProgramStart, Start, greeting};
+use crate::protocol::{
+    ConnectionEvent, ConnectionOrder, LocalAnswer, OrderParser, ProgramStart, Start, greeting,
+};
 
 const PROBES: SystemProbes = SystemProbes {
     time_of_day: String::new,
@@ -15,6 +17,14 @@ const PROBES: SystemProbes = SystemProbes {
 thread_local! {
     /// Whether jobs run that ranks of the tested job have spawned.
     static HAS_SPAWNED_JOBS: Cell<bool> = const { Cell::new(false) };
+}
+
+fn received(host: usize, bytes: Vec<u8>) -> JobEvent {
+    JobEvent::Connection(host, ConnectionEvent::Received(bytes))
+}
+
+fn command_ended(host: usize, end: End) -> JobEvent {
+    JobEvent::Connection(host, ConnectionEvent::CommandEnded(end))
 }
 
 /// A job with a rank on each of some hosts, of which the first is this machine.
@@ -59,6 +69,7 @@ impl<'a> TestJob<'a> {
                 own_path: "/combray".into(),
                 timeout: Duration::from_secs(10),
             }),
+            parent: None,
         };
         let setup = JobSetup {
             hosts: (0..hosts).map(host).collect(),
@@ -79,7 +90,7 @@ impl<'a> TestJob<'a> {
             printed: String::new(),
             descendants_ended: 0,
         };
-        let greet = |host| test.handle(JobEvent::Received(host, greeting().into()));
+        let greet = |host| test.handle(received(host, greeting().into()));
         (first_remote..hosts).for_each(greet);
         test
     }
@@ -96,7 +107,7 @@ impl<'a> TestJob<'a> {
         while let Some(action) = self.job.next_action() {
             match action {
                 Action::Execute(host, order) => self.received[host].push(order),
-                Action::Send(host, bytes) => {
+                Action::Connection(host, ConnectionOrder::Send(bytes)) => {
                     let orders = &mut self.orders[host];
                     orders.receive(&bytes, &mut self.received[host]).unwrap();
                 }
@@ -113,7 +124,7 @@ impl<'a> TestJob<'a> {
         }
         let mut bytes = Vec::new();
         assert!(report.emit(&mut bytes));
-        self.handle(JobEvent::Received(host, bytes));
+        self.handle(received(host, bytes));
     }
 
     fn pass(&mut self, seconds: u64) {
@@ -154,7 +165,7 @@ fn the_exit_code_stays_that_of_the_first_failure() {
     test.end(1, End::Signal(signal::SIGSEGV));
     test.handle(JobEvent::ReaderEnded);
     test.end(0, End::Signal(signal::SIGTERM));
-    test.handle(JobEvent::CommandEnded(1, End::Code(0)));
+    test.handle(command_ended(1, End::Code(0)));
     test.handle(JobEvent::DescendantsEnded);
     test.handle(JobEvent::Backlog([0; 2]));
     assert_eq!(test.job.exit_code(), Some(128 + signal::SIGSEGV));
@@ -167,7 +178,7 @@ fn output_is_not_dropped_because_agents_end_late() {
     test.handle(JobEvent::Signal(signal::SIGHUP));
     (0..2).for_each(|host| test.end(host, End::Signal(signal::SIGHUP)));
     test.pass(5);
-    test.handle(JobEvent::CommandEnded(1, End::Code(0)));
+    test.handle(command_ended(1, End::Code(0)));
     test.handle(JobEvent::DescendantsEnded);
     test.handle(JobEvent::TimePassed);
     test.handle(JobEvent::Backlog([100, 0]));
@@ -201,11 +212,11 @@ fn a_host_that_is_lost_before_all_ranks_run_ends_the_job_at_once() {
     let mut test = TestJob::new(&plan, 3);
     test.report(0, AgentReport::Started(vec![100]));
     test.report(1, AgentReport::Started(vec![100]));
-    test.handle(JobEvent::CommandEnded(2, End::Code(1)));
+    test.handle(command_ended(2, End::Code(1)));
     assert!(test.printed.contains("host2 cannot start its processes"), "{}", test.printed);
     test.end(0, End::Signal(signal::SIGTERM));
     test.end(1, End::Signal(signal::SIGTERM));
-    test.handle(JobEvent::CommandEnded(1, End::Code(0)));
+    test.handle(command_ended(1, End::Code(0)));
     test.handle(JobEvent::DescendantsEnded);
     test.handle(JobEvent::Backlog([0; 2]));
     assert_eq!(test.job.exit_code(), Some(CODE_NOT_STARTED));
@@ -217,7 +228,7 @@ fn a_host_that_is_lost_after_its_start_leaves_no_start_to_wait_for() {
     let mut test = TestJob::new(&plan, 3);
     test.report(0, AgentReport::Started(vec![100]));
     test.report(1, AgentReport::Started(vec![100]));
-    test.handle(JobEvent::CommandEnded(1, End::Code(1)));
+    test.handle(command_ended(1, End::Code(1)));
     test.report(2, AgentReport::Started(vec![100]));
     test.pass(START_TIME_MAX.as_secs());
     assert!(!test.printed.contains("did not start"), "{}", test.printed);
@@ -246,7 +257,7 @@ fn an_agent_that_acknowledges_more_input_than_was_sent_is_not_used_any_more() {
     assert_eq!(test.job.input_room(), INPUT_BYTES_MAX - 400);
     test.report(0, AgentReport::InputTaken(401));
     assert_eq!(test.job.input_room(), INPUT_BYTES_MAX - 400);
-    test.handle(JobEvent::CommandEnded(0, End::Code(0)));
+    test.handle(command_ended(0, End::Code(0)));
     let message = "an acknowledgement of input was sent for more bytes than the agent had received";
     assert!(test.printed.contains(message), "{}", test.printed);
 }

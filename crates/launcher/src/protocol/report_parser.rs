@@ -11,7 +11,7 @@ pub(crate) struct ReportParser {
 }
 
 /// How many bytes may precede the agent's first line.
-const FOREIGN_BYTES_MAX: usize = 64 << 10;
+pub(super) const FOREIGN_BYTES_MAX: usize = 64 << 10;
 
 impl ReportParser {
     /// Creates the parser for an agent on whose machine these ranks run, in ascending order.
@@ -65,14 +65,7 @@ impl ReportParser {
     /// Whether the agent's first line has arrived completely.
     fn find_greeting(&mut self) -> Result<bool, String> {
         let bytes = self.frames.rest();
-        let start = bytes.windows(GREETING.len()).position(|w| w == GREETING.as_bytes());
-        let line = start.and_then(|start| {
-            let rest = &bytes[start + GREETING.len()..];
-            let length = rest.iter().position(|byte| *byte == b'\n')?;
-            let text = String::from_utf8_lossy(&rest[..length]).into_owned();
-            Some((text, start + GREETING.len() + length + 1))
-        });
-        let Some((line, end)) = line else {
+        let Some((line, end)) = greeting_in(bytes) else {
             if bytes.len() > FOREIGN_BYTES_MAX {
                 return Err("a program other than Combray's agent was started there".to_owned());
             }
@@ -90,4 +83,14 @@ impl ReportParser {
         self.rules.greet();
         Ok(true)
     }
+}
+
+/// Returns the rest of the agent's first line after [`GREETING`], and where the line ends, once it
+/// is complete.
+pub(super) fn greeting_in(bytes: &[u8]) -> Option<(String, usize)> {
+    let start = bytes.windows(GREETING.len()).position(|w| w == GREETING.as_bytes())?;
+    let rest = &bytes[start + GREETING.len()..];
+    let length = rest.iter().position(|byte| *byte == b'\n')?;
+    let text = String::from_utf8_lossy(&rest[..length]).into_owned();
+    Some((text, start + GREETING.len() + length + 1))
 }

@@ -57,6 +57,9 @@ fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
         AgentReport::Ended(..) => rule("the end of a rank", RUNNING, None),
         AgentReport::InputTaken(_) => rule("an acknowledgement of input", RUNNING, None),
         AgentReport::Answer(..) => rule("an answer of a rank", RUNNING, None),
+        AgentReport::Connection(..) => {
+            rule("an event of another agent", &[Greeted, Started, Failed], None)
+        }
     }
 }
 
@@ -75,6 +78,7 @@ fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
         AgentOrder::Ask => rule("a question to the ranks", AFTER_START, None),
         AgentOrder::PublishFailures(_) => rule("the number of failures", AFTER_START, None),
         AgentOrder::Close => rule("the order to end", AFTER_START, None),
+        AgentOrder::Connection(..) => rule("an order for another agent", &[Idle, StartSent], None),
     }
 }
 
@@ -166,7 +170,9 @@ impl ReportRules {
                 self.unread_input = rest.unwrap_or_default();
                 rule.expect(rest.is_some(), "for more bytes than the agent had received")
             }
-            AgentReport::StartFailed(_) | AgentReport::Heartbeat => Ok(()),
+            AgentReport::StartFailed(_) | AgentReport::Heartbeat | AgentReport::Connection(..) => {
+                Ok(())
+            }
         }
     }
 }
@@ -216,6 +222,7 @@ impl OrderRules {
             | AgentOrder::Heartbeat
             | AgentOrder::Ask
             | AgentOrder::PublishFailures(_)
+            | AgentOrder::Connection(..)
             | AgentOrder::Close => Ok(()),
         }
     }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use topology::{CpuSet, Kind};
 
 use super::*;
+use crate::access::{HostAccess, OwnHost};
 use crate::binding::Bind;
 
 fn start() -> Start {
@@ -26,6 +27,11 @@ fn start() -> Start {
     }
 }
 
+fn open(access: HostAccess) -> ConnectionOrder {
+    let timeout = Duration::from_millis(2500);
+    ConnectionOrder::Open(AgentStart { host: "far".to_owned(), access, timeout })
+}
+
 fn orders() -> Vec<AgentOrder> {
     vec![
         AgentOrder::Start(start()),
@@ -39,6 +45,13 @@ fn orders() -> Vec<AgentOrder> {
         AgentOrder::Heartbeat,
         AgentOrder::Ask,
         AgentOrder::PublishFailures(2),
+        AgentOrder::Connection(4, open(HostAccess::Ssh)),
+        AgentOrder::Connection(4, open(HostAccess::Shell(vec!["ssh".into(), "-p 9".into()]))),
+        AgentOrder::Connection(4, open(HostAccess::Srun(OwnHost::Directly))),
+        AgentOrder::Connection(4, ConnectionOrder::BeginHeartbeats),
+        AgentOrder::Connection(4, ConnectionOrder::Send(b"order".to_vec())),
+        AgentOrder::Connection(4, ConnectionOrder::Disconnect),
+        AgentOrder::Connection(4, ConnectionOrder::KillCommand),
         AgentOrder::Close,
     ]
 }
@@ -62,6 +75,11 @@ fn reports() -> Vec<AgentReport> {
                 answer: Some(b"{}".to_vec()),
             },
         ),
+        AgentReport::Connection(4, ConnectionEvent::Received(b"report".to_vec())),
+        AgentReport::Connection(4, ConnectionEvent::ErrorOutput(b"no".to_vec())),
+        AgentReport::Connection(4, ConnectionEvent::Silent),
+        AgentReport::Connection(4, ConnectionEvent::Disconnected),
+        AgentReport::Connection(4, ConnectionEvent::CommandEnded(End::Signal(9))),
         AgentReport::Ended(3, End::Signal(11)),
         AgentReport::Ended(0, End::Code(-1)),
     ]
@@ -249,5 +267,31 @@ proptest! {
         let index = at.index(bytes.len());
         bytes[index] = to;
         let _ = obey(&bytes);
+    }
+}
+
+#[test]
+fn an_agent_passes_on_all_but_heartbeats() {
+    let mut bytes = b"Welcome!\n".to_vec();
+    bytes.extend(encoded(&reports()));
+    let mut expected = b"Welcome!\n".to_vec();
+    let passed: Vec<AgentReport> =
+        reports().into_iter().filter(|report| *report != AgentReport::Heartbeat).collect();
+    expected.extend(encoded(&passed));
+    for size in [1, 2, 3, 7, 50, 10_000] {
+        let mut forwarded = ForwardedReports::default();
+        let out: Vec<u8> = bytes.chunks(size).flat_map(|part| forwarded.receive(part)).collect();
+        assert!(forwarded.has_greeted() && out == expected, "in parts of {size} bytes");
+    }
+}
+
+#[test]
+fn an_agent_passes_on_what_it_does_not_understand() {
+    let garbage = [greeting().as_bytes(), &[0xff; 300]].concat();
+    for bytes in [&[b'x'; 1 << 17][..], &garbage] {
+        let mut forwarded = ForwardedReports::default();
+        let out: Vec<u8> = bytes.chunks(100).flat_map(|part| forwarded.receive(part)).collect();
+        assert_eq!(out, bytes);
+        assert!(!forwarded.has_greeted());
     }
 }

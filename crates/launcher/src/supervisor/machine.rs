@@ -10,14 +10,15 @@ use sys::process::{End, Interest};
 use crate::agent_connection::AgentConnection;
 use crate::job::JobEvent;
 use crate::local_processes::LocalProcesses;
-use crate::protocol::{AgentOrder, AgentReport};
+use crate::protocol::{AgentOrder, AgentReport, ConnectionEvent};
 
 /// A machine.
 pub(super) enum Machine {
     /// This machine, with its index among the hosts of the job.
     Local(usize, Box<LocalProcesses>),
-    /// Another machine, with the connection to its agent.
-    Remote(Box<AgentConnection>),
+    /// Another machine, with its index and the connection to its agent; none: the agent of yet
+    /// another machine has it.
+    Remote(usize, Option<Box<AgentConnection>>),
 }
 
 impl Machine {
@@ -25,7 +26,7 @@ impl Machine {
     pub(super) fn connection(&mut self) -> Option<&mut AgentConnection> {
         match self {
             Self::Local(..) => None,
-            Self::Remote(connection) => Some(connection),
+            Self::Remote(_, connection) => connection.as_deref_mut(),
         }
     }
 
@@ -43,7 +44,8 @@ impl Machine {
         let before = list.len();
         match self {
             Self::Local(_, processes) => processes.watched(list),
-            Self::Remote(connection) => connection.watched(list),
+            Self::Remote(_, Some(connection)) => connection.watched(list),
+            Self::Remote(_, None) => {}
         }
         list.len() - before
     }
@@ -57,7 +59,12 @@ impl Machine {
                 processes.handle_time(&mut reports);
                 events.extend(to_events(*host, reports));
             }
-            Self::Remote(connection) => connection.serve(ready, events),
+            Self::Remote(host, Some(connection)) => {
+                let mut happened = Vec::new();
+                connection.serve(ready, &mut happened);
+                events.extend(of_connection(*host, happened));
+            }
+            Self::Remote(_, None) => {}
         }
     }
 
@@ -76,7 +83,13 @@ impl Machine {
                 events.extend(to_events(*host, reports));
                 is_known
             }
-            Self::Remote(connection) => connection.record_exit(process, end, events),
+            Self::Remote(host, Some(connection)) => {
+                let mut happened = Vec::new();
+                let is_known = connection.record_exit(process, end, &mut happened);
+                events.extend(of_connection(*host, happened));
+                is_known
+            }
+            Self::Remote(_, None) => false,
         }
     }
 
@@ -84,7 +97,7 @@ impl Machine {
     pub(super) fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Local(_, processes) => processes.deadline(),
-            Self::Remote(_) => None,
+            Self::Remote(..) => None,
         }
     }
 }
@@ -92,4 +105,9 @@ impl Machine {
 /// Returns reports of the processes of this machine, the host with index `host`, as events.
 fn to_events(host: usize, reports: Vec<AgentReport>) -> impl Iterator<Item = JobEvent> {
     reports.into_iter().map(move |report| JobEvent::Report(host, report))
+}
+
+/// Returns what has happened to the connection to the agent of this host as events.
+fn of_connection(host: usize, happened: Vec<ConnectionEvent>) -> impl Iterator<Item = JobEvent> {
+    happened.into_iter().map(move |event| JobEvent::Connection(host, event))
 }

@@ -13,12 +13,13 @@ use super::machine::Machine;
 use super::relay::Relay;
 use crate::agent_connection::{AgentConnection, agent_access};
 use crate::job::{HostSetup, JobSetup, StartOfRanks, SystemProbes};
+use crate::launch_tree;
 use crate::local::host_name;
 use crate::local_processes::{self, LocalProcesses, StandardInput};
 use crate::output::{self, OutputFile};
 use crate::placement::HostAssignment;
 use crate::process_table::TableWriter;
-use crate::protocol::{ProgramStart, Start};
+use crate::protocol::{AgentStart, ProgramStart, Start};
 use crate::{Application, HostAccess, JobPlan, LaunchError, open_nothing};
 
 /// A job that is ready to start.
@@ -28,6 +29,8 @@ pub(super) struct PreparedJob {
     pub machines: Vec<Machine>,
     /// By rank: the files to which its output goes.
     pub files: Vec<[Option<OutputFile>; 2]>,
+    /// The limit that the user set.
+    pub descriptors: DescriptorLimit,
     /// Forwards the launcher's input, if rank 0 runs on another machine.
     pub relay: Option<Relay>,
 }
@@ -51,37 +54,39 @@ pub(super) fn prepare(
     let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
     let relay = if is_first_here { None } else { Some(Relay::open(input.take())?) };
     let starts = starts(plan, &placement, &applications)?;
-    // The limit that the user set, read before it is raised.
+    // Read before it is raised.
     let descriptors = DescriptorLimit::read()?;
-    let mut connections = placement.hosts.len();
     // Errors on this machine are found before anything is started on others.
-    if let Some(here) = placement.hosts.iter().position(Option::is_none) {
-        let mut programs = starts[here].programs.clone();
+    let here = placement.hosts.iter().position(Option::is_none).map(|here| &starts[here]);
+    if let Some(start) = here {
+        let mut programs = start.programs.clone();
         programs.iter_mut().try_for_each(local_processes::prepare)?;
-        connections += starts[here].ranks.len();
     }
-    if plan.output.files.iter().any(Option::is_some) {
-        connections += applications.len();
-    }
-    local_processes::make_room(connections as u32)?;
+    let files = if plan.output.files.iter().any(Option::is_some) { applications.len() } else { 0 };
+    let ranks = here.map_or(0, |start| start.ranks.len());
+    local_processes::make_room((placement.hosts.len() + ranks + files) as u32)?;
     let timeout = plan.host_timeout.unwrap_or(variables::HOST_TIMEOUT_DEFAULT);
+    let parents = parents(plan, &placement.hosts);
     let (mut hosts, mut machines) = (Vec::new(), Vec::new());
     for (host, (name, start)) in placement.hosts.iter().zip(starts).enumerate() {
         let agent = name.is_some().then(|| agent_access(&plan.access, timeout)).transpose()?;
-        machines.push(match (name, &agent) {
-            (Some(name), Some(agent)) => {
-                let place = (host, name.as_str());
-                let connection = AgentConnection::open(&plan.access, agent, place, descriptors)?;
-                Machine::Remote(Box::new(connection))
+        machines.push(match (name, parents[host]) {
+            (Some(_), Some(_)) => Machine::Remote(host, None),
+            (Some(name), None) => {
+                let (host_name, access) = (name.clone(), plan.access.clone());
+                let start = AgentStart { host: host_name, access, timeout };
+                let connection = AgentConnection::open(&start, descriptors)?;
+                Machine::Remote(host, Some(Box::new(connection)))
             }
-            _ => {
+            (None, _) => {
                 let input = StandardInput::from(input.take());
                 let open_ahead = plan.open_ahead.unwrap_or(open_nothing);
                 let processes = LocalProcesses::new(input, descriptors, open_ahead);
                 Machine::Local(host, Box::new(processes))
             }
         });
-        hosts.push(HostSetup { name: name.clone().unwrap_or_else(host_name), start, agent });
+        let (name, parent) = (name.clone().unwrap_or_else(host_name), parents[host]);
+        hosts.push(HostSetup { name, start, agent, parent });
     }
     let mut files = Vec::new();
     for (rank, &host) in placement.ranks.iter().enumerate() {
@@ -101,7 +106,23 @@ pub(super) fn prepare(
         start_of_ranks,
         probes: PROBES,
     };
-    Ok(PreparedJob { setup, machines, files, relay })
+    Ok(PreparedJob { setup, machines, files, descriptors, relay })
+}
+
+/// Returns for each host the one whose agent starts its agent. Where the job goes on without hosts
+/// that fail, the launcher starts all agents: no host depends on another one then.
+fn parents(plan: &JobPlan, hosts: &[Option<String>]) -> Vec<Option<usize>> {
+    let remote: Vec<usize> = (0..hosts.len()).filter(|host| hosts[*host].is_some()).collect();
+    let width = match (plan.keep_going, plan.launch_width) {
+        (true, _) => remote.len(),
+        (false, Some(width)) => width.get(),
+        (false, None) => launch_tree::best_width(remote.len()),
+    };
+    let mut parents = vec![None; hosts.len()];
+    for (number, parent) in launch_tree::parents(remote.len(), width).into_iter().enumerate() {
+        parents[remote[number]] = parent.map(|parent| remote[parent]);
+    }
+    parents
 }
 
 /// What the kernel reports about this machine. Without /proc, only whether a process exists is
@@ -200,7 +221,7 @@ fn for_elsewhere(
 }
 
 /// Variables with our prefix that apply to this machine or this launcher only.
-const NOT_PASSED_ON: &[&str] = &[variables::NODE, variables::LAUNCH_AGENT];
+const NOT_PASSED_ON: &[&str] = &[variables::NODE, variables::LAUNCH_AGENT, variables::LAUNCH_WIDTH];
 
 /// Whether one of the launcher's variables is sent with the program to another machine.
 fn is_passed_on(name: &OsStr) -> bool {

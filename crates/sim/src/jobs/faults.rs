@@ -30,8 +30,11 @@ impl JobWorld<'_> {
                 }
             }
             JobFault::KillCommand(host) => {
-                self.lose_ranks(host);
-                self.end_command(host, End::Signal(signal::SIGKILL));
+                let agent = self.machines[host].agent.as_ref();
+                if agent.is_some_and(|agent| agent.is_opened) {
+                    self.lose_ranks(host);
+                    self.end_command(host, End::Signal(signal::SIGKILL));
+                }
             }
             JobFault::LoseMachine(host) => {
                 self.lose_ranks(host);
@@ -42,6 +45,7 @@ impl JobWorld<'_> {
                 let count = self.setting.faults.iter().filter(is_frozen_twice).count();
                 if time > HOST_TIMEOUT || count > 1 {
                     self.add_effect(vec![1, 2], None, EffectScope::Machine(host));
+                    self.cut_off_below(host);
                 }
                 if self.machines[host].health == MachineHealth::Up {
                     self.machines[host].health = MachineHealth::Frozen(self.now + time);
@@ -109,9 +113,26 @@ impl JobWorld<'_> {
         let agent = machine.agent.as_ref();
         let is_connected =
             agent.is_some_and(|agent| agent.is_connected && agent.loses == [false; 2]);
-        let is_needed = is_connected && machine.ranks.iter().any(|rank| rank.end.is_none());
+        let mut all = self.below(host).into_iter().chain([host]);
+        let runs = |host: usize| self.machines[host].ranks.iter().any(|rank| rank.end.is_none());
+        let is_lost = self.path(host).into_iter().any(|host| {
+            let agent = self.machines[host].agent.as_ref();
+            agent.is_some_and(|agent| agent.loses != [false; 2])
+        });
+        // The launcher reaches a host itself which another agent does not reach.
+        let is_final =
+            agent.is_some_and(|agent| agent.holder.is_none() || agent.forwarded.has_greeted());
+        let is_needed = is_connected && is_final && !is_lost && all.any(runs);
         let noticed = is_needed.then(|| self.now + self.delay(host));
         self.add_effect(vec![1, 2], noticed, EffectScope::Machine(host));
+        self.cut_off_below(host);
+    }
+
+    /// Records that the machines that are reached through this one may be lost with it.
+    fn cut_off_below(&mut self, host: usize) {
+        for below in self.below(host) {
+            self.add_effect(vec![1, 2], None, EffectScope::Machine(below));
+        }
     }
 
     fn lose_bytes(&mut self, host: usize, direction: usize) {
@@ -119,5 +140,6 @@ impl JobWorld<'_> {
             agent.loses[direction] = true;
         }
         self.add_effect(vec![1, 2], None, EffectScope::Machine(host));
+        self.cut_off_below(host);
     }
 }

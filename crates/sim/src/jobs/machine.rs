@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 
 use launcher::protocol::{
-    AgentOrder, AgentReport, LocalAnswer, OUTPUT_BYTES_MAX, OrderParser, OutputStream,
+    AgentOrder, AgentReport, ForwardedReports, LocalAnswer, OUTPUT_BYTES_MAX, OrderParser,
+    OutputStream,
 };
 use sys::process::{End, signal};
 
@@ -35,6 +36,17 @@ pub(super) struct SimulatedAgent {
     pub arrivals: [u64; 2],
     /// Whether bytes in each direction are lost.
     pub loses: [bool; 2],
+    /// The machine whose agent has the other end of the connection; none: the launcher.
+    pub holder: Option<usize>,
+    /// Whether the command that reaches the machine was started.
+    pub is_opened: bool,
+    /// Whether it was ordered to end, and waits for the agents below it.
+    pub is_closing: bool,
+    /// What the agent above passes on, when it last received something, and whether that is too
+    /// long ago.
+    pub forwarded: ForwardedReports,
+    pub heard: u64,
+    pub is_silent: bool,
 }
 
 /// The state of a machine.
@@ -119,6 +131,7 @@ impl SimulatedMachine {
             AgentOrder::ClosePmi(number) => {
                 self.end((number - first) as usize, End::Code(1), EndCause::Program, &mut out);
             }
+            AgentOrder::Connection(..) => unreachable!("the world executes it"),
             AgentOrder::Heartbeat | AgentOrder::PublishFailures(_) => {}
         }
         out

@@ -13,6 +13,8 @@ pub(super) struct JobSetting {
     pub plan: JobPlan,
     /// The number of ranks on each machine.
     pub machines: Vec<usize>,
+    /// For each machine the one whose agent starts its agent; none: the launcher does.
+    pub parents: Vec<Option<usize>>,
     /// Whether the first machine is the one of the launcher.
     pub has_local: bool,
     /// Whether rank 0 writes to a terminal.
@@ -96,7 +98,10 @@ pub(super) const HOST_TIMEOUT: u64 = 10 * SECOND;
 impl JobSetting {
     /// A random setting.
     pub(super) fn random(rng: &mut Rng) -> Self {
-        let machines: Vec<usize> = (0..rng.usize(1..5)).map(|_| rng.usize(1..4)).collect();
+        let keep_going = rng.u8(..3) == 0;
+        let has_tree = !keep_going && rng.bool();
+        let count = if has_tree { rng.usize(3..10) } else { rng.usize(1..5) };
+        let machines: Vec<usize> = (0..count).map(|_| rng.usize(1..4)).collect();
         let ranks = machines.iter().sum();
         let has_local = machines.len() == 1 && rng.bool() || rng.u8(..4) > 0;
         let is_remote = |machine: usize| machine > 0 || !has_local;
@@ -119,7 +124,7 @@ impl JobSetting {
         let timeout = (rng.u8(..6) == 0).then(|| Duration::from_micros(time(rng, &limits)));
         let plan = JobPlan {
             applications: vec![Application { processes: ranks as u32, ..Application::default() }],
-            keep_going: rng.u8(..3) == 0,
+            keep_going,
             output: OutputForm { tag: LineTag::Rank, ..OutputForm::default() },
             timeout,
             stall: (rng.u8(..8) == 0).then_some(Duration::from_secs(4)),
@@ -127,6 +132,12 @@ impl JobSetting {
             ..JobPlan::default()
         };
         let remote: Vec<usize> = (0..machines.len()).filter(|one| is_remote(*one)).collect();
+        let first = remote.first().copied().unwrap_or_default();
+        let parent = |host| {
+            let is_below = has_tree && host > first && rng.u8(..4) > 0;
+            is_below.then(|| rng.usize(first..host))
+        };
+        let parents = (0..machines.len()).map(parent).collect();
         let mut all = scripts(rng, ranks);
         if timeout.is_some() && rng.bool() {
             // Without the time limit the job would not end.
@@ -134,6 +145,7 @@ impl JobSetting {
         }
         let mut setting = Self {
             plan,
+            parents,
             has_local,
             has_terminal: rng.u8(..8) == 0,
             latencies,

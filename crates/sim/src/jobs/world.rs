@@ -9,8 +9,11 @@ use launcher::job::{
     Action, AgentAccess, Console, HostSetup, JobEvent, JobSetup, JobState, StartOfRanks,
     SystemProbes,
 };
-use launcher::protocol::{self, AgentOrder, AgentReport, OrderParser, ProgramStart, Start};
-use sys::process::{End, signal};
+use launcher::protocol::{
+    self, AgentOrder, AgentReport, ConnectionEvent, ForwardedReports, OrderParser, ProgramStart,
+    Start,
+};
+use sys::process::End;
 
 use super::JobCounts;
 use super::machine::{Consequence, MachineHealth, SimulatedAgent, SimulatedMachine};
@@ -79,6 +82,8 @@ pub(super) enum Wake {
     AgentBeat(usize),
     LauncherBeat(usize),
     Report(usize, AgentReport),
+    /// The agent of the first machine handles what has happened to its connection to the second.
+    Relayed(usize, usize, ConnectionEvent),
     Fault(JobFault),
     Drain,
 }
@@ -87,7 +92,7 @@ pub(super) enum Wake {
 const ROUNDS_MAX: u64 = 200_000;
 
 /// When a job must be over at the latest.
-const TIME_MAX: u64 = 400 * SECOND;
+pub(super) const TIME_MAX: u64 = 400 * SECOND;
 
 /// The probes of a machine of this world.
 const PROBES: SystemProbes = SystemProbes {
@@ -120,6 +125,7 @@ impl<'a> JobWorld<'a> {
                     ..Start::default()
                 },
                 agent: is_remote.then_some(access),
+                parent: setting.parents[number],
             });
             let scripts = &setting.scripts[first as usize..][..count];
             let agent = is_remote.then(SimulatedAgent::default);
@@ -155,30 +161,12 @@ impl<'a> JobWorld<'a> {
             ended: None,
             counts: JobCounts { jobs: 1, ..JobCounts::default() },
         };
-        (0..world.machines.len()).for_each(|host| world.reach(host));
+        for host in (0..world.machines.len()).filter(|&host| setting.parents[host].is_none()) {
+            world.reach(host, None);
+        }
         setting.faults.iter().for_each(|&(at, fault)| world.wake(at, Wake::Fault(fault)));
         world.wake(0, Wake::Drain);
         world
-    }
-
-    /// Begins the command that reaches the agent of a machine.
-    fn reach(&mut self, host: usize) {
-        if self.machines[host].agent.is_none() {
-            return;
-        }
-        match self.setting.connects[host] {
-            Ok(after) => {
-                if after > TIME_MAX {
-                    let late = 61 * SECOND + self.pauses();
-                    self.add_effect(vec![2], Some(late), EffectScope::Job);
-                }
-                self.wake(after, Wake::Connect(host));
-            }
-            Err(code) => {
-                self.add_effect(vec![2], Some(2 * SECOND), EffectScope::Job);
-                self.wake(MILLISECOND, Wake::EndCommand(host, End::Code(code)));
-            }
-        }
     }
 
     /// Runs the job to its end. Returns the exit code.
@@ -275,15 +263,7 @@ impl<'a> JobWorld<'a> {
                     }
                 }
             }
-            Action::Send(host, bytes) => self.send_to_agent(host, bytes),
-            Action::BeginHeartbeats(host) => {
-                self.wake(self.now + HOST_TIMEOUT / 5, Wake::LauncherBeat(host));
-            }
-            Action::Disconnect(host) => self.hang_up(host),
-            Action::KillCommand(host) => {
-                self.hang_up(host);
-                self.wake(self.now + 1, Wake::EndCommand(host, End::Signal(signal::SIGKILL)));
-            }
+            Action::Connection(host, order) => self.execute_order(host, order, None),
             Action::Print(target, bytes) if self.has_reader => {
                 self.waiting[target as usize].extend_from_slice(&bytes);
             }
@@ -303,13 +283,14 @@ impl<'a> JobWorld<'a> {
         }
     }
 
-    /// The launcher closes its end of a connection.
-    fn hang_up(&mut self, host: usize) {
+    /// The upper end of a connection is closed.
+    pub(super) fn hang_up(&mut self, host: usize) {
         let arrival = self.arrival(host, TO_AGENT);
-        if let Some(agent) = &mut self.machines[host].agent {
-            agent.is_connected = false;
+        let Some(agent) = &mut self.machines[host].agent else { return };
+        agent.is_connected = false;
+        if agent.is_running {
+            self.wake(arrival, Wake::EndToAgent(host));
         }
-        self.wake(arrival, Wake::EndToAgent(host));
     }
 
     /// Returns when bytes that are sent now arrive, in this direction.
@@ -320,7 +301,7 @@ impl<'a> JobWorld<'a> {
         agent.arrivals[direction]
     }
 
-    fn send_to_agent(&mut self, host: usize, bytes: Vec<u8>) {
+    pub(super) fn send_to_agent(&mut self, host: usize, bytes: Vec<u8>) {
         let arrival = self.arrival(host, TO_AGENT);
         self.wake(arrival, Wake::ToAgent(host, bytes));
     }
@@ -335,7 +316,7 @@ impl<'a> JobWorld<'a> {
         self.wake(arrival, Wake::ToLauncher(host, bytes));
     }
 
-    fn report(&mut self, host: usize, report: AgentReport) {
+    pub(super) fn report(&mut self, host: usize, report: AgentReport) {
         if self.machines[host].agent.is_none() {
             return self.inbox.push_back(JobEvent::Report(host, report));
         }
@@ -352,8 +333,12 @@ impl<'a> JobWorld<'a> {
                 self.wake(at, Wake::Report(host, report));
             }
             Consequence::Step(rank) => self.wake(self.now + 1, Wake::Step(host, rank)),
-            Consequence::Finished if self.setting.linger[host] => {}
-            Consequence::Finished => self.end_agent(host, End::Code(0)),
+            Consequence::Finished => {
+                if let Some(agent) = &mut self.machines[host].agent {
+                    agent.is_closing = true;
+                }
+                self.finish(host);
+            }
         }
     }
 
@@ -362,7 +347,7 @@ impl<'a> JobWorld<'a> {
     }
 
     /// An agent ends, and with it the command that reaches it.
-    fn end_agent(&mut self, host: usize, end: End) {
+    pub(super) fn end_agent(&mut self, host: usize, end: End) {
         let arrival = self.arrival(host, TO_LAUNCHER);
         let Some(agent) = &mut self.machines[host].agent else { return };
         if std::mem::replace(&mut agent.is_running, false) {
@@ -371,6 +356,7 @@ impl<'a> JobWorld<'a> {
             let lasts = if self.rng.u8(..8) == 0 { TIME_MAX } else { MILLISECOND };
             let ended = arrival + self.rng.u64(..lasts);
             self.wake(ended, Wake::EndCommand(host, end));
+            self.drop_held(host);
         }
     }
 
@@ -387,6 +373,7 @@ impl<'a> JobWorld<'a> {
             | Wake::ToAgent(host, _)
             | Wake::EndToAgent(host)
             | Wake::AgentBeat(host)
+            | Wake::Relayed(host, ..)
             | Wake::Report(host, _) => Some(*host),
             _ => None,
         };
@@ -404,7 +391,7 @@ impl<'a> JobWorld<'a> {
             Wake::ToLauncher(host, bytes) => {
                 let agent = self.machines[host].agent.as_ref();
                 if agent.is_some_and(|agent| agent.is_connected && !agent.loses[TO_LAUNCHER]) {
-                    self.inbox.push_back(JobEvent::Received(host, bytes));
+                    self.happen(host, ConnectionEvent::Received(bytes));
                 }
             }
             Wake::EndToAgent(host) => {
@@ -417,7 +404,7 @@ impl<'a> JobWorld<'a> {
                 let Some(agent) = &mut self.machines[host].agent else { return };
                 if agent.is_connected && !agent.loses[TO_LAUNCHER] {
                     agent.is_connected = false;
-                    self.inbox.push_back(JobEvent::Disconnected(host));
+                    self.happen(host, ConnectionEvent::Disconnected);
                 }
             }
             Wake::EndCommand(host, end) => self.end_command(host, end),
@@ -431,6 +418,7 @@ impl<'a> JobWorld<'a> {
                     self.report(host, report);
                 }
             }
+            Wake::Relayed(holder, host, event) => self.relay(holder, host, event),
             Wake::Fault(fault) => self.inject(fault),
             // What was not read when the launcher ended is lost.
             Wake::Drain if self.ended.is_some() => {}
@@ -453,24 +441,34 @@ impl<'a> JobWorld<'a> {
             return;
         }
         agent.is_connected = false;
-        self.inbox.push_back(JobEvent::CommandEnded(host, end));
-        self.wake(arrival, Wake::EndToAgent(host));
+        if agent.is_running {
+            self.wake(arrival, Wake::EndToAgent(host));
+        }
+        self.happen(host, ConnectionEvent::CommandEnded(end));
     }
 
     fn connect(&mut self, host: usize) {
         let now = self.now;
         let Some(agent) = &mut self.machines[host].agent else { return };
-        if !agent.is_connected {
+        if !agent.is_connected || agent.is_running {
             return;
         }
-        (agent.is_running, agent.last_received) = (true, now);
+        (agent.is_running, agent.last_received, agent.heard) = (true, now, now);
         let shell = if self.rng.bool() { "Welcome!\n" } else { "" };
         self.send_to_launcher(host, format!("{shell}{}", protocol::greeting()).into_bytes());
         self.wake(self.now + HOST_TIMEOUT / 5, Wake::AgentBeat(host));
     }
 
     fn beat_launcher(&mut self, host: usize) {
-        if self.machines[host].agent.as_ref().is_some_and(|agent| agent.is_connected) {
+        let Some(agent) = self.machines[host].agent.as_ref() else { return };
+        if let Some(holder) = agent.holder.filter(|holder| !self.is_up(*holder)) {
+            match self.machines[holder].health {
+                MachineHealth::Frozen(until) => self.wake(until, Wake::LauncherBeat(host)),
+                MachineHealth::Up | MachineHealth::Gone => {}
+            }
+            return;
+        }
+        if agent.is_connected {
             let mut bytes = Vec::new();
             AgentOrder::Heartbeat.emit(&mut bytes);
             self.send_to_agent(host, bytes);
@@ -486,6 +484,7 @@ impl<'a> JobWorld<'a> {
             return self.abandon(host, EndCause::Launcher, End::Code(2));
         }
         self.report(host, AgentReport::Heartbeat);
+        self.watch_below(host);
         self.wake(self.now + HOST_TIMEOUT / 5, Wake::AgentBeat(host));
     }
 
@@ -499,6 +498,10 @@ impl<'a> JobWorld<'a> {
         let mut orders = Vec::new();
         agent.orders.receive(bytes, &mut orders).expect("the orders follow the rules");
         for order in orders {
+            if let AgentOrder::Connection(below, order) = order {
+                self.execute_order(below as usize, order, Some(host));
+                continue;
+            }
             let consequences = self.machines[host].execute(order);
             self.follow_all(host, consequences);
         }
@@ -555,18 +558,20 @@ impl<'a> JobWorld<'a> {
     /// Returns how long it may take at most until the supervisor has handled what a machine
     /// reports now.
     pub(super) fn delay(&self, host: usize) -> u64 {
-        let base = 2 * self.setting.latencies[host] + self.pauses() + 100 * MILLISECOND;
+        let path = self.path(host);
+        let base = 2 * self.latency(host) + self.pauses() + 100 * MILLISECOND;
         let is_lossy = |(_, fault): &(u64, JobFault)| match fault {
-            JobFault::LoseMachine(on) | JobFault::LoseOrders(on) => *on == host,
-            JobFault::LoseReports(on) | JobFault::Freeze(on, _) => *on == host,
+            JobFault::LoseMachine(on) | JobFault::LoseOrders(on) => path.contains(on),
+            JobFault::LoseReports(on) | JobFault::Freeze(on, _) => path.contains(on),
             _ => false,
         };
+        let levels = path.len() as u64;
         match self.machines[host].agent {
             None => base,
             // Until all processes have started, only the limit of their start shows that bytes are
             // lost.
-            Some(_) if self.setting.faults.iter().any(is_lossy) => base + 72 * SECOND,
-            Some(_) => base + HOST_TIMEOUT + 2 * SECOND,
+            Some(_) if self.setting.faults.iter().any(is_lossy) => base + levels * 72 * SECOND,
+            Some(_) => base + levels * (HOST_TIMEOUT + 2 * SECOND),
         }
     }
 
@@ -591,7 +596,10 @@ impl<'a> JobWorld<'a> {
     /// Ends the launcher, which closes all connections, and lets the machines run on for so many
     /// microseconds.
     pub(super) fn end_launcher(&mut self, time: u64) {
-        (0..self.machines.len()).for_each(|host| self.hang_up(host));
+        let holder = |host: &usize| self.machines[*host].agent.as_ref()?.holder;
+        let own: Vec<usize> =
+            (0..self.machines.len()).filter(|host| holder(host).is_none()).collect();
+        own.into_iter().for_each(|host| self.hang_up(host));
         let end = self.now + time;
         while let Some(Reverse((at, _, index))) = self.agenda.pop().filter(|one| one.0.0 <= end) {
             self.now = self.now.max(at);
@@ -622,6 +630,12 @@ impl Default for SimulatedAgent {
             last_received: 0,
             is_running: false,
             is_connected: true,
+            is_opened: false,
+            is_closing: false,
+            is_silent: false,
+            holder: None,
+            forwarded: ForwardedReports::default(),
+            heard: 0,
             has_command_ended: false,
             arrivals: [0; 2],
             loses: [false; 2],
