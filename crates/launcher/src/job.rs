@@ -302,6 +302,7 @@ impl<'a> JobState<'a> {
         {
             return;
         }
+        self.deadlines.set(Deadline::Start, self.now + START_TIME_MAX);
         let here = self.hosts.iter().position(|host| host.is_local() && !host.has_started());
         let hosts = here.map_or(0..self.hosts.len(), |here| here..here + 1);
         for host in hosts {

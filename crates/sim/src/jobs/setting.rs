@@ -106,7 +106,8 @@ impl JobSetting {
         let has_local = machines.len() == 1 && rng.bool() || rng.u8(..4) > 0;
         let is_remote = |machine: usize| machine > 0 || !has_local;
         let latency = |_| match rng.u8(..8) {
-            0 => 7 * SECOND,
+            // A tree adds the latencies of its levels.
+            0 if !has_tree => 7 * SECOND,
             1 => SECOND,
             _ => *rng.choice(&[300, 5 * MILLISECOND, 50 * MILLISECOND]).expect("there are some"),
         };
