@@ -37,6 +37,10 @@ pub struct JobCounts {
     pub survived: u64,
     /// Faults that were injected.
     pub faults: u64,
+    /// Agents with running agents below them that failed.
+    pub inner_faults: u64,
+    /// Hosts that the launcher reached after another agent had not.
+    pub reached_directly: u64,
     /// Rounds of supervisors.
     pub rounds: u64,
     /// Reports of what all ranks do.
@@ -54,6 +58,8 @@ impl JobCounts {
         self.successes += other.successes;
         self.survived += other.survived;
         self.faults += other.faults;
+        self.inner_faults += other.inner_faults;
+        self.reached_directly += other.reached_directly;
         self.rounds += other.rounds;
         self.reports += other.reports;
         self.compared += other.compared;

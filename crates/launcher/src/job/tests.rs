@@ -56,6 +56,17 @@ impl<'a> TestJob<'a> {
 
     /// A job with `each` ranks on each host.
     fn large(plan: &'a JobPlan, hosts: usize, first_remote: usize, each: usize) -> Self {
+        Self::of_tree(plan, (hosts, first_remote), each, &[])
+    }
+
+    /// A job in which agents of some hosts are started by those of others. Only the agents that the
+    /// launcher starts are ready.
+    fn of_tree(
+        plan: &'a JobPlan,
+        (hosts, first_remote): (usize, usize),
+        each: usize,
+        parents: &[Option<usize>],
+    ) -> Self {
         let host = |number: usize| HostSetup {
             name: format!("host{number}"),
             start: Start {
@@ -69,7 +80,7 @@ impl<'a> TestJob<'a> {
                 own_path: "/combray".into(),
                 timeout: Duration::from_secs(10),
             }),
-            parent: None,
+            parent: parents.get(number).copied().flatten(),
         };
         let setup = JobSetup {
             hosts: (0..hosts).map(host).collect(),
@@ -91,7 +102,8 @@ impl<'a> TestJob<'a> {
             descendants_ended: 0,
         };
         let greet = |host| test.handle(received(host, greeting().into()));
-        (first_remote..hosts).for_each(greet);
+        let is_first = |host: &usize| parents.get(*host).copied().flatten().is_none();
+        (first_remote..hosts).filter(is_first).for_each(greet);
         test
     }
 
@@ -422,4 +434,123 @@ fn a_spawned_job_ends_when_the_process_that_spawned_it_dies() {
     assert!(test.printed.contains(PARENT_ENDED), "{}", test.printed);
     let end = AgentOrder::Signal(None, signal::SIGTERM);
     assert!(test.received[0].contains(&end), "{:?}", test.received[0]);
+}
+
+/// A job on three hosts: the launcher starts the agent of host1, which starts that of host2.
+fn chain(plan: &JobPlan) -> TestJob<'_> {
+    TestJob::of_tree(plan, (3, 1), 1, &[None, None, Some(1)])
+}
+
+/// The agent of host1 reports what has happened to its connection to that of host2.
+fn forward(test: &mut TestJob<'_>, event: ConnectionEvent) {
+    test.report(1, AgentReport::Connection(2, event));
+}
+
+/// The agent of host2 reports this.
+fn report_below(test: &mut TestJob<'_>, report: AgentReport) {
+    let mut bytes = Vec::new();
+    assert!(report.emit(&mut bytes));
+    forward(test, ConnectionEvent::Received(bytes));
+}
+
+/// Returns the orders for host2 that host1 has received.
+fn orders_below(test: &mut TestJob<'_>) -> Vec<AgentOrder> {
+    let mut orders = Vec::new();
+    for order in std::mem::take(&mut test.received[1]) {
+        if let AgentOrder::Connection(2, ConnectionOrder::Send(bytes)) = order {
+            test.orders[2].receive(&bytes, &mut orders).unwrap();
+        }
+    }
+    orders
+}
+
+#[test]
+fn a_host_below_another_one_is_started_through_it() {
+    let plan = plan(false);
+    let mut test = chain(&plan);
+    let opened = |order: &AgentOrder| matches!(order, AgentOrder::Connection(2, ConnectionOrder::Open(start)) if start.host == "host2");
+    assert!(test.received[1].iter().any(opened));
+    assert!(!test.received[1].iter().any(|order| matches!(order, AgentOrder::Start(_))));
+    forward(&mut test, ConnectionEvent::Received(greeting().into()));
+    test.report(0, AgentReport::Started(vec![100]));
+    assert!(test.received[1].iter().any(|order| matches!(order, AgentOrder::Start(_))));
+    assert!(
+        matches!(&orders_below(&mut test)[..], [AgentOrder::Start(start)] if start.ranks == [(2, 0)])
+    );
+    test.report(1, AgentReport::Started(vec![100]));
+    report_below(&mut test, AgentReport::Started(vec![100]));
+    report_below(&mut test, AgentReport::Output(2, OutputStream::Output, b"far\n".to_vec()));
+    assert_eq!(test.printed, "far\n");
+}
+
+#[test]
+fn a_host_that_another_one_does_not_reach_is_reached_by_the_launcher() {
+    let plan = plan(false);
+    let mut test = chain(&plan);
+    forward(&mut test, ConnectionEvent::CommandEnded(End::Code(255)));
+    // What its agent above still reports about it is ignored.
+    forward(&mut test, ConnectionEvent::Disconnected);
+    test.handle(received(2, greeting().into()));
+    test.report(0, AgentReport::Started(vec![100]));
+    assert!(matches!(test.received[2][..], [AgentOrder::Start(_)]));
+    assert_eq!(test.printed, "");
+}
+
+#[test]
+fn only_the_hosts_for_which_others_wait_are_late() {
+    let plan = plan(false);
+    let mut test = chain(&plan);
+    test.pass(50);
+    test.pass(20);
+    assert!(test.printed.contains("combray: host2 did not start within 60 s"), "{}", test.printed);
+    let parents = [None, None, Some(1)];
+    let mut test = TestJob::of_tree(&plan, (3, 1), 1, &parents);
+    test.handle(command_ended(1, End::Code(255)));
+    assert!(test.printed.contains("host1 cannot start its processes"), "{}", test.printed);
+}
+
+#[test]
+fn each_level_of_hosts_has_its_time() {
+    let plan = plan(false);
+    let mut test = TestJob::of_tree(&plan, (4, 1), 1, &[None, None, Some(1), Some(2)]);
+    test.pass(50);
+    forward(&mut test, ConnectionEvent::Received(greeting().into()));
+    test.pass(50);
+    assert_eq!(test.printed, "");
+    test.pass(20);
+    assert!(test.printed.contains("combray: host3 did not start within 60 s"), "{}", test.printed);
+}
+
+#[test]
+fn a_host_that_is_lost_takes_those_below_it_along() {
+    let plan = plan(false);
+    let mut test = chain(&plan);
+    forward(&mut test, ConnectionEvent::Received(greeting().into()));
+    test.report(0, AgentReport::Started(vec![100]));
+    test.report(1, AgentReport::Started(vec![100]));
+    report_below(&mut test, AgentReport::Started(vec![100]));
+    test.handle(command_ended(1, End::Signal(9)));
+    let message = "the connection to host1 was lost (reach was killed by signal 9 (SIGKILL)); its \
+                   processes are terminated; one more host was reached through it";
+    assert!(test.printed.contains(message), "{}", test.printed);
+    test.end(0, End::Signal(15));
+    test.handle(JobEvent::DescendantsEnded);
+    test.handle(JobEvent::Backlog([0; 2]));
+    assert_eq!(test.job.exit_code(), Some(1));
+}
+
+#[test]
+fn a_silent_host_below_another_one_is_named() {
+    let plan = plan(false);
+    let mut test = chain(&plan);
+    forward(&mut test, ConnectionEvent::Received(greeting().into()));
+    test.report(0, AgentReport::Started(vec![100]));
+    test.report(1, AgentReport::Started(vec![100]));
+    report_below(&mut test, AgentReport::Started(vec![100]));
+    forward(&mut test, ConnectionEvent::Silent);
+    let killed = AgentOrder::Connection(2, ConnectionOrder::KillCommand);
+    assert!(test.received[1].contains(&killed));
+    forward(&mut test, ConnectionEvent::CommandEnded(End::Signal(9)));
+    let message = "the connection to host2 was lost: nothing was received from it for 10 s";
+    assert!(test.printed.contains(message), "{}", test.printed);
 }

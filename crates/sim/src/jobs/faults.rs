@@ -130,6 +130,10 @@ impl JobWorld<'_> {
 
     /// Records that the machines that are reached through this one may be lost with it.
     fn cut_off_below(&mut self, host: usize) {
+        let runs = |below: &usize| {
+            self.machines[*below].agent.as_ref().is_some_and(|agent| agent.is_running)
+        };
+        self.counts.inner_faults += u64::from(self.below(host).iter().any(runs));
         for below in self.below(host) {
             self.add_effect(vec![1, 2], None, EffectScope::Machine(below));
         }

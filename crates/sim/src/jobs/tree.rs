@@ -41,6 +41,7 @@ impl JobWorld<'_> {
     /// `holder`.
     pub(super) fn reach(&mut self, host: usize, holder: Option<usize>) {
         let Some(agent) = &mut self.machines[host].agent else { return };
+        self.counts.reached_directly += u64::from(agent.is_opened && holder.is_none());
         *agent = SimulatedAgent {
             arrivals: agent.arrivals,
             loses: agent.loses,
