@@ -148,8 +148,8 @@ mod tests {
                 let tree = LaunchTree::new(parents.clone());
                 let first = parents.iter().filter(|parent| parent.is_none()).count();
                 assert!(first <= width, "{hosts} hosts, width {width}: {first}");
-                for host in 0..hosts {
-                    assert!(parents[host].is_none_or(|parent| parent < host));
+                for (host, parent) in parents.iter().enumerate() {
+                    assert!(parent.is_none_or(|parent| parent < host));
                     assert!(tree.children(host).len() <= width);
                 }
                 let top = (0..hosts).filter(|&host| parents[host].is_none());

@@ -15,6 +15,7 @@ use std::io::{self, PipeReader, PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
 use base::variables::NET;
@@ -389,10 +390,14 @@ pub fn ranks_within(limit: u64) -> u64 {
     limit.saturating_sub(DESCRIPTORS_AT_START) / DESCRIPTORS
 }
 
-/// Raises the limit for the descriptors of `count` ranks or connections.
+/// For how many ranks and connections this process has made room.
+static WITH_ROOM: AtomicU64 = AtomicU64::new(0);
+
+/// Raises the limit for the descriptors of `count` more ranks or connections.
 pub(super) fn make_room(count: u32) -> io::Result<()> {
     let descriptors = DescriptorLimit::read()?;
-    let needed = u64::from(count) * DESCRIPTORS + DESCRIPTORS_AT_START;
+    let all = WITH_ROOM.fetch_add(count.into(), Relaxed) + u64::from(count);
+    let needed = all * DESCRIPTORS + DESCRIPTORS_AT_START;
     if needed > descriptors.soft {
         // If even the hard limit is too low, starting the first rank beyond it fails.
         let soft = needed.min(descriptors.hard);

@@ -141,3 +141,12 @@ fn faults_are_told() {
     assert!(error("--topology core:2 p").contains("--dry-run"));
     assert!(error("--rankfile /nonexistent p").contains("cannot be read"));
 }
+
+#[test]
+fn a_width_of_the_launch_tree_is_a_number_of_hosts() {
+    assert_eq!(launch_width(" 3 "), Ok(NonZeroUsize::new(3).unwrap()));
+    for wrong in ["", "0", "-1", "x", "1.5"] {
+        let message = launch_width(wrong).unwrap_err();
+        assert!(message.contains("COMBRAY_LAUNCH_WIDTH needs a number of hosts"), "{message}");
+    }
+}

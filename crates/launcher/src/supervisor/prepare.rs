@@ -63,8 +63,8 @@ pub(super) fn prepare(
         programs.iter_mut().try_for_each(local_processes::prepare)?;
     }
     let files = if plan.output.files.iter().any(Option::is_some) { applications.len() } else { 0 };
-    let ranks = here.map_or(0, |start| start.ranks.len());
-    local_processes::make_room((placement.hosts.len() + ranks + files) as u32)?;
+    // Room for the ranks of this machine is made when they are started.
+    local_processes::make_room((placement.hosts.len() + files) as u32)?;
     let timeout = plan.host_timeout.unwrap_or(variables::HOST_TIMEOUT_DEFAULT);
     let parents = parents(plan, &placement.hosts);
     let (mut hosts, mut machines) = (Vec::new(), Vec::new());
