@@ -554,3 +554,63 @@ fn a_silent_host_below_another_one_is_named() {
     let message = "the connection to host2 was lost: nothing was received from it for 10 s";
     assert!(test.printed.contains(message), "{}", test.printed);
 }
+
+/// The hosts of a job answer as agents do, until nobody has anything to send. Returns how many
+/// processes were started.
+fn answer_all(test: &mut TestJob<'_>, parents: &[Option<usize>]) -> usize {
+    // What each host sends goes through those above it.
+    let send = |test: &mut TestJob<'_>, host: usize, bytes: Vec<u8>| {
+        let (mut host, mut bytes) = (host, bytes);
+        while let Some(parent) = parents[host] {
+            let event = ConnectionEvent::Received(std::mem::take(&mut bytes));
+            assert!(AgentReport::Connection(host as u32, event).emit(&mut bytes));
+            host = parent;
+        }
+        test.handle(received(host, bytes));
+    };
+    let (mut started, mut hosts) = (0, Vec::from_iter(0..parents.len()));
+    while let Some(host) = hosts.pop() {
+        for order in std::mem::take(&mut test.received[host]) {
+            match order {
+                AgentOrder::Start(start) => {
+                    started += start.ranks.len();
+                    let mut report = Vec::new();
+                    assert!(AgentReport::Started(vec![100; start.ranks.len()]).emit(&mut report));
+                    send(test, host, report);
+                }
+                AgentOrder::Connection(below, ConnectionOrder::Open(_)) => {
+                    send(test, below as usize, greeting().into());
+                    hosts.push(host);
+                    hosts.push(below as usize);
+                }
+                AgentOrder::Connection(below, ConnectionOrder::Send(bytes)) => {
+                    let below = below as usize;
+                    test.orders[below].receive(&bytes, &mut test.received[below]).unwrap();
+                    hosts.push(below);
+                }
+                _ => {}
+            }
+        }
+    }
+    started
+}
+
+#[test]
+fn ten_thousand_hosts_start_through_a_tree() {
+    const HOSTS: usize = 10_000;
+    let width = crate::launch_tree::best_width(HOSTS);
+    let parents = crate::launch_tree::parents(HOSTS, width);
+    let plan = plan(false);
+    let begun = sys::usage::processor_time();
+    let mut test = TestJob::of_tree(&plan, (HOSTS, 0), 1, &parents);
+    let mut started = 0;
+    while started < HOSTS {
+        let more = answer_all(&mut test, &parents);
+        assert!(more > 0 || started == 0, "{started} of {HOSTS} processes were started");
+        started += more;
+    }
+    let spent = sys::usage::processor_time() - begun;
+    println!("{HOSTS} hosts, each of which reaches {width}: {spent:?}");
+    assert!(!test.job.is_starting(), "all processes run");
+    assert!(spent < Duration::from_secs(20), "{spent:?}");
+}
