@@ -160,4 +160,16 @@ mod tests {
         let endless = read_file("-f", OsStr::new("/dev/zero")).unwrap_err();
         assert!(endless.contains("more than 16 MiB"), "{endless}");
     }
+
+    #[test]
+    fn ten_thousand_hosts_are_read_in_milliseconds() {
+        let names: Vec<String> = (0..10_000).map(|number| format!("node{number}:8")).collect();
+        let begun = sys::usage::processor_time();
+        let hosts = read_list("--hosts", &names.join(",")).unwrap();
+        let slots = launcher::slots(&hosts, None);
+        let spent = sys::usage::processor_time() - begun;
+        println!("{} hosts: {spent:?}", hosts.len());
+        assert_eq!(slots, 80_000);
+        assert!(spent.as_secs_f64() < 2.0, "{spent:?}");
+    }
 }
