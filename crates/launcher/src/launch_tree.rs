@@ -7,7 +7,7 @@ use std::time::Duration;
 /// measured for a host: the command that reaches it, its pipes, and the first messages.
 const TIME_PER_AGENT: Duration = Duration::from_millis(20);
 
-/// How long it takes until a started agent is ready, most of which is the login of ssh.
+/// How long it takes until a started agent is ready: an estimate, mostly of the login of ssh.
 const TIME_OF_LEVEL: Duration = Duration::from_millis(200);
 
 /// The tree of the hosts of a job, which are given by their indices.
