@@ -14,7 +14,7 @@ pub mod variables;
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
 pub use label::MessageLabel;
-pub use rail::{Fragmentation, RailProfile};
+pub use rail::{FragmentLengths, Fragmentation, RailProfile};
 pub use ranks::name_ranks;
 pub use region::RegionToken;
 pub use slots::SlotSize;

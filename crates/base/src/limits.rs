@@ -19,7 +19,7 @@ pub const EAGER_MESSAGE_COST: usize = 64;
 pub const ANNOUNCED_DATA_BYTES_MAX: usize = 128;
 
 /// The longest message that is sent in fragments on any rail, in bytes.
-pub const FRAGMENTED_BYTES_MAX: usize = 64 << 10;
+pub const FRAGMENTED_BYTES_MAX: usize = 512 << 10;
 
 /// The maximum number of rails that are used to one peer.
 pub const RAILS_MAX: usize = 8;

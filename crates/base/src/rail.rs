@@ -43,11 +43,31 @@ pub struct Fragmentation {
     /// The longest message that is sent in fragments, in bytes; at most
     /// [`FRAGMENTED_BYTES_MAX`](crate::limits::FRAGMENTED_BYTES_MAX).
     pub message_bytes_max: usize,
-    /// The length of the first packet of a message, in bytes: the receiver cannot start before it
-    /// arrives.
+    /// The usual lengths of the packets; a message may have others.
+    pub lengths: FragmentLengths,
+}
+
+/// The lengths of the packets with the fragments of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentLengths {
+    /// The length of the first packet, in bytes: the receiver cannot start before it arrives.
     pub first_packet_bytes: usize,
     /// The length of the other packets except the last, in bytes: each has a fixed cost.
     pub packet_bytes: usize,
+}
+
+impl FragmentLengths {
+    /// The header of each of the packets, in bytes. Together with the header that precedes a packet
+    /// in shared memory it takes one cache line, so that the data begins on a line.
+    pub const HEADER_BYTES: usize = 56;
+
+    /// Returns in how many packets `bytes` bytes go.
+    pub fn packets(self, bytes: usize) -> usize {
+        let Self { first_packet_bytes, packet_bytes } = self;
+        let [first, others] =
+            [first_packet_bytes, packet_bytes].map(|all| all - Self::HEADER_BYTES);
+        1 + bytes.saturating_sub(first).div_ceil(others)
+    }
 }
 
 #[cfg(test)]

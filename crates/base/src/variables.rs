@@ -90,12 +90,13 @@ variables! {
         /// memory, where the kernel allows it.
         SINGLE_COPY, User, AtStart, Always, ["auto", "never"];
         /// How the data of messages is copied inside a machine, for measurements. Messages of 12
-        /// to 64 KiB: by both processes (fragments) or by the receiver. Longer messages: once by
-        /// the receiver, by both through shared memory (piped, past-caches), in packets, or
+        /// to 64 KiB: by both processes (fragments) or by the receiver. Messages of 12 to 512 KiB:
+        /// by both through the memory of the last answer (cells). Longer messages: once by the
+        /// receiver, by both through shared memory (piped, past-caches), in packets, or
         /// jointly, one half by each process. With auto: by the way that is predicted to be the
         /// fastest.
         COPYING, Tuner, AtStart, Always, [
-            "auto", "fragments", "receiver", "once", "piped", "past-caches", "packets", "jointly",
+            "auto", "fragments", "receiver", "cells", "once", "piped", "past-caches", "packets", "jointly",
         ];
         /// How messages that wait for a rail are put into packets: one message in each (direct),
         /// small messages together (aggregate), large messages over all rails (split), urgent

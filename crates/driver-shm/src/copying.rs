@@ -74,7 +74,8 @@ impl CopyStatistics {
         let class = &mut self.classes[class_of(length)];
         let memory = self.memory.as_deref();
         class.expect(|| expected::long_costs(memory?, length as usize));
-        let way = Copying::ALL[class.choose(row)];
+        let way = class.choose(row, [true; Copying::ALL.len()]);
+        let way = way.map_or(Copying::Once, |way| Copying::ALL[way]);
         self.underway.push(TimedTransfer { token, way, length, since: now });
         way
     }

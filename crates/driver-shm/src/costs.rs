@@ -50,14 +50,15 @@ impl<const WAYS: usize> WayCosts<WAYS> {
     /// Returns the way of the next transfer. `row` transfers in a row take one way, as a way
     /// reaches its speed only when its memory has been used before. At first all ways are tried in
     /// turn, or, with predictions, the one predicted to be fastest, and the others soon after. Then
-    /// the fastest is used, with a trial of another from time to time.
-    pub(crate) fn choose(&mut self, row: u64) -> usize {
+    /// the fastest is used, with a trial of another from time to time. Only ways that are `usable`
+    /// now are returned.
+    pub(crate) fn choose(&mut self, row: u64, usable: [bool; WAYS]) -> Option<usize> {
         let turn = self.transfers / row;
         self.transfers = self.transfers.wrapping_add(1);
         if turn != self.row {
             (self.row, self.trial) = (turn, self.trial_of(turn));
         }
-        self.trial.unwrap_or_else(|| self.fastest())
+        self.trial.filter(|way| usable[*way]).or_else(|| self.fastest_of(usable))
     }
 
     /// Returns the way that is tried in a row, whatever it costs.
@@ -89,13 +90,19 @@ impl<const WAYS: usize> WayCosts<WAYS> {
 
     /// Returns the fastest way by what is known.
     pub(crate) fn fastest(&self) -> usize {
-        (0..WAYS).min_by_key(|way| self.cost(*way)).unwrap_or(0)
+        self.fastest_of([true; WAYS]).unwrap_or(0)
     }
 
-    /// Returns the fastest way once the cost of every way is measured or predicted.
-    pub(crate) fn fastest_known(&self) -> Option<usize> {
-        let is_known = self.expected.is_some() || self.costs.iter().all(Option::is_some);
-        is_known.then(|| self.fastest())
+    fn fastest_of(&self, usable: [bool; WAYS]) -> Option<usize> {
+        (0..WAYS).filter(|way| usable[*way]).min_by_key(|way| self.cost(*way))
+    }
+
+    /// Returns the fastest of the usable ways once the cost of each of them is measured or
+    /// predicted.
+    pub(crate) fn fastest_known(&self, usable: [bool; WAYS]) -> Option<usize> {
+        let mut all = (0..WAYS).filter(|way| usable[*way]);
+        let is_known = self.expected.is_some() || all.all(|way| self.costs[way].is_some());
+        if is_known { self.fastest_of(usable) } else { None }
     }
 
     /// Records that a transfer took `cost` picoseconds per byte. A lower cost than before replaces
@@ -127,7 +134,7 @@ mod tests {
     ) -> [u64; WAYS] {
         let mut taken = [0; WAYS];
         for _ in 0..transfers {
-            let way = costs.choose(4);
+            let way = costs.choose(4, [true; WAYS]).unwrap();
             costs.learn(way, real[way]);
             taken[way] += 1;
         }
@@ -171,8 +178,24 @@ mod tests {
     fn without_expectations_all_take_turns_first() {
         let mut costs = WayCosts::default();
         assert_eq!(run(&mut costs, 12, [30, 10, 20]), [4, 4, 4]);
-        assert_eq!(costs.fastest_known(), Some(1));
-        assert_eq!(expecting([30, 10, 20]).fastest_known(), Some(1));
-        assert_eq!(WayCosts::<3>::default().fastest_known(), None);
+        assert_eq!(costs.fastest_known([true; 3]), Some(1));
+        assert_eq!(expecting([30, 10, 20]).fastest_known([true; 3]), Some(1));
+        assert_eq!(WayCosts::<3>::default().fastest_known([true; 3]), None);
+    }
+
+    #[test]
+    fn what_is_not_usable_is_not_chosen() {
+        let mut costs = WayCosts::default();
+        for turn in 0..10_000 {
+            let usable = [turn % 3 != 0, turn % 2 == 0, turn % 5 != 0];
+            let way = costs.choose(4, usable);
+            assert_eq!(way.is_some(), usable.contains(&true));
+            if let Some(way) = way {
+                assert!(usable[way]);
+                costs.learn(way, [30, 10, 20][way]);
+            }
+        }
+        assert_eq!(costs.fastest_known([true, false, true]), Some(2));
+        assert_eq!(costs.fastest_known([false; 3]), None);
     }
 }

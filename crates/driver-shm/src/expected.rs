@@ -3,15 +3,16 @@
 //!
 //! Why: docs/internals/decisions/0070-the-first-choice-of-a-way-is-predicted.md
 
-use base::limits;
 use driver::{Copying, MiddleWay};
 use memory_costs::{CostTable, MemoryOperation, MessageMove, MessageWay, Passage, SentBytes};
 use queues::exchange::PIECES;
 use queues::lane::LINES_AHEAD_MAX;
 use queues::ring::LINE_BYTES;
 
-use crate::protocol::{AHEAD_BYTES_MAX, PIECE_BYTES, piece_bytes};
-use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, LANE_LINES};
+use crate::protocol::{PIECE_BYTES, piece_bytes};
+use crate::sizes::{
+    CELL_BYTES, EAGER_BYTES_MAX, FRAGMENTATION, LANE_LINES, LANE_MESSAGE_BYTES_MAX, cell_lengths,
+};
 
 /// A way by which a message inside a machine can go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +36,23 @@ const ANNOUNCED_NS: f64 = 5.0 * AT_ONCE_NS;
 /// The lane as a passage for the data.
 const LANE: Passage = Passage {
     bytes: (LANE_LINES * LINE_BYTES) as u64,
-    piece_bytes: FRAGMENTATION.packet_bytes as u64,
+    piece_bytes: FRAGMENTATION.lengths.packet_bytes as u64,
     store: MemoryOperation::Store,
     taken_ahead_bytes: LINES_AHEAD_MAX * LINE_BYTES as u64,
     is_cleared: true,
 };
+
+/// Returns a cell as a passage for a message of so many bytes. All its lines are in the sender's
+/// cache, as it has read them last.
+fn cell(bytes: u64) -> Passage {
+    Passage {
+        bytes: CELL_BYTES as u64,
+        piece_bytes: cell_lengths(bytes as usize).packet_bytes as u64,
+        store: MemoryOperation::Store,
+        taken_ahead_bytes: CELL_BYTES as u64,
+        is_cleared: false,
+    }
+}
 
 impl LocalWay {
     /// Returns all ways that a message of `bytes` bytes can go.
@@ -47,8 +60,12 @@ impl LocalWay {
         let is_in = |most: usize| bytes <= most as u64;
         match bytes {
             _ if is_in(FRAGMENTATION.whole_bytes_max) => vec![Self::InPacket],
-            _ if is_in(limits::FRAGMENTED_BYTES_MAX) => MiddleWay::ALL.map(Self::Middle).into(),
-            _ => Copying::ALL.map(Self::Long).into(),
+            _ if is_in(LANE_MESSAGE_BYTES_MAX) => MiddleWay::ALL.map(Self::Middle).into(),
+            _ => {
+                let in_cell = is_in(FRAGMENTATION.message_bytes_max);
+                let in_cell = in_cell.then_some(Self::Middle(MiddleWay::InCell));
+                in_cell.into_iter().chain(Copying::ALL.map(Self::Long)).collect()
+            }
         }
     }
 
@@ -58,6 +75,7 @@ impl LocalWay {
             Self::InPacket => "auto",
             Self::Middle(MiddleWay::InFragments) => "fragments",
             Self::Middle(MiddleWay::ByReceiver) => "receiver",
+            Self::Middle(MiddleWay::InCell) => "cells",
             Self::Long(Copying::Once) => "once",
             Self::Long(Copying::Piped) => "piped",
             Self::Long(Copying::PipedPastCaches) => "past-caches",
@@ -85,6 +103,7 @@ impl LocalWay {
                 (MessageWay::Through(whole), 0, AT_ONCE_NS)
             }
             Self::Middle(MiddleWay::InFragments) => (MessageWay::Through(LANE), 0, AT_ONCE_NS),
+            Self::Middle(MiddleWay::InCell) => (MessageWay::Through(cell(bytes)), 0, AT_ONCE_NS),
             Self::Middle(MiddleWay::ByReceiver) | Self::Long(Copying::Once) => {
                 (MessageWay::Once, 1, ANNOUNCED_NS)
             }
@@ -105,8 +124,13 @@ impl LocalWay {
 /// Returns the cost of messages of middle length, in picoseconds per byte, in the order of
 /// [`MiddleWay::ALL`].
 pub(crate) fn middle_costs(table: &CostTable, bytes: usize) -> Option<[u64; MiddleWay::ALL.len()]> {
-    debug_assert!(bytes <= AHEAD_BYTES_MAX);
-    costs(table, bytes, MiddleWay::ALL.map(LocalWay::Middle))
+    if bytes <= LANE_MESSAGE_BYTES_MAX {
+        return costs(table, bytes, MiddleWay::ALL.map(LocalWay::Middle));
+    }
+    // It goes in a cell, or it is announced and copied in the fastest of the ways for long messages.
+    let [in_cell] = costs(table, bytes, [LocalWay::Middle(MiddleWay::InCell)])?;
+    let announced = long_costs(table, bytes)?.into_iter().min()?;
+    Some([u64::MAX, announced, in_cell])
 }
 
 /// Returns the cost of longer messages, in picoseconds per byte, in the order of [`Copying::ALL`].

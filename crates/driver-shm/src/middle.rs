@@ -1,10 +1,11 @@
 //! Chooses how messages of middle length go to a peer. Either they go in fragments, which the
-//! sender copies into its lane and the receiver out of it, or they are announced, and the receiver
-//! has the kernel copy them once.
+//! sender copies into its lane, or into a cell that it holds, and the receiver out of it. Or they
+//! are announced, and the receiver has the kernel copy them once. Those that are too long for a
+//! lane are announced and copied as [`crate::copying`] chooses, unless they go in a cell.
 //!
 //! A system call takes a microsecond on some machines. It then copies three times as many bytes in
 //! a nanosecond as two cores that are far from each other; between near cores it is the other way
-//! round. So both ways are timed, for each peer, as for long messages ([`crate::copying`]). The way
+//! round. So all ways are timed, for each peer, as for long messages ([`crate::copying`]). The way
 //! that is predicted to be faster, from measurements of this machine's memory, is used first. A
 //! message whose sender does not wait for it is not timed, as it lasts as long as the program
 //! computes. It goes by the measured or predicted times of other messages; without any, by the
@@ -50,6 +51,12 @@ pub(crate) struct MiddleStatistics {
     copied_twice_bytes_max: usize,
 }
 
+/// Which ways can be used now, in the order of [`MiddleWay::ALL`].
+pub(crate) type Usable = [bool; MiddleWay::ALL.len()];
+
+/// The ways of a process that holds no cell.
+const WITHOUT_CELL: Usable = [true, true, false];
+
 /// A message that is being timed.
 #[derive(Debug)]
 struct MeasuredMessage {
@@ -62,8 +69,8 @@ struct MeasuredMessage {
     token: Option<u64>,
 }
 
-/// The number of size classes: about 16, 32 and 64 KiB.
-const CLASSES: usize = 3;
+/// The number of size classes: about 16, 32, 64, 128, 256 and 512 KiB.
+const CLASSES: usize = 6;
 
 /// How many messages in a row use one way while both are tried.
 const ROW: u64 = 16;
@@ -84,38 +91,35 @@ impl MiddleStatistics {
         Self { choice, copied_twice_bytes_max, ..Self::default() }
     }
 
-    /// Chooses the way for a message of `length` bytes. `is_readable` says whether the receiver can
-    /// read it. Times some of the messages for which the sender waits. `is_alone` returns whether
-    /// the receiver has nothing else to copy.
+    /// Chooses the way for a message of `length` bytes among those that are `usable` now; none if
+    /// there are none. Times some of the messages for which the sender waits. `is_alone` returns
+    /// whether the receiver has nothing else to copy.
     #[inline]
     pub(crate) fn begin(
         &mut self,
         length: usize,
         when: When,
-        is_readable: bool,
+        usable: Usable,
         is_alone: impl FnOnce() -> bool,
-    ) -> MiddleWay {
+    ) -> Option<MiddleWay> {
         self.underway = None;
-        if !is_readable || !is_middle(length) {
-            return MiddleWay::InFragments;
-        }
         if let Some(given) = self.choice.given {
-            return given;
+            let is_usable = |way: &MiddleWay| usable[*way as usize];
+            return [given].into_iter().chain(MiddleWay::ALL).find(is_usable);
         }
         if when == When::Later {
-            return if self.is_left_later(length) {
-                MiddleWay::ByReceiver
-            } else {
-                MiddleWay::InFragments
-            };
+            return self.way_later(length, usable);
         }
-        let way = MiddleWay::ALL[self.class(length).choose(ROW)];
+        let way = MiddleWay::ALL[self.class(length).choose(ROW, usable)?];
+        if usable.iter().filter(|way| **way).count() == 1 {
+            return Some(way);
+        }
         self.messages = self.messages.wrapping_add(1);
         if way == MiddleWay::ByReceiver || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED) {
             let (is_alone, since) = (is_alone(), Instant::now());
             self.underway = Some(MeasuredMessage { way, length, since, is_alone, token: None });
         }
-        way
+        Some(way)
     }
 
     /// Prepares an announced message of `length` bytes of the send `token`. Returns until when it
@@ -136,21 +140,51 @@ impl MiddleStatistics {
                 underway.way == MiddleWay::ByReceiver
             }
             _ if when == When::Later => self.is_left_later(length),
-            _ => self.fastest_known(length) == Some(MiddleWay::ByReceiver),
+            _ => self.fastest_known(length, WITHOUT_CELL) == Some(MiddleWay::ByReceiver),
         };
         is_left.then(|| Instant::now() + RECEIVER_TIME)
     }
 
-    /// Whether a message for which the sender does not wait is better copied by the receiver.
-    fn is_left_later(&mut self, length: usize) -> bool {
-        match self.fastest_known(length) {
-            Some(way) => way == MiddleWay::ByReceiver,
-            None => length > self.copied_twice_bytes_max,
-        }
+    /// An announced message of `length` bytes, too long to be sent ahead, is known by `token`.
+    /// Returns whether its duration is measured.
+    pub(crate) fn announced(&mut self, length: usize, token: u64) -> bool {
+        let is_this = |underway: &&mut MeasuredMessage| {
+            underway.token.is_none()
+                && underway.length == length
+                && underway.way == MiddleWay::ByReceiver
+        };
+        let underway = self.underway.as_mut().filter(is_this);
+        underway.is_some_and(|underway| underway.token.replace(token).is_none())
     }
 
-    fn fastest_known(&mut self, length: usize) -> Option<MiddleWay> {
-        self.class(length).fastest_known().map(|way| MiddleWay::ALL[way])
+    /// Whether the message that begins is being timed.
+    #[inline]
+    pub(crate) fn is_timing(&self) -> bool {
+        self.underway.is_some()
+    }
+
+    /// Chooses the way of a message for which the sender does not wait.
+    fn way_later(&mut self, length: usize, usable: Usable) -> Option<MiddleWay> {
+        self.fastest_known(length, usable).or_else(|| {
+            let by_receiver = usable[MiddleWay::ByReceiver as usize];
+            let is_left = by_receiver && length > self.copied_twice_bytes_max;
+            let is_usable = |way: &MiddleWay| usable[*way as usize];
+            if is_left {
+                Some(MiddleWay::ByReceiver)
+            } else {
+                MiddleWay::ALL.into_iter().find(is_usable)
+            }
+        })
+    }
+
+    /// Whether a message for which the sender does not wait, and which goes in no fragments, is
+    /// better copied by the receiver.
+    fn is_left_later(&mut self, length: usize) -> bool {
+        self.way_later(length, WITHOUT_CELL) == Some(MiddleWay::ByReceiver)
+    }
+
+    fn fastest_known(&mut self, length: usize, usable: Usable) -> Option<MiddleWay> {
+        self.class(length).fastest_known(usable).map(|way| MiddleWay::ALL[way])
     }
 
     /// Returns the costs of messages of about that length.
@@ -212,7 +246,10 @@ fn class_of(length: usize) -> usize {
     match length {
         ..=0x6000 => 0,
         0x6001..=0xc000 => 1,
-        _ => 2,
+        0xc001..=0x1_0000 => 2,
+        0x1_0001..=0x3_0000 => 3,
+        0x3_0001..=0x6_0000 => 4,
+        _ => 5,
     }
 }
 
@@ -224,7 +261,7 @@ mod tests {
     /// fragments.
     fn run(statistics: &mut MiddleStatistics, messages: u64, times: [u64; 2]) -> u64 {
         let way = |_| {
-            let way = statistics.begin(32 << 10, When::Now, true, || true);
+            let way = statistics.begin(32 << 10, When::Now, WITHOUT_CELL, || true).unwrap();
             if let Some(underway) = statistics.underway.take() {
                 statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
             }
@@ -243,21 +280,17 @@ mod tests {
     #[test]
     fn what_the_receiver_cannot_read_is_never_left_to_it() {
         let mut statistics = MiddleStatistics::default();
-        assert!((0..200).all(
-            |_| statistics.begin(32 << 10, When::Now, false, || true) == MiddleWay::InFragments
-        ));
-        assert!(
-            (0..200)
-                .all(|_| statistics.begin(8 << 10, When::Now, true, || true)
-                    == MiddleWay::InFragments)
-        );
+        let mut begin = |usable| statistics.begin(32 << 10, When::Now, usable, || true);
+        assert!((0..200).all(|_| begin([true, false, false]) == Some(MiddleWay::InFragments)));
+        assert!((0..200).all(|_| begin([true, false, true]) != Some(MiddleWay::ByReceiver)));
+        assert_eq!(begin([false; 3]), None);
     }
 
     #[test]
     fn fragments_whose_receiver_does_not_come_cost_what_writing_them_takes() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
-            statistics.begin(64 << 10, When::Now, true, || true);
+            statistics.begin(64 << 10, When::Now, WITHOUT_CELL, || true);
         }
         let begin = Instant::now();
         statistics.end_fragments(|| 0.0);
@@ -268,7 +301,8 @@ mod tests {
     #[test]
     fn only_the_send_whose_time_is_taken_ends_it() {
         let mut statistics = MiddleStatistics::default();
-        while statistics.begin(64 << 10, When::Now, true, || true) == MiddleWay::InFragments {}
+        let mut begin = || statistics.begin(64 << 10, When::Now, WITHOUT_CELL, || true);
+        while begin() == Some(MiddleWay::InFragments) {}
         assert!(statistics.leave_to_receiver(64 << 10, 5, When::Now).is_some());
         statistics.note_sent(4);
         assert!(statistics.underway.is_some());
@@ -293,17 +327,41 @@ mod tests {
         let lengths = [16, 24, 25, 48, 49, 64].map(|kib| kib << 10);
         for (taught, others) in [(0, 2..6), (1, 2..6), (3, 4..6), (5, 0..4)] {
             let mut statistics = MiddleStatistics::that_leaves_to_receiver(lengths[taught]);
-            let mut knows = |length| statistics.fastest_known(length).is_some();
+            let mut knows = |length| statistics.fastest_known(length, WITHOUT_CELL).is_some();
             assert!(knows(lengths[taught]));
             assert!(!lengths[others].iter().any(|length| knows(*length)), "{taught}");
         }
     }
 
     #[test]
+    fn long_messages_go_in_cells_where_that_is_faster_and_a_cell_is_held() {
+        let (mut statistics, mut usable) = (MiddleStatistics::default(), [false, true, true]);
+        let mut run = |usable: Usable, messages, times: [u64; 3]| {
+            let in_cell = |number| {
+                let length = 256 << 10;
+                let way = statistics.begin(length, When::Now, usable, || true).unwrap();
+                if way == MiddleWay::ByReceiver {
+                    let is_timed = statistics.is_timing();
+                    assert_eq!(statistics.announced(length, number), is_timed);
+                }
+                if let Some(underway) = statistics.underway.take() {
+                    statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
+                }
+                usize::from(way == MiddleWay::InCell)
+            };
+            (0..messages).map(in_cell).sum::<usize>()
+        };
+        assert!(run(usable, 4000, [0, 20_000, 8000]) > 3900);
+        assert!(run(usable, 12_000, [0, 8000, 20_000]) < 6000);
+        usable[MiddleWay::InCell as usize] = false;
+        assert_eq!(run(usable, 1000, [0, 20_000, 8000]), 0);
+    }
+
+    #[test]
     fn a_process_that_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
-            statistics.begin(64 << 10, When::Now, true, || false);
+            statistics.begin(64 << 10, When::Now, WITHOUT_CELL, || false);
         }
         statistics.end_fragments(|| panic!("it is not looked how far the receiver is"));
     }

@@ -28,7 +28,7 @@ use crate::card::SegmentCard;
 use crate::passing;
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{REGIONS_MAX, RegionEntry};
-use crate::sizes::{LANE_LINES, LINES};
+use crate::sizes::{CELL_BYTES, CELL_PACKET_OFFSET, LANE_LINES, LINES};
 use crate::transfer::probe;
 
 /// The number of lanes, one for each peer that sends much. Each lane adds one read to each poll of
@@ -43,7 +43,7 @@ pub(crate) fn offer_place(flow: u32) -> usize {
     flow as usize % OFFERS
 }
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x04");
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x05");
 const REGIONS_OFFSET: usize = 4096;
 const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<RegionEntry>();
 const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
@@ -51,7 +51,10 @@ const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multi
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
 const CALLS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
 const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
-const SEGMENT_BYTES: usize = POOL_OFFSET + PIECES * PIECE_BYTES;
+/// Behind each lane there is a cell. Unused cells take no memory.
+const CELLS_OFFSET: usize = (POOL_OFFSET + PIECES * PIECE_BYTES).next_multiple_of(4096);
+const CELL_STRIDE: usize = (size_of::<CellWords>() + CELL_BYTES).next_multiple_of(4096);
+const SEGMENT_BYTES: usize = CELLS_OFFSET + LANES * CELL_STRIDE;
 
 /// The beginning of a segment. The fields before `visited` are stored before the card is published.
 /// An owner that follows this protocol never changes them afterwards; a peer loads each of them
@@ -79,6 +82,17 @@ struct SegmentHeader {
     lanes: [AtomicU32; LANES],
     /// Places for the data of expected messages.
     offers: [Offer; OFFERS],
+}
+
+/// The words at the beginning of a cell, by which its users synchronize.
+#[repr(C)]
+pub(crate) struct CellWords {
+    /// How many packets of a message its sender has written.
+    pub written: AtomicU32,
+    _keep_apart: [u8; 124],
+    /// The last report of a receiver that it has read a message.
+    pub read: AtomicU32,
+    _keep_packets_apart: [u8; 124],
 }
 
 /// The owner sleeps on the bell's word.
@@ -204,6 +218,72 @@ impl MappedSegment {
         // - The owner published the piece with release after writing it, and the caller saw that
         //   with acquire. The owner does not write the piece until a peer reports that it is taken.
         take(unsafe { SharedBytes::new(piece, length) });
+    }
+
+    /// Lets the process that holds a cell write a packet into it, at `offset`.
+    ///
+    /// # Panics
+    /// If there is no such cell, or the packet exceeds it.
+    #[inline]
+    pub(crate) fn fill_cell(
+        &self,
+        number: usize,
+        offset: usize,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) {
+        let place = self.cell_bytes(number, offset, length).expect("the cell has room");
+        // SAFETY:
+        // - The bytes lie inside the mapping, which lives as long as the borrow.
+        // - Processes access only cells that they hold, or packets that the holder has published.
+        let packet = unsafe { SharedBytesMut::new(place, CELL_PACKET_OFFSET + length) };
+        packet.put_u64(0, length as u64);
+        fill(packet.part(CELL_PACKET_OFFSET, length));
+    }
+
+    /// Lends the packet at `offset` of a cell to `take`. Returns its length; none if there is no
+    /// such cell, or the packet exceeds it.
+    #[inline]
+    pub(crate) fn read_cell(
+        &self,
+        number: usize,
+        offset: usize,
+        take: impl FnOnce(SharedBytes<'_>),
+    ) -> Option<usize> {
+        // SAFETY (both times):
+        // - The bytes lie inside the mapping, which lives as long as the borrow.
+        // - The writer published the packet with release after writing it, and the caller saw that
+        //   with acquire. The writer does not write it again before it holds the cell again.
+        let first =
+            unsafe { SharedBytes::new(self.cell_bytes(number, offset, 0)?, CELL_PACKET_OFFSET) };
+        let length = usize::try_from(first.u64_at(0)).ok()?;
+        let place = self.cell_bytes(number, offset, length)?;
+        let packet = unsafe { SharedBytes::new(place, CELL_PACKET_OFFSET + length) };
+        take(packet.part(CELL_PACKET_OFFSET, length));
+        Some(length)
+    }
+
+    /// Returns the words by which the users of a cell synchronize.
+    ///
+    /// # Panics
+    /// If there is no such cell.
+    #[inline]
+    pub(crate) fn cell_words(&self, number: usize) -> &CellWords {
+        assert!(number < LANES, "cell {number}");
+        // SAFETY: the words lie inside the mapping, at the beginning of the cell, are aligned, and
+        // are only accessed as atomics.
+        unsafe { self.mapping.base().add(CELLS_OFFSET + number * CELL_STRIDE).cast().as_ref() }
+    }
+
+    #[inline]
+    fn cell_bytes(&self, number: usize, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(CELL_PACKET_OFFSET)?.checked_add(length)?;
+        // SAFETY: the cells lie inside the mapping, and the bytes were just checked to be some of
+        // one of them.
+        (number < LANES && end <= CELL_BYTES).then(|| unsafe {
+            let cell = self.mapping.base().add(CELLS_OFFSET + number * CELL_STRIDE);
+            cell.add(size_of::<CellWords>() + offset)
+        })
     }
 
     /// Populates the pages of the pool before its first use.

@@ -2,15 +2,17 @@
 
 use crate::declared::WayOut;
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use base::{Fragmentation, GateId, RailProfile, RegionToken};
+use base::{FragmentLengths, Fragmentation, GateId, RailProfile, RegionToken};
 use driver::{
     Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
     ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When, read_card,
 };
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
+use queues::lane::REFERENCE;
 use queues::pipeline::finish_earlier_instructions;
 use queues::ring::{Consumer, HEADER_BYTES, LINE_BYTES};
 use sys::process;
@@ -21,7 +23,7 @@ use crate::incoming::AssistedCopy;
 use crate::middle::MiddleChoice;
 use crate::passing;
 use crate::segment::PeerBell;
-use crate::segment::own::OwnSegment;
+use crate::segment::own::{OpenLane, OwnSegment};
 use crate::segment::peer::PeerSegment;
 use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, PACKET_BYTES_MAX};
 use crate::transfer::{CopyDirection, RegionRange};
@@ -47,6 +49,8 @@ pub struct Shm {
     fetches: VecDeque<(Fetch, Copying)>,
     incoming: Vec<AssistedCopy>,
     choice: CopyStatistics,
+    /// The announced message whose duration is measured, to be compared with that of others.
+    timed: Option<(GateId, RegionToken)>,
     program: ProgramState,
     /// How many times the transfers with the senders' help were advanced.
     polls: u32,
@@ -110,6 +114,7 @@ impl Shm {
             fetches,
             incoming,
             choice: CopyStatistics::new(settings),
+            timed: None,
             program,
             polls: 0,
             idle_polls: 0,
@@ -137,7 +142,8 @@ impl Driver for Shm {
         let card: SegmentCard = read_card(&mut *self.directory, gate)?;
         card.check_access(&self.own.card)?;
         let sender = self.directory.between_jobs(gate).map_or(self.sender, |pair| pair.own_gate.0);
-        let mut peer = PeerSegment::open(&card, sender, self.single_copy, &self.middle)?;
+        let mut peer =
+            PeerSegment::open(&card, sender, self.single_copy, &self.middle, &self.own.segment)?;
         peer.bell.fence_required |= self.own.fence_required();
         let index = gate.0 as usize;
         if self.peers.len() <= index {
@@ -233,11 +239,10 @@ impl InlineDriver for Shm {
         gate: GateId,
         data: &Buffer,
         when: When,
-        packets: usize,
-        packet_bytes: usize,
-    ) -> bool {
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths> {
         let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
-        peer.is_some_and(|peer| peer.begin_fragments(data, when, packets, packet_bytes))
+        peer?.begin_fragments(data, when, usual)
     }
 
     #[inline]
@@ -270,13 +275,21 @@ impl InlineDriver for Shm {
             finish_earlier_instructions();
         }
         let mut any = false;
-        for (sender, lane) in &mut self.own.lanes {
-            any |= drain(lane, |_, bytes| sink.packet(GateId(*sender), 0, bytes));
+        for lane in &mut self.own.lanes {
+            if !lane.awaits_cell {
+                any |= drain_lane(lane, &mut self.peers, sink);
+            }
+            if lane.awaits_cell {
+                any |= drain_cell(lane, &mut self.peers, sink);
+            }
         }
         let mut gone_over = Vec::new();
-        any |= drain(&mut self.own.consumer, |sender, bytes| match bytes.is_empty() {
-            true => gone_over.push(sender),
-            false => sink.packet(GateId(sender), 0, bytes),
+        any |= drain(&mut self.own.consumer, |sender, bytes| {
+            match bytes.is_empty() {
+                true => gone_over.push(sender),
+                false => sink.packet(GateId(sender), 0, bytes),
+            }
+            ControlFlow::Continue(())
         });
         for sender in gone_over {
             self.open_lane(sender, sink);
@@ -417,12 +430,68 @@ impl Shm {
     }
 }
 
-/// Delivers the packets of a ring or lane, up to the limit of a poll. Returns whether there were
-/// any.
+/// Delivers the packets of a lane, up to a message that is in a cell.
 #[inline]
-fn drain(consumer: &mut Consumer, mut take: impl FnMut(u32, SharedBytes<'_>)) -> bool {
-    let mut packets = 0;
-    while packets < PACKETS_PER_POLL_MAX && consumer.pop(&mut take) {
+fn drain_lane(
+    lane: &mut OpenLane,
+    peers: &mut [Option<Box<PeerSegment>>],
+    sink: &mut (impl Sink + ?Sized),
+) -> bool {
+    let gate = GateId(lane.sender);
+    drain(&mut lane.consumer, |name, bytes| {
+        if name != REFERENCE {
+            sink.packet(gate, 0, bytes);
+            return ControlFlow::Continue(());
+        }
+        // A peer that was given up sends nothing more.
+        if let Some(Some(peer)) = peers.get_mut(gate.0 as usize) {
+            match peer.begin_taking(lane.number, bytes) {
+                Ok(()) => lane.awaits_cell = true,
+                Err(error) => sink.lost(gate, 0, error),
+            }
+        }
+        ControlFlow::Break(())
+    })
+}
+
+/// Delivers what its sender has written of a message that is in a cell.
+#[inline(never)]
+fn drain_cell(
+    lane: &mut OpenLane,
+    peers: &mut [Option<Box<PeerSegment>>],
+    sink: &mut (impl Sink + ?Sized),
+) -> bool {
+    let gate = GateId(lane.sender);
+    let mut any = false;
+    let taken = peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut).map(|peer| {
+        peer.take_from_cell(|bytes| {
+            sink.packet(gate, 0, bytes);
+            any = true;
+        })
+    });
+    match taken {
+        Some(Ok(is_over)) => lane.awaits_cell = !is_over,
+        Some(Err(error)) => {
+            lane.awaits_cell = false;
+            sink.lost(gate, 0, error);
+        }
+        None => lane.awaits_cell = false,
+    }
+    any
+}
+
+/// Delivers the packets of a ring or lane, up to the limit of a poll, or until `take` ends it.
+/// Returns whether there were any.
+#[inline]
+fn drain(
+    consumer: &mut Consumer,
+    mut take: impl FnMut(u32, SharedBytes<'_>) -> ControlFlow<()>,
+) -> bool {
+    let (mut packets, mut flow) = (0, ControlFlow::Continue(()));
+    while flow.is_continue()
+        && packets < PACKETS_PER_POLL_MAX
+        && consumer.pop(|name, bytes| flow = take(name, bytes))
+    {
         packets += 1;
         if packets > 1 {
             consumer.expect_more();

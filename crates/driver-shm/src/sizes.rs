@@ -1,6 +1,6 @@
 //! The sizes of rings, lanes, packets and fragments.
 
-use base::{Fragmentation, limits};
+use base::{FragmentLengths, Fragmentation, limits};
 use queues::ring::{HEADER_BYTES, LINE_BYTES};
 
 /// The number of lines of the ring.
@@ -17,13 +17,47 @@ pub(crate) const MIDDLE_BYTES_MIN: usize = 12 << 10;
 pub(crate) const EAGER_BYTES_MAX: usize = MIDDLE_BYTES_MIN;
 
 /// The fragments of a message take 64 cache lines of a lane at first, then 128 each.
+const LANE_LENGTHS: FragmentLengths = FragmentLengths {
+    first_packet_bytes: 64 * LINE_BYTES - HEADER_BYTES,
+    packet_bytes: 128 * LINE_BYTES - HEADER_BYTES,
+};
+
+/// Messages are cut into these fragments, unless they go in a cell.
 pub(crate) const FRAGMENTATION: Fragmentation = Fragmentation {
     whole_bytes_max: EAGER_BYTES_MAX,
     aligned_bytes_min: 512,
     message_bytes_max: limits::FRAGMENTED_BYTES_MAX,
-    first_packet_bytes: 64 * LINE_BYTES - HEADER_BYTES,
-    packet_bytes: 128 * LINE_BYTES - HEADER_BYTES,
+    lengths: LANE_LENGTHS,
 };
+
+/// The shortest packet that goes in a cell, in bytes. The reference takes a line more than a packet
+/// in the lane, and shorter packets are as fast there.
+pub(crate) const CELL_PACKET_BYTES_MIN: usize = 512;
+
+/// The fragments of a message in a cell: the longer the message is, the less the fixed cost of each
+/// counts, and the later the receiver may begin. Up to 32 KiB both processes still find them in the
+/// nearest cache.
+pub(crate) fn cell_lengths(message_bytes: usize) -> FragmentLengths {
+    let part = (message_bytes / 4).clamp(8 << 10, CELL_PART_BYTES_MAX);
+    let packet_bytes = part.next_multiple_of(LINE_BYTES) - HEADER_BYTES;
+    FragmentLengths { first_packet_bytes: packet_bytes, packet_bytes }
+}
+
+/// The longest part of a message in a cell, in bytes, with its headers.
+pub(crate) const CELL_PART_BYTES_MAX: usize = 32 << 10;
+
+/// Where a packet begins in a cell, in bytes after the beginning of a line: like in a lane, where
+/// the header precedes it. So the data of long packets begins on a line.
+pub(crate) const CELL_PACKET_OFFSET: usize = HEADER_BYTES;
+
+/// The bytes of a cell: enough for all packets of the longest message that is sent in one.
+pub(crate) const CELL_BYTES: usize =
+    // Each part has a line for headers besides its data, and there are at most five more.
+    (FRAGMENTATION.message_bytes_max / CELL_PART_BYTES_MAX + 5) * LINE_BYTES
+            + FRAGMENTATION.message_bytes_max;
+
+/// The longest message that goes in fragments in the lane, in bytes.
+pub(crate) const LANE_MESSAGE_BYTES_MAX: usize = 64 << 10;
 
 /// The longest packet, in bytes.
 pub(crate) const PACKET_BYTES_MAX: usize = EAGER_BYTES_MAX + 256;

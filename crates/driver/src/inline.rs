@@ -1,6 +1,6 @@
 //! The trait of drivers that are compiled into the code that uses them.
 
-use base::{Fragmentation, GateId};
+use base::{FragmentLengths, Fragmentation, GateId};
 
 use memory::Buffer;
 
@@ -15,17 +15,17 @@ pub trait InlineDriver: Driver {
     /// How the only rail cuts eager messages of middle length into fragments, if it does.
     fn fragmentation(&self) -> Option<Fragmentation>;
 
-    /// Decides whether an eager message of middle length is pushed to a gate now, in `packets`
-    /// packets of at most `packet_bytes` each. Returns true only if there is room for all of them.
-    /// `when` says whether the sender waits for the message.
+    /// Decides whether an eager message of middle length is pushed to a gate now, and in packets of
+    /// which lengths: the `usual` ones, or others. There is room for all of them then, and the
+    /// first has no room for the whole message. `when` says whether the sender waits for the
+    /// message.
     fn begin_fragments(
         &mut self,
         gate: GateId,
         data: &Buffer,
         when: When,
-        packets: usize,
-        packet_bytes: usize,
-    ) -> bool;
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths>;
 
     /// Ends a message begun with [`begin_fragments`](Self::begin_fragments): all its packets were
     /// pushed, and the sender has nothing else to do.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use base::{Fragmentation, GateId, RailProfile};
+use base::{FragmentLengths, Fragmentation, GateId, RailProfile};
 use memory::Buffer;
 
 use crate::{
@@ -69,10 +69,9 @@ impl InlineDriver for Loopback {
         _gate: GateId,
         _data: &Buffer,
         _when: When,
-        packets: usize,
-        length: usize,
-    ) -> bool {
-        self.underway.len() + packets <= PACKETS_MAX && length <= PACKET_BYTES_MAX
+        _usual: FragmentLengths,
+    ) -> Option<FragmentLengths> {
+        None
     }
 
     fn end_fragments(&mut self, _gate: GateId) {}

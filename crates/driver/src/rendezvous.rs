@@ -114,11 +114,14 @@ pub enum MiddleWay {
     InFragments,
     /// With one copy by the kernel, which the receiver starts when the message was announced.
     ByReceiver,
+    /// With two copies, in fragments: the sender copies into memory out of which it has read the
+    /// last message of the receiver.
+    InCell,
 }
 
 impl MiddleWay {
     /// All values, ordered by their number.
-    pub const ALL: [Self; 2] = [Self::InFragments, Self::ByReceiver];
+    pub const ALL: [Self; 3] = [Self::InFragments, Self::ByReceiver, Self::InCell];
 }
 
 /// How the data of a message is copied.

@@ -4,7 +4,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Fragmentation, GateId, RailId, RailProfile, RegionToken};
+use base::{FragmentLengths, Fragmentation, GateId, RailId, RailProfile, RegionToken};
 use driver::{
     Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, ProgramState,
     Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores, When,
@@ -263,11 +263,12 @@ impl Rails {
         rail: RailId,
         data: &Buffer,
         when: When,
-        packets: usize,
-        packet_bytes: usize,
-    ) -> bool {
-        rail == MACHINE_RAIL
-            && self.machine.begin_fragments(gate, data, when, packets, packet_bytes)
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths> {
+        match rail {
+            MACHINE_RAIL => self.machine.begin_fragments(gate, data, when, usual),
+            _ => None,
+        }
     }
 
     /// Like [`InlineDriver::end_fragments`], for a message within the machine.

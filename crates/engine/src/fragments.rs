@@ -8,7 +8,7 @@
 //!
 //! Why: docs/internals/decisions/0057-messages-of-middle-length-go-in-fragments.md
 
-use base::{Fragmentation, GateId, RailId, limits};
+use base::{FragmentLengths, Fragmentation, GateId, RailId, limits};
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
 use wire::{ALIGNED_HEADER_BYTES, Envelope, FlowLabel, Malformed, Record, padded};
 
@@ -19,11 +19,19 @@ use crate::request::{RequestId, Transition};
 use crate::slab::NONE;
 use crate::unexpected::IncomingMessage;
 
+const _: () = assert!(FragmentLengths::HEADER_BYTES == ALIGNED_HEADER_BYTES);
+
 /// Posts the fragments of a message on a rail.
 pub trait PostFragments {
-    /// Whether a message may go on a rail now, in so many packets of so many bytes at most. The
-    /// rail must have room for all of them.
-    fn begin(&mut self, rail: RailId, data: &Buffer, packets: usize, packet_bytes: usize) -> bool;
+    /// Returns in packets of which lengths a message goes on a rail now; `usual` are the lengths of
+    /// the rail. The rail must have room for all of them, and the first must not have room for the
+    /// whole message. None: the message goes another way.
+    fn begin(
+        &mut self,
+        rail: RailId,
+        data: &Buffer,
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths>;
 
     /// Posts the next packet on that rail.
     fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>);
@@ -88,21 +96,22 @@ impl Engine {
         let context = &mut self.contexts[send.context.0];
         let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
         let Some(fragmentation) = gate.fragmentation else { return false };
-        let Fragmentation { message_bytes_max, first_packet_bytes, packet_bytes, .. } =
-            fragmentation;
-        let [first, others] =
-            [first_packet_bytes, packet_bytes].map(|bytes| bytes - ALIGNED_HEADER_BYTES);
+        let Fragmentation { message_bytes_max, lengths: usual, .. } = fragmentation;
         let is_free = gate.outbox.is_empty()
             && (gate.whole_bytes_max + 1..=message_bytes_max).contains(&length)
-            && length > first
+            && usual.packets(length) > 1
             && eager_cost(length) <= gate.credit
             && flow.number != NONE
             && !send.synchronous;
-        let packets = 1 + length.saturating_sub(first).div_ceil(others);
         let rail = match gate.rails[..] {
-            [rail] if is_free && post.begin(rail, &send.buffer, packets, packet_bytes) => rail,
+            [rail] if is_free => rail,
             _ => return false,
         };
+        let Some(lengths) = post.begin(rail, &send.buffer, usual) else { return false };
+        debug_assert!(lengths.packets(length) > 1, "the message has fragments");
+        let FragmentLengths { first_packet_bytes, packet_bytes } = lengths;
+        let [first, others] =
+            [first_packet_bytes, packet_bytes].map(|bytes| bytes - ALIGNED_HEADER_BYTES);
         let (flow, tag, sequence) = (flow.number, send.tag, flow.take_sequence());
         let mut envelope = Some(Envelope { flow: FlowLabel::Agreed(flow), tag, sequence });
         let mut offset = 0;

@@ -1,7 +1,7 @@
 //! Named tests for faults that other message-passing engines have had, and for rules of matching
 //! that the simulated worlds do not reach.
 
-use base::{ContextId, Fragmentation, GateId, RailId, RailProfile, limits};
+use base::{ContextId, FragmentLengths, Fragmentation, GateId, RailId, RailProfile, limits};
 use engine::strategy::{Aggregate, Split};
 use engine::{
     ContextSlot, Engine, FragmentPacket, Planned, PostFragments, Problem, Receive, RequestId, Send,
@@ -168,9 +168,14 @@ struct Fragments {
 }
 
 impl PostFragments for Fragments {
-    fn begin(&mut self, _: RailId, _: &Buffer, packets: usize, _packet_bytes: usize) -> bool {
-        self.announced = packets;
-        true
+    fn begin(
+        &mut self,
+        _rail: RailId,
+        data: &Buffer,
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths> {
+        self.announced = usual.packets(data.len());
+        Some(usual)
     }
 
     fn post(&mut self, _rail: RailId, packet: &FragmentPacket<'_>) {
@@ -187,8 +192,7 @@ fn fragmentation(fragment_bytes: usize) -> Fragmentation {
         whole_bytes_max: 100,
         aligned_bytes_min: 50,
         message_bytes_max: 1000,
-        first_packet_bytes: packet_bytes,
-        packet_bytes,
+        lengths: FragmentLengths { first_packet_bytes: packet_bytes, packet_bytes },
     }
 }
 

@@ -12,7 +12,17 @@ use std::ptr::NonNull;
 use memory::SharedBytesMut;
 
 use crate::primitive::Ordering;
-use crate::ring::{FILLER, Place, lines_for, pack_header, packet_bytes_max};
+use crate::ring::{
+    FILLER, HEADER_BYTES, LINE_BYTES, Place, lines_for, pack_header, packet_bytes_max,
+};
+
+/// Stands for the sender in the header of a [reference](LaneProducer::push_reference).
+pub const REFERENCE: u32 = 0xff_ffff;
+
+/// Bytes of a reference. It and its header take one line.
+pub const REFERENCE_BYTES: usize = 16;
+
+const _: () = assert!(HEADER_BYTES + REFERENCE_BYTES <= LINE_BYTES);
 
 /// The sender's end of a lane.
 pub struct LaneProducer {
@@ -30,12 +40,12 @@ pub struct LaneProducer {
 unsafe impl Send for LaneProducer {}
 
 impl LaneProducer {
-    /// The producer of a new lane, named `sender`, a number below 2^24.
+    /// The producer of a new lane, named `sender`, a number below [`REFERENCE`].
     ///
     /// # Safety
     /// As for [`crate::ring::RingProducer::new`], and this is the only producer that there ever is.
     pub unsafe fn new(memory: NonNull<u8>, lines: usize, sender: u32) -> Self {
-        assert!(sender < 1 << 24, "sender {sender} does not fit the header");
+        assert!(sender < REFERENCE, "sender {sender} does not fit the header");
         // SAFETY: passed on to the caller.
         let place = unsafe { Place::new(memory, lines) };
         Self { place, sender, tail: 0, known_head: 0, burst: 0 }
@@ -73,6 +83,27 @@ impl LaneProducer {
     /// If `length` is more than [`packet_bytes_max`].
     #[inline(always)]
     pub fn push_part(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
+        self.push_named(self.sender, length, fill)
+    }
+
+    /// Pushes the place of a packet whose bytes are not in the lane. The consumer gets it as a
+    /// packet of the sender [`REFERENCE`].
+    #[inline]
+    pub fn push_reference(&mut self, reference: [u64; REFERENCE_BYTES / 8]) -> bool {
+        self.push_named(REFERENCE, REFERENCE_BYTES, |out| {
+            out.put_u64(0, reference[0]);
+            out.put_u64(8, reference[1]);
+        })
+    }
+
+    /// Pushes a packet with the given name of its sender.
+    #[inline(always)]
+    fn push_named(
+        &mut self,
+        sender: u32,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
         let capacity = self.place.lines();
         assert!(length <= packet_bytes_max(capacity as usize), "{length} is too long");
         let wanted = lines_for(length);
@@ -84,14 +115,14 @@ impl LaneProducer {
             return false;
         }
         if filler > 0 {
-            self.publish(filler, FILLER);
+            self.publish(filler, sender, FILLER);
         }
         let first = self.tail;
         // SAFETY: the lines from `first` on do not wrap, and there is no other producer. The
         // consumer has passed them (`find_room` looked at `head` with acquire), and will
         // not look at their bytes before the header is published below.
         unsafe { self.place.fill(first, length, fill) };
-        self.publish(wanted, length as u64);
+        self.publish(wanted, sender, length as u64);
         true
     }
 
@@ -147,8 +178,8 @@ impl LaneProducer {
     }
 
     #[inline]
-    fn publish(&mut self, lines: u64, length: u64) {
-        let header = pack_header(self.place.lap(self.tail), self.sender, length);
+    fn publish(&mut self, lines: u64, sender: u32, length: u64) {
+        let header = pack_header(self.place.lap(self.tail), sender, length);
         self.place.header(self.tail).store(header, Ordering::Release);
         self.tail += lines;
     }
@@ -203,6 +234,25 @@ mod tests {
         // SAFETY: the arena outlives both ends and is used by nothing else.
         let ends = unsafe { (LaneProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
         check_longest(ends, LINES);
+    }
+
+    #[test]
+    fn references_are_distinct_from_packets_and_keep_their_order() {
+        let mut arena = Arena::new(LINES);
+        let base = arena.base();
+        // SAFETY: the arena outlives both ends and is used by nothing else.
+        let (mut producer, mut consumer) =
+            unsafe { (LaneProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+        for round in 0..100 {
+            assert!(producer.push_part(100, |out| out.fill(round as u8)));
+            assert!(producer.push_reference([round, !round]));
+            assert!(consumer.pop(|sender, bytes| assert_eq!((sender, bytes.len()), (SENDER, 100))));
+            assert!(consumer.pop(|sender, bytes| {
+                let words = [0, 8].map(|at| bytes.u64_at(at));
+                assert_eq!((sender, bytes.len(), words), (REFERENCE, 16, [round, !round]));
+            }));
+        }
+        assert!(consumer.is_empty());
     }
 
     #[test]

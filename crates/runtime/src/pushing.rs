@@ -1,6 +1,6 @@
 //! Hands packets that bypass the outboxes to the rails.
 
-use base::{GateId, RailId};
+use base::{FragmentLengths, GateId, RailId};
 use driver::When;
 use drivers::Rails;
 use engine::{FragmentPacket, PostFragments, PostShort, ShortPacket};
@@ -27,8 +27,13 @@ pub(crate) struct FragmentPush<'a> {
 }
 
 impl PostFragments for FragmentPush<'_> {
-    fn begin(&mut self, rail: RailId, data: &Buffer, packets: usize, packet_bytes: usize) -> bool {
-        self.rails.begin_fragments(self.gate, rail, data, self.when, packets, packet_bytes)
+    fn begin(
+        &mut self,
+        rail: RailId,
+        data: &Buffer,
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths> {
+        self.rails.begin_fragments(self.gate, rail, data, self.when, usual)
     }
 
     #[inline]

@@ -1,6 +1,6 @@
 //! The actions of processes: random operations at random moments.
 
-use base::{GateId, RailId};
+use base::{FragmentLengths, GateId, RailId};
 use engine::{Engine, FragmentPacket, PostFragments, Receive, RequestId, Send, ShortPacket};
 
 use memory::{Buffer, Stores};
@@ -141,8 +141,15 @@ impl World {
             packets: Vec<Vec<u8>>,
         }
         impl PostFragments for Fragments<'_> {
-            fn begin(&mut self, rail: RailId, _: &Buffer, packets: usize, _: usize) -> bool {
-                self.network.has_room_for((self.way.0, self.way.1, rail), packets)
+            fn begin(
+                &mut self,
+                rail: RailId,
+                data: &Buffer,
+                usual: FragmentLengths,
+            ) -> Option<FragmentLengths> {
+                let has_room =
+                    |packets| self.network.has_room_for((self.way.0, self.way.1, rail), packets);
+                has_room(usual.packets(data.len())).then_some(usual)
             }
 
             fn post(&mut self, rail: RailId, packet: &FragmentPacket<'_>) {

@@ -1,6 +1,6 @@
 //! The random setting of a world, chosen from the seed.
 
-use base::{Fragmentation, GateId, RailId, RailProfile, limits};
+use base::{FragmentLengths, Fragmentation, GateId, RailId, RailProfile, limits};
 use engine::strategy::{NAMES, by_name};
 use engine::{Engine, Preferences, RailChoice};
 use fastrand::Rng;
@@ -155,8 +155,7 @@ fn random_fragmentation(rng: &mut Rng, rails: &[RailProfile]) -> Fragmentation {
         whole_bytes_max: rng.usize(0..packet),
         aligned_bytes_min: rng.usize(0..packet),
         message_bytes_max: rng.usize(0..limits::FRAGMENTED_BYTES_MAX.min(5 * packet)),
-        first_packet_bytes,
-        packet_bytes,
+        lengths: FragmentLengths { first_packet_bytes, packet_bytes },
     }
 }
 

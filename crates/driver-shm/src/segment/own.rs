@@ -17,13 +17,22 @@ use crate::passing::{self, KeptDescriptors};
 use crate::sizes::{LANE_LINES, LINES};
 use crate::supply::Supply;
 
+/// A lane that is polled.
+pub(crate) struct OpenLane {
+    pub sender: u32,
+    pub number: usize,
+    pub consumer: Consumer,
+    /// Whether the sender is writing a message into a cell. What follows it in the lane waits.
+    pub awaits_cell: bool,
+}
+
 /// The segment of this process.
 pub(crate) struct OwnSegment {
     pub segment: Arc<MappedSegment>,
     pub card: SegmentCard,
     pub consumer: Consumer,
-    /// The open lanes, with the number of the sender of each.
-    pub lanes: Vec<(u32, Consumer)>,
+    /// The open lanes.
+    pub lanes: Vec<OpenLane>,
     pub declared: Box<Declared>,
     pub supply: Box<Supply>,
     /// The pipe that wakes this process when it sleeps on descriptors.
@@ -95,7 +104,7 @@ impl OwnSegment {
         let claims = &self.segment.header().lanes;
         let is_its = |claim: &AtomicU32| claim.load(Ordering::Acquire) == sender + 1;
         let Some(number) = claims.iter().position(is_its) else { return false };
-        if self.lanes.iter().any(|(other, _)| *other == sender) {
+        if self.lanes.iter().any(|other| other.sender == sender) {
             return false;
         }
         // SAFETY:
@@ -103,7 +112,7 @@ impl OwnSegment {
         // - The consumer is dropped with the segment (both belong to this value).
         // - No other consumer reads from it: no lane of this sender was open.
         let consumer = unsafe { Consumer::new(self.segment.lane_memory(number), LANE_LINES) };
-        self.lanes.push((sender, consumer));
+        self.lanes.push(OpenLane { sender, number, consumer, awaits_cell: false });
         true
     }
 

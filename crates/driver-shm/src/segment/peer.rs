@@ -1,20 +1,26 @@
 //! The segment of a peer, as a sender uses it.
 
+mod cells;
+
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
+use base::FragmentLengths;
 use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
 use memory::{Buffer, SharedBytesMut, StoreChoice, Stores};
-use queues::lane;
+use queues::lane::{self, REFERENCE_BYTES};
 use queues::ring::{RingProducer, UNPUBLISHED_MAX};
 use sys::mapping::{Mapping, is_sealed_against_shrinking};
 
 use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
 use crate::card::SegmentCard;
 use crate::middle::{MiddleChoice, MiddleStatistics};
-use crate::sizes::{LANE_LINES, LINES};
+use crate::sizes::{
+    CELL_PACKET_BYTES_MIN, LANE_LINES, LANE_MESSAGE_BYTES_MAX, LINES, cell_lengths,
+};
 use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy};
+use cells::Cells;
 
 /// The segment of a peer, as a sender uses it.
 pub(crate) struct PeerSegment {
@@ -27,6 +33,9 @@ pub(crate) struct PeerSegment {
     /// The own lane: in `claimed` until the owner has been notified of it, then in `lane`.
     claimed: Option<lane::LaneProducer>,
     lane: Option<lane::LaneProducer>,
+    /// The segment of this process, in which the peer's cell lies.
+    own: Arc<MappedSegment>,
+    cells: Cells,
     /// The manner in which long packets are written to the peer.
     store_choice: StoreChoice,
     /// How messages of middle length go to the peer, and where in the lane the last one begins.
@@ -55,6 +64,9 @@ impl PeerSegment {
         fill: impl FnOnce(SharedBytesMut<'_>),
     ) -> bool {
         match &mut self.lane {
+            Some(_) if length >= CELL_PACKET_BYTES_MIN && self.cells.is_held() => {
+                self.push_in_cell(length, fill)
+            }
             Some(lane) => lane.push(length, follows, fill),
             None => self.push_without_lane(length, fill),
         }
@@ -67,22 +79,35 @@ impl PeerSegment {
         &mut self,
         data: &Buffer,
         when: When,
-        packets: usize,
-        packet_bytes: usize,
-    ) -> bool {
-        let Some(lane) = &mut self.lane else { return false };
-        if !lane.has_room(packets, packet_bytes) {
-            return false;
-        }
+        usual: FragmentLengths,
+    ) -> Option<FragmentLengths> {
+        let lane = self.lane.as_mut()?;
+        let length = data.len();
+        let (packets, in_cell) = (usual.packets(length), cell_lengths(length));
+        let is_long = length > LANE_MESSAGE_BYTES_MAX;
+        let usable = MiddleWay::ALL.map(|way| match way {
+            MiddleWay::InFragments => !is_long && lane.has_room(packets, usual.packet_bytes),
+            MiddleWay::ByReceiver => is_long || self.reachable && data.is_contiguous(),
+            MiddleWay::InCell => self.cells.is_held() && lane.has_room(1, REFERENCE_BYTES),
+        });
         self.middle_begin = lane.pushed();
-        let is_readable = self.reachable && data.is_contiguous();
         let is_alone = || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX;
-        self.middle.begin(data.len(), when, is_readable, is_alone) == MiddleWay::InFragments
+        match self.middle.begin(length, when, usable, is_alone)? {
+            MiddleWay::InFragments => Some(usual),
+            MiddleWay::InCell => {
+                self.begin_cell(in_cell.packets(length), self.middle.is_timing());
+                Some(in_cell)
+            }
+            MiddleWay::ByReceiver => None,
+        }
     }
 
     /// Like [`driver::InlineDriver::end_fragments`].
     #[inline]
     pub(crate) fn end_fragments(&mut self) {
+        if self.cells.is_filling() {
+            return self.end_cell();
+        }
         let Some(lane) = &mut self.lane else { return };
         let (begin, end) = (self.middle_begin, lane.pushed());
         self.middle.end_fragments(|| {
@@ -99,6 +124,9 @@ impl PeerSegment {
         length: usize,
         fill: impl FnOnce(SharedBytesMut<'_>, Stores),
     ) -> bool {
+        if self.cells.is_filling() {
+            return self.push_to_cell(length, |out| fill(out, Stores::Regular));
+        }
         if !self.store_choice.tries() {
             let stores = self.store_choice.stores();
             return self.push_part(length, |out| fill(out, stores));
@@ -144,6 +172,7 @@ impl PeerSegment {
     fn go_over_to_lane(&mut self) {
         if self.claimed.is_none() {
             self.claimed = self.bell.segment.claim_lane(self.sender).map(|number| {
+                self.cells.claimed(number);
                 // SAFETY:
                 // - The lane's memory lies inside the mapping, which lives in the same value.
                 // - No sender had it before, and this sender has it permanently.
@@ -167,6 +196,7 @@ impl PeerSegment {
         sender: u32,
         reach: bool,
         middle: &MiddleChoice,
+        own: &Arc<MappedSegment>,
     ) -> Result<Self, DriverError> {
         let error = |message: String| DriverError { message };
         let (file, beside) = card.open()?;
@@ -199,7 +229,7 @@ impl PeerSegment {
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card guarantees it).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane, store_choice, middle_begin) = Default::default();
+        let (packets, claimed, lane, cells, store_choice, middle_begin) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,
@@ -207,6 +237,8 @@ impl PeerSegment {
             packets,
             claimed,
             lane,
+            own: Arc::clone(own),
+            cells,
             store_choice,
             middle,
             middle_begin,

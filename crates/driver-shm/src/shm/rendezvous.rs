@@ -36,6 +36,12 @@ impl Rendezvous for Shm {
         {
             self.own.supply.watch(message, region, label);
         }
+        if message.data.len() > AHEAD_BYTES_MAX
+            && let Some(Some(peer)) = self.peers.get_mut(message.gate.0 as usize)
+            && peer.middle.announced(message.data.len(), region.place)
+        {
+            self.timed = Some((message.gate, region));
+        }
     }
 
     #[inline]
@@ -44,6 +50,11 @@ impl Rendezvous for Shm {
     }
 
     fn withdraw(&mut self, region: RegionToken) -> bool {
+        if let Some((gate, region)) = self.timed.take_if(|(_, timed)| *timed == region)
+            && let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize)
+        {
+            peer.middle.note_sent(region.place);
+        }
         self.revoke(region).is_ok()
     }
 

@@ -466,7 +466,8 @@ fn an_armed_bell_is_rung_by_a_packet() {
 #[test]
 fn the_bell_of_a_process_that_has_ended_is_rung_without_an_error() {
     let own = OwnSegment::create().unwrap();
-    let peer = PeerSegment::open(&own.card, 1, false, &MiddleChoice::default()).unwrap();
+    let peer =
+        PeerSegment::open(&own.card, 1, false, &MiddleChoice::default(), &own.segment).unwrap();
     assert_eq!(peer.bell.segment.write_to_pipe().unwrap(), 1);
     drop(own);
     assert_eq!(peer.bell.segment.write_to_pipe().unwrap(), 1);

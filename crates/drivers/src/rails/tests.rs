@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard};
 
-use base::{MessageLabel, RailProfile};
+use base::{FragmentLengths, MessageLabel, RailProfile};
 use driver::conformance::RecordingSink;
 use driver::{Announcement, Exposure, Fetch, FetchEnd, Label, PartPlace, PeerReach, SharedBytes};
 

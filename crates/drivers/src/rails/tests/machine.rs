@@ -51,8 +51,9 @@ fn only_what_goes_inside_the_machine_is_cut_in_fragments() {
         assert_eq!(one.fragmentation(others), None, "{others:?}");
     }
     let mut begins = |one: &mut Rails, rail: RailId| {
-        let begins =
-            one.begin_fragments(GateId(1), rail, &Buffer::zeroed(8192), When::Now, 2, 4096);
+        let usual = FragmentLengths { first_packet_bytes: 4096, packet_bytes: 4096 };
+        let data = Buffer::zeroed(8000);
+        let begins = one.begin_fragments(GateId(1), rail, &data, When::Now, usual) == Some(usual);
         if begins {
             assert!((0..2).all(|_| one.push(GateId(1), rail, 4096, |out| out.fill(1))));
             one.end_fragments(GateId(1));

@@ -1,0 +1,254 @@
+//! Cells: memory that two processes pass to each other, with a message in it each time.
+//!
+//! A process writes a message into the cell out of which it has read the last one. So it writes
+//! lines that are in its own cache already: each line crosses once per message. The lines of a lane
+//! cross twice, as the sender must take them back before it can write them again.
+//!
+//! There are two cells for each pair of processes, one behind each lane. At first the sender of the
+//! lane holds its cell. Afterwards the receiver of the last message in a cell holds it, and no
+//! other process accesses it. A process that holds none sends in its lane. So cells are used while
+//! two processes answer each other, and rest otherwise.
+//!
+//! Why: docs/internals/decisions/0097-a-cell-goes-back-with-the-answer.md
+
+use std::sync::atomic::Ordering;
+
+use driver::DriverError;
+use memory::{SharedBytes, SharedBytesMut};
+use queues::lane::REFERENCE_BYTES;
+use queues::ring::LINE_BYTES;
+
+use super::PeerSegment;
+use crate::segment::MappedSegment;
+use crate::sizes::CELL_PACKET_OFFSET;
+
+/// The segment in which a cell lies, as one of its two users sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CellPlace {
+    /// In this process's segment, behind the lane of the peer.
+    Own,
+    /// In the peer's segment, behind the lane of this process.
+    Peer,
+}
+
+/// A message in a cell, as the reference in the lane describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CellMessage {
+    place: CellPlace,
+    /// In how many packets it is.
+    packets: u32,
+    /// What the receiver stores in the cell's word for reports when it has read the message; 0:
+    /// nothing.
+    report: u32,
+}
+
+impl CellMessage {
+    /// Returns the words of the reference.
+    fn words(self) -> [u64; REFERENCE_BYTES / 8] {
+        let Self { place, packets, report } = self;
+        [u64::from(place == CellPlace::Own), u64::from(packets) | u64::from(report) << 32]
+    }
+
+    /// Reads a reference of the peer; none if it has another length than a reference.
+    fn received(reference: SharedBytes<'_>) -> Option<Self> {
+        if reference.len() != REFERENCE_BYTES {
+            return None;
+        }
+        let [place, numbers] = [0, 8].map(|at| reference.u64_at(at));
+        let place = if place == 0 { CellPlace::Own } else { CellPlace::Peer };
+        Some(Self { place, packets: numbers as u32, report: (numbers >> 32) as u32 })
+    }
+}
+
+/// A message that is being written or read, packet by packet.
+#[derive(Clone, Copy, Debug)]
+struct CellTransfer {
+    message: CellMessage,
+    /// How many packets are done, and where the next one begins.
+    done: u32,
+    offset: usize,
+}
+
+impl CellTransfer {
+    fn new(message: CellMessage) -> Self {
+        Self { message, done: 0, offset: 0 }
+    }
+
+    /// Returns the state after a packet of `length` bytes.
+    fn after(self, length: usize) -> Self {
+        let offset = self.offset + (CELL_PACKET_OFFSET + length).next_multiple_of(LINE_BYTES);
+        Self { done: self.done + 1, offset, ..self }
+    }
+}
+
+/// The cells that a process shares with a peer.
+#[derive(Debug, Default)]
+pub(super) struct Cells {
+    /// Those that this process holds; the last one was used last.
+    held: Vec<CellPlace>,
+    /// The number of this process's lane, and so of the cell behind it, in the peer's segment.
+    own_lane: Option<usize>,
+    /// The number of the peer's lane in the own segment.
+    peer_lane: Option<usize>,
+    outgoing: Option<CellTransfer>,
+    incoming: Option<CellTransfer>,
+    /// The last report that was requested.
+    reports: u32,
+}
+
+impl Cells {
+    /// Whether this process holds a cell.
+    #[inline]
+    pub(super) fn is_held(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a message is being written into a cell.
+    #[inline]
+    pub(super) fn is_filling(&self) -> bool {
+        self.outgoing.is_some()
+    }
+
+    /// This process has claimed a lane, and holds the cell behind it.
+    pub(super) fn claimed(&mut self, own_lane: usize) {
+        self.own_lane = Some(own_lane);
+        self.held.push(CellPlace::Peer);
+    }
+
+    /// Returns the segment in which a cell lies, and the cell's number there.
+    fn locate<'a>(
+        &self,
+        place: CellPlace,
+        own: &'a MappedSegment,
+        peer: &'a MappedSegment,
+    ) -> Option<(&'a MappedSegment, usize)> {
+        match place {
+            CellPlace::Own => Some((own, self.peer_lane?)),
+            CellPlace::Peer => Some((peer, self.own_lane?)),
+        }
+    }
+}
+
+/// Sending.
+impl PeerSegment {
+    /// Pushes a packet that is written into the cell held last. Requires a cell.
+    pub(super) fn push_in_cell(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
+        let Some(lane) = &mut self.lane else { return false };
+        if !lane.has_room(1, REFERENCE_BYTES) {
+            return false;
+        }
+        self.begin_cell(1, false);
+        let is_pushed = self.push_to_cell(length, fill);
+        self.cells.outgoing = None;
+        is_pushed
+    }
+
+    /// Begins a message of so many packets in the cell held last. If requested, the receiver
+    /// reports when it has read the message.
+    pub(super) fn begin_cell(&mut self, packets: usize, is_reported: bool) {
+        let Cells { held, outgoing, reports, .. } = &mut self.cells;
+        if is_reported {
+            *reports = reports.wrapping_add(1).max(1);
+        }
+        let (packets, report) = (packets as u32, if is_reported { *reports } else { 0 });
+        let message = held.pop().map(|place| CellMessage { place, packets, report });
+        *outgoing = message.map(CellTransfer::new);
+    }
+
+    /// Writes the next packet of the outgoing message into the cell. The first one is pushed to the
+    /// lane as a reference.
+    pub(super) fn push_to_cell(
+        &mut self,
+        length: usize,
+        fill: impl FnOnce(SharedBytesMut<'_>),
+    ) -> bool {
+        let Self { cells, own, bell, lane: Some(lane), .. } = self else { return false };
+        let Some(transfer) = cells.outgoing else { return false };
+        let CellTransfer { message, offset, .. } = transfer;
+        let place = cells.locate(message.place, own, &bell.segment);
+        let Some((segment, number)) = place else { return false };
+        segment.fill_cell(number, offset, length, fill);
+        let transfer = transfer.after(length);
+        cells.outgoing = Some(transfer);
+        if message.packets > 1 {
+            segment.cell_words(number).written.store(transfer.done, Ordering::Release);
+        }
+        transfer.done > 1 || lane.push_reference(message.words())
+    }
+
+    /// Ends the outgoing message. Its time is taken if a report was requested.
+    pub(super) fn end_cell(&mut self) {
+        let Self { cells, own, bell, middle, .. } = self;
+        let Some(CellTransfer { message, .. }) = cells.outgoing.take() else { return };
+        let place = cells.locate(message.place, own, &bell.segment);
+        let Some((segment, number)) = place else { return };
+        let read = &segment.cell_words(number).read;
+        let is_read = || read.load(Ordering::Acquire) == message.report;
+        middle.end_fragments(|| if is_read() { 1.0 } else { 0.0 });
+    }
+}
+
+/// Receiving.
+impl PeerSegment {
+    /// Begins to take a message that the peer writes into a cell, as a reference in its lane with
+    /// this number describes.
+    ///
+    /// # Errors
+    /// The reference is wrong: the peer does not follow the protocol.
+    pub(crate) fn begin_taking(
+        &mut self,
+        lane: usize,
+        reference: SharedBytes<'_>,
+    ) -> Result<(), DriverError> {
+        let cells = &mut self.cells;
+        cells.peer_lane = Some(lane);
+        let message = CellMessage::received(reference).filter(|message| message.packets > 0);
+        let message = message.ok_or_else(|| wrong("described a message in a cell wrongly"))?;
+        if cells.held.contains(&message.place) {
+            return Err(wrong("sent in a cell that it did not hold"));
+        }
+        cells.incoming = Some(CellTransfer::new(message));
+        Ok(())
+    }
+
+    /// Passes to `take` the packets of the incoming message that have been written. Returns whether
+    /// the message has ended.
+    ///
+    /// # Errors
+    /// The peer does not follow the protocol.
+    pub(crate) fn take_from_cell(
+        &mut self,
+        mut take: impl FnMut(SharedBytes<'_>),
+    ) -> Result<bool, DriverError> {
+        let Self { cells, own, bell, .. } = self;
+        let Some(mut transfer) = cells.incoming else { return Ok(true) };
+        let message = transfer.message;
+        let place = cells.locate(message.place, own, &bell.segment);
+        let (segment, number) =
+            place.ok_or_else(|| wrong("sent in a cell that it never received"))?;
+        let words = segment.cell_words(number);
+        let written = if message.packets == 1 { 1 } else { words.written.load(Ordering::Acquire) };
+        while transfer.done < written.min(message.packets) {
+            let length = segment.read_cell(number, transfer.offset, &mut take);
+            let length = length.ok_or_else(|| wrong("sent a packet that exceeds its cell"))?;
+            transfer = transfer.after(length);
+        }
+        let is_over = transfer.done == message.packets;
+        cells.incoming = (!is_over).then_some(transfer);
+        if is_over {
+            cells.held.push(message.place);
+            if message.report != 0 {
+                words.read.store(message.report, Ordering::Release);
+            }
+        }
+        Ok(is_over)
+    }
+}
+
+fn wrong(what: &str) -> DriverError {
+    DriverError { message: format!("because it {what}") }
+}
