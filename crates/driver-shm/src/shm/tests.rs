@@ -607,3 +607,5 @@ fn what_the_sender_could_not_write_is_not_believed() {
     }
     assert_eq!(sink.fetched, [(5, FetchEnd::Incomplete)]);
 }
+
+mod cells;

@@ -252,3 +252,60 @@ impl PeerSegment {
 fn wrong(what: &str) -> DriverError {
     DriverError { message: format!("because it {what}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::middle::MiddleChoice;
+    use crate::segment::own::OwnSegment;
+    use crate::sizes::CELL_BYTES;
+
+    /// Returns the error with which a message is refused whose reference has these bytes.
+    fn refused(reference: &[u8]) -> Option<String> {
+        let own = OwnSegment::create().unwrap();
+        let (card, choice) = (&own.card, MiddleChoice::default());
+        let mut peer = PeerSegment::open(card, 1, false, &choice, &own.segment).unwrap();
+        own.segment.fill_cell(0, 0, 8, |out| out.fill(1));
+        let begun = peer.begin_taking(0, SharedBytes::from(reference));
+        let taken = begun.and_then(|()| peer.take_from_cell(|_| {}));
+        taken.err().map(|error| error.message)
+    }
+
+    #[test]
+    fn references_that_no_sender_writes_are_refused() {
+        let bytes = |words: [u64; 2]| words.map(u64::to_le_bytes).concat();
+        let says = |reference: &[u8], what: &str| {
+            let error = refused(reference).unwrap_or_default();
+            assert!(error.contains(what), "{error:?}: {what}");
+        };
+        assert_eq!(refused(&bytes([0, 1])), None);
+        says(&[1; 8], "wrongly");
+        says(&bytes([0, 0]), "wrongly");
+        // The peer has received no cell, so it can send in none of its own segment.
+        says(&bytes([1, 1]), "never received");
+    }
+
+    #[test]
+    fn packets_exceed_no_cell() {
+        let own = OwnSegment::create().unwrap();
+        let read = |number, offset| own.segment.read_cell(number, offset, |_| {});
+        own.segment.fill_cell(7, 0, 100, |out| out.fill(1));
+        assert_eq!(read(7, 0), Some(100));
+        assert_eq!([read(8, 0), read(7, CELL_BYTES), read(7, usize::MAX)], [None; 3]);
+        // A sender that breaks the protocol writes a longer length than there is room for.
+        own.segment.fill_cell(7, CELL_BYTES - 128, 64, |out| out.fill(255));
+        assert_eq!(read(7, CELL_BYTES - 128 + CELL_PACKET_OFFSET), None);
+    }
+
+    #[test]
+    fn the_words_of_a_reference_mean_the_other_place_to_the_receiver() {
+        for (place, other) in [(CellPlace::Own, CellPlace::Peer), (CellPlace::Peer, CellPlace::Own)]
+        {
+            let message = CellMessage { place, packets: 17, report: u32::MAX };
+            let bytes = message.words().map(u64::to_le_bytes).concat();
+            let received = CellMessage::received(SharedBytes::from(&bytes));
+            assert_eq!(received, Some(CellMessage { place: other, ..message }));
+        }
+    }
+}
