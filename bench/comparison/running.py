@@ -332,7 +332,7 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
         raise LibraryError(failure)
 
 
-LIMIT_SIZES = [1 << exponent for exponent in range(16, 24)]  # 64 KiB to 8 MiB
+LIMIT_SIZES = [1 << exponent for exponent in range(10, 24)]  # 1 KiB to 8 MiB
 
 
 def measure_limits(measurements: Measurements, cores: list) -> None:

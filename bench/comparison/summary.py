@@ -8,10 +8,11 @@ from .running import LIMIT_SIZES, Key, Measurements
 from .table import cell_ratios, label, size_text
 
 # The methods (see limits.c) by which a library can move messages whose memory is the program's own.
-WAYS = {"pingpong": ("fetch", "fetched halves", "ring"),
+WAYS = {"pingpong": ("fetch", "fetched halves", "ring", "cell"),
         "pingping": ("each fetching", "two rings")}
 SHOWN_WORST = 12
-SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "each fetching", "two rings")
+SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "cell", "each fetching",
+              "two rings")
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,12 @@ def print_limits(measurements: Measurements) -> None:
     if not any(measurements.limits.values()):
         return
     print("\nWhat this machine can do, in GB/s (see bench/programs/limits.c), "
-          "and what Combray reaches of what a library can\n")
+          "and what Combray reaches of what a library can")
+    crossings = [crossing for samples in measurements.limits.values() for sample in samples
+                 for crossing in sample.crossings_ns]
+    if crossings:
+        print(f"(a cache line crossed in {min(crossings):.0f} to {max(crossings):.0f} ns)")
+    print()
     print(f"{'size':>8}" + "".join(way.rjust(16) for way in SHOWN_WAYS)
           + "".join(benchmark.rjust(22) for benchmark in WAYS))
     for size in LIMIT_SIZES:

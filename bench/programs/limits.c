@@ -3,7 +3,10 @@
  * takes that one core copies (`copy`), that the kernel copies out of another process (`fetch`),
  * and of which each core concurrently copies or fetches a half (`halves`, `fetched halves`); and,
  * where two messages go in opposite directions at once, both cores copying (`each`) or fetching
- * (`each fetching`) one.  bench/compare shows the libraries' figures beside them.
+ * (`each fetching`) one.  A `cell` is memory out of which a core reads a message, and into which it
+ * then writes its answer; the message is copied whole, or in parts that the other core reads while
+ * the next is being written, whatever is fastest.  bench/compare shows the libraries' figures
+ * beside them.
  *
  * Usage: limits CORE CORE SIZE...; prints a line of JSON for each size and way: the best of many
  * short batches, in microseconds for one message, or for two in opposite directions.
@@ -22,12 +25,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BATCHES = 25, PIECE = 32 * 1024, PIECES = 32 };
+enum { BATCHES = 25, PIECE = 32 * 1024, PIECES = 32, PART_MIN = 4 * 1024 };
 static const double BATCH_SECONDS = 5e-4;
 
-enum way { COPY, FETCH, HALVES, FETCHED_HALVES, RING, EACH_FETCHING, TWO_RINGS, WAYS };
+enum way { COPY, FETCH, HALVES, FETCHED_HALVES, RING, CELL, EACH_FETCHING, TWO_RINGS, WAYS };
 static const char *const names[WAYS] = {"copy", "fetch", "halves", "fetched halves", "ring",
-                                        "each fetching", "two rings"};
+                                        "cell", "each fetching", "two rings"};
 
 /* Shared by both processes. A lap is one message; each process publishes the last lap that it began
    or ended. */
@@ -39,6 +42,7 @@ struct course {
         _Alignas(128) atomic_long filled;
         _Alignas(128) atomic_long emptied;
     } rings[2];                 /* pieces so far, by each side's messages */
+    _Alignas(128) atomic_long in_cell; /* parts so far, of both sides' messages */
 };
 
 struct side {
@@ -48,6 +52,9 @@ struct side {
     char *received[2];
     char *ring[2];
     long pieces[2];             /* that went through each ring */
+    char *cell;
+    long parts;                 /* that went through the cell */
+    size_t part_bytes;
     pid_t other;
 };
 
@@ -116,6 +123,24 @@ static void pass(struct side *side, int from, size_t bytes)
         pass_piece(side, from, first, bytes);
 }
 
+/* A message of `from` through the cell. The next message, in the other direction, begins after this
+   side has read all of it, so nothing else keeps the sides apart. */
+static void pass_in_cell(struct side *side, int from, size_t bytes)
+{
+    atomic_long *written = &side->course->in_cell;
+    for (size_t first = 0; first < bytes; first += side->part_bytes) {
+        size_t length = bytes - first < side->part_bytes ? bytes - first : side->part_bytes;
+        side->parts++;
+        if (side->number == from) {
+            memcpy(side->cell + first, side->sent[from] + first, length);
+            atomic_store_explicit(written, side->parts, memory_order_release);
+        } else {
+            await(written, side->parts);
+            memcpy(side->received[1 - from] + first, side->cell + first, length);
+        }
+    }
+}
+
 static void pass_both(struct side *side, size_t bytes)
 {
     for (size_t first = 0; first < bytes; first += PIECE) {
@@ -135,6 +160,7 @@ static void work(struct side *side, enum way way, size_t bytes, long lap)
     case HALVES: copy(side, from, side->number == 0 ? 0 : half, half); break;
     case FETCHED_HALVES: fetch(side, from, side->number == 0 ? 0 : half, half); break;
     case RING: pass(side, from, bytes); break;
+    case CELL: pass_in_cell(side, from, bytes); break;
     case TWO_RINGS: pass_both(side, bytes); break;
     default: fetch(side, 1 - side->number, 0, bytes); break;
     }
@@ -148,7 +174,7 @@ static bool is_alone(enum way way)
 /* Whether both sides have to begin and end each message together; rings see to that themselves. */
 static bool is_joint(enum way way)
 {
-    return !is_alone(way) && way != RING && way != TWO_RINGS;
+    return !is_alone(way) && way != RING && way != CELL && way != TWO_RINGS;
 }
 
 static void lead(struct side *side, enum way way, size_t bytes, long lap)
@@ -178,14 +204,15 @@ static long laps_of_batch(size_t bytes)
     return laps < 4 ? 4 : (long)laps;
 }
 
-static void measure_way(struct side *side, enum way way, size_t bytes, long *lap)
+/* Returns the best time of a message in seconds, on the side that leads. */
+static double time_way(struct side *side, enum way way, size_t bytes, long *lap)
 {
     long laps = laps_of_batch(bytes), first = *lap;
     *lap += laps * BATCHES;
     if (side->number == 1) {
         if (!is_alone(way))
             follow(side, way, bytes, first, laps * BATCHES);
-        return;
+        return 0;
     }
     double best = 1e9;
     for (int batch = 0; batch < BATCHES; batch++) {
@@ -195,6 +222,21 @@ static void measure_way(struct side *side, enum way way, size_t bytes, long *lap
         double seconds = (seconds_now() - start) / (double)laps;
         best = seconds < best ? seconds : best;
     }
+    return best;
+}
+
+static void measure_way(struct side *side, enum way way, size_t bytes, long *lap)
+{
+    double best = 1e9;
+    for (size_t part = PART_MIN; part <= bytes || part == PART_MIN; part *= 2) {
+        side->part_bytes = part;
+        double seconds = time_way(side, way, bytes, lap);
+        best = seconds < best ? seconds : best;
+        if (way != CELL)
+            break;
+    }
+    if (side->number == 1)
+        return;
     if (!atomic_exchange(&side->course->failed, false))
         printf("{\"record\":\"limit\",\"way\":\"%s\",\"bytes\":%zu,\"us\":%.4f}\n", names[way],
                bytes, best * 1e6);
@@ -223,6 +265,7 @@ int main(int argc, char **argv)
         largest = bytes > largest ? bytes : largest;
     }
     struct side side = {.course = shared_memory(sizeof *side.course), .other = getpid()};
+    side.cell = shared_memory(largest + 1);
     for (int i = 0; i < 2; i++) {
         side.sent[i] = shared_memory(largest + 1);
         side.received[i] = shared_memory(largest + 1);

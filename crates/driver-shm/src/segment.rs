@@ -250,14 +250,15 @@ impl MappedSegment {
         offset: usize,
         take: impl FnOnce(SharedBytes<'_>),
     ) -> Option<usize> {
-        // SAFETY (both times):
+        let place = self.cell_bytes(number, offset, 0)?;
+        // SAFETY:
         // - The bytes lie inside the mapping, which lives as long as the borrow.
         // - The writer published the packet with release after writing it, and the caller saw that
         //   with acquire. The writer does not write it again before it holds the cell again.
-        let first =
-            unsafe { SharedBytes::new(self.cell_bytes(number, offset, 0)?, CELL_PACKET_OFFSET) };
+        let first = unsafe { SharedBytes::new(place, CELL_PACKET_OFFSET) };
         let length = usize::try_from(first.u64_at(0)).ok()?;
         let place = self.cell_bytes(number, offset, length)?;
+        // SAFETY: as for the first bytes of the packet; this range was checked as well.
         let packet = unsafe { SharedBytes::new(place, CELL_PACKET_OFFSET + length) };
         take(packet.part(CELL_PACKET_OFFSET, length));
         Some(length)

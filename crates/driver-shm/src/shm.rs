@@ -443,7 +443,8 @@ fn drain_lane(
             sink.packet(gate, 0, bytes);
             return ControlFlow::Continue(());
         }
-        // A peer that was given up sends nothing more.
+        // A peer that is not connected was given up: all others are connected after their first
+        // packets, which came through the ring.
         if let Some(Some(peer)) = peers.get_mut(gate.0 as usize) {
             match peer.begin_taking(lane.number, bytes) {
                 Ok(()) => lane.awaits_cell = true,

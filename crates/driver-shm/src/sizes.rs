@@ -32,7 +32,7 @@ pub(crate) const FRAGMENTATION: Fragmentation = Fragmentation {
 
 /// The shortest packet that goes in a cell, in bytes. The reference takes a line more than a packet
 /// in the lane, and shorter packets are as fast there.
-pub(crate) const CELL_PACKET_BYTES_MIN: usize = 512;
+pub(crate) const CELL_PACKET_BYTES_MIN: usize = 1 << 10;
 
 /// The fragments of a message in a cell: the longer the message is, the less the fixed cost of each
 /// counts, and the later the receiver may begin. Up to 32 KiB both processes still find them in the

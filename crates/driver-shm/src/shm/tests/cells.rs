@@ -132,7 +132,7 @@ fn the_sender_of_a_message_in_a_cell_learns_when_it_was_read() {
             let mut sink = RecordingSink::default();
             for _ in 0..400 {
                 let before = sink.packets.len();
-                assert!(one.push(GateId(1), 600, |out| out.fill(1)));
+                assert!(one.push(GateId(1), 1200, |out| out.fill(1)));
                 while sink.packets.len() == before {
                     one.poll(&mut sink);
                 }
