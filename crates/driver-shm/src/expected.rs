@@ -127,7 +127,7 @@ pub(crate) fn middle_costs(table: &CostTable, bytes: usize) -> Option<[u64; Midd
     if bytes <= LANE_MESSAGE_BYTES_MAX {
         return costs(table, bytes, MiddleWay::ALL.map(LocalWay::Middle));
     }
-    // It goes in a cell, or it is announced and copied in the fastest of the ways for long messages.
+    // It goes in a cell, or it is announced and copied in the fastest way for long messages.
     let [in_cell] = costs(table, bytes, [LocalWay::Middle(MiddleWay::InCell)])?;
     let announced = long_costs(table, bytes)?.into_iter().min()?;
     Some([u64::MAX, announced, in_cell])

@@ -11,6 +11,7 @@
 //!
 //! Why: docs/internals/decisions/0097-a-cell-goes-back-with-the-answer.md
 
+use std::hint;
 use std::sync::atomic::Ordering;
 
 use driver::DriverError;
@@ -19,7 +20,7 @@ use queues::lane::REFERENCE_BYTES;
 use queues::ring::LINE_BYTES;
 
 use super::PeerSegment;
-use crate::segment::MappedSegment;
+use crate::segment::{CellWords, MappedSegment};
 use crate::sizes::CELL_PACKET_OFFSET;
 
 /// The segment in which a cell lies, as one of its two users sees it.
@@ -231,8 +232,7 @@ impl PeerSegment {
         let (segment, number) =
             place.ok_or_else(|| wrong("sent in a cell that it never received"))?;
         let words = segment.cell_words(number);
-        let written = if message.packets == 1 { 1 } else { words.written.load(Ordering::Acquire) };
-        while transfer.done < written.min(message.packets) {
+        while transfer.done < message.packets && is_written(words, transfer) {
             let length = segment.read_cell(number, transfer.offset, &mut take);
             let length = length.ok_or_else(|| wrong("sent a packet that exceeds its cell"))?;
             transfer = transfer.after(length);
@@ -248,6 +248,20 @@ impl PeerSegment {
         Ok(is_over)
     }
 }
+
+/// Whether the next packet of a message has been written. Its sender copies it at this moment, so
+/// this looks several times.
+fn is_written(words: &CellWords, transfer: CellTransfer) -> bool {
+    let is_there = || words.written.load(Ordering::Acquire) > transfer.done;
+    let look_again = || {
+        hint::spin_loop();
+        is_there()
+    };
+    transfer.message.packets == 1 || is_there() || (1..LOOKS).any(|_| look_again())
+}
+
+/// So many looks take about as long as the copy of a packet.
+const LOOKS: usize = 16;
 
 fn wrong(what: &str) -> DriverError {
     DriverError { message: format!("because it {what}") }
