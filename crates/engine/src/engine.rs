@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{ContextId, GateId, RailId, RailProfile, RegionToken, limits};
+use base::{ContextId, GateId, PeerTable, RailId, RailProfile, RegionToken, limits};
 use memory::Buffer;
 use memory::transfer::Fetch;
 use wire::Records;
@@ -119,12 +119,15 @@ pub struct Engine {
 /// A record that cannot be delivered yet, with the peer that sent it.
 pub(crate) type Orphan = (GateId, Box<[u8]>);
 
+/// A page of flows is 256 bytes long.
+const FLOWS_PER_PAGE: usize = 32;
+
 /// One message space in this process.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub matching: Matching,
     /// The sending ends, by the receiver's rank in the context.
-    pub out_flows: Vec<OutFlow>,
+    pub out_flows: PeerTable<OutFlow, FLOWS_PER_PAGE>,
     /// The receiving ends, by the sender.
     pub in_flows: HashMap<GateId, u32>,
     /// Requests that are not complete, and messages that a matched probe took.
@@ -311,7 +314,7 @@ impl Engine {
     pub fn open_context(&mut self, id: ContextId, rank: u32) -> ContextSlot {
         let context = Context {
             matching: Matching::new(id, rank),
-            out_flows: Vec::new(),
+            out_flows: PeerTable::default(),
             in_flows: HashMap::new(),
             active: 0,
             closing: false,
@@ -697,11 +700,8 @@ impl Context {
     /// Returns the flow to the process with rank `peer`.
     #[inline]
     pub(crate) fn out_flow(&mut self, peer: u32) -> &mut OutFlow {
-        let index = peer as usize;
-        if self.out_flows.len() <= index {
-            self.out_flows.resize(index + 1, OutFlow::starting_at(self.first_sequence));
-        }
-        &mut self.out_flows[index]
+        let first_sequence = self.first_sequence;
+        self.out_flows.entry(peer, || OutFlow::starting_at(first_sequence))
     }
 }
 

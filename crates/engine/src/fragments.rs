@@ -94,7 +94,7 @@ impl Engine {
         let length = send.buffer.len();
         let Some(gate) = self.gates.get_mut(send.gate) else { return false };
         let context = &mut self.contexts[send.context.0];
-        let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
+        let Some(flow) = context.out_flows.get_mut(send.peer) else { return false };
         let Some(fragmentation) = gate.fragmentation else { return false };
         let Fragmentation { message_bytes_max, lengths: usual, .. } = fragmentation;
         let is_free = gate.outbox.is_empty()

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ops::{Index, IndexMut};
 
-use base::GateId;
+use base::{GateId, PeerTable};
 
 use crate::gate::Gate;
 use crate::list::{Chain, Links, List};
@@ -21,11 +21,14 @@ pub(crate) struct Gates {
 
 #[derive(Debug, Default)]
 struct GatePlaces {
-    gates: Vec<Gate>,
+    gates: PeerTable<Gate, GATES_PER_PAGE>,
     /// How often a gate was accessed, for tests that count.
     #[cfg(debug_assertions)]
     accesses: Cell<u64>,
 }
+
+/// A page of gates is about 1 KiB long, as processes of large jobs use few, scattered peers.
+const GATES_PER_PAGE: usize = 4;
 
 /// The list of the gates with waiting work.
 const WITH_WORK: usize = 0;
@@ -43,25 +46,21 @@ impl Gates {
 
     /// Returns the gate with this number. If it does not exist yet, it is made, unconnected.
     pub(crate) fn make(&mut self, gate: GateId) -> &mut Gate {
-        let (gates, index) = (&mut self.all.gates, gate.0 as usize);
-        if gates.len() <= index {
-            gates.resize_with(index + 1, Gate::unconnected);
-        }
-        &mut gates[index]
+        self.all.gates.entry(gate.0, Gate::unconnected)
     }
 
     #[inline(always)]
     pub(crate) fn get(&self, gate: GateId) -> Option<&Gate> {
-        self.all.gates.get(gate.0 as usize)
+        self.all.gates.get(gate.0)
     }
 
     #[inline(always)]
     pub(crate) fn get_mut(&mut self, gate: GateId) -> Option<&mut Gate> {
-        self.all.gates.get_mut(gate.0 as usize)
+        self.all.gates.get_mut(gate.0)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Gate> {
-        self.all.gates.iter()
+        self.all.gates.iter().map(|(_, gate)| gate)
     }
 
     /// Adds a gate to the list of gates with work.
@@ -137,7 +136,7 @@ impl Index<u32> for GatePlaces {
     #[inline(always)]
     fn index(&self, index: u32) -> &Gate {
         self.count_access();
-        &self.gates[index as usize]
+        &self.gates[index]
     }
 }
 
@@ -145,7 +144,7 @@ impl IndexMut<u32> for GatePlaces {
     #[inline(always)]
     fn index_mut(&mut self, index: u32) -> &mut Gate {
         self.count_access();
-        &mut self.gates[index as usize]
+        &mut self.gates[index]
     }
 }
 

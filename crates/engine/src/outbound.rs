@@ -181,7 +181,7 @@ impl Engine {
         let length = send.buffer.len();
         let Some(gate) = self.gates.get_mut(send.gate) else { return false };
         let context = &mut self.contexts[send.context.0];
-        let Some(flow) = context.out_flows.get_mut(send.peer as usize) else { return false };
+        let Some(flow) = context.out_flows.get_mut(send.peer) else { return false };
         let free = gate.outbox.is_empty()
             && length <= gate.whole_bytes_max
             && eager_cost(length) <= gate.credit
@@ -224,7 +224,7 @@ impl Engine {
         let length = buffer.len();
         let gate = self.gates.get_mut(send.gate)?;
         let context = &mut self.contexts[slot.0];
-        let flow = context.out_flows.get_mut(peer as usize)?;
+        let flow = context.out_flows.get_mut(peer)?;
         let &[rail] = &gate.rails[..] else { return None };
         let free = gate.outbox.is_empty()
             && gate.numbered.is_none()
@@ -524,7 +524,7 @@ impl Engine {
     pub fn label(&self, request: RequestId) -> Option<MessageLabel> {
         let send = self.requests.get(request)?;
         let outgoing = send.outgoing()?;
-        let flow = &self.contexts[send.context.0].out_flows[outgoing.peer as usize];
+        let flow = &self.contexts[send.context.0].out_flows[outgoing.peer];
         let (tag, sequence) = (send.tag, outgoing.sequence);
         (flow.number != NONE).then_some(MessageLabel { flow: flow.number, tag, sequence })
     }

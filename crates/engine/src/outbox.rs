@@ -104,7 +104,7 @@ impl Outbox<'_> {
 /// the flow.
 pub(crate) fn envelope(contexts: &Slab<Context>, request: &Request) -> Envelope {
     let (context, outgoing) = (&contexts[request.context.0], request.queued());
-    let flow = &context.out_flows[outgoing.peer as usize];
+    let flow = &context.out_flows[outgoing.peer];
     let label = if flow.number == NONE {
         FlowLabel::New { context: context.matching.id, source: context.matching.rank }
     } else {

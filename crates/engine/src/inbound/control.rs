@@ -107,7 +107,7 @@ impl Engine {
     fn note_flow(&mut self, id: ContextId, rank: u32, number: u32) {
         // The context may have been closed since the message was sent.
         let Some(&slot) = self.contexts_by_id.get(&id) else { return };
-        if let Some(flow) = self.contexts[slot.0].out_flows.get_mut(rank as usize) {
+        if let Some(flow) = self.contexts[slot.0].out_flows.get_mut(rank) {
             flow.number = number;
         }
     }
