@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use base::{GateId, RailProfile};
+use base::{GateId, PeerTable, RailProfile};
 use driver::{Directory, Driver, DriverError, Fill, PeerReach, Secret, Settings, Sink};
 
 /// The rail to all peers: one socket.
@@ -26,7 +26,7 @@ pub struct Datagram {
     /// Random digits: the name of the socket in the abstract namespace, which ends with the socket.
     card: String,
     /// Indexed by gate.
-    peers: Vec<DatagramPeer>,
+    peers: PeerTable<DatagramPeer, 8>,
     inbox: Box<[u8]>,
     outbox: Box<[u8]>,
     /// The receiver and the length of the datagram in the outbox, if the kernel has not accepted it
@@ -103,7 +103,7 @@ impl Datagram {
             directory,
             socket,
             card,
-            peers: Vec::new(),
+            peers: PeerTable::default(),
             inbox: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
             outbox: vec![0; HEAD_BYTES + PACKET_BYTES_MAX].into(),
             held: None,
@@ -112,17 +112,13 @@ impl Datagram {
     }
 
     fn peer(&mut self, gate: GateId) -> &mut DatagramPeer {
-        let index = gate.0 as usize;
-        if self.peers.len() <= index {
-            self.peers.resize(index + 1, DatagramPeer::Unknown);
-        }
-        &mut self.peers[index]
+        self.peers.entry(gate.0, || DatagramPeer::Unknown)
     }
 
     /// Sends the held datagram, if the kernel accepts it now.
     fn send_held(&mut self) {
         let Some((gate, length)) = self.held else { return };
-        let Some(DatagramPeer::Connected(address)) = self.peers.get(gate.0 as usize) else {
+        let Some(DatagramPeer::Connected(address)) = self.peers.get(gate.0) else {
             self.held = None;
             return;
         };
@@ -230,7 +226,7 @@ impl Driver for Datagram {
     }
 
     fn has_departed(&self, gate: GateId) -> bool {
-        matches!(self.peers.get(gate.0 as usize), Some(DatagramPeer::Gone))
+        matches!(self.peers.get(gate.0), Some(DatagramPeer::Gone))
     }
 }
 

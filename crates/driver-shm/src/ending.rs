@@ -10,8 +10,7 @@ impl Shm {
     /// Like [`driver::Driver::ended_peer`].
     pub(crate) fn find_ended_peer(&self) -> Option<GateId> {
         let has_ended = |peer: &PeerSegment| process::has_ended(peer.pid);
-        let mut peers = (0..).map(GateId).zip(&self.peers);
-        let found = peers.find(|(_, peer)| peer.as_deref().is_some_and(has_ended));
-        found.map(|(gate, _)| gate)
+        let found = self.peers.iter().find(|(_, peer)| peer.as_deref().is_some_and(has_ended));
+        found.map(|(gate, _)| GateId(gate))
     }
 }

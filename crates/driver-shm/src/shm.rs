@@ -24,7 +24,7 @@ use crate::middle::MiddleChoice;
 use crate::passing;
 use crate::segment::PeerBell;
 use crate::segment::own::{OpenLane, OwnSegment};
-use crate::segment::peer::PeerSegment;
+use crate::segment::peer::{PeerSegment, PeerSegments};
 use crate::sizes::{EAGER_BYTES_MAX, FRAGMENTATION, PACKET_BYTES_MAX};
 use crate::transfer::{CopyDirection, RegionRange};
 
@@ -42,8 +42,8 @@ pub struct Shm {
     /// How messages of middle length go to peers.
     middle: MiddleChoice,
     directory: Box<dyn Directory>,
-    /// By gate; none where not connected.
-    pub(crate) peers: Vec<Option<Box<PeerSegment>>>,
+    /// The connected peers.
+    pub(crate) peers: PeerSegments,
     /// The ids of peer processes that were given up.
     given_up: Vec<i32>,
     fetches: VecDeque<(Fetch, Copying)>,
@@ -145,11 +145,7 @@ impl Driver for Shm {
         let mut peer =
             PeerSegment::open(&card, sender, self.single_copy, &self.middle, &self.own.segment)?;
         peer.bell.fence_required |= self.own.fence_required();
-        let index = gate.0 as usize;
-        if self.peers.len() <= index {
-            self.peers.resize_with(index + 1, || None);
-        }
-        self.peers[index] = Some(Box::new(peer));
+        *self.peers.entry(gate.0, || None) = Some(Box::new(peer));
         Ok(PeerReach { rails: vec![0], fetches: true })
     }
 
@@ -167,7 +163,7 @@ impl Driver for Shm {
     }
 
     fn give_up(&mut self, gate: GateId, _rail: usize) {
-        let peer = self.peers[gate.0 as usize].take();
+        let peer = self.peers[gate.0].take();
         self.given_up.extend(peer.map(|peer| peer.pid));
     }
 
@@ -208,7 +204,7 @@ impl Driver for Shm {
 
     /// A test at the connection has shown it.
     fn reaches_memory_of(&self, gate: GateId) -> bool {
-        matches!(self.peers.get(gate.0 as usize), Some(Some(peer)) if peer.reachable)
+        matches!(self.peers.get(gate.0), Some(Some(peer)) if peer.reachable)
     }
 }
 
@@ -217,7 +213,7 @@ impl InlineDriver for Shm {
     /// If the gate is not connected.
     #[inline(always)]
     fn push(&mut self, gate: GateId, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
-        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        let peer = self.peers[gate.0].as_mut().expect("the gate is connected");
         let (posted_to, has_heard) = (&self.posted_to, &self.has_heard);
         let follows = || *posted_to == Some(gate) && !has_heard;
         if !peer.push(length, follows, fill) {
@@ -241,13 +237,13 @@ impl InlineDriver for Shm {
         when: When,
         usual: FragmentLengths,
     ) -> Option<FragmentLengths> {
-        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
         peer?.begin_fragments(data, when, usual)
     }
 
     #[inline]
     fn end_fragments(&mut self, gate: GateId) {
-        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
         peer.into_iter().for_each(PeerSegment::end_fragments);
     }
 
@@ -260,7 +256,7 @@ impl InlineDriver for Shm {
         length: usize,
         fill: impl FnOnce(SharedBytesMut<'_>, Stores),
     ) -> bool {
-        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        let peer = self.peers[gate.0].as_mut().expect("the gate is connected");
         if !peer.push_long(length, fill) {
             return false;
         }
@@ -340,14 +336,14 @@ impl Shm {
 
     /// Tests whether regions of a connected peer can be read and written now.
     pub fn try_memory_of(&mut self, gate: GateId) -> bool {
-        let peer = self.peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut);
+        let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
         peer.is_some_and(PeerSegment::try_memory)
     }
 
     /// Prefetches what the next packets to a peer need, while nothing arrives.
     #[inline(never)]
     fn take_ahead(&mut self, gate: GateId) {
-        if let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) {
+        if let Some(Some(peer)) = self.peers.get_mut(gate.0) {
             peer.take_ahead();
         }
     }
@@ -363,7 +359,7 @@ impl Shm {
 
     /// Returns the doorbell of a peer; none if it is not connected.
     pub fn bell(&self, gate: GateId) -> Option<PeerBell> {
-        self.peers.get(gate.0 as usize)?.as_deref().map(|peer| peer.bell.clone())
+        self.peers.get(gate.0)?.as_deref().map(|peer| peer.bell.clone())
     }
 }
 
@@ -376,7 +372,7 @@ impl Regions for Shm {
         self.own.supply.forget(region.place as u32 as usize);
         let (peers, given_up) = (&self.peers, &self.given_up);
         let ended = || {
-            let connected = peers.iter().flatten().map(|peer| peer.pid);
+            let connected = peers.iter().filter_map(|(_, peer)| Some(peer.as_ref()?.pid));
             let all = connected.chain(given_up.iter().copied());
             all.filter(|&pid| process::has_ended(pid)).count() as u32
         };
@@ -423,7 +419,7 @@ impl Shm {
         way: CopyDirection,
         range: &RegionRange<'_>,
     ) -> Result<(), RegionError> {
-        match self.peers.get_mut(gate.0 as usize) {
+        match self.peers.get_mut(gate.0) {
             Some(Some(peer)) => peer.transfer(way, range),
             _ => Err(RegionError::Unreachable("it is not connected".to_owned())),
         }
@@ -434,7 +430,7 @@ impl Shm {
 #[inline]
 fn drain_lane(
     lane: &mut OpenLane,
-    peers: &mut [Option<Box<PeerSegment>>],
+    peers: &mut PeerSegments,
     sink: &mut (impl Sink + ?Sized),
 ) -> bool {
     let gate = GateId(lane.sender);
@@ -445,7 +441,7 @@ fn drain_lane(
         }
         // A peer that is not connected was given up: all others are connected after their first
         // packets, which came through the ring.
-        if let Some(Some(peer)) = peers.get_mut(gate.0 as usize) {
+        if let Some(Some(peer)) = peers.get_mut(gate.0) {
             match peer.begin_taking(lane.number, bytes) {
                 Ok(()) => lane.awaits_cell = true,
                 Err(error) => sink.lost(gate, 0, error),
@@ -459,12 +455,12 @@ fn drain_lane(
 #[inline(never)]
 fn drain_cell(
     lane: &mut OpenLane,
-    peers: &mut [Option<Box<PeerSegment>>],
+    peers: &mut PeerSegments,
     sink: &mut (impl Sink + ?Sized),
 ) -> bool {
     let gate = GateId(lane.sender);
     let mut any = false;
-    let taken = peers.get_mut(gate.0 as usize).and_then(Option::as_deref_mut).map(|peer| {
+    let taken = peers.get_mut(gate.0).and_then(Option::as_deref_mut).map(|peer| {
         peer.take_from_cell(|bytes| {
             sink.packet(gate, 0, bytes);
             any = true;

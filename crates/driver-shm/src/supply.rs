@@ -13,7 +13,7 @@ use queues::offer::Offer;
 use crate::declared::Declared;
 use crate::protocol::{AHEAD_MAX, Caches, Sender, SenderWorld};
 use crate::segment::MappedSegment;
-use crate::segment::peer::PeerSegment;
+use crate::segment::peer::{PeerSegment, PeerSegments};
 use crate::transfer::{self, CopyDirection};
 
 /// The sender's side of all messages of this process.
@@ -96,7 +96,7 @@ impl Supply {
     pub(crate) fn serve(
         &mut self,
         declared: &Declared,
-        peers: &mut [Option<Box<PeerSegment>>],
+        peers: &mut PeerSegments,
         program: ProgramState,
         sent: impl FnMut(GateId, u64),
     ) -> bool {
@@ -113,14 +113,14 @@ struct ProcessMemories<'a> {
     segment: &'a MappedSegment,
     calls: &'a mut u32,
     declared: &'a Declared,
-    peers: &'a mut [Option<Box<PeerSegment>>],
+    peers: &'a mut PeerSegments,
     store_choice: &'a StoreChoice,
     is_populated: &'a mut bool,
 }
 
 impl ProcessMemories<'_> {
     fn peer(&self, gate: GateId) -> Option<&PeerSegment> {
-        self.peers.get(gate.0 as usize)?.as_deref()
+        self.peers.get(gate.0)?.as_deref()
     }
 }
 
@@ -159,7 +159,7 @@ impl SenderWorld for ProcessMemories<'_> {
 
     fn write(&mut self, to: (GateId, RegionToken), data: &Buffer, bytes: Range<usize>) -> bool {
         let (gate, region) = to;
-        let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) else { return false };
+        let Some(Some(peer)) = self.peers.get_mut(gate.0) else { return false };
         let (offset, length) = (bytes.start, bytes.len());
         let range = transfer::RegionRange { region, offset, length, buffer: data, at: offset };
         peer.transfer(CopyDirection::Write, &range).is_ok()

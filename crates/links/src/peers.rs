@@ -8,7 +8,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use base::{GateId, RailProfile};
+use base::{GateId, PeerTable, RailProfile};
 use driver::{Directory, DriverError, Secret, Sink, read_card};
 
 use crate::pairs::{RailPair, describe_no_pair, pairs_from};
@@ -55,7 +55,7 @@ pub struct LinkTable<N: Network> {
     pub silence: SilenceClock,
     /// How many frames, messages or connections were refused.
     pub refused: u64,
-    peers: Vec<Option<Box<Peer<N>>>>,
+    peers: PeerTable<Option<Box<Peer<N>>>, 32>,
     lost: Vec<(GateId, usize, DriverError)>,
     restored: Vec<LinkName>,
     /// How many rails are being restored: usually none, so that the rails need not be searched.
@@ -122,7 +122,7 @@ impl<N: Network> LinkTable<N> {
             refused: 0,
             own,
             directory,
-            peers: Vec::new(),
+            peers: PeerTable::default(),
             lost: Vec::new(),
             restored: Vec::new(),
             restoring: 0,
@@ -156,13 +156,13 @@ impl<N: Network> LinkTable<N> {
     /// Returns a peer whose card has been read.
     #[inline]
     pub fn peer(&self, gate: GateId) -> Option<&Peer<N>> {
-        self.peers.get(gate.0 as usize)?.as_deref()
+        self.peers.get(gate.0)?.as_deref()
     }
 
     /// Returns a peer whose card has been read, for changes.
     #[inline]
     pub fn peer_mut(&mut self, gate: GateId) -> Option<&mut Peer<N>> {
-        self.peers.get_mut(gate.0 as usize)?.as_deref_mut()
+        self.peers.get_mut(gate.0)?.as_deref_mut()
     }
 
     /// Returns an own rail to a peer, for changes.
@@ -185,7 +185,7 @@ impl<N: Network> LinkTable<N> {
 
     /// Iterates over the peers.
     pub fn peers(&self) -> impl Iterator<Item = &Peer<N>> {
-        self.peers.iter().flatten().map(|peer| &**peer)
+        self.peers.iter().filter_map(|(_, peer)| peer.as_deref())
     }
 
     /// Iterates over all links.
@@ -200,7 +200,7 @@ impl<N: Network> LinkTable<N> {
             let rails = rails.filter(|(_, rail)| is_so(rail));
             rails.map(|(rail, _)| (GateId(gate), rail)).collect::<Vec<_>>()
         };
-        (0..).zip(&self.peers).flat_map(of_peer).collect()
+        self.peers.iter().flat_map(of_peer).collect()
     }
 
     /// Returns the names of all links.
@@ -243,11 +243,7 @@ impl<N: Network> LinkTable<N> {
                 rails[pair.0] = PeerRail { state, link: Some(link), turn: 0, restoring: None };
             }
             let peer = Peer { card, pairs, rails, failures: Vec::new(), departed: false };
-            let index = gate.0 as usize;
-            if self.peers.len() <= index {
-                self.peers.resize_with(index + 1, || None);
-            }
-            self.peers[index] = Some(Box::new(peer));
+            *self.peers.entry(gate.0, || None) = Some(Box::new(peer));
         }
         Ok(self.peer_mut(gate).expect("it was met above, or before"))
     }
@@ -313,7 +309,7 @@ impl<N: Network> LinkTable<N> {
         begin: impl FnOnce(&Ends<'_, N::Card>, RailPair, u32, &mut N::Rail) -> N::Link,
     ) {
         let Ok(secret) = self.secret_of(gate) else { return };
-        let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize) else { return };
+        let Some(Some(peer)) = self.peers.get_mut(gate.0) else { return };
         let Some(pair) = peer.pair_of(rail) else { return };
         if peer.has_left()
             || peer.rails[rail].link.is_some()
@@ -357,7 +353,7 @@ impl<N: Network> LinkTable<N> {
 
     /// Reports that a lost rail works again, if it was being restored. Returns the link.
     pub fn note_restored(&mut self, gate: GateId, rail: usize) -> Option<&mut N::Link> {
-        let peer = self.peers.get_mut(gate.0 as usize)?.as_mut()?;
+        let peer = self.peers.get_mut(gate.0)?.as_mut()?;
         let restoring = peer.rails[rail].restoring.take()?;
         self.restoring -= 1;
         peer.failures.retain(|(of_rail, _)| *of_rail != rail);
@@ -395,7 +391,7 @@ impl<N: Network<Link: WatchedLink>> LinkTable<N> {
     pub fn check_links(&mut self, arrivals: Arrivals, now: Instant) -> Vec<(LinkName, LinkCheck)> {
         let Some(passed) = self.silence.passed_after(arrivals, now) else { return Vec::new() };
         let (clock, mut checks) = (&self.silence, Vec::new());
-        for (gate, peer) in (0..).zip(&mut self.peers) {
+        for (gate, peer) in self.peers.iter_mut() {
             let rails = peer.iter_mut().flat_map(|peer| &mut peer.rails).enumerate();
             let mut states: Vec<_> = rails
                 .filter_map(|(rail, known)| {

@@ -10,8 +10,8 @@
 
 use std::time::{Duration, Instant};
 
-use base::GateId;
 use base::variables::{CONTROL_VARIABLES, PREFER, control_index};
+use base::{GateId, PeerTable};
 use engine::strategy;
 
 /// After this many bursts in a row the next one is expected.
@@ -26,7 +26,7 @@ const MESSAGES_PER_CHECK: u32 = 8;
 /// The history of the bursts to each gate.
 #[derive(Debug, Default)]
 pub(crate) struct Gathering {
-    bursts: Vec<SendBurst>,
+    bursts: PeerTable<SendBurst, 64>,
     /// The gates to which something was sent since the program last made progress.
     open: Vec<GateId>,
     since: Option<Instant>,
@@ -100,11 +100,7 @@ impl Gathering {
     /// Records that a message to `gate` is sent, and decides what to do with it.
     #[inline]
     pub(crate) fn note(&mut self, gate: GateId) -> GatheringDecision {
-        let index = gate.0 as usize;
-        if self.bursts.len() <= index {
-            self.bursts.resize(index + 1, SendBurst::default());
-        }
-        let burst = &mut self.bursts[index];
+        let burst = self.bursts.entry(gate.0, SendBurst::default);
         burst.messages += 1;
         if burst.messages == 1 {
             self.open.push(gate);
@@ -116,7 +112,7 @@ impl Gathering {
             self.end();
             self.open.push(gate);
             self.since = Some(Instant::now());
-            self.bursts[index] = SendBurst { messages: 1, streak, continued: true };
+            self.bursts[gate.0] = SendBurst { messages: 1, streak, continued: true };
             return GatheringDecision::End;
         }
         if burst.streak == STREAK { GatheringDecision::Wait } else { GatheringDecision::Go }
@@ -137,7 +133,7 @@ impl Gathering {
             TrafficClass::Latency => GatheringDecision::Go,
             TrafficClass::Bandwidth | TrafficClass::Compute => {
                 let advice = self.note(gate);
-                self.bursts[gate.0 as usize].streak = STREAK;
+                self.bursts[gate.0].streak = STREAK;
                 if advice == GatheringDecision::Go { GatheringDecision::Wait } else { advice }
             }
         }
@@ -146,9 +142,7 @@ impl Gathering {
     /// Whether the messages that wait for `gate` wait for more.
     #[inline]
     pub(crate) fn holds(&self, gate: GateId) -> bool {
-        self.bursts
-            .get(gate.0 as usize)
-            .is_some_and(|burst| burst.messages > 0 && burst.streak == STREAK)
+        self.bursts.get(gate.0).is_some_and(|burst| burst.messages > 0 && burst.streak == STREAK)
     }
 
     /// Ends all bursts, because the program makes progress.
@@ -158,7 +152,7 @@ impl Gathering {
             return;
         }
         for gate in self.open.drain(..) {
-            let burst = &mut self.bursts[gate.0 as usize];
+            let burst = &mut self.bursts[gate.0];
             let several = burst.messages > 1 || burst.continued;
             let streak = if several { STREAK.min(burst.streak + 1) } else { 0 };
             *burst = SendBurst { streak, ..SendBurst::default() };

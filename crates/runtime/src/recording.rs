@@ -1,7 +1,7 @@
 //! The record of how much this process sent to each peer, for the placement of later runs and for
 //! profiles.
 
-use base::GateId;
+use base::{GateId, PeerTable};
 
 /// The number of messages sent, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub(crate) enum RecordingScope {
 #[derive(Clone, Debug)]
 pub struct Recording {
     pub(crate) scope: RecordingScope,
-    sent: Vec<SentTotals>,
+    sent: PeerTable<SentTotals, 32>,
     /// The number of messages by the number of bits of their length.
     sizes: [u64; SIZE_CLASSES],
     total: SentTotals,
@@ -45,22 +45,18 @@ impl SentTotals {
 impl Recording {
     pub(crate) fn new(scope: RecordingScope) -> Self {
         let total = SentTotals::default();
-        Self { scope, sent: Vec::new(), sizes: [0; SIZE_CLASSES], total }
+        Self { scope, sent: PeerTable::default(), sizes: [0; SIZE_CLASSES], total }
     }
 
     pub(crate) fn note(&mut self, gate: GateId, bytes: usize) {
-        let index = gate.0 as usize;
-        if self.sent.len() <= index {
-            self.sent.resize(index + 1, SentTotals::default());
-        }
-        self.sent[index].add(bytes);
+        self.sent.entry(gate.0, SentTotals::default).add(bytes);
         self.total.add(bytes);
         self.sizes[(usize::BITS - bytes.leading_zeros()) as usize] += 1;
     }
 
     /// Returns the peers to which something was sent, with the totals.
     pub fn peers(&self) -> impl Iterator<Item = (u32, SentTotals)> + '_ {
-        (0..).zip(self.sent.iter().copied()).filter(|(_, sent)| sent.messages > 0)
+        self.sent.iter().map(|(peer, sent)| (peer, *sent)).filter(|(_, sent)| sent.messages > 0)
     }
 
     /// Returns the totals over all peers.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
 
-use base::FragmentLengths;
+use base::{FragmentLengths, PeerTable};
 use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
 use memory::{Buffer, SharedBytesMut, StoreChoice, Stores};
 use queues::lane::{self, REFERENCE_BYTES};
@@ -21,6 +21,9 @@ use crate::sizes::{
 };
 use crate::transfer::{CopyDirection, PeerRuns, RegionRange, copy};
 use cells::Cells;
+
+/// The segments of peers by gate; none where not connected.
+pub(crate) type PeerSegments = PeerTable<Option<Box<PeerSegment>>, 32>;
 
 /// The segment of a peer, as a sender uses it.
 pub(crate) struct PeerSegment {

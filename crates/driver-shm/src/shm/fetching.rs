@@ -55,7 +55,7 @@ impl Shm {
         if begun != Err(RegionError::NotReadable) {
             return begun;
         }
-        let peer = self.peers[gate.0 as usize].as_mut().expect("the gate is connected");
+        let peer = self.peers[gate.0].as_mut().expect("the gate is connected");
         let piped = PipedFetch::begin(fetch, copying, peer)?;
         self.incoming.push(AssistedCopy::Piped(piped));
         Ok(false)
@@ -63,7 +63,7 @@ impl Shm {
 
     /// Whether the data of a peer's region is sent ahead.
     fn is_sent_ahead(&self, gate: GateId, region: RegionToken) -> bool {
-        let peer = self.peers.get(gate.0 as usize).and_then(Option::as_deref);
+        let peer = self.peers.get(gate.0).and_then(Option::as_deref);
         let (slot, generation) = place_of(region);
         let entry = peer.and_then(|peer| peer.bell.segment.find_region(slot));
         entry.is_some_and(|entry| entry.exchange.is_ahead(generation))
@@ -74,7 +74,7 @@ impl Shm {
         let declared =
             self.own.declared.declare(&fetch.into, RegionAccess::ReadAndWrite, WayOut::Read);
         let into = declared.ok_or(RegionError::NotReadable)?;
-        let peer = self.peers[fetch.gate.0 as usize].as_ref().expect("the gate is connected");
+        let peer = self.peers[fetch.gate.0].as_ref().expect("the gate is connected");
         match JointFetch::begin(fetch, into, peer, self.program) {
             Ok(joint) => {
                 self.incoming.push(AssistedCopy::Jointly(joint));
@@ -90,7 +90,7 @@ impl Shm {
         let now = self.time_of_poll();
         let (mut active, mut index) = (false, 0);
         while let Some(incoming) = self.incoming.get_mut(index) {
-            let progress = match self.peers.get_mut(incoming.gate().0 as usize) {
+            let progress = match self.peers.get_mut(incoming.gate().0) {
                 Some(Some(peer)) => incoming.advance(now, self.program, &self.own.segment, peer),
                 _ => TransferProgress::Ended(false),
             };

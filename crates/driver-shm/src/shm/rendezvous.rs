@@ -37,7 +37,7 @@ impl Rendezvous for Shm {
             self.own.supply.watch(message, region, label);
         }
         if message.data.len() > AHEAD_BYTES_MAX
-            && let Some(Some(peer)) = self.peers.get_mut(message.gate.0 as usize)
+            && let Some(Some(peer)) = self.peers.get_mut(message.gate.0)
             && peer.middle.announced(message.data.len(), region.place)
         {
             self.timed = Some((message.gate, region));
@@ -51,7 +51,7 @@ impl Rendezvous for Shm {
 
     fn withdraw(&mut self, region: RegionToken) -> bool {
         if let Some((gate, region)) = self.timed.take_if(|(_, timed)| *timed == region)
-            && let Some(Some(peer)) = self.peers.get_mut(gate.0 as usize)
+            && let Some(Some(peer)) = self.peers.get_mut(gate.0)
         {
             peer.middle.note_sent(region.place);
         }
@@ -161,7 +161,7 @@ impl Shm {
 
     /// Returns until when a message that is sent ahead is left to its receiver, if that is faster.
     fn leave_to_receiver(&mut self, message: &Announcement<'_>) -> Option<Instant> {
-        let peer = self.peers.get_mut(message.gate.0 as usize)?.as_mut()?;
+        let peer = self.peers.get_mut(message.gate.0)?.as_mut()?;
         let is_readable = peer.reachable && message.data.is_contiguous();
         let middle = is_readable.then_some(&mut peer.middle)?;
         middle.leave_to_receiver(message.data.len(), message.token, message.when)
@@ -195,7 +195,7 @@ impl Shm {
             timed = Some((gate, token));
         });
         if let Some((gate, token)) = timed
-            && let Some(Some(peer)) = peers.get_mut(gate.0 as usize)
+            && let Some(Some(peer)) = peers.get_mut(gate.0)
         {
             peer.middle.note_sent(token);
         }
@@ -239,7 +239,7 @@ impl Shm {
 
     /// Whether a peer offers a place for this message.
     fn is_offered(&self, gate: GateId, label: MessageLabel, data: &Buffer) -> bool {
-        let peer = self.peers.get(gate.0 as usize).and_then(Option::as_deref);
+        let peer = self.peers.get(gate.0).and_then(Option::as_deref);
         peer.is_some_and(|peer| {
             let offer = peer.bell.segment.offer(label.flow);
             peer.reachable && offer.is_for(label, data.len() as u64)
