@@ -27,8 +27,9 @@ struct GatePlaces {
     accesses: Cell<u64>,
 }
 
-/// A page of gates is about 1 KiB long, as processes of large jobs use few, scattered peers.
+/// Few, as processes of large jobs use few, scattered peers.
 const GATES_PER_PAGE: usize = 4;
+const _: () = assert!(GATES_PER_PAGE * size_of::<Gate>() <= 1 << 10, "a page of gates has 1 KiB");
 
 /// The list of the gates with waiting work.
 const WITH_WORK: usize = 0;
