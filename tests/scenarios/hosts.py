@@ -115,6 +115,25 @@ def jobs_on_different_hosts_connect(runner):
         connecting.both_end_well(runner, "whole", 2, 1, launcher=launcher)
 
 
+@places(8)
+def spawned_processes_get_free_slots(runner):
+    """The root runs on the second host: the launcher of the spawned job there reaches the others."""
+    with hosts(runner, 3) as here:
+        program = runner.build / "spawned_places"
+        def lines(*words, options=("-n", "3")):
+            code, output, _ = scenarios.run(here.job("box1:2,box2:2,box3:2", program, *words, options=options))
+            assert code == 0, output
+            return output
+        output = lines("1", "3")
+        assert "universe: 6" in output and "children: box2\n" in output, output
+        assert "children: box2 box3 box3\n" in output and "free slots" not in output, output
+        output = lines("5")
+        assert re.search(r"children: box2 box3 box3 box1 box1$", output, re.MULTILINE), output
+        assert output.count("processes share slots") == 1, output
+        output = lines("4", "3", options=("-n", "3", "--nooversubscribe"))
+        assert "refused\nchildren: box2 box3 box3\n" in output, output
+
+
 class OnHosts:
     """The runner with a launcher that gives two hosts their processes in turn."""
 
@@ -346,6 +365,7 @@ def over_real_ssh(runner):
 
 SCENARIOS = [
     jobs_on_different_hosts_connect,
+    spawned_processes_get_free_slots,
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,
     hangs_are_explained_across_hosts,

@@ -25,7 +25,7 @@ use allocation::Allocation;
 use base::variables;
 use launch::spawning::SpawnReport;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
-use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost};
+use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotTable, WithoutSlot};
 use options::{Meaning, ValueCount};
 use sys::cores;
 
@@ -68,10 +68,17 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
     let parent = launcher::ParentLink::open().map_err(|cause| {
         format!("the process that spawns this job is not at the standard input: {cause}")
     })?;
-    match parse(words) {
+    let slots = env::var(variables::JOB_HOSTS).unwrap_or_default();
+    let slots = SlotTable::parse(&slots).unwrap_or_default();
+    match parse_spawned(words, &slots) {
         Ok(RunRequest::Job { plan, purpose: RunMode::Start, .. }) => {
             let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
-            let mut plan = JobPlan { open_ahead, ..*plan };
+            let oversubscribe = slots.without_slot == WithoutSlot::Share;
+            let is_inherited = !slots.is_empty();
+            let mut plan = JobPlan { open_ahead, oversubscribe, slot_table: slots, ..*plan };
+            if is_inherited && plan.shares_slots() {
+                eprintln!("combray: {NO_FREE_SLOT}");
+            }
             // Not an option, as all users see the options of running programs.
             let port = env::var_os(variables::PARENT_PORT);
             let port = port.map(|port| (variables::PARENT_PORT, port));
@@ -113,6 +120,10 @@ fn own_file(file: &Path, job: u32) -> PathBuf {
     file.with_extension(ending)
 }
 
+/// The note when spawned processes share slots.
+const NO_FREE_SLOT: &str = "there are more spawned processes than free slots, so processes share \
+                            slots (combray run --nooversubscribe refuses this)";
+
 /// The request on the command line.
 #[derive(Debug)]
 enum RunRequest {
@@ -146,10 +157,32 @@ pub fn check(words: &[OsString]) -> Result<(), String> {
 }
 
 fn parse(words: &[OsString]) -> Result<RunRequest, String> {
+    parse_with_hosts(words, &[])
+}
+
+/// Parses the options of a spawned job, whose programs run by default on the hosts of the job of
+/// their parents; if there are none, on this machine, whatever a batch system has allocated.
+fn parse_spawned(words: &[OsString], slots: &SlotTable) -> Result<RunRequest, String> {
+    let mut hosts = slots.hosts();
+    if hosts.is_empty() {
+        hosts.push(Host { name: "localhost".to_owned(), slots: None, slots_max: None });
+    }
+    let mut request = parse_with_hosts(words, &hosts)?;
+    if let RunRequest::Job { plan, .. } = &mut request {
+        for host in plan.applications.iter_mut().flat_map(|app| &mut app.hosts) {
+            host.slots = host.slots.or_else(|| slots.slots_of(&host.name));
+        }
+    }
+    Ok(request)
+}
+
+/// Parses the options. Programs that name no hosts run on `hosts`; if that is empty, on those of
+/// the first program that does.
+fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, String> {
     let mut plan = JobPlan::default();
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
-    let mut hosts = Vec::new();
+    let mut hosts = default.to_vec();
     let (mut is_dry_run, mut shows_allocation, mut machine) = (false, false, None);
     for part in words.split(|word| word == ":") {
         let mut reader = ProgramReader {
@@ -165,7 +198,6 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
             Some(asked) => return Ok(asked),
             None => {
                 let mut application = reader.application;
-                // Programs that name no hosts use those of the first program that does.
                 if application.hosts.is_empty() {
                     application.hosts.clone_from(&hosts);
                 } else if hosts.is_empty() {

@@ -90,6 +90,9 @@ pub struct JobSetup {
     pub places: Vec<usize>,
     /// For each rank the number of its program.
     pub applications: Vec<u32>,
+    /// How many processes the hosts have slots for, at least those of the job
+    /// (`MPI_UNIVERSE_SIZE`).
+    pub universe_size: u32,
     /// The process id of the launcher, by which users name the job.
     pub launcher: u32,
     /// The other end of the launcher's standard input and output.
@@ -189,7 +192,7 @@ impl<'a> JobState<'a> {
         let mode = if is_alone { LineMode::Bytes } else { LineMode::WholeLines };
         let time = plan.output.is_timed.then_some(setup.probes.time_of_day);
         let rank = |(number, &host)| RankState::new(number, host, mode, &plan.output, time);
-        let server = PmiServer::new(&setup.applications, size);
+        let server = PmiServer::new(&setup.applications, setup.universe_size);
         let on_missing = if plan.keep_going { OnMissing::FailBarrier } else { OnMissing::EndJob };
         let parents = setup.hosts.iter().map(|host| host.parent).collect();
         let mut job = Self {

@@ -27,6 +27,7 @@ mod process_table;
 mod program;
 pub mod protocol;
 pub mod rankfile;
+mod slot_table;
 mod supervisor;
 mod terminal_input;
 
@@ -40,7 +41,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use access::{HostAccess, OwnHost};
-use binding::Policy;
+use binding::{Oversubscription, Policy};
 use guard::Source;
 use launch::SUPERVISOR;
 use launch::spawning::SPAWNED_LAUNCHER;
@@ -52,6 +53,7 @@ pub use placement::{Host, is_host_name, slots};
 use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
 use rankfile::RankPlace;
+pub use slot_table::{SlotTable, WithoutSlot};
 use sys::{cores, process};
 use terminal_input::TerminalInput;
 
@@ -88,6 +90,9 @@ pub struct JobPlan {
     /// The place of each rank, which overrides the hosts of the programs. Empty: no rankfile was
     /// given.
     pub rankfile: Vec<RankPlace>,
+    /// The hosts of the job whose processes have spawned this one. Empty: it was not spawned, or
+    /// that job has no such hosts.
+    pub slot_table: SlotTable,
     /// Opens what the processes may not open themselves; none: nothing is opened for them.
     pub open_ahead: Option<OpenAhead>,
 }
@@ -123,12 +128,43 @@ impl JobPlan {
     fn placement(&self) -> Result<HostAssignment, LaunchError> {
         let is_local = |host: &str| self.access.is_direct(host);
         let placement = if self.rankfile.is_empty() {
-            placement::place(&self.host_requests(), is_local)
+            placement::place(&self.host_requests(), self.slot_table.taken(), is_local)
         } else {
             let processes = self.applications.iter().map(|app| app.processes as usize).sum();
             rankfile::placement(&self.rankfile, processes, is_local)
         };
         placement.map_err(LaunchError::new)
+    }
+
+    /// Whether processes share slots with others, for lack of free ones.
+    pub fn shares_slots(&self) -> bool {
+        self.oversubscribe && Self { oversubscribe: false, ..self.clone() }.placement().is_err()
+    }
+
+    /// Returns the slots of the job's hosts after its processes have got their places.
+    fn slots_after(&self, placement: &HostAssignment) -> SlotTable {
+        let is_local = |host: &str| self.access.is_direct(host);
+        let mut table = self.slot_table.clone();
+        if table.is_empty() {
+            for application in &self.applications {
+                let hosts = &application.hosts;
+                // A single host without a number of slots is meant for all processes.
+                let has_slots = hosts.len() > 1 || hosts.iter().any(|host| host.slots.is_some());
+                if has_slots || application.per_host.is_some() {
+                    table.add(hosts, application.per_host.unwrap_or(1));
+                }
+            }
+            if self.policy.oversubscription == Oversubscription::Refused {
+                table.without_slot = WithoutSlot::Refuse;
+                if table.is_empty() && placement.hosts == [None] {
+                    let here = Host { name: local::host_name(), slots: None, slots_max: None };
+                    table.add(&[here], cores::usable() as u32);
+                }
+            }
+            table.name_this_machine(&local::host_name(), is_local);
+        }
+        table.take(placement, is_local);
+        table
     }
 }
 

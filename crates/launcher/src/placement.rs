@@ -51,7 +51,7 @@ pub(crate) struct HostAssignment {
 }
 
 /// Merges hosts of equal names, in the order of their first occurrence.
-fn merged(hosts: &[Host]) -> Vec<Host> {
+pub(crate) fn merged(hosts: &[Host]) -> Vec<Host> {
     let mut merged: Vec<Host> = Vec::new();
     let mut positions: HashMap<&str, usize> = HashMap::new();
     for host in hosts {
@@ -80,17 +80,17 @@ pub fn slots(hosts: &[Host], per_host: Option<u32>) -> u32 {
 }
 
 /// Gives each process its host: the hosts are filled one after the other, up to their slots.
-/// `is_local` decides which names mean this machine.
+/// `used` are the processes of other jobs on each host; `is_local` decides which names mean this
+/// machine.
 ///
 /// # Errors
 /// A message for users: there are not enough slots.
 pub(crate) fn place(
     requests: &[HostRequest<'_>],
+    mut used: HashMap<String, u32>,
     is_local: impl Fn(&str) -> bool,
 ) -> Result<HostAssignment, String> {
     let mut placement = HostAssignment::default();
-    // How many processes of earlier programs run on each host.
-    let mut used: HashMap<String, u32> = HashMap::new();
     for request in requests {
         if request.hosts.is_empty() {
             let here = placement.position(None);
@@ -188,7 +188,7 @@ fn too_few(request: &HostRequest<'_>, hosts: &[Host], free: u32) -> String {
         None => format!("{} (1, because no number is given)", host.name),
     });
     let mut text = format!(
-        "{} processes are requested, but the hosts have slots for {free}: {}",
+        "{} processes are requested, but the hosts have free slots for {free}: {}",
         request.processes,
         shown.collect::<Vec<_>>().join(", ")
     );
@@ -240,7 +240,7 @@ mod tests {
         let hosts = hosts(text);
         let request =
             HostRequest { processes, hosts: &hosts, per_host, oversubscribe, in_turn: false };
-        place(&[request], |name| name == "here").map(|placement| names(&placement))
+        place(&[request], HashMap::new(), |name| name == "here").map(|placement| names(&placement))
     }
 
     fn names(placement: &HostAssignment) -> String {
@@ -288,7 +288,7 @@ mod tests {
             let (hosts, per_host) = (hosts(text), None);
             let request =
                 HostRequest { processes, hosts: &hosts, per_host, oversubscribe, in_turn: true };
-            place(&[request], |_| false).map(|placement| names(&placement))
+            place(&[request], HashMap::new(), |_| false).map(|placement| names(&placement))
         };
         assert_eq!(placed(6, "a:2 b:1 c:4", false).unwrap(), "abcacc");
         assert_eq!(placed(5, "a b", true).unwrap(), "ababa");
@@ -301,11 +301,18 @@ mod tests {
         let (first, own) = (hosts("a:2 b:2"), hosts("c"));
         let request = |processes, hosts| HostRequest { processes, hosts, ..HostRequest::default() };
         let three = [request(1, &first[..]), request(2, &own[..]), request(3, &first[..])];
-        assert_eq!(names(&place(&three, |_| false).unwrap()), "accabb");
+        assert_eq!(names(&place(&three, HashMap::new(), |_| false).unwrap()), "accabb");
         let four = [request(1, &first[..]), request(4, &first[..])];
-        assert!(place(&four, |_| false).unwrap_err().contains("slots for 3"));
+        assert!(place(&four, HashMap::new(), |_| false).unwrap_err().contains("slots for 3"));
+        // Processes of another job take slots, too.
+        let used = || HashMap::from([("a".to_owned(), 1), ("b".to_owned(), 2)]);
+        assert_eq!(names(&place(&[request(1, &first[..])], used(), |_| false).unwrap()), "a");
+        let error = place(&[request(2, &first[..])], used(), |_| false).unwrap_err();
+        assert!(error.contains("free slots for 1"), "{error}");
+        let shared = HostRequest { oversubscribe: true, ..request(4, &first[..]) };
+        assert_eq!(names(&place(&[shared], used(), |_| false).unwrap()), "aaab");
         let local = [request(2, &[][..]), request(1, &own[..])];
-        assert_eq!(names(&place(&local, |_| false).unwrap()), "--c");
+        assert_eq!(names(&place(&local, HashMap::new(), |_| false).unwrap()), "--c");
     }
 
     proptest! {
@@ -319,7 +326,7 @@ mod tests {
                 .collect();
             let request = HostRequest { processes, hosts: &hosts, ..HostRequest::default() };
             let total: u32 = counts.iter().sum();
-            match place(&[request], |_| false) {
+            match place(&[request], HashMap::new(), |_| false) {
                 Ok(placement) => {
                     prop_assert_eq!(placement.ranks.len() as u32, processes);
                     prop_assert!(processes <= total);

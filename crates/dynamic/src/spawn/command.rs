@@ -61,10 +61,6 @@ impl SpawnCommand {
                 options.extend([OsString::from(option), text(trimmed(&value)).to_owned()]);
             }
         }
-        // Without a host, the launcher would use those of a batch system's allocation.
-        if !OPTIONS[..2].iter().any(|(key, _)| hint(key).is_some()) {
-            options.extend(["--host".into(), "localhost".into()]);
-        }
         for line in hint(b"env").iter().flat_map(|value| value.split(|byte| *byte == b'\n')) {
             options.extend(variable(line)?.into_iter().flatten());
         }
@@ -227,22 +223,8 @@ mod tests {
         let arguments = [b"-n".to_vec(), b"a b".to_vec()];
         let command = SpawnCommand::new(b"prog  ", &arguments, 3, Some(&hints)).unwrap();
         let expected = [
-            "-n",
-            "3",
-            "--wdir",
-            "/tmp",
-            "--host",
-            "localhost",
-            "--env",
-            "A",
-            "1",
-            "--env",
-            "B",
-            "x=y",
-            "--",
-            "prog",
-            "-n",
-            "a b",
+            "-n", "3", "--wdir", "/tmp", "--env", "A", "1", "--env", "B", "x=y", "--", "prog",
+            "-n", "a b",
         ];
         assert_eq!(words(&command), expected);
     }

@@ -86,6 +86,7 @@ impl<'a> TestJob<'a> {
             hosts: (0..hosts).map(host).collect(),
             places: (0..hosts * each).map(|rank| rank / each).collect(),
             applications: vec![0; hosts * each],
+            universe_size: (hosts * each) as u32,
             launcher: 1,
             console: Console::File,
             start_of_ranks: StartOfRanks::Immediate,

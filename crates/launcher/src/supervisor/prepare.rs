@@ -1,7 +1,7 @@
 //! Turns a plan into orders of what each machine must start.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 
 use base::variables;
@@ -20,7 +20,7 @@ use crate::output::{self, OutputFile};
 use crate::placement::HostAssignment;
 use crate::process_table::TableWriter;
 use crate::protocol::{AgentStart, ProgramStart, Start};
-use crate::{Application, HostAccess, JobPlan, LaunchError, open_nothing};
+use crate::{Application, HostAccess, JobPlan, LaunchError, SlotTable, open_nothing};
 
 /// A job that is ready to start.
 pub(super) struct PreparedJob {
@@ -53,7 +53,8 @@ pub(super) fn prepare(
         .collect();
     let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
     let relay = if is_first_here { None } else { Some(Relay::open(input.take())?) };
-    let starts = starts(plan, &placement, &applications)?;
+    let slots = plan.slots_after(&placement);
+    let starts = starts(plan, &placement, &applications, &slots)?;
     // Read before it is raised.
     let descriptors = DescriptorLimit::read()?;
     // Errors on this machine are found before anything is started on others.
@@ -100,6 +101,7 @@ pub(super) fn prepare(
     let setup = JobSetup {
         hosts,
         places: placement.ranks,
+        universe_size: slots.slots().max(applications.len() as u32),
         applications,
         launcher,
         console,
@@ -144,6 +146,7 @@ fn starts(
     plan: &JobPlan,
     placement: &HostAssignment,
     applications: &[u32],
+    slots: &SlotTable,
 ) -> Result<Vec<Start>, LaunchError> {
     let job = random_name()?;
     let size = applications.len() as u32;
@@ -151,7 +154,7 @@ fn starts(
     let here = |app: &Application| ProgramStart {
         path: app.program.clone(),
         arguments: app.arguments.clone(),
-        variables: app.variables.clone().into_iter().collect(),
+        variables: app.variables.clone().into_iter().chain(for_spawning(plan, slots)).collect(),
         folder: app.folder.clone(),
     };
     let mut ranks: Vec<Vec<(u32, u32)>> = vec![Vec::new(); placement.hosts.len()];
@@ -181,6 +184,18 @@ fn starts(
         });
     }
     Ok(starts)
+}
+
+/// Returns the variables by which the launcher of a spawned job finds the hosts of this one.
+fn for_spawning(plan: &JobPlan, slots: &SlotTable) -> Vec<(OsString, OsString)> {
+    if slots.is_empty() {
+        return Vec::new();
+    }
+    let mut variables = vec![(variables::JOB_HOSTS.into(), slots.to_string().into())];
+    if let HostAccess::Shell(words) = &plan.access {
+        variables.push((variables::LAUNCH_AGENT.into(), words.join(OsStr::new(" "))));
+    }
+    variables
 }
 
 /// Returns the programs that a host with these ranks runs, as the others need not exist there, and
@@ -241,7 +256,6 @@ fn random_name() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::ffi::OsString;
     use std::path::{Path, PathBuf};
     use std::time::Duration;
 
@@ -296,7 +310,8 @@ mod tests {
         let plan = JobPlan { applications: vec![application], ..JobPlan::default() };
         let begun = sys::usage::processor_time();
         let placement = plan.placement().unwrap();
-        let starts = starts(&plan, &placement, &[0; RANKS as usize]).unwrap();
+        let starts =
+            starts(&plan, &placement, &[0; RANKS as usize], &plan.slots_after(&placement)).unwrap();
         let spent = sys::usage::processor_time() - begun;
         assert_eq!(starts.len(), HOSTS as usize);
         assert_eq!(starts[9].ranks, (72..80).map(|rank| (rank, 0)).collect::<Vec<_>>());

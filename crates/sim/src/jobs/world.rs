@@ -137,6 +137,7 @@ impl<'a> JobWorld<'a> {
             hosts,
             places,
             applications: vec![0; size as usize],
+            universe_size: size,
             launcher: 1,
             console: if setting.has_terminal { Console::Terminal } else { Console::File },
             start_of_ranks: StartOfRanks::Immediate,

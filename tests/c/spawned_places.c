@@ -1,0 +1,60 @@
+// Prints MPI_UNIVERSE_SIZE, then spawns as many processes as each argument names, one job after the
+// other, and prints on which hosts they run: tests/scenarios/hosts.py starts it.
+// The last process is the root.
+#include "check.h"
+
+enum { TAG = 5, NAME_BYTES = MPI_MAX_PROCESSOR_NAME };
+
+static void be_child(MPI_Comm parents) {
+    char name[NAME_BYTES] = "";
+    int length;
+    MPI_Get_processor_name(name, &length);
+    int remote;
+    MPI_Comm_remote_size(parents, &remote);
+    MPI_Send(name, NAME_BYTES, MPI_CHAR, remote - 1, TAG, parents);
+    MPI_Comm_disconnect(&parents);
+}
+
+static void spawn(int count, int root) {
+    MPI_Comm children;
+    char file[4096];
+    ssize_t length = readlink("/proc/self/exe", file, sizeof file - 1);
+    REQUIRE(length > 0, "readlink");
+    file[length] = 0;
+    int code = MPI_Comm_spawn(file, MPI_ARGV_NULL, count, MPI_INFO_NULL, root, MPI_COMM_WORLD,
+                              &children, MPI_ERRCODES_IGNORE);
+    if (code != MPI_SUCCESS) {
+        int class;
+        MPI_Error_class(code, &class);
+        CHECK(class == MPI_ERR_SPAWN, "class %d", class);
+        if (check_rank == root) printf("refused\n");
+        return;
+    }
+    char line[4096] = "children:";
+    for (int child = 0; check_rank == root && child < count; child++) {
+        char name[NAME_BYTES];
+        MPI_Recv(name, NAME_BYTES, MPI_CHAR, child, TAG, children, MPI_STATUS_IGNORE);
+        strncat(line, " ", sizeof line - strlen(line) - 1);
+        strncat(line, name, sizeof line - strlen(line) - 1);
+    }
+    if (check_rank == root) printf("%s\n", line);
+    MPI_Comm_disconnect(&children);
+}
+
+int main(int argc, char **argv) {
+    check_begin();
+    MPI_Comm parents;
+    MPI_Comm_get_parent(&parents);
+    if (parents != MPI_COMM_NULL) {
+        be_child(parents);
+        return check_end();
+    }
+    int *universe, is_set, size;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &is_set);
+    REQUIRE(is_set, "MPI_UNIVERSE_SIZE is set");
+    if (check_rank == size - 1) printf("universe: %d\n", *universe);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 1; i < argc; i++) spawn(atoi(argv[i]), size - 1);
+    return check_end();
+}
