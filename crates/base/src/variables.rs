@@ -197,13 +197,13 @@ variables! {
         FORCE_LIBRARY, Developer, AtStart, Unprivileged, [];
         /// The name of the job; set by the launcher.
         JOB, Developer, AtStart, Always, [];
+        /// The hosts of the job with their slots and how many of them are taken, on which spawned
+        /// processes run; set by the launcher.
+        JOB_HOSTS, Developer, AtStart, Unprivileged, [];
         /// The rank among the processes of the machine; set by the launcher.
         LOCAL_RANK, Developer, AtStart, Always, [];
         /// How many processes of the job the machine has; set by the launcher.
         LOCAL_SIZE, Developer, AtStart, Always, [];
-        /// The hosts of the job with their slots and how many of them are taken, on which spawned
-        /// processes run; set by the launcher.
-        JOB_HOSTS, Developer, AtStart, Unprivileged, [];
         /// The port at which the processes wait that have spawned the job; set by the launcher of
         /// a spawned job.
         PARENT_PORT, Developer, AtStart, Unprivileged, [];
