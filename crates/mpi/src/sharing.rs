@@ -68,29 +68,28 @@ impl Sharing {
         }))
     }
 
-    /// Shares words only, without bytes for buffers. If these processes have kept a memory with
-    /// this number of words ([`Process::keep_words`]), they use it again, with the contents that
-    /// it had.
+    /// As [`Sharing::among`]; but if these processes have kept a memory of this size
+    /// ([`Process::keep_shared`]), they use it again, with the contents that it had.
     ///
     /// # Errors
     /// Those of [`Sharing::among`].
-    pub fn words_among(
+    pub fn again_among(
         process: &Process,
         team: &Rc<Team>,
-        words: usize,
+        (words, length): (usize, usize),
         may: bool,
     ) -> Result<Self> {
         let card_buffer = Buffer::zeroed(CARD_BYTES);
         let mut mine = None;
         if team.rank() == 0 {
             let gates: Box<[GateId]> = team.group().gates().collect();
-            mine = match process.spare_words.take_of(&gates, words).filter(|_| may) {
+            mine = match process.spare_words.take_of(&gates, (words, length)).filter(|_| may) {
                 Some(memory) => {
                     card_buffer.write(0, AGAIN);
                     card_buffer.write(AGAIN.len(), &memory.nonce());
                     Some(Self { memory: Ok(memory), _invitation: None })
                 }
-                None => create(&card_buffer, words, 0, may),
+                None => create(&card_buffer, words, length, may),
             };
         }
         broadcast(process, team, &card_buffer)?;
@@ -100,7 +99,7 @@ impl Sharing {
         let mut again = [0; AGAIN.len()];
         card_buffer.read(0, &mut again);
         if again != *AGAIN {
-            return Ok(Self { memory: map(&card_buffer, words, 0), _invitation: None });
+            return Ok(Self { memory: map(&card_buffer, words, length), _invitation: None });
         }
         let mut nonce = Nonce::default();
         card_buffer.read(AGAIN.len(), &mut nonce);
@@ -112,9 +111,10 @@ impl Sharing {
 }
 
 impl Process {
-    /// Keeps words that the processes of a team shared and that none of them uses any longer.
-    /// [`Sharing::words_among`] uses them again when these processes share this number of words.
-    pub fn keep_words(&self, team: &Team, words: usize, memory: &Rc<SharedMemory>) {
+    /// Keeps memory with this number of words that the processes of a team shared and that none of
+    /// them uses any longer. [`Sharing::again_among`] uses it again when these processes share
+    /// memory of its size.
+    pub fn keep_shared(&self, team: &Team, words: usize, memory: &Rc<SharedMemory>) {
         self.spare_words.keep(team.group().gates().collect(), words, Rc::clone(memory));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use base::Result;
 use datatype::reduction::Operator;
@@ -10,11 +11,13 @@ use memory::{Buffer, Segment};
 use mpi::{ActiveOperation, Process};
 
 use super::action::{AccessKind, WindowAccess};
+use super::direct::SHORT_ACCESS_BYTES;
 use super::exposed::ExposedParts;
-use super::mailboxes::MailOutcome;
+use super::mailboxes::{MAILED_BYTES_MAX, MailOutcome};
 use super::message::{DATA_TAG, INLINE_BYTES_MAX, WindowRequest};
 use super::operation::{CompletedBy, WindowOperation};
 use super::reach::SYSTEM_BYTES_MIN;
+use super::ways::{ChosenWay, WayToPart};
 use super::{TargetPlace, Window, direct, locks};
 
 /// The largest number of bytes that an accumulate combines in one piece; the target needs memory of
@@ -91,25 +94,50 @@ impl Window {
         access: &WindowAccess,
         completed_by: CompletedBy,
     ) -> Result<Option<Rc<WindowOperation>>> {
-        let run = access.place.run();
-        if let Some(run) = run.filter(|run| run.length < SYSTEM_BYTES_MIN) {
-            // Several operations without answers are faster as messages.
-            let is_alone = self.is_alone(target);
-            if is_alone || access.fetches() {
-                match self.ask_by_mail(process, target, access, run) {
-                    MailOutcome::NotDone => {}
-                    MailOutcome::Done => return Ok(None),
+        let Some(run) = access.place.run() else {
+            return Ok(self.ask_for(process, target, access, completed_by));
+        };
+        // Several short operations without answers are faster as messages.
+        let is_alone = run.length >= SYSTEM_BYTES_MIN || self.is_alone(target);
+        let is_done = (is_alone || access.fetches())
+            && self.complete_now(process, target, access, (run, is_alone))?;
+        if is_done { Ok(None) } else { Ok(self.ask_for(process, target, access, completed_by)) }
+    }
+
+    /// Does an operation by a mailbox or, if it is alone or long, by the system. Returns whether
+    /// that was possible.
+    fn complete_now(
+        &self,
+        process: &Process,
+        target: u32,
+        access: &WindowAccess,
+        (run, is_alone): (Segment, bool),
+    ) -> Result<bool> {
+        let both = SHORT_ACCESS_BYTES + 1..=MAILED_BYTES_MAX;
+        let choices = self.mailboxes.as_ref().map(|mailboxes| mailboxes.choices(target));
+        let choices = choices.filter(|_| is_alone && both.contains(&run.length));
+        let fixed = || ChosenWay::fixed(WayToPart::Mailbox);
+        let first = choices.map_or_else(fixed, |choices| choices.choose(run.length));
+        let start = first.is_timed.then(Instant::now);
+        for way in [first.way, first.way.other()] {
+            let is_done = match way {
+                WayToPart::Mailbox => match self.ask_by_mail(process, target, access, run) {
+                    MailOutcome::NotDone => false,
+                    MailOutcome::Done => true,
                     MailOutcome::Failed(error) => return Err(error),
+                },
+                WayToPart::System => is_alone && self.copy_by_system(process, target, access, run),
+            };
+            if is_done {
+                if let (Some(choices), Some(start)) = (choices, start)
+                    && way == first.way
+                {
+                    choices.record(run.length, way, start.elapsed());
                 }
-            }
-            if !is_alone {
-                return Ok(self.ask_for(process, target, access, completed_by));
+                return Ok(true);
             }
         }
-        if run.is_some_and(|run| self.copy_by_system(process, target, access, run)) {
-            return Ok(None);
-        }
-        Ok(self.ask_for(process, target, access, completed_by))
+        Ok(false)
     }
 
     /// Lets the system do the operation without the target; returns whether it did.

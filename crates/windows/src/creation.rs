@@ -129,7 +129,7 @@ impl Window {
             attached.end(process);
         }
         if let (Some(words), Some(_), false) = (&self.words, &self.mailboxes, lacks_processes()) {
-            process.keep_words(&self.communicator, attached::words(self.shares.len()), words);
+            process.keep_shared(&self.communicator, attached::words(self.shares.len()), words);
         }
         Ok(())
     }
@@ -251,8 +251,8 @@ fn share_words(
         return all_agree(process, communicator, true).map(|_| None);
     }
     let may = process.configuration().shared_windows();
-    let words = attached::words(size as usize);
-    let sharing = Sharing::words_among(process, communicator, words, may)?;
+    let sizes = (attached::words(size as usize), mailboxes::data_bytes(size as usize));
+    let sharing = Sharing::again_among(process, communicator, sizes, may)?;
     if let Ok(memory) = &sharing.memory {
         // The words may have been used before.
         SharedLock::of(memory, rank).reset();

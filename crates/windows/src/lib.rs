@@ -25,6 +25,7 @@ mod synchronization;
 #[cfg(test)]
 mod tests;
 mod traffic;
+mod ways;
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

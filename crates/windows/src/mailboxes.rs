@@ -1,7 +1,8 @@
 //! Mailboxes: short operations that a process requests from another one of its machine in shared
 //! memory. A request is a few words, which the target finds while it waits in the library; the
 //! answer replaces them. So an operation is complete when the call returns, at the cost of two
-//! transfers of a cache line, as long as the target polls.
+//! transfers of a cache line, as long as the target polls. The data of longer puts and gets lies in
+//! a piece of shared memory beside the mailbox.
 //!
 //! Whether the target polls is found out by trying. An origin without an answer after a short time
 //! withdraws the request, and for a while sends the target none; the operation is done in another
@@ -19,13 +20,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use base::Error;
 use datatype::Predefined;
 use datatype::reduction::{self, Operator};
-use memory::{Segment, SharedMemory};
+use memory::{Buffer, Segment, SharedMemory};
 use mpi::Process;
 
 use super::action::{AccessKind, OldData, WindowAccess};
 use super::direct::{self, ELEMENT_BYTES_MAX, SHORT_ACCESS_BYTES};
 use super::exposed::ExposedParts;
 use super::message::{KINDS, RequestKind};
+use super::ways::WayChoices;
 use super::{Window, exposure, locks};
 
 /// The number of words of a mailbox: two cache lines. Short data needs only the first line.
@@ -56,6 +58,10 @@ const DONE: u32 = 3;
 /// Nothing was done.
 const REFUSED: u32 = 4;
 
+/// The largest number of bytes of a put or get by mailbox. The data is copied twice, one copy after
+/// the other; above this, one copy by the system is faster on each machine measured so far.
+pub(super) const MAILED_BYTES_MAX: usize = 8 << 10;
+
 /// A target polls a mailbox for each process, so larger windows have no mailboxes.
 pub(super) const MAILING_PROCESSES_MAX: u32 = 64;
 
@@ -79,6 +85,8 @@ pub(super) struct Mailboxes {
     size: u32,
     /// The state of trials by target.
     trials: Box<[Cell<Trial>]>,
+    /// How long the mailbox and the system take, by target.
+    choices: Box<[WayChoices]>,
 }
 
 /// How likely a target is to poll.
@@ -106,6 +114,12 @@ pub(super) enum MailOutcome {
 /// exposure epochs.
 pub(super) fn words(size: usize) -> usize {
     first_word(size) + size * size * WORDS
+}
+
+/// Returns how many bytes for long data the memory has behind the words of such a window. Only what
+/// is used takes memory.
+pub(super) fn data_bytes(size: usize) -> usize {
+    size * size * MAILED_BYTES_MAX
 }
 
 fn first_word(size: usize) -> usize {
@@ -166,6 +180,15 @@ impl<'a> Mailbox<'a> {
     }
 }
 
+/// Returns the largest number of bytes at the target of an operation by mailbox.
+fn mailed_bytes_max(action: AccessKind) -> usize {
+    match action {
+        AccessKind::Put | AccessKind::Get => MAILED_BYTES_MAX,
+        AccessKind::Accumulate { .. } => SHORT_ACCESS_BYTES,
+        AccessKind::Swap => ELEMENT_BYTES_MAX,
+    }
+}
+
 /// The request in a mailbox, checked as far as that needs no memory of the window.
 #[derive(Debug, PartialEq, Eq)]
 struct MailedRequest {
@@ -185,6 +208,11 @@ impl MailedRequest {
     /// Returns how many bytes the value to compare with has.
     fn compared(&self) -> usize {
         if self.action == AccessKind::Swap { self.place.length } else { 0 }
+    }
+
+    /// Whether the data is not in the mailbox, but in the memory beside it.
+    fn is_long(&self) -> bool {
+        self.place.length > SHORT_ACCESS_BYTES
     }
 
     fn fetches(&self) -> bool {
@@ -238,15 +266,16 @@ impl MailedRequest {
                 old,
             })
         };
-        let (action, longest) = match KINDS.get(usize::from(kind))? {
-            RequestKind::Put => (AccessKind::Put, SHORT_ACCESS_BYTES),
-            RequestKind::Get => (AccessKind::Get, SHORT_ACCESS_BYTES),
-            RequestKind::Accumulate => (accumulate(OldData::Dropped)?, SHORT_ACCESS_BYTES),
-            RequestKind::Fetch => (accumulate(OldData::Fetched)?, SHORT_ACCESS_BYTES),
-            RequestKind::Swap => (AccessKind::Swap, ELEMENT_BYTES_MAX),
+        let action = match KINDS.get(usize::from(kind))? {
+            RequestKind::Put => AccessKind::Put,
+            RequestKind::Get => AccessKind::Get,
+            RequestKind::Accumulate => accumulate(OldData::Dropped)?,
+            RequestKind::Fetch => accumulate(OldData::Fetched)?,
+            RequestKind::Swap => AccessKind::Swap,
             _ => return None,
         };
-        (length <= longest).then_some(Self { action, place: Segment { displacement, length } })
+        (length <= mailed_bytes_max(action))
+            .then_some(Self { action, place: Segment { displacement, length } })
     }
 }
 
@@ -254,7 +283,9 @@ impl Mailboxes {
     /// Creates the mailboxes in the words that all processes of a window share, for the process
     /// with this rank.
     pub(super) fn new(memory: Rc<SharedMemory>, rank: u32, size: u32) -> Self {
-        Self { memory, rank, size, trials: (0..size).map(|_| Cell::default()).collect() }
+        let trials = (0..size).map(|_| Cell::default()).collect();
+        let choices = (0..size).map(|_| WayChoices::default()).collect();
+        Self { memory, rank, size, trials, choices }
     }
 
     /// Clears the mailboxes of this process, as the words may have been used before.
@@ -266,6 +297,17 @@ impl Mailboxes {
 
     fn at(&self, target: u32) -> Mailbox<'_> {
         Mailbox::of(&self.memory, self.size, target, self.rank)
+    }
+
+    /// Returns the memory for the long data of the operations of `origin` at `target`.
+    fn data(&self, target: u32, origin: u32) -> Buffer {
+        let index = target as usize * self.size as usize + origin as usize;
+        self.memory.buffer(index * MAILED_BYTES_MAX, MAILED_BYTES_MAX)
+    }
+
+    /// Returns the times of the ways to a target.
+    pub(super) fn choices(&self, target: u32) -> &WayChoices {
+        &self.choices[target as usize]
     }
 
     /// Whether a request to a target is worth while now.
@@ -300,38 +342,53 @@ impl Mailboxes {
         for origin in 0..self.size {
             let mailbox = Mailbox::of(&self.memory, self.size, self.rank, origin);
             if mailbox.word(STATE).load(Ordering::Relaxed) == ASKED {
-                active |= self.serve_one(memory, mailbox);
+                active |= self.serve_one(memory, origin, mailbox);
             }
         }
         active
     }
 
-    fn serve_one(&self, memory: &ExposedParts, mailbox: Mailbox<'_>) -> bool {
+    fn serve_one(&self, memory: &ExposedParts, origin: u32, mailbox: Mailbox<'_>) -> bool {
         if !mailbox.change_state(ASKED, TAKEN) {
             return false;
         }
-        let done = carry_out(memory, self.rank, mailbox);
+        let done = self.carry_out(memory, origin, mailbox);
         mailbox.set_state(if done { DONE } else { REFUSED });
         true
     }
-}
 
-/// Executes the request in a mailbox on this process's part, and stores the previous data there.
-/// Returns false if the request is refused.
-fn carry_out(memory: &ExposedParts, rank: u32, mailbox: Mailbox<'_>) -> bool {
-    let Some(request) = MailedRequest::read(mailbox) else { return false };
-    let (given, compared) = (request.given(), request.compared());
-    let (mut data, mut found) = ([0; SHORT_ACCESS_BYTES], [0; SHORT_ACCESS_BYTES]);
-    mailbox.read(&mut data[..given + compared]);
-    let (given, compared) = data[..given + compared].split_at(given);
-    let found = &mut found[..request.place.length];
-    let done = memory.with_own_run(rank, request.place, |part| {
-        direct::change(&request.action, (given, compared), part, found);
-    });
-    if done && request.fetches() {
-        mailbox.write(found);
+    /// Executes the request in a mailbox on this process's part, and stores the previous data
+    /// there. Returns false if the request is refused.
+    fn carry_out(&self, memory: &ExposedParts, origin: u32, mailbox: Mailbox<'_>) -> bool {
+        let Some(request) = MailedRequest::read(mailbox) else { return false };
+        if request.is_long() {
+            return self.copy_long(memory, origin, request);
+        }
+        let (given, compared) = (request.given(), request.compared());
+        let (mut data, mut found) = ([0; SHORT_ACCESS_BYTES], [0; SHORT_ACCESS_BYTES]);
+        mailbox.read(&mut data[..given + compared]);
+        let (given, compared) = data[..given + compared].split_at(given);
+        let found = &mut found[..request.place.length];
+        let done = memory.with_own_run(self.rank, request.place, |part| {
+            direct::change(&request.action, (given, compared), part, found);
+        });
+        if done && request.fetches() {
+            mailbox.write(found);
+        }
+        done
     }
-    done
+
+    fn copy_long(&self, memory: &ExposedParts, origin: u32, request: MailedRequest) -> bool {
+        let data = self.data(self.rank, origin);
+        let length = request.place.length;
+        memory.with_own_run(self.rank, request.place, |(part, offset)| {
+            if request.fetches() {
+                part.copy_range(offset, &data, 0, length);
+            } else {
+                data.copy_range(0, part, offset, length);
+            }
+        })
+    }
 }
 
 impl Window {
@@ -344,27 +401,46 @@ impl Window {
         run: Segment,
     ) -> MailOutcome {
         let Some(mailboxes) = &self.mailboxes else { return MailOutcome::NotDone };
-        let longest =
-            if access.action == AccessKind::Swap { ELEMENT_BYTES_MAX } else { SHORT_ACCESS_BYTES };
-        if run.length > longest
+        if run.length > mailed_bytes_max(access.action)
             || !mailboxes.may_ask(target)
             || !self.is_idle_by_now(process, target)
         {
             return MailOutcome::NotDone;
         }
         let request = MailedRequest { action: access.action, place: run };
+        let mailbox = mailboxes.at(target);
+        request.write(mailbox);
+        if request.is_long() {
+            return self.ask_with_long_data(process, mailboxes, target, access);
+        }
         let (given, compared) = (request.given(), request.compared());
         let mut data = [0; SHORT_ACCESS_BYTES];
         access.origin.read(0, &mut data[..given]);
         access.compare.read(0, &mut data[given..given + compared]);
-        let mailbox = mailboxes.at(target);
-        request.write(mailbox);
         mailbox.write(&data[..given + compared]);
         mailbox.set_state(ASKED);
         let outcome = self.await_mail(process, mailboxes, target, mailbox);
         if matches!(outcome, MailOutcome::Done) && request.fetches() {
             mailbox.read(&mut data[..run.length]);
             access.result.write(0, &data[..run.length]);
+        }
+        outcome
+    }
+
+    /// Sends a put or get whose request is in the mailbox already, with its data beside it.
+    fn ask_with_long_data(
+        &self,
+        process: &Process,
+        mailboxes: &Mailboxes,
+        target: u32,
+        access: &WindowAccess,
+    ) -> MailOutcome {
+        let (mailbox, data) = (mailboxes.at(target), mailboxes.data(target, mailboxes.rank));
+        access.origin.copy_to(&data);
+        mailbox.set_state(ASKED);
+        let outcome = self.await_mail(process, mailboxes, target, mailbox);
+        if matches!(outcome, MailOutcome::Done) {
+            data.copy_to(&access.result);
         }
         outcome
     }
@@ -423,7 +499,6 @@ fn answer_in(mailbox: Mailbox<'_>) -> Option<MailOutcome> {
 
 #[cfg(test)]
 mod tests {
-    use memory::Buffer;
     use proptest::prelude::*;
 
     use super::*;
@@ -433,7 +508,7 @@ mod tests {
     const PART: usize = 256;
 
     fn shared(size: u32) -> Rc<SharedMemory> {
-        SharedMemory::create(words(size as usize), 0).unwrap().0
+        SharedMemory::create(words(size as usize), data_bytes(size as usize)).unwrap().0
     }
 
     /// Returns an origin, rank 0, and a target, rank 1.
@@ -452,6 +527,14 @@ mod tests {
         let mut bytes = [0; 8];
         buffer.read(offset, &mut bytes);
         bytes
+    }
+
+    fn bytes_around(buffer: &Buffer) -> [u8; 2 * AROUND] {
+        let mut around = [0; 2 * AROUND];
+        let (before, behind) = around.split_at_mut(AROUND);
+        buffer.read(0, before);
+        buffer.read(AROUND + PART, behind);
+        around
     }
 
     #[test]
@@ -477,6 +560,12 @@ mod tests {
             }
         }
         mailbox.word(LENGTH).store(SHORT_ACCESS_BYTES as u32 + 1, Ordering::Relaxed);
+        assert_eq!(MailedRequest::read(mailbox), None);
+        let whole = Segment { displacement: 0, length: MAILED_BYTES_MAX };
+        let request = MailedRequest { action: AccessKind::Put, place: whole };
+        request.write(mailbox);
+        assert_eq!(MailedRequest::read(mailbox), Some(request));
+        mailbox.word(LENGTH).store(MAILED_BYTES_MAX as u32 + 1, Ordering::Relaxed);
         assert_eq!(MailedRequest::read(mailbox), None);
     }
 
@@ -508,6 +597,34 @@ mod tests {
         assert_eq!(bytes(&all, AROUND + 8), 1_i64.to_ne_bytes());
         assert_eq!(ask(AccessKind::Put, PART as isize - 7, &[1; 8]).0, REFUSED);
         assert_eq!(ask(AccessKind::Put, -1, &[1; 8]).0, REFUSED);
+    }
+
+    #[test]
+    fn long_data_goes_beside_the_mailbox() {
+        let (all, exposed) = parts();
+        let (origin, target) = both_ends();
+        let data = origin.data(1, 0);
+        let ask = |action, displacement| {
+            let place = Segment { displacement, length: 200 };
+            MailedRequest { action, place }.write(origin.at(1));
+            origin.at(1).set_state(ASKED);
+            assert!(target.serve(&exposed));
+            origin.at(1).state()
+        };
+        let bytes = |number| std::array::from_fn::<u8, 200, _>(|index| index as u8 ^ number);
+        data.write(0, &bytes(7));
+        assert_eq!(ask(AccessKind::Put, 50), DONE);
+        let mut seen = [0; 200];
+        all.read(AROUND + 50, &mut seen);
+        assert_eq!(seen, bytes(7));
+        all.write(AROUND + 3, &bytes(9));
+        assert_eq!(ask(AccessKind::Get, 3), DONE);
+        data.read(0, &mut seen);
+        assert_eq!(seen, bytes(9));
+        for outside in [PART as isize - 199, -1, isize::MAX - 100] {
+            assert_eq!(ask(AccessKind::Put, outside), REFUSED);
+        }
+        assert_eq!(bytes_around(&all), [0; 2 * AROUND]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) struct Reach {
 }
 
 /// Below this many bytes a message is cheaper than the system call, unless the target must answer
-/// for a single operation.
+/// for a single operation. Then a mailbox or the system is used (`super::ways`).
 pub(super) const SYSTEM_BYTES_MIN: usize = 2 << 10;
 
 /// How one part is accessed.

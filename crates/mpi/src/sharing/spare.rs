@@ -1,4 +1,4 @@
-//! Shared words that processes keep for their next request.
+//! Shared memory that processes keep for their next request.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use memory::{Nonce, SharedMemory};
 /// The maximum number of spare memories that a process keeps.
 const SPARE_MAX: usize = 32;
 
-/// Shared words that the processes of their groups no longer use, the most recent last.
+/// Shared memory that the processes of their groups no longer use, the most recent last.
 #[derive(Debug, Default)]
 pub(crate) struct SpareWords(RefCell<Vec<SpareMemory>>);
 
@@ -22,9 +22,15 @@ struct SpareMemory {
 }
 
 impl SpareWords {
-    /// Takes the last memory of these processes with this number of words.
-    pub(crate) fn take_of(&self, gates: &[GateId], words: usize) -> Option<Rc<SharedMemory>> {
-        self.take(|one| one.words == words && *one.gates == *gates)
+    /// Takes the last memory of these processes with these numbers of words and of bytes for
+    /// buffers.
+    pub(crate) fn take_of(
+        &self,
+        gates: &[GateId],
+        (words, length): (usize, usize),
+    ) -> Option<Rc<SharedMemory>> {
+        let fits = |one: &SpareMemory| one.words == words && one.memory.len() == length;
+        self.take(|one| fits(one) && *one.gates == *gates)
     }
 
     /// Takes the memory with this nonce.
