@@ -3,6 +3,7 @@
 // Started by tests/scenarios/connecting.py.
 // combray.h
 #include "check.h"
+#include <dirent.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -194,12 +195,158 @@ static void survives(const char *file) {
     OK(MPI_Barrier(inter));
     if (!accepts) raise(SIGKILL);
     int code = MPI_Recv(&word, 1, MPI_INT, 0, 7, inter, MPI_STATUS_IGNORE);
-    CHECK_CLASS(code, MPI_ERR_PROC_ABORTED);
+    CHECK_CLASS(code, MPIX_ERR_PROC_FAILED);
     code = MPI_Barrier(inter);
-    CHECK_CLASS(code, MPI_ERR_PROC_ABORTED);
+    CHECK_CLASS(code, MPIX_ERR_PROC_FAILED);
     OK(MPI_Comm_disconnect(&inter));
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Allreduce(MPI_IN_PLACE, &word, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+}
+
+// One process of the connecting job is killed, and all others of both jobs go on without it: on
+// the intercommunicator, and on a communicator of both.
+static void recovers(const char *file) {
+    MPI_Comm inter = meet(file), all, left;
+    int others, one = 1, sum = 0, flag, size, failed = -1;
+    OK(MPI_Comm_remote_size(inter, &others));
+    OK(MPI_Intercomm_merge(inter, !accepts, &all));
+    OK(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
+    OK(MPI_Barrier(all));
+    if (!accepts && check_rank == check_size - 1) raise(SIGKILL);
+    int code = MPI_Barrier(all);
+    CHECK(class_of(code) == MPIX_ERR_PROC_FAILED || class_of(code) == MPIX_ERR_REVOKED, "class %d", class_of(code));
+    if (accepts && check_rank == 0) OK(MPIX_Comm_revoke(all));
+    do code = MPI_Barrier(all);
+    while (class_of(code) == MPIX_ERR_PROC_FAILED);
+    CHECK_CLASS(code, MPIX_ERR_REVOKED);
+    OK(MPIX_Comm_shrink(all, &left));
+    OK(MPI_Comm_size(left, &size));
+    CHECK_EQ(size, check_size + others - 1);
+    OK(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, left));
+    CHECK_EQ(sum, size);
+    MPI_Group group;
+    OK(MPIX_Comm_get_failed(all, &group));
+    OK(MPI_Group_size(group, &failed));
+    CHECK_EQ(failed, 1);
+    OK(MPI_Group_free(&group));
+    flag = accepts ? 6 : 3;
+    OK(MPIX_Comm_agree(left, &flag));
+    CHECK_EQ(flag, 2);
+    OK(MPI_Comm_disconnect(&left));
+    OK(MPI_Comm_free(&all));
+    // The flags of each side go to the other one. The failure is not acknowledged on this one.
+    flag = accepts ? 6 : 3;
+    CHECK_CLASS(MPIX_Comm_agree(inter, &flag), MPIX_ERR_PROC_FAILED);
+    CHECK_EQ(flag, accepts ? 3 : 6);
+    int acknowledged;
+    OK(MPIX_Comm_ack_failed(inter, 1, &acknowledged));
+    OK(MPIX_Comm_revoke(inter));
+    OK(MPIX_Comm_shrink(inter, &left));
+    OK(MPI_Comm_remote_size(left, &size));
+    CHECK_EQ(size, accepts ? others - 1 : others);
+    OK(MPI_Comm_set_errhandler(left, MPI_ERRORS_RETURN));
+    OK(MPI_Barrier(left));
+    exchange(left, size);
+    OK(MPI_Comm_disconnect(&left));
+    OK(MPI_Comm_disconnect(&inter));
+}
+
+static int open_descriptors(void) {
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    REQUIRE(folder, "/proc/self/fd");
+    while (readdir(folder)) count++;
+    closedir(folder);
+    return count;
+}
+
+static MPI_Comm meet_at_port(void) {
+    MPI_Comm inter;
+    int root = check_size - 1;
+    if (accepts)
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter));
+    else
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, root, MPI_COMM_WORLD, &inter));
+    return inter;
+}
+
+// Connections that come and go cost nothing in the end: descriptors, mappings (VmSize), memory.
+static void often(const char *file, int rounds) {
+    MPI_Comm first = meet(file);
+    long descriptors = 0, mapped = 0, used = 0;
+    int others, warm = rounds / 4;
+    OK(MPI_Comm_remote_size(first, &others));
+    OK(MPI_Comm_disconnect(&first));
+    for (int round = 0; round < rounds; round++) {
+        MPI_Comm inter = meet_at_port(), all;
+        if (round % 64 == 0) exchange(inter, others);
+        int mine = 1, sum;
+        OK(MPI_Intercomm_merge(inter, !accepts, &all));
+        OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, all));
+        CHECK_EQ(sum, check_size + others);
+        // Now the one, now the other is the last communicator with the other job.
+        if (round % 2) {
+            OK(MPI_Comm_disconnect(&all));
+            OK(MPI_Comm_disconnect(&inter));
+        } else {
+            OK(MPI_Comm_disconnect(&inter));
+            OK(MPI_Comm_free(&all));
+        }
+        if (round + 1 == warm) {
+            descriptors = open_descriptors();
+            mapped = memory_kib("VmSize");
+            used = memory_kib("VmRSS");
+        }
+    }
+    long more = open_descriptors() - descriptors;
+    CHECK(more <= 2 * others, "%ld descriptors more after %d connections", more, rounds - warm);
+    mapped = memory_kib("VmSize") - mapped;
+    used = memory_kib("VmRSS") - used;
+    // One connection may still be open; a segment takes more than that.
+    CHECK(mapped < 8192L * others, "%ld KiB more are mapped after %d connections", mapped, rounds - warm);
+    // What is used anew after the first quarter does not depend on how many connections follow.
+    CHECK(used < 2048, "%ld KiB more are in use after %d connections", used, rounds - warm);
+    if (check_rank == 0) printf("%d connections: %ld KiB mapped, %ld KiB used more\n", rounds - warm, mapped, used);
+}
+
+// Ends of connections that close at different times, and processes that meet again before, while
+// and after the other side has closed its end.
+static void closing(const char *file) {
+    MPI_Comm first = meet(file), second, third, merged;
+    int others, result;
+    OK(MPI_Comm_remote_size(first, &others));
+    MPI_Group group, again;
+    OK(MPI_Comm_remote_group(first, &group));
+    // Only the side that accepts frees its communicator now: the other one has it open.
+    if (accepts) OK(MPI_Comm_free(&first));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    second = meet_at_port();
+    exchange(second, others);
+    if (!accepts) OK(MPI_Comm_free(&first));
+    third = meet_at_port();
+    exchange(third, others);
+    exchange(second, others);
+    OK(MPI_Intercomm_merge(third, accepts, &merged));
+    OK(MPI_Comm_disconnect(&second));
+    OK(MPI_Comm_disconnect(&third));
+    OK(MPI_Barrier(merged));
+    OK(MPI_Comm_disconnect(&merged));
+    // Nothing connects the jobs any more, but a group knows the processes.
+    for (int round = 0; round < 4; round++) {
+        second = meet_at_port();
+        OK(MPI_Comm_remote_group(second, &again));
+        exchange(second, others);
+        third = meet_at_port();
+        MPI_Group same;
+        OK(MPI_Comm_remote_group(third, &same));
+        OK(MPI_Group_compare(again, same, &result));
+        CHECK_EQ(result, MPI_IDENT);
+        OK(MPI_Group_free(&again));
+        OK(MPI_Group_free(&same));
+        OK(MPI_Comm_disconnect(&third));
+        OK(MPI_Comm_disconnect(&second));
+    }
+    OK(MPI_Group_free(&group));
 }
 
 // Two halves of one job connect.
@@ -312,6 +459,9 @@ int main(int argc, char **argv) {
     const char *file = argc > 3 ? argv[3] : "";
     if (!strcmp(argv[1], "whole")) whole(file);
     if (!strcmp(argv[1], "again")) again(file);
+    if (!strncmp(argv[1], "often:", 6)) often(file, atoi(argv[1] + 6));
+    if (!strcmp(argv[1], "closing")) closing(file);
+    if (!strcmp(argv[1], "recovers")) recovers(file);
     if (!strcmp(argv[1], "survives")) survives(file);
     if (!strcmp(argv[1], "published")) published(file);
     if (!strcmp(argv[1], "joined")) joined(file);

@@ -1,5 +1,5 @@
-// A hundred jobs that are spawned one after another leave no process, no descriptor and no shared
-// memory, and the same is true of fifty failed attempts.
+// A hundred jobs that are spawned one after another leave no process, no descriptor, no mapping and
+// no memory, and fifty failed attempts leave no more. The first argument is another number of jobs.
 // run: 1 2
 // timeout: 120
 // one machine: spawned processes run on the machine of the root
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-enum { JOBS = 100, FAILURES = 50, SETTLED = 10 };
+enum { FAILURES = 50, MAPPED_KIB_MAX = 8192, USED_KIB_MAX = 2048 };
 
 static int entries(const char *folder) {
     int count = 0;
@@ -45,13 +45,24 @@ int main(int argc, char **argv) {
     REQUIRE(length > 0, "readlink");
     file[length] = 0;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    int before = 0;
-    for (int i = 0; i < JOBS; i++) {
+    int before = 0, jobs = argc > 1 ? atoi(argv[1]) : 100, settled = jobs / 4;
+    long mapped = 0, used = 0;
+    for (int i = 0; i < jobs; i++) {
         spawn_one(file);
-        if (i == SETTLED) before = entries("/proc/self/fd");
+        if (i == settled) {
+            before = entries("/proc/self/fd");
+            mapped = memory_kib("VmSize");
+            used = memory_kib("VmRSS");
+        }
     }
     int after = entries("/proc/self/fd");
-    CHECK(after <= before, "%d descriptors after %d jobs, %d after %d", after, JOBS, before, SETTLED);
+    CHECK(after <= before, "%d descriptors after %d jobs, %d after %d", after, jobs, before, settled);
+    mapped = memory_kib("VmSize") - mapped;
+    used = memory_kib("VmRSS") - used;
+    // The connection with the last child may still be open.
+    CHECK(mapped < MAPPED_KIB_MAX, "%ld KiB more are mapped after %d jobs", mapped, jobs - settled);
+    CHECK(used < USED_KIB_MAX, "%ld KiB more are in use after %d jobs", used, jobs - settled);
+    if (argc > 1) printf("%d jobs: %ld KiB mapped, %ld KiB used more\n", jobs - settled, mapped, used);
     for (int i = 0; i < FAILURES; i++) {
         MPI_Comm made;
         int code = MPI_Comm_spawn("/nonexistent/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0,

@@ -71,12 +71,36 @@ def connections_between_the_same_jobs(runner):
     both_end_well(runner, "again", 2, 2)
 
 
+@places(4)
+def connections_that_come_and_go_leave_nothing(runner):
+    both_end_well(runner, "often:120", 2, 2)
+    both_end_well(runner, "often:40", 1, 2, launcher=lambda side: [*runner.mpiexec, *apart(side)])
+
+
+@places(5)
+def ends_of_a_connection_close_at_different_times(runner):
+    for launcher in (None, lambda side: [*runner.mpiexec, *apart(side)]):
+        both_end_well(runner, "closing", 1, 1, launcher=launcher)
+        both_end_well(runner, "closing", 3, 2, launcher=launcher)
+
+
 @places(3)
 def a_job_survives_the_other_one(runner):
     for launcher in (None, lambda side: [*runner.mpiexec, *apart(side)]):
         with two_jobs(runner, "survives", 2, 1, launcher) as (survivor, killed):
             ends_well(survivor, 2)
             assert end_of(killed) is not None and killed.returncode != 0
+
+
+@places(5)
+def survivors_of_both_jobs_recover(runner):
+    keep = lambda side: ["--keep-going"] if side == "connect" else []
+    for options in (lambda side: [], apart):
+        launcher = lambda side: [*runner.mpiexec, *keep(side), *options(side)]
+        with two_jobs(runner, "recovers", 2, 3, launcher) as (whole, reduced):
+            ends_well(whole, 2)
+            output = reduced.communicate(timeout=SECONDS_MAX)[0]
+            assert reduced.returncode != 0 and output.count("is done") == 2, output
 
 
 @places(5)
@@ -128,7 +152,10 @@ SCENARIOS = [
     one_process_of_each,
     several_processes,
     connections_between_the_same_jobs,
+    connections_that_come_and_go_leave_nothing,
+    ends_of_a_connection_close_at_different_times,
     a_job_survives_the_other_one,
+    survivors_of_both_jobs_recover,
     jobs_on_two_machines,
     services_are_found_by_their_names,
     processes_with_a_socket_in_common,

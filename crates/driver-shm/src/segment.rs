@@ -77,8 +77,8 @@ struct SegmentHeader {
     _keep_apart: [u8; 84],
     bell: bell::Bell,
     _keep_lanes_apart: [u8; 56],
-    /// The sender that owns each lane, as its number plus one; 0: the lane is free. Set once, by
-    /// that sender.
+    /// The sender that owns each lane, as its number plus one; 0: the lane is free. Set by that
+    /// sender; reset by the owner of the segment when it forgets the sender.
     lanes: [AtomicU32; LANES],
     /// Places for the data of expected messages.
     offers: [Offer; OFFERS],
@@ -310,7 +310,8 @@ impl MappedSegment {
         unsafe { self.mapping.base().add(LANES_OFFSET + number * LANE_BYTES) }
     }
 
-    /// Claims a free lane for a sender, permanently. None if all lanes are claimed.
+    /// Claims a free lane for a sender, until the owner forgets the sender. None if all lanes are
+    /// claimed.
     fn claim_lane(&self, sender: u32) -> Option<usize> {
         let free = |claim: &AtomicU32| {
             claim.compare_exchange(0, sender + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()

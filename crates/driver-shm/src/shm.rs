@@ -167,6 +167,12 @@ impl Driver for Shm {
         self.given_up.extend(peer.map(|peer| peer.pid));
     }
 
+    fn forget(&mut self, gate: GateId) {
+        let known = self.peers.get_mut(gate.0).and_then(Option::take);
+        drop(known);
+        self.own.close_lane(gate.0);
+    }
+
     fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
         if beside.is_empty() {
             return Ok(Some(self.own.doorbell()));
@@ -184,6 +190,11 @@ impl Driver for Shm {
 
     fn ended_peer(&self) -> Option<GateId> {
         self.find_ended_peer()
+    }
+
+    fn has_ended(&self, gate: GateId) -> bool {
+        let peer = self.peers.get(gate.0).and_then(Option::as_deref);
+        peer.is_some_and(|peer| process::has_ended(peer.pid))
     }
 
     fn rendezvous(&mut self) -> Option<&mut dyn Rendezvous> {

@@ -571,6 +571,15 @@ impl Driver for Tcp {
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
     }
 
+    fn forget(&mut self, gate: GateId) {
+        for rail in 0..self.links.rails.len() {
+            self.give_up(gate, rail);
+            // An attempt in which the rail was used while it was being restored.
+            self.links.stop_restoring(gate, rail);
+        }
+        self.links.forget(gate);
+    }
+
     fn restore(&mut self, gate: GateId, rail: usize) {
         let now = Instant::now();
         self.links.restore((gate, rail), now, |_, _, _, _| RailConnection::Open);

@@ -105,6 +105,13 @@ pub trait Driver {
     /// reported about it.
     fn give_up(&mut self, gate: GateId, rail: usize);
 
+    /// Gives up all rails to `gate` and releases what is kept for it, so that it may be
+    /// [connected](Self::connect) again, to another process. Called for processes of other jobs,
+    /// when nothing arrives from them any more.
+    fn forget(&mut self, gate: GateId) {
+        (0..self.rails().len()).for_each(|rail| self.give_up(gate, rail));
+    }
+
     /// Connects a rail to `gate` again, now or later, that was lost and [given up](Self::give_up).
     /// [`Sink::restored`] reports success; failures are not reported. Giving the rail up again ends
     /// the attempts. With a driver that does not implement this, the rail stays lost.
@@ -150,6 +157,12 @@ pub trait Driver {
     /// that. May make a system call for each peer.
     fn ended_peer(&self) -> Option<GateId> {
         None
+    }
+
+    /// Whether the process of a connected peer has ended, if the driver can detect that. May make
+    /// a system call.
+    fn has_ended(&self, _gate: GateId) -> bool {
+        false
     }
 
     /// Whether a peer has left, so that nothing can arrive from it any more.

@@ -316,6 +316,12 @@ impl Rails {
         driver.give_up(gate, place);
     }
 
+    /// Like [`Driver::forget`].
+    pub fn forget(&mut self, gate: GateId) {
+        self.machine.forget(gate);
+        self.networks.iter_mut().for_each(|network| network.driver.forget(gate));
+    }
+
     /// Like [`Driver::restore`].
     pub fn restore(&mut self, gate: GateId, rail: RailId) {
         let (driver, place) = self.driver_mut(rail);
@@ -472,6 +478,11 @@ impl Rails {
     /// Returns a peer on this machine whose process has ended, if there is one. May be slow.
     pub fn ended_peer(&self) -> Option<GateId> {
         self.machine.ended_peer()
+    }
+
+    /// Whether the process of a peer on this machine has ended. May make a system call.
+    pub fn has_ended(&self, gate: GateId) -> bool {
+        self.machine.has_ended(gate)
     }
 
     /// Leaves the peers on other machines. Each network waits at most `limit` for peers that do not

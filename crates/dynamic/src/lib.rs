@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod gates;
 mod handshake;
 mod joining;
 mod link;

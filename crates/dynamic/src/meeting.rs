@@ -4,10 +4,12 @@
 //! communicator, so that all members go on or fail together:
 //!
 //! 1. who the members are, and on which machines ([`SideOverview`]);
-//! 2. how each member is reached ([`MemberContact`]): its cards, and the gates that it has given to
-//!    the members of the other side;
+//! 2. how each member is reached ([`MemberContact`]): its cards, and the gates that it offers for
+//!    the members of the other side. Two members that both have an open gate of an earlier meeting
+//!    use those gates, other members use new gates;
 //! 3. that all members of the side know the other side, so that its messages may arrive.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
@@ -15,9 +17,10 @@ use memory::Buffer;
 use mpi::collective::{self, Invocation, Root};
 use mpi::communicator::{Communicator, JobBridge};
 use mpi::{Process, Team};
-use runtime::{GlobalProcess, ProcessContact};
+use runtime::GlobalProcess;
 use wire::Codec;
 
+use crate::gates::{MeetingGates, MeetingTerms, MemberContact};
 use crate::handshake::PortSide;
 use crate::link::RootLink;
 
@@ -42,20 +45,11 @@ struct MemberName {
     machine: String,
 }
 
-/// How a member is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct MemberContact {
-    cards: Vec<(String, String)>,
-    /// The gates that it has given to the members of the other side.
-    gates: Vec<u32>,
-}
-
 /// What the last frame contains: that all members of a side know the other side.
 const IS_READY: bool = true;
 
 wire::codec!(SideOverview { members, oversubscribed, name, secret });
 wire::codec!(MemberName { job, rank, machine });
-wire::codec!(MemberContact { cards, gates });
 
 /// Which error a waiting root returns, and whether it gives up: the answer of a function that is
 /// called while the root waits.
@@ -99,8 +93,9 @@ impl Meeting<'_> {
             let name = if self.side == PortSide::Accepts { mine.name } else { theirs.name };
             Ok(SideOverview { secret: opened.secret(), name, ..theirs })
         })?;
-        let contact = self.reach_machines(&names, &theirs);
-        let contact = contact.and_then(|()| self.contact(&names, &theirs));
+        let offered = self.reach_machines(&names, &theirs);
+        let offered = offered.and_then(|()| self.offer_gates(&names, &theirs));
+        let contact = offered.as_ref().map(MeetingGates::contact).map_err(Error::clone);
         let contacts = self.gather(&contact)?;
         let others: Vec<MemberContact> = self.share(|| {
             let opened = link.as_mut().ok_or_else(lost)?;
@@ -112,7 +107,13 @@ impl Meeting<'_> {
                 false => Err(nonsense()),
             }
         })?;
-        let remote = self.introduce(&theirs, others)?;
+        let mut gates = offered?;
+        let terms = MeetingTerms {
+            own_rank: self.communicator.rank(),
+            secret: theirs.secret,
+            comes_first: self.side == PortSide::Accepts,
+        };
+        let remote = gates.decide(others, &terms);
         // The other side sends only when all members of this side know it.
         self.gather(&Ok(IS_READY))?;
         self.share(|| {
@@ -130,6 +131,7 @@ impl Meeting<'_> {
             },
         )?;
         collective::barrier(&Invocation::blocking(&made))?.complete(self.process)?;
+        gates.is_used = true;
         Ok(made)
     }
 
@@ -157,13 +159,12 @@ impl Meeting<'_> {
         }
     }
 
-    /// Gives gates to the members of the other side, and returns how they reach this process.
-    fn contact(&self, names: &[MemberName], theirs: &SideOverview) -> Result<MemberContact> {
-        if let Some(common) = theirs
-            .members
-            .iter()
-            .find(|one| names.iter().any(|own| (own.job, own.rank) == (one.job, one.rank)))
-        {
+    /// Offers gates for the members of the other side.
+    fn offer_gates(&self, names: &[MemberName], theirs: &SideOverview) -> Result<MeetingGates<'_>> {
+        let name = |one: &MemberName| GlobalProcess { job: one.job, rank: one.rank };
+        let own: HashSet<GlobalProcess> = names.iter().map(name).collect();
+        let theirs: Vec<GlobalProcess> = theirs.members.iter().map(name).collect();
+        if let Some(common) = theirs.iter().find(|one| own.contains(one)) {
             let detail = format!(
                 "rank {} of a job is in the communicators of both sides: a process cannot connect \
                  to itself",
@@ -171,30 +172,7 @@ impl Meeting<'_> {
             );
             return Err(Error::new(ErrorClass::Comm, detail));
         }
-        let mut runtime = self.process.runtime();
-        let gate = |one: &MemberName| {
-            let gate = runtime.gate_of(GlobalProcess { job: one.job, rank: one.rank });
-            gate.map(|gate| gate.0).map_err(other)
-        };
-        let gates = theirs.members.iter().map(gate).collect::<Result<_>>()?;
-        Ok(MemberContact { cards: runtime.cards(), gates })
-    }
-
-    /// Stores how the members of the other side are reached; returns their gates.
-    fn introduce(&self, theirs: &SideOverview, others: Vec<MemberContact>) -> Result<Vec<GateId>> {
-        let mut runtime = self.process.runtime();
-        let mut gates = Vec::new();
-        for (one, contact) in theirs.members.iter().zip(others) {
-            let process = GlobalProcess { job: one.job, rank: one.rank };
-            let gate = runtime.gate_of(process).map_err(other)?;
-            let own_gate = contact.gates[self.communicator.rank() as usize];
-            let (cards, secret) = (contact.cards, theirs.secret);
-            let comes_first = self.side == PortSide::Accepts;
-            let contact = ProcessContact { cards, own_gate, secret, comes_first };
-            runtime.introduce(gate, contact);
-            gates.push(gate);
-        }
-        Ok(gates)
+        MeetingGates::offer(self.process, &theirs)
     }
 
     /// Waits for the next frame of the other root, and parses it.

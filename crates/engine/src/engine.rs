@@ -12,7 +12,7 @@ use wire::Records;
 
 use crate::arrivals::GrantedMessages;
 use crate::counters::{Counters, MatchObserver, Observer};
-use crate::flow::{ContextSlot, InFlow, OBSERVED, OutFlow};
+use crate::flow::{ContextSlot, InFlow, OBSERVED, OutFlow, PeerNames};
 use crate::gate::{Chunk, EagerFunding, Gate, WaitingChunk};
 use crate::gates::Gates;
 use crate::matching::{Matching, Selector};
@@ -126,8 +126,9 @@ const FLOWS_PER_PAGE: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Context {
     pub matching: Matching,
-    /// The sending ends, by the receiver's rank in the context.
+    /// The sending ends, by the receiver's rank in the context, or by its gate.
     pub out_flows: PeerTable<OutFlow, FLOWS_PER_PAGE>,
+    pub peer_names: PeerNames,
     /// The receiving ends, by the sender.
     pub in_flows: HashMap<GateId, u32>,
     /// Requests that are not complete, and messages that a matched probe took.
@@ -315,6 +316,7 @@ impl Engine {
         let context = Context {
             matching: Matching::new(id, rank),
             out_flows: PeerTable::default(),
+            peer_names: PeerNames::Ranks,
             in_flows: HashMap::new(),
             active: 0,
             closing: false,
@@ -329,6 +331,13 @@ impl Engine {
         self.contexts_by_id.insert(id, slot);
         self.adopt_orphans(id);
         slot
+    }
+
+    /// Lets this process name its peers in a message space by gate, also in [`Send::peer`]: the
+    /// space is that of processes whose ranks are not unique, as they belong to several jobs. To be
+    /// called before the space is used.
+    pub fn name_peers_by_gate(&mut self, slot: ContextSlot) {
+        self.contexts[slot.0].peer_names = PeerNames::Gates;
     }
 
     /// Closes a message space as soon as its last request is complete. Messages that arrived for it

@@ -20,6 +20,15 @@ impl ContextSlot {
     }
 }
 
+/// By which numbers a process names its peers in a message space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PeerNames {
+    /// By the ranks that they have in the space.
+    Ranks,
+    /// By their gates.
+    Gates,
+}
+
 /// The sending end of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutFlow {

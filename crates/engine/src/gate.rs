@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use base::{Fragmentation, RailId, RailProfile, limits};
 use wire::Record;
 
+use crate::closing::Closing;
 use crate::incoming_fragments::IncomingFragments;
 use crate::list::Links;
 use crate::numbering::NumberedTraffic;
@@ -16,6 +17,8 @@ pub(crate) struct Gate {
     pub rails: Vec<RailId>,
     /// Whether the process has failed: nothing is sent to it any more.
     pub has_failed: bool,
+    /// How far its closing has got.
+    pub closing: Closing,
     /// The chunks that wait to be sent, oldest first.
     pub outbox: VecDeque<WaitingChunk>,
     /// Whether the engine's list of gates with work holds this gate, and its neighbours in that
@@ -93,6 +96,7 @@ impl Gate {
         Self {
             rails: Vec::new(),
             has_failed: false,
+            closing: Closing::default(),
             outbox: VecDeque::new(),
             is_listed: false,
             work_links: Links::NONE,

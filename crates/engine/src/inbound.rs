@@ -603,8 +603,8 @@ impl Engine {
 
     #[cold]
     fn report_credit(&mut self, gate: GateId) {
-        if !self.gates[gate].is_connected() {
-            // The peer has finished, and was released.
+        if !self.gates[gate].is_connected() || self.gates[gate].closing.own {
+            // The peer has finished, and was released; or this process sends it nothing more.
             return;
         }
         let bytes = std::mem::take(&mut self.gates[gate].owed) as u32;

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod closing;
 mod counters;
 mod engine;
 mod failure;

@@ -93,6 +93,11 @@ impl<T> Slab<T> {
         if place.generation == key.generation { place.value.as_mut() } else { None }
     }
 
+    /// Iterates over all values, for changes.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+    }
+
     /// Returns the value at a place, with its generation.
     #[inline]
     pub(crate) fn peek(&self, index: u32) -> Option<(u32, &T)> {
@@ -116,10 +121,6 @@ impl<T> Slab<T> {
     #[inline]
     pub(crate) fn key(&self, index: u32) -> SlabKey {
         SlabKey { index, generation: self.places[index as usize].generation }
-    }
-
-    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.places.iter_mut().filter_map(|place| place.value.as_mut())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {

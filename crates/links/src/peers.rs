@@ -277,6 +277,15 @@ impl<N: Network> LinkTable<N> {
         link.or_else(|| self.stop_restoring(gate, rail))
     }
 
+    /// Forgets a peer whose rails were given up. It is met anew when it is connected again.
+    pub fn forget(&mut self, gate: GateId) {
+        let known = self.peers.get_mut(gate.0).and_then(Option::take);
+        let has_rails = known.is_some_and(|peer| {
+            peer.rails.iter().any(|rail| rail.link.is_some() || rail.is_restoring())
+        });
+        debug_assert!(!has_rails, "the rails to {gate:?} were not given up");
+    }
+
     /// Stops trying to restore a rail, if it is being restored. Returns the link that was tried.
     pub fn stop_restoring(&mut self, gate: GateId, rail: usize) -> Option<N::Link> {
         let restoring = self.rail_mut(gate, rail)?.restoring.take()?;

@@ -169,6 +169,16 @@ impl LibraryState {
         });
     }
 
+    /// Closes the connections with processes of other jobs that nothing needs any more.
+    pub fn close_unused_gates(&self) {
+        if !self.process.runtime().has_met_other_jobs() {
+            return;
+        }
+        let mut groups = Vec::new();
+        self.groups.each(|_, group| groups.push(Rc::clone(group)));
+        self.process.close_unused_gates(&groups);
+    }
+
     /// Returns the error handler with this handle, if there is one.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {
         if let Some(handler) = self.predefined.error_handler(handle) {

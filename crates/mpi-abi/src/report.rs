@@ -182,11 +182,11 @@ fn text_of_code(library: &LibraryState, code: c_int) -> String {
 }
 
 /// Returns the class that is reported instead of `class`. If the job does not continue after failed
-/// processes, the missing processes were ended by `MPI_Abort` or `MPI_ERRORS_ABORT`, and the
-/// standard has a class for that (section 9.4).
+/// processes of its own, and none of another job has failed, the missing processes were ended by
+/// `MPI_Abort` or `MPI_ERRORS_ABORT`, and the standard has a class for that (section 9.4).
 fn class_reported(library: &LibraryState, class: ErrorClass) -> ErrorClass {
     match class {
-        ErrorClass::ProcFailed if !library.process.configuration().keeps_going() => {
+        ErrorClass::ProcFailed if library.process.lacks_only_aborted_processes() => {
             ErrorClass::ProcAborted
         }
         class => class,

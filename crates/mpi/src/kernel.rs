@@ -282,6 +282,13 @@ impl ProcessKernel {
         &self.boards
     }
 
+    /// Whether all processes that are missing were ended by the program: the job does not continue
+    /// after the failure of one of its own processes, and no process of another job has failed.
+    pub fn lacks_only_aborted_processes(&self) -> bool {
+        let of_job = |gate: &GateId| gate.0 < self.size();
+        !self.configuration().keeps_going() && self.runtime().failed().iter().all(of_job)
+    }
+
     /// Whether processes of the job have failed while the others continue, as far as this is
     /// known.
     pub fn has_lost_processes(&self) -> bool {

@@ -182,7 +182,7 @@ impl Process {
     }
 
     /// Closes the message spaces of communicators that have no references any more.
-    fn close_retired(&self) {
+    pub(crate) fn close_retired(&self) {
         for slot in self.contexts().take_retired() {
             self.runtime().close_context(slot);
         }

@@ -33,8 +33,8 @@ pub use drivers::{
 pub use gathering::TrafficClass;
 pub use guidance::{JobSettings, preferences};
 pub use launch::Job;
-pub use other_jobs::{GlobalProcess, JobId, ProcessContact};
+pub use other_jobs::{GateOffer, GlobalProcess, JobId, ProcessContact};
 pub use recording::{Recording, SentTotals};
-pub use runtime::Runtime;
+pub use runtime::{GateUses, Runtime};
 pub use tracing::Trace;
 pub use wire_up::{JoinedRuntime, StartError, is_one_machine, start};

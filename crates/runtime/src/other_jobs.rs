@@ -1,9 +1,10 @@
 //! The processes of other jobs that this process is connected with, and the gates that name them.
 //!
 //! Gates below the size of the own job are its ranks. The processes of other jobs get the next
-//! numbers, which each process assigns for itself.
+//! numbers, which each process assigns for itself. A gate that is closed goes to the next process.
 //!
-//! Why: docs/internals/decisions/0092-processes-of-other-jobs-get-the-next-gates.md
+//! Why: docs/internals/decisions/0092-processes-of-other-jobs-get-the-next-gates.md,
+//! docs/internals/decisions/0101-gates-of-other-jobs-are-closed.md
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -48,10 +49,56 @@ struct GateTable {
     /// The size of the own job, and so the first gate of another job's process.
     first: u32,
     /// By gate, from `first` on.
-    processes: Vec<(GlobalProcess, Option<ProcessContact>)>,
+    places: Vec<GatePlace>,
+    /// The gates that later connections may use.
     by_name: HashMap<GlobalProcess, GateId>,
-    /// The secrets of all contacts, each once.
-    secrets: Vec<Secret>,
+    /// The gates whose places are free.
+    free: Vec<GateId>,
+}
+
+/// What a gate is used for.
+#[derive(Debug)]
+enum GatePlace {
+    /// Nothing: the next process may get it.
+    Free,
+    /// A process that has failed, or that may not know that the gate is not used any more: no other
+    /// process gets it, as a late packet may come from there.
+    Retired,
+    Used(Box<OtherProcess>),
+}
+
+#[derive(Debug)]
+struct OtherProcess {
+    name: GlobalProcess,
+    /// None until both processes are about to use the gate.
+    contact: Option<ProcessContact>,
+    stage: GateStage,
+    /// How many meetings with the process are underway.
+    meetings: u32,
+}
+
+/// The stages in the life of a gate of another job's process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GateStage {
+    /// Messages can be exchanged.
+    Open,
+    /// The meeting has failed: the process may not know that this process has given it the gate.
+    Abandoned,
+    /// This process has sent its last record.
+    Closing,
+    /// The connection is gone. Groups of the program may still contain the process.
+    Closed,
+}
+
+/// The gates by which this process may name a process that it meets. Both processes decide for
+/// their open gates if both have one, and for new gates otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateOffer {
+    /// The open gate of the process from an earlier meeting, which does not close before the
+    /// meeting ends.
+    pub kept: Option<GateId>,
+    /// A gate that is not in use.
+    pub fresh: GateId,
 }
 
 impl OtherJobs {
@@ -61,43 +108,137 @@ impl OtherJobs {
         Self { table: Arc::new(Mutex::new(table)) }
     }
 
-    /// Returns the gate of a process of another job. A process without a gate gets the next one.
-    pub fn gate_of(&self, process: GlobalProcess) -> GateId {
+    /// Offers gates for a process of another job that this process meets. The offer must be
+    /// [decided](Self::decide) or [withdrawn](Self::withdraw).
+    pub fn offer(&self, name: GlobalProcess) -> GateOffer {
         let table = &mut *self.table.lock();
-        let next = GateId(table.first + table.processes.len() as u32);
-        let gate = *table.by_name.entry(process).or_insert(next);
-        if gate == next {
-            table.processes.push((process, None));
+        let known = table.by_name.get(&name).copied();
+        let mut kept = None;
+        if let Some(gate) = known
+            && let Some(process) = table.process_mut(gate)
+        {
+            match process.stage {
+                GateStage::Open if process.contact.is_some() => {
+                    process.meetings += 1;
+                    kept = Some(gate);
+                }
+                // The process keeps its name in groups of the program.
+                GateStage::Closed => {
+                    process.meetings += 1;
+                    process.stage = GateStage::Open;
+                    return GateOffer { kept: None, fresh: gate };
+                }
+                GateStage::Open | GateStage::Abandoned | GateStage::Closing => {}
+            }
         }
-        gate
+        let process = OtherProcess { name, contact: None, stage: GateStage::Open, meetings: 1 };
+        GateOffer { kept, fresh: table.place(process) }
     }
 
-    /// Sets how the process behind a gate is reached, unless that is known already.
-    pub fn introduce(&self, gate: GateId, contact: ProcessContact) {
+    /// Decides which of the offered gates both processes use, and returns it. `contact` says how
+    /// the process is reached by its new gate; `None`: it has offered an open gate, too.
+    pub fn decide(&self, offer: GateOffer, contact: Option<ProcessContact>) -> GateId {
         let table = &mut *self.table.lock();
-        let secret = contact.secret;
-        let Some((_, known @ None)) = table.entry_mut(gate) else { return };
-        *known = Some(contact);
-        if !table.secrets.contains(&secret) {
-            table.secrets.push(secret);
+        match (offer.kept, contact) {
+            (Some(kept), None) => {
+                table.free(offer.fresh);
+                kept
+            }
+            (kept, contact) => {
+                kept.into_iter().for_each(|kept| table.end_meeting(kept));
+                if let Some(process) = table.process_mut(offer.fresh) {
+                    process.contact = contact;
+                    let name = process.name;
+                    table.by_name.insert(name, offer.fresh);
+                }
+                offer.fresh
+            }
         }
+    }
+
+    /// Ends a meeting, after which the gate that was decided for may be closed.
+    pub fn end_meeting(&self, gate: GateId) {
+        self.table.lock().end_meeting(gate);
+    }
+
+    /// Ends a meeting that has failed, although this process had decided for a new gate.
+    pub fn abandon(&self, gate: GateId) {
+        let table = &mut *self.table.lock();
+        table.end_meeting(gate);
+        if let Some(process) = table.process_mut(gate) {
+            process.stage = GateStage::Abandoned;
+        }
+    }
+
+    /// Withdraws an offer of a meeting that has failed. The other process may use the new gate
+    /// nevertheless, so no other process gets it.
+    pub fn withdraw(&self, offer: GateOffer) {
+        let table = &mut *self.table.lock();
+        offer.kept.into_iter().for_each(|kept| table.end_meeting(kept));
+        table.release(offer.fresh, GatePlace::Retired);
+    }
+
+    /// Returns the gates of all processes that are in no meeting, with their stages.
+    pub fn unmet(&self) -> Vec<(GateId, GateStage)> {
+        let table = self.table.lock();
+        let used = |(gate, place): (u32, &GatePlace)| match place {
+            GatePlace::Used(process) if process.meetings == 0 => {
+                Some((GateId(gate), process.stage))
+            }
+            _ => None,
+        };
+        (table.first..).zip(&table.places).filter_map(used).collect()
+    }
+
+    /// Whether there ever was a process of another job.
+    pub fn is_empty(&self) -> bool {
+        self.table.lock().places.is_empty()
+    }
+
+    /// Notes that a gate is in another stage. What was needed to reach its process is dropped with
+    /// the connection.
+    pub fn set_stage(&self, gate: GateId, stage: GateStage) {
+        if let Some(process) = self.table.lock().process_mut(gate) {
+            process.stage = stage;
+            if stage == GateStage::Closed {
+                process.contact = None;
+            }
+        }
+    }
+
+    /// Lets the next process have a gate.
+    pub fn free(&self, gate: GateId) {
+        self.table.lock().free(gate);
+    }
+
+    /// Forgets the process behind a gate that no other process gets.
+    pub fn retire(&self, gate: GateId) {
+        self.table.lock().release(gate, GatePlace::Retired);
     }
 
     /// Returns the process of another job that has this gate.
     pub fn name_of(&self, gate: GateId) -> Option<GlobalProcess> {
-        self.table.lock().entry(gate).map(|(name, _)| *name)
+        self.table.lock().process(gate).map(|process| process.name)
     }
 
-    /// Whether a gate was given to a process of another job.
+    /// Whether a gate is, or was, that of a process of another job.
     pub fn has(&self, gate: GateId) -> bool {
-        self.table.lock().entry(gate).is_some()
+        self.table.lock().index(gate).is_some()
+    }
+
+    /// Whether a gate is not that of this job's process, and nothing may come from it or go there:
+    /// it was not introduced, or is not used any more.
+    pub fn is_unused(&self, gate: GateId) -> bool {
+        let table = self.table.lock();
+        let has_contact = |process: &OtherProcess| process.contact.is_some();
+        gate.0 >= table.first && !table.process(gate).is_some_and(has_contact)
     }
 
     /// Returns the card of a driver in the process behind a gate; `None` if the gate is none of
     /// another job's process.
     pub fn card(&self, gate: GateId, driver: &str) -> Option<Result<String, DriverError>> {
         let table = self.table.lock();
-        let (name, contact) = table.entry(gate)?;
+        let OtherProcess { name, contact, .. } = table.process(gate)?;
         let cards = contact.iter().flat_map(|contact| &contact.cards);
         let card = cards.into_iter().find(|(of, _)| of == driver).map(|(_, card)| card.clone());
         Some(card.ok_or_else(|| DriverError {
@@ -109,7 +250,7 @@ impl OtherJobs {
     /// process of another job that was introduced.
     pub fn pair(&self, gate: GateId) -> Option<JobPair> {
         let table = self.table.lock();
-        let (name, contact) = table.entry(gate)?;
+        let OtherProcess { name, contact, .. } = table.process(gate)?;
         let contact = contact.as_ref()?;
         Some(JobPair {
             own_gate: GateId(contact.own_gate),
@@ -121,25 +262,77 @@ impl OtherJobs {
 
     /// Returns the secrets that this process has in common with processes of other jobs, each once.
     pub fn secrets(&self) -> Vec<Secret> {
-        self.table.lock().secrets.clone()
+        let table = self.table.lock();
+        let mut secrets = Vec::new();
+        for place in &table.places {
+            if let GatePlace::Used(process) = place
+                && let Some(contact) = &process.contact
+                && !secrets.contains(&contact.secret)
+            {
+                secrets.push(contact.secret);
+            }
+        }
+        secrets
     }
 
     /// Returns the name of a process for users.
     pub fn describe(&self, gate: GateId) -> String {
         match self.name_of(gate) {
-            None => format!("rank {}", gate.0),
             Some(process) => format!("rank {} of a connected job", process.rank),
+            None if self.has(gate) => "a process of a connected job".to_owned(),
+            None => format!("rank {}", gate.0),
         }
     }
 }
 
 impl GateTable {
-    fn entry(&self, gate: GateId) -> Option<&(GlobalProcess, Option<ProcessContact>)> {
-        self.processes.get(gate.0.checked_sub(self.first)? as usize)
+    fn index(&self, gate: GateId) -> Option<usize> {
+        let index = gate.0.checked_sub(self.first)? as usize;
+        (index < self.places.len()).then_some(index)
     }
 
-    fn entry_mut(&mut self, gate: GateId) -> Option<&mut (GlobalProcess, Option<ProcessContact>)> {
-        self.processes.get_mut(gate.0.checked_sub(self.first)? as usize)
+    fn process(&self, gate: GateId) -> Option<&OtherProcess> {
+        match &self.places[self.index(gate)?] {
+            GatePlace::Used(process) => Some(process),
+            GatePlace::Free | GatePlace::Retired => None,
+        }
+    }
+
+    fn process_mut(&mut self, gate: GateId) -> Option<&mut OtherProcess> {
+        let index = self.index(gate)?;
+        match &mut self.places[index] {
+            GatePlace::Used(process) => Some(process),
+            GatePlace::Free | GatePlace::Retired => None,
+        }
+    }
+
+    /// Gives the process a gate.
+    fn place(&mut self, process: OtherProcess) -> GateId {
+        let gate = self.free.pop().unwrap_or(GateId(self.first + self.places.len() as u32));
+        let place = GatePlace::Used(Box::new(process));
+        match self.index(gate) {
+            Some(index) => self.places[index] = place,
+            None => self.places.push(place),
+        }
+        gate
+    }
+
+    fn end_meeting(&mut self, gate: GateId) {
+        self.process_mut(gate).into_iter().for_each(|process| process.meetings -= 1);
+    }
+
+    fn free(&mut self, gate: GateId) {
+        self.release(gate, GatePlace::Free);
+        self.free.push(gate);
+    }
+
+    fn release(&mut self, gate: GateId, place: GatePlace) {
+        let Some(index) = self.index(gate) else { return };
+        if let GatePlace::Used(process) = std::mem::replace(&mut self.places[index], place)
+            && self.by_name.get(&process.name) == Some(&gate)
+        {
+            self.by_name.remove(&process.name);
+        }
     }
 }
 
@@ -147,15 +340,33 @@ impl GateTable {
 mod tests {
     use super::*;
 
+    fn process(job: u8, rank: u32) -> GlobalProcess {
+        GlobalProcess { job: [job; 16], rank }
+    }
+
+    fn contact(secret: u8, own_gate: u32) -> ProcessContact {
+        let cards = vec![("shm".to_owned(), "card".to_owned())];
+        ProcessContact { cards, own_gate, secret: [secret; 32], comes_first: true }
+    }
+
+    /// Meets a process that has no gate for this one, and returns its gate.
+    fn meet(jobs: &OtherJobs, name: GlobalProcess, secret: u8) -> GateId {
+        let gate = jobs.decide(jobs.offer(name), Some(contact(secret, 9)));
+        jobs.end_meeting(gate);
+        gate
+    }
+
     #[test]
     fn a_process_keeps_its_gate_in_later_connections() {
         let jobs = OtherJobs::beside(3);
-        let process = |job: u8, rank| GlobalProcess { job: [job; 16], rank };
-        assert_eq!(jobs.gate_of(process(7, 0)), GateId(3));
-        assert_eq!(jobs.gate_of(process(8, 0)), GateId(4));
-        assert_eq!(jobs.gate_of(process(7, 0)), GateId(3));
+        assert_eq!(meet(&jobs, process(7, 0), 1), GateId(3));
+        assert_eq!(meet(&jobs, process(8, 0), 2), GateId(4));
+        let again = jobs.offer(process(7, 0));
+        assert_eq!(again, GateOffer { kept: Some(GateId(3)), fresh: GateId(5) });
+        assert_eq!(jobs.decide(again, None), GateId(3));
+        assert_eq!(jobs.offer(process(9, 0)).fresh, GateId(5), "the new gate was not needed");
         assert_eq!(jobs.name_of(GateId(4)), Some(process(8, 0)));
-        assert!(!jobs.has(GateId(2)) && !jobs.has(GateId(5)) && jobs.has(GateId(3)));
+        assert!(!jobs.has(GateId(2)) && !jobs.has(GateId(6)) && jobs.has(GateId(3)));
         assert_eq!(jobs.describe(GateId(2)), "rank 2");
         assert_eq!(jobs.describe(GateId(4)), "rank 0 of a connected job");
     }
@@ -163,15 +374,57 @@ mod tests {
     #[test]
     fn a_contact_gives_cards_and_the_own_gate() {
         let jobs = OtherJobs::beside(1);
-        let gate = jobs.gate_of(GlobalProcess { job: [1; 16], rank: 0 });
+        let offer = jobs.offer(process(1, 0));
+        let gate = offer.fresh;
         assert_eq!((jobs.card(GateId(0), "shm"), jobs.pair(gate)), (None, None));
-        let cards = vec![("shm".to_owned(), "card".to_owned())];
-        let (secret, comes_first) = ([5; 32], true);
-        jobs.introduce(gate, ProcessContact { cards, own_gate: 9, secret, comes_first });
+        assert!(jobs.is_unused(gate) && !jobs.is_unused(GateId(0)));
+        jobs.decide(offer, Some(contact(5, 9)));
         assert_eq!(jobs.card(gate, "shm"), Some(Ok("card".to_owned())));
         assert!(jobs.card(gate, "tcp").is_some_and(|card| card.is_err()));
-        let own_gate = GateId(9);
-        assert_eq!(jobs.pair(gate), Some(JobPair { own_gate, peer_rank: 0, secret, comes_first }));
+        let (own_gate, secret) = (GateId(9), [5; 32]);
+        let pair = JobPair { own_gate, peer_rank: 0, secret, comes_first: true };
+        assert_eq!(jobs.pair(gate), Some(pair));
         assert_eq!(jobs.secrets(), [secret]);
+        assert!(!jobs.is_unused(gate));
+    }
+
+    #[test]
+    fn a_closed_gate_is_free_again_and_its_secret_is_gone() {
+        let jobs = OtherJobs::beside(2);
+        let gate = meet(&jobs, process(1, 0), 5);
+        jobs.set_stage(gate, GateStage::Closing);
+        let offer = jobs.offer(process(1, 0));
+        assert_eq!(offer, GateOffer { kept: None, fresh: GateId(3) }, "it cannot be used again");
+        assert_eq!(jobs.decide(offer, Some(contact(6, 9))), GateId(3));
+        jobs.set_stage(gate, GateStage::Closed);
+        assert_eq!(jobs.secrets(), [[6; 32]]);
+        jobs.free(gate);
+        assert!(jobs.is_unused(gate));
+        assert_eq!(meet(&jobs, process(2, 0), 7), gate);
+        assert_eq!(jobs.offer(process(1, 0)).kept, Some(GateId(3)), "the new gate is known");
+    }
+
+    #[test]
+    fn a_process_that_groups_contain_gets_its_gate_again() {
+        let jobs = OtherJobs::beside(2);
+        let gate = meet(&jobs, process(1, 0), 5);
+        jobs.set_stage(gate, GateStage::Closed);
+        let offer = jobs.offer(process(1, 0));
+        assert_eq!(offer, GateOffer { kept: None, fresh: gate });
+        assert_eq!(jobs.unmet(), [], "it is in a meeting");
+        jobs.decide(offer, Some(contact(6, 9)));
+        jobs.end_meeting(gate);
+        assert_eq!(jobs.unmet(), [(gate, GateStage::Open)]);
+    }
+
+    #[test]
+    fn nobody_gets_the_gate_of_a_meeting_that_has_failed() {
+        let jobs = OtherJobs::beside(2);
+        let gate = meet(&jobs, process(1, 0), 5);
+        let offer = jobs.offer(process(1, 0));
+        jobs.withdraw(offer);
+        assert_eq!(jobs.unmet(), [(gate, GateStage::Open)], "the open gate stays");
+        assert_ne!(meet(&jobs, process(2, 0), 6), offer.fresh);
+        assert!(jobs.is_unused(offer.fresh) && jobs.has(offer.fresh));
     }
 }

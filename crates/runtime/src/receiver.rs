@@ -36,6 +36,13 @@ impl Deferred {
         Receiver { engine, deferred: self, fatal, instruments }
     }
 
+    /// Drops what has been reported about a peer.
+    pub(crate) fn forget(&mut self, gate: GateId) {
+        self.early_packets.retain(|(from, _)| *from != gate);
+        self.lost.retain(|(of, ..)| *of != gate);
+        self.restored.retain(|(of, _)| *of != gate);
+    }
+
     /// Removes and returns the packets from peers that are not connected yet.
     #[inline]
     pub(crate) fn early_packets(&mut self) -> EarlyPackets {

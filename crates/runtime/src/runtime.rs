@@ -33,6 +33,8 @@ mod failures;
 mod flushing;
 mod other_jobs;
 
+pub use other_jobs::GateUses;
+
 /// The engine of one process with its rails.
 pub struct Runtime {
     own: GateId,
@@ -114,6 +116,11 @@ impl Runtime {
         let slot = self.engine.open_context(id, rank);
         self.set_traffic_class(slot, TrafficClass::default());
         slot
+    }
+
+    /// Calls [`Engine::name_peers_by_gate`].
+    pub fn name_peers_by_gate(&mut self, slot: ContextSlot) {
+        self.engine.name_peers_by_gate(slot);
     }
 
     /// Calls [`Engine::set_members`].
@@ -473,6 +480,9 @@ impl Runtime {
     fn handle_news(&mut self) {
         self.deferred.has_news = false;
         for (gate, packet) in self.deferred.early_packets() {
+            if self.fatal.other_jobs.is_unused(gate) {
+                continue;
+            }
             self.connect(gate);
             let Self { engine, deferred, fatal, instruments, .. } = self;
             let Some(&rail) = engine.rails_of(gate).first() else { continue };

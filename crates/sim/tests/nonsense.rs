@@ -69,7 +69,7 @@ fn record(rng: &mut Rng) -> Record<'static> {
     let (request, receiver) = (name(rng), name(rng));
     let length = [0, 1, 300, 5000, u64::MAX][rng.usize(..5)];
     let payload = &[7; 64][..rng.usize(..64)];
-    match rng.u8(..9) {
+    match rng.u8(..10) {
         0 => {
             let synchronous = rng.bool().then_some(request);
             Record::Message { envelope: envelope(rng), synchronous, payload: payload.into() }
@@ -85,6 +85,7 @@ fn record(rng: &mut Rng) -> Record<'static> {
         5 => Record::Credit { bytes: rng.u32(..) },
         6 => Record::Flow { context: ContextId(rng.u64(..3)), rank: rng.u32(..4), number: 1 },
         7 => Record::Cancel { request },
+        8 => Record::Close,
         _ => Record::CancelReply { request, withdrawn: rng.bool() },
     }
 }

@@ -16,6 +16,7 @@ pub(crate) const KIND_CANCEL_REPLY: u8 = 9;
 pub(crate) const KIND_NUMBER: u8 = 10;
 pub(crate) const KIND_RECEIVED: u8 = 11;
 pub(crate) const KIND_FRAGMENT: u8 = 12;
+pub(crate) const KIND_CLOSE: u8 = 13;
 
 /// The flow is not agreed yet: context and source follow the header.
 pub(crate) const FLAG_NEW_FLOW: u8 = 1;

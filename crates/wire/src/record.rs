@@ -141,6 +141,9 @@ pub enum Record<'a> {
         /// The first number that has not arrived.
         below: u32,
     },
+    /// The last record between two processes of different jobs: the sender of this record sends
+    /// nothing more, and forgets the connection when the other process has sent this record, too.
+    Close,
 }
 
 /// Writes the header of a message with an agreed flow to `out`, which the payload follows. The
@@ -322,6 +325,10 @@ impl Record<'_> {
             }
             Record::Received { below } => {
                 put_header(out, KIND_RECEIVED, 0, 0, [below, 0, 0]);
+                16
+            }
+            Record::Close => {
+                put_header(out, KIND_CLOSE, 0, 0, [0; 3]);
                 16
             }
             _ => unreachable!("the other records have bodies or payloads of their own"),
@@ -514,6 +521,7 @@ fn parse_control(rest: SharedBytes<'_>, header: RecordHeader) -> Parsed<'_> {
         }
         KIND_NUMBER => Record::Number { number: first, received: second },
         KIND_RECEIVED => Record::Received { below: first },
+        KIND_CLOSE => Record::Close,
         _ => return Err("an unknown kind of record"),
     };
     if header.payload_len() != 0 {

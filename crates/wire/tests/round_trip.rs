@@ -48,6 +48,7 @@ fn record(payload: &'static [u8]) -> impl Strategy<Value = Record<'static>> {
         any::<u32>().prop_map(|bytes| Record::Credit { bytes }),
         any::<(u32, u32)>().prop_map(|(number, received)| Record::Number { number, received }),
         any::<u32>().prop_map(|below| Record::Received { below }),
+        Just(Record::Close),
         (any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(context, rank, number)| {
             Record::Flow { context: ContextId(context), rank, number }
         }),

@@ -10,7 +10,9 @@ use queues::ring::Consumer;
 use sys::mapping::{Mapping, create_memory_file};
 use sys::membarrier;
 
-use super::{DescriptorBell, LANES, MAGIC, MappedSegment, SEGMENT_BYTES, SegmentHeader, words_of};
+use super::{
+    DescriptorBell, LANE_BYTES, LANES, MAGIC, MappedSegment, SEGMENT_BYTES, SegmentHeader, words_of,
+};
 use crate::card::SegmentCard;
 use crate::declared::Declared;
 use crate::passing::{self, KeptDescriptors};
@@ -114,6 +116,25 @@ impl OwnSegment {
         let consumer = unsafe { Consumer::new(self.segment.lane_memory(number), LANE_LINES) };
         self.lanes.push(OpenLane { sender, number, consumer, awaits_cell: false });
         true
+    }
+
+    /// Closes the lane that a sender has claimed, if there is one, for the next sender. The sender
+    /// sends nothing more.
+    pub(crate) fn close_lane(&mut self, sender: u32) {
+        self.lanes.retain(|other| other.sender != sender);
+        for (number, claim) in self.segment.header().lanes.iter().enumerate() {
+            if claim.load(Ordering::Acquire) == sender + 1 {
+                // SAFETY:
+                // - The lane's memory lies inside the mapping.
+                // - The consumer was dropped above, and the sender, which has claimed the lane, has
+                //   said that it writes nothing more, or has ended.
+                unsafe { self.segment.lane_memory(number).write_bytes(0, LANE_BYTES) };
+                let cell = self.segment.cell_words(number);
+                cell.written.store(0, Ordering::Relaxed);
+                cell.read.store(0, Ordering::Relaxed);
+                claim.store(0, Ordering::Release);
+            }
+        }
     }
 
     pub(crate) fn doorbell(&self) -> Arc<MappedSegment> {

@@ -6,6 +6,7 @@ use wire::{Malformed, Record, Records};
 
 use super::{UNKNOWN_REQUEST, check_inside, owned};
 use crate::engine::{Engine, Orphan};
+use crate::flow::PeerNames;
 use crate::gate::Chunk;
 use crate::request::RequestId;
 use crate::unexpected::{Unexpected, UnexpectedContent};
@@ -35,7 +36,7 @@ impl Engine {
                 state.repay(bytes as usize);
                 self.counters.credit_returned.add((before - state.unreported()) as u64);
             }
-            Record::Flow { context, rank, number } => self.note_flow(context, rank, number),
+            Record::Flow { context, rank, number } => self.note_flow(gate, context, rank, number),
             Record::Cancel { request } => match self.context_of_orphan(gate, request) {
                 // Its context is about to be opened; the message must be matched or withdrawn
                 // there.
@@ -57,6 +58,7 @@ impl Engine {
             // The message had been matched: the request completes as usual, or has completed.
             Record::CancelReply { withdrawn: false, .. } => {}
             Record::Received { below } => self.note_received(gate, below)?,
+            Record::Close => self.gates[gate].closing.peer = true,
             Record::Message { .. }
             | Record::FirstFragment { .. }
             | Record::Fragment { .. }
@@ -104,10 +106,15 @@ impl Engine {
         self.note_arrived(gate, index, payload.len())
     }
 
-    fn note_flow(&mut self, id: ContextId, rank: u32, number: u32) {
+    fn note_flow(&mut self, gate: GateId, id: ContextId, rank: u32, number: u32) {
         // The context may have been closed since the message was sent.
         let Some(&slot) = self.contexts_by_id.get(&id) else { return };
-        if let Some(flow) = self.contexts[slot.0].out_flows.get_mut(rank) {
+        let context = &mut self.contexts[slot.0];
+        let peer = match context.peer_names {
+            PeerNames::Ranks => rank,
+            PeerNames::Gates => gate.0,
+        };
+        if let Some(flow) = context.out_flows.get_mut(peer) {
             flow.number = number;
         }
     }

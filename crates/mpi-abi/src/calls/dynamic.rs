@@ -34,6 +34,7 @@ pub fn comm_accept(
     newcomm: Out<Comm>,
 ) -> CallOutcome<()> {
     let (process, ports) = (&call.library.process, &call.library.ports);
+    call.library.close_unused_gates();
     // A name that is not text is no name of a port; the call that finds that is collective.
     let name = String::from_utf8_lossy(port_name);
     let made = dynamic::accept(process, &comm, root, (ports, &name))?;
@@ -48,6 +49,7 @@ pub fn comm_connect(
     comm: KnownCommunicator,
     newcomm: Out<Comm>,
 ) -> CallOutcome<()> {
+    call.library.close_unused_gates();
     let name = String::from_utf8_lossy(port_name);
     let made = dynamic::connect(&call.library.process, &comm, root, &name)?;
     hand_out(call, Some(made), newcomm)
@@ -58,6 +60,7 @@ pub fn comm_join(call: &Call, fd: c_int, intercomm: Out<Comm>) -> CallOutcome<()
         let detail = format!("is {fd}, but must be the descriptor of a socket");
         return Err(Failure::argument(1, ErrorClass::Arg, detail));
     }
+    call.library.close_unused_gates();
     // SAFETY: the program guarantees that the descriptor stays open during the call (MPI 5.0,
     // section 11.10.4); if it is not open, the system refuses each use of it.
     let socket = unsafe { BorrowedFd::borrow_raw(fd) };

@@ -12,6 +12,7 @@ use crate::collective::{self, Invocation};
 use crate::contexts::ContextBlock;
 use crate::group::Group;
 use crate::message_domain::RemoteGroup;
+use runtime::GateUses;
 
 /// What all processes of both sides must agree on, to make an intercommunicator between jobs.
 #[derive(Clone, Debug)]
@@ -40,6 +41,22 @@ impl Process {
     /// spaces that it takes from now on are unique among all jobs. `seed` is a random number.
     pub fn share_names_with_other_jobs(&self, seed: u64) {
         self.contexts().share_with_other_jobs(seed);
+    }
+
+    /// Closes the connections with processes of other jobs that are in no communicator any more, as
+    /// far as that is possible now. `groups` are those of the program: their processes keep their
+    /// gates, so that they can be compared with processes that are met later.
+    pub fn close_unused_gates<'a>(&self, groups: impl IntoIterator<Item = &'a Rc<Group>>) {
+        self.close_retired();
+        let of_other_jobs = |gate: &GateId| gate.0 >= self.size();
+        let mut uses = GateUses::default();
+        for team in self.teams().living() {
+            uses.in_communicators.extend(team.all_members().gates().filter(of_other_jobs));
+        }
+        for group in groups {
+            uses.in_groups.extend(group.gates().filter(of_other_jobs));
+        }
+        self.runtime().close_unused(&uses);
     }
 
     /// Takes a name for the message spaces of a new communicator.

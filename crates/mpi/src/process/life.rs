@@ -51,6 +51,8 @@ impl Process {
         }
         let warnings = self.join_job()?;
         let context = self.runtime().open_context(Recovery::context_id(), self.rank());
+        // Processes of connected jobs may have the ranks of processes of this job.
+        self.runtime().name_peers_by_gate(context);
         self.runtime().watch_context(context, Rc::clone(&self.attention));
         let started = InitializedProcess {
             contexts: Rc::new(Contexts::new(self.rank())),

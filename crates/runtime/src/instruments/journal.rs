@@ -32,6 +32,8 @@ pub enum EventKind {
     RailRestored,
     /// A peer has failed, and the job continues.
     PeerFailed,
+    /// A process of another job is not connected with this one any more.
+    PeerForgotten,
 }
 
 /// The description of a kind of event for tools.
@@ -126,6 +128,14 @@ pub const EVENTS: &[EventType] = &[
         audience: Audience::User,
         help: "a process of the job has failed, and the other processes go on without it",
         elements: &["rank"],
+    },
+    EventType {
+        kind: EventKind::PeerForgotten,
+        name: "peer_forgotten",
+        category: Category::Messages,
+        audience: Audience::Tuner,
+        help: "the connection with a process of another job was released",
+        elements: &["gate"],
     },
 ];
 

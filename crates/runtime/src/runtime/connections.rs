@@ -61,6 +61,11 @@ impl Runtime {
         }
         self.rails.give_up(gate, rail);
         if !self.engine.lose_rail(gate, rail) {
+            if self.engine.is_closing(gate) {
+                // The process of another job was faster to forget this one, or has ended.
+                self.engine.let_go(gate);
+                return;
+            }
             if self.rails.has_departed(gate) && self.engine.let_go(gate) {
                 return;
             }

@@ -1,10 +1,13 @@
 //! Processes of other jobs as peers.
 
-use base::GateId;
+use std::collections::HashSet;
+
+use base::{GateId, RailId};
 use driver::DriverError;
 
 use super::Runtime;
-use crate::other_jobs::{GlobalProcess, JobId, ProcessContact};
+use crate::instruments::journal::EventKind;
+use crate::other_jobs::{GateOffer, GateStage, GlobalProcess, JobId, ProcessContact};
 use crate::wire_up;
 
 impl Runtime {
@@ -44,16 +47,39 @@ impl Runtime {
         Ok(())
     }
 
-    /// Returns the gate of a process of any job. A process of another job that has no gate gets the
-    /// next one; [`introduce`](Self::introduce) must be called before anything is sent to it.
+    /// Offers gates for a process of another job that this process meets; `None` for a process of
+    /// this job. The offer must be [decided](Self::decide_gate) or
+    /// [withdrawn](Self::withdraw_gates).
     ///
     /// # Errors
     /// Those of [`job_id`](Self::job_id).
-    pub fn gate_of(&mut self, process: GlobalProcess) -> Result<GateId, DriverError> {
-        match process.job == self.job_id()? {
-            true => Ok(GateId(process.rank)),
-            false => Ok(self.fatal.other_jobs.gate_of(process)),
-        }
+    pub fn offer_gates(
+        &mut self,
+        process: GlobalProcess,
+    ) -> Result<Option<GateOffer>, DriverError> {
+        let is_of_job = process.job == self.job_id()?;
+        Ok((!is_of_job).then(|| self.fatal.other_jobs.offer(process)))
+    }
+
+    /// Decides which of the offered gates both processes use, and returns it. `contact` says how
+    /// the process is reached by its new gate; `None`: both processes have offered an open gate.
+    pub fn decide_gate(&mut self, offer: GateOffer, contact: Option<ProcessContact>) -> GateId {
+        self.fatal.other_jobs.decide(offer, contact)
+    }
+
+    /// Withdraws an offer of a meeting that has failed.
+    pub fn withdraw_gates(&mut self, offer: GateOffer) {
+        self.fatal.other_jobs.withdraw(offer);
+    }
+
+    /// Ends a meeting that has failed, although this process had decided for a new gate.
+    pub fn abandon_gate(&mut self, gate: GateId) {
+        self.fatal.other_jobs.abandon(gate);
+    }
+
+    /// Ends a meeting, after which the gate that was decided for is closed when it is not used.
+    pub fn end_meeting(&mut self, gate: GateId) {
+        self.fatal.other_jobs.end_meeting(gate);
     }
 
     /// Returns the name of the process behind a gate that is valid in all jobs.
@@ -67,14 +93,81 @@ impl Runtime {
         }
     }
 
-    /// Sets how a process of another job is reached, unless that is known from an earlier
-    /// connection.
-    pub fn introduce(&mut self, gate: GateId, contact: ProcessContact) {
-        self.fatal.other_jobs.introduce(gate, contact);
-    }
-
-    /// Whether a gate belongs to a process of another job.
+    /// Whether a gate belongs, or belonged, to a process of another job.
     pub fn is_of_other_job(&self, gate: GateId) -> bool {
         self.fatal.other_jobs.has(gate)
     }
+
+    /// Whether this process has ever met processes of other jobs.
+    pub fn has_met_other_jobs(&self) -> bool {
+        !self.fatal.other_jobs.is_empty()
+    }
+
+    /// Closes the gates of processes of other jobs that are not used any more, as far as that is
+    /// possible now: each of the two processes sends the other a last record, and releases what it
+    /// has for the connection when it has received that of the other.
+    pub fn close_unused(&mut self, uses: &GateUses) {
+        for (gate, stage) in self.fatal.other_jobs.unmet() {
+            match stage {
+                GateStage::Open if uses.in_communicators.contains(&gate) => {}
+                GateStage::Open => self.begin_closing(gate),
+                GateStage::Abandoned if self.engine.is_quiet(gate) => self.retire(gate),
+                GateStage::Abandoned => {}
+                GateStage::Closing => self.end_closing(gate),
+                GateStage::Closed if uses.in_groups.contains(&gate) => {}
+                GateStage::Closed => self.fatal.other_jobs.free(gate),
+            }
+        }
+        self.leave_to_others();
+    }
+
+    fn begin_closing(&mut self, gate: GateId) {
+        if !self.engine.is_quiet(gate) {
+            return;
+        }
+        // The other process waits for the last record, too.
+        let is_reached = self.try_connect(gate).is_ok() && self.engine.is_connected(gate);
+        if !is_reached || self.engine.has_failed(gate) {
+            return self.retire(gate);
+        }
+        self.engine.close_gate(gate);
+        self.fatal.other_jobs.set_stage(gate, GateStage::Closing);
+        self.flush_gate(gate);
+    }
+
+    fn end_closing(&mut self, gate: GateId) {
+        if self.engine.is_closed(gate) {
+            let backlog = |rail: &RailId| self.rails.backlog(gate, *rail);
+            if self.engine.rails_of(gate).iter().map(backlog).sum::<u64>() > 0 {
+                return;
+            }
+            self.forget(gate);
+            self.fatal.other_jobs.set_stage(gate, GateStage::Closed);
+        } else if !self.engine.is_connected(gate) || self.rails.has_ended(gate) {
+            self.retire(gate);
+        }
+    }
+
+    /// Forgets a process that has failed, has ended, or cannot be reached.
+    fn retire(&mut self, gate: GateId) {
+        self.forget(gate);
+        self.fatal.other_jobs.retire(gate);
+    }
+
+    fn forget(&mut self, gate: GateId) {
+        self.restoring.retain(|(of, _)| *of != gate);
+        self.deferred.forget(gate);
+        self.rails.forget(gate);
+        self.engine.forget_gate(gate);
+        self.instruments.journal.note(EventKind::PeerForgotten, &[gate.0.into()]);
+    }
+}
+
+/// The gates that a process uses.
+#[derive(Clone, Debug, Default)]
+pub struct GateUses {
+    /// The members of its communicators, windows and files.
+    pub in_communicators: HashSet<GateId>,
+    /// The members of groups that the program has, which name processes and need no connection.
+    pub in_groups: HashSet<GateId>,
 }
