@@ -63,6 +63,16 @@ def a_spawned_job_ends_when_the_user_interrupts_its_parents(runner):
 
 
 @places(4)
+def survivors_of_both_jobs_spawn_another_process(runner):
+    needs_combray(runner)
+    for killed, left in ("child", 4), ("parent", 4):
+        command = [*runner.mpiexec, "--keep-going", "-n", "2", str(runner.build / "spawned_recover"), killed]
+        code, output, _ = run(command)
+        assert output.count("has recovered") == left, f"exit code {code}\n{output}"
+        assert (code == 0) == (killed == "child"), f"exit code {code}\n{output}"
+
+
+@places(4)
 def disconnected_jobs_live_on(runner):
     """The launcher of the parents waits for the jobs that they have spawned, whose output it prints."""
     needs_combray(runner)
@@ -93,5 +103,6 @@ SCENARIOS = [
     a_spawned_job_ends_when_its_parents_abort,
     a_spawned_job_ends_when_the_user_interrupts_its_parents,
     disconnected_jobs_live_on,
+    survivors_of_both_jobs_spawn_another_process,
     parents_get_an_error_when_a_spawned_job_fails,
 ]

@@ -22,7 +22,7 @@ use crate::meeting::{Meeting, wait};
 use crate::port::Ports;
 use crate::step_limit;
 
-use child_job::ChildJob;
+use child_job::{ChildJob, FailurePolicy};
 pub use command::SpawnCommand;
 
 /// The jobs that this process has started, as the root of a spawn, and that end when it dies.
@@ -95,9 +95,13 @@ pub fn spawn(
     let connect = |give_up: &mut dyn FnMut() -> Option<Error>| {
         wanted.iter().try_for_each(SpawnCommand::check_architecture)?;
         let name = ports.open()?;
+        let failures = match process.configuration().keeps_going() {
+            true => FailurePolicy::GoOn,
+            false => FailurePolicy::End,
+        };
         let mut start = || {
             let (port, limit) = (ports.get(&name)?, step_limit()?);
-            child.replace(Some(ChildJob::start(&wanted, &name)?));
+            child.replace(Some(ChildJob::start(&wanted, &name, failures)?));
             wait(process, give_up, || port.poll_accept(limit))
         };
         let link = start();

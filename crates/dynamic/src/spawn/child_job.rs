@@ -40,7 +40,11 @@ impl ChildJob {
     ///
     /// # Errors
     /// `Spawn` if there is no launcher, or it cannot be started.
-    pub(super) fn start(commands: &[SpawnCommand], port_name: &str) -> Result<Self> {
+    pub(super) fn start(
+        commands: &[SpawnCommand],
+        port_name: &str,
+        failures: FailurePolicy,
+    ) -> Result<Self> {
         let launcher = launcher()?;
         let failed = |cause: io::Error| {
             let detail = format!("{} cannot be started: {cause}", launcher.display());
@@ -49,7 +53,7 @@ impl ChildJob {
         let (socket, theirs) = sys::socket::pair().map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let mut command = Command::new(&launcher);
-        command.args(words(commands)?).env(PARENT_PORT, port_name);
+        command.args(words(commands, failures)?).env(PARENT_PORT, port_name);
         command.stdin(Stdio::from(OwnedFd::from(theirs)));
         match command.status() {
             // The program may have set that its children leave no exit status.
@@ -125,10 +129,22 @@ impl ChildJob {
     }
 }
 
+/// What happens to the other processes of a spawned job when one of them fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FailurePolicy {
+    /// They are ended.
+    End,
+    /// They go on, as in the job of the process that spawns them.
+    GoOn,
+}
+
 /// Returns the words after the name of the launcher.
-fn words(commands: &[SpawnCommand]) -> Result<Vec<OsString>> {
+fn words(commands: &[SpawnCommand], failures: FailurePolicy) -> Result<Vec<OsString>> {
     let mut words: Vec<OsString> = vec![SUBCOMMAND.into(), "--".into()];
     words.extend(["--oversubscribe".into(), "--bind-to".into(), "none".into()]);
+    if failures == FailurePolicy::GoOn {
+        words.push("--keep-going".into());
+    }
     for (place, command) in commands.iter().enumerate() {
         let own = command.words();
         if own.iter().any(|word| word == ":") {
@@ -208,16 +224,19 @@ mod tests {
     #[test]
     fn a_separator_among_the_arguments_is_refused() {
         let command = |word: &[u8]| SpawnCommand::new(b"prog", &[word.to_vec()], 1, None).unwrap();
-        assert_eq!(words(&[command(b":")]).unwrap_err().class, ErrorClass::Arg);
+        let refused = words(&[command(b":")], FailurePolicy::End).unwrap_err();
+        assert_eq!(refused.class, ErrorClass::Arg);
         let hints = Info::new();
         let limits = InfoLimits { key_bytes_max: 255, value_bytes_max: 255 };
         hints.set(b"env", b"SEPARATOR=:", limits).unwrap();
         let hinted = SpawnCommand::new(b"prog", &[], 1, Some(&hints)).unwrap();
         let named = SpawnCommand::new(b":", &[], 1, None).unwrap();
         for wrong in [hinted, named] {
-            assert_eq!(words(&[wrong]).unwrap_err().class, ErrorClass::Arg);
+            let refused = words(&[wrong], FailurePolicy::End).unwrap_err();
+            assert_eq!(refused.class, ErrorClass::Arg);
         }
-        let words = words(&[command(b"a"), command(b"b")]).unwrap();
+        let words = words(&[command(b"a"), command(b"b")], FailurePolicy::GoOn).unwrap();
+        assert!(words.iter().any(|word| word == "--keep-going"));
         assert_eq!(words.iter().filter(|word| *word == ":").count(), 1);
     }
 }

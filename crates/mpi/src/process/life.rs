@@ -88,6 +88,9 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
+        if self.runtime().has_met_other_jobs() {
+            self.close_unused_gates([]);
+        }
         if self.is_profiled() {
             self.report_profile();
         }
