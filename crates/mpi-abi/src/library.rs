@@ -176,7 +176,7 @@ impl LibraryState {
         }
         let mut groups = Vec::new();
         self.groups.each(|_, group| groups.push(Rc::clone(group)));
-        self.process.close_unused_gates(&groups);
+        self.process.close_unused_gates(Some(&groups));
     }
 
     /// Returns the error handler with this handle, if there is one.

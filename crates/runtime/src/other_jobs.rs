@@ -190,6 +190,12 @@ impl OtherJobs {
         (table.first..).zip(&table.places).filter_map(used).collect()
     }
 
+    /// Whether this process has sent its last record to a process of another job, and not
+    /// received that of the process.
+    pub fn is_closing(&self, gate: GateId) -> bool {
+        self.table.lock().process(gate).is_some_and(|one| one.stage == GateStage::Closing)
+    }
+
     /// Whether there ever was a process of another job.
     pub fn is_empty(&self) -> bool {
         self.table.lock().places.is_empty()

@@ -1,5 +1,6 @@
 //! Intercommunicators between jobs, which the crate `dynamic` makes.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
@@ -7,6 +8,7 @@ use base::{Error, ErrorClass, GateId, Result};
 use super::Communicator;
 use super::creation::Origin;
 use crate::Process;
+use crate::active_operation::{ActiveOperation, Step};
 use crate::attribute::Attributes;
 use crate::collective::{self, Invocation};
 use crate::contexts::ContextBlock;
@@ -36,6 +38,35 @@ pub(super) fn of_several_jobs() -> Error {
     Error::new(ErrorClass::Comm, what)
 }
 
+/// Closes connections that are not used any more.
+#[derive(Debug, Default)]
+struct UnusedGates {
+    rounds: Cell<u32>,
+}
+
+/// For so many rounds of progress a process waits for peers to close their ends. Peers that need
+/// longer may never do so.
+const CLOSING_ROUNDS_MAX: u32 = 4096;
+
+impl ActiveOperation for UnusedGates {
+    fn noun(&self) -> &'static str {
+        "the end of a connection with another job"
+    }
+
+    fn advance(&self, process: &Process) -> Step {
+        let round = self.rounds.replace(self.rounds.get() + 1);
+        if round == 0 {
+            process.close_unused_gates(None);
+        }
+        let is_over = process.runtime().end_closings() == 0 || round >= CLOSING_ROUNDS_MAX;
+        if is_over { Step::Over } else { Step::Idle }
+    }
+
+    fn must_end(&self) -> bool {
+        true
+    }
+}
+
 impl Process {
     /// Prepares this process for communicators with processes of other jobs: the names of message
     /// spaces that it takes from now on are unique among all jobs. `seed` is a random number.
@@ -43,19 +74,29 @@ impl Process {
         self.contexts().share_with_other_jobs(seed);
     }
 
+    /// Begins to close, in the next round of progress, the connections with processes of other jobs
+    /// that are in no communicator any more. The communicator that is being freed may still be in
+    /// use by the call that frees it.
+    pub fn close_unused_gates_soon(&self) {
+        if self.runtime().has_met_other_jobs() {
+            self.keep_advancing(Rc::new(UnusedGates::default()));
+        }
+    }
+
     /// Closes the connections with processes of other jobs that are in no communicator any more, as
     /// far as that is possible now. `groups` are those of the program: their processes keep their
-    /// gates, so that they can be compared with processes that are met later.
-    pub fn close_unused_gates<'a>(&self, groups: impl IntoIterator<Item = &'a Rc<Group>>) {
+    /// gates, so that they can be compared with processes that are met later. `None`: no gate
+    /// becomes free.
+    pub fn close_unused_gates(&self, groups: Option<&[Rc<Group>]>) {
         self.close_retired();
         let of_other_jobs = |gate: &GateId| gate.0 >= self.size();
         let mut uses = GateUses::default();
         for team in self.teams().living() {
             uses.in_communicators.extend(team.all_members().gates().filter(of_other_jobs));
         }
-        for group in groups {
-            uses.in_groups.extend(group.gates().filter(of_other_jobs));
-        }
+        uses.in_groups = groups.map(|groups| {
+            groups.iter().flat_map(|group| group.gates()).filter(of_other_jobs).collect()
+        });
         self.runtime().close_unused(&uses);
     }
 

@@ -89,7 +89,7 @@ impl Process {
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
         if self.runtime().has_met_other_jobs() {
-            self.close_unused_gates([]);
+            self.close_unused_gates(None);
         }
         if self.is_profiled() {
             self.report_profile();

@@ -113,12 +113,24 @@ impl Runtime {
                 GateStage::Open => self.begin_closing(gate),
                 GateStage::Abandoned if self.engine.is_quiet(gate) => self.retire(gate),
                 GateStage::Abandoned => {}
-                GateStage::Closing => self.end_closing(gate),
-                GateStage::Closed if uses.in_groups.contains(&gate) => {}
-                GateStage::Closed => self.fatal.other_jobs.free(gate),
+                GateStage::Closing => self.end_closing_despite_end(gate),
+                GateStage::Closed => match &uses.in_groups {
+                    Some(groups) if !groups.contains(&gate) => self.fatal.other_jobs.free(gate),
+                    _ => {}
+                },
             }
         }
         self.leave_to_others();
+    }
+
+    /// Releases the connections whose other ends have been closed. Returns how many are left that
+    /// are closed on this end only.
+    pub fn end_closings(&mut self) -> usize {
+        let closing = self.fatal.other_jobs.unmet();
+        let closing = closing.into_iter().filter(|(_, stage)| *stage == GateStage::Closing);
+        let gates: Vec<GateId> = closing.map(|(gate, _)| gate).collect();
+        gates.iter().for_each(|gate| self.end_closing(*gate));
+        gates.into_iter().filter(|gate| self.fatal.other_jobs.is_closing(*gate)).count()
     }
 
     fn begin_closing(&mut self, gate: GateId) {
@@ -143,7 +155,20 @@ impl Runtime {
             }
             self.forget(gate);
             self.fatal.other_jobs.set_stage(gate, GateStage::Closed);
-        } else if !self.engine.is_connected(gate) || self.rails.has_ended(gate) {
+        } else if !self.engine.is_connected(gate) {
+            self.retire(gate);
+        }
+    }
+
+    /// Like [`end_closing`](Self::end_closing), but does not wait for a process that has ended.
+    fn end_closing_despite_end(&mut self, gate: GateId) {
+        let has_ended = self.rails.has_ended(gate);
+        if has_ended {
+            // Its last record may have come just before its end.
+            self.progress();
+        }
+        self.end_closing(gate);
+        if has_ended && self.fatal.other_jobs.is_closing(gate) {
             self.retire(gate);
         }
     }
@@ -169,5 +194,6 @@ pub struct GateUses {
     /// The members of its communicators, windows and files.
     pub in_communicators: HashSet<GateId>,
     /// The members of groups that the program has, which name processes and need no connection.
-    pub in_groups: HashSet<GateId>,
+    /// None: they are not known.
+    pub in_groups: Option<HashSet<GateId>>,
 }
