@@ -65,6 +65,28 @@ fn conforms() {
 }
 
 #[test]
+fn a_forgotten_peer_leaves_its_lane_to_the_next_one() {
+    let (mut one, mut two) = pair(false);
+    // More peers in turn than there are lanes, each of which sends enough for a lane.
+    for round in 0..20_u8 {
+        let mut sink = RecordingSink::default();
+        for packet in 0..40_u8 {
+            let bytes = [round, packet];
+            assert!(one.push(GateId(1), 2, |out| out.copy_from(&bytes[..])));
+            two.poll_into(&mut sink);
+        }
+        let arrived: Vec<_> = sink.packets.iter().map(|(_, bytes)| bytes.clone()).collect();
+        assert_eq!(arrived, (0..40).map(|packet| vec![round, packet]).collect::<Vec<_>>());
+        assert_eq!(two.own.lanes.len(), 1, "the peer has a lane in round {round}");
+        one.forget(GateId(1));
+        two.forget(GateId(0));
+        assert!(two.own.lanes.is_empty() && one.bell(GateId(1)).is_none());
+        one.connect(GateId(1)).unwrap();
+        two.connect(GateId(0)).unwrap();
+    }
+}
+
+#[test]
 fn conforms_in_regions() {
     let (mut one, mut two) = pair(true);
     if one.peers[1].as_ref().is_some_and(|peer| peer.reachable) {

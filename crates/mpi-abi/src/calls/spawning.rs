@@ -30,6 +30,7 @@ fn spawn(
     commands: impl FnOnce() -> Result<Vec<SpawnCommand>>,
 ) -> CallOutcome<()> {
     let library = call.library;
+    library.close_unused_gates();
     let jobs = (&library.ports, &library.child_jobs);
     intercomm.set(MPI_COMM_NULL);
     let Spawned { intercommunicator, processes } =
