@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,7 @@ impl Port {
     fn open() -> io::Result<Self> {
         let mut key = PortKey::default();
         sys::random::fill(&mut key)?;
-        let listener = TcpListener::bind((IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0))?;
+        let listener = listen()?;
         listener.set_nonblocking(true)?;
         let name = PortName::new(key, listener.local_addr()?.port(), &own_addresses());
         Ok(Self { listener, name, unproved: RefCell::default() })
@@ -146,12 +146,30 @@ fn is_of_connection(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the addresses at which other hosts may reach this one: not those of the loopback
-/// interface, and IPv4 only, as the port listens there.
+/// Listens on all addresses of this host: of IPv6 and IPv4, or of IPv4 only where the system has no
+/// IPv6.
+fn listen() -> io::Result<TcpListener> {
+    let both = || -> io::Result<TcpListener> {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM.cloexec(), Some(Protocol::TCP))?;
+        socket.set_only_v6(false)?;
+        socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)).into())?;
+        socket.listen(BACKLOG)?;
+        Ok(socket.into())
+    };
+    both().or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))
+}
+
+/// How many connections may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Returns the addresses at which other hosts may reach this one, those of IPv4 first: not those of
+/// the loopback interface, nor addresses that are valid on one link only.
 fn own_addresses() -> Vec<IpAddr> {
     let all = if_addrs::get_if_addrs().unwrap_or_default();
     let usable = all.iter().filter(|one| !one.is_loopback() && !one.is_link_local());
-    usable.map(if_addrs::Interface::ip).filter(IpAddr::is_ipv4).collect()
+    let mut addresses: Vec<IpAddr> = usable.map(if_addrs::Interface::ip).collect();
+    addresses.sort_by_key(IpAddr::is_ipv6);
+    addresses
 }
 
 /// A connection to a port of another job that is being established.
@@ -310,6 +328,23 @@ mod tests {
             }
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn a_port_is_found_at_an_address_of_ipv6() {
+        if TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).is_err() {
+            return;
+        }
+        let ports = Ports::default();
+        let name = ports.open().unwrap();
+        let port = ports.get(&name).unwrap();
+        let addresses = [IpAddr::V6(Ipv6Addr::LOCALHOST)];
+        let name = PortName { addresses: addresses.into(), ..port.name.clone() };
+        let mut search = PortSearch::new(&name.to_string(), LIMIT).unwrap();
+        // The next address, of IPv4, is not used.
+        search.places.drain(..search.places.len() - 1);
+        let (found, accepted) = meet(&port, &mut search).unwrap();
+        assert_eq!(found.secret(), accepted.secret());
     }
 
     #[test]
