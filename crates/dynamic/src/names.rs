@@ -1,10 +1,12 @@
 //! Published names of ports (section 11.9.4 of the MPI standard): a file for each name, in a folder
 //! that only this user can write.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, Result};
 use sha2::{Digest, Sha256};
@@ -18,6 +20,10 @@ pub struct PublishedNames {
 
 /// The longest file that is read, in bytes; a port name has at most 255.
 const FILE_BYTES_MAX: u64 = 4096;
+
+/// How long a process waits for others that change the folder, and how often it tries.
+const LOCK_TIME_MAX: Duration = Duration::from_secs(5);
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 impl PublishedNames {
     /// Opens the folder of names: that of `COMBRAY_NAMES`, or a folder of this machine, which is
@@ -53,6 +59,26 @@ impl PublishedNames {
         Ok(Self { folder })
     }
 
+    /// Locks the folder against changes of other processes until the result is dropped. Without
+    /// effect on file systems without locks.
+    fn lock(&self) -> Result<Option<File>> {
+        let Ok(folder) = File::open(&self.folder) else { return Ok(None) };
+        let begun = Instant::now();
+        loop {
+            match folder.try_lock() {
+                Ok(()) => return Ok(Some(folder)),
+                Err(TryLockError::Error(_)) => return Ok(None),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIME_MAX => {
+                    thread::sleep(LOCK_PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let why = "another process keeps it locked; it may be stopped";
+                    return Err(in_use(&self.folder, why));
+                }
+            }
+        }
+    }
+
     /// Returns the file of a service. Names may contain any bytes.
     fn file(&self, service: &[u8]) -> PathBuf {
         let digest = Sha256::digest(service);
@@ -66,6 +92,7 @@ impl PublishedNames {
     /// `Service` if a process that has not ended has published the service already, or the file
     /// cannot be written.
     pub fn publish(&self, service: &[u8], port: &[u8]) -> Result<()> {
+        let _lock = self.lock()?;
         let file = self.file(service);
         let own = std::process::id();
         let draft = file.with_extension(own.to_string());
@@ -119,6 +146,7 @@ impl PublishedNames {
     pub fn unpublish(&self, service: &[u8], port: &[u8]) -> Result<()> {
         let file = self.file(service);
         let unknown = || self.unknown(ErrorClass::Service, service);
+        let _lock = self.lock()?;
         let (_, published) = self.read(&file).ok_or_else(unknown)?;
         if published != port {
             return Err(Error::new(
@@ -207,6 +235,28 @@ mod tests {
         fs::write(names.file(b"service"), left).unwrap();
         names.publish(b"service", b"new port").unwrap();
         assert_eq!(names.look_up(b"service").unwrap(), b"new port");
+    }
+
+    #[test]
+    fn one_of_several_processes_replaces_a_service_of_an_ended_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let ended = child.id();
+        child.wait().unwrap();
+        for round in 0..50 {
+            let names = PublishedNames::in_folder(folder.path().to_owned()).unwrap();
+            let service = format!("service {round}");
+            let left = format!("{} {ended}\nold port", runtime::machine_name());
+            fs::write(names.file(service.as_bytes()), left).unwrap();
+            let publish = |port: u8| names.publish(service.as_bytes(), &[port]).map(|()| port);
+            let published: Vec<u8> = thread::scope(|scope| {
+                let publishers: Vec<_> =
+                    (0..4).map(|port| scope.spawn(move || publish(port))).collect();
+                publishers.into_iter().filter_map(|one| one.join().unwrap().ok()).collect()
+            });
+            assert_eq!(published.len(), 1, "round {round}: {published:?}");
+            assert_eq!(names.look_up(service.as_bytes()).unwrap(), published);
+        }
     }
 
     #[test]
