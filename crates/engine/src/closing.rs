@@ -4,7 +4,7 @@
 //! the gate when it has also received that record of the peer. Nothing can arrive from the peer any
 //! more then, so another peer may get the gate.
 //!
-//! Why: docs/internals/decisions/0101-gates-of-other-jobs-are-closed.md
+//! Why: docs/internals/decisions/0099-gates-of-other-jobs-are-closed.md
 
 use base::GateId;
 use wire::Record;

@@ -1,7 +1,7 @@
 //! The slots of the hosts of a job, and how many of them are taken: what the launcher of a spawned
 //! job needs to know in order to use free slots.
 //!
-//! Why: docs/internals/decisions/0103-spawned-processes-get-the-free-slots-of-the-job.md
+//! Why: docs/internals/decisions/0100-spawned-processes-get-the-free-slots-of-the-job.md
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -4,7 +4,7 @@
 //! numbers, which each process assigns for itself. A gate that is closed goes to the next process.
 //!
 //! Why: docs/internals/decisions/0092-processes-of-other-jobs-get-the-next-gates.md,
-//! docs/internals/decisions/0101-gates-of-other-jobs-are-closed.md
+//! docs/internals/decisions/0099-gates-of-other-jobs-are-closed.md
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! ([`perfetto::trace_of`]). [`Findings`] says what the trace shows. Everything here is data and
 //! pure functions: no clock, no files, no processes.
 //!
-//! Why: docs/internals/decisions/0113-traces-are-rings-of-events.md
+//! Why: docs/internals/decisions/0102-traces-are-rings-of-events.md
 
 #![forbid(unsafe_code)]
 

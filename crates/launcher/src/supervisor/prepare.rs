@@ -58,9 +58,8 @@ pub(super) fn prepare(
     // Read before it is raised.
     let descriptors = DescriptorLimit::read()?;
     // Errors on this machine are found before anything is started on others.
-    let here = placement.hosts.iter().position(Option::is_none).map(|here| &starts[here]);
-    if let Some(start) = here {
-        let mut programs = start.programs.clone();
+    if let Some(here) = placement.hosts.iter().position(Option::is_none) {
+        let mut programs = starts[here].programs.clone();
         programs.iter_mut().try_for_each(local_processes::prepare)?;
     }
     let files = if plan.output.files.iter().any(Option::is_some) { applications.len() } else { 0 };
