@@ -41,9 +41,9 @@ const OPERATIONS_PER_TRIAL: u32 = 64;
 const OPERATIONS_PER_TIMING: u32 = 16;
 /// After the operation with this number the numbers begin again behind the first comparison.
 const LAST: u32 = COMPARED_AT_FIRST + 16 * OPERATIONS_PER_TRIAL - 1;
-/// A time above the known one changes it by this fraction of the difference: interruptions are
-/// frequent, and say nothing about the way.
-const GROWTH: f32 = 0.125;
+/// A time changes the known one by this fraction of the difference. More than twice the known time
+/// counts as twice: interruptions are frequent, and say nothing about the way.
+const WEIGHT: f32 = 0.125;
 
 impl Default for WayTimes {
     fn default() -> Self {
@@ -90,8 +90,8 @@ impl WayTimes {
             WayToPart::Mailbox => &mut self.mailbox,
             WayToPart::System => &mut self.system,
         };
-        let excess = time.min(2.0 * *known) - *known;
-        *known = if time < *known { time } else { *known + GROWTH * excess };
+        let difference = time.min(2.0 * *known) - *known;
+        *known = if known.is_finite() { *known + WEIGHT * difference } else { time };
     }
 }
 
