@@ -35,6 +35,16 @@ static void others_are_reached(char *memory) {
     }
 }
 
+// A process whose calls fail because of the failed process learns that the communicator was revoked,
+// even if it only repeats such a call.
+static void revocation_is_learned(MPI_Comm comm, int is_collective) {
+    int code;
+    if (check_rank == 0) CHECK_EQ(class_of(MPIX_Comm_revoke(comm)), MPI_SUCCESS);
+    do code = is_collective ? MPI_Barrier(comm) : MPI_Send(NULL, 0, MPI_BYTE, last, 7, comm);
+    while (class_of(code) == MPIX_ERR_PROC_FAILED);
+    CHECK_CLASS(code, MPIX_ERR_REVOKED);
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) return 2;
     check_begin();
@@ -42,7 +52,11 @@ int main(int argc, char **argv) {
     wanted = strcmp(argv[1], "killed") ? MPI_ERR_PROC_ABORTED : MPIX_ERR_PROC_FAILED;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     char *memory = calloc(2, LARGE);
-    MPI_Comm left;
+    MPI_Comm left, revoked[2];
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &revoked[i]);
+        MPI_Comm_set_errhandler(revoked[i], MPI_ERRORS_RETURN);
+    }
     MPI_Comm_split(MPI_COMM_WORLD, check_rank == last, check_rank, &left);
     MPI_Win window;
     char *exposed = calloc(1, 64);
@@ -84,6 +98,7 @@ int main(int argc, char **argv) {
     others_are_reached(memory);
     CHECK_EQ(class_of(MPI_Allreduce(&value, &sum, 1, MPI_LONG, MPI_SUM, left)), MPI_SUCCESS);
     CHECK_EQ(sum, last);
+    for (int i = 0; i < 2 && wanted == MPIX_ERR_PROC_FAILED; i++) revocation_is_learned(revoked[i], i);
     MPI_Comm_free(&left);
     free(memory);
     printf("rank %d survives\n", check_rank);

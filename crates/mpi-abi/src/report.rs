@@ -15,6 +15,7 @@ use crate::failure::{Failure, HandledError, Reason};
 use crate::generated::classes::text_of_class;
 use crate::generated::constants::{
     MPI_COMM_SELF, MPI_COMM_WORLD, MPI_FILE_NULL, MPI_MAX_ERROR_STRING, MPI_SUCCESS,
+    MPIX_ERR_PROC_FAILED,
 };
 use crate::handler_owner::HandlerOwner;
 use crate::handles;
@@ -101,6 +102,11 @@ pub fn fail(call: &Call, failure: Failure) -> c_int {
     let left = raise(call, call.handler_owner(), code, Some(&text));
     if left != MPI_SUCCESS {
         note_returned(call, left, (left == code).then_some(&*text));
+    }
+    // A program that only repeats a call that cannot succeed learns so that the communicator was
+    // revoked meanwhile.
+    if class_of(code) == MPIX_ERR_PROC_FAILED {
+        call.library.process.progress();
     }
     left
 }
