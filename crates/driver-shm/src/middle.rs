@@ -23,7 +23,10 @@ use memory_costs::CostTable;
 use crate::costs::WayCosts;
 use crate::expected;
 use crate::protocol::{AHEAD_BYTES_MAX, RECEIVER_TIME};
-use crate::sizes::MIDDLE_BYTES_MIN;
+use crate::sizes::{LANE_MESSAGE_BYTES_MAX, MIDDLE_BYTES_MIN};
+
+// Messages that no lane takes are those that are too long to be sent ahead.
+const _: () = assert!(LANE_MESSAGE_BYTES_MAX == AHEAD_BYTES_MAX);
 
 /// Determines how the first messages to a peer go.
 #[derive(Clone, Debug, Default)]

@@ -39,7 +39,7 @@ const MESSAGE_NULL: c::PackedMessage = c::PackedMessage(0);
 
 /// Begins a phase of the trace.
 fn phase(call: &Call, name: &[u8]) -> CallOutcome<()> {
-    call.library.process.begin_phase(&String::from_utf8_lossy(name));
+    call.library.process.begin_phase(|| String::from_utf8_lossy(name).into_owned());
     Ok(())
 }
 

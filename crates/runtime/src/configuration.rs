@@ -73,7 +73,7 @@ pub fn trace_bytes() -> usize {
     mib.unwrap_or(TRACE_MIB).clamp(1, TRACE_MIB_MAX) << 20
 }
 
-/// The memory for the trace of a process by default, in MiB: about two million events.
+/// The memory for the trace of a process by default, in MiB: more than a million events.
 const TRACE_MIB: usize = 16;
 
 /// The largest memory for the trace of a process, in MiB.

@@ -21,13 +21,14 @@ pub use reading::read;
 
 /// Returns the trace of a job as the content of a file.
 pub fn trace_of(ranks: &[AlignedTrace]) -> Vec<u8> {
-    let mut packets = Vec::new();
+    let mut file = Vec::new();
     for rank in ranks {
         let mut writer = RankWriter::new(rank);
         writer.write();
-        packets.append(&mut writer.packets);
+        // Messages one after the other are one message with the packets of all.
+        file.append(&mut Trace { packet: writer.packets }.encode_to_vec());
     }
-    Trace { packet: packets }.encode_to_vec()
+    file
 }
 
 /// Writes the packets of one rank.

@@ -16,7 +16,7 @@ use super::exposed::ExposedParts;
 use super::mailboxes::{MAILED_BYTES_MAX, MailOutcome};
 use super::message::{DATA_TAG, INLINE_BYTES_MAX, WindowRequest};
 use super::operation::{CompletedBy, WindowOperation};
-use super::reach::SYSTEM_BYTES_MIN;
+use super::reach::{SYSTEM_BYTES_MIN, may_copy};
 use super::ways::{ChosenWay, WayToPart};
 use super::{TargetPlace, Window, direct, locks};
 
@@ -115,7 +115,8 @@ impl Window {
     ) -> Result<bool> {
         let both = SHORT_ACCESS_BYTES + 1..=MAILED_BYTES_MAX;
         let choices = self.mailboxes.as_ref().map(|mailboxes| mailboxes.choices(target));
-        let choices = choices.filter(|_| is_alone && both.contains(&run.length));
+        let choices =
+            choices.filter(|_| is_alone && both.contains(&run.length) && may_copy(access));
         let fixed = || ChosenWay::fixed(WayToPart::Mailbox);
         let first = choices.map_or_else(fixed, |choices| choices.choose(run.length));
         let start = first.is_timed.then(Instant::now);

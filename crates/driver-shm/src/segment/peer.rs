@@ -84,6 +84,7 @@ impl PeerSegment {
         when: When,
         usual: FragmentLengths,
     ) -> Option<FragmentLengths> {
+        self.cells.forget_outgoing();
         let lane = self.lane.as_mut()?;
         let length = data.len();
         let (packets, in_cell) = (usual.packets(length), cell_lengths(length));

@@ -200,10 +200,10 @@ pub fn get_processor_name(_call: &Call, name: OutText, resultlen: Out<c_int>) ->
 /// interposed tools (section 15.2.4).
 pub fn pcontrol(call: &Call, level: c_int) -> CallOutcome<()> {
     let process = &call.library.process;
-    match level {
-        0 => process.begin_phase(""),
-        _ => process.begin_phase(&format!("level {level}")),
-    }
+    process.begin_phase(|| match level {
+        0 => String::new(),
+        _ => format!("level {level}"),
+    });
     Ok(())
 }
 

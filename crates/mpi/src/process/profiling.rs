@@ -231,10 +231,10 @@ impl Process {
 
     /// Records in the trace, if there is one, that the program enters a phase. An empty name ends
     /// the present phase.
-    pub fn begin_phase(&self, name: &str) {
+    pub fn begin_phase(&self, name: impl FnOnce() -> String) {
         let profile = self.profile.borrow();
         if let Some(trace) = profile.as_ref().and_then(|notes| notes.trace.as_ref()) {
-            trace.note_phase(name);
+            trace.note_phase(name());
         }
     }
 
@@ -634,7 +634,8 @@ fn is_collective(function: &str) -> bool {
         "File_close",
     ];
     let is_of_all = beginnings.iter().any(|beginning| name.starts_with(beginning));
-    is_of_all && name != "Reduce_local" || name.starts_with("File_") && name.ends_with("_all")
+    let is_of_some = ["Reduce_local", "Comm_create_group"].contains(&name);
+    is_of_all && !is_of_some || name.starts_with("File_") && name.ends_with("_all")
 }
 
 fn seconds(ns: u64) -> f64 {

@@ -1,6 +1,7 @@
 //! The trace of a job: what each process recorded is collected at the end, and process 0 writes it.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::path::Path;
 
 use runtime::machine::{Moment, ticks};
@@ -22,14 +23,14 @@ pub(super) struct OwnTrace {
     channel: Option<SideChannel>,
     /// The offsets of the machines' clocks at the beginning, on process 0.
     begun: Vec<ClockOffset>,
-    /// The names of the program's phases.
-    phases: RefCell<Vec<String>>,
+    /// The names of the program's phases, with their numbers.
+    phases: RefCell<HashMap<String, u32>>,
     is_in_phase: Cell<bool>,
 }
 
 impl OwnTrace {
     /// Records that the program enters a phase; an empty name ends the phase.
-    pub(super) fn note_phase(&self, name: &str) {
+    pub(super) fn note_phase(&self, name: String) {
         let now = ticks();
         if self.is_in_phase.replace(!name.is_empty()) {
             self.trace.note(now, &TraceEvent::PhaseEnded);
@@ -38,12 +39,9 @@ impl OwnTrace {
             return;
         }
         let mut phases = self.phases.borrow_mut();
-        let known = phases.iter().position(|one| one == name);
-        let index = known.unwrap_or_else(|| {
-            phases.push(name.to_owned());
-            phases.len() - 1
-        });
-        self.trace.note(now, &TraceEvent::PhaseBegan { name: index as u32 });
+        let next = phases.len() as u32;
+        let number = *phases.entry(name).or_insert(next);
+        self.trace.note(now, &TraceEvent::PhaseBegan { name: number });
     }
 }
 
@@ -63,7 +61,10 @@ impl Process {
     /// nothing if processes have failed.
     pub(super) fn write_trace(&self, places: Vec<TracedPlace>, own: &OwnTrace) {
         let (clock, chunks, dropped) = own.trace.finish();
-        let (rank, host, phases) = (self.rank(), samples::host(), own.phases.take());
+        let (rank, host) = (self.rank(), samples::host());
+        let mut phases: Vec<(String, u32)> = own.phases.take().into_iter().collect();
+        phases.sort_unstable_by_key(|(_, number)| *number);
+        let phases = phases.into_iter().map(|(name, _)| name).collect();
         let trace = RankTrace { rank, host, clock, places, phases, dropped, chunks };
         let ended = self.clock_offsets(own.channel.as_ref());
         let Some(rows) = self.gather(&trace.to_bytes()) else { return };

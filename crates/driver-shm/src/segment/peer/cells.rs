@@ -110,6 +110,11 @@ impl Cells {
         self.outgoing.is_some()
     }
 
+    /// Forgets the last outgoing message. If its sender did not wait for it, nothing has ended it.
+    pub(super) fn forget_outgoing(&mut self) {
+        self.outgoing = None;
+    }
+
     /// This process has claimed a lane, and holds the cell behind it.
     pub(super) fn claimed(&mut self, own_lane: usize) {
         self.own_lane = Some(own_lane);
@@ -172,6 +177,11 @@ impl PeerSegment {
         let CellTransfer { message, offset, .. } = transfer;
         let place = cells.locate(message.place, own, &bell.segment);
         let Some((segment, number)) = place else { return false };
+        if transfer.done == 0 && message.report != 0 {
+            // The peer numbers its reports alike, and its last one may be here. The reference
+            // publishes this.
+            segment.cell_words(number).read.store(0, Ordering::Relaxed);
+        }
         segment.fill_cell(number, offset, length, fill);
         let transfer = transfer.after(length);
         cells.outgoing = Some(transfer);
