@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use base::{FragmentLengths, Fragmentation, GateId, RailProfile, RegionToken};
 use driver::{
-    Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerReach,
-    ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When, read_card,
+    Copying, Directory, Doorbell, Driver, DriverError, Fetch, Fill, InlineDriver, PeerEnd,
+    PeerReach, ProgramState, RegionAccess, RegionError, Regions, Rendezvous, Settings, Sink, When,
+    read_card,
 };
 use memory::{Buffer, SharedBytes, SharedBytesMut, Stores};
 use queues::lane::REFERENCE;
@@ -167,10 +168,12 @@ impl Driver for Shm {
         self.given_up.extend(peer.map(|peer| peer.pid));
     }
 
-    fn forget(&mut self, gate: GateId) {
+    fn forget(&mut self, gate: GateId, end: PeerEnd) {
         let known = self.peers.get_mut(gate.0).and_then(Option::take);
-        drop(known);
-        self.own.close_lane(gate.0);
+        // A lane has one sender. That of a peer that may still write stays open.
+        if end == PeerEnd::Closed || known.is_some_and(|peer| process::has_ended(peer.pid)) {
+            self.own.close_lane(gate.0);
+        }
     }
 
     fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {

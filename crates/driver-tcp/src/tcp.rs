@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use base::{GateId, RailProfile};
 use driver::{
-    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerReach, Settings, Sink,
+    Directory, Driver, DriverError, Fill, NetworkSelection, Part, PeerEnd, PeerReach, Settings,
+    Sink,
 };
 use links::{LinkTable, Peer, PeerRail};
 use memory::placing::keep_on_node;
@@ -571,7 +572,7 @@ impl Driver for Tcp {
         self.sent.retain(|sent| (sent.0, sent.1) != (gate, rail));
     }
 
-    fn forget(&mut self, gate: GateId) {
+    fn forget(&mut self, gate: GateId, _end: PeerEnd) {
         for rail in 0..self.links.rails.len() {
             self.give_up(gate, rail);
             // An attempt in which the rail was used while it was being restored.

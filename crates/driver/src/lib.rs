@@ -31,6 +31,15 @@ pub use world::{
     read_card,
 };
 
+/// What is known about a peer that is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEnd {
+    /// It has sent its last record.
+    Closed,
+    /// It may still send: the connection was lost, or was never agreed on.
+    Unknown,
+}
+
 /// One network technology, with one rail or several to its peers. Rails are named by their index in
 /// [`rails`](Self::rails).
 ///
@@ -107,8 +116,8 @@ pub trait Driver {
 
     /// Gives up all rails to `gate` and releases what is kept for it, so that it may be
     /// [connected](Self::connect) again, to another process. Called for processes of other jobs,
-    /// when nothing arrives from them any more.
-    fn forget(&mut self, gate: GateId) {
+    /// when nothing more is to be received from them.
+    fn forget(&mut self, gate: GateId, _end: PeerEnd) {
         (0..self.rails().len()).for_each(|rail| self.give_up(gate, rail));
     }
 

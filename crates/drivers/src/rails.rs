@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base::{FragmentLengths, Fragmentation, GateId, RailId, RailProfile, RegionToken};
 use driver::{
-    Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, ProgramState,
-    Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores, When,
+    Directory, Doorbell, Driver, DriverError, Fill, InlineDriver, Loopback, Part, PeerEnd,
+    ProgramState, Regions, Rendezvous, Settings, SharedBytesMut, Sink, Stores, When,
 };
 
 use crate::networks::wanted_networks;
@@ -317,9 +317,9 @@ impl Rails {
     }
 
     /// Like [`Driver::forget`].
-    pub fn forget(&mut self, gate: GateId) {
-        self.machine.forget(gate);
-        self.networks.iter_mut().for_each(|network| network.driver.forget(gate));
+    pub fn forget(&mut self, gate: GateId, end: PeerEnd) {
+        self.machine.forget(gate, end);
+        self.networks.iter_mut().for_each(|network| network.driver.forget(gate, end));
     }
 
     /// Like [`Driver::restore`].

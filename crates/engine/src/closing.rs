@@ -40,8 +40,8 @@ impl Engine {
         members.is_some_and(|all| all.rank_of(gate).is_some())
     }
 
-    /// Queues the last record to a connected gate that is [quiet](Self::is_quiet). Nothing may be
-    /// sent to it afterwards.
+    /// Queues the last record to a connected gate that is [quiet](Self::is_quiet). No message may
+    /// be sent to it afterwards.
     pub fn close_gate(&mut self, gate: GateId) {
         debug_assert!(self.is_quiet(gate), "something is underway with {gate:?}");
         if !std::mem::replace(&mut self.gates[gate].closing.own, true) {

@@ -142,7 +142,8 @@ pub enum Record<'a> {
         below: u32,
     },
     /// The last record between two processes of different jobs: the sender of this record sends
-    /// nothing more, and forgets the connection when the other process has sent this record, too.
+    /// no more messages, only replies that the other process waits for before it sends this
+    /// record. It forgets the connection when the other process has sent this record, too.
     Close,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base::MessageLabel;
 use driver::conformance::{self, RecordingSink};
-use driver::{Announcement, Exposure, FetchEnd, When};
+use driver::{Announcement, Exposure, FetchEnd, PeerEnd, When};
 use queues::bell::Wake;
 
 use crate::middle::{MiddleChoice, MiddleStatistics};
@@ -78,8 +78,8 @@ fn a_forgotten_peer_leaves_its_lane_to_the_next_one() {
         let arrived: Vec<_> = sink.packets.iter().map(|(_, bytes)| bytes.clone()).collect();
         assert_eq!(arrived, (0..40).map(|packet| vec![round, packet]).collect::<Vec<_>>());
         assert_eq!(two.own.lanes.len(), 1, "the peer has a lane in round {round}");
-        one.forget(GateId(1));
-        two.forget(GateId(0));
+        one.forget(GateId(1), PeerEnd::Closed);
+        two.forget(GateId(0), PeerEnd::Closed);
         assert!(two.own.lanes.is_empty() && one.bell(GateId(1)).is_none());
         one.connect(GateId(1)).unwrap();
         two.connect(GateId(0)).unwrap();

@@ -175,7 +175,6 @@ fn free(call: &VisitingCall<'_>, comm: Out<Comm>) -> CallOutcome<()> {
     call.library.communicators.remove(handle).ok_or_else(|| invalid(1, handle))?;
     phase::note_freed();
     call.library.note_freed(handle);
-    call.library.close_unused_gates();
     call.library.process.close_unused_gates_soon();
     comm.set(MPI_COMM_NULL);
     Ok(())

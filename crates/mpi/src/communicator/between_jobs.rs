@@ -42,6 +42,8 @@ pub(super) fn of_several_jobs() -> Error {
 #[derive(Debug, Default)]
 struct UnusedGates {
     rounds: Cell<u32>,
+    /// Whether some connections could not be closed yet, because messages are still underway.
+    is_busy: Cell<bool>,
 }
 
 /// For so many rounds of progress a process waits for peers to close their ends. Peers that need
@@ -55,15 +57,16 @@ impl ActiveOperation for UnusedGates {
 
     fn advance(&self, process: &Process) -> Step {
         let round = self.rounds.replace(self.rounds.get() + 1);
-        if round == 0 {
-            process.close_unused_gates(None);
+        if round == 0 || self.is_busy.get() {
+            self.is_busy.set(process.close_unused_gates(None) > 0);
         }
-        let is_over = process.runtime().end_closings() == 0 || round >= CLOSING_ROUNDS_MAX;
-        if is_over { Step::Over } else { Step::Idle }
+        let is_done = !self.is_busy.get() && process.runtime().end_closings() == 0;
+        if is_done || round >= CLOSING_ROUNDS_MAX { Step::Over } else { Step::Idle }
     }
 
+    /// The last records must be sent; those of the peers need not be awaited.
     fn must_end(&self) -> bool {
-        true
+        self.rounds.get() == 0
     }
 }
 
@@ -78,16 +81,20 @@ impl Process {
     /// that are in no communicator any more. The communicator that is being freed may still be in
     /// use by the call that frees it.
     pub fn close_unused_gates_soon(&self) {
-        if self.runtime().has_met_other_jobs() {
-            self.keep_advancing(Rc::new(UnusedGates::default()));
+        if !self.runtime().has_met_other_jobs() {
+            return;
+        }
+        match self.advancing::<UnusedGates>() {
+            Some(underway) => underway.rounds.set(0),
+            None => self.keep_advancing(Rc::new(UnusedGates::default())),
         }
     }
 
     /// Closes the connections with processes of other jobs that are in no communicator any more, as
     /// far as that is possible now. `groups` are those of the program: their processes keep their
     /// gates, so that they can be compared with processes that are met later. `None`: no gate
-    /// becomes free.
-    pub fn close_unused_gates(&self, groups: Option<&[Rc<Group>]>) {
+    /// becomes free. Returns how many could not be closed yet, because messages are underway.
+    pub fn close_unused_gates(&self, groups: Option<&[Rc<Group>]>) -> usize {
         self.close_retired();
         let of_other_jobs = |gate: &GateId| gate.0 >= self.size();
         let mut uses = GateUses::default();
@@ -97,7 +104,7 @@ impl Process {
         uses.in_groups = groups.map(|groups| {
             groups.iter().flat_map(|group| group.gates()).filter(of_other_jobs).collect()
         });
-        self.runtime().close_unused(&uses);
+        self.runtime().close_unused(&uses)
     }
 
     /// Takes a name for the message spaces of a new communicator.

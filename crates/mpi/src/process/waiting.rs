@@ -1,5 +1,6 @@
 //! Progress, and waiting with progress.
 
+use std::any::Any;
 use std::ptr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +33,14 @@ impl Process {
     pub fn advance_in_progress(&self, operation: Rc<dyn ActiveOperation>) {
         self.operations.borrow_mut().push(operation);
         self.attention.set(true);
+    }
+
+    /// Returns the operation of this type that is being advanced, if there is one.
+    pub(crate) fn advancing<T: ActiveOperation>(&self) -> Option<Rc<T>> {
+        self.operations.borrow().iter().find_map(|one| {
+            let one: Rc<dyn Any> = Rc::clone(one) as _;
+            one.downcast().ok()
+        })
     }
 
     /// Stops advancing an operation or service that has ended.

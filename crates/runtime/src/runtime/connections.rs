@@ -60,12 +60,15 @@ impl Runtime {
             return;
         }
         self.rails.give_up(gate, rail);
-        if !self.engine.lose_rail(gate, rail) {
-            if self.engine.is_closing(gate) {
-                // The process of another job was faster to forget this one, or has ended.
+        let has_others = self.engine.lose_rail(gate, rail);
+        if self.engine.is_closing(gate) {
+            // The process of another job was faster to forget this one, or has ended.
+            if !has_others {
                 self.engine.let_go(gate);
-                return;
             }
+            return;
+        }
+        if !has_others {
             if self.rails.has_departed(gate) && self.engine.let_go(gate) {
                 return;
             }

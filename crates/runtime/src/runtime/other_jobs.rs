@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use base::{GateId, RailId};
-use driver::DriverError;
+use driver::{DriverError, PeerEnd};
 
 use super::Runtime;
 use crate::instruments::journal::EventKind;
@@ -105,11 +105,14 @@ impl Runtime {
 
     /// Closes the gates of processes of other jobs that are not used any more, as far as that is
     /// possible now: each of the two processes sends the other a last record, and releases what it
-    /// has for the connection when it has received that of the other.
-    pub fn close_unused(&mut self, uses: &GateUses) {
+    /// has for the connection when it has received that of the other. Returns how many could not be
+    /// closed yet, because messages are underway.
+    pub fn close_unused(&mut self, uses: &GateUses) -> usize {
+        let mut busy = 0;
         for (gate, stage) in self.fatal.other_jobs.unmet() {
             match stage {
                 GateStage::Open if uses.in_communicators.contains(&gate) => {}
+                GateStage::Open if !self.engine.is_quiet(gate) => busy += 1,
                 GateStage::Open => self.begin_closing(gate),
                 GateStage::Abandoned if self.engine.is_quiet(gate) => self.retire(gate),
                 GateStage::Abandoned => {}
@@ -121,6 +124,7 @@ impl Runtime {
             }
         }
         self.leave_to_others();
+        busy
     }
 
     /// Releases the connections whose other ends have been closed. Returns how many are left that
@@ -134,9 +138,6 @@ impl Runtime {
     }
 
     fn begin_closing(&mut self, gate: GateId) {
-        if !self.engine.is_quiet(gate) {
-            return;
-        }
         // The other process waits for the last record, too.
         let is_reached = self.try_connect(gate).is_ok() && self.engine.is_connected(gate);
         if !is_reached || self.engine.has_failed(gate) {
@@ -148,12 +149,15 @@ impl Runtime {
     }
 
     fn end_closing(&mut self, gate: GateId) {
-        if self.engine.is_closed(gate) {
+        if self.engine.has_failed(gate) {
+            // The number stays in the engine's list of failed ones.
+            self.retire(gate);
+        } else if self.engine.is_closed(gate) {
             let backlog = |rail: &RailId| self.rails.backlog(gate, *rail);
             if self.engine.rails_of(gate).iter().map(backlog).sum::<u64>() > 0 {
                 return;
             }
-            self.forget(gate);
+            self.forget(gate, PeerEnd::Closed);
             self.fatal.other_jobs.set_stage(gate, GateStage::Closed);
         } else if !self.engine.is_connected(gate) {
             self.retire(gate);
@@ -175,14 +179,14 @@ impl Runtime {
 
     /// Forgets a process that has failed, has ended, or cannot be reached.
     fn retire(&mut self, gate: GateId) {
-        self.forget(gate);
+        self.forget(gate, PeerEnd::Unknown);
         self.fatal.other_jobs.retire(gate);
     }
 
-    fn forget(&mut self, gate: GateId) {
+    fn forget(&mut self, gate: GateId, end: PeerEnd) {
         self.restoring.retain(|(of, _)| *of != gate);
         self.deferred.forget(gate);
-        self.rails.forget(gate);
+        self.rails.forget(gate, end);
         self.engine.forget_gate(gate);
         self.instruments.journal.note(EventKind::PeerForgotten, &[gate.0.into()]);
     }
