@@ -71,6 +71,7 @@ pub fn run(options: &DoctorOptions) -> Result<i32, String> {
     let (allocation, hosts) = hosts::asked_for(options)?;
     let mut own = report_here()?;
     own.findings.extend(allocation);
+    own.findings.extend(hosts::foreign_variables());
     println!("Combray {} in {}\n", own.version, own.prefix.display());
     print!("{}", own.page());
     let mut all: Vec<Finding> = Vec::new();

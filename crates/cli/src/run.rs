@@ -3,6 +3,7 @@
 pub mod allocation;
 mod counts;
 mod dry_run;
+pub mod foreign;
 pub mod help;
 pub mod hosts;
 pub mod options;
@@ -180,6 +181,8 @@ fn parse_spawned(words: &[OsString], slots: &SlotTable) -> Result<RunRequest, St
 /// the first program that does.
 fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, String> {
     let mut plan = JobPlan::default();
+    let foreign = foreign::here();
+    foreign.set_policies(&mut plan)?;
     let mut ignored = Vec::new();
     let mut global = HashMap::new();
     let mut hosts = default.to_vec();
@@ -212,7 +215,9 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
     }
     // With oversubscription, processes may also share the cores to which they are bound.
     plan.policy.overload.by_mapping |= plan.oversubscribe;
+    let file = foreign.set_hosts(&mut plan)?;
     let allocation = use_allocation(&mut plan)?;
+    foreign.set_access(&mut plan)?;
     for index in 0..plan.applications.len() {
         if plan.applications[index].processes == 0 {
             let count = counts::unsaid(&plan, &plan.applications[index], machine.as_deref())?;
@@ -229,7 +234,13 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
             .to_owned());
     }
     follow_environment(&mut plan)?;
-    let shown = shows_allocation.then(|| allocation_line(&plan, allocation.as_ref()));
+    let shown = shows_allocation.then(|| {
+        let source = file.or(allocation.as_ref().map(|found| found.name.as_str()));
+        allocation_line(&plan, source.unwrap_or("no allocation"))
+    });
+    if shows_allocation {
+        ignored.extend(foreign.without_effect().into_iter().map(str::to_owned));
+    }
     let purpose = if is_dry_run { RunMode::Show { machine } } else { RunMode::Start };
     Ok(RunRequest::Job { plan: Box::new(plan), ignored, shown, purpose })
 }
@@ -296,8 +307,7 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
 }
 
 /// One line about the hosts of a job: their source, their slots, and how they are reached.
-fn allocation_line(plan: &JobPlan, allocation: Option<&Allocation>) -> String {
-    let source = allocation.map_or("no allocation", |allocation| &allocation.name);
+fn allocation_line(plan: &JobPlan, source: &str) -> String {
     let Some(hosts) = plan.applications.iter().map(|app| &app.hosts).find(|all| !all.is_empty())
     else {
         return format!("{source}: this machine, {} cores", cores::usable());

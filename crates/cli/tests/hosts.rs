@@ -75,6 +75,64 @@ fn all_that_a_batch_system_gave_is_used() {
     assert!(reported.contains("LSF job: a:2,b:1 (other hosts are reached by"), "{reported}");
 }
 
+/// The variables that Kubernetes' MPI operator sets, in the dialects of all launchers.
+#[test]
+fn host_files_of_other_launchers_are_used() {
+    let private = tempfile::tempdir().unwrap();
+    let path = |name: &str, text: &str| {
+        let path = private.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    let (slots, numbers) = (path("slots", "a slots=2\nb slots=1\n"), path("numbers", "a:2\nb:1\n"));
+    let bare = path("bare", "a\nb\n");
+    let ask = ["--timeout", "60", "sh", "-c", "echo $PMI_RANK $HOST"];
+    let both = ["0 a", "1 a", "2 b"];
+    for (variables, expected) in [
+        (&[("OMPI_MCA_orte_default_hostfile", &*slots), ("OMPI_MCA_plm_rsh_agent", RSH)][..], both),
+        (&[("PRTE_MCA_prte_default_hostfile", &*slots), ("PRTE_MCA_plm_ssh_agent", RSH)], both),
+        (&[("PRTE_MCA_default_hostfile", &*slots), ("PRTE_MCA_plm_ssh_agent", RSH)], both),
+        (&[("I_MPI_HYDRA_HOST_FILE", &*numbers), ("I_MPI_HYDRA_BOOTSTRAP_EXEC", RSH)], both),
+        (&[("HYDRA_HOST_FILE", &*numbers), ("HYDRA_LAUNCHER_EXEC", RSH)], both),
+    ] {
+        let mut command = combray(&ask);
+        let (code, out, err) =
+            outcome_of(command.envs(variables.iter().copied()).output().unwrap());
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{variables:?}");
+        assert_eq!(sorted(&out), expected, "{variables:?}");
+        // Options go before variables.
+        let mut command = combray(&[&["--hosts", "localhost:1"], &ask[..]].concat());
+        let (code, out, err) =
+            outcome_of(command.envs(variables.iter().copied()).output().unwrap());
+        assert_eq!((code, out.trim(), err.as_str()), (Some(0), "0", ""), "{variables:?}");
+    }
+    for (file, each) in [
+        ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_set_default_slots"),
+        ("I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"),
+    ] {
+        let variables = [(file, &*bare), (each, "1"), ("COMBRAY_LAUNCH_AGENT", RSH)];
+        let mut command = combray(&[&["-n", "2"], &ask[..]].concat());
+        let (code, out, err) = outcome_of(command.envs(variables).output().unwrap());
+        assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", vec!["0 a", "1 b"]), "{each}");
+    }
+}
+
+#[test]
+fn variables_of_other_launchers_without_effect_are_listed() {
+    let with = |name: &str, value: &str, words: &[&str]| {
+        outcome_of(combray(words).env(name, value).output().unwrap())
+    };
+    let (code, _, err) = with("I_MPI_PIN_DOMAIN", "omp", &["-v", "-n", "1", "true"]);
+    assert_eq!(code, Some(0));
+    assert!(err.contains("without effect here: I_MPI_PIN_DOMAIN"), "{err}");
+    let quiet = with("I_MPI_PIN_DOMAIN", "omp", &["-n", "1", "true"]);
+    assert_eq!(quiet, (Some(0), String::new(), String::new()));
+    let words = ["-n", "1", "echo", "started"];
+    let (code, out, err) = with("PRTE_MCA_rmaps_rank_file_path", "ranks", &words);
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("PRTE_MCA_rmaps_rank_file_path") && err.contains("--rankfile"), "{err}");
+}
+
 #[test]
 fn an_allocation_that_cannot_be_used_is_an_error() {
     let slurm = [("SLURM_JOB_NUM_NODES", "3")];

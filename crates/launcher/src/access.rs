@@ -97,6 +97,15 @@ impl HostAccess {
         }
     }
 
+    /// Returns the access with further arguments of its command. Those of srun stay as they are.
+    #[must_use]
+    pub fn with_arguments(&self, arguments: &[OsString]) -> Self {
+        match self {
+            Self::Srun(_) => self.clone(),
+            Self::Ssh | Self::Shell(_) => Self::Shell([&self.base(), arguments].concat()),
+        }
+    }
+
     /// Whether a name means this machine and its processes are started without an agent.
     pub(crate) fn is_direct(&self, host: &str) -> bool {
         !matches!(self, Self::Srun(OwnHost::ByAgent)) && is_this_machine(host)

@@ -8,7 +8,7 @@ use launcher::{Host, is_this_machine};
 
 use super::finding::Finding;
 use super::{DoctorOptions, HostReport, installation, output_of, own_command};
-use crate::run::{allocation, hosts};
+use crate::run::{allocation, foreign, hosts};
 
 /// The name of a host with its report, or the reason why there is none.
 pub type Answer = (String, Result<HostReport, String>);
@@ -22,7 +22,11 @@ pub fn asked_for(options: &DoctorOptions) -> Result<(Option<Finding>, Vec<String
     let named = match (&options.hosts, &options.hostfile) {
         (Some(list), _) => Some(hosts::read_list("--hosts", list)?),
         (None, Some(file)) => Some(hosts::read_file("--hostfile", file)?),
-        (None, None) => None,
+        (None, None) => {
+            let file = foreign::here().host_file();
+            file.map_err(|cause| format!("{cause}; unset the variable, or name hosts by --hosts"))?
+                .map(|(_, hosts)| hosts)
+        }
     };
     let names = |hosts: Vec<Host>| {
         let mut names = Vec::new();
@@ -58,6 +62,14 @@ pub fn asked_for(options: &DoctorOptions) -> Result<(Option<Finding>, Vec<String
             (Some(Finding::fit(subject, found)), all)
         }
     })
+}
+
+/// The finding about variables of other launchers without effect, if any are set.
+pub fn foreign_variables() -> Option<Finding> {
+    let names = foreign::here().without_effect();
+    let found = format!("without effect: {}", names.join(", "));
+    let remedy = "docs/user/launching.md lists the variables of other launchers that have one";
+    (!names.is_empty()).then(|| Finding::note("other launchers", found, remedy))
 }
 
 /// Collects the reports of all hosts but this one, in parallel.

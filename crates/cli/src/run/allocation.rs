@@ -64,15 +64,11 @@ fn find(
         };
         return Ok(Some(Allocation { name: name.trim_end().to_owned(), hosts, access }));
     }
-    for (file, system, number) in
-        [("PBS_NODEFILE", "PBS job", "PBS_JOBID"), ("HYDRA_HOST_FILE", "HYDRA_HOST_FILE", "")]
-    {
-        if let Some(path) = variable(file) {
-            let name = format!("{system} {}", variable(number).unwrap_or_default());
-            let hosts = listed(file, &path)?;
-            let name = name.trim_end().to_owned();
-            return Ok(Some(Allocation { name, hosts, access: HostAccess::Ssh }));
-        }
+    if let Some(path) = variable("PBS_NODEFILE") {
+        let name = format!("PBS job {}", variable("PBS_JOBID").unwrap_or_default());
+        let hosts = listed("PBS_NODEFILE", &path)?;
+        let name = name.trim_end().to_owned();
+        return Ok(Some(Allocation { name, hosts, access: HostAccess::Ssh }));
     }
     Ok(None)
 }
@@ -206,12 +202,10 @@ mod tests {
     #[test]
     fn hosts_of_all_systems() {
         let nodes = file("a\na\nb\n\na\n");
-        let hydra = file("# two\na:3\nb\n");
-        let (nodes, hydra) = (nodes.to_str().unwrap(), hydra.to_str().unwrap());
+        let nodes = nodes.to_str().unwrap();
         for (name, value, expected) in [
             ("PBS_NODEFILE", nodes, "a:3 b:1"),
             ("LSB_DJOB_HOSTFILE", nodes, "a:3 b:1"),
-            ("HYDRA_HOST_FILE", hydra, "a:3 b:1"),
             ("LSB_MCPU_HOSTS", "a 4 b 2 ", "a:4 b:2"),
             ("LSB_HOSTS", "a a b", "a:2 b:1"),
             ("SLURM_JOB_NODELIST", "n[1-2]", "n1:1 n2:1"),
