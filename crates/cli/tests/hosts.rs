@@ -106,6 +106,22 @@ fn host_files_of_other_launchers_are_used() {
             outcome_of(command.envs(variables.iter().copied()).output().unwrap());
         assert_eq!((code, out.trim(), err.as_str()), (Some(0), "0", ""), "{variables:?}");
     }
+    for (file, agent, arguments) in [
+        ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_plm_rsh_agent", "OMPI_MCA_plm_rsh_args"),
+        ("PRTE_MCA_default_hostfile", "PRTE_MCA_plm_ssh_agent", "PRTE_MCA_plm_ssh_args"),
+        (
+            "I_MPI_HYDRA_HOST_FILE",
+            "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+            "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS",
+        ),
+        ("HYDRA_HOST_FILE", "HYDRA_LAUNCHER_EXEC", "HYDRA_LAUNCH_EXTRA_ARGS"),
+    ] {
+        // The arguments are before the host: "env OF=x rsh HOST WORD...".
+        let arguments = (arguments, format!("OF=x {RSH}"));
+        let variables = [(file, slots.clone()), (agent, "env".to_owned()), arguments];
+        let (code, out, err) = outcome_of(combray(&ask).envs(variables).output().unwrap());
+        assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", both.to_vec()), "{agent}");
+    }
     for (file, each) in [
         ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_set_default_slots"),
         ("I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"),

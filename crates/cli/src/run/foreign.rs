@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 
 use launcher::binding::{HostOrder, PolicyOption};
-use launcher::{Host, HostAccess, JobPlan};
+use launcher::{Application, Host, HostAccess, JobPlan};
 
 use super::hosts;
 
@@ -169,7 +169,9 @@ impl ForeignVariables {
         }
         if let Some((name, value)) = self.only(PerHost)?.filter(|(_, value)| !is_all(value)) {
             let each = super::count(name, value)?;
-            for one in &mut plan.applications {
+            // Slots that an option gives for hosts go before.
+            let is_open = |one: &&mut Application| one.hosts.iter().all(|h| h.slots.is_none());
+            for one in plan.applications.iter_mut().filter(is_open) {
                 one.per_host.get_or_insert(each);
             }
         }
@@ -239,8 +241,6 @@ mod tests {
     use super::*;
 
     use std::fs;
-
-    use launcher::Application;
 
     fn of(variables: &[(&str, &str)]) -> ForeignVariables {
         read(|wanted| {
@@ -345,6 +345,13 @@ mod tests {
         let program = &plan.applications[0];
         assert_eq!((&*program.hosts[0].name, program.per_host), ("c", Some(1)));
         assert_eq!(plan.access, own);
+        let hosts = |list| hosts::read_list("--hosts", list).unwrap();
+        for (list, expected) in [("c:3", None), ("c", Some(2))] {
+            let program = Application { hosts: hosts(list), ..Application::default() };
+            let mut plan = JobPlan { applications: vec![program], ..JobPlan::default() };
+            all.set_hosts(&mut plan).unwrap();
+            assert_eq!(plan.applications[0].per_host, expected, "{list}");
+        }
     }
 
     #[test]
