@@ -35,8 +35,8 @@ static void others_are_reached(char *memory) {
     }
 }
 
-// A process whose calls fail because of the failed process learns that the communicator was revoked,
-// even if it only repeats such a call.
+// A process whose calls fail because of the failed process learns that the communicator was
+// revoked, even if it only repeats such a call.
 static void revocation_is_learned(MPI_Comm comm, int is_collective) {
     int code;
     if (check_rank == 0) CHECK_EQ(class_of(MPIX_Comm_revoke(comm)), MPI_SUCCESS);
