@@ -172,7 +172,7 @@ variables! {
         /// The command that reaches other hosts, in place of ssh.
         LAUNCH_AGENT, User, AtStart, Unprivileged, [];
         /// How many agents of other hosts the launcher starts at most; each agent starts as many
-        /// others. Default: as many as let all be ready earliest, which is all of up to 16 hosts.
+        /// others. Default: as many as let all be ready earliest, all of fewer than 60 hosts.
         /// With 100000 the launcher starts all itself.
         LAUNCH_WIDTH, User, AtStart, Always, [];
         /// The C compiler behind the wrapper.

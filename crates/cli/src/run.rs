@@ -171,7 +171,9 @@ fn parse_spawned(words: &[OsString], slots: &SlotTable) -> Result<RunRequest, St
     let mut request = parse_with_hosts(words, &hosts)?;
     if let RunRequest::Job { plan, .. } = &mut request {
         for host in plan.applications.iter_mut().flat_map(|app| &mut app.hosts) {
-            host.slots = host.slots.or_else(|| slots.slots_of(&host.name));
+            if let Some(known) = slots.host(&host.name).filter(|_| host.slots.is_none()) {
+                *host = known;
+            }
         }
     }
     Ok(request)

@@ -91,11 +91,13 @@ pub(crate) fn parents(hosts: usize, width: usize) -> Vec<Option<usize>> {
 }
 
 /// Returns how many agents each process starts, so that the agents of this many hosts are ready
-/// earliest.
+/// earliest. A tree must be predicted to take at most half of the time of a flat start: hosts then
+/// depend on others.
 pub(crate) fn best_width(hosts: usize) -> usize {
     let predicted = |width: &usize| predicted_time(hosts, *width);
     let widths = (1..=usize::BITS).map(|levels| width_of(hosts, levels));
-    widths.min_by_key(predicted).unwrap_or(hosts)
+    let is_worth_it = |width: &usize| 2 * predicted(width) <= predicted(&hosts);
+    widths.min_by_key(predicted).filter(is_worth_it).unwrap_or(hosts)
 }
 
 /// Returns the time after which the agents of all hosts are ready.

@@ -151,7 +151,12 @@ impl JobPlan {
                 // A single host without a number of slots is meant for all processes.
                 let has_slots = hosts.len() > 1 || hosts.iter().any(|host| host.slots.is_some());
                 if has_slots || application.per_host.is_some() {
-                    table.add(hosts, application.per_host.unwrap_or(1));
+                    let elsewhere = |host: &Host| Host {
+                        name: slot_table::name_elsewhere(&host.name, &local::host_name(), is_local),
+                        ..host.clone()
+                    };
+                    let hosts: Vec<Host> = hosts.iter().map(elsewhere).collect();
+                    table.add(&hosts, application.per_host.unwrap_or(1));
                 }
             }
             if self.policy.oversubscription == Oversubscription::Refused {
@@ -161,7 +166,6 @@ impl JobPlan {
                     table.add(&[here], cores::usable() as u32);
                 }
             }
-            table.name_this_machine(&local::host_name(), is_local);
         }
         table.take(placement, is_local);
         table

@@ -18,7 +18,9 @@ use std::time::Duration;
 use sys::process::End;
 
 use crate::binding::{Cpuset, Policy};
-pub use connections::{AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports};
+pub use connections::{
+    AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports, PART_BYTES_MAX,
+};
 use fields::{Emit, Frames, Parse};
 pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};

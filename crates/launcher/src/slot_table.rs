@@ -22,7 +22,8 @@ pub enum WithoutSlot {
 /// they run on the machine of the process that spawns them.
 ///
 /// As a text it passes from the launcher to the processes in
-/// [`JOB_HOSTS`](base::variables::JOB_HOSTS), as `a=4/2,b=4/0`: slots and taken slots.
+/// [`JOB_HOSTS`](base::variables::JOB_HOSTS), as `a=4/2,b=4/0/8`: slots, taken
+/// slots, and the maximum of processes, if there is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlotTable {
     entries: Vec<SlotEntry>,
@@ -35,6 +36,7 @@ struct SlotEntry {
     name: String,
     slots: u32,
     taken: u32,
+    slots_max: Option<u32>,
 }
 
 /// The last word of the text if processes without a slot are refused.
@@ -50,43 +52,39 @@ impl SlotTable {
         let known: HashSet<String> = self.entries.iter().map(|entry| entry.name.clone()).collect();
         for host in merged(hosts) {
             if !known.contains(&host.name) {
+                let Host { name, slots_max, .. } = host;
                 let slots = host.slots.unwrap_or(slots);
-                self.entries.push(SlotEntry { name: host.name, slots, taken: 0 });
-            }
-        }
-    }
-
-    /// Replaces the names of this machine by one that other hosts understand: `own`, if the user
-    /// has given only a name that means each machine itself.
-    pub(crate) fn name_this_machine(&mut self, own: &str, is_local: impl Fn(&str) -> bool) {
-        let is_relative =
-            |name: &str| name == "localhost" || name == "::1" || name.starts_with("127.");
-        for SlotEntry { name, .. } in &mut self.entries {
-            if is_relative(name) && is_local(name) {
-                *name = own.to_owned();
+                self.entries.push(SlotEntry { name, slots, taken: 0, slots_max });
             }
         }
     }
 
     /// Takes the slots of the processes of a job. Hosts that are not in the table have none.
     pub(crate) fn take(&mut self, placement: &HostAssignment, is_local: impl Fn(&str) -> bool) {
-        let names = (0..).zip(&self.entries).map(|(position, entry)| (&entry.name, position));
-        let named: HashMap<&String, usize> = names.collect();
-        let position = |host: &Option<String>| match host {
-            Some(name) => named.get(name).copied(),
-            None => self.entries.iter().position(|entry| is_local(&entry.name)),
-        };
-        let positions: Vec<Option<usize>> = placement.hosts.iter().map(position).collect();
+        let names = (0..).zip(&self.entries).map(|(at, entry)| (entry.name.clone(), at));
+        let named: HashMap<String, usize> = names.collect();
+        // The machine of the launcher may have several names.
+        let own: Vec<usize> =
+            (0..self.entries.len()).filter(|&at| is_local(&self.entries[at].name)).collect();
         for &host in &placement.ranks {
-            if let Some(position) = positions[host] {
-                self.entries[position].taken += 1;
+            let has_room = |&at: &usize| self.entries[at].taken < self.entries[at].slots;
+            let at = match &placement.hosts[host] {
+                Some(name) => named.get(name).copied(),
+                None => own.iter().copied().find(has_room).or(own.first().copied()),
+            };
+            if let Some(at) = at {
+                self.entries[at].taken += 1;
             }
         }
     }
 
     /// Returns the taken slots of each host.
     pub(crate) fn taken(&self) -> HashMap<String, u32> {
-        self.entries.iter().map(|entry| (entry.name.clone(), entry.taken)).collect()
+        let mut all = HashMap::new();
+        for SlotEntry { name, taken, .. } in &self.entries {
+            *all.entry(name.clone()).or_default() += taken;
+        }
+        all
     }
 
     /// Whether no host is listed.
@@ -99,23 +97,14 @@ impl SlotTable {
         self.entries.iter().map(|entry| entry.slots).fold(0, u32::saturating_add)
     }
 
-    /// Returns how many slots of a host there are, if it is listed.
-    pub fn slots_of(&self, host: &str) -> Option<u32> {
-        self.entry(host).map(|entry| entry.slots)
+    /// Returns the host with this name, if it is listed.
+    pub fn host(&self, name: &str) -> Option<Host> {
+        self.entries.iter().find(|entry| entry.name == name).map(SlotEntry::host)
     }
 
     /// Returns the hosts.
     pub fn hosts(&self) -> Vec<Host> {
-        let host = |entry: &SlotEntry| Host {
-            name: entry.name.clone(),
-            slots: Some(entry.slots),
-            slots_max: None,
-        };
-        self.entries.iter().map(host).collect()
-    }
-
-    fn entry(&self, host: &str) -> Option<&SlotEntry> {
-        self.entries.iter().find(|entry| entry.name == host)
+        self.entries.iter().map(SlotEntry::host).collect()
     }
 
     /// Parses the text; `None` if it is not one.
@@ -127,22 +116,42 @@ impl SlotTable {
                 continue;
             }
             let (name, counts) = word.split_once('=')?;
-            let (slots, taken) = counts.split_once('/')?;
-            let (slots, taken) = (slots.parse().ok()?, taken.parse().ok()?);
+            let counts: Option<Vec<u32>> =
+                counts.split('/').map(|count| count.parse().ok()).collect();
+            let (slots, taken, slots_max) = match counts?[..] {
+                [slots, taken] => (slots, taken, None),
+                [slots, taken, most] => (slots, taken, Some(most)),
+                _ => return None,
+            };
             if !crate::is_host_name(name) {
                 return None;
             }
-            table.entries.push(SlotEntry { name: name.to_owned(), slots, taken });
+            let name = name.to_owned();
+            table.entries.push(SlotEntry { name, slots, taken, slots_max });
         }
         Some(table)
     }
 }
 
+impl SlotEntry {
+    fn host(&self) -> Host {
+        Host { name: self.name.clone(), slots: Some(self.slots), slots_max: self.slots_max }
+    }
+}
+
+/// Returns the name of a host for other hosts: `own` instead of a name of this machine that means
+/// each machine itself.
+pub(crate) fn name_elsewhere(name: &str, own: &str, is_local: impl Fn(&str) -> bool) -> String {
+    let is_relative = name == "localhost" || name == "::1" || name.starts_with("127.");
+    if is_relative && is_local(name) { own.to_owned() } else { name.to_owned() }
+}
+
 impl fmt::Display for SlotTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut length = 0;
-        for SlotEntry { name, slots, taken } in &self.entries {
-            let word = format!("{name}={slots}/{taken},");
+        for SlotEntry { name, slots, taken, slots_max } in &self.entries {
+            let most = slots_max.map_or_else(String::new, |most| format!("/{most}"));
+            let word = format!("{name}={slots}/{taken}{most},");
             length += word.len();
             if length > TEXT_BYTES_MAX {
                 break;
@@ -167,13 +176,18 @@ mod tests {
     #[test]
     fn a_table_is_parsed_as_it_was_written() {
         let mut table = SlotTable::default();
-        table.add(&[host("a", 4), host("2001:db8::7", 2), host("a", 1)], 1);
+        let limited = Host { slots_max: Some(9), ..host("c", 3) };
+        table.add(&[host("a", 4), host("2001:db8::7", 2), host("a", 1), limited], 1);
         assert_eq!(SlotTable::parse(&table.to_string()), Some(table.clone()));
-        assert_eq!((table.slots(), table.slots_of("a"), table.slots_of("b")), (7, Some(5), None));
+        assert_eq!(
+            (table.slots(), table.host("a"), table.host("b")),
+            (10, Some(host("a", 5)), None)
+        );
+        assert_eq!(table.host("c").and_then(|host| host.slots_max), Some(9));
         table.without_slot = WithoutSlot::Refuse;
         assert_eq!(SlotTable::parse(&table.to_string()), Some(table));
         assert_eq!(SlotTable::parse(""), Some(SlotTable::default()));
-        for wrong in ["a", "a=1", "a=x/1", "a=1/", "-o=1/1", "a=1/1;b=1/1"] {
+        for wrong in ["a", "a=1", "a=x/1", "a=1/", "-o=1/1", "a=1/1;b=1/1", "a=1/1/1/1"] {
             assert_eq!(SlotTable::parse(wrong), None, "{wrong}");
         }
     }
@@ -193,9 +207,18 @@ mod tests {
 
     #[test]
     fn other_hosts_understand_the_name_of_this_machine() {
+        let is_local = |name: &str| name == "localhost";
+        assert_eq!(name_elsewhere("localhost", "a", is_local), "a");
+        assert_eq!(name_elsewhere("b", "a", is_local), "b");
+    }
+
+    #[test]
+    fn all_names_of_a_machine_share_its_processes() {
         let mut table = SlotTable::default();
-        table.add(&[host("localhost", 2), host("b", 2)], 1);
-        table.name_this_machine("a", |name| name == "localhost");
-        assert_eq!(table.to_string(), "a=2/0,b=2/0,");
+        table.add(&[host("a", 2), host("a.domain", 2), host("b", 2)], 1);
+        let mut placement = HostAssignment::default();
+        placement.ranks = vec![placement.position(None); 5];
+        table.take(&placement, |name| name.starts_with('a'));
+        assert_eq!(table.to_string(), "a=2/3,a.domain=2/2,b=2/0,");
     }
 }

@@ -12,7 +12,7 @@ use crate::agent_connection::AgentConnection;
 use crate::heartbeats::Heartbeats;
 use crate::local_processes::make_room;
 use crate::protocol::{
-    AgentReport, AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports,
+    AgentReport, AgentStart, ConnectionEvent, ConnectionOrder, ForwardedReports, PART_BYTES_MAX,
 };
 
 /// The agents below this one.
@@ -141,15 +141,14 @@ impl Relay {
     /// Appends the reports of what has happened to the connection.
     fn forward(&mut self, host: u32, events: Vec<ConnectionEvent>, reports: &mut Vec<AgentReport>) {
         for event in events {
-            let event = match event {
-                ConnectionEvent::Received(bytes) => {
-                    self.last_received = Instant::now();
-                    ConnectionEvent::Received(self.forwarded.receive(&bytes))
-                }
-                other => other,
-            };
-            if event != ConnectionEvent::Received(Vec::new()) {
+            let ConnectionEvent::Received(bytes) = event else {
                 reports.extend(to_reports(host, [event]));
+                continue;
+            };
+            self.last_received = Instant::now();
+            // Parts keep the frames around them short.
+            for part in self.forwarded.receive(&bytes).chunks(PART_BYTES_MAX) {
+                reports.extend(to_reports(host, [ConnectionEvent::Received(part.to_vec())]));
             }
         }
     }

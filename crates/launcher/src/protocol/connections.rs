@@ -14,7 +14,7 @@ use crate::access::{HostAccess, OwnHost};
 
 /// How many bytes one [`ConnectionOrder::Send`] holds at most when an inner agent passes it on, so
 /// that the frames around it stay short at every depth of the tree.
-const PART_BYTES_MAX: usize = 1 << 20;
+pub const PART_BYTES_MAX: usize = 1 << 20;
 
 /// Something to do with the connection to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
