@@ -186,8 +186,9 @@ static void test_with_workers(int workers) {
     int got = 0, value = 4711;
     combray_thread receiver, sender;
     CHECK(combray_thread_create(&receiver, "receiver", NULL, receives, &got) == 0);
-    CHECK(combray_thread_create(&sender, "sender", NULL, sends, &value) == 0);
+    // The receiver waits for the sender.
     CHECK(combray_threads_stop() == EBUSY);
+    CHECK(combray_thread_create(&sender, "sender", NULL, sends, &value) == 0);
     CHECK(combray_thread_join(receiver, NULL) == 0 && combray_thread_join(sender, NULL) == 0);
     CHECK(got == 4711);
 
