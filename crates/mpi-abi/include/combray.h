@@ -162,8 +162,8 @@ int combray_irecv(MPI_Comm communicator, int source, int tag,
 
 /* Names what the program does from now on, in all its threads, until the next call: combray run
  * --trace shows the phases of each rank, and combray trace how even and how long they are. An empty
- * name ends the phase. Without a trace the call does nothing. MPI_Pcontrol(n) does the same with the
- * name "level n", and MPI_Pcontrol(0) ends the phase.
+ * name ends the phase. Without a trace the call does nothing. MPI_Pcontrol(n) begins the phase
+ * "level n", and MPI_Pcontrol(0) ends the phase.
  *
  * Errors: MPI_ERR_ARG if `name` is a null pointer. */
 int combray_phase(const char *name);

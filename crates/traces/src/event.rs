@@ -1,6 +1,8 @@
 //! The events of a trace, and their encoding: a kind, the time since the event before, and the
 //! fields as numbers of variable length, about ten bytes in all.
 
+use wire::{push_number, take_number};
+
 /// Something that happened on a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceEvent {
@@ -123,8 +125,8 @@ impl TraceEvent {
     pub(crate) fn write(&self, passed: u64, bytes: &mut Vec<u8>) {
         let mut numbers = |kind: u8, fields: &[u64]| {
             bytes.push(kind);
-            write_number(passed, bytes);
-            fields.iter().for_each(|field| write_number(*field, bytes));
+            push_number(passed, bytes);
+            fields.iter().for_each(|field| push_number(*field, bytes));
         };
         match *self {
             TraceEvent::CallBegan { thread, place, operation: None } => {
@@ -151,31 +153,31 @@ impl TraceEvent {
     pub(crate) fn read(bytes: &mut &[u8]) -> Option<(u64, Self)> {
         let (kind, rest) = bytes.split_first()?;
         *bytes = rest;
-        let passed = read_number(bytes)?;
+        let passed = take_number(bytes)?;
         let event = match kind {
             0 | 5 => {
-                let (thread, place) = (read_number(bytes)?, read_number(bytes)?.try_into().ok()?);
+                let (thread, place) = (take_number(bytes)?, take_number(bytes)?.try_into().ok()?);
                 let mut operation = None;
                 if *kind == 5 {
-                    let communicator = read_number(bytes)?;
-                    let number = read_number(bytes)?.try_into().ok()?;
+                    let communicator = take_number(bytes)?;
+                    let number = take_number(bytes)?.try_into().ok()?;
                     operation = Some(TracedOperation { communicator, number });
                 }
                 TraceEvent::CallBegan { thread, place, operation }
             }
-            1 => TraceEvent::CallEnded { thread: read_number(bytes)? },
+            1 => TraceEvent::CallEnded { thread: take_number(bytes)? },
             2 => {
-                let thread = read_number(bytes)?;
-                let reason = *WaitReason::ALL.get(usize::try_from(read_number(bytes)?).ok()?)?;
-                let peer = match read_number(bytes)? {
+                let thread = take_number(bytes)?;
+                let reason = *WaitReason::ALL.get(usize::try_from(take_number(bytes)?).ok()?)?;
+                let peer = match take_number(bytes)? {
                     0 => None,
                     peer => Some((peer - 1).try_into().ok()?),
                 };
-                TraceEvent::Waited { thread, reason, peer, lasted: read_number(bytes)? }
+                TraceEvent::Waited { thread, reason, peer, lasted: take_number(bytes)? }
             }
             3 => TraceEvent::Sent(TracedMessage::read(bytes)?),
             4 => TraceEvent::Matched(TracedMessage::read(bytes)?),
-            6 => TraceEvent::PhaseBegan { name: read_number(bytes)?.try_into().ok()? },
+            6 => TraceEvent::PhaseBegan { name: take_number(bytes)?.try_into().ok()? },
             7 => TraceEvent::PhaseEnded,
             _ => return None,
         };
@@ -192,34 +194,12 @@ impl TracedMessage {
     }
 
     fn read(bytes: &mut &[u8]) -> Option<Self> {
-        let mut next = || read_number(bytes);
+        let mut next = || take_number(bytes);
         let (thread, context, peer) = (next()?, next()?, next()?.try_into().ok()?);
         let tag: u32 = next()?.try_into().ok()?;
         let tag = (tag >> 1) as i32 ^ -((tag & 1) as i32);
         Some(Self { thread, context, peer, tag, bytes: next()?, number: next()?.try_into().ok()? })
     }
-}
-
-/// Appends a number, seven bits a byte, the lowest first (LEB128).
-fn write_number(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-fn read_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

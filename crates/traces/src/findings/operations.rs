@@ -1,4 +1,4 @@
-//! The blocking collective operations of a job: who came last to each.
+//! The blocking collective operations of a job, and the member that entered each one last.
 
 use std::collections::HashMap;
 
