@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod alignment;
+mod counts;
 mod event;
 mod findings;
 pub mod perfetto;

@@ -1,8 +1,9 @@
 //! The memory in which a rank records: chunks that can be read alone, of which the oldest are
 //! given up.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use crate::counts::RecentCounts;
 use crate::{TraceEvent, TracedChunk, TracedMessage, TracedOperation};
 
 /// The last events of a rank, in bounded memory.
@@ -15,9 +16,9 @@ pub struct TraceRing {
     last: u64,
     /// The number of events that were given up.
     dropped: u64,
-    numbers: HashMap<Flow, u32>,
+    numbers: RecentCounts<Flow>,
     /// The number of operations by communicator.
-    operations: HashMap<u64, u32>,
+    operations: RecentCounts<u64>,
 }
 
 /// A chunk of consecutive events.
@@ -86,18 +87,12 @@ impl TraceRing {
 
     /// Numbers the operation that begins on a communicator.
     pub fn operation(&mut self, communicator: u64) -> TracedOperation {
-        let next = self.operations.entry(communicator).or_default();
-        let number = *next;
-        *next = number.wrapping_add(1);
-        TracedOperation { communicator, number }
+        TracedOperation { communicator, number: self.operations.count(communicator) }
     }
 
     fn number(&mut self, direction: Direction, message: &TracedMessage) -> u32 {
         let TracedMessage { context, peer, tag, .. } = *message;
-        let next = self.numbers.entry(Flow { direction, context, peer, tag }).or_default();
-        let number = *next;
-        *next = number.wrapping_add(1);
-        number
+        self.numbers.count(Flow { direction, context, peer, tag })
     }
 
     #[cold]

@@ -1,0 +1,53 @@
+//! Counts by key, in bounded memory.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// How often each key was counted. Keys that rest while many others are counted are forgotten, and
+/// begin at 0 again.
+#[derive(Debug)]
+pub(crate) struct RecentCounts<K> {
+    recent: HashMap<K, u32>,
+    older: HashMap<K, u32>,
+}
+
+/// The number of keys after which those that have rested since the last time are forgotten.
+const RECENT_MAX: usize = 1 << 15;
+
+impl<K> Default for RecentCounts<K> {
+    fn default() -> Self {
+        Self { recent: HashMap::new(), older: HashMap::new() }
+    }
+}
+
+impl<K: Eq + Hash> RecentCounts<K> {
+    /// Counts a key. Returns how often it was counted before.
+    pub(crate) fn count(&mut self, key: K) -> u32 {
+        if let Some(next) = self.recent.get_mut(&key) {
+            let number = *next;
+            *next = number.wrapping_add(1);
+            return number;
+        }
+        let number = self.older.remove(&key).unwrap_or(0);
+        if self.recent.len() >= RECENT_MAX {
+            self.older = std::mem::take(&mut self.recent);
+        }
+        self.recent.insert(key, number.wrapping_add(1));
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_bounded_and_keys_in_use_are_not_forgotten() {
+        let mut counts = RecentCounts::default();
+        for turn in 0..10 * RECENT_MAX as u64 {
+            assert_eq!(counts.count(0), turn as u32);
+            assert_eq!(counts.count(turn + 1), 0);
+            assert!(counts.recent.len() <= RECENT_MAX && counts.older.len() <= RECENT_MAX);
+        }
+    }
+}
