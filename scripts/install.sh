@@ -3,7 +3,8 @@
 #     scripts/install.sh PREFIX [PROFILE [--for-tests]]
 # PROFILE is one of cargo's: release if it is not given; quick, for trying a change. With
 # --for-tests only libmpi_abi.so.1 has that profile. The command and the libraries for programs that
-# were built for other MPIs are compiled as unit tests are, so that they share what those compile.
+# were built for other MPIs are compiled as unit tests are, so that they share what those compile;
+# target/for-tests.sha256 lists them, as they are nothing for packages.
 # Nothing in the prefix names its own place, so it can be moved afterwards.
 set -euo pipefail
 if [ $# -lt 1 ] || [ $# -gt 3 ] || [ "${3:---for-tests}" != --for-tests ]; then
@@ -57,6 +58,10 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 install_new 755 "$target/$profile/libcombray_mqs.so" "$prefix/lib/combray/libcombray_mqs.so"
 scripts/install-dialects.sh "$prefix" "$others"
 install_new 755 "$command/combray" "$prefix/bin/combray"
+rm -f "$target/for-tests.sha256"
+if [ $# -eq 3 ]; then
+    sha256sum "$prefix"/bin/combray "$prefix"/lib/combray/*/libmpi.so.* >"$target/for-tests.sha256"
+fi
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done

@@ -14,8 +14,8 @@ use std::time::Duration;
 use socket2::{Domain, Socket, Type};
 use sys::forks;
 
-/// The time between two probes of a kernel.
-const ASK_PERIOD: Duration = Duration::from_secs(1);
+/// After this time a probe counts as dropped: a busy machine may answer that much later.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The port of the discard protocol, on which no process listens.
 const DISCARD_PORT: u16 = 9;
@@ -41,9 +41,10 @@ pub enum PeerLife {
 
 /// Probes a silent peer.
 pub trait Probe {
-    /// Sends a probe from time to time, by the monotonic clock `now`. Returns what the probes have
-    /// shown since the last call.
-    fn check(&mut self, now: Duration) -> PeerLife;
+    /// Sends a probe, unless one may still be answered, or the last one was sent less than `period`
+    /// before the time `now` of a monotonic clock. Returns what the probes have shown since the
+    /// last call.
+    fn check(&mut self, now: Duration, period: Duration) -> PeerLife;
 
     /// Stops the probes, because the peer has sent something.
     fn rest(&mut self);
@@ -84,7 +85,7 @@ impl Liveness {
 }
 
 impl Probe for Liveness {
-    fn check(&mut self, now: Duration) -> PeerLife {
+    fn check(&mut self, now: Duration, period: Duration) -> PeerLife {
         let Some((own, peer, port)) = self.addresses else { return PeerLife::Unknown };
         if self.process.as_ref().is_some_and(is_refused) {
             return PeerLife::Ended;
@@ -93,7 +94,8 @@ impl Probe for Liveness {
         if answers {
             self.system = None;
         }
-        if self.asked_at.is_none_or(|asked_at| now >= asked_at + ASK_PERIOD) {
+        let period = if self.system.is_some() { period.max(ANSWER_TIMEOUT) } else { period };
+        if self.asked_at.is_none_or(|asked_at| now >= asked_at + period) {
             self.asked_at = Some(now);
             self.system = connection(own, (peer, DISCARD_PORT).into());
             if port != 0 {
@@ -153,13 +155,15 @@ mod tests {
 
     use super::*;
 
+    const PERIOD: Duration = Duration::from_secs(1);
+
     /// Calls `check` until it returns `wanted`.
     fn reaches(liveness: &mut Liveness, now: &mut Duration, wanted: PeerLife) {
         let start = Instant::now();
-        while liveness.check(*now) != wanted {
+        while liveness.check(*now, PERIOD) != wanted {
             assert!(start.elapsed() < Duration::from_secs(60), "{wanted:?}");
             thread::sleep(Duration::from_millis(1));
-            *now += ASK_PERIOD / 10;
+            *now += PERIOD / 10;
         }
     }
 
@@ -170,12 +174,12 @@ mod tests {
         let mut liveness = Liveness::new(Some((own, own, port.number)));
         let mut now = Duration::ZERO;
         for _ in 0..20 {
-            assert_ne!(liveness.check(now), PeerLife::Ended);
+            assert_ne!(liveness.check(now, PERIOD), PeerLife::Ended);
             reaches(&mut liveness, &mut now, PeerLife::SystemAnswers);
         }
         drop(port);
         reaches(&mut liveness, &mut now, PeerLife::Ended);
-        assert_eq!(Liveness::new(None).check(now), PeerLife::Unknown);
+        assert_eq!(Liveness::new(None).check(now, PERIOD), PeerLife::Unknown);
     }
 
     #[test]
@@ -184,7 +188,7 @@ mod tests {
         let (own, peer) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([192, 0, 2, 1]));
         let mut liveness = Liveness::new(Some((own, peer, 7)));
         for second in 0..5 {
-            assert_eq!(liveness.check(Duration::from_secs(second)), PeerLife::Unknown);
+            assert_eq!(liveness.check(Duration::from_secs(second), PERIOD), PeerLife::Unknown);
         }
     }
 }

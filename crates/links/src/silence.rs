@@ -100,6 +100,11 @@ const PUT_OFF_MAX: u32 = 64;
 const UNPINGED_PART: u32 = 5;
 const UNPROBED_PART: u32 = 4;
 
+/// How many probes of the kernel are sent within the limit, and the longest time between two:
+/// an answer excuses the silence until the next one, which a loaded machine reads late.
+const PROBES_PER_LIMIT: u32 = 10;
+const PROBE_PERIOD_MAX: Duration = Duration::from_secs(1);
+
 impl SilenceClock {
     pub(crate) fn new(limit: Duration, now: Instant) -> Self {
         Self { limit, began: now, checked: now, put_off: 0 }
@@ -108,6 +113,10 @@ impl SilenceClock {
     /// Returns when links are checked next.
     pub fn next_check(&self) -> Instant {
         self.checked + (self.limit / CHECKS_PER_LIMIT).min(PERIOD_MAX)
+    }
+
+    fn probe_period(&self) -> Duration {
+        (self.limit / PROBES_PER_LIMIT).min(PROBE_PERIOD_MAX)
     }
 
     /// Returns what [`passed`](Self::passed) does; but none, up to a limit, while more waits to be
@@ -192,7 +201,7 @@ impl<P: Probe> KeepAlive<P> {
         let mut silence = self.received.lasted - self.excused;
         let is_due = !self.answers || silence >= clock.limit / UNPROBED_PART;
         let life = match is_due {
-            true => self.probe.check(clock.checked - clock.began),
+            true => self.probe.check(clock.checked - clock.began, clock.probe_period()),
             false => PeerLife::Unknown,
         };
         if !is_due {
@@ -235,7 +244,7 @@ mod tests {
     struct Kernel(PeerLife);
 
     impl Probe for Kernel {
-        fn check(&mut self, _: Duration) -> PeerLife {
+        fn check(&mut self, _: Duration, _: Duration) -> PeerLife {
             self.0
         }
 
@@ -299,6 +308,52 @@ mod tests {
         let (after, why) = loss(state, 1, |_| Traffic::default()).unwrap();
         assert_eq!(after, 1);
         assert!(why.contains("the process of rank 7 has ended"), "{why}");
+    }
+
+    /// A kernel that answers each probe after some checks.
+    struct SlowKernel {
+        checks: u32,
+        asked_at: Option<Duration>,
+        /// The number of checks until the probe that was sent is answered.
+        outstanding: Option<u32>,
+    }
+
+    impl Probe for SlowKernel {
+        fn check(&mut self, now: Duration, period: Duration) -> PeerLife {
+            self.outstanding = self.outstanding.map(|checks| checks - 1);
+            let answers = self.outstanding.take_if(|checks| *checks == 0).is_some();
+            let is_due = self.asked_at.is_none_or(|asked_at| now >= asked_at + period);
+            if is_due && self.outstanding.is_none() {
+                (self.asked_at, self.outstanding) = (Some(now), Some(self.checks));
+            }
+            if answers { PeerLife::SystemAnswers } else { PeerLife::Unknown }
+        }
+
+        fn rest(&mut self) {
+            self.outstanding = None;
+        }
+    }
+
+    #[test]
+    fn a_stopped_process_is_waited_for_with_every_limit_even_if_its_kernel_answers_late() {
+        for limit in [1, 2, 3, 10, 60].map(Duration::from_secs) {
+            for (part, checks) in
+                [20, 7, 5, 3, 1].into_iter().flat_map(|part| [(part, 1), (part, 3)])
+            {
+                let mut now = Instant::now();
+                let mut clock = SilenceClock::new(limit, now);
+                let kernel = SlowKernel { checks, asked_at: None, outstanding: None };
+                let mut state = KeepAlive::of_probed(kernel);
+                for _ in 0..200 {
+                    now += limit / part;
+                    let Some(passed) = clock.passed(now) else { continue };
+                    state.count(Traffic::default(), passed);
+                    let check = state.judge(7, 0, &clock);
+                    let is_lost = matches!(check, Some(LinkCheck::Lost(_)));
+                    assert!(!is_lost, "limit {limit:?}, part {part}, {checks} checks: {check:?}");
+                }
+            }
+        }
     }
 
     #[test]

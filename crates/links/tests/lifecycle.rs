@@ -73,7 +73,7 @@ struct Frame {
 struct Kernel(Rc<Cell<bool>>, bool);
 
 impl Probe for Kernel {
-    fn check(&mut self, _: Duration) -> PeerLife {
+    fn check(&mut self, _: Duration, _: Duration) -> PeerLife {
         let answers = std::mem::replace(&mut self.1, self.0.get());
         if answers { PeerLife::SystemAnswers } else { PeerLife::Unknown }
     }

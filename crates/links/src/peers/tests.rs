@@ -28,7 +28,7 @@ struct TestLink {
 struct AnsweringUntil(Duration);
 
 impl Probe for AnsweringUntil {
-    fn check(&mut self, now: Duration) -> PeerLife {
+    fn check(&mut self, now: Duration, _: Duration) -> PeerLife {
         if now <= self.0 { PeerLife::SystemAnswers } else { PeerLife::Unknown }
     }
 
