@@ -65,6 +65,14 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "resize",
+        &[
+            ("combray resize +2", "two processes more, in free slots of the job"),
+            ("combray resize 8 --hosts c,d:2", "eight processes, new ones on these hosts"),
+            ("combray resize -1 13235", "one process fewer in the job of this launcher"),
+        ],
+    ),
+    (
         "sample",
         &[
             ("combray sample", "shared memory of this machine"),

@@ -18,6 +18,7 @@ mod place;
 mod prefix;
 mod ps;
 mod raster;
+mod resize;
 mod run;
 mod sample;
 mod topo;
@@ -96,6 +97,8 @@ enum CombrayCommand {
     },
     /// Shows what the ranks of a job do, and why it hangs: combray ps, while it runs
     Ps(ps::PsOptions),
+    /// Asks a running elastic program to have more or fewer processes: combray resize +2
+    Resize(resize::ResizeOptions),
     /// Measures the rails between two processes, here or on two hosts, and keeps the figures for
     /// later jobs
     Sample(sample::SampleOptions),
@@ -194,6 +197,7 @@ fn main() -> ExitCode {
                 }),
             CombrayCommand::Spawned { words } => run::run_spawned(&words),
             CombrayCommand::Ps(options) => ps::run(&options),
+            CombrayCommand::Resize(options) => resize::run(&options),
             CombrayCommand::Sample(options) => sample::run(&options),
             CombrayCommand::Place(options) => place::run(&options),
             CombrayCommand::Topo(options) => topo::run(&options),

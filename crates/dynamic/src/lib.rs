@@ -10,6 +10,7 @@ mod names;
 mod port;
 mod port_name;
 mod spawn;
+mod wanted;
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -26,6 +27,7 @@ pub use joining::join;
 pub use names::PublishedNames;
 pub use port::Ports;
 pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
+pub use wanted::wanted_size;
 
 /// The time that the other job has for each step, at least; longer if the timeout of hosts is
 /// longer. Its processes may compute before they call.

@@ -187,34 +187,7 @@ impl Meeting<'_> {
 
     /// Broadcasts the result of a step of the root. All members return it.
     pub(crate) fn share<T: Codec>(&self, step: impl FnOnce() -> Result<T>) -> Result<T> {
-        let leads = self.communicator.rank() == self.root;
-        let result = if leads { Some(step()) } else { None };
-        if self.communicator.size() == 1 {
-            return result.unwrap_or_else(|| Err(lost()));
-        }
-        let bytes = result.as_ref().map(encode).unwrap_or_default();
-        let length = Buffer::zeroed(8);
-        length.write(0, &(bytes.len() as u64).to_le_bytes());
-        self.broadcast(&length)?;
-        let mut read = [0; 8];
-        length.read(0, &mut read);
-        let body = Buffer::zeroed(u64::from_le_bytes(read) as usize);
-        body.write(0, &bytes);
-        self.broadcast(&body)?;
-        match result {
-            Some(result) => result,
-            None => {
-                let mut bytes = vec![0; body.len()];
-                body.read(0, &mut bytes);
-                decode(&bytes)
-            }
-        }
-    }
-
-    fn broadcast(&self, buffer: &Buffer) -> Result<()> {
-        let invocation = Invocation::blocking(self.communicator);
-        collective::bcast(&invocation, Root::Rank(self.root), buffer.clone())?
-            .complete(self.process)
+        share(self.process, self.communicator, self.root, step)
     }
 
     /// Gathers the results of all members on all members, by rank. If one of them is an error, all
@@ -233,6 +206,41 @@ impl Meeting<'_> {
         let all = collective::allgather_bytes(self.process, team, &padded)?;
         let parts = all.chunks_exact(longest.max(1)).zip(lengths);
         parts.map(|(part, length)| decode(&part[..length])).collect()
+    }
+}
+
+/// Broadcasts the result of a step of `root` in an intracommunicator. All members return it.
+pub(crate) fn share<T: Codec>(
+    process: &Process,
+    communicator: &Rc<Communicator>,
+    root: u32,
+    step: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let leads = communicator.rank() == root;
+    let result = if leads { Some(step()) } else { None };
+    if communicator.size() == 1 {
+        return result.unwrap_or_else(|| Err(lost()));
+    }
+    let broadcast = |buffer: &Buffer| -> Result<()> {
+        let invocation = Invocation::blocking(communicator);
+        collective::bcast(&invocation, Root::Rank(root), buffer.clone())?.complete(process)
+    };
+    let bytes = result.as_ref().map(encode).unwrap_or_default();
+    let length = Buffer::zeroed(8);
+    length.write(0, &(bytes.len() as u64).to_le_bytes());
+    broadcast(&length)?;
+    let mut read = [0; 8];
+    length.read(0, &mut read);
+    let body = Buffer::zeroed(u64::from_le_bytes(read) as usize);
+    body.write(0, &bytes);
+    broadcast(&body)?;
+    match result {
+        Some(result) => result,
+        None => {
+            let mut bytes = vec![0; body.len()];
+            body.read(0, &mut bytes);
+            decode(&bytes)
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod rank_list;
 pub mod reason;
 mod singleton;
 pub mod spawning;
+pub mod wanted;
 mod wire;
 
 use std::collections::HashMap;
@@ -32,6 +33,7 @@ use pmi1::Pmi1;
 use pmi2::Pmi2;
 use singleton::Singleton;
 use sys::signals::without_signals;
+use wanted::WantedSize;
 use wire::{Version, Wire};
 
 use self::pmix::Pmix;
@@ -126,6 +128,11 @@ trait Manager: Send {
         Vec::new()
     }
 
+    /// Returns how many processes the user has asked for; the job has `_size` processes now.
+    fn wanted_size(&mut self, _size: u32) -> Result<Option<WantedSize>, JoinError> {
+        Ok(None)
+    }
+
     /// Calls `_gone` on another thread when the launcher is gone, unless the kernel ends this
     /// process in that case.
     fn when_gone(&self, _gone: fn()) {}
@@ -166,6 +173,11 @@ pub const ENDED_KEY: &str = "combray-ended";
 /// The key of the list of these processes, such as `0-3,7`. It does not exist if the list is too
 /// long for a value.
 pub const ENDED_RANKS_KEY: &str = "combray-ended-ranks";
+
+/// The beginning of the key under which our own launcher returns how many processes the user has
+/// asked for, as a [`WantedSize`]; `-` and the current number of processes follow. There is no
+/// value if the user has asked for nothing.
+pub const WANTED_KEY: &str = "combray-wanted";
 
 /// Why a process cannot join its job, or why the launcher does not answer as it must.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -463,6 +475,15 @@ impl Job {
         if !connection.manager.abort_some(ranks, code) {
             connection.manager.abort(code);
         }
+    }
+
+    /// Returns how many processes the user has asked for, if the launcher is ours and the user has
+    /// asked. The launcher shows the user that the job has `size` processes now.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn wanted_size(&self, size: u32) -> Result<Option<WantedSize>, JoinError> {
+        self.connection().manager.wanted_size(size)
     }
 
     /// Whether some processes of the job were ended while the others go on.

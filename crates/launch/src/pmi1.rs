@@ -3,10 +3,11 @@
 //! MPICH's Hydra and our own launcher speak PMI-1. Keys belong to the whole job, so each process
 //! appends its rank to the names of its keys.
 
+use crate::wanted::WantedSize;
 use crate::wire::{Limits, Wire, Words, number, own_key};
 use crate::{
     ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, ENDED_RANKS_KEY, JobPlace, JoinError,
-    Manager, OWN_SPACE, REASONS_KEY, SEPARATOR, mapping, rank_list, reason,
+    Manager, OWN_SPACE, REASONS_KEY, SEPARATOR, WANTED_KEY, mapping, rank_list, reason,
 };
 
 /// A launcher that speaks PMI-1.
@@ -135,6 +136,14 @@ impl Manager for Pmi1 {
             Some(ranks) => ranks,
             None => (0..self.size).filter(|&rank| self.has_ended(rank)).collect(),
         }
+    }
+
+    fn wanted_size(&mut self, size: u32) -> Result<Option<WantedSize>, JoinError> {
+        if self.space != OWN_SPACE {
+            return Ok(None);
+        }
+        let text = self.value(&format!("{WANTED_KEY}-{size}"))?;
+        Ok(text.and_then(|text| text.parse().ok()))
     }
 
     fn when_gone(&self, gone: fn()) {

@@ -23,6 +23,7 @@ mod termination;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use launch::wanted::WantedSize;
 use mpir::JobProcess;
 use sys::process::{End, signal};
 
@@ -40,7 +41,7 @@ use messages::RunningRank;
 use rank_state::RankState;
 
 use crate::JobPlan;
-use crate::jobs::JobSummary;
+use crate::jobs::{JobSummary, ResizeReply, Resizing, WANTED_MAX};
 use crate::launch_tree::LaunchTree;
 use crate::lines::LineMode;
 use crate::pmi_server::{MpiState, OnMissing, PmiAction, PmiServer};
@@ -251,6 +252,10 @@ impl<'a> JobState<'a> {
                 self.actions.push(Action::SendSummary(client, self.summary()));
             }
             JobEvent::ReportRequest(client) => self.inquire(Asker::Client(client)),
+            JobEvent::ResizeRequest(client, resizing) => {
+                let reply = self.resize(resizing);
+                self.actions.push(Action::SendResizeReply(client, reply));
+            }
             JobEvent::DebuggerReady => {
                 for (rank, bytes) in self.held.take().into_iter().flatten() {
                     self.receive_pmi(rank, &bytes);
@@ -260,6 +265,8 @@ impl<'a> JobState<'a> {
             JobEvent::ReaderEnded => self.lose_output(128 + signal::SIGPIPE, None),
             JobEvent::OutputFailed(message) => self.lose_output(1, Some(message)),
             JobEvent::Backlog(bytes) => self.note_backlog(bytes),
+            // With --keep-going, the remaining processes of both jobs decide what follows.
+            JobEvent::ParentEnded if self.plan.keep_going => {}
             JobEvent::ParentEnded => self.fail(CODE_PARENT_ENDED, Some(PARENT_ENDED.to_owned())),
             JobEvent::DescendantsEnded => self.flush_output(),
             JobEvent::TimePassed => {
@@ -434,6 +441,23 @@ impl<'a> JobState<'a> {
             hosts: self.hosts.len() as u32,
             seconds: (self.now - self.begun).as_secs_f64(),
         }
+    }
+
+    /// Publishes to the program how many processes it is to have.
+    fn resize(&mut self, resizing: Resizing) -> Result<ResizeReply, String> {
+        let processes = self.server.reported_size();
+        let asked = self.server.wanted_size().map(|wanted| wanted.processes);
+        let before = asked.or(processes).unwrap_or(self.ranks.len() as u32);
+        let wanted = resizing.change.applied_to(before).ok_or_else(|| {
+            format!(
+                "job {} has {before} processes and must keep at least one; at most {WANTED_MAX} can \
+                 be asked for",
+                self.launcher
+            )
+        })?;
+        let hosts = resizing.hosts;
+        self.server.set_wanted_size(WantedSize { processes: wanted, hosts });
+        Ok(ResizeReply { processes, wanted })
     }
 
     /// Passes the request of a rank to the PMI server, and carries out the actions that follow.

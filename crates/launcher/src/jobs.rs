@@ -5,9 +5,11 @@
 
 mod other_launchers;
 
+use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
+use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,44 +34,128 @@ pub struct JobSummary {
 }
 
 /// The requests to a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum JobRequest {
     Summary,
     Report,
+    Resize(Resizing),
+}
+
+/// A request to an elastic program: how many processes it is to have.
+///
+/// As a text `=6`, `+2` or `-1`, followed by `@` and the hosts of new processes if they are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resizing {
+    /// The new number of processes.
+    pub change: SizeChange,
+    /// The hosts of new processes, in the form of `combray run --host`; empty: free slots of the
+    /// job.
+    pub hosts: String,
+}
+
+/// How the number of processes of a program is to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeChange {
+    /// There are to be so many processes.
+    To(u32),
+    /// There are to be so many processes more.
+    Grow(u32),
+    /// There are to be so many processes fewer.
+    Shrink(u32),
+}
+
+/// The answer to [`Resizing`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResizeReply {
+    /// How many processes the program had when it last requested the wanted number; none if it has
+    /// never done that.
+    pub processes: Option<u32>,
+    /// How many processes are wanted from now on.
+    pub wanted: u32,
 }
 
 /// The beginning of all addresses; the user id and the launcher's process id follow.
 const NAME: &str = "combray-job";
 
 /// The maximal length of a request in bytes.
-pub(crate) const REQUEST_BYTES_MAX: usize = 16;
+pub(crate) const REQUEST_BYTES_MAX: usize = 32 << 10;
 
 /// How long one job may take to answer, and how long all jobs together may take to send their
 /// summaries.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(12);
 
+/// The maximal number of processes that can be asked for.
+pub(crate) const WANTED_MAX: u32 = 1 << 20;
+
 /// How many jobs are asked concurrently, so that a job that does not answer does not hide others.
 const ASKED_TOGETHER: usize = 128;
 
 impl JobRequest {
-    const fn text(self) -> &'static [u8] {
+    fn text(&self) -> String {
         match self {
-            Self::Summary => b"summary\n",
-            Self::Report => b"report\n",
+            Self::Summary => "summary\n".to_owned(),
+            Self::Report => "report\n".to_owned(),
+            Self::Resize(resizing) => format!("resize {resizing}\n"),
         }
     }
 
     /// Returns the maximal length of an answer: a program with its arguments, or what some thousand
     /// ranks do.
-    const fn reply_bytes_max(self) -> usize {
+    const fn reply_bytes_max(&self) -> usize {
         match self {
-            Self::Summary => 4 << 20,
+            Self::Summary | Self::Resize(_) => 4 << 20,
             Self::Report => 64 << 20,
         }
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        [Self::Summary, Self::Report].into_iter().find(|request| request.text() == bytes)
+        match std::str::from_utf8(bytes).ok()?.strip_suffix('\n')? {
+            "summary" => Some(Self::Summary),
+            "report" => Some(Self::Report),
+            other => other.strip_prefix("resize ")?.parse().ok().map(Self::Resize),
+        }
+    }
+}
+
+impl fmt::Display for Resizing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.change {
+            SizeChange::To(processes) => write!(f, "={processes}")?,
+            SizeChange::Grow(processes) => write!(f, "+{processes}")?,
+            SizeChange::Shrink(processes) => write!(f, "-{processes}")?,
+        }
+        if self.hosts.is_empty() { Ok(()) } else { write!(f, "@{}", self.hosts) }
+    }
+}
+
+impl FromStr for Resizing {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (change, hosts) = text.split_once('@').unwrap_or((text, ""));
+        let number = |digits: &str| match digits.bytes().all(|digit| digit.is_ascii_digit()) {
+            true => digits.parse().map_err(drop),
+            false => Err(()),
+        };
+        let change = match change.split_at_checked(1).ok_or(())? {
+            ("=", digits) => SizeChange::To(number(digits)?),
+            ("+", digits) => SizeChange::Grow(number(digits)?),
+            ("-", digits) => SizeChange::Shrink(number(digits)?),
+            _ => return Err(()),
+        };
+        Ok(Self { change, hosts: hosts.to_owned() })
+    }
+}
+
+impl SizeChange {
+    /// Returns the new number of processes; `None` if there would be none, or too many.
+    pub(crate) fn applied_to(self, before: u32) -> Option<u32> {
+        let after = match self {
+            Self::To(processes) => Some(processes),
+            Self::Grow(more) => before.checked_add(more),
+            Self::Shrink(fewer) => before.checked_sub(fewer),
+        };
+        after.filter(|after| (1..=WANTED_MAX).contains(after))
     }
 }
 
@@ -131,7 +217,7 @@ enum Reply {
 }
 
 fn summary(user: u32, launcher: u32, deadline: Instant) -> Reply {
-    match request(user, launcher, JobRequest::Summary, deadline) {
+    match request(user, launcher, &JobRequest::Summary, deadline) {
         Ok(text) => match foreign::from_json::<JobSummary>(&text) {
             Ok(reported) => Reply::Summary(JobSummary { job: launcher, ..reported }),
             Err(_) => Reply::None,
@@ -155,12 +241,32 @@ pub fn ask(job: u32) -> Result<JobReport, String> {
             )
         });
     };
-    let text = request(user, launcher, JobRequest::Report, Instant::now() + REPLY_TIME_MAX)
+    let text = request(user, launcher, &JobRequest::Report, Instant::now() + REPLY_TIME_MAX)
         .map_err(|cause| format!("job {job} does not answer: {cause}"))?;
     let report = read_report(&text).map_err(|cause| {
         format!("job {job} sent an answer that this version cannot read: {cause}")
     })?;
     Ok(JobReport { job, ..report })
+}
+
+/// Asks the program of a job, given by the process id of its launcher, to have another number of
+/// processes.
+///
+/// # Errors
+/// A message for users: there is no such job, it does not answer, or it would have no process.
+pub fn resize(job: u32, resizing: Resizing) -> Result<ResizeReply, String> {
+    let Some((user, launcher)) = listening().into_iter().find(|one| one.1 == job) else {
+        return Err(format!(
+            "no job {job} that combray run has started runs on this machine as a job of this user; \
+             combray ps lists the jobs here"
+        ));
+    };
+    let request_of = JobRequest::Resize(resizing);
+    let text = request(user, launcher, &request_of, Instant::now() + REPLY_TIME_MAX)
+        .map_err(|cause| format!("job {job} does not answer: {cause}"))?;
+    foreign::from_json::<Result<ResizeReply, String>>(&text).map_err(|cause| {
+        format!("job {job} sent an answer that this version cannot read: {cause}")
+    })?
 }
 
 /// Reads what `combray ps --json` printed, or what any process has answered as a job.
@@ -174,13 +280,13 @@ pub fn read_report(text: &[u8]) -> serde_json::Result<JobReport> {
 fn request(
     user: u32,
     launcher: u32,
-    request: JobRequest,
+    request: &JobRequest,
     deadline: Instant,
 ) -> io::Result<Vec<u8>> {
     foreign::ask(&Asked {
         name: &name(user, launcher),
         user,
-        request: request.text(),
+        request: request.text().as_bytes(),
         bytes_max: request.reply_bytes_max(),
         deadline,
     })
@@ -188,4 +294,37 @@ fn request(
 
 fn name(user: u32, launcher: u32) -> String {
     format!("{NAME}/{user}/{launcher}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_parsed_as_they_were_written() {
+        let hosts = "a:2,2001:db8::1".to_owned();
+        let changes = [SizeChange::To(3), SizeChange::Grow(2), SizeChange::Shrink(1)];
+        let resize = |change, hosts| JobRequest::Resize(Resizing { change, hosts });
+        let named = changes.map(|change| resize(change, hosts.clone()));
+        let plain = changes.map(|change| resize(change, String::new()));
+        let all = [JobRequest::Summary, JobRequest::Report].into_iter().chain(named).chain(plain);
+        for request in all {
+            assert_eq!(JobRequest::parse(request.text().as_bytes()), Some(request));
+        }
+        for wrong in ["", "\n", "summary", "resize \n", "resize 3\n", "resize +-3\n", "resize +\n"]
+        {
+            assert_eq!(JobRequest::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_job_keeps_at_least_one_process() {
+        assert_eq!(SizeChange::To(4).applied_to(9), Some(4));
+        assert_eq!(SizeChange::Grow(2).applied_to(9), Some(11));
+        assert_eq!(SizeChange::Shrink(8).applied_to(9), Some(1));
+        for refused in [SizeChange::To(0), SizeChange::Shrink(9), SizeChange::Shrink(10)] {
+            assert_eq!(refused.applied_to(9), None);
+        }
+        assert_eq!(SizeChange::Grow(u32::MAX).applied_to(9), None);
+    }
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
+use launch::wanted::WantedSize;
 use launch::{
     ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, ENDED_RANKS_KEY, OWN_SPACE, REASONS_KEY,
-    SEPARATOR, mapping, rank_list, reason,
+    SEPARATOR, WANTED_KEY, mapping, rank_list, reason,
 };
 
 /// The key-value space and barriers of one job.
@@ -23,6 +24,10 @@ pub struct PmiServer {
     excluded: usize,
     /// The processes that have failed, or were ended alone, while the others go on.
     ended: BTreeSet<u32>,
+    /// How many processes the user has asked for.
+    wanted_size: Option<WantedSize>,
+    /// How many processes the program had when it last requested that.
+    reported_size: Option<u32>,
     universe_size: u32,
     on_missing: OnMissing,
 }
@@ -106,6 +111,8 @@ impl PmiServer {
             gone: BTreeSet::new(),
             excluded: 0,
             ended: BTreeSet::new(),
+            wanted_size: None,
+            reported_size: None,
             universe_size,
             on_missing: OnMissing::EndJob,
         };
@@ -131,6 +138,21 @@ impl PmiServer {
     /// Returns the state of MPI in the process `rank`.
     pub fn mpi_state(&self, rank: u32) -> MpiState {
         self.clients[rank as usize].mpi_state
+    }
+
+    /// Sets how many processes the user asks the program to have.
+    pub fn set_wanted_size(&mut self, wanted: WantedSize) {
+        self.wanted_size = Some(wanted);
+    }
+
+    /// Returns how many processes the user has asked for, if so.
+    pub fn wanted_size(&self) -> Option<&WantedSize> {
+        self.wanted_size.as_ref()
+    }
+
+    /// Returns how many processes the program had when it last requested the wanted number.
+    pub fn reported_size(&self) -> Option<u32> {
+        self.reported_size
     }
 
     /// Returns how many processes have failed, or were ended alone, while the others go on. The
@@ -235,7 +257,7 @@ impl PmiServer {
             "get" if word("key") == REASONS_KEY => {
                 "cmd=get_result rc=0 msg=success value=1".to_owned()
             }
-            "get" => match self.value(word("key")) {
+            "get" => match self.requested_value(word("key")) {
                 Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
                 None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
             },
@@ -258,6 +280,17 @@ impl PmiServer {
             _ => return self.reject(rank, line, actions),
         };
         actions.push(PmiAction::Answer(rank, answer));
+    }
+
+    /// Returns a value, or what the user has asked for if the key requests that.
+    fn requested_value(&mut self, key: &str) -> Option<Cow<'_, str>> {
+        match key.strip_prefix(WANTED_KEY).and_then(|rest| rest.strip_prefix('-')) {
+            Some(size) => {
+                self.reported_size = size.parse().ok().or(self.reported_size);
+                self.wanted_size.as_ref().map(|wanted| wanted.to_string().into())
+            }
+            None => self.value(key),
+        }
     }
 
     /// Returns a value, or those of all ranks if the key requests that and they fit into one.
@@ -391,6 +424,18 @@ mod tests {
         assert_eq!(reported, ["1: cmd=get_result rc=0 msg=success value=1"]);
         assert_eq!(request(&mut server, 1, "hello"), ["ProtocolError(1, \"hello\")"]);
         assert!(request(&mut server, 1, "cmd=get_appnum").is_empty());
+    }
+
+    #[test]
+    fn the_wanted_number_of_processes_is_returned_from_when_it_is_set() {
+        let mut server = PmiServer::new(&[0, 0], 2);
+        let none = request(&mut server, 1, "cmd=get kvsname=combray key=combray-wanted-2");
+        assert_eq!(none, ["1: cmd=get_result rc=-1 msg=key_not_found"]);
+        assert_eq!(server.reported_size(), Some(2));
+        server.set_wanted_size(WantedSize { processes: 4, hosts: "a:1,b".to_owned() });
+        let wanted = request(&mut server, 0, "cmd=get kvsname=combray key=combray-wanted-3");
+        assert_eq!(wanted, ["0: cmd=get_result rc=0 msg=success value=4@a:1,b"]);
+        assert_eq!(server.reported_size(), Some(3));
     }
 
     #[test]

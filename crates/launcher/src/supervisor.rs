@@ -270,6 +270,7 @@ impl Supervisor<'_> {
             }
             Action::SendSummary(client, summary) => self.clients.send(client, &summary),
             Action::SendReport(client, report) => self.clients.send(client, &report),
+            Action::SendResizeReply(client, reply) => self.clients.send(client, &reply),
             Action::EndDescendants => {
                 end_descendants();
                 events.push_back(JobEvent::DescendantsEnded);

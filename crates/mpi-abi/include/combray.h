@@ -168,6 +168,22 @@ int combray_irecv(MPI_Comm communicator, int source, int tag,
  * Errors: MPI_ERR_ARG if `name` is a null pointer. */
 int combray_phase(const char *name);
 
+/* Returns how many processes the user asks the program to have, with the command combray resize: all
+ * processes of `communicator` together, as the launcher of the process of rank 0 reports. Collective
+ * over the intracommunicator `communicator`; all processes return the same result. `*processes`
+ * becomes the number, or 0 if the user has asked for nothing, or if the launcher is not combray run.
+ * It keeps this value until the user asks again, so that a program compares it with the number of
+ * processes it has, also after failures. `*hints` becomes an info object for MPI_Comm_spawn (key
+ * "host") if the user has named hosts for new processes, and otherwise MPI_INFO_NULL. The program
+ * frees the object.
+ *
+ * A call costs two broadcasts and a message to the launcher, about 0.1 ms. The guide with an example
+ * is share/doc/combray/docs/user/elastic.md.
+ *
+ * Errors: MPI_ERR_COMM, also for an intercommunicator; MPI_ERR_ARG for a null pointer; those of
+ * collective operations with failed processes. */
+int combray_wanted_size(MPI_Comm communicator, int *processes, MPI_Info *hints);
+
 /* Places memory of a page or more on NUMA nodes: the pages that overlap with the `bytes` bytes at
  * `address`. `where` is one of
  *   "node:2"                          all pages on this node, by the system's number

@@ -4,6 +4,7 @@
 mod entries;
 mod places;
 mod rails;
+mod sizes;
 mod threads;
 
 use std::ffi::{c_int, c_void};

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ::topology::JobMap;
 use base::{Error, ErrorClass, GateId, Result};
 use engine::{ContextSlot, Receive, RequestId, Send};
+use launch::wanted::WantedSize;
 use memory::Buffer;
 use progress::System;
 use progress::entry_lock::{EntryLock, ProgramInside};
@@ -270,6 +271,16 @@ impl ProcessKernel {
     /// reports it.
     pub fn universe_size(&self) -> Option<u32> {
         self.job().universe_size()
+    }
+
+    /// Requests from the launcher how many processes the user has asked for, and reports that the
+    /// program has `size` processes.
+    ///
+    /// # Errors
+    /// `Other` if the launcher does not answer.
+    pub fn wanted_size(&self, size: u32) -> Result<Option<WantedSize>> {
+        let answer = self.job().wanted_size(size);
+        answer.map_err(|cause| Error::new(ErrorClass::Other, cause.to_string()))
     }
 
     /// The lowest rank, in the job, of the processes on this machine.

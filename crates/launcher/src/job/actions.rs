@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use hangs::JobReport;
 use mpir::JobProcess;
 
-use crate::jobs::JobSummary;
+use crate::jobs::{JobSummary, ResizeReply, Resizing};
 use crate::launch_tree::LaunchTree;
 use crate::protocol::{AgentOrder, AgentReport, ConnectionEvent, ConnectionOrder, OutputStream};
 
@@ -27,6 +27,8 @@ pub enum JobEvent {
     SummaryRequest(ClientId),
     /// A client asks what all ranks do.
     ReportRequest(ClientId),
+    /// A client asks the program to have another number of processes.
+    ResizeRequest(ClientId, Resizing),
     /// A debugger has the table of processes, or there is none: the processes may go on.
     DebuggerReady,
     /// The launcher's output has no reader any more.
@@ -62,6 +64,8 @@ pub enum Action {
     SendSummary(ClientId, JobSummary),
     /// Send a client the report about all ranks.
     SendReport(ClientId, JobReport),
+    /// Answer a client that asks for another number of processes: or why there cannot be so many.
+    SendResizeReply(ClientId, Result<ResizeReply, String>),
     /// Kill all processes below this one.
     EndDescendants,
 }

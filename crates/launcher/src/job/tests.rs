@@ -437,6 +437,17 @@ fn a_spawned_job_ends_when_the_process_that_spawned_it_dies() {
     assert!(test.received[0].contains(&end), "{:?}", test.received[0]);
 }
 
+#[test]
+fn a_spawned_job_that_keeps_going_outlives_the_process_that_spawned_it() {
+    let plan = plan(true);
+    let mut test = TestJob::started(&plan, 1);
+    test.handle(JobEvent::ParentEnded);
+    assert_eq!(test.printed, "");
+    let end = AgentOrder::Signal(None, signal::SIGTERM);
+    assert!(!test.received[0].contains(&end), "{:?}", test.received[0]);
+    test.end(0, End::Code(0));
+}
+
 /// A job on three hosts: the launcher starts the agent of host1, which starts that of host2.
 fn chain(plan: &JobPlan) -> TestJob<'_> {
     TestJob::of_tree(plan, (3, 1), 1, &[None, None, Some(1)])

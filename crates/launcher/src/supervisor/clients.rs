@@ -129,7 +129,7 @@ impl ConnectedClient {
         if self.is_answered {
             return false;
         }
-        let mut bytes = [0; jobs::REQUEST_BYTES_MAX];
+        let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
             Ok(length) if length > 0 => self.request.extend_from_slice(&bytes[..length]),
             Err(error) if is_no_end(&error) => return true,
@@ -139,6 +139,9 @@ impl ConnectedClient {
         match JobRequest::parse(&self.request) {
             Some(JobRequest::Summary) => requests.push(JobEvent::SummaryRequest(self.id)),
             Some(JobRequest::Report) => requests.push(JobEvent::ReportRequest(self.id)),
+            Some(JobRequest::Resize(resizing)) => {
+                requests.push(JobEvent::ResizeRequest(self.id, resizing));
+            }
             None => return self.request.len() < jobs::REQUEST_BYTES_MAX,
         }
         self.request.clear();

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::PackedSegment;
-use crate::c::{Comm, PackedMessage, Request, Status};
+use crate::c::{Comm, Info, PackedMessage, Request, Status};
 use crate::entry::native;
 
 native! {
@@ -105,6 +105,13 @@ native! {
     open combray_phase(name: *const c_char);
     name = text(1, name);
     => native::phase(name)
+}
+
+native! {
+    open combray_wanted_size(communicator: Comm, processes: *mut c_int, hints: *mut Info);
+    communicator = communicator(1, communicator);
+    processes = out(2, processes); hints = out(3, hints);
+    => native::sizes::wanted_size(communicator, processes, hints)
 }
 
 native! {
