@@ -160,16 +160,16 @@ static int divide(MPI_Comm communicator, const struct rows *pieces[2], int membe
 }
 
 /* Sends a copy of the rows to the successor. The checkpoint counts when all processes have theirs. */
-static int save(void) {
+static int save(MPI_Comm members) {
     int rank, size, code;
-    MPI_Comm_rank(team, &rank);
-    MPI_Comm_size(team, &size);
+    MPI_Comm_rank(members, &rank);
+    MPI_Comm_size(members, &size);
     int before = (rank + size - 1) % size, after = (rank + 1) % size;
     int first = first_row(before, size), count = first_row(before + 1, size) - first;
     struct checkpoint next = {iteration, copy_of(&now), make_rows(first, count)};
     code = MPI_Sendrecv(now.values, now.count * points, MPI_DOUBLE, after, 1, next.before.values, count * points,
-                        MPI_DOUBLE, before, 1, team, MPI_STATUS_IGNORE);
-    if (!all_succeeded(team, code == MPI_SUCCESS)) {
+                        MPI_DOUBLE, before, 1, members, MPI_STATUS_IGNORE);
+    if (!all_succeeded(members, code == MPI_SUCCESS)) {
         free(next.own.values), free(next.before.values);
         return 0;
     }
@@ -255,12 +255,14 @@ static int grow(int more, MPI_Info hints) {
     if (joined) {
         MPI_Comm_free(&team);
         team = bigger;
-        say("grown");
     } else if (bigger != MPI_COMM_NULL) {
         MPIX_Comm_revoke(bigger);
         MPI_Comm_free(&bigger);
     }
-    return joined;
+    if (!joined || !save(team))
+        return 0;
+    say("grown");
+    return 1;
 }
 
 static void end(void) {
@@ -273,11 +275,21 @@ static int shrink(int members) {
     int rank;
     MPI_Comm_rank(team, &rank);
     const struct rows *pieces[2] = {&now, NULL};
+    struct rows divided = {0, 0, NULL};
     MPI_Comm smaller = MPI_COMM_NULL;
-    int code = divide(team, pieces, members, &now);
+    int code = divide(team, pieces, members, &divided);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_split(team, rank < members ? 0 : MPI_UNDEFINED, rank, &smaller);
-    if (!all_succeeded(team, code == MPI_SUCCESS)) {
+    int succeeded = code == MPI_SUCCESS;
+    if (smaller != MPI_COMM_NULL) {
+        be_told_of_errors(smaller);
+        replace(&now, divided);
+        succeeded = save(smaller);
+    } else {
+        free(divided.values);
+    }
+    /* The others have their part of the old checkpoint until there is a new one. */
+    if (!all_succeeded(team, succeeded)) {
         if (smaller != MPI_COMM_NULL)
             MPI_Comm_free(&smaller);
         return 0;
@@ -286,7 +298,6 @@ static int shrink(int members) {
     team = smaller;
     if (rank >= members)
         end();
-    be_told_of_errors(team);
     say("shrunk");
     return 1;
 }
@@ -307,8 +318,7 @@ static int adapt(void) {
         succeeded = shrink(wanted);
     if (hints != MPI_INFO_NULL)
         MPI_Info_free(&hints);
-    /* The checkpoint is that of other borders. */
-    return succeeded && (wanted == size || save());
+    return succeeded;
 }
 
 /* Goes on with the survivors from the last checkpoint. */
@@ -326,7 +336,7 @@ static void recover(void) {
         MPI_Comm_size(team, &size);
         iteration = saved.iteration;
         int code = divide(team, pieces, size, &now);
-        recovered = all_succeeded(team, code == MPI_SUCCESS) && save();
+        recovered = all_succeeded(team, code == MPI_SUCCESS) && save(team);
     }
     say("recovered");
 }
@@ -374,14 +384,14 @@ int main(int argc, char **argv) {
         if (!join(team))
             end();
     }
-    if (!save())
+    if (!save(team))
         recover();
     if (is_first_job)
         say("started");
     uint64_t result = 0;
     for (;;) {
         int code = compute();
-        if (all_succeeded(team, code) && save()) {
+        if (all_succeeded(team, code) && save(team)) {
             if (iteration == iterations && all_succeeded(team, sum(&result) == MPI_SUCCESS))
                 break;
             struct timespec pause = {pause_ms / 1000, pause_ms % 1000 * 1000000L};

@@ -280,7 +280,10 @@ impl<'a> JobWorld<'a> {
                 }
                 events.push_back(JobEvent::DescendantsEnded);
             }
-            Action::Print(..) | Action::WriteFile(..) | Action::SendSummary(..) => {}
+            Action::Print(..)
+            | Action::WriteFile(..)
+            | Action::SendSummary(..)
+            | Action::SendResizeReply(..) => {}
         }
     }
 
