@@ -29,6 +29,15 @@ static void be_child(const char *how, MPI_Comm parents) {
         MPI_Comm_disconnect(&parents);
         rest(1);
         say("child goes on");
+    } else if (is(how, "apart-fails")) {
+        MPI_Comm_disconnect(&parents);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (check_rank == 0) exit(3);
+        wait_for_ever();
+    } else if (is(how, "stays")) {
+        MPI_Comm_disconnect(&parents);
+        say("child stays");
+        wait_for_ever();
     } else if (is(how, "child-dies")) {
         if (check_rank == 0) raise(SIGKILL);
         wait_for_ever();
@@ -41,7 +50,7 @@ static void be_parent(const char *how, MPI_Comm children) {
     MPI_Barrier(children);
     rest(0.3);
     say("parent runs");
-    if (is(how, "apart")) {
+    if (is(how, "apart") || is(how, "apart-fails") || is(how, "stays")) {
         MPI_Comm_disconnect(&children);
     } else if (is(how, "killed")) {
         raise(SIGKILL);

@@ -17,7 +17,7 @@ import time
 from harness import TESTS, jobs, scenarios
 from harness.scenarios import END_SECONDS_MAX, Skip, alone, places
 
-from . import connecting, hangs, launching
+from . import connecting, hangs, launching, spawning
 
 BOX, RSH = (TESTS / "cluster" / name for name in ("box", "rsh"))
 
@@ -132,6 +132,14 @@ def spawned_processes_get_free_slots(runner):
         assert output.count("processes share slots") == 1, output
         output = lines("4", "3", options=("-n", "3", "--nooversubscribe"))
         assert "refused\nchildren: box2 box3 box3\n" in output, output
+
+
+@places(8)
+def independent_spawned_jobs_end_well_on_other_hosts(runner):
+    """The root runs under an agent, as do the processes that it spawns: on its host and on another."""
+    with hosts(runner, 2) as here, spawning.own_program(runner) as copy:
+        start = lambda *options: here.job("box1:2,box2:1", options=("-n", "1", *options))
+        spawning.independent_jobs_end_well(start, str(copy))
 
 
 class OnHosts:
@@ -366,6 +374,7 @@ def over_real_ssh(runner):
 SCENARIOS = [
     jobs_on_different_hosts_connect,
     spawned_processes_get_free_slots,
+    independent_spawned_jobs_end_well_on_other_hosts,
     ranks_run_on_their_hosts,
     all_is_as_on_one_machine,
     hangs_are_explained_across_hosts,

@@ -6,8 +6,11 @@ import pathlib
 import signal
 import subprocess
 import tempfile
+import time
 
-from harness.scenarios import end_of, needs_combray, places, run, wait_until_gone
+from harness.scenarios import (
+    END_SECONDS_MAX, end_of, needs_combray, places, processes_of, run, wait_until_gone,
+)
 
 CHILDREN = 2
 
@@ -87,6 +90,45 @@ def disconnected_jobs_live_on(runner):
         wait_until_gone(copy)
 
 
+def independent_jobs_end_well(start, copy):
+    """Jobs that live on when their parents have ended, and end by themselves or with the launcher.
+    `start` returns the command for a job of one process with these options."""
+    command = lambda how, *options: start(*options) + [copy, how]
+    code, output, _ = run(command("apart"))
+    assert code == 0 and output.count("child goes on") == CHILDREN, f"exit code {code}\n{output}"
+    code, output, _ = run(command("apart-fails"))
+    assert code == 3, f"the failure of a job without parents is that of the launcher: {code}\n{output}"
+    wait_until_gone(copy)
+    code, output, _ = run(command("stays", "--timeout", "4"))
+    assert code == 124 and f"still running: {copy}" in output, f"exit code {code}\n{output}"
+    wait_until_gone(copy)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        launcher = subprocess.Popen(command("stays"), text=True, stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        left = CHILDREN
+        while left:
+            line = launcher.stdout.readline()
+            assert line, f"exit code {launcher.wait()}"
+            left -= "child stays" in line
+        # Only the spawned job is left.
+        deadline = time.monotonic() + END_SECONDS_MAX
+        while len(processes_of(copy)) != CHILDREN:
+            assert time.monotonic() < deadline, processes_of(copy)
+            time.sleep(0.02)
+        launcher.send_signal(number)
+        output = end_of(launcher)
+        expected = -number if number == signal.SIGKILL else 128 + number
+        assert launcher.returncode == expected, f"exit code {launcher.returncode}\n{output}"
+        wait_until_gone(copy)
+
+
+@places(3)
+def independent_jobs_end_well_on_one_machine(runner):
+    needs_combray(runner)
+    with own_program(runner) as copy:
+        independent_jobs_end_well(lambda *options: [*runner.mpiexec, "-n", "1", *options], copy)
+
+
 @places(3)
 def parents_get_an_error_when_a_spawned_job_fails(runner):
     needs_combray(runner)
@@ -103,6 +145,7 @@ SCENARIOS = [
     a_spawned_job_ends_when_its_parents_abort,
     a_spawned_job_ends_when_the_user_interrupts_its_parents,
     disconnected_jobs_live_on,
+    independent_jobs_end_well_on_one_machine,
     survivors_of_both_jobs_spawn_another_process,
     parents_get_an_error_when_a_spawned_job_fails,
 ]

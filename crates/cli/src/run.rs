@@ -24,9 +24,11 @@ use std::time::Duration;
 
 use allocation::Allocation;
 use base::variables;
-use launch::spawning::SpawnReport;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
-use launcher::{Application, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotTable, WithoutSlot};
+use launcher::{
+    Application, Claim, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotTable, SpawnedOrigin,
+    WithoutSlot,
+};
 use options::{Meaning, ValueCount};
 use sys::cores;
 
@@ -66,18 +68,11 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
 /// Runs the job that `words` describe for the process that spawns it, which is at the other end of
 /// the standard input, and returns the exit code. That process gets the messages about errors, too.
 pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
-    let parent = launcher::ParentLink::open().map_err(|cause| {
-        format!("the process that spawns this job is not at the standard input: {cause}")
-    })?;
-    let slots = env::var(variables::JOB_HOSTS).unwrap_or_default();
-    let slots = SlotTable::parse(&slots).unwrap_or_default();
-    match parse_spawned(words, &slots) {
-        Ok(RunRequest::Job { plan, purpose: RunMode::Start, .. }) => {
-            let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
-            let oversubscribe = slots.without_slot == WithoutSlot::Share;
-            let is_inherited = !slots.is_empty();
-            let mut plan = JobPlan { open_ahead, oversubscribe, slot_table: slots, ..*plan };
-            if is_inherited && plan.shares_slots() {
+    let origin = launcher::SpawnedOrigin::detach().map_err(|error| error.to_string())?;
+    let Some(mut origin) = origin else { return Ok(0) };
+    match plan_spawned(words, &mut origin) {
+        Ok(mut plan) => {
+            if !plan.slot_table.is_empty() && plan.shares_slots() {
                 eprintln!("combray: {NO_FREE_SLOT}");
             }
             // Not an option, as all users see the options of running programs.
@@ -89,12 +84,33 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
                     variables.entry(name.into()).or_insert_with(|| value.clone());
                 }
             }
-            launcher::run_spawned(&plan, parent).map_err(|error| error.to_string())
+            launcher::run_spawned(&plan, origin).map_err(|error| error.to_string())
         }
-        Ok(_) => Err("a spawned job needs a program".to_owned()),
         Err(message) => {
-            parent.report(&SpawnReport::Failed(message));
+            origin.fail(message);
             Ok(2)
+        }
+    }
+}
+
+/// Plans a spawned job, and takes its slots.
+fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPlan, String> {
+    let inherited = env::var(variables::JOB_HOSTS).unwrap_or_default();
+    loop {
+        let slots = match origin.slot_table().map_err(|error| error.to_string())? {
+            Some(slots) => slots,
+            None => SlotTable::parse(&inherited).unwrap_or_default(),
+        };
+        let RunRequest::Job { plan, purpose: RunMode::Start, .. } = parse_spawned(words, &slots)?
+        else {
+            return Err("a spawned job needs a program".to_owned());
+        };
+        let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
+        let oversubscribe = slots.without_slot == WithoutSlot::Share;
+        let plan = JobPlan { open_ahead, oversubscribe, slot_table: slots, ..*plan };
+        // Otherwise another job has taken slots meanwhile.
+        if origin.take(&plan).map_err(|error| error.to_string())? == Claim::Taken {
+            return Ok(plan);
         }
     }
 }

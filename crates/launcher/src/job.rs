@@ -18,6 +18,7 @@ mod inquiry;
 mod last_phases;
 mod messages;
 mod rank_state;
+mod spawned_jobs;
 mod termination;
 
 use std::path::PathBuf;
@@ -39,13 +40,15 @@ use inquiry::{Asker, Inquiry};
 use last_phases::JobPhase;
 use messages::RunningRank;
 use rank_state::RankState;
+use spawned_jobs::SpawnedJobs;
 
-use crate::JobPlan;
 use crate::jobs::{JobSummary, ResizeReply, Resizing, WANTED_MAX};
 use crate::launch_tree::LaunchTree;
 use crate::lines::LineMode;
 use crate::pmi_server::{MpiState, OnMissing, PmiAction, PmiServer};
 use crate::protocol::{AgentOrder, AgentReport, INPUT_BYTES_MAX, OutputStream, START_TIME_MAX};
+use crate::spawned::SpawnedNotice;
+use crate::{JobPlan, SlotTable};
 
 /// How long processes have to end by themselves after one has failed.
 const KILL_DELAY: Duration = Duration::from_secs(2);
@@ -53,6 +56,11 @@ const KILL_DELAY: Duration = Duration::from_secs(2);
 /// How long processes have to end after a user or a batch system requested it: some save their
 /// state.
 const KILL_DELAY_AFTER_SIGNAL: Duration = Duration::from_secs(10);
+
+/// How long spawned jobs have to end after a signal: their launchers kill the processes that are
+/// left.
+const SPAWNED_END_TIME_MAX: Duration =
+    Duration::from_secs(KILL_DELAY_AFTER_SIGNAL.as_secs() + KILL_DELAY.as_secs());
 
 /// After how long an incomplete line is shown, as it may be a prompt.
 const PROMPT_DELAY: Duration = Duration::from_millis(100);
@@ -62,12 +70,6 @@ pub(super) const CODE_NOT_STARTED: i32 = 2;
 
 /// The exit code when the time limit has passed, equal to that of timeout(1).
 const CODE_TIMEOUT: i32 = 124;
-
-/// The exit code of a spawned job when the process that spawned it has ended.
-const CODE_PARENT_ENDED: i32 = 1;
-
-const PARENT_ENDED: &str = "the process that spawned this job has ended without MPI_Finalize while \
-                            the two jobs were connected, so all processes of this job are ended";
 
 /// The minimal and maximal time between two checks whether the job makes progress.
 const STALL_CHECKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
@@ -96,6 +98,12 @@ pub struct JobSetup {
     pub universe_size: u32,
     /// The process id of the launcher, by which users name the job.
     pub launcher: u32,
+    /// The name of the job among the launchers, if it was spawned and its parents have a launcher.
+    pub name: Option<String>,
+    /// The slots of the hosts, those of the job's own processes being taken.
+    pub slots: SlotTable,
+    /// For each rank the host whose slot it has.
+    pub rank_slots: Vec<Option<String>>,
     /// The other end of the launcher's standard input and output.
     pub console: Console,
     /// When requests of ranks are answered for the first time.
@@ -131,8 +139,6 @@ pub struct SystemProbes {
     pub process_state: fn(i32) -> Option<&'static str>,
     /// Returns the executable file of a process, if it can be read.
     pub executable: fn(i32) -> Option<PathBuf>,
-    /// Whether jobs run that processes of this job on this machine have spawned.
-    pub has_spawned_jobs: fn() -> bool,
 }
 
 /// A job.
@@ -161,6 +167,8 @@ pub struct JobState<'a> {
     quit: Option<Instant>,
     /// The exit code so far: that of the first failure.
     code: i32,
+    /// The exit code when the job became independent of its parents, who know it then.
+    reported_code: i32,
     /// While the remaining ranks are being ended: how many times they were killed.
     kills: Option<u32>,
     /// The last number of failed processes that was published to the ranks.
@@ -176,6 +184,8 @@ pub struct JobState<'a> {
     /// The signals that requested the end of the job.
     interrupts: Vec<i32>,
     phase: JobPhase,
+    /// The jobs that processes of this one have spawned, and those below them.
+    spawned: SpawnedJobs,
     /// The hosts that are ready, that were ordered to start their processes, and that have.
     ready: FinishedPrefix,
     ordered: FinishedPrefix,
@@ -215,6 +225,7 @@ impl<'a> JobState<'a> {
             inquiry: None,
             quit: None,
             code: 0,
+            reported_code: 0,
             kills: None,
             published_failures: 0,
             failures: 0,
@@ -223,6 +234,7 @@ impl<'a> JobState<'a> {
             first_failure: String::new(),
             interrupts: Vec::new(),
             phase: JobPhase::Running,
+            spawned: SpawnedJobs::new(setup.name, setup.slots, setup.rank_slots),
             ready: FinishedPrefix::default(),
             ordered: FinishedPrefix::default(),
             started: FinishedPrefix::default(),
@@ -265,9 +277,12 @@ impl<'a> JobState<'a> {
             JobEvent::ReaderEnded => self.lose_output(128 + signal::SIGPIPE, None),
             JobEvent::OutputFailed(message) => self.lose_output(1, Some(message)),
             JobEvent::Backlog(bytes) => self.note_backlog(bytes),
-            // With --keep-going, the remaining processes of both jobs decide what follows.
-            JobEvent::ParentEnded if self.plan.keep_going => {}
-            JobEvent::ParentEnded => self.fail(CODE_PARENT_ENDED, Some(PARENT_ENDED.to_owned())),
+            JobEvent::ParentEnded => self.follow_parent(),
+            JobEvent::Independent => {
+                self.reported_code = self.code;
+                self.report_above(SpawnedNotice::Independent);
+            }
+            JobEvent::FromAbove(order) => self.obey_above(order),
             JobEvent::DescendantsEnded => self.flush_output(),
             JobEvent::TimePassed => {
                 while let Some(deadline) = self.deadlines.take_expired(now) {
@@ -300,6 +315,11 @@ impl<'a> JobState<'a> {
     /// Returns the exit code, once the job is over and all its output is written or dropped.
     pub fn exit_code(&self) -> Option<i32> {
         matches!(self.phase, JobPhase::Over).then_some(self.code)
+    }
+
+    /// Returns the exit code, or 0 if the processes that have spawned this job know of the failure.
+    pub fn unreported_code(&self) -> i32 {
+        if self.reported_code == 0 { self.code } else { 0 }
     }
 
     /// Starts all processes when all hosts are ready: until then, nothing needs to be undone. The
@@ -360,6 +380,7 @@ impl<'a> JobState<'a> {
                 let rank_state = &mut self.ranks[rank as usize];
                 rank_state.finish_lines(&mut self.actions);
                 rank_state.end = Some(end);
+                self.spawned.give_back_rank(rank);
                 self.deadlines.clear(Deadline::Kill(rank));
                 self.check_exit(rank, end);
                 self.close_pmi(rank);
@@ -367,6 +388,10 @@ impl<'a> JobState<'a> {
             AgentReport::Heartbeat => {}
             AgentReport::Answer(rank, answer) => self.note_answer(rank, answer),
             AgentReport::Connection(below, event) => self.handle_forwarded(host, below, event),
+            AgentReport::FromSpawned(link, message) => self.hear_spawned((host, link), &message),
+            AgentReport::SpawnedClosed(link) => {
+                self.lose_spawned(|job| job.link == (host, link));
+            }
             AgentReport::InputTaken(bytes) => {
                 self.input_room = self.input_room.saturating_add(bytes);
             }
@@ -399,6 +424,7 @@ impl<'a> JobState<'a> {
             self.deadlines.clear(Deadline::Start);
             let table = self.process_table();
             self.actions.push(Action::PublishTable(table));
+            self.report_above(SpawnedNotice::Started);
         }
     }
 
@@ -436,7 +462,7 @@ impl<'a> JobState<'a> {
     fn summary(&self) -> JobSummary {
         JobSummary {
             job: self.launcher,
-            program: self.program(),
+            program: self.plan.command_line(),
             ranks: self.ranks.len() as u32,
             hosts: self.hosts.len() as u32,
             seconds: (self.now - self.begun).as_secs_f64(),
@@ -519,10 +545,14 @@ impl<'a> JobState<'a> {
                         return self.inquire(Asker::Interrupt(number));
                     }
                 }
+                self.end_spawned(number, SPAWNED_END_TIME_MAX);
                 let number = if is_first { number } else { signal::SIGKILL };
                 self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
             }
-            other => self.signal_all(other),
+            other => {
+                self.signal_all(other);
+                self.signal_spawned(other);
+            }
         }
     }
 
@@ -560,6 +590,9 @@ impl<'a> JobState<'a> {
             Deadline::Start => self.fail_late_hosts(),
             // There is no rank to ask.
             Deadline::TimeLimit if self.is_starting() => self.end_at_limit(),
+            Deadline::TimeLimit if matches!(self.phase, JobPhase::AwaitingSpawned) => {
+                self.end_spawned_at_limit();
+            }
             Deadline::TimeLimit => self.inquire(Asker::TimeLimit),
             Deadline::Stall => {
                 let limit = self.plan.stall.unwrap_or_default();
@@ -578,6 +611,7 @@ impl<'a> JobState<'a> {
             Deadline::Silence(host) => self.note_silence(host),
             Deadline::CommandEnd(host) => self.lose_host(host),
             Deadline::Drain => self.await_spawned_jobs(),
+            Deadline::Spawned => self.give_up_spawned(),
             Deadline::Close => self.close_here(),
             Deadline::Output => self.drop_output(),
         }

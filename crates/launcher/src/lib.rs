@@ -28,6 +28,7 @@ mod program;
 pub mod protocol;
 pub mod rankfile;
 mod slot_table;
+mod spawned;
 mod supervisor;
 mod terminal_input;
 
@@ -43,8 +44,6 @@ use std::time::Duration;
 pub use access::{HostAccess, OwnHost};
 use binding::{Oversubscription, Policy};
 use guard::Source;
-use launch::SUPERVISOR;
-use launch::spawning::SPAWNED_LAUNCHER;
 pub use local::is_this_machine;
 pub use local_processes::ranks_within;
 pub use output::{LineTag, OutputForm};
@@ -54,7 +53,11 @@ use placement::{HostAssignment, HostRequest};
 pub use preview::{Preview, preview};
 use rankfile::RankPlace;
 pub use slot_table::{SlotTable, WithoutSlot};
-use sys::{cores, process};
+pub use spawned::{
+    AddressedOrder, Claim, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedOrigin,
+    SpawnedSummary,
+};
+use sys::cores;
 use terminal_input::TerminalInput;
 
 /// A job to run.
@@ -141,8 +144,9 @@ impl JobPlan {
         self.oversubscribe && Self { oversubscribe: false, ..self.clone() }.placement().is_err()
     }
 
-    /// Returns the slots of the job's hosts after its processes have got their places.
-    fn slots_after(&self, placement: &HostAssignment) -> SlotTable {
+    /// Returns the slots of the job's hosts after its processes have got their places, and for each
+    /// process the name of the host whose slot it has.
+    fn slots_after(&self, placement: &HostAssignment) -> (SlotTable, Vec<Option<String>>) {
         let is_local = |host: &str| self.access.is_direct(host);
         let mut table = self.slot_table.clone();
         if table.is_empty() {
@@ -167,8 +171,18 @@ impl JobPlan {
                 }
             }
         }
-        table.take(placement, is_local);
-        table
+        let taken = table.take(placement, is_local);
+        (table, taken)
+    }
+
+    /// Returns the command line of the job, for users.
+    fn command_line(&self) -> String {
+        let line = |application: &Application| {
+            let mut words = vec![application.program.to_string_lossy().into_owned()];
+            words.extend(application.arguments.iter().map(|word| word.to_string_lossy().into()));
+            words.join(" ")
+        };
+        self.applications.iter().map(line).collect::<Vec<_>>().join(" : ")
     }
 }
 
@@ -253,40 +267,26 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     })
 }
 
-/// Runs a job that a process of another job has spawned, to its end: `parent` is the connection to
-/// that process, which is told whether the job has started, and with which the job ends while the
-/// two jobs are connected. Returns the exit code.
-///
-/// This happens in a process that is no child of the spawning one, whose program may wait for
-/// children of its own; the calling process returns 0.
+/// Runs a job that a process of another job has spawned, to its end. `origin` tells that process
+/// whether the job has started. The job ends with it while the two jobs are connected. Returns the
+/// exit code.
 ///
 /// # Errors
-/// Those of [`run`]; `parent` is told of them, too.
-pub fn run_spawned(plan: &JobPlan, parent: ParentLink) -> Result<i32, LaunchError> {
-    follow_supervisor();
-    if process::fork()? != 0 {
-        return Ok(0);
-    }
-    // If the system does not allow it, the job ends with that of the spawning process.
-    let _ = std::fs::write("/proc/self/comm", SPAWNED_LAUNCHER);
+/// Those of [`run`]; the process is told of them, too.
+pub fn run_spawned(plan: &JobPlan, origin: SpawnedOrigin) -> Result<i32, LaunchError> {
     let launcher = std::process::id();
     let (reader, writer) = process_table::open().ok().unzip();
     guard::run_guarded(Source::User, (TerminalInput::none(), reader), |guard, signals| {
         let identity = (launcher, guard);
-        supervisor::supervise(plan, identity, signals, (None, writer), Some(parent))
+        supervisor::supervise(plan, identity, signals, (None, writer), Some(origin))
     })
 }
 
-/// Lets this process run on all cores of the job to which the spawning process belongs. That
-/// process, from which this one has inherited its cores, may be bound to a few of them.
-fn follow_supervisor() {
-    let above = process::ancestors(std::process::id() as i32);
-    let is_supervisor = |one: &i32| process::name(*one).as_deref() == Some(SUPERVISOR);
-    let cores = above.into_iter().find(is_supervisor).and_then(|one| cores::allowed_to(one).ok());
-    if let Some(cores) = cores {
-        // If the system does not allow it, the processes share the cores of the spawning one.
-        let _ = cores::Cores::of(&cores).and_then(|cores| cores.bind());
-    }
+/// Returns 128 random bits in hexadecimal digits.
+fn random_name() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    sys::random::fill(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 /// Serves, as the agent of this machine, the launcher at the other end of standard input and

@@ -27,6 +27,7 @@ use super::{LaunchError, OpenAhead, OpenedAhead, is_no_end, libraries, program};
 use crate::protocol::{
     AgentOrder, AgentReport, OUTPUT_BYTES_MAX, OutputStream, ProgramStart, Start,
 };
+use crate::spawned::SpawnedLinks;
 use asking::PendingQuestion;
 use cpuset_assignment::CpusetAssignment;
 use other_libraries::LibraryWatch;
@@ -69,6 +70,8 @@ pub(super) struct LocalProcesses {
     asking: Option<PendingQuestion>,
     /// The number of ranks of the job, on all machines.
     job_size: u32,
+    /// The launchers of the jobs that the processes have spawned.
+    spawned: SpawnedLinks,
     /// None: no rank needs to be examined for another MPI library.
     library_watch: Option<LibraryWatch>,
     /// The watched descriptors, in the order of the last [`watched`](Self::watched).
@@ -86,6 +89,7 @@ pub(super) enum PmiRequests {
 #[derive(Clone, Copy)]
 enum LocalDescriptor {
     Feed,
+    Spawned,
     Rank(usize, RankDescriptor),
 }
 
@@ -130,6 +134,7 @@ impl LocalProcesses {
             questions: None,
             asking: None,
             job_size: 0,
+            spawned: SpawnedLinks::default(),
             library_watch: None,
             watched: Vec::new(),
         }
@@ -178,6 +183,7 @@ impl LocalProcesses {
             // Connections concern the agent, not its processes.
             AgentOrder::Heartbeat | AgentOrder::Connection(..) => {}
             AgentOrder::Ask => self.ask(),
+            AgentOrder::ToSpawned(link, message) => self.spawned.send(link, &message),
             AgentOrder::PublishFailures(count) => {
                 if let Some(board) = &self.questions {
                     // The file has room for the number since it was created.
@@ -185,6 +191,7 @@ impl LocalProcesses {
                 }
             }
             AgentOrder::Close => {
+                self.spawned = SpawnedLinks::default();
                 end_descendants();
                 (0..self.ranks.len()).for_each(|index| self.drain(index, reports));
                 self.ranks.clear();
@@ -205,6 +212,7 @@ impl LocalProcesses {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
         self.questions = Self::board(local_size);
+        self.spawned = SpawnedLinks::listen();
         self.job_size = start.size;
         // A job of one rank is the same with any library.
         self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
@@ -287,14 +295,24 @@ impl LocalProcesses {
                 self.watched.push(LocalDescriptor::Rank(index, stream));
             }
         }
+        if self.pmi_requests == PmiRequests::AreRead {
+            let before = list.len();
+            self.spawned.watched(list);
+            self.watched.resize(self.watched.len() + list.len() - before, LocalDescriptor::Spawned);
+        }
     }
 
     /// Serves the descriptors that are ready, in the order of [`watched`](Self::watched).
     pub(super) fn serve(&mut self, ready: &[bool], reports: &mut Vec<AgentReport>) {
         let watched = std::mem::take(&mut self.watched);
+        let spawned = watched.iter().filter(|one| matches!(one, LocalDescriptor::Spawned)).count();
+        if spawned > 0 {
+            self.spawned.serve(&ready[ready.len() - spawned..], reports);
+        }
         for (what, _) in watched.iter().zip(ready).filter(|(_, ready)| **ready) {
             match *what {
                 LocalDescriptor::Feed => self.serve_input(reports),
+                LocalDescriptor::Spawned => {}
                 LocalDescriptor::Rank(index, RankDescriptor::Output(target)) => {
                     self.examine_at_output(index);
                     let room = &mut self.room[target as usize];

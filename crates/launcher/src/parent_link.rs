@@ -22,6 +22,8 @@ pub struct ParentLink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParentState {
     Connected,
+    /// The job no longer depends on it.
+    Released,
     /// It has ended while the jobs were connected.
     Ended,
 }
@@ -56,15 +58,13 @@ impl ParentLink {
         match self.socket.read(&mut bytes) {
             Ok(length) if length > 0 => {
                 self.is_released |= bytes[..length].contains(&RELEASE);
-                ParentState::Connected
+                if self.is_released { ParentState::Released } else { ParentState::Connected }
             }
             Err(error) if is_no_end(&error) => ParentState::Connected,
             _ => {
-                // Nothing more arrives.
-                let state =
-                    if self.is_released { ParentState::Connected } else { ParentState::Ended };
+                // Nothing more arrives. Once released, nothing is read.
                 self.is_released = true;
-                state
+                ParentState::Ended
             }
         }
     }
@@ -92,7 +92,7 @@ mod tests {
 
         let (mut link, mut theirs) = self::link();
         theirs.write_all(&[RELEASE]).unwrap();
-        assert_eq!(link.read(), ParentState::Connected);
+        assert_eq!(link.read(), ParentState::Released);
         assert!(link.watched().is_none());
     }
 

@@ -26,7 +26,7 @@ pub(crate) use report_parser::ReportParser;
 pub(crate) use rules::{OrderRules, ReportRules};
 
 /// The version of the protocol.
-pub(crate) const VERSION: u32 = 8;
+pub(crate) const VERSION: u32 = 9;
 
 /// The beginning of the agent's first line.
 const GREETING: &str = "combray-agent/";
@@ -118,6 +118,9 @@ pub enum AgentOrder {
     /// Do this with the connection to the agent of the host with this index, which is below this
     /// one in the tree.
     Connection(u32, ConnectionOrder),
+    /// Send this message to the launcher of a spawned job, which has this connection to the
+    /// machine's agent.
+    ToSpawned(u32, Vec<u8>),
 }
 
 /// A report of a machine to the launcher.
@@ -145,6 +148,10 @@ pub enum AgentReport {
     Answer(u32, LocalAnswer),
     /// This has happened to the connection to the agent of the host with this index.
     Connection(u32, ConnectionEvent),
+    /// The launcher of a spawned job, which has this connection, has sent this message.
+    FromSpawned(u32, Vec<u8>),
+    /// That connection has ended.
+    SpawnedClosed(u32),
 }
 
 /// What a machine reports about a rank.
@@ -220,6 +227,11 @@ impl AgentOrder {
                 frame.number(*host);
                 order.emit(frame);
             }
+            Self::ToSpawned(link, message) => {
+                frame.push(12);
+                frame.number(*link);
+                frame.text(message);
+            }
         })
     }
 
@@ -249,6 +261,7 @@ impl AgentOrder {
             9 => Self::Ask,
             10 => Self::PublishFailures(fields.number()?),
             11 => Self::Connection(fields.number()?, ConnectionOrder::parse(fields)?),
+            12 => Self::ToSpawned(fields.number()?, fields.text()?.to_vec()),
             _ => return None,
         })
     }
@@ -343,6 +356,15 @@ impl AgentReport {
                 frame.number(*host);
                 event.emit(frame);
             }
+            Self::FromSpawned(link, message) => {
+                frame.push(76);
+                frame.number(*link);
+                frame.text(message);
+            }
+            Self::SpawnedClosed(link) => {
+                frame.push(77);
+                frame.number(*link);
+            }
         })
     }
 
@@ -367,6 +389,8 @@ impl AgentReport {
                 },
             ),
             75 => Self::Connection(fields.number()?, ConnectionEvent::parse(fields)?),
+            76 => Self::FromSpawned(fields.number()?, fields.text()?.to_vec()),
+            77 => Self::SpawnedClosed(fields.number()?),
             _ => return None,
         })
     }

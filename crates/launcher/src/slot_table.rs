@@ -60,22 +60,43 @@ impl SlotTable {
     }
 
     /// Takes the slots of the processes of a job. Hosts that are not in the table have none.
-    pub(crate) fn take(&mut self, placement: &HostAssignment, is_local: impl Fn(&str) -> bool) {
+    /// Returns for each process the name of the host whose slot it has.
+    pub(crate) fn take(
+        &mut self,
+        placement: &HostAssignment,
+        is_local: impl Fn(&str) -> bool,
+    ) -> Vec<Option<String>> {
         let names = (0..).zip(&self.entries).map(|(at, entry)| (entry.name.clone(), at));
         let named: HashMap<String, usize> = names.collect();
         // The machine of the launcher may have several names.
         let own: Vec<usize> =
             (0..self.entries.len()).filter(|&at| is_local(&self.entries[at].name)).collect();
+        let mut taken = Vec::with_capacity(placement.ranks.len());
         for &host in &placement.ranks {
             let has_room = |&at: &usize| self.entries[at].taken < self.entries[at].slots;
             let at = match &placement.hosts[host] {
                 Some(name) => named.get(name).copied(),
                 None => own.iter().copied().find(has_room).or(own.first().copied()),
             };
-            if let Some(at) = at {
+            taken.push(at.map(|at| {
                 self.entries[at].taken += 1;
-            }
+                self.entries[at].name.clone()
+            }));
         }
+        taken
+    }
+
+    /// Takes so many slots of a host, or gives them back if the number is negative.
+    pub(crate) fn change(&mut self, name: &str, count: i64) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.name == name) {
+            let taken = i64::from(entry.taken) + count;
+            entry.taken = taken.clamp(0, u32::MAX.into()) as u32;
+        }
+    }
+
+    /// Forgets the slots of a host that has failed.
+    pub(crate) fn lose(&mut self, name: &str) {
+        self.entries.retain(|entry| entry.name != name);
     }
 
     /// Returns the taken slots of each host.

@@ -26,6 +26,7 @@ use crate::output::OutputFile;
 use crate::parent_link::{ParentLink, ParentState};
 use crate::process_table::TableWriter;
 use crate::protocol::{ConnectionEvent, ConnectionOrder, OutputStream};
+use crate::spawned::{LauncherAbove, SpawnedNotice, SpawnedOrigin};
 use clients::Clients;
 use input_source::InputSource;
 use machine::Machine;
@@ -34,19 +35,23 @@ use relay::Relay;
 /// Starts all ranks and returns the exit code when the last one has ended. `launcher` and `guard`
 /// are the ids of the processes above this one. Rank 0 reads from `typed` what is typed at the
 /// launcher's terminal, if there is one. `table` passes the launcher the table of processes for
-/// debuggers. `parent` is the process that spawned the job, if one did.
+/// debuggers. `origin` leads to the process that spawned the job, if one did.
 pub(super) fn supervise(
     plan: &JobPlan,
     (launcher, guard): (u32, u32),
     signals: Signals,
     (typed, table): (Option<PipeReader>, Option<TableWriter>),
-    parent: Option<ParentLink>,
+    origin: Option<SpawnedOrigin>,
 ) -> Result<i32, LaunchError> {
+    let (parent, above) = origin.map(|origin| (origin.parent, origin.above)).unzip();
+    let above = above.flatten();
+    let name = above.as_ref().map(|above| above.job.as_str());
     let input = match &parent {
         Some(_) => InputSource::Nothing,
         None => InputSource::of_user(typed),
     };
-    let prepared = match (prepare::prepare(plan, launcher, input, table.as_ref()), &parent) {
+    let prepared = match (prepare::prepare(plan, (launcher, name), input, table.as_ref()), &parent)
+    {
         (Err(error), Some(parent)) => {
             parent.report(&SpawnReport::Failed(error.to_string()));
             return Ok(CODE_NOT_STARTED);
@@ -66,6 +71,7 @@ pub(super) fn supervise(
         clients: Clients::listen(launcher),
         table,
         parent,
+        above,
     };
     supervisor.deliver(Vec::new());
     loop {
@@ -73,6 +79,9 @@ pub(super) fn supervise(
             // If the error output has no reader either, the exit code shows what happened.
             let _ = supervisor.output_queues.write(OutputStream::Errors);
             supervisor.report(&SpawnReport::Ended(code));
+            if let Some(above) = &mut supervisor.above {
+                above.report(SpawnedNotice::Ended(supervisor.job.unreported_code()));
+            }
             return Ok(code);
         }
         supervisor.round()?;
@@ -100,6 +109,8 @@ struct Supervisor<'a> {
     table: Option<TableWriter>,
     /// The process that spawned this job, if one did.
     parent: Option<ParentLink>,
+    /// The launcher of its job, if a launcher has started it.
+    above: Option<LauncherAbove>,
 }
 
 /// What a watched descriptor belongs to.
@@ -109,6 +120,7 @@ enum Watched {
     Input,
     Table,
     Parent,
+    Above,
 }
 
 impl Supervisor<'_> {
@@ -130,8 +142,11 @@ impl Supervisor<'_> {
         let (own, rest) = ready.split_at(owners.len());
         let (ready_clients, mut rest) = rest.split_at(client_count);
         for (owner, _) in owners.iter().zip(own).filter(|(_, ready)| **ready) {
-            let event = self.serve(owner);
-            self.deliver(event);
+            let events = match owner {
+                Watched::Above => self.read_above(),
+                owner => self.serve(owner).into_iter().collect(),
+            };
+            self.deliver(events);
         }
         let requests = self.clients.serve(ready_clients);
         self.deliver(requests);
@@ -171,13 +186,17 @@ impl Supervisor<'_> {
             watched.push(parent);
             owners.push(Watched::Parent);
         }
+        if let Some(above) = &self.above {
+            watched.push(above.watched());
+            owners.push(Watched::Above);
+        }
         (watched, owners)
     }
 
     /// Serves a descriptor that is ready.
     fn serve(&mut self, owner: &Watched) -> Option<JobEvent> {
         match owner {
-            Watched::Signals => None,
+            Watched::Signals | Watched::Above => None,
             Watched::OutputQueue(target) => match self.output_queues.write(*target) {
                 Ok(()) => None,
                 Err(cause) if cause.kind() == io::ErrorKind::BrokenPipe => {
@@ -195,9 +214,21 @@ impl Supervisor<'_> {
             }
             Watched::Parent => match self.parent.as_mut()?.read() {
                 ParentState::Ended => Some(JobEvent::ParentEnded),
+                ParentState::Released => Some(JobEvent::Independent),
                 ParentState::Connected => None,
             },
         }
+    }
+
+    /// Reads what the launcher above sends.
+    fn read_above(&mut self) -> Vec<JobEvent> {
+        let Some(above) = &mut self.above else { return Vec::new() };
+        let (orders, is_open) = above.read();
+        if !is_open {
+            // It ends this job, too, if it ends otherwise than by an accident.
+            self.above = None;
+        }
+        orders.into_iter().map(JobEvent::FromAbove).collect()
     }
 
     /// Reports to the process that spawned this job, if one did.
@@ -271,6 +302,11 @@ impl Supervisor<'_> {
             Action::SendSummary(client, summary) => self.clients.send(client, &summary),
             Action::SendReport(client, report) => self.clients.send(client, &report),
             Action::SendResizeReply(client, reply) => self.clients.send(client, &reply),
+            Action::SendAbove(message) => {
+                if let Some(above) = &mut self.above {
+                    above.send(&message);
+                }
+            }
             Action::EndDescendants => {
                 end_descendants();
                 events.push_back(JobEvent::DescendantsEnded);

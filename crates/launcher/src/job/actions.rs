@@ -8,6 +8,7 @@ use mpir::JobProcess;
 use crate::jobs::{JobSummary, ResizeReply, Resizing};
 use crate::launch_tree::LaunchTree;
 use crate::protocol::{AgentOrder, AgentReport, ConnectionEvent, ConnectionOrder, OutputStream};
+use crate::spawned::{AddressedOrder, SpawnedMessage};
 
 /// Identifies a client of `combray ps`, even after it has disconnected.
 pub type ClientId = u64;
@@ -40,6 +41,10 @@ pub enum JobEvent {
     Backlog([usize; 2]),
     /// The process that spawned this job has ended while the two jobs were connected.
     ParentEnded,
+    /// The job no longer depends on the process that spawned it.
+    Independent,
+    /// The launcher above that of this job, which was spawned, has sent this.
+    FromAbove(AddressedOrder),
     /// [`Action::EndDescendants`] was carried out.
     DescendantsEnded,
     /// Time has passed. All that had arrived by this time was reported.
@@ -66,6 +71,8 @@ pub enum Action {
     SendReport(ClientId, JobReport),
     /// Answer a client that asks for another number of processes: or why there cannot be so many.
     SendResizeReply(ClientId, Result<ResizeReply, String>),
+    /// Send this to the launcher above that of this job, which was spawned.
+    SendAbove(SpawnedMessage),
     /// Kill all processes below this one.
     EndDescendants,
 }

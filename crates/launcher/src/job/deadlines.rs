@@ -28,6 +28,8 @@ pub enum Deadline {
     /// When to stop waiting for further output after all ranks have ended: a background process
     /// that they started may hold the pipe open.
     Drain,
+    /// When to stop waiting for spawned jobs that must end.
+    Spawned,
     /// When to stop waiting for agents that must clean up and end.
     Close,
     /// When to drop output that nobody reads.

@@ -107,7 +107,9 @@ impl JobState<'_> {
                     }
                     self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
                 }
-                Asker::TimeLimit if self.kills.is_some() || self.running().is_empty() => {}
+                Asker::TimeLimit if self.kills.is_some() || self.running().is_empty() => {
+                    self.end_spawned_at_limit();
+                }
                 Asker::TimeLimit => {
                     // A program without MPI has nothing to report.
                     let is_mpi =
@@ -171,20 +173,10 @@ impl JobState<'_> {
         JobReport {
             job: self.launcher,
             name: String::new(),
-            program: self.program(),
+            program: self.plan.command_line(),
             seconds: (self.now - self.begun).as_secs_f64(),
             causes: hangs::causes(&ranks),
             ranks,
         }
-    }
-
-    /// Returns the command line of the job, for users.
-    pub(super) fn program(&self) -> String {
-        let line = |application: &crate::Application| {
-            let mut words = vec![application.program.to_string_lossy().into_owned()];
-            words.extend(application.arguments.iter().map(|word| word.to_string_lossy().into()));
-            words.join(" ")
-        };
-        self.plan.applications.iter().map(line).collect::<Vec<_>>().join(" : ")
     }
 }

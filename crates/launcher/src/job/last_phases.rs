@@ -31,9 +31,6 @@ pub(super) enum JobPhase {
 /// they started may hold the pipe open.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// The time between two checks whether spawned jobs still run.
-const SPAWNED_CHECKS: Duration = Duration::from_millis(20);
-
 /// How long the agents of one level of the launch tree may take to clean up and end: each waits for
 /// those below it.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(KILL_TIME_MAX.as_secs() + 2);
@@ -45,7 +42,7 @@ impl JobState<'_> {
         let have_ended = self.ended.is_whole(&self.ranks, |rank_state| rank_state.end.is_some());
         if matches!(self.phase, JobPhase::Running) && have_ended {
             self.phase = JobPhase::Ended;
-            for over in [Deadline::Start, Deadline::TimeLimit, Deadline::Stall, Deadline::KillAll] {
+            for over in [Deadline::Start, Deadline::Stall, Deadline::KillAll] {
                 self.deadlines.clear(over);
             }
             self.deadlines.set(Deadline::Drain, self.now + DRAIN);
@@ -54,6 +51,11 @@ impl JobState<'_> {
             && self.drained.is_whole(&self.ranks, RankState::has_closed_outputs)
         {
             self.await_spawned_jobs();
+        }
+        if matches!(self.phase, JobPhase::AwaitingSpawned)
+            && (is_impatient || self.spawned.is_empty())
+        {
+            self.close_agents();
         }
         let are_closed = || self.hosts.iter().all(|host| host.is_local() || host.is_closed());
         if matches!(self.phase, JobPhase::ClosingAgents) && (is_impatient || are_closed()) {
@@ -65,22 +67,34 @@ impl JobState<'_> {
         }
     }
 
-    /// Waits for the jobs that processes of this job have spawned on this machine, which would be
-    /// ended with what the ranks left behind; then closes the agents. They are not waited for if
-    /// this job was made to end.
+    /// Waits for the jobs that processes of this job have spawned, which would be ended with what
+    /// the ranks left behind; then closes the agents.
     pub(super) fn await_spawned_jobs(&mut self) {
-        let was_ended = self.kills.is_some() || !self.interrupts.is_empty();
-        if was_ended || !(self.probes.has_spawned_jobs)() {
+        self.deadlines.clear(Deadline::Drain);
+        self.phase = JobPhase::AwaitingSpawned;
+        if self.spawned.is_empty() {
             return self.close_agents();
         }
-        self.phase = JobPhase::AwaitingSpawned;
-        self.deadlines.set(Deadline::Drain, self.now + SPAWNED_CHECKS);
+        // The end of the job's own processes was reported.
+        if self.kills.is_some() && !self.spawned.are_ending() {
+            let running = self.spawned.running();
+            self.print_message(&messages::waits_for_spawned(&running));
+        }
+    }
+
+    /// Ends without waiting for spawned jobs that were ordered to end.
+    pub(super) fn give_up_spawned(&mut self) {
+        if matches!(self.phase, JobPhase::AwaitingSpawned) {
+            self.close_agents();
+        }
     }
 
     /// Orders the agents to end what the ranks left behind, and to end themselves.
     pub(super) fn close_agents(&mut self) {
         self.phase = JobPhase::ClosingAgents;
-        self.deadlines.clear(Deadline::Drain);
+        for over in [Deadline::Drain, Deadline::TimeLimit, Deadline::Spawned] {
+            self.deadlines.clear(over);
+        }
         let levels = self.actions.tree.levels().max(1);
         self.deadlines.set(Deadline::Close, self.now + CLOSE_TIME_MAX * levels);
         for host in 0..self.hosts.len() {

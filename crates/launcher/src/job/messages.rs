@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use sys::process::{End, signal};
 
+use crate::SpawnedSummary;
 use crate::pmi_server::MpiState;
 
 /// A rank that has not ended.
@@ -151,6 +152,40 @@ pub(super) fn missing_process(waiting: u32, gone: u32, state: MpiState) -> Strin
 pub(super) fn timeout(limit: Duration, running: &[RunningRank]) -> String {
     let limit = limit.as_secs_f64();
     format!("the time limit of {limit} s has passed; still running: {}", list(running))
+}
+
+/// The exit code of a spawned job when the process that spawned it has ended.
+pub(super) const CODE_PARENT_ENDED: i32 = 1;
+
+/// The message of a spawned job that ends with the process that spawned it.
+pub(super) const PARENT_ENDED: &str = "the process that spawned this job has ended without \
+    MPI_Finalize while the two jobs were connected, so all processes of this job are ended";
+
+/// The message that the time limit has passed while only spawned jobs run.
+pub(super) fn spawned_timeout(limit: Duration, running: &[&SpawnedSummary]) -> String {
+    let limit = limit.as_secs_f64();
+    format!("the time limit of {limit} s has passed; still running: {}", list_spawned(running))
+}
+
+/// The message that the job has failed, but spawned jobs go on.
+pub(super) fn waits_for_spawned(running: &[&SpawnedSummary]) -> String {
+    let jobs = list_spawned(running);
+    format!("jobs that this one has spawned, and that no longer depend on it, go on: {jobs}")
+}
+
+/// The message that the launcher of an independent spawned job was killed.
+pub(super) fn lost_spawned(summary: &SpawnedSummary) -> String {
+    format!("the launcher of {} has ended, and with it the job", list_spawned(&[summary]))
+}
+
+fn list_spawned(jobs: &[&SpawnedSummary]) -> String {
+    let named = jobs
+        .iter()
+        .take(NAMED_MAX)
+        .map(|job| format!("{} (job {} on {})", foreign::message(&job.program), job.job, job.host));
+    let more = jobs.len().saturating_sub(NAMED_MAX);
+    let more = (more > 0).then(|| format!("{more} more"));
+    named.chain(more).collect::<Vec<_>>().join(", ")
 }
 
 /// The message that no rank has made progress for long.

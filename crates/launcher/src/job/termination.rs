@@ -32,8 +32,10 @@ impl JobState<'_> {
         for &rank in &self.hosts[host].ranks {
             let rank_state = &mut self.ranks[rank as usize];
             rank_state.mark_lost(End::Signal(signal::SIGKILL), &mut self.actions);
+            self.spawned.lose_slots_of(rank);
             self.deadlines.clear(Deadline::Kill(rank));
         }
+        self.lose_spawned(|job| job.link.0 == host);
     }
 
     /// Ends some processes because one of them requested it; the others go on.
@@ -162,6 +164,7 @@ impl JobState<'_> {
     /// `MPI_Abort` with 0, does not succeed without its output. Only the first loss is reported.
     pub(super) fn lose_output(&mut self, code: i32, message: Option<String>) {
         let is_first = !std::mem::replace(&mut self.has_lost_output, true);
+        self.end_spawned(signal::SIGTERM, KILL_DELAY);
         let message = message.filter(|_| is_first);
         if self.kills.is_none() {
             return self.fail(code, message);
@@ -182,6 +185,7 @@ impl JobState<'_> {
         let limit = self.plan.timeout.unwrap_or_default();
         let message = messages::timeout(limit, &self.running());
         self.fail(CODE_TIMEOUT, Some(message));
+        self.end_spawned(signal::SIGTERM, KILL_DELAY);
     }
 
     /// Ends the job because not all hosts have started in time.

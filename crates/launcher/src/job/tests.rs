@@ -1,23 +1,15 @@
 //! Jobs that the simulation found to end wrongly, event by event.
 
-use std::cell::Cell;
-
 use super::*;
 use crate::protocol::{
     ConnectionEvent, ConnectionOrder, LocalAnswer, OrderParser, ProgramStart, Start, greeting,
 };
+use crate::spawned::SpawnedMessage;
 
-const PROBES: SystemProbes = SystemProbes {
-    time_of_day: String::new,
-    process_state: |_| None,
-    executable: |_| None,
-    has_spawned_jobs: || HAS_SPAWNED_JOBS.get(),
-};
+mod spawned;
 
-thread_local! {
-    /// Whether jobs run that ranks of the tested job have spawned.
-    static HAS_SPAWNED_JOBS: Cell<bool> = const { Cell::new(false) };
-}
+const PROBES: SystemProbes =
+    SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
 
 fn received(host: usize, bytes: Vec<u8>) -> JobEvent {
     JobEvent::Connection(host, ConnectionEvent::Received(bytes))
@@ -25,6 +17,42 @@ fn received(host: usize, bytes: Vec<u8>) -> JobEvent {
 
 fn command_ended(host: usize, end: End) -> JobEvent {
     JobEvent::Connection(host, ConnectionEvent::CommandEnded(end))
+}
+
+/// A job with `each` ranks on each of some hosts, of which the first ones are this machine.
+fn setup(
+    (hosts, first_remote): (usize, usize),
+    each: usize,
+    parents: &[Option<usize>],
+) -> JobSetup {
+    let host = |number: usize| HostSetup {
+        name: format!("host{number}"),
+        start: Start {
+            size: (hosts * each) as u32,
+            programs: vec![ProgramStart::default()],
+            ranks: (number * each..).take(each).map(|rank| (rank as u32, 0)).collect(),
+            ..Start::default()
+        },
+        agent: (number >= first_remote).then(|| AgentAccess {
+            command: "reach".to_owned(),
+            own_path: "/combray".into(),
+            timeout: Duration::from_secs(10),
+        }),
+        parent: parents.get(number).copied().flatten(),
+    };
+    JobSetup {
+        hosts: (0..hosts).map(host).collect(),
+        places: (0..hosts * each).map(|rank| rank / each).collect(),
+        applications: vec![0; hosts * each],
+        universe_size: (hosts * each) as u32,
+        launcher: 1,
+        name: None,
+        slots: SlotTable::default(),
+        rank_slots: Vec::new(),
+        console: Console::File,
+        start_of_ranks: StartOfRanks::Immediate,
+        probes: PROBES,
+    }
 }
 
 /// A job with a rank on each of some hosts, of which the first is this machine.
@@ -38,6 +66,8 @@ struct TestJob<'a> {
     received: Vec<Vec<AgentOrder>>,
     printed: String,
     descendants_ended: u32,
+    /// What was sent to the launcher above.
+    sent_above: Vec<SpawnedMessage>,
 }
 
 fn plan(keep_going: bool) -> JobPlan {
@@ -54,6 +84,20 @@ impl<'a> TestJob<'a> {
         Self::large(plan, hosts, first_remote, 1)
     }
 
+    /// A job of two hosts with these slots, each with a process that runs.
+    fn with_slots(plan: &'a JobPlan, slots: &str) -> Self {
+        let slots = SlotTable::parse(slots).unwrap();
+        let rank_slots = (0..2).map(|host| Some(format!("host{host}"))).collect();
+        let setup = JobSetup { slots, rank_slots, ..setup((2, 1), 1, &[]) };
+        Self::of_setup(plan, setup, 1, &[]).with_processes()
+    }
+
+    /// A spawned job of two hosts with this name among the launchers.
+    fn named(plan: &'a JobPlan, name: &str) -> Self {
+        let setup = JobSetup { name: Some(name.to_owned()), ..setup((2, 1), 1, &[]) };
+        Self::of_setup(plan, setup, 1, &[]).with_processes()
+    }
+
     /// A job with `each` ranks on each host.
     fn large(plan: &'a JobPlan, hosts: usize, first_remote: usize, each: usize) -> Self {
         Self::of_tree(plan, (hosts, first_remote), each, &[])
@@ -67,32 +111,17 @@ impl<'a> TestJob<'a> {
         each: usize,
         parents: &[Option<usize>],
     ) -> Self {
-        let host = |number: usize| HostSetup {
-            name: format!("host{number}"),
-            start: Start {
-                size: (hosts * each) as u32,
-                programs: vec![ProgramStart::default()],
-                ranks: (number * each..).take(each).map(|rank| (rank as u32, 0)).collect(),
-                ..Start::default()
-            },
-            agent: (number >= first_remote).then(|| AgentAccess {
-                command: "reach".to_owned(),
-                own_path: "/combray".into(),
-                timeout: Duration::from_secs(10),
-            }),
-            parent: parents.get(number).copied().flatten(),
-        };
-        let setup = JobSetup {
-            hosts: (0..hosts).map(host).collect(),
-            places: (0..hosts * each).map(|rank| rank / each).collect(),
-            applications: vec![0; hosts * each],
-            universe_size: (hosts * each) as u32,
-            launcher: 1,
-            console: Console::File,
-            start_of_ranks: StartOfRanks::Immediate,
-            probes: PROBES,
-        };
-        let now = Instant::now();
+        let setup = setup((hosts, first_remote), each, parents);
+        Self::of_setup(plan, setup, first_remote, parents)
+    }
+
+    fn of_setup(
+        plan: &'a JobPlan,
+        setup: JobSetup,
+        first_remote: usize,
+        parents: &[Option<usize>],
+    ) -> Self {
+        let (now, hosts) = (Instant::now(), setup.hosts.len());
         let mut test = Self {
             job: JobState::new(plan, setup, now),
             now,
@@ -101,6 +130,7 @@ impl<'a> TestJob<'a> {
             received: vec![Vec::new(); hosts],
             printed: String::new(),
             descendants_ended: 0,
+            sent_above: Vec::new(),
         };
         let greet = |host| test.handle(received(host, greeting().into()));
         let is_first = |host: &usize| parents.get(*host).copied().flatten().is_none();
@@ -110,9 +140,15 @@ impl<'a> TestJob<'a> {
 
     /// A job whose processes all run.
     fn started(plan: &'a JobPlan, hosts: usize) -> Self {
-        let mut test = Self::new(plan, hosts);
-        (0..hosts).for_each(|host| test.report(host, AgentReport::Started(vec![100])));
-        test
+        Self::new(plan, hosts).with_processes()
+    }
+
+    /// All its processes run.
+    fn with_processes(mut self) -> Self {
+        for host in 0..self.received.len() {
+            self.report(host, AgentReport::Started(vec![100]));
+        }
+        self
     }
 
     fn handle(&mut self, event: JobEvent) {
@@ -125,6 +161,7 @@ impl<'a> TestJob<'a> {
                     orders.receive(&bytes, &mut self.received[host]).unwrap();
                 }
                 Action::Print(_, bytes) => self.printed += &String::from_utf8(bytes).unwrap(),
+                Action::SendAbove(message) => self.sent_above.push(message),
                 Action::EndDescendants => self.descendants_ended += 1,
                 _ => {}
             }
@@ -399,40 +436,11 @@ fn failures_are_published_to_the_ranks_of_all_hosts() {
 }
 
 #[test]
-fn a_job_waits_for_the_jobs_that_its_ranks_have_spawned() {
-    let plan = plan(false);
-    let mut test = TestJob::started(&plan, 1);
-    HAS_SPAWNED_JOBS.set(true);
-    test.end(0, End::Code(0));
-    test.pass(60);
-    assert_eq!(test.descendants_ended, 0, "the spawned job still runs");
-    HAS_SPAWNED_JOBS.set(false);
-    test.pass(1);
-    assert_eq!(test.descendants_ended, 1);
-}
-
-#[test]
-fn a_job_that_is_made_to_end_does_not_wait_for_spawned_jobs() {
-    let plan = plan(false);
-    HAS_SPAWNED_JOBS.set(true);
-    let mut failed = TestJob::started(&plan, 1);
-    failed.end(0, End::Signal(signal::SIGSEGV));
-    assert_eq!(failed.descendants_ended, 1, "it has failed");
-    let mut interrupted = TestJob::started(&plan, 1);
-    interrupted.end(0, End::Code(0));
-    interrupted.pass(1);
-    assert_eq!(interrupted.descendants_ended, 0);
-    interrupted.handle(JobEvent::Signal(signal::SIGINT));
-    interrupted.pass(1);
-    assert_eq!(interrupted.descendants_ended, 1, "the user has interrupted it");
-}
-
-#[test]
 fn a_spawned_job_ends_when_the_process_that_spawned_it_dies() {
     let plan = plan(false);
     let mut test = TestJob::started(&plan, 1);
     test.handle(JobEvent::ParentEnded);
-    assert!(test.printed.contains(PARENT_ENDED), "{}", test.printed);
+    assert!(test.printed.contains(messages::PARENT_ENDED), "{}", test.printed);
     let end = AgentOrder::Signal(None, signal::SIGTERM);
     assert!(test.received[0].contains(&end), "{:?}", test.received[0]);
 }

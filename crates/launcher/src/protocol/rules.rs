@@ -5,6 +5,7 @@
 //! program. The sender does so that tests on one machine find mistakes, too.
 
 use super::{AgentOrder, AgentReport, OUTPUT_BYTES_MAX};
+use crate::spawned::MESSAGE_BYTES_MAX;
 
 /// The state of an agent after its last report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,8 @@ fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
         AgentReport::Ended(..) => rule("the end of a rank", RUNNING, None),
         AgentReport::InputTaken(_) => rule("an acknowledgement of input", RUNNING, None),
         AgentReport::Answer(..) => rule("an answer of a rank", RUNNING, None),
+        AgentReport::FromSpawned(..) => rule("a message of a spawned job", RUNNING, None),
+        AgentReport::SpawnedClosed(_) => rule("the end of a spawned job", RUNNING, None),
         AgentReport::Connection(..) => {
             rule("an event of another agent", &[Greeted, Started, Failed], None)
         }
@@ -77,6 +80,7 @@ fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
         AgentOrder::OutputCredit(..) => rule("room for more output", AFTER_START, None),
         AgentOrder::Ask => rule("a question to the ranks", AFTER_START, None),
         AgentOrder::PublishFailures(_) => rule("the number of failures", AFTER_START, None),
+        AgentOrder::ToSpawned(..) => rule("a message to a spawned job", AFTER_START, None),
         AgentOrder::Close => rule("the order to end", AFTER_START, None),
         AgentOrder::Connection(..) => rule("an order for another agent", &[Idle, StartSent], None),
     }
@@ -170,9 +174,13 @@ impl ReportRules {
                 self.unread_input = rest.unwrap_or_default();
                 rule.expect(rest.is_some(), "for more bytes than the agent had received")
             }
-            AgentReport::StartFailed(_) | AgentReport::Heartbeat | AgentReport::Connection(..) => {
-                Ok(())
+            AgentReport::FromSpawned(_, message) => {
+                rule.expect(message.len() <= MESSAGE_BYTES_MAX, "that is too long")
             }
+            AgentReport::StartFailed(_)
+            | AgentReport::Heartbeat
+            | AgentReport::SpawnedClosed(_)
+            | AgentReport::Connection(..) => Ok(()),
         }
     }
 }
@@ -223,6 +231,7 @@ impl OrderRules {
             | AgentOrder::Ask
             | AgentOrder::PublishFailures(_)
             | AgentOrder::Connection(..)
+            | AgentOrder::ToSpawned(..)
             | AgentOrder::Close => Ok(()),
         }
     }

@@ -52,6 +52,7 @@ fn orders() -> Vec<AgentOrder> {
         AgentOrder::Connection(4, ConnectionOrder::Send(b"order".to_vec())),
         AgentOrder::Connection(4, ConnectionOrder::Disconnect),
         AgentOrder::Connection(4, ConnectionOrder::KillCommand),
+        AgentOrder::ToSpawned(2, b"{}".to_vec()),
         AgentOrder::Close,
     ]
 }
@@ -80,6 +81,8 @@ fn reports() -> Vec<AgentReport> {
         AgentReport::Connection(4, ConnectionEvent::Silent),
         AgentReport::Connection(4, ConnectionEvent::Disconnected),
         AgentReport::Connection(4, ConnectionEvent::CommandEnded(End::Signal(9))),
+        AgentReport::FromSpawned(2, b"{}".to_vec()),
+        AgentReport::SpawnedClosed(2),
         AgentReport::Ended(3, End::Signal(11)),
         AgentReport::Ended(0, End::Code(-1)),
     ]

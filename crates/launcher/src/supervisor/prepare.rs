@@ -5,7 +5,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal};
 
 use base::variables;
-use launch::spawning::SPAWNED_LAUNCHER;
 use sys::process::{self, DescriptorLimit};
 
 use super::input_source::InputSource;
@@ -20,7 +19,7 @@ use crate::output::{self, OutputFile};
 use crate::placement::HostAssignment;
 use crate::process_table::TableWriter;
 use crate::protocol::{AgentStart, ProgramStart, Start};
-use crate::{Application, HostAccess, JobPlan, LaunchError, SlotTable, open_nothing};
+use crate::{Application, HostAccess, JobPlan, LaunchError, SlotTable, open_nothing, random_name};
 
 /// A job that is ready to start.
 pub(super) struct PreparedJob {
@@ -36,12 +35,13 @@ pub(super) struct PreparedJob {
 }
 
 /// Checks everything that this machine needs, and opens the connections to the other machines.
+/// `name` is the name of the job among the launchers, if it was spawned.
 ///
 /// # Errors
 /// There are not enough slots, a program does not exist, or no connection can be attempted.
 pub(super) fn prepare(
     plan: &JobPlan,
-    launcher: u32,
+    (launcher, name): (u32, Option<&str>),
     mut input: InputSource,
     table: Option<&TableWriter>,
 ) -> Result<PreparedJob, LaunchError> {
@@ -53,7 +53,7 @@ pub(super) fn prepare(
         .collect();
     let is_first_here = placement.hosts.first().is_some_and(Option::is_none);
     let relay = if is_first_here { None } else { Some(Relay::open(input.take())?) };
-    let slots = plan.slots_after(&placement);
+    let (slots, rank_slots) = plan.slots_after(&placement);
     let starts = starts(plan, &placement, &applications, &slots)?;
     // Read before it is raised.
     let descriptors = DescriptorLimit::read()?;
@@ -88,11 +88,7 @@ pub(super) fn prepare(
         let (name, parent) = (name.clone().unwrap_or_else(host_name), parents[host]);
         hosts.push(HostSetup { name, start, agent, parent });
     }
-    let mut files = Vec::new();
-    for (rank, &host) in placement.ranks.iter().enumerate() {
-        let place = (host, hosts[host].name.as_str());
-        files.push(plan.output.open(rank, placement.ranks.len(), place)?);
-    }
+    let files = open_files(plan, &placement.ranks, &hosts)?;
     let start_of_ranks = match table {
         Some(table) if table.holds() => StartOfRanks::AfterDebugger,
         _ => StartOfRanks::Immediate,
@@ -103,11 +99,26 @@ pub(super) fn prepare(
         universe_size: slots.slots().max(applications.len() as u32),
         applications,
         launcher,
+        name: name.map(str::to_owned),
+        slots,
+        rank_slots,
         console,
         start_of_ranks,
         probes: PROBES,
     };
     Ok(PreparedJob { setup, machines, files, descriptors, relay })
+}
+
+/// Opens for each rank, whose host is given, the files to which its output goes.
+fn open_files(
+    plan: &JobPlan,
+    ranks: &[usize],
+    hosts: &[HostSetup],
+) -> Result<Vec<[Option<OutputFile>; 2]>, LaunchError> {
+    let open = |(rank, &host): (usize, &usize)| {
+        plan.output.open(rank, ranks.len(), (host, hosts[host].name.as_str()))
+    };
+    ranks.iter().enumerate().map(open).collect()
 }
 
 /// Returns for each host the one whose agent starts its agent. Where the job goes on without hosts
@@ -134,10 +145,6 @@ const PROBES: SystemProbes = SystemProbes {
         process::state(number).or_else(|| process::has_ended(number).then_some("ended"))
     },
     executable: |number| std::fs::read_link(format!("/proc/{number}/exe")).ok(),
-    has_spawned_jobs: || {
-        let below = process::descendants(std::process::id() as i32);
-        below.into_iter().any(|one| process::name(one).as_deref() == Some(SPAWNED_LAUNCHER))
-    },
 };
 
 /// Returns what each host must start.
@@ -246,13 +253,6 @@ fn is_passed_on(name: &OsStr) -> bool {
         && local_processes::stale(std::iter::once(name.to_owned())).next().is_none()
 }
 
-/// Returns 128 random bits in hexadecimal digits.
-fn random_name() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    sys::random::fill(&mut bytes)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::{Path, PathBuf};
@@ -310,7 +310,8 @@ mod tests {
         let begun = sys::usage::processor_time();
         let placement = plan.placement().unwrap();
         let starts =
-            starts(&plan, &placement, &[0; RANKS as usize], &plan.slots_after(&placement)).unwrap();
+            starts(&plan, &placement, &[0; RANKS as usize], &plan.slots_after(&placement).0)
+                .unwrap();
         let spent = sys::usage::processor_time() - begun;
         assert_eq!(starts.len(), HOSTS as usize);
         assert_eq!(starts[9].ranks, (72..80).map(|rank| (rank, 0)).collect::<Vec<_>>());

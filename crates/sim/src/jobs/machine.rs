@@ -116,6 +116,8 @@ impl SimulatedMachine {
                 self.room[target as usize] += i64::from(bytes);
                 self.read_outputs(&mut out);
             }
+            // No process spawns a job here.
+            AgentOrder::ToSpawned(..) => {}
             AgentOrder::Ask => {
                 for rank in self.ranks.iter().filter(|rank| rank.end.is_none()) {
                     let answer = LocalAnswer { process: rank.process, ..LocalAnswer::default() };

@@ -95,12 +95,8 @@ const ROUNDS_MAX: u64 = 200_000;
 pub(super) const TIME_MAX: u64 = 400 * SECOND;
 
 /// The probes of a machine of this world.
-const PROBES: SystemProbes = SystemProbes {
-    time_of_day: String::new,
-    process_state: |_| None,
-    executable: |_| None,
-    has_spawned_jobs: || false,
-};
+const PROBES: SystemProbes =
+    SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
 
 impl<'a> JobWorld<'a> {
     pub(super) fn new(setting: &'a JobSetting, rng: Rng) -> Self {
@@ -139,6 +135,9 @@ impl<'a> JobWorld<'a> {
             applications: vec![0; size as usize],
             universe_size: size,
             launcher: 1,
+            name: None,
+            slots: launcher::SlotTable::default(),
+            rank_slots: Vec::new(),
             console: if setting.has_terminal { Console::Terminal } else { Console::File },
             start_of_ranks: StartOfRanks::Immediate,
             probes: PROBES,
@@ -283,7 +282,8 @@ impl<'a> JobWorld<'a> {
             Action::Print(..)
             | Action::WriteFile(..)
             | Action::SendSummary(..)
-            | Action::SendResizeReply(..) => {}
+            | Action::SendResizeReply(..)
+            | Action::SendAbove(_) => {}
         }
     }
 

@@ -1,0 +1,275 @@
+//! The jobs that processes of this job have spawned, and those below them. The topmost launcher
+//! gives out the slots; launchers between it and a spawned one pass messages on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sys::process::signal;
+
+use super::{
+    Action, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL,
+    SPAWNED_END_TIME_MAX, messages,
+};
+use crate::SlotTable;
+use crate::protocol::AgentOrder;
+use crate::spawned::{
+    AddressedOrder, ENDS_ALL, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedSummary, encoded,
+};
+
+/// The jobs, and the slots for all of them.
+#[derive(Debug)]
+pub(super) struct SpawnedJobs {
+    /// The name of the own job among the launchers; none: it is the topmost one.
+    name: Option<String>,
+    slots: SlotTable,
+    /// How many times the slots have changed.
+    version: u64,
+    /// For each rank of the own job the host whose slot it has.
+    rank_slots: Vec<Option<String>>,
+    /// By name.
+    jobs: BTreeMap<String, SpawnedJob>,
+    are_ending: bool,
+}
+
+/// A job below this one.
+#[derive(Debug)]
+pub(super) struct SpawnedJob {
+    /// The host, and the connection of its agent, through which its launcher is reached.
+    pub link: (usize, u32),
+    /// The job whose processes have spawned it; none: the own one.
+    parent: Option<String>,
+    pub stage: SpawnedStage,
+    pub summary: SpawnedSummary,
+    slots: Vec<(String, u32)>,
+}
+
+/// The stages of a spawned job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SpawnedStage {
+    Starting,
+    /// It depends on the process that has spawned it.
+    Running,
+    /// It lives on when that process ends.
+    Independent,
+}
+
+/// The maximal number of jobs below a launcher.
+const JOBS_MAX: usize = 1 << 16;
+
+/// The exit code of an independent job whose launcher was killed.
+const CODE_LOST: i32 = 1;
+
+impl SpawnedJobs {
+    pub(super) fn new(
+        name: Option<String>,
+        slots: SlotTable,
+        rank_slots: Vec<Option<String>>,
+    ) -> Self {
+        let jobs = BTreeMap::new();
+        Self { name, slots, version: 0, rank_slots, jobs, are_ending: false }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Whether the jobs were ordered to end.
+    pub(super) fn are_ending(&self) -> bool {
+        self.are_ending
+    }
+
+    /// Returns the jobs, for messages.
+    pub(super) fn running(&self) -> Vec<&SpawnedSummary> {
+        self.jobs.values().map(|job| &job.summary).collect()
+    }
+
+    /// Gives back the slot of a rank of the own job that has ended.
+    pub(super) fn give_back_rank(&mut self, rank: u32) {
+        let name = self.rank_slots.get_mut(rank as usize).and_then(Option::take);
+        name.into_iter().for_each(|name| self.change(&[(name, 1)], -1));
+    }
+
+    /// Forgets the slots of the host of this rank, which has failed.
+    pub(super) fn lose_slots_of(&mut self, rank: u32) {
+        let name = self.rank_slots.get_mut(rank as usize).and_then(Option::take);
+        if let Some(name) = name {
+            self.version += 1;
+            self.slots.lose(&name);
+        }
+    }
+
+    fn change(&mut self, slots: &[(String, u32)], sign: i64) {
+        self.version += u64::from(!slots.is_empty());
+        slots.iter().for_each(|(name, count)| self.slots.change(name, sign * i64::from(*count)));
+    }
+
+    /// Records what a job, which is below this connection, has sent. Returns its exit code if it
+    /// was independent and has failed.
+    fn note(&mut self, link: (usize, u32), message: &SpawnedMessage) -> Option<i32> {
+        if message.notice == SpawnedNotice::Hosts && self.jobs.len() < JOBS_MAX {
+            let made = || SpawnedJob {
+                link,
+                parent: message.parent.clone(),
+                stage: SpawnedStage::Starting,
+                summary: SpawnedSummary::default(),
+                slots: Vec::new(),
+            };
+            self.jobs.entry(message.job.clone()).or_insert_with(made);
+        }
+        let job = self.jobs.get_mut(&message.job).filter(|job| job.link == link)?;
+        match &message.notice {
+            SpawnedNotice::Hosts => {}
+            SpawnedNotice::Take { summary, .. } => job.summary = summary.clone(),
+            SpawnedNotice::Started if job.stage == SpawnedStage::Starting => {
+                job.stage = SpawnedStage::Running;
+            }
+            SpawnedNotice::Started => {}
+            SpawnedNotice::Independent => job.stage = SpawnedStage::Independent,
+            SpawnedNotice::Ended(code) => {
+                let failed = job.stage == SpawnedStage::Independent && *code != 0;
+                self.remove(&message.job);
+                return failed.then_some(*code);
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, name: &str) -> Option<SpawnedJob> {
+        let job = self.jobs.remove(name)?;
+        self.change(&job.slots, -1);
+        Some(job)
+    }
+
+    /// Answers a question about slots, as the topmost launcher.
+    fn answer(&mut self, message: &SpawnedMessage) -> Option<SpawnedOrder> {
+        match &message.notice {
+            SpawnedNotice::Take { version, slots, .. } if *version == self.version => {
+                self.jobs.get_mut(&message.job)?.slots.clone_from(slots);
+                self.change(slots, 1);
+                Some(SpawnedOrder::Taken)
+            }
+            SpawnedNotice::Take { .. } | SpawnedNotice::Hosts => {
+                let (version, table) = (self.version, self.slots.to_string());
+                Some(SpawnedOrder::Hosts { version, table })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl JobState<'_> {
+    /// Handles a message that the launcher of a spawned job has sent over this connection.
+    pub(super) fn hear_spawned(&mut self, link: (usize, u32), message: &[u8]) {
+        let Ok(mut message) = foreign::from_json::<SpawnedMessage>(message) else { return };
+        if let Some(code) = self.spawned.note(link, &message) {
+            self.note_code(code);
+        }
+        let is_question =
+            matches!(message.notice, SpawnedNotice::Hosts | SpawnedNotice::Take { .. });
+        if is_question && self.spawned.are_ending {
+            // The job has begun after the order to end.
+            let order = SpawnedOrder::Signal(signal::SIGTERM);
+            return self.order_spawned(&AddressedOrder { job: message.job, order });
+        }
+        if let Some(name) = &self.spawned.name {
+            message.parent.get_or_insert_with(|| name.clone());
+            return self.actions.push(Action::SendAbove(message));
+        }
+        if let Some(order) = self.spawned.answer(&message) {
+            self.order_spawned(&AddressedOrder { job: message.job, order });
+        }
+    }
+
+    /// Records that the launchers of some spawned jobs have ended, or can no longer be reached.
+    pub(super) fn lose_spawned(&mut self, is_lost: impl Fn(&SpawnedJob) -> bool) {
+        let lost = self.spawned.jobs.iter().filter(|(_, job)| is_lost(job));
+        let lost: Vec<String> = lost.map(|(name, _)| name.clone()).collect();
+        for name in lost {
+            let Some(job) = self.spawned.remove(&name) else { continue };
+            let is_failure = job.stage == SpawnedStage::Independent && !self.spawned.are_ending;
+            if is_failure {
+                self.note_code(CODE_LOST);
+                self.print_message(&messages::lost_spawned(&job.summary));
+            }
+            if self.spawned.name.is_some() {
+                let (parent, notice) = (job.parent, SpawnedNotice::Ended(CODE_LOST));
+                let message = SpawnedMessage { job: name, parent, notice };
+                self.actions.push(Action::SendAbove(message));
+            }
+        }
+    }
+
+    /// Reports about this job to the launcher above, if there is one.
+    pub(super) fn report_above(&mut self, notice: SpawnedNotice) {
+        if let Some(job) = self.spawned.name.clone() {
+            let message = SpawnedMessage { job, parent: None, notice };
+            self.actions.push(Action::SendAbove(message));
+        }
+    }
+
+    /// Obeys the launcher above, or passes its order on.
+    pub(super) fn obey_above(&mut self, order: AddressedOrder) {
+        if self.spawned.name.as_ref() != Some(&order.job) {
+            return self.order_spawned(&order);
+        }
+        let SpawnedOrder::Signal(number) = order.order else { return };
+        if ENDS_ALL.contains(&number) {
+            self.interrupts.push(number);
+            self.note_code(128 + number);
+            self.end_spawned(number, SPAWNED_END_TIME_MAX);
+            self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
+        } else {
+            self.signal_all(number);
+            self.signal_spawned(number);
+        }
+    }
+
+    /// Sends an order to the launcher of a job below this one.
+    fn order_spawned(&mut self, order: &AddressedOrder) {
+        let Some(job) = self.spawned.jobs.get(&order.job) else { return };
+        let (host, link) = job.link;
+        self.send(host, AgentOrder::ToSpawned(link, encoded(order)));
+    }
+
+    /// Sends a signal to the jobs that processes of this one have spawned.
+    pub(super) fn signal_spawned(&mut self, number: i32) {
+        let own = self.spawned.jobs.iter().filter(|(_, job)| job.parent.is_none());
+        let own: Vec<String> = own.map(|(name, _)| name.clone()).collect();
+        for job in own {
+            self.order_spawned(&AddressedOrder { job, order: SpawnedOrder::Signal(number) });
+        }
+    }
+
+    /// Orders all spawned jobs to end, also independent ones, with this signal. They are waited for
+    /// this long.
+    pub(super) fn end_spawned(&mut self, number: i32, time_max: Duration) {
+        if !self.spawned.are_ending {
+            self.spawned.are_ending = true;
+            self.deadlines.set(Deadline::Spawned, self.now + time_max);
+        }
+        self.signal_spawned(number);
+    }
+
+    /// Ends the spawned jobs because the time limit has passed, when no process of this job runs,
+    /// or those that do are being ended.
+    pub(super) fn end_spawned_at_limit(&mut self) {
+        if !self.spawned.is_empty() {
+            let limit = self.plan.timeout.unwrap_or_default();
+            let message = messages::spawned_timeout(limit, &self.spawned.running());
+            self.print_message(&message);
+            self.note_code(CODE_TIMEOUT);
+            self.end_spawned(signal::SIGTERM, KILL_DELAY);
+        }
+    }
+
+    /// Ends this job, because the process that spawned it has ended while the jobs were connected.
+    /// With --keep-going, the remaining processes of both jobs decide what follows.
+    pub(super) fn follow_parent(&mut self) {
+        if self.plan.keep_going {
+            return self.report_above(SpawnedNotice::Independent);
+        }
+        // Nobody wonders about it if the user ends all jobs.
+        let message = self.interrupts.is_empty().then(|| messages::PARENT_ENDED.to_owned());
+        self.fail(messages::CODE_PARENT_ENDED, message);
+    }
+}
