@@ -61,6 +61,7 @@ const TIERS: &[(&str, u32)] = &[
     ("dynamic", 7),
     ("windows", 7),
     ("files", 8),
+    ("endpoints", 8),
     ("mpi-abi", 9),
     ("mpi-abi-mpich", 9),
     ("mpi-abi-open-mpi", 9),
@@ -129,7 +130,10 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("driver-tcp", &["drivers", "cli"]),
     ("drivers", &["runtime"]),
     ("libc", &["sys"]),
-    ("rustix", &["sys", "driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "foreign"]),
+    (
+        "rustix",
+        &["sys", "driver-ether", "driver-ofi", "driver-shm", "driver-tcp", "endpoints", "foreign"],
+    ),
     ("socket2", &["driver", "driver-tcp", "dynamic"]),
     ("if-addrs", &["driver-ether", "driver-tcp", "dynamic"]),
 ];

@@ -21,9 +21,9 @@ pub(crate) struct MemberContact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedGates {
     /// Whether it has an open gate.
-    is_known: bool,
+    pub is_known: bool,
     /// A gate that is not in use.
-    fresh: u32,
+    pub fresh: u32,
 }
 
 wire::codec!(MemberContact { cards, gates });

@@ -37,7 +37,7 @@ const VERSION: u32 = 1;
 
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PortSide {
+pub enum PortSide {
     /// It has opened the port, and accepts.
     Accepts,
     /// It connects to the port.

@@ -7,6 +7,7 @@ mod joining;
 mod link;
 mod meeting;
 mod names;
+mod pair;
 mod port;
 mod port_name;
 mod spawn;
@@ -19,13 +20,14 @@ use base::{Error, ErrorClass, Result};
 use mpi::Process;
 use mpi::communicator::Communicator;
 
-use handshake::PortSide;
 use meeting::{Meeting, wait};
-use port::PortSearch;
 
+pub use handshake::PortSide;
 pub use joining::join;
+pub use link::RootLink;
 pub use names::PublishedNames;
-pub use port::Ports;
+pub use pair::{MetPeer, PairMeeting, release_peer};
+pub use port::{Port, PortSearch, Ports};
 pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
 pub use wanted::wanted_size;
 

@@ -11,7 +11,7 @@ use crate::handshake::{Handshake, Nonce, PortRefusal, PortSide};
 use crate::port_name::PortKey;
 
 /// The connection between the roots of two jobs.
-pub(crate) struct RootLink {
+pub struct RootLink {
     stream: TcpStream,
     handshake: Handshake,
     /// Until when the next step of the other root must have arrived.
@@ -29,7 +29,12 @@ impl RootLink {
     ///
     /// # Errors
     /// `Other` if the system refuses random numbers, or to make the socket nonblocking.
-    pub fn new(stream: TcpStream, side: PortSide, key: PortKey, limit: Duration) -> Result<Self> {
+    pub(crate) fn new(
+        stream: TcpStream,
+        side: PortSide,
+        key: PortKey,
+        limit: Duration,
+    ) -> Result<Self> {
         let system = |cause: io::Error| Error::new(ErrorClass::Other, cause.to_string());
         let mut nonce = Nonce::default();
         sys::random::fill(&mut nonce).map_err(system)?;
@@ -56,7 +61,7 @@ impl RootLink {
     /// # Errors
     /// The other side is refused, has closed the connection, or did not answer in time. Once it
     /// is proved, frames that arrived before can still be taken.
-    pub fn advance(&mut self) -> std::result::Result<(), LinkFailure> {
+    pub(crate) fn advance(&mut self) -> std::result::Result<(), LinkFailure> {
         let received = self.receive();
         // A refused peer of another version learns the own version.
         let sent = self.send();

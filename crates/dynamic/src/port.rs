@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,11 @@ impl Ports {
 }
 
 impl Port {
-    fn open() -> io::Result<Self> {
+    /// Opens a port with a random key.
+    ///
+    /// # Errors
+    /// The system refuses a socket or random numbers.
+    pub fn open() -> io::Result<Self> {
         let mut key = PortKey::default();
         sys::random::fill(&mut key)?;
         let listener = listen()?;
@@ -86,12 +91,27 @@ impl Port {
         Ok(Self { listener, name, unproved: RefCell::default() })
     }
 
+    /// Returns the address of the port as a URI, which contains the key.
+    pub fn uri(&self) -> String {
+        self.name.to_uri()
+    }
+
+    /// Whether connections have been accepted that have not proved yet that they have the key.
+    pub fn has_unproved(&self) -> bool {
+        !self.unproved.borrow().is_empty()
+    }
+
+    /// Returns the socket that becomes readable when another process connects.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
     /// Returns a connection whose other side has proved that it has the key of the port, if there
     /// is one now. Its other side must answer each further step within `limit`.
     ///
     /// # Errors
     /// `Other` if the system accepts no connections.
-    pub(crate) fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
+    pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
         // Not more at a time, so that a flood of connections does not keep this from serving them.
         for _ in 0..UNPROVED_MAX {
@@ -173,7 +193,8 @@ fn own_addresses() -> Vec<IpAddr> {
 }
 
 /// A connection to a port of another job that is being established.
-pub(crate) struct PortSearch {
+#[derive(Debug)]
+pub struct PortSearch {
     key: PortKey,
     /// The addresses that were not tried yet, the next one last.
     places: Vec<SocketAddr>,
@@ -200,11 +221,23 @@ impl PortSearch {
     /// # Errors
     /// `Port` if it is not the name of a port.
     pub fn new(name: &str, limit: Duration) -> Result<Self> {
-        let name: PortName = name.parse()?;
+        Ok(Self::of(&name.parse()?, limit))
+    }
+
+    /// Begins to connect to the port with this [URI](Port::uri). Its process must answer within
+    /// `limit`.
+    ///
+    /// # Errors
+    /// `Port` if it is not the URI of a port.
+    pub fn of_uri(uri: &str, limit: Duration) -> Result<Self> {
+        Ok(Self::of(&PortName::from_uri(uri)?, limit))
+    }
+
+    fn of(name: &PortName, limit: Duration) -> Self {
         let mut places = name.places();
         places.reverse();
         let (connecting, link, retry, failure) = Default::default();
-        Ok(Self { key: name.key, places, connecting, link, retry, failure, limit })
+        Self { key: name.key, places, connecting, link, retry, failure, limit }
     }
 
     /// Advances; returns the connection when the process of the port has proved that it has the

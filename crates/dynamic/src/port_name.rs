@@ -25,6 +25,9 @@ pub(crate) struct PortName {
 /// The beginning of all port names of this format.
 const FORMAT: &str = "combray-port-1";
 
+/// The beginning of the URIs of endpoints.
+const SCHEME: &str = "combray://";
+
 /// The number of characters of a port name, at most: `MPI_MAX_PORT_NAME` without the zero byte of
 /// C, in the binary interface with the shortest names.
 const LENGTH_MAX: usize = 255;
@@ -40,6 +43,24 @@ impl PortName {
             }
         }
         name
+    }
+
+    /// Returns the name in the form of a URI, which endpoints have.
+    pub fn to_uri(&self) -> String {
+        self.to_string().replacen(&format!("{FORMAT}/"), SCHEME, 1)
+    }
+
+    /// Parses a name that [`to_uri`](Self::to_uri) returned.
+    ///
+    /// # Errors
+    /// `Port` if it is not the URI of an endpoint.
+    pub fn from_uri(uri: &str) -> Result<Self, Error> {
+        let rest = uri.strip_prefix(SCHEME);
+        rest.and_then(|rest| parse(&format!("{FORMAT}/{rest}"))).ok_or_else(|| {
+            let detail = "this is not the URI of an endpoint of this version of Combray, which begins with \
+                          \"combray://\": pass the whole text of combray_endpoint_uri, unchanged";
+            Error::new(ErrorClass::Port, detail)
+        })
     }
 
     /// Returns the addresses to which a process connects, in the order in which it tries them: a
@@ -104,6 +125,8 @@ mod tests {
         let all = addresses(&["10.0.0.1", "fd00::1:2"]);
         let name = PortName::new([7; 16], 4711, &all);
         assert_eq!(name.to_string().parse(), Ok(name.clone()));
+        assert_eq!(PortName::from_uri(&name.to_uri()), Ok(name.clone()));
+        assert!(PortName::from_uri(&name.to_string()).is_err());
         let places: Vec<String> = name.places().iter().map(SocketAddr::to_string).collect();
         assert_eq!(places, ["10.0.0.1:4711", "[fd00::1:2]:4711", "127.0.0.1:4711"]);
     }

@@ -282,6 +282,171 @@ void combray_note_access(const void *address, size_t bytes, int stores);
  * bound later, at its first call, is not changed: link the library with -z now. */
 void combray_skip_own_functions(const void *code);
 
+/* Endpoints: connections by address, beside MPI and on the same rails. A process opens an endpoint
+ * and passes its URI, as text, to other processes, which connect to it. Both may have been started
+ * separately, on one host or on hosts that reach each other, and no launcher is needed: a program
+ * that never calls MPI_Init may use all functions of this section. All connections of an endpoint
+ * have one queue of events. Messages arrive in buffers of the library, which the program reads in
+ * place and returns in any order.
+ *
+ * The URI contains a key: a process that can read the URI can connect, and no other. Nothing that
+ * another process has sent is examined before it has proved that it has the key. Errors of a
+ * connection are events with a status; none of them ends the program, nor the job of MPI.
+ *
+ * The guide with an example is share/doc/combray/docs/user/endpoints.md. */
+typedef struct combray_endpoint_s *combray_endpoint;
+
+/* One end of a connection. Each connection ends with exactly one event COMBRAY_REJECTED,
+ * COMBRAY_CLOSED or COMBRAY_LOST; the handle then names nothing. */
+typedef struct combray_connection_s *combray_connection;
+
+#define COMBRAY_ENDPOINT_NULL ((combray_endpoint)0)
+#define COMBRAY_CONNECTION_NULL ((combray_connection)0)
+
+/* The types of events. */
+enum {
+    /* There is no event. */
+    COMBRAY_EVENT_NONE = 0,
+    /* Another process wants to connect; `data` is what it has sent for this. Call combray_accept or
+     * combray_reject. */
+    COMBRAY_CONNECT_REQUEST = 1,
+    /* The other program has accepted a connection of combray_connect. */
+    COMBRAY_CONNECTED = 2,
+    /* A connection of combray_connect was not made. If the other program has rejected it, `status`
+     * is MPI_SUCCESS and `data` is what it has sent. Otherwise `status` is the error: no process
+     * has this URI, or it did not answer in time. */
+    COMBRAY_REJECTED = 3,
+    /* A message has arrived: `data`. */
+    COMBRAY_RECEIVED = 4,
+    /* A message that was sent with COMBRAY_NOTIFY has arrived in the other process, and its memory
+     * may be used again. `context` is that of combray_send. */
+    COMBRAY_SENT = 5,
+    /* After combray_send has returned MPI_ERR_PENDING: messages can be sent again. */
+    COMBRAY_WRITABLE = 6,
+    /* Both programs have closed the connection, and all messages before that were received. */
+    COMBRAY_CLOSED = 7,
+    /* The other process has ended or cannot be reached any more, or it has sent more than it may;
+     * `status` is the error. The last messages may be lost. */
+    COMBRAY_LOST = 8
+};
+
+/* An event. */
+typedef struct {
+    int type;
+    /* MPI_SUCCESS or an error code, which combray_error_string describes. */
+    int status;
+    combray_connection connection;
+    /* The pointer that the program has passed with the connection or the send. */
+    void *context;
+    /* Memory of the library, which the program may read and write until it returns the event;
+     * aligned to 8 bytes. */
+    void *data;
+    size_t bytes;
+    /* For combray_return. */
+    size_t lent;
+} combray_event;
+
+/* For combray_send: an event COMBRAY_SENT follows. */
+enum { COMBRAY_NOTIFY = 1 };
+
+/* Opens an endpoint. If MPI is not initialized and no session is open, the process joins its job,
+ * or becomes a job of its own. Functions of this interface may be called until all endpoints are
+ * closed, also after MPI_Finalize.
+ *
+ * `options` is NULL or a list with commas of
+ *   "memory=BYTES"   The memory for messages that have arrived and were not returned; 268435456
+ * without this option, 65536 at least. A new connection gets a sixteenth of what is left as its
+ * window, between 4 and 256 KiB: its peer may send as much before messages are returned. Each
+ * message counts 64 bytes more than it has. A longer message than that may be sent while three
+ * quarters of the window are free. If no memory is left, further connections are refused.
+ *   "threads"        Several threads may call this interface at the same time, as with
+ * MPI_THREAD_MULTIPLE. Without this option, the level of thread support of MPI applies.
+ *
+ * Errors: MPI_ERR_ARG for other options or a null pointer; MPI_ERR_OTHER if the process cannot join
+ * its job, or the system refuses sockets. */
+int combray_endpoint_open(const char *options, combray_endpoint *endpoint);
+
+/* Writes the URI of the endpoint to `buffer`, which has `size` bytes; 256 are always enough.
+ *
+ * Errors: MPI_ERR_ARG if there is no such endpoint (for all functions), or `buffer` is a null
+ * pointer; MPI_ERR_COUNT if `size` is too small. */
+int combray_endpoint_uri(combray_endpoint endpoint, char *buffer, size_t size);
+
+/* Returns in `*descriptor` a descriptor that is readable while the endpoint has events, for poll
+ * and epoll. It belongs to the endpoint: do not read or close it. While the program waits for it,
+ * the helper thread makes progress (not with COMBRAY_HELPER=never). Call combray_endpoint_poll
+ * until there is no event before each wait.
+ *
+ * Errors: MPI_ERR_ARG for a null pointer; MPI_ERR_OTHER if the system has no descriptors left. */
+int combray_endpoint_descriptor(combray_endpoint endpoint, int *descriptor);
+
+/* Takes the next event from the queue. If there is none, waits up to `timeout` milliseconds; 0 does
+ * not wait, and a negative number waits for ever. `event->type` is COMBRAY_EVENT_NONE if there was
+ * no event.
+ *
+ * Errors: MPI_ERR_ARG for a null pointer. */
+int combray_endpoint_poll(combray_endpoint endpoint, combray_event *event, int timeout);
+
+/* Returns the data of an event, which must not be used any more. Events may be returned in any
+ * order, also after the end of the connection. Does nothing for an event without data. A program
+ * that does not return messages stops its peers from sending more; peers of other connections are
+ * not affected.
+ *
+ * Errors: MPI_ERR_ARG if the data was returned before, or is not of this endpoint. */
+int combray_return(combray_endpoint endpoint, combray_event *event);
+
+/* Closes an endpoint and all of its connections, without further events. What was sent arrives,
+ * unless the other process does not respond for 2 s. Memory of sends with COMBRAY_NOTIFY may be
+ * used again after their events only; so wait for them first. `*endpoint` becomes
+ * COMBRAY_ENDPOINT_NULL.
+ *
+ * Errors: MPI_ERR_ARG for a null pointer. */
+int combray_endpoint_close(combray_endpoint *endpoint);
+
+/* Begins to connect to the endpoint with this URI, which may be in another process or this one.
+ * Does not wait: the event COMBRAY_CONNECTED or COMBRAY_REJECTED follows. The other program gets
+ * the `bytes` bytes at `data`, at most 1024, to decide whether it accepts. `context` is in all
+ * events of the connection. The other program must answer within `timeout` milliseconds; 60 s if
+ * `timeout` is negative.
+ *
+ * Errors: MPI_ERR_PORT if `uri` cannot be parsed; MPI_ERR_COUNT if `bytes` is too large;
+ * MPI_ERR_BUFFER and MPI_ERR_ARG for null pointers; MPI_ERR_NO_SPACE if the endpoint has no memory
+ * left for a connection. */
+int combray_connect(combray_endpoint endpoint, const char *uri, const void *data, size_t bytes,
+                    void *context, int timeout, combray_connection *connection);
+
+/* Accepts the connection of an event COMBRAY_CONNECT_REQUEST: messages can be sent and received.
+ * `context` is in all events of the connection.
+ *
+ * Errors: MPI_ERR_ARG if the connection does not wait for an answer; an event COMBRAY_LOST says so
+ * if the other process has ended or given up. */
+int combray_accept(combray_connection connection, void *context);
+
+/* Rejects the connection of an event COMBRAY_CONNECT_REQUEST; no further event follows. The other
+ * program gets the `bytes` bytes at `data`, at most 1024.
+ *
+ * Errors: those of combray_accept; MPI_ERR_COUNT if `bytes` is too large. */
+int combray_reject(combray_connection connection, const void *data, size_t bytes);
+
+/* Closes this end of a connection. What was sent arrives; messages that have not been received are
+ * dropped at this end. The other program gets COMBRAY_CLOSED after the last message. So does this
+ * one when the other end is closed, too, which its library does at once. For a connection that was
+ * not accepted yet no event follows.
+ *
+ * Errors: MPI_ERR_ARG if there is no such connection. */
+int combray_disconnect(combray_connection connection);
+
+/* Sends the `bytes` bytes at `data`, at most 1 GiB, as one message. Messages of a connection arrive
+ * once and in order. The memory may be used again when the call returns; with COMBRAY_NOTIFY in
+ * `flags` only after the event COMBRAY_SENT or the end of the connection, which saves a copy of
+ * long messages. The call does not wait.
+ *
+ * Errors: MPI_ERR_PENDING if the other program must return messages first: the event
+ * COMBRAY_WRITABLE follows, once; MPI_ERR_ARG if there is no such connection, it is not accepted
+ * yet or closed, or for other flags; MPI_ERR_COUNT if the message is too long; MPI_ERR_BUFFER for a
+ * null pointer. */
+int combray_send(combray_connection connection, const void *data, size_t bytes, void *context, int flags);
+
 /* Writes the meaning of an error code to `buffer`, which has `size` bytes: at most `size` - 1
  * characters and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code
  * names the call, the argument and its value; the last 256 texts are kept.

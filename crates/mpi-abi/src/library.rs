@@ -76,6 +76,10 @@ pub struct LibraryState {
     pub child_jobs: dynamic::ChildJobs,
     /// The intercommunicator with the processes that have spawned the job, if it was spawned.
     pub parent: cell::Cell<Option<c::Comm>>,
+    /// The endpoints of the native interface.
+    pub endpoints: Rc<endpoints::Endpoints>,
+    /// The session that each open endpoint keeps open.
+    pub endpoint_sessions: RefCell<HashMap<u32, Rc<Session>>>,
     /// Data representations that the program registered.
     pub representations: RefCell<Vec<Rc<dyn files::UserRepresentation>>>,
     /// Messages that matched probes received.
@@ -210,6 +214,8 @@ impl LibraryState {
             ports: dynamic::Ports::default(),
             child_jobs: dynamic::ChildJobs::default(),
             parent: cell::Cell::default(),
+            endpoints: Rc::default(),
+            endpoint_sessions: RefCell::default(),
             representations: RefCell::default(),
             messages_taken: Table::default(),
             packed_messages: Table::default(),

@@ -1,6 +1,7 @@
 //! The native interface (`include/combray.h`): packed messages, and tagged messages of several
 //! segments, beside MPI in one process. Its errors are MPI error codes and go to no error handler.
 
+mod endpoints;
 mod entries;
 mod places;
 mod rails;

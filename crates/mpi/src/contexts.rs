@@ -146,6 +146,9 @@ impl ContextBlock {
     /// The message spaces in which clocks are compared.
     pub(crate) const CLOCKS: Self = Self { creator: 0, counter: 4 * Self::SIZE };
 
+    /// The message spaces of endpoints.
+    pub(crate) const ENDPOINTS: Self = Self { creator: 0, counter: 5 * Self::SIZE };
+
     /// Used in place of a block when the numbers are exhausted.
     pub(crate) const EXHAUSTED: Self = Self { creator: u32::MAX, counter: u32::MAX };
 
@@ -222,7 +225,7 @@ fn next_random(state: u64) -> (u64, u64) {
 
 /// Counters are multiples of the block's size. Counter 0 of creator 0 is that of the world.
 const SELF: u32 = ContextBlock::SIZE;
-const FIRST_FREE: u32 = 5 * ContextBlock::SIZE;
+const FIRST_FREE: u32 = 6 * ContextBlock::SIZE;
 
 #[cfg(test)]
 mod tests {

@@ -24,13 +24,14 @@ use ::topology::Parts;
 use base::{ContextId, GateId};
 use collectives::{ProcessLayout, Situation, Width};
 use engine::ContextSlot;
+use progress::helper::Need;
 use runtime::configuration::InitialErrorHandler;
 use runtime::{JobSettings, parts};
 
 use crate::active_operation::ActiveOperation;
 use crate::buffer_place::BufferPlace;
 use crate::communicator::Communicator;
-use crate::contexts::Contexts;
+use crate::contexts::{ContextBlock, Contexts, SpacePurpose};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::kernel::ProcessKernel;
@@ -179,6 +180,21 @@ impl Process {
     pub(crate) fn open_context(&self, id: ContextId, rank: u32) -> ContextSlot {
         self.close_retired();
         self.runtime().open_context(id, rank)
+    }
+
+    /// Opens the message space of endpoints, in which processes of all jobs are named by their
+    /// gates. Called once.
+    pub fn open_endpoint_space(&self) -> ContextSlot {
+        let id = ContextBlock::ENDPOINTS.id(SpacePurpose::PointToPoint);
+        let space = self.open_context(id, self.rank());
+        self.runtime().name_peers_by_gate(space);
+        space
+    }
+
+    /// Lets the helper thread make progress while the program is about to leave the library for
+    /// something else than computing, such as waiting for a descriptor.
+    pub fn leave_to_helper(&self) {
+        self.call_helper(Need::OfOthers);
     }
 
     /// Closes the message spaces of communicators that have no references any more.

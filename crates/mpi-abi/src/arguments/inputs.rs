@@ -123,6 +123,22 @@ impl Call {
         Ok(unsafe { CStr::from_ptr(text) }.to_bytes())
     }
 
+    /// Returns a string of the program; `None` for a null pointer.
+    ///
+    /// # Safety
+    /// As for [`Call::text`].
+    pub unsafe fn optional_text(
+        &self,
+        position: usize,
+        text: *const c_char,
+    ) -> CallOutcome<Option<&[u8]>> {
+        if text.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the caller fulfils the safety requirements.
+        unsafe { self.text(position, text) }.map(Some)
+    }
+
     /// Returns a string that counts on the root only; on other processes the empty string.
     ///
     /// # Safety

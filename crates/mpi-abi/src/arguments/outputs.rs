@@ -250,6 +250,11 @@ impl OutText<'_> {
         Self { place, size, lent: PhantomData }
     }
 
+    /// Returns the number of bytes for the string and its zero byte.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
     /// Writes as much of a text as fits, followed by a zero byte. Returns how many bytes were
     /// written before the zero byte.
     pub fn write(&self, text: &[u8]) -> usize {

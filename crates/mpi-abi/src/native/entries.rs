@@ -4,6 +4,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::PackedSegment;
+use super::endpoints::EventRecord;
 use crate::c::{Comm, Info, PackedMessage, Request, Status};
 use crate::entry::native;
 
@@ -161,4 +162,72 @@ native! {
     open combray_nearest_rail(rail: *mut c_int);
     rail = out(1, rail);
     => native::rails::nearest(rail)
+}
+
+native! {
+    any combray_endpoint_open(options: *const c_char, endpoint: *mut usize);
+    options = optional_text(1, options); endpoint = out(2, endpoint);
+    => native::endpoints::open(options, endpoint)
+}
+
+native! {
+    open combray_endpoint_uri(endpoint: usize, buffer: *mut c_char, size: usize);
+    buffer = out_text(2, buffer, size);
+    => native::endpoints::uri(endpoint, buffer)
+}
+
+native! {
+    open combray_endpoint_descriptor(endpoint: usize, descriptor: *mut c_int);
+    descriptor = out(2, descriptor);
+    => native::endpoints::descriptor(endpoint, descriptor)
+}
+
+native! {
+    open combray_endpoint_poll(endpoint: usize, event: *mut EventRecord, timeout: c_int);
+    event = out(2, event);
+    => native::endpoints::poll(endpoint, event, timeout)
+}
+
+native! {
+    open combray_return(endpoint: usize, event: *mut EventRecord);
+    event = out(2, event);
+    => native::endpoints::give_back(endpoint, event)
+}
+
+native! {
+    any combray_endpoint_close(endpoint: *mut usize);
+    endpoint = out(1, endpoint);
+    => native::endpoints::close(endpoint)
+}
+
+native! {
+    open combray_connect(endpoint: usize, uri: *const c_char, data: *const c_void, bytes: usize,
+        context: *const c_void, timeout: c_int, connection: *mut usize);
+    uri = text(2, uri); data = segment(3, data, bytes); context = address(5, context);
+    connection = out(7, connection);
+    => native::endpoints::connect(endpoint, uri, data, context, timeout, connection)
+}
+
+native! {
+    open combray_accept(connection: usize, context: *const c_void);
+    context = address(2, context);
+    => native::endpoints::accept(connection, context)
+}
+
+native! {
+    open combray_reject(connection: usize, data: *const c_void, bytes: usize);
+    data = segment(2, data, bytes);
+    => native::endpoints::reject(connection, data)
+}
+
+native! {
+    open combray_disconnect(connection: usize);
+    => native::endpoints::disconnect(connection)
+}
+
+native! {
+    open combray_send(connection: usize, data: *const c_void, bytes: usize, context: *const c_void,
+        flags: c_int);
+    data = segment(2, data, bytes); context = address(4, context);
+    => native::endpoints::send(connection, data, context, flags)
 }

@@ -103,6 +103,15 @@ impl Runtime {
         !self.fatal.other_jobs.is_empty()
     }
 
+    /// Records that a process of another job on this machine has failed, if it has ended.
+    pub fn notice_end(&mut self, gate: GateId) {
+        if self.is_of_other_job(gate) && self.rails.has_ended(gate) && !self.has_failed(gate) {
+            // Its last messages may have come just before its end.
+            self.progress();
+            self.fail(gate);
+        }
+    }
+
     /// Closes the gates of processes of other jobs that are not used any more, as far as that is
     /// possible now: each of the two processes sends the other a last record, and releases what it
     /// has for the connection when it has received that of the other. Returns how many could not be

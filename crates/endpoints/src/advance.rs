@@ -1,0 +1,395 @@
+//! What endpoints do in each round of progress.
+
+use std::time::{Duration, Instant};
+
+use base::{Error, ErrorClass, GateId};
+use dynamic::{PairMeeting, PortSide, RootLink};
+use engine::{IncomingMessage, MessageId};
+use memory::Buffer;
+use mpi::{ActiveOperation, Process, Step};
+use wire::Codec;
+
+use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
+use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::message::{CONTROL, CONTROL_BYTES_MAX, Control, Introduction, Word};
+use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway};
+
+/// How many messages are taken in a round of progress.
+const MESSAGES_MAX: usize = 256;
+
+/// How long a process that connects may take for a step of the meeting.
+const STEP_MAX: Duration = Duration::from_secs(30);
+
+/// How often processes are checked for whether they have ended.
+const END_CHECK_PERIOD: Duration = Duration::from_millis(250);
+
+/// The intervals of ticks in milliseconds: while processes meet, and while there are connections.
+const TICK_MEETING: u32 = 1;
+const TICK_CONNECTED: u32 = END_CHECK_PERIOD.as_millis() as u32;
+
+impl ActiveOperation for Endpoints {
+    fn noun(&self) -> &'static str {
+        "the endpoints of the program"
+    }
+
+    fn advance(&self, process: &Process) -> Step {
+        let mut active = false;
+        if self.watcher.get().is_some_and(|watcher| watcher.take_news()) {
+            active |= self.serve_sockets(process);
+        }
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        active |= state.take_messages(process);
+        active |= state.take_controls(process);
+        active |= state.deliver_arrived(process);
+        active |= state.complete_sends(process);
+        active |= state.note_failures(process);
+        if state.endpoints.is_empty() && state.connections.is_empty() {
+            self.is_advanced.set(false);
+            return Step::Over;
+        }
+        if active { Step::Active } else { Step::Idle }
+    }
+}
+
+impl Endpoints {
+    /// Handles what sockets and time have brought. Returns whether there was anything.
+    fn serve_sockets(&self, process: &Process) -> bool {
+        let mut state = self.state.borrow_mut();
+        let mut active = state.accept_links(process);
+        active |= state.advance_meetings(process);
+        active |= state.note_silence(process);
+        state.check_for_ends(process);
+        drop(state);
+        self.set_tick();
+        active
+    }
+
+    /// Sets how often time must be looked at.
+    pub(crate) fn set_tick(&self) {
+        let state = self.state.borrow();
+        let is_meeting = !state.meetings.is_empty()
+            || self.timed_waits.get() > 0
+            || !state.endpoints.keys_where(|one| one.port.has_unproved()).is_empty();
+        let tick = match (is_meeting, state.connections.is_empty()) {
+            (true, _) => TICK_MEETING,
+            (false, false) => TICK_CONNECTED,
+            (false, true) => 0,
+        };
+        self.watcher.get().into_iter().for_each(|watcher| watcher.set_tick(tick));
+    }
+
+    /// Looks at sockets and time in the next round of progress.
+    pub(crate) fn look_again(&self) {
+        self.watcher.get().into_iter().for_each(|watcher| watcher.look_again());
+        self.set_tick();
+    }
+}
+
+impl ServiceState {
+    /// Accepts the connections of processes that have proved that they have the key of an endpoint.
+    fn accept_links(&mut self, process: &Process) -> bool {
+        let mut active = false;
+        for endpoint in self.endpoints.keys_where(|_| true) {
+            // An error means that the system has no descriptors left; the next tick tries again.
+            while let Some(Ok(Some(link))) =
+                self.endpoints.get(endpoint).map(|one| one.port.poll_accept(STEP_MAX))
+            {
+                active = true;
+                self.meet(process, endpoint, link);
+            }
+        }
+        active
+    }
+
+    /// Meets a process that connects. If that is impossible, its link is closed.
+    fn meet(&mut self, process: &Process, endpoint: u32, link: RootLink) {
+        let Ok(key) = self.add_connection(endpoint, (Stage::Meeting, 0), None) else { return };
+        let own = self.introduction(key, &[]).to_bytes();
+        match PairMeeting::new(process, link, PortSide::Accepts, &own) {
+            Ok(meeting) => self.meetings.push(Underway::Meeting(key, meeting)),
+            Err(_) => self.remove(process, key),
+        }
+    }
+
+    fn advance_meetings(&mut self, process: &Process) -> bool {
+        let mut active = false;
+        for underway in std::mem::take(&mut self.meetings) {
+            match underway {
+                Underway::Search(key, mut search, own) => match search.poll() {
+                    Ok(None) => self.meetings.push(Underway::Search(key, search, own)),
+                    Ok(Some(link)) => {
+                        active = true;
+                        match PairMeeting::new(process, link, PortSide::Connects, &own.to_bytes()) {
+                            Ok(meeting) => self.meetings.push(Underway::Meeting(key, meeting)),
+                            Err(error) => self.reject(process, key, EventBody::Error(error)),
+                        }
+                    }
+                    Err(error) => {
+                        active = true;
+                        self.reject(process, key, EventBody::Error(error));
+                    }
+                },
+                Underway::Meeting(key, mut meeting) => match meeting.poll(process) {
+                    Ok(None) => self.meetings.push(Underway::Meeting(key, meeting)),
+                    Ok(Some(peer)) => {
+                        active = true;
+                        self.note_met(process, key, peer.gate, &peer.words);
+                    }
+                    Err(error) => {
+                        active = true;
+                        meeting.abandon(process);
+                        self.note_unmet(process, key, error);
+                    }
+                },
+            }
+        }
+        active
+    }
+
+    /// Handles that two processes have met.
+    fn note_met(&mut self, process: &Process, key: u32, gate: GateId, words: &[u8]) {
+        let theirs = Introduction::from_bytes(words);
+        let Some(connection) = self.connections.get_mut(key) else {
+            return dynamic::release_peer(process, gate);
+        };
+        let Some(Introduction { key: theirs, window, data }) =
+            theirs.filter(|one| one.data.len() <= REQUEST_BYTES_MAX)
+        else {
+            dynamic::release_peer(process, gate);
+            return self.remove(process, key);
+        };
+        connection.peer = Some(ConnectionPeer { gate, key: theirs });
+        connection.credit = Credit::new(window);
+        // Only the connecting side has a deadline.
+        if connection.deadline.is_some() {
+            connection.stage = Stage::Awaiting;
+        } else {
+            connection.stage = Stage::Requested;
+            let data = self.lend_data(key, &data);
+            self.push(key, EndpointEventKind::ConnectRequest, data);
+        }
+    }
+
+    /// Handles that two processes could not meet.
+    fn note_unmet(&mut self, process: &Process, key: u32, error: Error) {
+        match self.connections.get(key) {
+            Some(connection) if connection.deadline.is_some() => {
+                self.reject(process, key, EventBody::Error(error));
+            }
+            _ => self.remove(process, key),
+        }
+    }
+
+    /// Checks from time to time whether processes at the other ends have ended.
+    fn check_for_ends(&mut self, process: &Process) {
+        let now = Instant::now();
+        if self.checks_next.is_some_and(|at| now < at) {
+            return;
+        }
+        self.checks_next = Some(now + END_CHECK_PERIOD);
+        let mut gates: Vec<GateId> = Vec::new();
+        for key in self.connections.keys_where(|one| one.peer.is_some()) {
+            gates.extend(self.connections.get(key).and_then(|one| one.peer).map(|peer| peer.gate));
+        }
+        gates.sort_unstable();
+        gates.dedup();
+        gates.into_iter().for_each(|gate| process.runtime().notice_end(gate));
+    }
+
+    /// Takes the messages of all connections that have arrived.
+    fn take_messages(&mut self, process: &Process) -> bool {
+        let Some(space) = self.space else { return false };
+        for taken in 0..MESSAGES_MAX {
+            let found = process.runtime().matched_probe(space, None, None);
+            let Some((message, incoming)) = found else { return taken > 0 };
+            if incoming.tag == CONTROL {
+                self.take_control(process, message, &incoming);
+            } else {
+                self.take_message(process, message, &incoming);
+            }
+        }
+        true
+    }
+
+    fn take_control(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
+        let buffer = Buffer::zeroed(incoming.bytes.min(CONTROL_BYTES_MAX) as usize);
+        let request = process.runtime().receive_message(message, buffer.clone());
+        self.controls.extend(request.map(|request| (incoming.gate, request, buffer)));
+    }
+
+    fn take_message(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
+        let key = incoming.tag as u32;
+        let found = self.connections.get_mut(key);
+        let found = found.filter(|one| one.peer.is_some_and(|peer| peer.gate == incoming.gate));
+        let Some(connection) = found.filter(|one| one.stage == Stage::Open) else {
+            return discard(process, message);
+        };
+        let is_allowed = connection.holdings.add(cost(incoming.bytes));
+        if !is_allowed || incoming.bytes > MESSAGE_BYTES_MAX {
+            discard(process, message);
+            let detail = "the other process has sent more than this one allows, without waiting \
+                          until messages were returned";
+            connection.failure = Some(Error::new(ErrorClass::Port, detail));
+            return self.begin_closing(process, key);
+        }
+        let buffer = match incoming.bytes {
+            0 => Buffer::empty(),
+            bytes => Buffer::zeroed(bytes as usize),
+        };
+        let request = process.runtime().receive_message(message, buffer.clone());
+        let Some(request) = request else { return };
+        if connection.arriving.is_empty() && process.is_complete(request) {
+            // An error cannot happen: the buffer is as long as the message.
+            let _ = process.finish(request);
+            return self.deliver(process, key, buffer);
+        }
+        if connection.arriving.is_empty() {
+            self.arriving.push(key);
+        }
+        connection.arriving.push_back(Arrival::Message(request, buffer));
+    }
+
+    /// Puts a message into the queue of its endpoint.
+    fn deliver(&mut self, process: &Process, key: u32, buffer: Buffer) {
+        let Some(connection) = self.connections.get(key) else { return };
+        let context = connection.context;
+        let endpoint = connection.endpoint.and_then(|one| self.endpoints.get_mut(one));
+        let Some(endpoint) = endpoint else { return };
+        let cost = cost(buffer.len() as u64);
+        match endpoint.lend(key, cost, buffer) {
+            Some(body) => endpoint.push(EndpointEvent {
+                kind: EndpointEventKind::Received,
+                connection: key,
+                context,
+                body,
+            }),
+            None => {
+                let detail = "the program holds a million messages: return them";
+                if let Some(connection) = self.connections.get_mut(key) {
+                    connection.failure = Some(Error::new(ErrorClass::NoSpace, detail));
+                }
+                self.begin_closing(process, key);
+            }
+        }
+    }
+
+    /// Lends data that came with a request or a rejection to the program.
+    fn lend_data(&mut self, key: u32, data: &[u8]) -> EventBody {
+        let endpoint = self.connections.get(key).and_then(|one| one.endpoint);
+        let endpoint = endpoint.and_then(|one| self.endpoints.get_mut(one));
+        let Some(endpoint) = endpoint.filter(|_| !data.is_empty()) else {
+            return EventBody::Nothing;
+        };
+        let buffer = Buffer::zeroed(data.len());
+        buffer.write(0, data);
+        endpoint.lend(key, 0, buffer).unwrap_or(EventBody::Nothing)
+    }
+
+    /// Handles messages about connections, in order.
+    fn take_controls(&mut self, process: &Process) -> bool {
+        let mut active = false;
+        while self.controls.front().is_some_and(|(_, request, _)| process.is_complete(*request)) {
+            let Some((from, request, buffer)) = self.controls.pop_front() else { break };
+            active = true;
+            let mut bytes = vec![0; buffer.len()];
+            buffer.read(0, &mut bytes);
+            if process.finish(request).is_ok()
+                && let Some((key, word)) = Control::decode(&bytes)
+                && self
+                    .connections
+                    .get(key)
+                    .and_then(|one| one.peer)
+                    .is_some_and(|one| one.gate == from)
+            {
+                self.take_word(process, key, word);
+            }
+        }
+        active
+    }
+
+    fn take_word(&mut self, process: &Process, key: u32, word: Word) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        match word {
+            Word::Accepted if connection.stage == Stage::Awaiting => {
+                (connection.stage, connection.deadline) = (Stage::Open, None);
+                self.push(key, EndpointEventKind::Connected, EventBody::Nothing);
+            }
+            Word::Rejected(data) if connection.stage == Stage::Awaiting => {
+                let data = self.lend_data(key, &data);
+                self.reject(process, key, data);
+            }
+            // What has no meaning now comes from a peer that is wrong, and changes nothing.
+            Word::Accepted | Word::Rejected(_) => {}
+            Word::Returned(bytes) => {
+                connection.credit.give_back(bytes);
+                if connection.credit.ends_refusal() && connection.stage == Stage::Open {
+                    self.push(key, EndpointEventKind::Writable, EventBody::Nothing);
+                }
+            }
+            Word::Closed if connection.arriving.is_empty() => self.note_end(process, key),
+            Word::Closed => connection.arriving.push_back(Arrival::End),
+        }
+    }
+
+    /// Delivers the messages that have arrived completely.
+    fn deliver_arrived(&mut self, process: &Process) -> bool {
+        let mut active = false;
+        let is_here = |arrival: &Arrival| match arrival {
+            Arrival::Message(request, _) => process.is_complete(*request),
+            Arrival::End => true,
+        };
+        for key in std::mem::take(&mut self.arriving) {
+            while let Some(connection) = self.connections.get_mut(key)
+                && connection.arriving.front().is_some_and(is_here)
+            {
+                active = true;
+                match connection.arriving.pop_front() {
+                    Some(Arrival::Message(request, buffer)) if process.finish(request).is_ok() => {
+                        self.deliver(process, key, buffer);
+                    }
+                    Some(Arrival::End) => self.note_end(process, key),
+                    // The peer has failed while its message arrived.
+                    Some(Arrival::Message(..)) | None => {}
+                }
+            }
+            if self.connections.get(key).is_some_and(|one| !one.arriving.is_empty()) {
+                self.arriving.push(key);
+            }
+        }
+        active
+    }
+
+    /// Tells the program of sends that are complete.
+    fn complete_sends(&mut self, process: &Process) -> bool {
+        if self.sends.is_empty() {
+            return false;
+        }
+        let done: Vec<_> =
+            self.sends.extract_if(.., |send| process.is_complete(send.request)).collect();
+        for send in &done {
+            let is_sent = process.finish(send.request).is_ok();
+            let Some(connection) = self.connections.get_mut(send.connection) else { continue };
+            connection.lent -= 1;
+            let endpoint = connection.endpoint.and_then(|one| self.endpoints.get_mut(one));
+            if is_sent && let Some(endpoint) = endpoint {
+                endpoint.push(EndpointEvent {
+                    kind: EndpointEventKind::Sent,
+                    connection: send.connection,
+                    context: send.context,
+                    body: EventBody::Nothing,
+                });
+            }
+            self.end_if_done(process, send.connection);
+        }
+        !done.is_empty()
+    }
+}
+
+/// Drops a message that has arrived.
+fn discard(process: &Process, message: MessageId) {
+    let mut runtime = process.runtime();
+    if let Some(request) = runtime.receive_message(message, Buffer::empty()) {
+        runtime.detach(request);
+    }
+}

@@ -1,0 +1,201 @@
+//! One end of a connection: its stage, and what may be sent and received before something is
+//! returned.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use base::{Error, GateId};
+use engine::RequestId;
+use memory::Buffer;
+
+/// One end of a connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// The endpoint that gets the events; `None` if it was closed.
+    pub endpoint: Option<u32>,
+    /// The word of the program.
+    pub context: usize,
+    pub stage: Stage,
+    pub peer: Option<ConnectionPeer>,
+    pub credit: Credit,
+    pub holdings: Holdings,
+    /// What has begun to arrive and was not delivered, in order.
+    pub arriving: VecDeque<Arrival>,
+    /// How many sends whose memory belongs to the program are not complete.
+    pub lent: u32,
+    /// When the peer must have answered.
+    pub deadline: Option<Instant>,
+    /// Why it ends, if not because a program closes it.
+    pub failure: Option<Error>,
+}
+
+/// The other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ConnectionPeer {
+    pub gate: GateId,
+    /// The key of the connection there.
+    pub key: u32,
+}
+
+/// The stages in the life of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The two processes meet.
+    Meeting,
+    /// This program must accept or reject it.
+    Requested,
+    /// The other program must accept or reject it.
+    Awaiting,
+    /// Messages can be sent and received.
+    Open,
+    /// This end has sent that it closes, and drops what arrives.
+    Closing,
+    /// The other end has closed, and this one has sent that it closes, too.
+    Closed,
+}
+
+/// What arrives at a connection.
+#[derive(Debug)]
+pub(crate) enum Arrival {
+    /// A message, into this buffer.
+    Message(RequestId, Buffer),
+    /// The peer has closed its end.
+    End,
+}
+
+/// The bytes that a message counts beside its own: so many that the memory for the queues is
+/// counted, too.
+pub(crate) const MESSAGE_COST: u64 = 64;
+
+/// Returns how much of a window a message of so many bytes takes.
+pub(crate) fn cost(bytes: u64) -> u64 {
+    bytes.saturating_add(MESSAGE_COST)
+}
+
+/// Whether a message may be sent while `unreturned` bytes of a window are in use. A message that is
+/// longer than the window may be sent while most of the window is free.
+fn fits(window: u64, unreturned: u64, cost: u64) -> bool {
+    unreturned.saturating_add(cost) <= window || unreturned < window / REPORTED_SHARE
+}
+
+/// The receiver reports what was returned when it is this fraction of the window.
+const REPORTED_SHARE: u64 = 4;
+
+/// What this end may send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Credit {
+    window: u64,
+    unreturned: u64,
+    /// Whether the program was refused to send, and must be told when it can.
+    pub is_awaited: bool,
+}
+
+impl Credit {
+    pub fn new(window: u64) -> Self {
+        Self { window, ..Self::default() }
+    }
+
+    /// Takes the cost of a message, unless the peer must return something first.
+    pub fn take(&mut self, cost: u64) -> bool {
+        let fits = fits(self.window, self.unreturned, cost);
+        if fits {
+            self.unreturned += cost;
+        } else {
+            self.is_awaited = true;
+        }
+        fits
+    }
+
+    /// Adds what the peer has returned. Returns false if that is more than was sent.
+    pub fn give_back(&mut self, bytes: u64) -> bool {
+        let left = self.unreturned.checked_sub(bytes);
+        self.unreturned = left.unwrap_or(0);
+        left.is_some()
+    }
+
+    /// Whether the program must be told that it can send again; true once after each refusal.
+    pub fn ends_refusal(&mut self) -> bool {
+        let ends = self.is_awaited && self.unreturned < self.window / REPORTED_SHARE * 3;
+        self.is_awaited &= !ends;
+        ends
+    }
+}
+
+/// What this end has received and not returned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Holdings {
+    window: u64,
+    held: u64,
+    /// What was returned, and not reported to the peer.
+    returned: u64,
+}
+
+impl Holdings {
+    pub fn new(window: u64) -> Self {
+        Self { window, ..Self::default() }
+    }
+
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Adds a message that has arrived. Returns false if the peer was not allowed to send it.
+    pub fn add(&mut self, cost: u64) -> bool {
+        let fits = fits(self.window, self.held + self.returned, cost);
+        self.held += cost;
+        fits
+    }
+
+    /// Notes that a message was returned; returns how many bytes must be reported to the peer now.
+    pub fn give_back(&mut self, cost: u64) -> Option<u64> {
+        self.held -= cost;
+        self.returned += cost;
+        let is_due = self.returned >= self.window / REPORTED_SHARE;
+        is_due.then(|| std::mem::take(&mut self.returned))
+    }
+
+    /// Whether the program holds so much that the peer may be unable to send.
+    pub fn is_exhausted(&self) -> bool {
+        self.held >= self.window / REPORTED_SHARE * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends as much as possible, and returns all but `kept` messages, for messages of any size:
+    /// the receiver never finds more than it allows, and the sender never waits for ever.
+    #[test]
+    fn both_ends_agree_on_what_may_be_sent() {
+        let window = 4096;
+        for size in [0, 1, 100, 1000, 3000, 4096, 10_000] {
+            let cost = cost(size);
+            let (mut credit, mut holdings) = (Credit::new(window), Holdings::new(window));
+            for round in 0..100 {
+                let mut sent = 0;
+                while credit.take(cost) {
+                    sent += 1;
+                    assert!(holdings.add(cost), "{size} {round}");
+                    assert!(sent < 1000);
+                }
+                assert!(sent > 0, "nothing can be sent of {size} in round {round}");
+                for _ in 0..sent {
+                    if let Some(bytes) = holdings.give_back(cost) {
+                        assert!(credit.give_back(bytes));
+                    }
+                }
+                assert!(credit.ends_refusal() && !credit.ends_refusal());
+            }
+            assert!(!credit.give_back(u64::MAX));
+        }
+    }
+
+    #[test]
+    fn a_flooder_is_noticed() {
+        let mut holdings = Holdings::new(4096);
+        assert!(holdings.add(cost(4000)));
+        assert!(!holdings.is_exhausted() || holdings.held >= 3072);
+        assert!(!holdings.add(cost(1)));
+    }
+}

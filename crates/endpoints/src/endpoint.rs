@@ -1,0 +1,108 @@
+//! An endpoint: its queue of events and what it has lent.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use dynamic::Port;
+use memory::Buffer;
+
+use crate::event::{EndpointEvent, EventBody};
+use crate::signal::Flag;
+use crate::slots::Slots;
+
+/// An endpoint of this process.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub port: Port,
+    pub events: VecDeque<EndpointEvent>,
+    /// Messages that the program holds, or that are in the queue.
+    pub lent: Slots<LentMessage>,
+    /// Made when the program asks for it.
+    flag: Option<Flag>,
+    /// The memory that connections may still be granted, in bytes.
+    pub memory_left: u64,
+}
+
+/// A message that was delivered and not returned.
+#[derive(Debug)]
+pub(crate) struct LentMessage {
+    pub connection: u32,
+    /// How much of the window it takes; data of a request or rejection takes nothing.
+    pub cost: u64,
+    /// Keeps the memory.
+    pub _buffer: Buffer,
+}
+
+impl Endpoint {
+    pub fn new(port: Port, memory: u64) -> Self {
+        let (events, lent) = Default::default();
+        Self { port, events, lent, flag: None, memory_left: memory }
+    }
+
+    /// Takes the window of a new connection from the memory that is left; `None` if too little is.
+    pub fn grant_window(&mut self) -> Option<u64> {
+        let window = (self.memory_left / 16).clamp(CONNECTION_WINDOW_MIN, CONNECTION_WINDOW_MAX);
+        self.memory_left = self.memory_left.checked_sub(window)?;
+        Some(window)
+    }
+
+    /// Lends a message of a connection to the program; `None` if the program holds too many.
+    pub fn lend(&mut self, connection: u32, cost: u64, buffer: Buffer) -> Option<EventBody> {
+        let lent = LentMessage { connection, cost, _buffer: buffer.clone() };
+        Some(EventBody::Lent(buffer, self.lent.insert(lent)?))
+    }
+
+    pub fn push(&mut self, event: EndpointEvent) {
+        self.events.push_back(event);
+        if let Some(flag) = &mut self.flag {
+            flag.raise();
+        }
+    }
+
+    pub fn pop(&mut self) -> Option<EndpointEvent> {
+        let event = self.events.pop_front();
+        if self.events.is_empty()
+            && let Some(flag) = &mut self.flag
+        {
+            flag.lower();
+        }
+        event
+    }
+
+    /// Whether the program has asked for the descriptor.
+    pub fn has_descriptor(&self) -> bool {
+        self.flag.is_some()
+    }
+
+    /// Returns the number of the descriptor that is readable while there are events.
+    pub fn descriptor(&mut self) -> io::Result<i32> {
+        if self.flag.is_none() {
+            let mut flag = Flag::new()?;
+            if !self.events.is_empty() {
+                flag.raise();
+            }
+            self.flag = Some(flag);
+        }
+        let number = |flag: &Flag| flag.as_fd().as_raw_fd();
+        self.flag.as_ref().map(number).ok_or_else(|| io::ErrorKind::Other.into())
+    }
+}
+
+/// The window of a connection: what its peer may send before something is returned, in bytes.
+pub(crate) const CONNECTION_WINDOW_MIN: u64 = 4 << 10;
+pub(crate) const CONNECTION_WINDOW_MAX: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_fit_into_the_memory() {
+        let mut endpoint = Endpoint::new(Port::open().unwrap(), 1 << 20);
+        let windows: Vec<u64> = std::iter::from_fn(|| endpoint.grant_window()).collect();
+        assert!(windows.iter().sum::<u64>() <= 1 << 20);
+        assert!(windows.len() > 50 && windows[0] == 64 << 10);
+        assert_eq!(windows.last(), Some(&CONNECTION_WINDOW_MIN));
+    }
+}

@@ -1,0 +1,183 @@
+//! How connections end.
+
+use std::time::Instant;
+
+use base::{Error, ErrorClass, GateId};
+use dynamic::release_peer;
+use mpi::Process;
+
+use crate::connection::{Arrival, Stage};
+use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
+use crate::message::Word;
+use crate::service::{CLOSING_MAX, ServiceState, Underway};
+
+impl ServiceState {
+    /// Puts an event of a connection into the queue of its endpoint.
+    pub fn push(&mut self, key: u32, kind: EndpointEventKind, body: EventBody) {
+        let Some(connection) = self.connections.get(key) else { return };
+        let context = connection.context;
+        let endpoint = connection.endpoint.and_then(|one| self.endpoints.get_mut(one));
+        if let Some(endpoint) = endpoint {
+            endpoint.push(EndpointEvent { kind, connection: key, context, body });
+        }
+    }
+
+    /// Removes a connection, and lets its peer go.
+    pub fn remove(&mut self, process: &Process, key: u32) {
+        self.end_meeting(process, key);
+        let Some(ended) = self.connections.remove(key) else { return };
+        if let Some(endpoint) = ended.endpoint.and_then(|one| self.endpoints.get_mut(one)) {
+            endpoint.memory_left += ended.holdings.window();
+        }
+        for arrival in ended.arriving {
+            if let Arrival::Message(request, _) = arrival {
+                process.runtime().detach(request);
+            }
+        }
+        for send in self.sends.extract_if(.., |send| send.connection == key) {
+            process.runtime().detach(send.request);
+        }
+        if let Some(peer) = ended.peer {
+            release_peer(process, peer.gate);
+        }
+    }
+
+    fn end_meeting(&mut self, process: &Process, key: u32) {
+        let is_it = |one: &mut Underway| matches!(one, Underway::Search(of, ..) | Underway::Meeting(of, _) if *of == key);
+        for underway in self.meetings.extract_if(.., is_it) {
+            if let Underway::Meeting(_, meeting) = underway {
+                meeting.abandon(process);
+            }
+        }
+    }
+
+    /// Removes a connection that was not made, and tells the program why.
+    pub fn reject(&mut self, process: &Process, key: u32, body: EventBody) {
+        self.push(key, EndpointEventKind::Rejected, body);
+        self.remove(process, key);
+    }
+
+    /// Removes a connection whose peer has failed.
+    pub fn lose(&mut self, process: &Process, key: u32, why: Error) {
+        let Some(connection) = self.connections.get(key) else { return };
+        let kind = match connection.stage {
+            Stage::Meeting | Stage::Awaiting => EndpointEventKind::Rejected,
+            _ => EndpointEventKind::Lost,
+        };
+        self.push(key, kind, EventBody::Error(why));
+        self.remove(process, key);
+    }
+
+    /// Closes this end.
+    pub fn begin_closing(&mut self, process: &Process, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        match connection.stage {
+            Stage::Meeting => self.remove(process, key),
+            Stage::Requested => {
+                self.tell(process, key, &Word::Rejected(Vec::new()));
+                self.remove(process, key);
+            }
+            Stage::Awaiting => {
+                self.tell(process, key, &Word::Closed);
+                self.remove(process, key);
+            }
+            Stage::Open => {
+                connection.stage = Stage::Closing;
+                connection.deadline = Instant::now().checked_add(CLOSING_MAX);
+                connection.arriving.retain(|arrival| match arrival {
+                    Arrival::Message(request, _) => {
+                        process.runtime().detach(*request);
+                        false
+                    }
+                    Arrival::End => true,
+                });
+                let has_ended = connection.arriving.pop_front().is_some();
+                self.tell(process, key, &Word::Closed);
+                if has_ended {
+                    self.note_end(process, key);
+                }
+            }
+            Stage::Closing | Stage::Closed => {}
+        }
+    }
+
+    /// Handles that the peer has closed its end, and all of its messages were delivered.
+    pub fn note_end(&mut self, process: &Process, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        match connection.stage {
+            Stage::Requested => {
+                let detail = "the other program has given up before this one has answered";
+                return self.lose(process, key, Error::new(ErrorClass::Port, detail));
+            }
+            Stage::Awaiting | Stage::Meeting => {
+                let detail = "the other endpoint was closed";
+                let why = EventBody::Error(Error::new(ErrorClass::Port, detail));
+                return self.reject(process, key, why);
+            }
+            Stage::Open => {
+                connection.stage = Stage::Closed;
+                self.tell(process, key, &Word::Closed);
+            }
+            Stage::Closing => connection.stage = Stage::Closed,
+            Stage::Closed => return,
+        }
+        self.end_if_done(process, key);
+    }
+
+    /// Removes a connection that both ends have closed, once no send uses memory of the program.
+    pub fn end_if_done(&mut self, process: &Process, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.stage != Stage::Closed || connection.lent > 0 {
+            return;
+        }
+        let (kind, body) = match connection.failure.take() {
+            Some(error) => (EndpointEventKind::Lost, EventBody::Error(error)),
+            None => (EndpointEventKind::Closed, EventBody::Nothing),
+        };
+        self.push(key, kind, body);
+        self.remove(process, key);
+    }
+
+    /// Ends the connections with processes that have failed.
+    pub fn note_failures(&mut self, process: &Process) -> bool {
+        let failed: Vec<GateId> = {
+            let runtime = process.runtime();
+            if runtime.failed().len() == self.failures_noted {
+                return false;
+            }
+            self.failures_noted = runtime.failed().len();
+            runtime.failed().to_vec()
+        };
+        let is_lost = |gate: GateId| failed.contains(&gate);
+        let lost =
+            self.connections.keys_where(|one| one.peer.is_some_and(|peer| is_lost(peer.gate)));
+        for key in lost {
+            let detail = "the process at the other end has ended, or cannot be reached any more";
+            self.lose(process, key, Error::new(ErrorClass::ProcFailed, detail));
+        }
+        true
+    }
+
+    /// Ends the connections whose peers have not answered in time.
+    pub fn note_silence(&mut self, process: &Process) -> bool {
+        let now = Instant::now();
+        let late = self.connections.keys_where(|one| one.deadline.is_some_and(|at| at <= now));
+        for key in &late {
+            let Some(connection) = self.connections.get_mut(*key) else { continue };
+            match connection.stage {
+                Stage::Closing => {
+                    connection.stage = Stage::Closed;
+                    self.end_if_done(process, *key);
+                }
+                Stage::Meeting | Stage::Awaiting => {
+                    let detail = "the other program has not accepted the connection in time";
+                    let why = Error::new(ErrorClass::Port, detail);
+                    self.tell(process, *key, &Word::Closed);
+                    self.reject(process, *key, EventBody::Error(why));
+                }
+                Stage::Requested | Stage::Open | Stage::Closed => connection.deadline = None,
+            }
+        }
+        !late.is_empty()
+    }
+}

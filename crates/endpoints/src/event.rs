@@ -1,0 +1,49 @@
+//! What the program learns from the queue of an endpoint.
+
+use base::Error;
+use memory::Buffer;
+
+/// An event of an endpoint.
+#[derive(Debug)]
+pub struct EndpointEvent {
+    /// What has happened.
+    pub kind: EndpointEventKind,
+    /// The connection.
+    pub connection: u32,
+    /// The word that the program gave with the connection; with a send, for its completion.
+    pub context: usize,
+    /// What belongs to the event.
+    pub body: EventBody,
+}
+
+/// What has happened to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointEventKind {
+    /// Another process wants to connect.
+    ConnectRequest,
+    /// The other program has accepted the connection.
+    Connected,
+    /// The connection was not made. It does not exist any more.
+    Rejected,
+    /// A message has arrived.
+    Received,
+    /// A message has reached the other process, and its memory may be used again.
+    Sent,
+    /// After a send was refused: the other program has returned messages.
+    Writable,
+    /// Both ends have closed the connection. It does not exist any more.
+    Closed,
+    /// The other process has ended, or cannot be reached. The connection does not exist any more.
+    Lost,
+}
+
+/// What belongs to an event.
+#[derive(Debug)]
+pub enum EventBody {
+    /// Nothing.
+    Nothing,
+    /// A message or data of the other program, and the key by which it is returned.
+    Lent(Buffer, u32),
+    /// Why the connection was not made, or was lost.
+    Error(Error),
+}

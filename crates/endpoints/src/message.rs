@@ -1,0 +1,92 @@
+//! The messages that both ends of connections send to each other, beside those of the program.
+//!
+//! A message of the program has the key of its connection at the receiver as its tag; the messages
+//! of this module have tag [`CONTROL`]. All have one message space, in which the engine keeps their
+//! order.
+
+use wire::Codec;
+
+/// The tag of the messages of this module; keys of connections are never 0.
+pub(crate) const CONTROL: i32 = 0;
+
+/// What each process sends of a connection while they meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Introduction {
+    /// The key of the connection at the sender.
+    pub key: u32,
+    /// What the receiver may send before the sender has returned any of it, in bytes.
+    pub window: u64,
+    /// The data of the connecting program.
+    pub data: Vec<u8>,
+}
+
+wire::codec!(Introduction { key, window, data });
+
+/// A message about a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// The key of the connection at the receiver.
+    pub to: u32,
+    kind: u8,
+    amount: u64,
+    data: Vec<u8>,
+}
+
+wire::codec!(Control { to, kind, amount, data });
+
+/// What a message says of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// The program has accepted it.
+    Accepted,
+    /// The program has rejected it, with this data.
+    Rejected(Vec<u8>),
+    /// So many bytes of what the receiver has sent were returned.
+    Returned(u64),
+    /// The sender sends nothing more.
+    Closed,
+}
+
+/// The length of a message about a connection, at most.
+pub(crate) const CONTROL_BYTES_MAX: u64 = 2048;
+
+impl Control {
+    pub fn encode(to: u32, word: &Word) -> Vec<u8> {
+        let (kind, amount, data) = match word {
+            Word::Accepted => (0, 0, Vec::new()),
+            Word::Rejected(data) => (1, 0, data.clone()),
+            Word::Returned(bytes) => (2, *bytes, Vec::new()),
+            Word::Closed => (3, 0, Vec::new()),
+        };
+        Self { to, kind, amount, data }.to_bytes()
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<(u32, Word)> {
+        let Self { to, kind, amount, data } = Self::from_bytes(bytes)?;
+        let word = match kind {
+            0 => Word::Accepted,
+            1 => Word::Rejected(data),
+            2 => Word::Returned(amount),
+            3 => Word::Closed,
+            _ => return None,
+        };
+        Some((to, word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_their_messages() {
+        let all = [Word::Accepted, Word::Rejected(vec![1; 1024]), Word::Returned(7), Word::Closed];
+        for word in all {
+            let bytes = Control::encode(9, &word);
+            assert!(bytes.len() as u64 <= CONTROL_BYTES_MAX);
+            assert_eq!(Control::decode(&bytes), Some((9, word)));
+            assert_eq!(Control::decode(&bytes[1..]), None);
+        }
+        assert_eq!(Control::decode(&[4; 17]), None);
+    }
+}

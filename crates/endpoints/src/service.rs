@@ -1,0 +1,517 @@
+//! The endpoints of a process: what a program asks of them.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::VecDeque;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base::{Error, ErrorClass, GateId, Result};
+use dynamic::{PairMeeting, Port, PortSearch};
+use engine::{ContextSlot, RequestId, Send};
+use memory::Buffer;
+use mpi::Process;
+
+use crate::connection::{Connection, ConnectionPeer, Credit, Holdings, Stage, cost};
+use crate::endpoint::Endpoint;
+use crate::event::EndpointEvent;
+use crate::message::{CONTROL, Control, Introduction, Word};
+use crate::signal::Watcher;
+use crate::slots::Slots;
+
+/// All endpoints of a process, which make progress with it.
+#[derive(Default)]
+pub struct Endpoints {
+    pub(crate) state: RefCell<ServiceState>,
+    pub(crate) watcher: OnceCell<Watcher>,
+    /// Whether the process advances the endpoints.
+    pub(crate) is_advanced: Cell<bool>,
+    /// How many threads wait until some time.
+    pub(crate) timed_waits: Cell<u32>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ServiceState {
+    /// The message space of endpoints, once there was one.
+    pub space: Option<ContextSlot>,
+    pub endpoints: Slots<Endpoint>,
+    pub connections: Slots<Connection>,
+    pub meetings: Vec<Underway>,
+    /// Messages about connections that are arriving, with their senders.
+    pub controls: VecDeque<(GateId, RequestId, Buffer)>,
+    /// The connections at which messages are arriving.
+    pub arriving: Vec<u32>,
+    /// The sends whose memory belongs to the program.
+    pub sends: Vec<LentSend>,
+    /// How many failed processes were noted.
+    pub failures_noted: usize,
+    /// When processes are next checked for whether they have ended.
+    pub checks_next: Option<Instant>,
+}
+
+/// A connection whose processes meet.
+#[derive(Debug)]
+pub(crate) enum Underway {
+    Search(u32, PortSearch, Introduction),
+    Meeting(u32, PairMeeting),
+}
+
+/// A send whose memory belongs to the program until it is complete.
+#[derive(Debug)]
+pub(crate) struct LentSend {
+    pub connection: u32,
+    pub request: RequestId,
+    pub context: usize,
+}
+
+/// The limits of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointLimits {
+    /// The memory for messages that have arrived and were not returned, in bytes. It bounds the
+    /// number of connections, too: each gets some of it.
+    pub memory: u64,
+}
+
+impl Default for EndpointLimits {
+    fn default() -> Self {
+        Self { memory: 256 << 20 }
+    }
+}
+
+/// A connection that a program wants.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectRequest<'a> {
+    /// The URI of the other endpoint.
+    pub uri: &'a str,
+    /// Data for the other program, which decides whether it accepts: at most 1024 bytes.
+    pub data: &'a [u8],
+    /// The word that events of the connection contain.
+    pub context: usize,
+    /// How long the other program may take to answer.
+    pub timeout: Duration,
+}
+
+/// A message that a program sends.
+#[derive(Debug)]
+pub struct EndpointSend {
+    /// The bytes. Without `completion` they are used during the call only; otherwise until the
+    /// event `Sent`, or the end of the connection.
+    pub data: Buffer,
+    /// The word of the event `Sent`, if the program wants the event.
+    pub completion: Option<usize>,
+}
+
+/// The largest number of bytes that go with a request for a connection, or a rejection.
+pub(crate) const REQUEST_BYTES_MAX: usize = 1024;
+
+/// The longest message in bytes.
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// How long the peer may take to close its end of a connection.
+pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(10);
+
+/// How long [`Endpoints::close`] waits for the other ends.
+const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
+
+impl Endpoints {
+    /// Opens an endpoint, and returns its key. The process must have joined its job.
+    ///
+    /// # Errors
+    /// `Other` if the system refuses a socket, a thread or random numbers.
+    pub fn open(self: &Rc<Self>, process: &Process, limits: EndpointLimits) -> Result<u32> {
+        let refused = |cause: std::io::Error| {
+            Error::new(ErrorClass::Other, format!("no endpoint can be opened: {cause}"))
+        };
+        let port = Port::open().map_err(refused)?;
+        if self.watcher.get().is_none() {
+            let doorbell = process.doorbell().map(Arc::clone);
+            let ring = move || doorbell.iter().for_each(|bell| bell.ring());
+            let started = Watcher::start(ring).map_err(refused)?;
+            let _ = self.watcher.set(started);
+        }
+        if let Some(watcher) = self.watcher.get() {
+            watcher.watch(port.socket()).map_err(refused)?;
+        }
+        let mut state = self.state.borrow_mut();
+        state.space.get_or_insert_with(|| process.open_endpoint_space());
+        let opened = state.endpoints.insert(Endpoint::new(port, limits.memory));
+        drop(state);
+        if !self.is_advanced.replace(true) {
+            process.keep_advancing(Rc::clone(self) as _);
+        }
+        opened.ok_or_else(too_many)
+    }
+
+    /// Returns the address of an endpoint.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn uri(&self, endpoint: u32) -> Result<String> {
+        self.with_endpoint(endpoint, |one| one.port.uri())
+    }
+
+    /// Returns the number of a descriptor that is readable while the endpoint has events.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint; `Other` if the system has no descriptors left.
+    pub fn descriptor(&self, endpoint: u32) -> Result<i32> {
+        let number = self.with_endpoint(endpoint, Endpoint::descriptor)?;
+        number.map_err(|cause| Error::new(ErrorClass::Other, cause.to_string()))
+    }
+
+    /// Returns the next event of an endpoint, if there is one after a round of progress.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn poll(&self, process: &Process, endpoint: u32) -> Result<Option<EndpointEvent>> {
+        if let Some(event) = self.with_endpoint(endpoint, Endpoint::pop)? {
+            return Ok(Some(event));
+        }
+        process.progress();
+        let event = self.with_endpoint(endpoint, Endpoint::pop)?;
+        if event.is_none() {
+            if self.with_endpoint(endpoint, |one| one.has_descriptor())? {
+                process.leave_to_helper();
+            }
+            process.record_empty_poll();
+        }
+        Ok(event)
+    }
+
+    /// Waits for the next event of an endpoint, if a `limit` is given at most so long.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn wait(
+        &self,
+        process: &Process,
+        endpoint: u32,
+        limit: Option<Duration>,
+    ) -> Result<Option<EndpointEvent>> {
+        let mut found = self.with_endpoint(endpoint, Endpoint::pop);
+        self.wait_at_most(process, limit, &mut || {
+            if let Ok(None) = found {
+                found = self.with_endpoint(endpoint, Endpoint::pop);
+            }
+            !matches!(found, Ok(None))
+        });
+        found
+    }
+
+    fn wait_at_most(
+        &self,
+        process: &Process,
+        limit: Option<Duration>,
+        done: &mut dyn FnMut() -> bool,
+    ) {
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let is_timed = u32::from(deadline.is_some());
+        self.timed_waits.set(self.timed_waits.get() + is_timed);
+        self.set_tick();
+        process.wait_until(&mut |_| done() || deadline.is_some_and(|end| Instant::now() >= end));
+        self.timed_waits.set(self.timed_waits.get() - is_timed);
+    }
+
+    /// Begins to connect to another endpoint, and returns the key of the connection.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint; `Port` if the URI is none; `Count` if the data is too
+    /// long; `NoSpace` if the endpoint has no memory for another connection.
+    pub fn connect(
+        &self,
+        process: &Process,
+        endpoint: u32,
+        request: &ConnectRequest<'_>,
+    ) -> Result<u32> {
+        check_length(request.data)?;
+        let search = PortSearch::of_uri(request.uri, request.timeout)?;
+        let deadline = Instant::now().checked_add(request.timeout);
+        let mut state = self.state.borrow_mut();
+        let key = state.add_connection(endpoint, (Stage::Meeting, request.context), deadline)?;
+        let introduction = state.introduction(key, request.data);
+        state.meetings.push(Underway::Search(key, search, introduction));
+        drop(state);
+        self.look_again();
+        process.progress();
+        Ok(key)
+    }
+
+    /// Accepts a connection.
+    ///
+    /// # Errors
+    /// `Arg` if no connection of this key waits for an answer: it was answered before, or the
+    /// other process has ended or given up.
+    pub fn accept(&self, process: &Process, key: u32, context: usize) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let connection = state.requested(key)?;
+        (connection.stage, connection.context) = (Stage::Open, context);
+        state.tell(process, key, &Word::Accepted);
+        Ok(())
+    }
+
+    /// Rejects a connection, with data for the other program.
+    ///
+    /// # Errors
+    /// Those of [`accept`](Self::accept); `Count` if the data is too long.
+    pub fn reject(&self, process: &Process, key: u32, data: &[u8]) -> Result<()> {
+        check_length(data)?;
+        let mut state = self.state.borrow_mut();
+        state.requested(key)?;
+        state.tell(process, key, &Word::Rejected(data.to_vec()));
+        state.remove(process, key);
+        Ok(())
+    }
+
+    /// Closes this end of a connection: what was sent arrives, and what arrives is dropped. The
+    /// event `Closed` follows, unless the connection was not made yet.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such connection.
+    pub fn disconnect(&self, process: &Process, key: u32) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        state.connections.get(key).ok_or_else(|| unknown_connection(key))?;
+        state.begin_closing(process, key);
+        Ok(())
+    }
+
+    /// Sends a message. Returns false if the peer must return messages first: then the event
+    /// `Writable` follows.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such connection, or it is not open; `Count` if the message is longer
+    /// than 1 GiB.
+    pub fn send(&self, process: &Process, key: u32, send: EndpointSend) -> Result<bool> {
+        let EndpointSend { data, completion } = send;
+        let bytes = data.len() as u64;
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let connection = state.connections.get_mut(key).ok_or_else(|| unknown_connection(key))?;
+        let Some(peer) = connection.peer.filter(|_| connection.stage == Stage::Open) else {
+            return Err(not_open(connection.stage));
+        };
+        if bytes > MESSAGE_BYTES_MAX {
+            let detail = format!("is {bytes}, but a message may have {MESSAGE_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorClass::Count, detail));
+        }
+        if !connection.credit.take(cost(bytes)) {
+            return Ok(false);
+        }
+        let Some(space) = state.space else { return Err(unknown_connection(key)) };
+        let mut message = message_to(peer, space, peer.key as i32, data);
+        match completion {
+            Some(context) => {
+                message.synchronous = true;
+                if let Some(request) = process.runtime().send(message) {
+                    connection.lent += 1;
+                    state.sends.push(LentSend { connection: key, request, context });
+                }
+            }
+            None if process.runtime().try_send(&message) => {}
+            None => {
+                message.buffer = copy_of(&message.buffer);
+                let mut runtime = process.runtime();
+                if let Some(request) = runtime.send(message) {
+                    runtime.detach(request);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns a message that an event has lent.
+    ///
+    /// # Errors
+    /// `Arg` if the endpoint has lent no such message, or it was returned before.
+    pub fn give_back(&self, process: &Process, endpoint: u32, lent: u32) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let owner = state.endpoints.get_mut(endpoint).ok_or_else(unknown_endpoint)?;
+        let message = owner.lent.remove(lent).ok_or_else(|| {
+            let detail = "contains no message that must be returned: it was returned before, or is \
+                          not of this endpoint";
+            Error::new(ErrorClass::Arg, detail)
+        })?;
+        let report = state
+            .connections
+            .get_mut(message.connection)
+            .and_then(|connection| connection.holdings.give_back(message.cost));
+        if let Some(bytes) = report {
+            state.tell(process, message.connection, &Word::Returned(bytes));
+        }
+        Ok(())
+    }
+
+    /// Returns a connection of the endpoint of which the program holds so many messages that its
+    /// peer may be unable to send; `None` if there is none.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn exhausted_connection(&self, endpoint: u32) -> Result<Option<u32>> {
+        let state = self.state.borrow();
+        state.endpoints.get(endpoint).ok_or_else(unknown_endpoint)?;
+        let is_it = |one: &Connection| {
+            one.endpoint == Some(endpoint)
+                && one.stage == Stage::Open
+                && one.holdings.is_exhausted()
+        };
+        Ok(state.connections.keys_where(is_it).first().copied())
+    }
+
+    /// Closes an endpoint and its connections. Its events and the messages that it has lent are
+    /// dropped. Waits a short time for the other ends.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn close(&self, process: &Process, endpoint: u32) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let closed = state.endpoints.remove(endpoint).ok_or_else(unknown_endpoint)?;
+        if let Some(watcher) = self.watcher.get() {
+            watcher.forget(closed.port.socket());
+        }
+        drop(closed);
+        let keys = state.connections.keys_where(|one| one.endpoint == Some(endpoint));
+        for key in &keys {
+            if let Some(connection) = state.connections.get_mut(*key) {
+                connection.endpoint = None;
+            }
+            state.begin_closing(process, *key);
+        }
+        drop(state);
+        self.wait_at_most(process, Some(CLOSE_WAIT_MAX), &mut || {
+            let state = self.state.borrow();
+            !keys.iter().any(|key| state.connections.get(*key).is_some())
+        });
+        // Peers that do not answer are given up.
+        let mut state = self.state.borrow_mut();
+        for key in keys {
+            if state.connections.get(key).is_some() {
+                state.remove(process, key);
+            }
+        }
+        Ok(())
+    }
+
+    fn with_endpoint<T>(
+        &self,
+        endpoint: u32,
+        inspect: impl FnOnce(&mut Endpoint) -> T,
+    ) -> Result<T> {
+        let mut state = self.state.borrow_mut();
+        state.endpoints.get_mut(endpoint).map(inspect).ok_or_else(unknown_endpoint)
+    }
+}
+
+impl ServiceState {
+    /// Adds a connection of an endpoint, with stage and word of the program.
+    pub fn add_connection(
+        &mut self,
+        endpoint: u32,
+        (stage, context): (Stage, usize),
+        deadline: Option<Instant>,
+    ) -> Result<u32> {
+        let owner = self.endpoints.get_mut(endpoint).ok_or_else(unknown_endpoint)?;
+        let window = owner.grant_window().ok_or_else(too_many)?;
+        let added = self.connections.insert(Connection {
+            endpoint: Some(endpoint),
+            context,
+            stage,
+            peer: None,
+            credit: Credit::default(),
+            holdings: Holdings::new(window),
+            arriving: VecDeque::new(),
+            lent: 0,
+            deadline,
+            failure: None,
+        });
+        added.ok_or_else(too_many)
+    }
+
+    /// Returns what a new connection sends first.
+    pub fn introduction(&self, key: u32, data: &[u8]) -> Introduction {
+        let window = self.connections.get(key).map_or(0, |one| one.holdings.window());
+        Introduction { key, window, data: data.to_vec() }
+    }
+
+    fn requested(&mut self, key: u32) -> Result<&mut Connection> {
+        let found = self.connections.get_mut(key).filter(|one| one.stage == Stage::Requested);
+        found.ok_or_else(|| {
+            let detail = "does not wait for an answer: it was answered before, or the other process \
+                          has given up or ended";
+            Error::new(ErrorClass::Arg, detail)
+        })
+    }
+
+    /// Sends a message about a connection to its other end.
+    pub fn tell(&self, process: &Process, key: u32, word: &Word) {
+        let peer = self.connections.get(key).and_then(|one| one.peer);
+        if let (Some(peer), Some(space)) = (peer, self.space) {
+            let bytes = Control::encode(peer.key, word);
+            let buffer = Buffer::zeroed(bytes.len());
+            buffer.write(0, &bytes);
+            let mut runtime = process.runtime();
+            if let Some(request) = runtime.send(message_to(peer, space, CONTROL, buffer)) {
+                runtime.detach(request);
+            }
+        }
+    }
+}
+
+fn message_to(peer: ConnectionPeer, space: ContextSlot, tag: i32, buffer: Buffer) -> Send {
+    let gate = peer.gate;
+    Send { gate, peer: gate.0, context: space, tag, synchronous: false, buffer }
+}
+
+/// Copies bytes of the program.
+fn copy_of(data: &Buffer) -> Buffer {
+    const PART: usize = 4096;
+    let (copy, mut part) = (Buffer::zeroed(data.len()), [0; PART]);
+    for offset in (0..data.len()).step_by(PART) {
+        let part = &mut part[..PART.min(data.len() - offset)];
+        data.read(offset, part);
+        copy.write(offset, part);
+    }
+    copy
+}
+
+fn check_length(data: &[u8]) -> Result<()> {
+    if data.len() <= REQUEST_BYTES_MAX {
+        return Ok(());
+    }
+    let detail = format!("is {}, but may be {REQUEST_BYTES_MAX} at most", data.len());
+    Err(Error::new(ErrorClass::Count, detail))
+}
+
+#[cold]
+fn unknown_endpoint() -> Error {
+    Error::new(ErrorClass::Arg, "names no endpoint: it was closed, or never opened")
+}
+
+#[cold]
+fn unknown_connection(key: u32) -> Error {
+    let detail = format!("is {key:#x}, which names no connection: it has ended, or never existed");
+    Error::new(ErrorClass::Arg, detail)
+}
+
+#[cold]
+fn not_open(stage: Stage) -> Error {
+    let why = match stage {
+        Stage::Meeting | Stage::Awaiting => "is not accepted yet: wait for the event CONNECTED",
+        Stage::Requested => "is not accepted yet: call combray_accept first",
+        Stage::Closing => "was closed by this program",
+        Stage::Open | Stage::Closed => "was closed by the other program",
+    };
+    Error::new(ErrorClass::Arg, why)
+}
+
+#[cold]
+fn too_many() -> Error {
+    let detail = "has no memory left for another connection: close connections, or open the \
+                  endpoint with a larger value of \"memory\"";
+    Error::new(ErrorClass::NoSpace, detail)
+}
+
+impl fmt::Debug for Endpoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoints({:?})", self.watcher)
+    }
+}

@@ -1,0 +1,286 @@
+//! Endpoints of the native interface.
+
+use std::ffi::c_int;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::{Error, ErrorClass};
+use endpoints::{
+    ConnectRequest, EndpointEvent, EndpointEventKind, EndpointLimits, EndpointSend, EventBody,
+};
+use memory::Buffer;
+use mpi::ThreadLevel;
+use mpi::error_handler::ErrorHandler;
+
+use crate::arguments::{Out, OutText};
+use crate::c::Passed;
+use crate::call::Call;
+use crate::calls::environment;
+use crate::failure::{CallOutcome, Failure};
+use crate::generated::constants::MPI_SUCCESS;
+use crate::phase;
+use crate::report;
+
+/// `combray_event`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct EventRecord {
+    kind: c_int,
+    status: c_int,
+    connection: usize,
+    context: usize,
+    data: usize,
+    bytes: usize,
+    lent: usize,
+}
+
+impl Passed for EventRecord {
+    fn word(self) -> usize {
+        0
+    }
+}
+
+/// `COMBRAY_EVENT_NONE`.
+const NONE: c_int = 0;
+
+/// `COMBRAY_NOTIFY`.
+const NOTIFY: c_int = 1;
+
+/// The time that a connection may take if the program gives none.
+const CONNECT_TIME: Duration = Duration::from_secs(60);
+
+pub fn open(call: &Call, options: Option<&[u8]>, endpoint: Out<usize>) -> CallOutcome<()> {
+    let (limits, level) = parse_options(options.unwrap_or_default())?;
+    let process = &call.library.process;
+    let visit = phase::enter_library(call);
+    let level = match phase::is_within_another(&visit) {
+        true => level.min(process.highest_level()),
+        false => level,
+    };
+    environment::refuse_other_libraries()?;
+    let (session, warnings) = process.open_session(level, Rc::new(ErrorHandler::Return))?;
+    if process.rank() == 0 {
+        environment::print_warnings(&warnings);
+    }
+    phase::note_main_thread();
+    let opened = call.library.endpoints.open(process, limits);
+    let opened = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            // The first error says more.
+            let _ = session.close(process);
+            return Err(error.into());
+        }
+    };
+    call.library.endpoint_sessions.borrow_mut().insert(opened, session);
+    endpoint.set(opened as usize);
+    drop(visit);
+    environment::note_change(call);
+    Ok(())
+}
+
+fn parse_options(options: &[u8]) -> CallOutcome<(EndpointLimits, ThreadLevel)> {
+    let (mut limits, mut level) = (EndpointLimits::default(), ThreadLevel::Single);
+    let text = String::from_utf8_lossy(options);
+    for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+        let bytes = option.strip_prefix("memory=").map(str::parse::<u64>);
+        match (option, bytes) {
+            ("threads", _) => level = ThreadLevel::Multiple,
+            (_, Some(Ok(bytes))) if bytes >= MEMORY_MIN => limits.memory = bytes,
+            _ => {
+                let detail = format!(
+                    "has \"{option}\", but the options are \"threads\" and \"memory=BYTES\" with at \
+                     least {MEMORY_MIN} bytes, separated by commas"
+                );
+                return Err(Failure::argument(1, ErrorClass::Arg, detail));
+            }
+        }
+    }
+    Ok((limits, level))
+}
+
+/// The smallest memory of an endpoint, in bytes.
+const MEMORY_MIN: u64 = 64 << 10;
+
+pub fn uri(call: &Call, endpoint: usize, buffer: OutText) -> CallOutcome<()> {
+    let uri = call.library.endpoints.uri(key(endpoint)).map_err(of_first)?;
+    if uri.len() >= buffer.size() {
+        let detail = format!("is {}, but the URI needs {} bytes", buffer.size(), uri.len() + 1);
+        return Err(Failure::argument(3, ErrorClass::Count, detail));
+    }
+    buffer.write(uri.as_bytes());
+    Ok(())
+}
+
+pub fn descriptor(call: &Call, endpoint: usize, descriptor: Out<c_int>) -> CallOutcome<()> {
+    let number = call.library.endpoints.descriptor(key(endpoint)).map_err(of_first)?;
+    descriptor.set(number);
+    Ok(())
+}
+
+pub fn poll(
+    call: &Call,
+    endpoint: usize,
+    event: Out<EventRecord>,
+    timeout: c_int,
+) -> CallOutcome<()> {
+    let (endpoints, process) = (&call.library.endpoints, &call.library.process);
+    let found = match timeout {
+        0 => endpoints.poll(process, key(endpoint)),
+        _ => {
+            let limit = u64::try_from(timeout).ok().map(Duration::from_millis);
+            endpoints.wait(process, key(endpoint), limit)
+        }
+    };
+    let found = found.map_err(of_first)?;
+    event.set(found.map_or(NOTHING, |found| record_of(call, found)));
+    Ok(())
+}
+
+/// The record if there is no event.
+const NOTHING: EventRecord = EventRecord {
+    kind: NONE,
+    status: MPI_SUCCESS,
+    connection: 0,
+    context: 0,
+    data: 0,
+    bytes: 0,
+    lent: 0,
+};
+
+fn record_of(call: &Call, event: EndpointEvent) -> EventRecord {
+    let EndpointEvent { kind, connection, context, body } = event;
+    let kind = match kind {
+        EndpointEventKind::ConnectRequest => 1,
+        EndpointEventKind::Connected => 2,
+        EndpointEventKind::Rejected => 3,
+        EndpointEventKind::Received => 4,
+        EndpointEventKind::Sent => 5,
+        EndpointEventKind::Writable => 6,
+        EndpointEventKind::Closed => 7,
+        EndpointEventKind::Lost => 8,
+    };
+    let record = EventRecord { kind, connection: connection as usize, context, ..NOTHING };
+    match body {
+        EventBody::Nothing => record,
+        // The endpoint keeps the memory until it is returned.
+        EventBody::Lent(buffer, lent) => EventRecord {
+            data: buffer.base_address(),
+            bytes: buffer.len(),
+            lent: lent as usize,
+            ..record
+        },
+        EventBody::Error(error) => {
+            EventRecord { status: report::code_of(call, error.into()), ..record }
+        }
+    }
+}
+
+pub fn give_back(call: &Call, endpoint: usize, event: Out<EventRecord>) -> CallOutcome<()> {
+    let record = event.value();
+    // Events without data need not be returned.
+    if record.lent != 0 {
+        let lent = key(record.lent);
+        let returned = call.library.endpoints.give_back(&call.library.process, key(endpoint), lent);
+        returned.map_err(|error| Failure::of_argument(2, error))?;
+    }
+    event.set(EventRecord { data: 0, bytes: 0, lent: 0, ..record });
+    Ok(())
+}
+
+pub fn close(call: &Call, endpoint: Out<usize>) -> CallOutcome<()> {
+    let closed = key(endpoint.value());
+    let process = &call.library.process;
+    let visit = phase::enter_library(call);
+    let session = call.library.endpoint_sessions.borrow_mut().remove(&closed);
+    let Some(session) = session else {
+        let detail = "names no endpoint: it was closed before, or never opened";
+        return Err(Failure::argument(1, ErrorClass::Arg, detail));
+    };
+    call.library.endpoints.close(process, closed).map_err(of_first)?;
+    let ended = session.close(process);
+    drop(visit);
+    environment::note_change(call);
+    endpoint.set(0);
+    Ok(ended?)
+}
+
+pub fn connect(
+    call: &Call,
+    endpoint: usize,
+    uri: &[u8],
+    data: Buffer,
+    context: usize,
+    timeout: c_int,
+    connection: Out<usize>,
+) -> CallOutcome<()> {
+    let limit = u64::try_from(timeout).map_or(CONNECT_TIME, Duration::from_millis);
+    let (uri, data) = (String::from_utf8_lossy(uri), bytes_of(&data));
+    let request = ConnectRequest { uri: &uri, data: &data, context, timeout: limit };
+    let connected = call.library.endpoints.connect(&call.library.process, key(endpoint), &request);
+    let connected = connected.map_err(|error| match error.class {
+        ErrorClass::Port => Failure::of_argument(2, error),
+        ErrorClass::Count => Failure::of_argument(4, error),
+        _ => of_first(error),
+    })?;
+    connection.set(connected as usize);
+    Ok(())
+}
+
+pub fn accept(call: &Call, connection: usize, context: usize) -> CallOutcome<()> {
+    let accepted = call.library.endpoints.accept(&call.library.process, key(connection), context);
+    accepted.map_err(of_first)
+}
+
+pub fn reject(call: &Call, connection: usize, data: Buffer) -> CallOutcome<()> {
+    let (process, data) = (&call.library.process, bytes_of(&data));
+    let rejected = call.library.endpoints.reject(process, key(connection), &data);
+    rejected.map_err(|error| match error.class {
+        ErrorClass::Count => Failure::of_argument(3, error),
+        _ => of_first(error),
+    })
+}
+
+pub fn disconnect(call: &Call, connection: usize) -> CallOutcome<()> {
+    call.library.endpoints.disconnect(&call.library.process, key(connection)).map_err(of_first)
+}
+
+pub fn send(
+    call: &Call,
+    connection: usize,
+    data: Buffer,
+    context: usize,
+    flags: c_int,
+) -> CallOutcome<()> {
+    if flags & !NOTIFY != 0 {
+        let detail = format!("is {flags}, but must be 0 or COMBRAY_NOTIFY");
+        return Err(Failure::argument(5, ErrorClass::Arg, detail));
+    }
+    let send = EndpointSend { data, completion: (flags & NOTIFY != 0).then_some(context) };
+    let sent = call.library.endpoints.send(&call.library.process, key(connection), send);
+    let sent = sent.map_err(|error| match error.class {
+        ErrorClass::Count => Failure::of_argument(3, error),
+        _ => of_first(error),
+    })?;
+    if sent {
+        return Ok(());
+    }
+    let detail = "the other program holds all messages that it may hold: send again after the \
+                  event COMBRAY_WRITABLE";
+    Err(Failure::new(ErrorClass::Pending, detail))
+}
+
+fn bytes_of(data: &Buffer) -> Vec<u8> {
+    let mut bytes = vec![0; data.len()];
+    data.read(0, &mut bytes);
+    bytes
+}
+
+/// Returns the key in a handle; 0, which names nothing, for a value that cannot be a handle.
+fn key(handle: usize) -> u32 {
+    u32::try_from(handle).unwrap_or(0)
+}
+
+fn of_first(error: Error) -> Failure {
+    Failure::of_argument(1, error)
+}

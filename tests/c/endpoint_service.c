@@ -1,0 +1,146 @@
+// Programs that never call MPI_Init: a service with an endpoint, and its clients, which were
+// started separately. The first argument chooses the part, the second is the file for the URI of
+// the service.
+// Started by tests/scenarios/endpoints.py.
+// combray.h
+#include "check.h"
+
+#include <combray.h>
+#include <poll.h>
+#include <signal.h>
+
+enum { URI = 256, ROUNDS = 300, LONG = 200000 };
+
+static combray_endpoint endpoint;
+
+static void require(int code, const char *call) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    if (code == MPI_SUCCESS) return;
+    combray_error_string(code, text, sizeof text);
+    fprintf(stderr, "%s: %s\n", call, text);
+    exit(1);
+}
+#define DO(call) require(call, #call)
+#define SURE(condition, ...)                                                                       \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: " #condition " is false: ", __LINE__);                       \
+            fprintf(stderr, __VA_ARGS__);                                                          \
+            fprintf(stderr, "\n");                                                                 \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static void write_uri(const char *file) {
+    char draft[4096], uri[URI];
+    DO(combray_endpoint_uri(endpoint, uri, sizeof uri));
+    snprintf(draft, sizeof draft, "%s.draft", file);
+    FILE *out = fopen(draft, "w");
+    SURE(out, "%s", draft);
+    fputs(uri, out);
+    fclose(out);
+    rename(draft, file);
+}
+
+static void read_uri(const char *file, char *uri) {
+    FILE *in;
+    while (!(in = fopen(file, "r"))) usleep(1000);
+    SURE(fgets(uri, URI, in), "%s", file);
+    fclose(in);
+}
+
+// Waits by the descriptor, as a program with a loop of its own does.
+static combray_event next(int waits_by_descriptor) {
+    combray_event event;
+    DO(combray_endpoint_poll(endpoint, &event, 0));
+    while (event.type == COMBRAY_EVENT_NONE) {
+        if (waits_by_descriptor) {
+            struct pollfd one = {.events = POLLIN};
+            DO(combray_endpoint_descriptor(endpoint, &one.fd));
+            SURE(poll(&one, 1, 60000) == 1, "no event in 60 s");
+        }
+        DO(combray_endpoint_poll(endpoint, &event, waits_by_descriptor ? 0 : 60000));
+        SURE(waits_by_descriptor || event.type != COMBRAY_EVENT_NONE, "no event in 60 s");
+    }
+    return event;
+}
+
+// Echoes messages until so many clients have gone, and prints how they went.
+static void serve(const char *file, int clients, int waits_by_descriptor) {
+    int closed = 0, lost = 0;
+    write_uri(file);
+    while (closed + lost < clients) {
+        combray_event event = next(waits_by_descriptor);
+        char text[MPI_MAX_ERROR_STRING] = "";
+        combray_error_string(event.status, text, sizeof text);
+        switch (event.type) {
+        case COMBRAY_CONNECT_REQUEST:
+            SURE(event.bytes == 6 && strcmp(event.data, "hello") == 0, "%zu", event.bytes);
+            DO(combray_accept(event.connection, NULL));
+            break;
+        case COMBRAY_RECEIVED:
+            // Each client waits for each answer.
+            DO(combray_send(event.connection, event.data, event.bytes, NULL, 0));
+            break;
+        case COMBRAY_CLOSED: closed++; break;
+        case COMBRAY_LOST:
+            SURE(strstr(text, "has ended"), "%s", text);
+            lost++;
+            break;
+        default: SURE(0, "event %d: %s", event.type, text);
+        }
+        DO(combray_return(endpoint, &event));
+    }
+    printf("%d closed, %d lost\n", closed, lost);
+}
+
+static void use(const char *file, int waits_by_descriptor, int dies) {
+    char uri[URI];
+    static unsigned char bytes[LONG];
+    combray_connection connection;
+    read_uri(file, uri);
+    DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
+    SURE(next(waits_by_descriptor).type == COMBRAY_CONNECTED, "not connected");
+    for (int round = 0; round < ROUNDS; round++) {
+        size_t length = round % 50 == 49 ? LONG : 1 + (size_t)round * 37 % 5000;
+        pattern_fill(bytes, length, round);
+        DO(combray_send(connection, bytes, length, NULL, 0));
+        if (dies && round == ROUNDS / 2) raise(SIGKILL);
+        combray_event event = next(waits_by_descriptor);
+        SURE(event.type == COMBRAY_RECEIVED && event.bytes == length, "event %d", event.type);
+        SURE(memcmp(event.data, bytes, length) == 0, "round %d", round);
+        DO(combray_return(endpoint, &event));
+    }
+    DO(combray_disconnect(connection));
+    SURE(next(waits_by_descriptor).type == COMBRAY_CLOSED, "not closed");
+    printf("client is done\n");
+}
+
+// The service is killed: the client gets an event, and goes on.
+static void survive(const char *file) {
+    char uri[URI];
+    combray_connection connection;
+    read_uri(file, uri);
+    DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
+    SURE(next(0).type == COMBRAY_CONNECTED, "not connected");
+    printf("connected\n");
+    fflush(stdout);
+    SURE(next(1).type == COMBRAY_LOST, "not lost");
+    DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
+    SURE(next(0).type == COMBRAY_REJECTED, "not rejected");
+    printf("client is done\n");
+}
+
+int main(int argc, char **argv) {
+    SURE(argc >= 3, "arguments");
+    const char *part = argv[1], *file = argv[2];
+    int number = argc > 3 ? atoi(argv[3]) : 0, by_descriptor = argc > 4;
+    DO(combray_endpoint_open(NULL, &endpoint));
+    if (strcmp(part, "serve") == 0) serve(file, number, by_descriptor);
+    else if (strcmp(part, "use") == 0) use(file, by_descriptor, 0);
+    else if (strcmp(part, "die") == 0) use(file, by_descriptor, 1);
+    else if (strcmp(part, "survive") == 0) survive(file);
+    else SURE(0, "unknown part %s", part);
+    DO(combray_endpoint_close(&endpoint));
+    return 0;
+}

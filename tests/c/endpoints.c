@@ -1,0 +1,242 @@
+// Endpoints inside a job: connections between all processes, messages of many lengths in order,
+// lent buffers that are returned late, rejections, refusals of senders, and MPI beside them.
+// run: 1 2 3
+// combray.h
+#include "check.h"
+
+#include <combray.h>
+
+enum { URI = 256, PEERS_MAX = 16, MESSAGES = 200, LONGEST = 300000 };
+
+static combray_endpoint endpoint;
+static char uris[PEERS_MAX][URI];
+
+static combray_event next(int type) {
+    combray_event event;
+    OK(combray_endpoint_poll(endpoint, &event, 60000));
+    char text[MPI_MAX_ERROR_STRING] = "";
+    combray_error_string(event.status, text, sizeof text);
+    REQUIRE(event.type == type, "event %d instead of %d: %s", event.type, type, text);
+    return event;
+}
+
+// The number of a message is its beginning, so that messages have at least 4 bytes.
+static size_t length_of(int number) {
+    static const size_t lengths[] = {4, 8, 64, 1000, 5000, 70000, LONGEST};
+    return lengths[number % 7];
+}
+
+typedef struct {
+    combray_connection connection;
+    int sent, received, closed;
+} peer;
+
+static unsigned char bytes[LONGEST];
+
+static void send_more(peer *to) {
+    while (to->sent < MESSAGES) {
+        size_t length = length_of(to->sent);
+        pattern_fill(bytes + 4, length - 4, to->sent + 1000 * check_rank);
+        memcpy(bytes, &to->sent, 4);
+        int code = combray_send(to->connection, bytes, length, NULL, 0);
+        if (code != MPI_SUCCESS) {
+            CHECK_EQ(class_of(code), MPI_ERR_PENDING);
+            return;
+        }
+        to->sent++;
+    }
+}
+
+// Every process connects to every process, itself included, with its rank as data.
+static void all_to_all(void) {
+    peer out[PEERS_MAX] = {0}, in[PEERS_MAX] = {0};
+    combray_event kept[8];
+    int keeps = 0, open = 0, done = 0;
+    for (int to = 0; to < check_size; to++)
+        OK(combray_connect(endpoint, uris[to], &check_rank, sizeof check_rank, &out[to], -1,
+                           &out[to].connection));
+    while (done < 2 * check_size) {
+        combray_event event;
+        OK(combray_endpoint_poll(endpoint, &event, 60000));
+        peer *of = event.context;
+        int number, from;
+        switch (event.type) {
+        case COMBRAY_CONNECT_REQUEST:
+            CHECK_EQ(event.bytes, sizeof from);
+            memcpy(&from, event.data, sizeof from);
+            OK(combray_return(endpoint, &event));
+            REQUIRE(from >= 0 && from < check_size && !in[from].connection, "%d", from);
+            in[from].connection = event.connection;
+            OK(combray_accept(event.connection, &in[from]));
+            break;
+        case COMBRAY_CONNECTED:
+            CHECK(event.connection == of->connection, " ");
+            open++;
+            send_more(of);
+            break;
+        case COMBRAY_WRITABLE: send_more(of); break;
+        case COMBRAY_RECEIVED:
+            memcpy(&number, event.data, 4);
+            CHECK_EQ(number, of->received);
+            CHECK_EQ(event.bytes, length_of(number));
+            CHECK_EQ((uintptr_t)event.data % 8, 0);
+            CHECK_PATTERN((unsigned char *)event.data + 4, event.bytes - 4, number + 1000 * (of - in));
+            if (++of->received == MESSAGES) OK(combray_disconnect(of->connection));
+            // Some are returned later, and in another order.
+            if (number % 5 == 0 && event.bytes < 100) {
+                if (keeps == 8) OK(combray_return(endpoint, &kept[--keeps]));
+                kept[keeps++] = event;
+            } else {
+                OK(combray_return(endpoint, &event));
+            }
+            break;
+        case COMBRAY_CLOSED:
+            CHECK(of->sent == MESSAGES || of->received == MESSAGES, "%d %d", of->sent, of->received);
+            of->closed++;
+            done++;
+            break;
+        default: {
+            char text[MPI_MAX_ERROR_STRING] = "";
+            combray_error_string(event.status, text, sizeof text);
+            REQUIRE(0, "event %d: %s", event.type, text);
+        }
+        }
+        // A sender goes on when it is told so; the first refusal comes before the first event.
+    }
+    CHECK_EQ(open, check_size);
+    while (keeps > 0) OK(combray_return(endpoint, &kept[--keeps]));
+}
+
+// A program that returns nothing stops its peer, and no other.
+static void hoarder(void) {
+    combray_connection from, to;
+    combray_event request, events[2000];
+    char word[1000] = "word";
+    int sent = 0, held = 0, code;
+    OK(combray_connect(endpoint, uris[check_rank], NULL, 0, NULL, -1, &from));
+    request = next(COMBRAY_CONNECT_REQUEST);
+    CHECK_EQ(request.bytes, 0);
+    to = request.connection;
+    OK(combray_accept(to, &held));
+    next(COMBRAY_CONNECTED);
+    for (int round = 0; round < 3; round++) {
+        while ((code = combray_send(from, word, sizeof word, NULL, 0)) == MPI_SUCCESS) {
+            sent++;
+            REQUIRE(sent - held <= 300, "nothing stops the sender");
+        }
+        CHECK_EQ(class_of(code), MPI_ERR_PENDING);
+        int before = held;
+        for (; held < sent; held++) {
+            events[held] = next(COMBRAY_RECEIVED);
+            CHECK(events[held].context == &held, " ");
+            CHECK(strcmp(events[held].data, "word") == 0, " ");
+        }
+        OK(combray_endpoint_poll(endpoint, &request, 10));
+        CHECK_EQ(request.type, COMBRAY_EVENT_NONE);
+        // Last in, first out.
+        for (int one = held - 1; one >= before; one--) OK(combray_return(endpoint, &events[one]));
+        combray_event again = events[before];
+        CHECK_EQ(again.bytes, 0);
+        next(COMBRAY_WRITABLE);
+    }
+    CHECK(sent > 300, "%d", sent);
+    OK(combray_disconnect(from));
+    next(COMBRAY_CLOSED);
+    next(COMBRAY_CLOSED);
+}
+
+static void notified_sends(void) {
+    combray_connection from;
+    combray_event event;
+    int sent = 0, received = 0;
+    static unsigned char longer[LONGEST];
+    OK(combray_connect(endpoint, uris[(check_rank + 1) % check_size], NULL, 0, NULL, -1, &from));
+    for (int made = 0; made < 2; made++) {
+        OK(combray_endpoint_poll(endpoint, &event, 60000));
+        if (event.type == COMBRAY_CONNECT_REQUEST) OK(combray_accept(event.connection, NULL));
+        else REQUIRE(event.type == COMBRAY_CONNECTED, "%d", event.type);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    pattern_fill(longer, sizeof longer, 5);
+    OK(combray_send(from, longer, 100, &sent, COMBRAY_NOTIFY));
+    OK(combray_send(from, longer, sizeof longer, &sent, COMBRAY_NOTIFY));
+    while (sent < 2 || received < 2) {
+        OK(combray_endpoint_poll(endpoint, &event, 60000));
+        if (event.type == COMBRAY_SENT) {
+            CHECK(event.context == &sent && event.connection == from, " ");
+            sent++;
+        } else {
+            REQUIRE(event.type == COMBRAY_RECEIVED, "%d", event.type);
+            CHECK_EQ(event.bytes, received ? sizeof longer : 100);
+            CHECK_PATTERN(event.data, event.bytes, 5);
+            OK(combray_return(endpoint, &event));
+            received++;
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(combray_disconnect(from));
+    next(COMBRAY_CLOSED);
+    next(COMBRAY_CLOSED);
+}
+
+static void rejections(void) {
+    combray_connection connection;
+    char uri[URI];
+    OK(combray_connect(endpoint, uris[check_rank], "please", 7, &connection, -1, &connection));
+    combray_event event = next(COMBRAY_CONNECT_REQUEST);
+    CHECK(strcmp(event.data, "please") == 0, " ");
+    OK(combray_reject(event.connection, "no", 3));
+    CHECK_EQ(class_of(combray_accept(event.connection, NULL)), MPI_ERR_ARG);
+    OK(combray_return(endpoint, &event));
+    event = next(COMBRAY_REJECTED);
+    CHECK_EQ(event.status, MPI_SUCCESS);
+    CHECK(event.context == &connection && strcmp(event.data, "no") == 0, " ");
+    OK(combray_return(endpoint, &event));
+    CHECK_EQ(class_of(combray_send(connection, "", 1, NULL, 0)), MPI_ERR_ARG);
+    // Nobody answers.
+    OK(combray_connect(endpoint, uris[check_rank], NULL, 0, NULL, 300, &connection));
+    event = next(COMBRAY_CONNECT_REQUEST);
+    int waits = 1;
+    for (int events = 0; events < 2; events++) {
+        combray_event end;
+        OK(combray_endpoint_poll(endpoint, &end, 60000));
+        CHECK(end.type == (end.connection == connection ? COMBRAY_REJECTED : COMBRAY_LOST), "%d", end.type);
+        CHECK_EQ(class_of(end.status), MPI_ERR_PORT);
+        waits &= end.connection == connection || end.connection == event.connection;
+    }
+    CHECK(waits, " ");
+    // A key that is wrong, and a text that is no URI.
+    strcpy(uri, uris[check_rank]);
+    uri[12] = uri[12] == '0' ? '1' : '0';
+    OK(combray_connect(endpoint, uri, NULL, 0, NULL, 20000, &connection));
+    CHECK_EQ(class_of(next(COMBRAY_REJECTED).status), MPI_ERR_PORT);
+    CHECK_EQ(class_of(combray_connect(endpoint, "combray://x", NULL, 0, NULL, -1, &connection)),
+             MPI_ERR_PORT);
+    CHECK_EQ(class_of(combray_connect(endpoint, uri, uri, 1025, NULL, -1, &connection)), MPI_ERR_COUNT);
+}
+
+int main(void) {
+    check_begin();
+    combray_event event = {0};
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    CHECK_EQ(class_of(combray_endpoint_open("memory=1", &endpoint)), MPI_ERR_ARG);
+    OK(combray_endpoint_open(NULL, &endpoint));
+    OK(combray_endpoint_uri(endpoint, uris[check_rank], URI));
+    CHECK_EQ(class_of(combray_endpoint_uri(endpoint, uris[check_rank], 9)), MPI_ERR_COUNT);
+    char own[URI];
+    OK(combray_endpoint_uri(endpoint, own, URI));
+    OK(MPI_Allgather(own, URI, MPI_CHAR, uris, URI, MPI_CHAR, MPI_COMM_WORLD));
+    all_to_all();
+    MPI_Barrier(MPI_COMM_WORLD);
+    hoarder();
+    MPI_Barrier(MPI_COMM_WORLD);
+    notified_sends();
+    rejections();
+    event.lent = 5;
+    CHECK_EQ(class_of(combray_return(endpoint, &event)), MPI_ERR_ARG);
+    MPI_Barrier(MPI_COMM_WORLD);
+    OK(combray_endpoint_close(&endpoint));
+    CHECK(endpoint == COMBRAY_ENDPOINT_NULL, " ");
+    CHECK_EQ(class_of(combray_endpoint_poll(endpoint, &event, 0)), MPI_ERR_ARG);
+    return check_end();
+}

@@ -1,0 +1,103 @@
+"""Endpoints of programs that were started separately, without a launcher (tests/c/endpoint_service.c)."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+from harness.scenarios import needs_combray, places
+
+# So long, a service and its clients may take on a busy machine.
+SECONDS_MAX = 120
+
+
+@contextlib.contextmanager
+def started():
+    """Gives a function that starts a part of the program; ends what is left of them."""
+    parts = []
+
+    def start(runner, part, file, *arguments, **variables):
+        command = [str(runner.build / "endpoint_service"), part, file, *map(str, arguments)]
+        parts.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                      env=os.environ | variables))
+        return parts[-1]
+
+    try:
+        yield start
+    finally:
+        for one in parts:
+            if one.poll() is None:
+                one.kill()
+            one.wait()
+
+
+@contextlib.contextmanager
+def uri_file():
+    with tempfile.TemporaryDirectory(prefix="endpoints-") as folder:
+        yield str(pathlib.Path(folder) / "uri")
+
+
+def output_of(part, code=0):
+    output = part.communicate(timeout=SECONDS_MAX)[0]
+    assert part.returncode == code, f"exit code {part.returncode}\n{output}"
+    return output
+
+
+def serves(runner, clients, dying, *how, apart=False):
+    """A service and clients: some of them are killed."""
+    needs_combray(runner)
+    node = (lambda name: {"COMBRAY_NODE": name}) if apart else (lambda name: {})
+    with uri_file() as file, started() as start:
+        service = start(runner, "serve", file, clients + dying, *how, **node("service"))
+        whole = [start(runner, "use", file, 0, *how, **node("client")) for _ in range(clients)]
+        killed = [start(runner, "die", file, 0, *how, **node("client")) for _ in range(dying)]
+        for one in whole:
+            assert output_of(one) == "client is done\n"
+        for one in killed:
+            output_of(one, -signal.SIGKILL)
+        assert output_of(service) == f"{clients} closed, {dying} lost\n"
+
+
+@places(3)
+def a_service_and_its_clients_without_a_launcher(runner):
+    serves(runner, 1, 0)
+    serves(runner, 3, 0)
+
+
+@places(3)
+def a_service_that_waits_for_its_descriptor(runner):
+    serves(runner, 2, 0, "descriptor")
+
+
+@places(4)
+def a_service_survives_killed_clients(runner):
+    serves(runner, 1, 2)
+    serves(runner, 1, 1, "descriptor")
+
+
+@places(3)
+def a_service_and_clients_on_two_machines(runner):
+    serves(runner, 2, 0, apart=True)
+    serves(runner, 1, 1, "descriptor", apart=True)
+
+
+@places(2)
+def a_client_survives_a_killed_service(runner):
+    needs_combray(runner)
+    with uri_file() as file, started() as start:
+        service = start(runner, "serve", file, 5)
+        client = start(runner, "survive", file)
+        assert client.stdout.readline() == "connected\n"
+        service.kill()
+        assert output_of(client) == "client is done\n"
+
+
+SCENARIOS = [
+    a_service_and_its_clients_without_a_launcher,
+    a_service_that_waits_for_its_descriptor,
+    a_service_survives_killed_clients,
+    a_service_and_clients_on_two_machines,
+    a_client_survives_a_killed_service,
+]
