@@ -56,33 +56,41 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         let turn = self.transfers / row;
         self.transfers = self.transfers.wrapping_add(1);
         if turn != self.row {
-            (self.row, self.trial) = (turn, self.trial_of(turn));
+            (self.row, self.trial) = (turn, self.trial_of(turn, usable));
         }
         self.trial.filter(|way| usable[*way]).or_else(|| self.fastest_of(usable))
     }
 
+    /// Whether the transfer chosen last is in the second half of a trial, so that the memory of its
+    /// way has been used just before.
+    pub(crate) fn is_warm_trial(&self, row: u64) -> bool {
+        self.trial.is_some() && self.transfers.wrapping_sub(1) % row >= row / 2
+    }
+
     /// Returns the way that is tried in a row, whatever it costs.
-    fn trial_of(&self, turn: u64) -> Option<usize> {
-        let (ways, fastest) = (WAYS as u64, self.fastest());
+    fn trial_of(&self, turn: u64, usable: [bool; WAYS]) -> Option<usize> {
+        let fastest = self.fastest_of(usable)?;
         match self.expected {
-            None if turn < ways => return Some(turn as usize),
-            Some(_) if turn.is_power_of_two() => return self.untried(turn, fastest),
+            None if turn < WAYS as u64 => return Some(turn as usize),
+            Some(_) if turn.is_power_of_two() => return self.untried(turn, fastest, usable),
             _ => {}
         }
         if turn == 0 || !turn.is_multiple_of(TRIAL_SHARE) {
             return None;
         }
-        // All ways in turn; those that seem far slower only in one round of several.
-        let trial = turn / TRIAL_SHARE;
-        let (round, way) = (trial / ways, (trial % ways) as usize);
+        // All others in turn; those that seem far slower only in one round of several.
+        let mut others = (0..WAYS).filter(|way| usable[*way] && *way != fastest);
+        let (trial, count) = (turn / TRIAL_SHARE, others.clone().count() as u64);
+        let round = trial.checked_div(count)?;
+        let way = others.nth((trial % count) as usize)?;
         let far_slower = self.cost(way) / 2 > self.cost(fastest);
         (!far_slower || round.is_multiple_of(ROUNDS_PER_SLOW_TRIAL)).then_some(way)
     }
 
     /// Returns the way that is predicted to cost least among those not timed. A way that is
     /// predicted to take twice as long as the fastest is deferred.
-    fn untried(&self, turn: u64, fastest: usize) -> Option<usize> {
-        let untried = (0..WAYS).filter(|way| self.costs[*way].is_none());
+    fn untried(&self, turn: u64, fastest: usize, usable: [bool; WAYS]) -> Option<usize> {
+        let untried = (0..WAYS).filter(|way| usable[*way] && self.costs[*way].is_none());
         let least = untried.min_by_key(|way| self.cost(*way))?;
         let far_slower = self.cost(least) / 2 > self.cost(fastest);
         (!far_slower || turn >= TURNS_BEFORE_SLOW).then_some(least)

@@ -75,8 +75,14 @@ struct MeasuredMessage {
 /// The number of size classes: about 16, 32, 64, 128, 256 and 512 KiB.
 const CLASSES: usize = 6;
 
-/// How many messages in a row use one way while both are tried.
-const ROW: u64 = 16;
+/// How many messages in a row use one way while all are tried: fewer of long ones, so that a change
+/// of their costs is found as soon as one of short ones.
+fn row(length: usize) -> u64 {
+    (ROW_BYTES / length.max(1) as u64).clamp(8, 16)
+}
+
+/// So many bytes go one way in a row, unless that would be too many or too few messages.
+const ROW_BYTES: u64 = 4 << 20;
 
 /// One of this many messages in fragments is timed: its sender waits until it has seen how far the
 /// receiver is.
@@ -95,14 +101,15 @@ impl MiddleStatistics {
     }
 
     /// Chooses the way for a message of `length` bytes among those that are `usable` now; none if
-    /// there are none. Times some of the messages for which the sender waits. `is_alone` returns
-    /// whether the receiver has nothing else to copy.
+    /// there are none. `is_answer` is whether it answers a message in a cell, in the way that the
+    /// peer has chosen for both. Times some of the messages for which the sender waits. `is_alone`
+    /// returns whether the receiver has nothing else to copy.
     #[inline]
     pub(crate) fn begin(
         &mut self,
         length: usize,
         when: When,
-        usable: Usable,
+        (usable, is_answer): (Usable, bool),
         is_alone: impl FnOnce() -> bool,
     ) -> Option<MiddleWay> {
         self.underway = None;
@@ -110,15 +117,24 @@ impl MiddleStatistics {
             let is_usable = |way: &MiddleWay| usable[*way as usize];
             return [given].into_iter().chain(MiddleWay::ALL).find(is_usable);
         }
+        let answers = is_answer && usable[MiddleWay::InCell as usize];
         if when == When::Later {
-            return self.way_later(length, usable);
+            return if answers { Some(MiddleWay::InCell) } else { self.way_later(length, usable) };
         }
-        let way = MiddleWay::ALL[self.class(length).choose(ROW, usable)?];
+        let (row, class) = (row(length), self.class(length));
+        let (way, is_warm_trial) = if answers {
+            (MiddleWay::InCell, false)
+        } else {
+            (MiddleWay::ALL[class.choose(row, usable)?], class.is_warm_trial(row))
+        };
         if usable.iter().filter(|way| **way).count() == 1 {
             return Some(way);
         }
         self.messages = self.messages.wrapping_add(1);
-        if way == MiddleWay::ByReceiver || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED) {
+        if way == MiddleWay::ByReceiver
+            || is_warm_trial
+            || self.messages.is_multiple_of(FRAGMENTED_PER_TIMED)
+        {
             let (is_alone, since) = (is_alone(), Instant::now());
             self.underway = Some(MeasuredMessage { way, length, since, is_alone, token: None });
         }
@@ -264,7 +280,8 @@ mod tests {
     /// fragments.
     fn run(statistics: &mut MiddleStatistics, messages: u64, times: [u64; 2]) -> u64 {
         let way = |_| {
-            let way = statistics.begin(32 << 10, When::Now, WITHOUT_CELL, || true).unwrap();
+            let way =
+                statistics.begin(32 << 10, When::Now, (WITHOUT_CELL, false), || true).unwrap();
             if let Some(underway) = statistics.underway.take() {
                 statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
             }
@@ -283,7 +300,7 @@ mod tests {
     #[test]
     fn what_the_receiver_cannot_read_is_never_left_to_it() {
         let mut statistics = MiddleStatistics::default();
-        let mut begin = |usable| statistics.begin(32 << 10, When::Now, usable, || true);
+        let mut begin = |usable| statistics.begin(32 << 10, When::Now, (usable, false), || true);
         assert!((0..200).all(|_| begin([true, false, false]) == Some(MiddleWay::InFragments)));
         assert!((0..200).all(|_| begin([true, false, true]) != Some(MiddleWay::ByReceiver)));
         assert_eq!(begin([false; 3]), None);
@@ -293,7 +310,7 @@ mod tests {
     fn fragments_whose_receiver_does_not_come_cost_what_writing_them_takes() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
-            statistics.begin(64 << 10, When::Now, WITHOUT_CELL, || true);
+            statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
         }
         let begin = Instant::now();
         statistics.end_fragments(|| 0.0);
@@ -304,7 +321,7 @@ mod tests {
     #[test]
     fn only_the_send_whose_time_is_taken_ends_it() {
         let mut statistics = MiddleStatistics::default();
-        let mut begin = || statistics.begin(64 << 10, When::Now, WITHOUT_CELL, || true);
+        let mut begin = || statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
         while begin() == Some(MiddleWay::InFragments) {}
         assert!(statistics.leave_to_receiver(64 << 10, 5, When::Now).is_some());
         statistics.note_sent(4);
@@ -342,7 +359,7 @@ mod tests {
         let mut run = |usable: Usable, messages, times: [u64; 3]| {
             let in_cell = |number| {
                 let length = 256 << 10;
-                let way = statistics.begin(length, When::Now, usable, || true).unwrap();
+                let way = statistics.begin(length, When::Now, (usable, false), || true).unwrap();
                 if way == MiddleWay::ByReceiver {
                     let is_timed = statistics.is_timing();
                     assert_eq!(statistics.announced(length, number), is_timed);
@@ -360,11 +377,65 @@ mod tests {
         assert_eq!(run(usable, 1000, [0, 20_000, 8000]), 0);
     }
 
+    /// Two processes that answer each other.
+    #[derive(Default)]
+    struct TwoEnds {
+        statistics: [MiddleStatistics; 2],
+        /// How many cells each holds.
+        cells: [usize; 2],
+        /// Whether the last message went in a cell.
+        in_cell: bool,
+    }
+
+    impl TwoEnds {
+        /// Sends messages of 512 KiB. A copy by the receiver takes 20 µs, one through a cell 16, if
+        /// the cell has come with the last message; otherwise nobody has its lines, and it takes
+        /// 30. The first process leads. Returns the mean time in nanoseconds.
+        fn run(&mut self, messages: usize) -> u64 {
+            let length = 512 << 10;
+            let send = |number: usize| {
+                let (own, is_answer) = (number % 2, number % 2 == 1 && self.in_cell);
+                let usable = [false, true, self.cells[own] > 0];
+                let statistics = &mut self.statistics[own];
+                let way = statistics.begin(length, When::Now, (usable, is_answer), || true);
+                let is_warm = self.in_cell;
+                self.in_cell = way == Some(MiddleWay::InCell);
+                let time = match self.in_cell {
+                    true if is_warm => 16_000,
+                    true => 30_000,
+                    false => 20_000,
+                };
+                if self.in_cell {
+                    self.cells[own] -= 1;
+                    self.cells[1 - own] += 1;
+                }
+                if let Some(underway) = statistics.underway.take() {
+                    statistics.learn(&underway, Duration::from_nanos(time), 1.0);
+                }
+                time
+            };
+            (0..messages).map(send).sum::<u64>() / messages as u64
+        }
+    }
+
+    #[test]
+    fn cells_that_pay_only_while_both_use_them_are_found() {
+        let mut ends = TwoEnds { cells: [1, 1], ..TwoEnds::default() };
+        // The second process has sent messages in one direction before, so it tries at other times.
+        for _ in 0..100 {
+            let usable = ([false, true, false], false);
+            ends.statistics[1].begin(512 << 10, When::Now, usable, || true);
+        }
+        ends.run(5000);
+        let mean = ends.run(20_000);
+        assert!(mean < 16_400, "{mean} ns");
+    }
+
     #[test]
     fn a_process_that_sends_one_message_after_the_other_does_not_wait() {
         let mut statistics = MiddleStatistics::default();
         while statistics.underway.is_none() {
-            statistics.begin(64 << 10, When::Now, WITHOUT_CELL, || false);
+            statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || false);
         }
         statistics.end_fragments(|| panic!("it is not looked how far the receiver is"));
     }

@@ -144,6 +144,11 @@ impl MappedSegment {
         unsafe { self.mapping.base().cast().as_ref() }
     }
 
+    /// Whether the owner of this segment chooses for both, and not the owner of the other one.
+    fn leads(&self, other: &Self) -> bool {
+        self.card.nonce < other.card.nonce
+    }
+
     /// Measures how long a call that reads the owner's memory takes; none if the system forbids it.
     pub(crate) fn probe(&self) -> Option<Duration> {
         let address = self.header().probe_address.load(Ordering::Relaxed);

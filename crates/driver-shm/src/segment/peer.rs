@@ -85,8 +85,9 @@ impl PeerSegment {
         usual: FragmentLengths,
     ) -> Option<FragmentLengths> {
         self.cells.forget_outgoing();
-        let lane = self.lane.as_mut()?;
         let length = data.len();
+        let is_answer = self.cells.takes_answer(length);
+        let lane = self.lane.as_mut()?;
         let (packets, in_cell) = (usual.packets(length), cell_lengths(length));
         let is_long = length > LANE_MESSAGE_BYTES_MAX;
         let usable = MiddleWay::ALL.map(|way| match way {
@@ -96,7 +97,7 @@ impl PeerSegment {
         });
         self.middle_begin = lane.pushed();
         let is_alone = || lane.pushed() - lane.passed() <= UNPUBLISHED_MAX;
-        match self.middle.begin(length, when, usable, is_alone)? {
+        match self.middle.begin(length, when, (usable, is_answer), is_alone)? {
             MiddleWay::InFragments => Some(usual),
             MiddleWay::InCell => {
                 self.begin_cell(in_cell.packets(length), self.middle.is_timing());
@@ -104,6 +105,12 @@ impl PeerSegment {
             }
             MiddleWay::ByReceiver => None,
         }
+    }
+
+    /// Whether this process chooses for both whether they use cells.
+    #[cfg(test)]
+    pub(crate) fn leads(&self) -> bool {
+        self.cells.leads()
     }
 
     /// Like [`driver::InlineDriver::end_fragments`].
@@ -233,7 +240,8 @@ impl PeerSegment {
         // - The ring's memory lies inside the mapping, which lives in the same value.
         // - All processes use the same number of lines (the version of the card guarantees it).
         let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
-        let (packets, claimed, lane, cells, store_choice, middle_begin) = Default::default();
+        let cells = Cells::new(own.leads(&segment));
+        let (packets, claimed, lane, store_choice, middle_begin) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,

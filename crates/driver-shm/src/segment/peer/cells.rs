@@ -95,9 +95,33 @@ pub(super) struct Cells {
     incoming: Option<CellTransfer>,
     /// The last report that was requested.
     reports: u32,
+    /// Whether this process chooses when both use cells. The other answers in them.
+    leads: bool,
+    /// The bytes in the cell of the last message received, if this process has not answered it.
+    unanswered_bytes: Option<usize>,
 }
 
 impl Cells {
+    /// Creates those of a process that `leads` its peer, or follows it.
+    pub(super) fn new(leads: bool) -> Self {
+        Self { leads, ..Self::default() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// Whether a message of `length` bytes answers one of about that length that came in a cell,
+    /// from a peer that chooses for both. Cells are fast only while both processes use them, as a
+    /// cell must come back: what one of them finds by trials in which the other does not join says
+    /// nothing.
+    #[inline]
+    pub(super) fn takes_answer(&mut self, length: usize) -> bool {
+        let Some(received) = self.unanswered_bytes.take() else { return false };
+        !self.leads && received / 2 < length && length < 2 * received
+    }
+
     /// Whether this process holds a cell.
     #[inline]
     pub(super) fn is_held(&self) -> bool {
@@ -251,6 +275,7 @@ impl PeerSegment {
         cells.incoming = (!is_over).then_some(transfer);
         if is_over {
             cells.held.push(message.place);
+            cells.unanswered_bytes = Some(transfer.offset);
             if message.report != 0 {
                 words.read.store(message.report, Ordering::Release);
             }

@@ -1,6 +1,7 @@
 //! Tests of messages in cells.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use driver::{GivenCopying, MiddleWay};
 
@@ -125,6 +126,46 @@ fn messages_in_one_direction_leave_the_cells_with_their_receiver() {
     let data = Buffer::zeroed(300_000);
     let begun = one.begin_fragments(GateId(1), &data, When::Now, FRAGMENTATION.lengths);
     assert_eq!(begun, None, "it holds no cell, and no lane has room for the message");
+}
+
+#[test]
+fn one_of_two_processes_chooses_cells_for_both() {
+    let (mut one, mut two) = pair(true);
+    let leads = |shm: &Shm, peer: u32| shm.peers[peer].as_deref().unwrap().leads();
+    assert_ne!(leads(&one, 1), leads(&two, 0));
+    let [mut leader, mut follower] = match leads(&one, 1) {
+        true => [(&mut one, GateId(1)), (&mut two, GateId(0))],
+        false => [(&mut two, GateId(0)), (&mut one, GateId(1))],
+    };
+    let mut sink = RecordingSink::default();
+    let data = Buffer::zeroed(300_000);
+    // Both get lanes.
+    for _ in 0..20 {
+        for (from, to) in [(0, 1), (1, 0)] {
+            let ends = [&mut leader, &mut follower];
+            assert!(ends[from].0.push(ends[from].1, 8, |out| out.fill(1)));
+            ends[to].0.poll(&mut sink);
+        }
+    }
+    let send = |(shm, peer): &mut (&mut Shm, GateId)| {
+        let begun = shm.begin_fragments(*peer, &data, When::Now, FRAGMENTATION.lengths);
+        let lengths = begun?;
+        for _ in 0..lengths.packets(data.len()) {
+            assert!(shm.push_long(*peer, lengths.packet_bytes, |out, _| out.fill(2)));
+        }
+        Some(lengths)
+    };
+    let copying = GivenCopying { middle: Some(MiddleWay::InCell), long: None };
+    let given = MiddleChoice::new(&Settings { copying, ..Settings::default() });
+    let statistics = MiddleStatistics::new(given, Duration::ZERO);
+    leader.0.peers[leader.1.0].as_mut().unwrap().middle = statistics;
+    // By itself, the follower would try all ways in turn.
+    for _ in 0..200 {
+        assert!(send(&mut leader).is_some());
+        (0..20).for_each(|_| _ = follower.0.poll(&mut sink));
+        assert!(send(&mut follower).is_some());
+        (0..20).for_each(|_| _ = leader.0.poll(&mut sink));
+    }
 }
 
 #[test]
