@@ -20,6 +20,8 @@ fn main() {
         _ => "libmpi_abi.so.1",
     };
     println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,{name}");
+    // Its helper thread and the handlers of signals stay until the process ends.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Rust's standard library asks for the shared libgcc_s, for unwinding. The same code exists as
     // an archive; a linker script of that name, found first, puts the archive in its place.
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));

@@ -79,6 +79,9 @@ pub enum Completeness {
 const LABEL: &std::ffi::CStr = c"combray-questions";
 const LINK: &str = "/memfd:combray-questions";
 
+/// Stands in the place of the number of a question before the report about a crash.
+const CRASH: u64 = u64::MAX;
+
 /// The length of a slot in bytes, with its head. The first slot holds the question number and the
 /// table.
 const SLOT_BYTES: u64 = 64 << 10;
@@ -146,6 +149,13 @@ impl QuestionBoard {
     pub fn answer(&self, local_rank: u32) -> Option<(Completeness, Vec<u8>)> {
         let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
         answer_in(&self.file, start, self.question)
+    }
+
+    /// Returns what a process has reported about its crash, if it has crashed.
+    pub fn crash(&self, local_rank: u32) -> Option<String> {
+        let start = slot(local_rank).filter(|_| local_rank < self.processes)?;
+        let (_, text) = answer_in(&self.file, start, CRASH)?;
+        Some(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Returns the id of a process that has joined the job, none if it has not joined. The process
@@ -224,6 +234,16 @@ impl AnswerSlot {
         // text. If the file has no room, the question stays unanswered.
         let _ = (self.file.write_all_at(text, start + HEAD_BYTES))
             .and_then(|()| self.file.write_all_at(&head, start));
+    }
+
+    /// Reports that this process crashes; the launcher reads it when the process has ended. False
+    /// if no launcher of ours reads it.
+    pub fn report_crash(&self, text: &[u8]) -> bool {
+        let is_read = self.failures().is_some();
+        if is_read {
+            self.answer(CRASH, Completeness::Whole, text);
+        }
+        is_read
     }
 
     /// Whether the descriptor still refers to the file: the program may have closed all descriptors
@@ -354,6 +374,17 @@ mod tests {
         slot.answer(2, Completeness::Whole, &vec![b'x'; ANSWER_BYTES_MAX + 1]);
         assert_eq!(board.answer(1).map(|(_, text)| text.len()), Some(ANSWER_BYTES_MAX));
         assert_eq!(board.process(1), None);
+    }
+
+    #[test]
+    fn a_crash_is_reported_to_a_launcher_only() {
+        let board = QuestionBoard::new(1).unwrap();
+        let slot = AnswerSlot { file: board.file.try_clone().unwrap(), local_rank: 0 };
+        assert_eq!(board.crash(0), None);
+        assert!(slot.report_crash(b"in main"));
+        assert_eq!((board.crash(0).as_deref(), board.crash(1)), (Some("in main"), None));
+        let file = sys::mapping::create_memory_file(LABEL, 2 * SLOT_BYTES as usize).unwrap();
+        assert!(!AnswerSlot { file, local_rank: 0 }.report_crash(b"in main"));
     }
 
     #[test]

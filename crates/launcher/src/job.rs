@@ -376,6 +376,7 @@ impl<'a> JobState<'a> {
                 self.ranks[rank as usize].is_connected = false;
                 self.close_pmi(rank);
             }
+            AgentReport::Crashed(rank, text) => self.ranks[rank as usize].crash = Some(text),
             AgentReport::Ended(rank, end) => {
                 let rank_state = &mut self.ranks[rank as usize];
                 rank_state.finish_lines(&mut self.actions);

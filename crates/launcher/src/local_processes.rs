@@ -355,6 +355,8 @@ impl LocalProcesses {
         let number = rank.number;
         self.drain(index, reports);
         self.report_lone_end(index, end, reports);
+        let crash = self.questions.as_ref().and_then(|board| board.crash(index as u32));
+        reports.extend(crash.map(|text| AgentReport::Crashed(number, text)));
         reports.push(AgentReport::Ended(number, end));
         true
     }

@@ -138,6 +138,8 @@ pub enum AgentReport {
     PmiData(u32, Vec<u8>),
     /// A rank has closed its connection to the PMI server.
     PmiClosed(u32),
+    /// A rank that is about to end has reported this about its crash.
+    Crashed(u32, String),
     /// A rank has ended.
     Ended(u32, End),
     /// Rank 0 has read this many bytes of its standard input.
@@ -338,6 +340,11 @@ impl AgentReport {
                 frame.number(*rank);
                 emit_end(frame, *end);
             }
+            Self::Crashed(rank, text) => {
+                frame.push(78);
+                frame.number(*rank);
+                frame.text(text.as_bytes());
+            }
             Self::InputTaken(bytes) => {
                 frame.push(72);
                 frame.number(*bytes);
@@ -391,6 +398,7 @@ impl AgentReport {
             75 => Self::Connection(fields.number()?, ConnectionEvent::parse(fields)?),
             76 => Self::FromSpawned(fields.number()?, fields.text()?.to_vec()),
             77 => Self::SpawnedClosed(fields.number()?),
+            78 => Self::Crashed(fields.number()?, fields.string()?),
             _ => return None,
         })
     }

@@ -65,6 +65,31 @@ pub fn users_of_memory(most: usize) -> Vec<String> {
     described(&frames[user..], most)
 }
 
+/// Returns the functions that this thread was in when a signal was handled that its program caused,
+/// innermost first, up to `main` and at most `most`.
+pub fn crashed_functions(most: usize) -> Vec<String> {
+    crashed_in(&Backtrace::force_capture().to_string(), most)
+}
+
+fn crashed_in(stack: &str, most: usize) -> Vec<String> {
+    let frames = frames_of(stack);
+    let handler = frames.iter().rposition(|frame| unqualified(frame.name) == "combray_on_crash");
+    // Below the handler is the code by which the kernel calls it.
+    let crashed = handler.map_or(frames.len(), |handler| (handler + 2).min(frames.len()));
+    let mut folded: Vec<(String, u32)> = Vec::new();
+    for function in described(&frames[crashed..], usize::MAX) {
+        match folded.last_mut().filter(|last| last.0 == function) {
+            Some((_, times)) => *times += 1,
+            None => folded.push((function, 1)),
+        }
+    }
+    let shown = folded.into_iter().take(most).map(|(function, times)| match times {
+        1 => function,
+        _ => format!("{function}, {times} times"),
+    });
+    shown.collect()
+}
+
 /// Returns functions of the program as text, up to `main` and at most `most`.
 fn described(frames: &[Frame<'_>], most: usize) -> Vec<String> {
     let mut callers = Vec::new();
@@ -155,6 +180,17 @@ mod tests {
         let found = call_in(stack);
         assert_eq!(found.function.as_deref(), Some("MPI_Finalize"));
         assert_eq!(found.caller.as_deref(), Some("main"));
+    }
+
+    #[test]
+    fn a_crash_is_in_the_frames_before_the_handler() {
+        let stack = "   0: mpi_abi::crash::report\n   1: sys::crashes::combray_on_crash\n             \
+                     at /x/crashes.rs:9:5\n   2: <unknown>\n   3: inner\n             at \
+                     /home/u/crash.c:4:3\n   4: main\n   5: __libc_start_main\n";
+        assert_eq!(crashed_in(stack, 9), ["inner (crash.c:4)", "main"]);
+        assert!(crashed_in("   0: main\n", 9).is_empty());
+        let deep = "   2: combray_on_crash\n   3: <unknown>\n   4: f\n   5: f\n   6: main\n";
+        assert_eq!(crashed_in(deep, 9), ["f, 2 times", "main"]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod call_stack;
 mod calls;
 mod check;
 mod codes;
+mod crash;
 mod debuggers;
 mod dialect;
 mod entry;

@@ -282,6 +282,9 @@ fn exit_code(code: c_int) -> i32 {
     if (1..256).contains(&class) { class } else { 1 }
 }
 
+/// The number of functions of the program that a message shows at most.
+const CALLERS_SHOWN: usize = 3;
+
 /// Returns the text that is printed about an error that ends the process.
 fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String {
     let library = call.library;
@@ -291,10 +294,12 @@ fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String 
     let class = text_of_class(class_of(code)).and_then(|reported| reported.split(':').next());
     let class = class.filter(|name| !text.contains(name)).map(|name| format!(" ({name})"));
     let text = text + &class.unwrap_or_default();
+    let callers = call_stack::callers(CALLERS_SHOWN).join(", ");
+    let callers = if callers.is_empty() { callers } else { format!(" Called by {callers}.") };
     let process = &library.process;
     let rank = match process.is_joined() {
         true => format!("rank {} on ", process.rank()),
         false => format!("process {} on ", std::process::id()),
     };
-    format!("{rank}{}: {text}. {reason}", host_name())
+    format!("{rank}{}: {text}.{callers} {reason}", host_name())
 }

@@ -3,6 +3,7 @@ pub mod callers;
 pub mod clock;
 pub mod cores;
 pub mod counter;
+pub mod crashes;
 pub mod cross_memory;
 pub mod descriptor;
 pub mod environment;

@@ -58,6 +58,12 @@ impl LoadedLibrary {
     }
 }
 
+/// Whether the program, or a library that it has loaded for all, has the symbol `name`.
+pub fn has_symbol(name: &CStr) -> bool {
+    // SAFETY: `name` ends with a zero byte; the address is not used.
+    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null()
+}
+
 /// Returns the files of the shared libraries that this process has loaded.
 pub fn loaded_libraries() -> Vec<PathBuf> {
     unsafe extern "C" fn note(

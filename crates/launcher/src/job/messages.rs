@@ -91,6 +91,8 @@ pub(super) struct FailedProcess<'a> {
     /// Its process id on its host.
     pub process: i32,
     pub host: &'a str,
+    /// What it has reported about its crash.
+    pub crash: Option<&'a str>,
     /// The last lines that it wrote.
     pub last_lines: &'a [String],
 }
@@ -102,7 +104,7 @@ pub(super) fn death(
     others: usize,
     consequence: Consequence,
 ) -> String {
-    let FailedProcess { rank, process, host, last_lines } = failed;
+    let FailedProcess { rank, process, host, crash, last_lines } = failed;
     let mut message = format!("rank {rank} (process {process} on {host}) {what}");
     match consequence {
         _ if others == 0 => {}
@@ -112,6 +114,9 @@ pub(super) fn death(
             message += &format!("; the other {others} processes are terminated")
         }
         Consequence::JobGoesOn => message += &format!("; the other {others} processes go on"),
+    }
+    for line in crash.iter().flat_map(|text| text.lines()) {
+        message += &format!("\n  {line}");
     }
     if !last_lines.is_empty() {
         message += "\n  its last lines:";

@@ -16,6 +16,8 @@ pub(super) struct RankState {
     pub process: i32,
     /// How it ended, once it has.
     pub end: Option<End>,
+    /// What it has reported about its crash.
+    pub crash: Option<String>,
     /// Whether it is being ended while others go on.
     pub is_unneeded: bool,
     /// Whether it can still send requests to the PMI server.
@@ -44,6 +46,7 @@ impl RankState {
             host,
             process: 0,
             end: None,
+            crash: None,
             is_unneeded: false,
             is_connected: true,
             lines: form.tags(number as usize).map(|tag| Lines::new(tag, mode).timed(time)),

@@ -114,6 +114,8 @@ impl JobState<'_> {
             rank,
             process: rank_state.process,
             host: &self.hosts[rank_state.host].name,
+            // Others have probably crashed for the same reason.
+            crash: rank_state.crash.as_deref().filter(|_| self.failures == 0),
             last_lines: &rank_state.last_lines(),
         };
         let consequence = self.consequence(HostPhase::Running);

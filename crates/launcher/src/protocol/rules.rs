@@ -55,6 +55,7 @@ fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
         AgentReport::OutputClosed(..) => rule("the end of a rank's output", RUNNING, None),
         AgentReport::PmiData(..) => rule("a PMI request of a rank", RUNNING, None),
         AgentReport::PmiClosed(_) => rule("the end of a rank's PMI connection", RUNNING, None),
+        AgentReport::Crashed(..) => rule("the crash of a rank", RUNNING, None),
         AgentReport::Ended(..) => rule("the end of a rank", RUNNING, None),
         AgentReport::InputTaken(_) => rule("an acknowledgement of input", RUNNING, None),
         AgentReport::Answer(..) => rule("an answer of a rank", RUNNING, None),
@@ -168,6 +169,7 @@ impl ReportRules {
             AgentReport::OutputClosed(rank, _)
             | AgentReport::PmiData(rank, _)
             | AgentReport::PmiClosed(rank)
+            | AgentReport::Crashed(rank, _)
             | AgentReport::Answer(rank, _) => is_ours(rank),
             AgentReport::InputTaken(bytes) => {
                 let rest = self.unread_input.checked_sub(u64::from(*bytes));

@@ -83,6 +83,7 @@ fn reports() -> Vec<AgentReport> {
         AgentReport::Connection(4, ConnectionEvent::CommandEnded(End::Signal(9))),
         AgentReport::FromSpawned(2, b"{}".to_vec()),
         AgentReport::SpawnedClosed(2),
+        AgentReport::Crashed(3, "in main".to_owned()),
         AgentReport::Ended(3, End::Signal(11)),
         AgentReport::Ended(0, End::Code(-1)),
     ]

@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::call_stack;
 use crate::calls::spawning;
 use crate::check;
+use crate::crash;
 use crate::debuggers;
 use crate::dialect;
 use crate::failure::{CallOutcome, Failure, HandledError};
@@ -110,6 +111,7 @@ pub fn note_change(call: &Call) {
     let process = &call.library.process;
     if process.is_joined() {
         process.set_call_finder(call_stack::current_call);
+        crash::report_crashes(process);
         debuggers::show_queues(process);
     }
     helper::update();
