@@ -5,17 +5,24 @@ use std::backtrace::Backtrace;
 
 use mpi::FoundCall;
 
+use crate::python;
+
 /// Returns the call that this thread is in. This takes milliseconds, and longer for programs with
 /// much debug information; it is meant for threads that have waited long and must report their
 /// state.
 pub fn current_call() -> FoundCall {
-    call_in(&Backtrace::force_capture().to_string())
+    let mut found = call_in(&Backtrace::force_capture().to_string());
+    if let Some(line) = python::current_lines(1).and_then(|mut lines| lines.pop()) {
+        found.caller = Some(line);
+    }
+    found
 }
 
 /// Returns the functions of the program that led to the current call, innermost first, up to `main`
 /// and at most `most`. This takes as long as [`current_call`].
 pub fn callers(most: usize) -> Vec<String> {
-    callers_in(&Backtrace::force_capture().to_string(), most)
+    let of_python = python::current_lines(most);
+    of_python.unwrap_or_else(|| callers_in(&Backtrace::force_capture().to_string(), most))
 }
 
 /// Like [`callers`], but walks only the stack now, which takes microseconds. The returned function
@@ -153,7 +160,8 @@ impl Frame<'_> {
             let end = file.match_indices(':').nth(1).map_or(file.len(), |(end, _)| end);
             format!(" ({})", &file[..end])
         });
-        Some(format!("{}{}", self.name, place.unwrap_or_default()))
+        let name = python::name_of_extension(self.name).unwrap_or_else(|| self.name.to_owned());
+        Some(name + &place.unwrap_or_default())
     }
 }
 

@@ -9,6 +9,7 @@ use sys::process::signal;
 
 use crate::call_stack;
 use crate::output::{host_name, print_message};
+use crate::python;
 
 /// The allocator of this library. A report about a crash must not rely on the program's heap.
 #[global_allocator]
@@ -57,7 +58,7 @@ fn describe(crash: &Crash, size: u32) -> Vec<String> {
             lines.push("compile with -g to see files and lines here".to_owned());
         }
     }
-    if sys::library::has_symbol(c"Py_IsInitialized") {
+    if python::is_loaded() {
         lines.push("python -X faulthandler shows the lines of Python".to_owned());
     }
     lines.push(core_file(crash.core_bytes_max));

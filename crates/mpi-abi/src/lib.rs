@@ -25,6 +25,7 @@ mod native;
 mod output;
 mod phase;
 mod predefined;
+mod python;
 mod report;
 mod requests;
 mod thread_levels;

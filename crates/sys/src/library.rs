@@ -58,10 +58,11 @@ impl LoadedLibrary {
     }
 }
 
-/// Whether the program, or a library that it has loaded for all, has the symbol `name`.
-pub fn has_symbol(name: &CStr) -> bool {
-    // SAFETY: `name` ends with a zero byte; the address is not used.
-    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.is_null()
+/// Returns the address of the symbol `name` of the program, or of a library that it has loaded for
+/// all.
+pub fn global_symbol(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: `name` ends with a zero byte.
+    NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
 }
 
 /// Returns the files of the shared libraries that this process has loaded.
