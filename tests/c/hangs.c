@@ -272,6 +272,37 @@ static void refused(void) {
     }
 }
 
+// No other job connects to the port.
+static void accepted(void) {
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm other;
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+    }
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, world, &other);
+}
+
+// The process that has opened the port does not accept.
+static void connected(void) {
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm other;
+    if (rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+    }
+    MPI_Bcast(port, MPI_MAX_PORT_NAME, MPI_CHAR, 0, world);
+    if (rank == 1) {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &other);
+    }
+    sleep(1000);
+}
+
+// The spawned processes are no MPI programs.
+static void spawned(void) {
+    char *words[] = {"1000", NULL};
+    MPI_Comm other;
+    MPI_Comm_spawn("sleep", words, 2, MPI_INFO_NULL, 0, world, &other, MPI_ERRCODES_IGNORE);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -283,6 +314,7 @@ static const struct {
     {"probe", probe}, {"anybody", anybody}, {"polls", polls}, {"locks", locks}, {"chain", chain},
     {"nonblocking", nonblocking}, {"stopped", stopped}, {"threads", threads},
     {"begun_sends", begun_sends}, {"unsent", unsent}, {"refused", refused},
+    {"accepted", accepted}, {"connected", connected}, {"spawned", spawned},
 };
 
 int main(int argc, char **argv) {

@@ -52,6 +52,9 @@ CAUSES = {
                   r"MPI_ERR_BUFFER \d\S* s ago \(the attached buffer has too little room for 32000 bytes"),
     "refused": (3, r"rank 1 has not entered MPI_Allreduce on MPI_COMM_WORLD, in which ranks 0 and 2 wait: it waits in "
                    r"MPI_Recv for tag 40 from rank 0; its call returned MPI_ERR_COUNT \d\S* s ago \(argument 3 \(count\)"),
+    "accepted": (2, r"rank 0 waits in MPI_Comm_accept: no process of another job has connected to its port$"),
+    "connected": (2, r"rank 1 waits in MPI_Comm_connect: the process that has opened the port does not accept$"),
+    "spawned": (2, r"rank 0 waits in MPI_Comm_spawn: not all 2 processes of sleep have called MPI_Init$"),
     "stopped": (3, r"rank 1 \(process \d+ on \S+\) was stopped by a signal; ranks 0 and 2 wait for it; kill -CONT"),
 }
 

@@ -2,6 +2,7 @@
 jobs ends, and nothing is left of what must end with it."""
 
 import contextlib
+import json
 import pathlib
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import time
 from harness.scenarios import (
     END_SECONDS_MAX, end_of, needs_combray, places, processes_of, run, wait_until_gone,
 )
+
+from . import hangs
 
 CHILDREN = 2
 
@@ -129,6 +132,43 @@ def independent_jobs_end_well_on_one_machine(runner):
         independent_jobs_end_well(lambda *options: [*runner.mpiexec, "-n", "1", *options], copy)
 
 
+def line_of(what, text):
+    [line] = [line for line in text.splitlines() if what in line]
+    return line
+
+
+@places(5)
+def jobs_are_listed_below_those_that_have_spawned_them(runner):
+    """`combray ps`, while a job and one that it has spawned run, and when only the second one does."""
+    needs_combray(runner)
+    ps = lambda *words: run([hangs.command(runner), "ps", *map(str, words)])[1]
+    with own_program(runner) as copy:
+        for how, stage in ("waits", "connected"), ("stays", "independent"):
+            launcher = subprocess.Popen([*runner.mpiexec, "-n", "2", copy, how], text=True, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            try:
+                awaited = {f"child {'runs' if how == 'waits' else 'stays'} {rank}" for rank in range(CHILDREN)}
+                while awaited:
+                    line = launcher.stdout.readline()
+                    assert line, f"exit code {launcher.wait()}"
+                    awaited.discard(line.strip())
+                report = json.loads(ps(launcher.pid, "--json"))
+                [spawned] = report["spawned"]
+                assert (spawned["stage"], spawned["ranks"]) == (stage, CHILDREN), spawned
+                expected = f"spawned job {spawned['job']} on {spawned['host']}: {copy} {how}, {CHILDREN} ranks on"
+                assert line_of("spawned job ", ps(launcher.pid)).startswith(expected), ps(launcher.pid)
+                listed = ps().splitlines()
+                at = next(at for at, line in enumerate(listed) if line.split()[0] == str(launcher.pid))
+                assert expected in listed[at + 1] and stage in listed[at + 1], listed
+                assert not any(line.split()[0] == str(spawned["job"]) for line in listed), listed
+                own = json.loads(ps(spawned["job"], "--json"))
+                assert own["job"] == spawned["job"] and len(own["ranks"]) == CHILDREN, own
+            finally:
+                launcher.terminate()
+                end_of(launcher)
+            wait_until_gone(copy)
+
+
 @places(3)
 def parents_get_an_error_when_a_spawned_job_fails(runner):
     needs_combray(runner)
@@ -146,6 +186,7 @@ SCENARIOS = [
     a_spawned_job_ends_when_the_user_interrupts_its_parents,
     disconnected_jobs_live_on,
     independent_jobs_end_well_on_one_machine,
+    jobs_are_listed_below_those_that_have_spawned_them,
     survivors_of_both_jobs_spawn_another_process,
     parents_get_an_error_when_a_spawned_job_fails,
 ]

@@ -1,5 +1,6 @@
 //! `combray ps`: the jobs of this machine, and the state of the ranks of one job.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -84,10 +85,33 @@ fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
 fn list(running: &[jobs::JobSummary]) -> Result<(), String> {
     let mut lines =
         format!("{:>8}  {:>6}  {:>6}  {:>8}  program\n", "job", "ranks", "hosts", "seconds");
-    for jobs::JobSummary { job, program, ranks, hosts, seconds } in running {
+    // Spawned jobs stand below those whose processes have spawned them.
+    let mut below = HashSet::new();
+    running.iter().for_each(|one| collect(&one.spawned, &mut below));
+    let here = launcher::host_name();
+    let is_top = |one: &&jobs::JobSummary| !below.contains(&(one.job, here.as_str()));
+    for one in running.iter().filter(is_top) {
+        let jobs::JobSummary { job, program, ranks, hosts, seconds, spawned } = one;
         lines += &format!("{job:>8}  {ranks:>6}  {hosts:>6}  {seconds:>8.0}  {program}\n");
+        add_spawned(&mut lines, spawned, 1);
     }
     print(&lines)
+}
+
+/// Collects the number and host of each spawned job.
+fn collect<'a>(spawned: &'a [jobs::SpawnedReport], found: &mut HashSet<(u32, &'a str)>) {
+    for one in spawned {
+        found.insert((one.job, one.host.as_str()));
+        collect(&one.spawned, found);
+    }
+}
+
+/// Appends a line for each spawned job, and those that it has spawned.
+fn add_spawned(lines: &mut String, spawned: &[jobs::SpawnedReport], depth: usize) {
+    for one in spawned {
+        *lines += &format!("{}spawned {}\n", "  ".repeat(depth + 4), one.line());
+        add_spawned(lines, &one.spawned, depth + 1);
+    }
 }
 
 fn text(value: &impl serde::Serialize) -> Result<String, String> {

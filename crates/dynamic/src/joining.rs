@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use base::{Error, ErrorClass, Result};
+use hangs::PortWait;
 use mpi::Process;
 use mpi::communicator::Communicator;
 use socket2::SockRef;
@@ -45,7 +46,7 @@ fn exchange(process: &Process, socket: BorrowedFd<'_>, own: &str) -> Result<Stri
     message.resize(MESSAGE_BYTES, 0);
     let (mut sent, mut received) = (0, Vec::new());
     let deadline = Instant::now() + step_limit()?;
-    wait(process, &mut || None, || {
+    wait((process, PortWait::Answer), &mut || None, || {
         while sent < MESSAGE_BYTES {
             match sys::socket::send(socket, &[IoSlice::new(&message[sent..])]) {
                 Ok(count) => sent += count,

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use base::{Error, ErrorClass, Result};
+use hangs::PortWait;
 use mpi::Process;
 use mpi::communicator::Communicator;
 
@@ -59,7 +60,7 @@ pub fn accept(
     meeting.carry_out(
         |give_up| {
             let (port, limit) = (ports.get(name)?, step_limit()?);
-            wait(process, give_up, || port.poll_accept(limit))
+            wait((process, PortWait::Connection), give_up, || port.poll_accept(limit))
         },
         &mut || None,
     )
@@ -80,7 +81,7 @@ pub fn connect(
     meeting.carry_out(
         |give_up| {
             let mut search = PortSearch::new(name, step_limit()?)?;
-            wait(process, give_up, || search.poll())
+            wait((process, PortWait::Acceptance), give_up, || search.poll())
         },
         &mut || None,
     )

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use base::{Error, ErrorClass, GateId, Result};
+use hangs::PortWait;
 use memory::Buffer;
 use mpi::collective::{self, Invocation, Root};
 use mpi::communicator::{Communicator, JobBridge};
@@ -181,7 +182,7 @@ impl Meeting<'_> {
         link: &mut RootLink,
         give_up: &mut dyn FnMut() -> Option<Error>,
     ) -> Result<T> {
-        let frame = wait(self.process, give_up, || link.poll_frame())?;
+        let frame = wait((self.process, PortWait::Answer), give_up, || link.poll_frame())?;
         T::from_bytes(&frame).ok_or_else(nonsense)
     }
 
@@ -244,14 +245,15 @@ pub(crate) fn share<T: Codec>(
     }
 }
 
-/// Makes progress until `poll` returns something, or `give_up` returns an error.
+/// Makes progress until `poll` returns something, or `give_up` returns an error. Meanwhile this is
+/// reported as a wait for `awaited`.
 pub(crate) fn wait<T>(
-    process: &Process,
+    (process, awaited): (&Process, PortWait),
     give_up: &mut dyn FnMut() -> Option<Error>,
     mut poll: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
     let mut result = None;
-    process.poll_other_job_until(&mut |_| {
+    process.poll_other_job_until(awaited, &mut |_| {
         result = match give_up() {
             Some(error) => Some(Err(error)),
             None => poll().transpose(),

@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use base::variables::PARENT_PORT;
 use base::{Error, ErrorClass, GateId, Result};
+use hangs::PortWait;
 use mpi::Process;
 use mpi::communicator::Communicator;
 
@@ -102,7 +103,10 @@ pub fn spawn(
         let mut start = || {
             let (port, limit) = (ports.get(&name)?, step_limit()?);
             child.replace(Some(ChildJob::start(&wanted, &name, failures)?));
-            wait(process, give_up, || port.poll_accept(limit))
+            let count = wanted.iter().map(|command| command.counts().1).sum();
+            let program = wanted[0].program().to_string_lossy().into_owned();
+            let awaited = PortWait::Start(count, program);
+            wait((process, awaited), give_up, || port.poll_accept(limit))
         };
         let link = start();
         // The port is for these processes only.

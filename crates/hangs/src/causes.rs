@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::words;
 use crate::{
-    Awaited, CollectiveWait, MessageWait, Outside, RankReport, ReturnedError, Stage, WaitingCall,
+    Awaited, CollectiveWait, MessageWait, Outside, PortWait, RankReport, ReturnedError, Stage,
+    WaitingCall,
 };
 
 /// Returns why the ranks of a job, in order, make no progress; the first sentence names the cause.
@@ -22,6 +23,7 @@ pub fn causes(ranks: &[RankReport]) -> Vec<String> {
     graph.leaving(&mut found);
     graph.anybody(&mut found);
     graph.windows(&mut found);
+    graph.other_jobs(&mut found);
     if !found.iter().any(|cause| cause.weight == Weight::Final) {
         graph.cycle(&mut found);
     }
@@ -269,6 +271,28 @@ impl<'a> Graph<'a> {
                     _ => format!("{} have ended", words::ranks(&over)),
                 };
                 let sentence = format!("rank {rank} waits in {}, but {how}", words::call(call));
+                found.push(Cause { weight: Weight::Final, sentence });
+            }
+        }
+    }
+
+    /// Finds waits for other jobs.
+    fn other_jobs(&self, found: &mut Vec<Cause>) {
+        for rank in self.all() {
+            for call in self.calls(rank) {
+                let Awaited::OtherJob(wait) = &call.awaits else { continue };
+                let cause = match wait {
+                    PortWait::Connection => "no process of another job has connected to its port",
+                    PortWait::Acceptance => "the process that has opened the port does not accept",
+                    PortWait::Start(1, program) => {
+                        &format!("the process of {program} has not called MPI_Init")
+                    }
+                    PortWait::Start(count, program) => {
+                        &format!("not all {count} processes of {program} have called MPI_Init")
+                    }
+                    PortWait::Answer => "the other job has not answered",
+                };
+                let sentence = format!("rank {rank} waits in {}: {cause}", words::function(call));
                 found.push(Cause { weight: Weight::Final, sentence });
             }
         }
@@ -674,7 +698,7 @@ fn awaited_in(call: &WaitingCall) -> &[u32] {
         Awaited::Message(wait) | Awaited::Taken(wait) => &wait.peers,
         Awaited::Members(wait) => &wait.missing,
         // The holder of the lock is not known, and need not be the target.
-        Awaited::Window(_) | Awaited::OtherJob | Awaited::Unknown => &[],
+        Awaited::Window(_) | Awaited::OtherJob(_) | Awaited::Unknown => &[],
     }
 }
 

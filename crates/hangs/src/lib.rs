@@ -35,6 +35,65 @@ pub struct JobReport {
     pub causes: Vec<String>,
     /// All its ranks, in order.
     pub ranks: Vec<RankReport>,
+    /// The jobs that its processes have spawned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spawned: Vec<SpawnedReport>,
+}
+
+/// The report on a spawned job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpawnedReport {
+    /// The process number of its launcher, by which `combray ps` names it.
+    pub job: u32,
+    /// The machine of its launcher.
+    pub host: String,
+    /// The program, as the user wrote it.
+    pub program: String,
+    /// How many ranks it has.
+    pub ranks: u32,
+    /// The machines of its ranks: the first ones, if there are many.
+    pub hosts: Vec<String>,
+    /// The time since it was spawned, in seconds.
+    pub seconds: f64,
+    /// Its stage.
+    pub stage: SpawnedStage,
+    /// The jobs that its processes have spawned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spawned: Vec<SpawnedReport>,
+}
+
+/// The stage of a spawned job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpawnedStage {
+    /// Its processes are being started.
+    Starting,
+    /// They run, but not all have called `MPI_Init`.
+    BeforeInit,
+    /// It depends on the process that has spawned it.
+    Connected,
+    /// It lives on when that process ends.
+    Independent,
+}
+
+impl SpawnedReport {
+    /// Describes the job, such as `job 77 on n2: ./worker, 2 ranks on n2 and n3, connected, for 3.0
+    /// s`.
+    pub fn line(&self) -> String {
+        let Self { job, host, program, ranks, hosts, seconds, stage, .. } = self;
+        let stage = match stage {
+            SpawnedStage::Starting => "is being started",
+            SpawnedStage::BeforeInit => "not all have called MPI_Init",
+            SpawnedStage::Connected => "connected",
+            SpawnedStage::Independent => "independent",
+        };
+        let count = if *ranks == 1 { "1 rank".to_owned() } else { format!("{ranks} ranks") };
+        let seconds = words::seconds(*seconds);
+        format!(
+            "job {job} on {host}: {program}, {count} on {}, {stage}, for {seconds}",
+            hosts.join(", ")
+        )
+    }
 }
 
 /// The report on a rank.
@@ -145,10 +204,24 @@ pub enum Awaited {
     Members(CollectiveWait),
     /// This rank of the job, or its window, in a one-sided operation.
     Window(u32),
-    /// Another job, which must connect to a port or answer there.
-    OtherJob,
+    /// Another job.
+    OtherJob(PortWait),
     /// An event that is not known.
     Unknown,
+}
+
+/// What another job must do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortWait {
+    /// One of its processes must connect to the port of this one.
+    Connection,
+    /// The process that has opened the port must accept.
+    Acceptance,
+    /// So many processes of this program, which were spawned, must call `MPI_Init`.
+    Start(u32, String),
+    /// The process at the other end of the connection must answer.
+    Answer,
 }
 
 /// One end of a message.

@@ -275,6 +275,7 @@ mod tests {
             seconds: 3.0,
             causes,
             ranks,
+            spawned: Vec::new(),
         }
     }
 

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::words;
 use crate::{
-    Awaited, JobReport, MessageWait, Outside, Queue, RankAnswer, RankReport, ReturnedError, Stage,
+    Awaited, JobReport, MessageWait, Outside, PortWait, Queue, RankAnswer, RankReport,
+    ReturnedError, SpawnedReport, Stage,
 };
 
 /// The maximum number of ranks in the table.
@@ -42,7 +43,16 @@ pub fn table(report: &JobReport) -> String {
         text.push_str(&queue(*rank, posted, "receives without a message", "from"));
         text.extend(errors.iter().map(|error| returned(*rank, error)));
     }
+    add_spawned(&mut text, &report.spawned, "spawned ");
     text
+}
+
+/// Appends a line for each spawned job, and those that it has spawned.
+fn add_spawned(text: &mut String, jobs: &[SpawnedReport], beginning: &str) {
+    for job in jobs {
+        let _ = writeln!(text, "{beginning}{}", job.line());
+        add_spawned(text, &job.spawned, &format!("  {beginning}"));
+    }
 }
 
 fn returned(rank: u32, error: &ReturnedError) -> String {
@@ -114,7 +124,8 @@ fn target(awaited: &Awaited) -> String {
             }
         }
         Awaited::Window(target) => format!("memory of rank {target}"),
-        Awaited::OtherJob => "another job, at a port".to_owned(),
+        Awaited::OtherJob(PortWait::Start(..)) => "spawned processes".to_owned(),
+        Awaited::OtherJob(_) => "another job, at a port".to_owned(),
         Awaited::Unknown => String::new(),
     }
 }

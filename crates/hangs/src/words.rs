@@ -1,6 +1,8 @@
 //! Formats ranks, calls and messages for display.
 
-use crate::{Awaited, CollectiveWait, CommunicatorName, MessageWait, ReturnedError, WaitingCall};
+use crate::{
+    Awaited, CollectiveWait, CommunicatorName, MessageWait, PortWait, ReturnedError, WaitingCall,
+};
 
 /// The maximum number of ranks that are named individually.
 const NAMED_MAX: usize = 8;
@@ -29,7 +31,12 @@ pub(crate) fn function(call: &WaitingCall) -> String {
         Awaited::Message(_) => "a receive".to_owned(),
         Awaited::Taken(_) => "a send".to_owned(),
         Awaited::Members(wait) => wait.operation.clone(),
-        Awaited::Window(_) | Awaited::OtherJob | Awaited::Unknown => "a call".to_owned(),
+        Awaited::OtherJob(PortWait::Connection) => "MPI_Comm_accept".to_owned(),
+        Awaited::OtherJob(PortWait::Acceptance) => "MPI_Comm_connect".to_owned(),
+        Awaited::OtherJob(PortWait::Start(..)) => "MPI_Comm_spawn".to_owned(),
+        Awaited::Window(_) | Awaited::OtherJob(PortWait::Answer) | Awaited::Unknown => {
+            "a call".to_owned()
+        }
     };
     call.function.clone().unwrap_or_else(by_wait)
 }
@@ -76,7 +83,15 @@ pub(crate) fn call(call: &WaitingCall) -> String {
         }
         Awaited::Members(wait) => format!("{function} on {}", communicator(&wait.communicator)),
         Awaited::Window(target) => format!("{function} on memory of rank {target}"),
-        Awaited::OtherJob => format!("{function} until another job connects or answers"),
+        Awaited::OtherJob(wait) => {
+            let event = match wait {
+                PortWait::Connection => "another job connects",
+                PortWait::Acceptance => "another job accepts",
+                PortWait::Start(..) => "the spawned processes call MPI_Init",
+                PortWait::Answer => "another job answers",
+            };
+            format!("{function} until {event}")
+        }
         Awaited::Unknown => function,
     }
 }

@@ -1,8 +1,9 @@
 //! Diagnoses of jobs that make no progress, and properties that hold for any job.
 
 use hangs::{
-    Awaited, CollectiveWait, CommunicatorName, JobReport, MessageWait, Outside, Queue, RankAnswer,
-    RankReport, ReturnedError, Stage, WaitingCall, causes, stands_still, table,
+    Awaited, CollectiveWait, CommunicatorName, JobReport, MessageWait, Outside, PortWait, Queue,
+    RankAnswer, RankReport, ReturnedError, SpawnedReport, SpawnedStage, Stage, WaitingCall, causes,
+    stands_still, table,
 };
 use proptest::prelude::*;
 
@@ -124,6 +125,7 @@ fn a_message_whose_send_failed() {
         seconds: 9.0,
         causes: vec![reported],
         ranks: vec![receives(0, 1, 5), sender.clone()],
+        spawned: Vec::new(),
     };
     let row = "rank 1, MPI_Bsend with tag 5 to rank 0 on MPI_COMM_WORLD, 4 bytes: returned \
                MPI_ERR_BUFFER 4.0 s ago (no room); called by main (halo.c:7)\n";
@@ -287,6 +289,54 @@ fn jobs_that_go_on_have_no_cause() {
 }
 
 #[test]
+fn waits_for_other_jobs() {
+    let first_of = |function: &str, wait| {
+        // The other members wait for the root, in a step of the same call.
+        first(&[waits(0, function, Awaited::OtherJob(wait)), collective(1, function, 2, &[0])])
+    };
+    let start = |count| PortWait::Start(count, "./child".to_owned());
+    let cases = [
+        ("MPI_Comm_accept", PortWait::Connection, "no process of another job has connected"),
+        ("MPI_Comm_connect", PortWait::Acceptance, "that has opened the port does not accept"),
+        ("MPI_Comm_spawn", start(1), "the process of ./child has not called MPI_Init"),
+        ("MPI_Comm_spawn", start(3), "not all 3 processes of ./child have called MPI_Init"),
+    ];
+    for (function, wait, expected) in cases {
+        let reported = first_of(function, wait);
+        let begin = format!("rank 0 waits in {function}: ");
+        assert!(reported.starts_with(&begin) && reported.contains(expected), "{reported}");
+    }
+}
+
+#[test]
+fn the_table_ends_with_spawned_jobs() {
+    let spawned = |job, stage, spawned| SpawnedReport {
+        job,
+        host: "n2".into(),
+        program: "./child".into(),
+        ranks: 2,
+        hosts: vec!["n2".into(), "n3".into()],
+        seconds: 3.0,
+        stage,
+        spawned,
+    };
+    let inner = spawned(9, SpawnedStage::BeforeInit, Vec::new());
+    let report = JobReport {
+        job: 7,
+        name: String::new(),
+        program: "./a".into(),
+        seconds: 3.0,
+        causes: Vec::new(),
+        ranks: vec![computes(0)],
+        spawned: vec![spawned(8, SpawnedStage::Independent, vec![inner])],
+    };
+    let expected = "spawned job 8 on n2: ./child, 2 ranks on n2, n3, independent, for 3.0 s\n  \
+                    spawned job 9 on n2: ./child, 2 ranks on n2, n3, not all have called \
+                    MPI_Init, for 3.0 s\n";
+    assert!(table(&report).ends_with(expected), "{}", table(&report));
+}
+
+#[test]
 fn the_table_has_a_row_for_each_rank_and_the_queues() {
     let mut waiting = receives(0, 1, 5);
     waiting.answer.as_mut().unwrap().unexpected = Queue { length: 9, first: vec![message(1, 6)] };
@@ -298,6 +348,7 @@ fn the_table_has_a_row_for_each_rank_and_the_queues() {
         seconds: 3.0,
         causes: causes(&ranks),
         ranks,
+        spawned: Vec::new(),
     };
     let text = table(&report);
     let lines: Vec<&str> = text.lines().collect();
@@ -341,7 +392,7 @@ proptest! {
         let reported = causes(&ranks);
         prop_assert!(!reported.is_empty() && reported.iter().all(|sentence| !sentence.is_empty()));
         prop_assert_eq!(&reported, &causes(&ranks));
-        let report = JobReport { job: 1, name: String::new(), program: "a".into(), seconds: 1.0, causes: reported, ranks };
+        let report = JobReport { job: 1, name: String::new(), program: "a".into(), seconds: 1.0, causes: reported, ranks, spawned: Vec::new() };
         prop_assert!(table(&report).lines().count() > report.ranks.len());
     }
 

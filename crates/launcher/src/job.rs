@@ -292,6 +292,7 @@ impl<'a> JobState<'a> {
         }
         self.begin();
         self.finish_start();
+        self.report_initialized();
         self.publish_failures();
         self.conclude_if_whole();
         self.advance_phase();
@@ -467,6 +468,7 @@ impl<'a> JobState<'a> {
             ranks: self.ranks.len() as u32,
             hosts: self.hosts.len() as u32,
             seconds: (self.now - self.begun).as_secs_f64(),
+            spawned: self.spawned.reports(self.now),
         }
     }
 

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use foreign::Asked;
-pub use hangs::{JobReport, picture, table};
+pub use hangs::{JobReport, SpawnedReport, picture, table};
 pub use other_launchers::join;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct JobSummary {
     pub hosts: u32,
     /// How many seconds it has run.
     pub seconds: f64,
+    /// The jobs that its processes have spawned, on all machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spawned: Vec<SpawnedReport>,
 }
 
 /// The requests to a job.

@@ -44,7 +44,7 @@ use std::time::Duration;
 pub use access::{HostAccess, OwnHost};
 use binding::{Oversubscription, Policy};
 use guard::Source;
-pub use local::is_this_machine;
+pub use local::{host_name, is_this_machine};
 pub use local_processes::ranks_within;
 pub use output::{LineTag, OutputForm};
 pub use parent_link::ParentLink;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, UdpSocket};
 
 /// Returns the name of this machine.
-pub(super) fn host_name() -> String {
+pub fn host_name() -> String {
     sys::process::host_name()
 }
 

@@ -52,6 +52,8 @@ pub enum SpawnedNotice {
     },
     /// All its processes run.
     Started,
+    /// All of them have called `MPI_Init`.
+    Initialized,
     /// It no longer depends on the processes that have spawned it.
     Independent,
     /// It has ended with this exit code.

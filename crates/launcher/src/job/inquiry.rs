@@ -177,6 +177,7 @@ impl JobState<'_> {
             seconds: (self.now - self.begun).as_secs_f64(),
             causes: hangs::causes(&ranks),
             ranks,
+            spawned: self.spawned.reports(self.now),
         }
     }
 }

@@ -2,15 +2,17 @@
 //! gives out the slots; launchers between it and a spawned one pass messages on.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use hangs::{SpawnedReport, SpawnedStage};
 use sys::process::signal;
 
 use super::{
-    Action, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL,
+    Action, CODE_TIMEOUT, Deadline, FinishedPrefix, JobState, KILL_DELAY, KILL_DELAY_AFTER_SIGNAL,
     SPAWNED_END_TIME_MAX, messages,
 };
 use crate::SlotTable;
+use crate::pmi_server::MpiState;
 use crate::protocol::AgentOrder;
 use crate::spawned::{
     AddressedOrder, ENDS_ALL, SpawnedMessage, SpawnedNotice, SpawnedOrder, SpawnedSummary, encoded,
@@ -29,6 +31,9 @@ pub(super) struct SpawnedJobs {
     /// By name.
     jobs: BTreeMap<String, SpawnedJob>,
     are_ending: bool,
+    /// The ranks of the own job that have called `MPI_Init`, and whether that was reported.
+    initialized: FinishedPrefix,
+    are_initialized: bool,
 }
 
 /// A job below this one.
@@ -39,18 +44,9 @@ pub(super) struct SpawnedJob {
     /// The job whose processes have spawned it; none: the own one.
     parent: Option<String>,
     pub stage: SpawnedStage,
+    begun: Instant,
     pub summary: SpawnedSummary,
     slots: Vec<(String, u32)>,
-}
-
-/// The stages of a spawned job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum SpawnedStage {
-    Starting,
-    /// It depends on the process that has spawned it.
-    Running,
-    /// It lives on when that process ends.
-    Independent,
 }
 
 /// The maximal number of jobs below a launcher.
@@ -66,7 +62,16 @@ impl SpawnedJobs {
         rank_slots: Vec<Option<String>>,
     ) -> Self {
         let jobs = BTreeMap::new();
-        Self { name, slots, version: 0, rank_slots, jobs, are_ending: false }
+        Self {
+            name,
+            slots,
+            version: 0,
+            rank_slots,
+            jobs,
+            are_ending: false,
+            initialized: FinishedPrefix::default(),
+            are_initialized: false,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -81,6 +86,17 @@ impl SpawnedJobs {
     /// Returns the jobs, for messages.
     pub(super) fn running(&self) -> Vec<&SpawnedSummary> {
         self.jobs.values().map(|job| &job.summary).collect()
+    }
+
+    /// Describes the jobs that processes of this one have spawned, with those below them.
+    pub(super) fn reports(&self, now: Instant) -> Vec<SpawnedReport> {
+        let mut by_parent: BTreeMap<Option<&str>, Vec<(&str, &SpawnedJob)>> = BTreeMap::new();
+        for (name, job) in &self.jobs {
+            // What is above this launcher is not its business.
+            let parent = job.parent.as_deref().filter(|one| self.jobs.contains_key(*one));
+            by_parent.entry(parent).or_default().push((name, job));
+        }
+        reports_below(None, &mut by_parent, now)
     }
 
     /// Gives back the slot of a rank of the own job that has ended.
@@ -105,12 +121,13 @@ impl SpawnedJobs {
 
     /// Records what a job, which is below this connection, has sent. Returns its exit code if it
     /// was independent and has failed.
-    fn note(&mut self, link: (usize, u32), message: &SpawnedMessage) -> Option<i32> {
+    fn note(&mut self, link: (usize, u32), message: &SpawnedMessage, now: Instant) -> Option<i32> {
         if message.notice == SpawnedNotice::Hosts && self.jobs.len() < JOBS_MAX {
             let made = || SpawnedJob {
                 link,
                 parent: message.parent.clone(),
                 stage: SpawnedStage::Starting,
+                begun: now,
                 summary: SpawnedSummary::default(),
                 slots: Vec::new(),
             };
@@ -120,10 +137,8 @@ impl SpawnedJobs {
         match &message.notice {
             SpawnedNotice::Hosts => {}
             SpawnedNotice::Take { summary, .. } => job.summary = summary.clone(),
-            SpawnedNotice::Started if job.stage == SpawnedStage::Starting => {
-                job.stage = SpawnedStage::Running;
-            }
-            SpawnedNotice::Started => {}
+            SpawnedNotice::Started => job.stage = job.stage.max(SpawnedStage::BeforeInit),
+            SpawnedNotice::Initialized => job.stage = job.stage.max(SpawnedStage::Connected),
             SpawnedNotice::Independent => job.stage = SpawnedStage::Independent,
             SpawnedNotice::Ended(code) => {
                 let failed = job.stage == SpawnedStage::Independent && *code != 0;
@@ -157,11 +172,35 @@ impl SpawnedJobs {
     }
 }
 
+/// Takes the jobs below this one out of the table of jobs by parent, and describes them.
+fn reports_below<'a>(
+    parent: Option<&'a str>,
+    by_parent: &mut BTreeMap<Option<&'a str>, Vec<(&'a str, &'a SpawnedJob)>>,
+    now: Instant,
+) -> Vec<SpawnedReport> {
+    let mut children = by_parent.remove(&parent).unwrap_or_default();
+    children.sort_by_key(|(_, job)| job.begun);
+    let report = |(name, job): (&'a str, &'a SpawnedJob)| {
+        let SpawnedSummary { job: number, host, program, ranks, hosts } = job.summary.clone();
+        SpawnedReport {
+            job: number,
+            host,
+            program,
+            ranks,
+            hosts,
+            seconds: now.saturating_duration_since(job.begun).as_secs_f64(),
+            stage: job.stage,
+            spawned: reports_below(Some(name), by_parent, now),
+        }
+    };
+    children.into_iter().map(report).collect()
+}
+
 impl JobState<'_> {
     /// Handles a message that the launcher of a spawned job has sent over this connection.
     pub(super) fn hear_spawned(&mut self, link: (usize, u32), message: &[u8]) {
         let Ok(mut message) = foreign::from_json::<SpawnedMessage>(message) else { return };
-        if let Some(code) = self.spawned.note(link, &message) {
+        if let Some(code) = self.spawned.note(link, &message, self.now) {
             self.note_code(code);
         }
         let is_question =
@@ -204,6 +243,19 @@ impl JobState<'_> {
         if let Some(job) = self.spawned.name.clone() {
             let message = SpawnedMessage { job, parent: None, notice };
             self.actions.push(Action::SendAbove(message));
+        }
+    }
+
+    /// Reports once to the launcher above that all ranks have called `MPI_Init`.
+    pub(super) fn report_initialized(&mut self) {
+        let server = &self.server;
+        let has = |rank: usize| server.mpi_state(rank as u32) != MpiState::Uninitialized;
+        if self.spawned.name.is_some()
+            && !self.spawned.are_initialized
+            && self.spawned.initialized.is_whole_by(self.ranks.len(), has)
+        {
+            self.spawned.are_initialized = true;
+            self.report_above(SpawnedNotice::Initialized);
         }
     }
 

@@ -93,6 +93,7 @@ impl LocalPart {
             ranks: identity.size,
             hosts: identity.hosts,
             seconds: self.seconds(),
+            spawned: Vec::new(),
         }
     }
 
@@ -126,6 +127,7 @@ impl LocalPart {
             seconds: self.seconds(),
             causes: hangs::causes(&ranks),
             ranks,
+            spawned: Vec::new(),
         }
     }
 
@@ -188,6 +190,7 @@ mod tests {
             seconds: 1.0,
             causes: Vec::new(),
             ranks: vec![rank(0), rank(1)],
+            spawned: Vec::new(),
         }
     }
 

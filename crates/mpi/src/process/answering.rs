@@ -14,7 +14,8 @@ use std::time::Duration;
 use base::GateId;
 use engine::{RequestDescription, RequestId};
 use hangs::{
-    Awaited, CollectiveWait, MessageWait, Outside, QUEUE_SHOWN_MAX, RankAnswer, WaitingCall,
+    Awaited, CollectiveWait, MessageWait, Outside, PortWait, QUEUE_SHOWN_MAX, RankAnswer,
+    WaitingCall,
 };
 use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Completeness, ProcessIdentity};
 use message_queues::QueueTable;
@@ -103,10 +104,10 @@ impl Process {
         self.await_no_longer();
     }
 
-    /// Polls as [`Process::poll_until`] does, for another job that must connect to a port or answer
-    /// there. An answer to a question reports this.
-    pub fn poll_other_job_until(&self, done: &mut dyn FnMut(&Process) -> bool) {
-        self.begin_to_await(Awaited::OtherJob);
+    /// Polls as [`Process::poll_until`] does, for what another job must do. An answer to a question
+    /// reports this.
+    pub fn poll_other_job_until(&self, wait: PortWait, done: &mut dyn FnMut(&Process) -> bool) {
+        self.begin_to_await(Awaited::OtherJob(wait));
         self.poll_until(done);
         self.await_no_longer();
     }

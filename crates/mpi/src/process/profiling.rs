@@ -335,7 +335,7 @@ impl Process {
             Awaited::Taken(message) => (WaitCause::LateReceiver, only(&message.peers)),
             Awaited::Members(_) => (WaitCause::Members, None),
             Awaited::Window(owner) => (WaitCause::Window, Some(owner)),
-            Awaited::OtherJob => (WaitCause::Other, None),
+            Awaited::OtherJob(_) => (WaitCause::Other, None),
             Awaited::Unknown if function.is_some_and(is_one_sided) => (WaitCause::Window, None),
             Awaited::Unknown => (WaitCause::Other, None),
         })
