@@ -1,6 +1,7 @@
 // Prints MPI_UNIVERSE_SIZE, then spawns as many processes as each argument names, one job after the
 // other, and prints on which hosts they run: tests/scenarios/hosts.py starts it.
-// The last process is the root.
+// The last process is the root. After the argument "each", all processes spawn at the same time,
+// each alone, and the spawned processes of all of them exist at the same time.
 #include "check.h"
 
 enum { TAG = 5, NAME_BYTES = MPI_MAX_PROCESSOR_NAME };
@@ -12,32 +13,38 @@ static void be_child(MPI_Comm parents) {
     int remote;
     MPI_Comm_remote_size(parents, &remote);
     MPI_Send(name, NAME_BYTES, MPI_CHAR, remote - 1, TAG, parents);
+    MPI_Barrier(parents);
     MPI_Comm_disconnect(&parents);
 }
 
-static void spawn(int count, int root) {
+static void spawn(int count, int root, MPI_Comm comm) {
     MPI_Comm children;
+    int rank;
+    MPI_Comm_rank(comm, &rank);
     char file[4096];
     ssize_t length = readlink("/proc/self/exe", file, sizeof file - 1);
     REQUIRE(length > 0, "readlink");
     file[length] = 0;
-    int code = MPI_Comm_spawn(file, MPI_ARGV_NULL, count, MPI_INFO_NULL, root, MPI_COMM_WORLD,
-                              &children, MPI_ERRCODES_IGNORE);
+    int code = MPI_Comm_spawn(file, MPI_ARGV_NULL, count, MPI_INFO_NULL, root, comm, &children,
+                              MPI_ERRCODES_IGNORE);
     if (code != MPI_SUCCESS) {
         int class;
         MPI_Error_class(code, &class);
         CHECK(class == MPI_ERR_SPAWN, "class %d", class);
-        if (check_rank == root) printf("refused\n");
+        if (rank == root) printf("refused\n");
+        MPI_Barrier(MPI_COMM_WORLD);
         return;
     }
     char line[4096] = "children:";
-    for (int child = 0; check_rank == root && child < count; child++) {
+    for (int child = 0; rank == root && child < count; child++) {
         char name[NAME_BYTES];
         MPI_Recv(name, NAME_BYTES, MPI_CHAR, child, TAG, children, MPI_STATUS_IGNORE);
         strncat(line, " ", sizeof line - strlen(line) - 1);
         strncat(line, name, sizeof line - strlen(line) - 1);
     }
-    if (check_rank == root) printf("%s\n", line);
+    if (rank == root) printf("%s\n", line);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(children);
     MPI_Comm_disconnect(&children);
 }
 
@@ -55,6 +62,10 @@ int main(int argc, char **argv) {
     REQUIRE(is_set, "MPI_UNIVERSE_SIZE is set");
     if (check_rank == size - 1) printf("universe: %d\n", *universe);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (int i = 1; i < argc; i++) spawn(atoi(argv[i]), size - 1);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    int each = argc > 1 && strcmp(argv[1], "each") == 0;
+    for (int i = 1 + each; i < argc; i++) {
+        spawn(atoi(argv[i]), each ? 0 : size - 1, each ? MPI_COMM_SELF : MPI_COMM_WORLD);
+    }
     return check_end();
 }

@@ -132,6 +132,13 @@ def spawned_processes_get_free_slots(runner):
         assert output.count("processes share slots") == 1, output
         output = lines("4", "3", options=("-n", "3", "--nooversubscribe"))
         assert "refused\nchildren: box2 box3 box3\n" in output, output
+        # Both spawn at the same time, then again: the first processes have given their slots back.
+        for options in ("-n", "2"), ("-n", "2", "--nooversubscribe"):
+            output = lines("each", "2", "2", "2", options=options)
+            places = re.findall(r"children: (\w+) (\w+)$", output, re.MULTILINE)
+            assert len(places) == 6 and "free slots" not in output, output
+            for at in range(0, 6, 2):
+                assert sorted(sum(places[at:at + 2], ())) == ["box2", "box2", "box3", "box3"], output
 
 
 @places(8)

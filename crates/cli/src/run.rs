@@ -20,7 +20,7 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use allocation::Allocation;
 use base::variables;
@@ -93,9 +93,15 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
     }
 }
 
+/// How long a spawned job waits for slots of jobs that are about to end, and the time between two
+/// looks.
+const SLOTS_RETURN_MAX: Duration = Duration::from_secs(1);
+const SLOTS_PAUSE: Duration = Duration::from_millis(10);
+
 /// Plans a spawned job, and takes its slots.
 fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPlan, String> {
     let inherited = env::var(variables::JOB_HOSTS).unwrap_or_default();
+    let begun = Instant::now();
     loop {
         let slots = match origin.slot_table().map_err(|error| error.to_string())? {
             Some(slots) => slots,
@@ -108,6 +114,11 @@ fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPla
         let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
         let oversubscribe = slots.without_slot == WithoutSlot::Share;
         let plan = JobPlan { open_ahead, oversubscribe, slot_table: slots, ..*plan };
+        // A program that disconnects from its workers and spawns others expects their slots.
+        if origin.slots_may_return && plan.lacks_slots() && begun.elapsed() < SLOTS_RETURN_MAX {
+            std::thread::sleep(SLOTS_PAUSE);
+            continue;
+        }
         // Otherwise another job has taken slots meanwhile.
         if origin.take(&plan).map_err(|error| error.to_string())? == Claim::Taken {
             return Ok(plan);

@@ -141,7 +141,12 @@ impl JobPlan {
 
     /// Whether processes share slots with others, for lack of free ones.
     pub fn shares_slots(&self) -> bool {
-        self.oversubscribe && Self { oversubscribe: false, ..self.clone() }.placement().is_err()
+        self.oversubscribe && self.lacks_slots()
+    }
+
+    /// Whether there are fewer free slots than processes.
+    pub fn lacks_slots(&self) -> bool {
+        Self { oversubscribe: false, ..self.clone() }.placement().is_err()
     }
 
     /// Returns the slots of the job's hosts after its processes have got their places, and for each

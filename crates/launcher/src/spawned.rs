@@ -94,6 +94,8 @@ pub enum SpawnedOrder {
         version: u64,
         /// The table, as [`SlotTable`](crate::SlotTable) prints it.
         table: String,
+        /// Whether slots may soon come back: a job has them that no longer depends on its parents.
+        may_return: bool,
     },
     /// The slots are taken.
     Taken,

@@ -164,8 +164,14 @@ impl SpawnedJobs {
                 Some(SpawnedOrder::Taken)
             }
             SpawnedNotice::Take { .. } | SpawnedNotice::Hosts => {
-                let (version, table) = (self.version, self.slots.to_string());
-                Some(SpawnedOrder::Hosts { version, table })
+                let is_leaving = |job: &SpawnedJob| {
+                    job.stage == SpawnedStage::Independent && !job.slots.is_empty()
+                };
+                Some(SpawnedOrder::Hosts {
+                    version: self.version,
+                    table: self.slots.to_string(),
+                    may_return: self.jobs.values().any(is_leaving),
+                })
             }
             _ => None,
         }

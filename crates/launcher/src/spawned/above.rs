@@ -34,6 +34,8 @@ pub struct SpawnedOrigin {
     pub(crate) above: Option<LauncherAbove>,
     /// The version of the table of slots that was received last.
     version: u64,
+    /// Whether slots of that table may soon come back.
+    pub slots_may_return: bool,
 }
 
 /// Whether a spawned job got its slots.
@@ -71,7 +73,7 @@ impl SpawnedOrigin {
         }
         // If the system does not allow it, only the name is missing.
         let _ = std::fs::write("/proc/self/comm", SPAWNED_LAUNCHER);
-        Ok(Some(Self { parent, above, version: 0 }))
+        Ok(Some(Self { parent, above, version: 0, slots_may_return: false }))
     }
 
     /// Tells the process that spawned the job that it cannot be started.
@@ -85,10 +87,10 @@ impl SpawnedOrigin {
     /// The launcher above does not answer.
     pub fn slot_table(&mut self) -> Result<Option<SlotTable>, LaunchError> {
         let Some(above) = &mut self.above else { return Ok(None) };
-        let SpawnedOrder::Hosts { version, table } = above.ask(SpawnedNotice::Hosts)? else {
-            return Ok(None);
-        };
+        let answer = above.ask(SpawnedNotice::Hosts)?;
+        let SpawnedOrder::Hosts { version, table, may_return } = answer else { return Ok(None) };
         self.version = version;
+        self.slots_may_return = may_return;
         Ok(Some(SlotTable::parse(&table).unwrap_or_default()))
     }
 

@@ -1,5 +1,7 @@
 //! Jobs that ranks of the tested job have spawned.
 
+use hangs::SpawnedStage;
+
 use super::*;
 use crate::spawned::{AddressedOrder, SpawnedMessage, SpawnedOrder, SpawnedSummary, encoded};
 
@@ -172,7 +174,11 @@ fn a_failure_of_which_the_parents_know_is_not_reported_again() {
 fn slots_are_taken_once_and_come_back() {
     let plan = plan(false);
     let mut test = TestJob::with_slots(&plan, "host0=4/1,host1=4/1,");
-    let hosts = |version, table: &str| SpawnedOrder::Hosts { version, table: table.to_owned() };
+    let hosts = |version, table: &str| SpawnedOrder::Hosts {
+        version,
+        table: table.to_owned(),
+        may_return: false,
+    };
     test.hears(0, 0, SpawnedNotice::Hosts);
     test.hears(1, 1, SpawnedNotice::Hosts);
     test.hears(1, 1, takes(0, &[("host0", 2)]));
@@ -185,6 +191,40 @@ fn slots_are_taken_once_and_come_back() {
     test.report(1, AgentReport::SpawnedClosed(1));
     test.hears(0, 2, SpawnedNotice::Hosts);
     assert_eq!(test.told(0, 2), [hosts(3, "host0=4/2,host1=4/2,")]);
+}
+
+#[test]
+fn slots_of_jobs_that_are_about_to_end_are_worth_waiting_for() {
+    let plan = plan(false);
+    let mut test = TestJob::with_slots(&plan, "host0=4/1,host1=4/1,");
+    test.hears(0, 0, SpawnedNotice::Hosts);
+    test.hears(0, 0, takes(0, &[("host0", 2)]));
+    for (notice, expected) in [(SpawnedNotice::Started, false), (SpawnedNotice::Independent, true)]
+    {
+        test.hears(0, 0, notice);
+        test.hears(1, 1, SpawnedNotice::Hosts);
+        let [SpawnedOrder::Hosts { may_return, .. }] = test.told(1, 1)[..] else { panic!() };
+        assert_eq!(may_return, expected);
+    }
+}
+
+#[test]
+fn jobs_are_reported_below_those_that_have_spawned_them() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 1);
+    test.hears(0, 0, SpawnedNotice::Hosts);
+    let mut below = message("job9", SpawnedNotice::Hosts);
+    below.parent = Some("job0".to_owned());
+    test.report(0, AgentReport::FromSpawned(0, encoded(&below)));
+    let mut stages = Vec::new();
+    for notice in [takes(0, &[]), SpawnedNotice::Started, SpawnedNotice::Initialized] {
+        test.hears(0, 0, notice);
+        let [report] = &test.job.summary().spawned[..] else { panic!() };
+        assert_eq!(report.spawned.len(), 1);
+        stages.push(report.stage);
+    }
+    let expected = [SpawnedStage::Starting, SpawnedStage::BeforeInit, SpawnedStage::Connected];
+    assert_eq!(stages, expected);
 }
 
 #[test]
