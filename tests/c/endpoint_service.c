@@ -6,6 +6,7 @@
 #include "check.h"
 
 #include <combray.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 
@@ -116,6 +117,47 @@ static void use(const char *file, int waits_by_descriptor, int dies) {
     printf("client is done\n");
 }
 
+// Connects many times, two connections at a time, and counts the descriptors that are left.
+static int descriptors(void) {
+    int count = 0;
+    for (int number = 0; number < 1000; number++) count += fcntl(number, F_GETFD) != -1;
+    return count;
+}
+
+static void again(const char *file, int times) {
+    char uri[URI];
+    int before = 0, after;
+    read_uri(file, uri);
+    for (int time = 0; time < times; time += 2) {
+        combray_connection connections[2];
+        int connected = 0, received = 0, closed = 0;
+        for (int one = 0; one < 2; one++)
+            DO(combray_connect(endpoint, uri, "hello", 6, NULL, 20000, &connections[one]));
+        while (closed < 2) {
+            combray_event event = next(0);
+            if (event.type == COMBRAY_CONNECTED) {
+                connected++;
+                DO(combray_send(event.connection, &time, sizeof time, NULL, 0));
+            } else if (event.type == COMBRAY_RECEIVED) {
+                SURE(event.bytes == sizeof time && *(int *)event.data == time, "%zu", event.bytes);
+                received++;
+                DO(combray_disconnect(event.connection));
+            } else {
+                char text[MPI_MAX_ERROR_STRING] = "";
+                combray_error_string(event.status, text, sizeof text);
+                SURE(event.type == COMBRAY_CLOSED, "event %d at %d: %s", event.type, time, text);
+                closed++;
+            }
+            DO(combray_return(endpoint, &event));
+        }
+        SURE(connected == 2 && received == 2, "%d %d", connected, received);
+        if (time == 4) before = descriptors();
+    }
+    after = descriptors();
+    SURE(after <= before + 1, "%d descriptors after %d", after, before);
+    printf("client is done\n");
+}
+
 // The service is killed: the client gets an event, and goes on.
 static void survive(const char *file) {
     char uri[URI];
@@ -139,6 +181,7 @@ int main(int argc, char **argv) {
     if (strcmp(part, "serve") == 0) serve(file, number, by_descriptor);
     else if (strcmp(part, "use") == 0) use(file, by_descriptor, 0);
     else if (strcmp(part, "die") == 0) use(file, by_descriptor, 1);
+    else if (strcmp(part, "again") == 0) again(file, number);
     else if (strcmp(part, "survive") == 0) survive(file);
     else SURE(0, "unknown part %s", part);
     DO(combray_endpoint_close(&endpoint));

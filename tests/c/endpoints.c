@@ -133,11 +133,14 @@ static void hoarder(void) {
         }
         OK(combray_endpoint_poll(endpoint, &request, 10));
         CHECK_EQ(request.type, COMBRAY_EVENT_NONE);
+        CHECK(request.connection == to, "the connection is named");
         // Last in, first out.
         for (int one = held - 1; one >= before; one--) OK(combray_return(endpoint, &events[one]));
         combray_event again = events[before];
         CHECK_EQ(again.bytes, 0);
         next(COMBRAY_WRITABLE);
+        OK(combray_endpoint_poll(endpoint, &request, 0));
+        CHECK(request.type == COMBRAY_EVENT_NONE && !request.connection, "%d", request.type);
     }
     CHECK(sent > 300, "%d", sent);
     OK(combray_disconnect(from));

@@ -83,6 +83,19 @@ def a_service_and_clients_on_two_machines(runner):
     serves(runner, 1, 1, "descriptor", apart=True)
 
 
+@places(3)
+def connections_come_and_go(runner):
+    """An acceptance may be sent before the connecting process has read that the meeting is over."""
+    needs_combray(runner)
+    for count, node in ((150, {}), (20, {"COMBRAY_NODE": "other"})):
+        with uri_file() as file, started() as start:
+            service = start(runner, "serve", file, 2 * count)
+            clients = [start(runner, "again", file, count, **node) for _ in range(2)]
+            for one in clients:
+                assert output_of(one) == "client is done\n"
+            assert output_of(service) == f"{2 * count} closed, 0 lost\n"
+
+
 @places(2)
 def a_client_survives_a_killed_service(runner):
     needs_combray(runner)
@@ -99,5 +112,6 @@ SCENARIOS = [
     a_service_that_waits_for_its_descriptor,
     a_service_survives_killed_clients,
     a_service_and_clients_on_two_machines,
+    connections_come_and_go,
     a_client_survives_a_killed_service,
 ]

@@ -17,6 +17,9 @@ use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceSta
 /// How many messages are taken in a round of progress.
 const MESSAGES_MAX: usize = 256;
 
+/// How many processes may claim to have met this one for a connection.
+const MET_BY_MAX: usize = 8;
+
 /// How long a process that connects may take for a step of the meeting.
 const STEP_MAX: Duration = Duration::from_secs(30);
 
@@ -40,7 +43,6 @@ impl ActiveOperation for Endpoints {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         active |= state.take_messages(process);
-        active |= state.take_controls(process);
         active |= state.deliver_arrived(process);
         active |= state.complete_sends(process);
         active |= state.note_failures(process);
@@ -164,11 +166,22 @@ impl ServiceState {
         // Only the connecting side has a deadline.
         if connection.deadline.is_some() {
             connection.stage = Stage::Awaiting;
-        } else {
-            connection.stage = Stage::Requested;
-            let data = self.lend_data(key, &data);
-            self.push(key, EndpointEventKind::ConnectRequest, data);
+            return self.tell(process, key, &Word::Met);
         }
+        (connection.stage, connection.request) = (Stage::Introduced, data);
+        if std::mem::take(&mut connection.met_by).contains(&gate) {
+            self.request(key);
+        }
+    }
+
+    /// Asks the program whether it accepts a connection. The connecting process has met this one:
+    /// what this one sends from now on does not come before the end of the meeting there.
+    fn request(&mut self, key: u32) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        connection.stage = Stage::Requested;
+        let data = std::mem::take(&mut connection.request);
+        let data = self.lend_data(key, &data);
+        self.push(key, EndpointEventKind::ConnectRequest, data);
     }
 
     /// Handles that two processes could not meet.
@@ -200,9 +213,14 @@ impl ServiceState {
     /// Takes the messages of all connections that have arrived.
     fn take_messages(&mut self, process: &Process) -> bool {
         let Some(space) = self.space else { return false };
+        let active = self.take_controls(process);
         for taken in 0..MESSAGES_MAX {
+            // What comes after a message about a connection depends on it.
+            if !self.controls.is_empty() {
+                return active || taken > 0;
+            }
             let found = process.runtime().matched_probe(space, None, None);
-            let Some((message, incoming)) = found else { return taken > 0 };
+            let Some((message, incoming)) = found else { return active || taken > 0 };
             if incoming.tag == CONTROL {
                 self.take_control(process, message, &incoming);
             } else {
@@ -216,6 +234,7 @@ impl ServiceState {
         let buffer = Buffer::zeroed(incoming.bytes.min(CONTROL_BYTES_MAX) as usize);
         let request = process.runtime().receive_message(message, buffer.clone());
         self.controls.extend(request.map(|request| (incoming.gate, request, buffer)));
+        self.take_controls(process);
     }
 
     fn take_message(&mut self, process: &Process, message: MessageId, incoming: &IncomingMessage) {
@@ -256,6 +275,9 @@ impl ServiceState {
         let context = connection.context;
         let endpoint = connection.endpoint.and_then(|one| self.endpoints.get_mut(one));
         let Some(endpoint) = endpoint else { return };
+        if connection.holdings.is_exhausted() {
+            endpoint.exhausted = Some(key);
+        }
         let cost = cost(buffer.len() as u64);
         match endpoint.lend(key, cost, buffer) {
             Some(body) => endpoint.push(EndpointEvent {
@@ -296,21 +318,24 @@ impl ServiceState {
             buffer.read(0, &mut bytes);
             if process.finish(request).is_ok()
                 && let Some((key, word)) = Control::decode(&bytes)
-                && self
-                    .connections
-                    .get(key)
-                    .and_then(|one| one.peer)
-                    .is_some_and(|one| one.gate == from)
             {
-                self.take_word(process, key, word);
+                self.take_word(process, (key, from), word);
             }
         }
         active
     }
 
-    fn take_word(&mut self, process: &Process, key: u32, word: Word) {
+    /// Handles what the process behind a gate says of a connection.
+    fn take_word(&mut self, process: &Process, (key, from): (u32, GateId), word: Word) {
         let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.peer.is_none() && word == Word::Met && connection.met_by.len() < MET_BY_MAX {
+            connection.met_by.push(from);
+        }
+        if connection.peer.is_none_or(|peer| peer.gate != from) {
+            return;
+        }
         match word {
+            Word::Met if connection.stage == Stage::Introduced => self.request(key),
             Word::Accepted if connection.stage == Stage::Awaiting => {
                 (connection.stage, connection.deadline) = (Stage::Open, None);
                 self.push(key, EndpointEventKind::Connected, EventBody::Nothing);
@@ -320,7 +345,7 @@ impl ServiceState {
                 self.reject(process, key, data);
             }
             // What has no meaning now comes from a peer that is wrong, and changes nothing.
-            Word::Accepted | Word::Rejected(_) => {}
+            Word::Met | Word::Accepted | Word::Rejected(_) => {}
             Word::Returned(bytes) => {
                 connection.credit.give_back(bytes);
                 if connection.credit.ends_refusal() && connection.stage == Stage::Open {

@@ -25,6 +25,10 @@ pub(crate) struct Connection {
     pub lent: u32,
     /// When the peer must have answered.
     pub deadline: Option<Instant>,
+    /// The processes that have sent [`Word::Met`](crate::message::Word::Met) during the meeting.
+    pub met_by: Vec<GateId>,
+    /// The data of the connecting program, for its request.
+    pub request: Vec<u8>,
     /// Why it ends, if not because a program closes it.
     pub failure: Option<Error>,
 }
@@ -42,6 +46,8 @@ pub(crate) struct ConnectionPeer {
 pub(crate) enum Stage {
     /// The two processes meet.
     Meeting,
+    /// This process waits until the connecting one has met it, too.
+    Introduced,
     /// This program must accept or reject it.
     Requested,
     /// The other program must accept or reject it.

@@ -22,6 +22,8 @@ pub(crate) struct Endpoint {
     flag: Option<Flag>,
     /// The memory that connections may still be granted, in bytes.
     pub memory_left: u64,
+    /// The connection that was last found to have used up its window.
+    pub exhausted: Option<u32>,
 }
 
 /// A message that was delivered and not returned.
@@ -37,7 +39,7 @@ pub(crate) struct LentMessage {
 impl Endpoint {
     pub fn new(port: Port, memory: u64) -> Self {
         let (events, lent) = Default::default();
-        Self { port, events, lent, flag: None, memory_left: memory }
+        Self { port, events, lent, flag: None, memory_left: memory, exhausted: None }
     }
 
     /// Takes the window of a new connection from the memory that is left; `None` if too little is.

@@ -61,6 +61,8 @@ impl ServiceState {
     pub fn lose(&mut self, process: &Process, key: u32, why: Error) {
         let Some(connection) = self.connections.get(key) else { return };
         let kind = match connection.stage {
+            // The program does not know it.
+            Stage::Introduced => return self.remove(process, key),
             Stage::Meeting | Stage::Awaiting => EndpointEventKind::Rejected,
             _ => EndpointEventKind::Lost,
         };
@@ -73,7 +75,7 @@ impl ServiceState {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match connection.stage {
             Stage::Meeting => self.remove(process, key),
-            Stage::Requested => {
+            Stage::Introduced | Stage::Requested => {
                 self.tell(process, key, &Word::Rejected(Vec::new()));
                 self.remove(process, key);
             }
@@ -105,6 +107,7 @@ impl ServiceState {
     pub fn note_end(&mut self, process: &Process, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match connection.stage {
+            Stage::Introduced => return self.remove(process, key),
             Stage::Requested => {
                 let detail = "the other program has given up before this one has answered";
                 return self.lose(process, key, Error::new(ErrorClass::Port, detail));
@@ -175,7 +178,9 @@ impl ServiceState {
                     self.tell(process, *key, &Word::Closed);
                     self.reject(process, *key, EventBody::Error(why));
                 }
-                Stage::Requested | Stage::Open | Stage::Closed => connection.deadline = None,
+                Stage::Introduced | Stage::Requested | Stage::Open | Stage::Closed => {
+                    connection.deadline = None;
+                }
             }
         }
         !late.is_empty()

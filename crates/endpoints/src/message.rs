@@ -37,6 +37,8 @@ wire::codec!(Control { to, kind, amount, data });
 /// What a message says of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
+    /// The connecting process has met the receiver, and its rails work.
+    Met,
     /// The program has accepted it.
     Accepted,
     /// The program has rejected it, with this data.
@@ -57,6 +59,7 @@ impl Control {
             Word::Rejected(data) => (1, 0, data.clone()),
             Word::Returned(bytes) => (2, *bytes, Vec::new()),
             Word::Closed => (3, 0, Vec::new()),
+            Word::Met => (4, 0, Vec::new()),
         };
         Self { to, kind, amount, data }.to_bytes()
     }
@@ -68,6 +71,7 @@ impl Control {
             1 => Word::Rejected(data),
             2 => Word::Returned(amount),
             3 => Word::Closed,
+            4 => Word::Met,
             _ => return None,
         };
         Some((to, word))
@@ -80,13 +84,13 @@ mod tests {
 
     #[test]
     fn words_survive_their_messages() {
-        let all = [Word::Accepted, Word::Rejected(vec![1; 1024]), Word::Returned(7), Word::Closed];
-        for word in all {
+        let rejected = Word::Rejected(vec![1; 1024]);
+        for word in [Word::Met, Word::Accepted, rejected, Word::Returned(7), Word::Closed] {
             let bytes = Control::encode(9, &word);
             assert!(bytes.len() as u64 <= CONTROL_BYTES_MAX);
             assert_eq!(Control::decode(&bytes), Some((9, word)));
             assert_eq!(Control::decode(&bytes[1..]), None);
         }
-        assert_eq!(Control::decode(&[4; 17]), None);
+        assert_eq!(Control::decode(&[5; 17]), None);
     }
 }

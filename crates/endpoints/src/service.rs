@@ -341,20 +341,17 @@ impl Endpoints {
         Ok(())
     }
 
-    /// Returns a connection of the endpoint of which the program holds so many messages that its
-    /// peer may be unable to send; `None` if there is none.
-    ///
-    /// # Errors
-    /// `Arg` if there is no such endpoint.
-    pub fn exhausted_connection(&self, endpoint: u32) -> Result<Option<u32>> {
-        let state = self.state.borrow();
-        state.endpoints.get(endpoint).ok_or_else(unknown_endpoint)?;
-        let is_it = |one: &Connection| {
-            one.endpoint == Some(endpoint)
-                && one.stage == Stage::Open
-                && one.holdings.is_exhausted()
-        };
-        Ok(state.connections.keys_where(is_it).first().copied())
+    /// Returns a connection of which the program holds so many messages that its peer may be unable
+    /// to send; `None` if none is known.
+    pub fn exhausted_connection(&self, endpoint: u32) -> Option<u32> {
+        let mut state = self.state.borrow_mut();
+        let state = &mut *state;
+        let owner = state.endpoints.get_mut(endpoint)?;
+        let connection = state.connections.get(owner.exhausted?);
+        if !connection.is_some_and(|one| one.holdings.is_exhausted()) {
+            owner.exhausted = None;
+        }
+        owner.exhausted
     }
 
     /// Closes an endpoint and its connections. Its events and the messages that it has lent are
@@ -421,6 +418,8 @@ impl ServiceState {
             arriving: VecDeque::new(),
             lent: 0,
             deadline,
+            met_by: Vec::new(),
+            request: Vec::new(),
             failure: None,
         });
         added.ok_or_else(too_many)
@@ -496,7 +495,7 @@ fn unknown_connection(key: u32) -> Error {
 fn not_open(stage: Stage) -> Error {
     let why = match stage {
         Stage::Meeting | Stage::Awaiting => "is not accepted yet: wait for the event CONNECTED",
-        Stage::Requested => "is not accepted yet: call combray_accept first",
+        Stage::Introduced | Stage::Requested => "is not accepted yet: call combray_accept first",
         Stage::Closing => "was closed by this program",
         Stage::Open | Stage::Closed => "was closed by the other program",
     };

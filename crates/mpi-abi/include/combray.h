@@ -305,7 +305,8 @@ typedef struct combray_connection_s *combray_connection;
 
 /* The types of events. */
 enum {
-    /* There is no event. */
+    /* There is no event. `connection` is COMBRAY_CONNECTION_NULL, or a connection of which the
+     * program holds so many messages that its peer may be unable to send. */
     COMBRAY_EVENT_NONE = 0,
     /* Another process wants to connect; `data` is what it has sent for this. Call combray_accept or
      * combray_reject. */

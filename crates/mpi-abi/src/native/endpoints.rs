@@ -133,7 +133,13 @@ pub fn poll(
         }
     };
     let found = found.map_err(of_first)?;
-    event.set(found.map_or(NOTHING, |found| record_of(call, found)));
+    event.set(match found {
+        Some(found) => record_of(call, found),
+        None => {
+            let held = endpoints.exhausted_connection(key(endpoint)).unwrap_or(0);
+            EventRecord { connection: held as usize, ..NOTHING }
+        }
+    });
     Ok(())
 }
 
