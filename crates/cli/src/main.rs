@@ -192,6 +192,7 @@ fn main() -> ExitCode {
             CombrayCommand::Agent { timeout } => std::time::Duration::try_from_secs_f64(timeout)
                 .map_err(|error| error.to_string())
                 .and_then(|timeout| {
+                    memory::calibrate_once();
                     launcher::serve_as_agent(timeout, runtime::open_ahead)
                         .map_err(|error| error.to_string())
                 }),

@@ -1,6 +1,7 @@
 //! The costs of accesses to this machine's memory: measured, displayed, and used for predictions
 //! that are compared with measurements.
 
+mod calibration;
 mod migrations;
 mod pair;
 mod picture;
@@ -9,6 +10,7 @@ mod sampling;
 mod validation;
 mod ways;
 
+pub use calibration::calibrate_once;
 pub use migrations::compare as compare_migrations;
 pub use report::{SampleOutput, sample, validate};
 

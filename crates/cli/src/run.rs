@@ -56,6 +56,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             match purpose {
                 RunMode::Show { machine } => dry_run::run(&plan, machine.as_deref()),
                 RunMode::Start => {
+                    crate::memory::calibrate_once();
                     let open_ahead = Some(runtime::open_ahead as launcher::OpenAhead);
                     let plan = JobPlan { open_ahead, ..*plan };
                     launcher::run(&plan).map_err(|error| error.to_string())

@@ -1,5 +1,7 @@
 //! The real command with shell commands as programs.
 
+#[path = "run/calibration.rs"]
+mod calibration;
 mod common;
 #[path = "run/others.rs"]
 mod others;

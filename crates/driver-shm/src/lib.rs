@@ -7,6 +7,8 @@ mod declared;
 mod ending;
 mod expected;
 mod incoming;
+#[cfg(test)]
+mod machines;
 mod middle;
 mod passing;
 pub mod protocol;

@@ -248,6 +248,14 @@ impl MiddleStatistics {
         statistics
     }
 
+    /// Records that the last message has taken `time`, if it is timed.
+    #[cfg(test)]
+    pub(crate) fn end_after(&mut self, time: Duration) {
+        if let Some(underway) = self.underway.take() {
+            self.learn(&underway, time, 1.0);
+        }
+    }
+
     fn learn(&mut self, message: &MeasuredMessage, time: Duration, share: f64) {
         let cost = time.as_nanos() as f64 * 1000.0 / (message.length as f64 * share);
         self.classes[class_of(message.length)].learn(message.way as usize, cost as u64);
@@ -282,9 +290,7 @@ mod tests {
         let way = |_| {
             let way =
                 statistics.begin(32 << 10, When::Now, (WITHOUT_CELL, false), || true).unwrap();
-            if let Some(underway) = statistics.underway.take() {
-                statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
-            }
+            statistics.end_after(Duration::from_nanos(times[way as usize]));
             u64::from(way == MiddleWay::InFragments)
         };
         (0..messages).map(way).sum()
@@ -364,9 +370,7 @@ mod tests {
                     let is_timed = statistics.is_timing();
                     assert_eq!(statistics.announced(length, number), is_timed);
                 }
-                if let Some(underway) = statistics.underway.take() {
-                    statistics.learn(&underway, Duration::from_nanos(times[way as usize]), 1.0);
-                }
+                statistics.end_after(Duration::from_nanos(times[way as usize]));
                 usize::from(way == MiddleWay::InCell)
             };
             (0..messages).map(in_cell).sum::<usize>()
@@ -409,9 +413,7 @@ mod tests {
                     self.cells[own] -= 1;
                     self.cells[1 - own] += 1;
                 }
-                if let Some(underway) = statistics.underway.take() {
-                    statistics.learn(&underway, Duration::from_nanos(time), 1.0);
-                }
+                statistics.end_after(Duration::from_nanos(time));
                 time
             };
             (0..messages).map(send).sum::<u64>() / messages as u64

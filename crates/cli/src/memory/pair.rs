@@ -17,6 +17,8 @@ pub struct ThreadPair<'a> {
     shared: &'a PairState,
     /// The cost of reading the clock twice and waiting for one's own stores.
     overhead_ns: f64,
+    /// If the other thread does not get its core for this long, that is an error.
+    patience: Duration,
 }
 
 #[derive(Default)]
@@ -40,20 +42,33 @@ const IDLE: u32 = 0;
 const LOAD: u32 = 1;
 const STORE: u32 = 2;
 const CROSS: u32 = 3;
-const END: u32 = 4;
+const NOTHING: u32 = 4;
+const END: u32 = 5;
 
 /// How many round trips of a line are made to measure a crossing.
 const CROSSINGS: u32 = 24;
 
-/// If the other thread does not get its core for this long, that is an error.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the other thread is usually awaited.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Measures with two threads on these cores.
 ///
 /// # Errors
 /// A core cannot be used, or `measure` failed.
 pub fn with_pair<T: Send>(
+    cores: [usize; 2],
+    measure: impl FnOnce(&ThreadPair<'_>) -> Result<T, String> + Send,
+) -> Result<T, String> {
+    with_pair_within(cores, PATIENCE, measure)
+}
+
+/// Like [`with_pair`]; the other thread is awaited for so long each time.
+///
+/// # Errors
+/// Those of [`with_pair`].
+pub fn with_pair_within<T: Send>(
     [own, other]: [usize; 2],
+    patience: Duration,
     measure: impl FnOnce(&ThreadPair<'_>) -> Result<T, String> + Send,
 ) -> Result<T, String> {
     let bind =
@@ -68,7 +83,8 @@ pub fn with_pair<T: Send>(
         let measuring = scope.spawn(|| {
             let _end = EndOnDrop(&shared);
             bind(own)?;
-            let mut pair = ThreadPair { shared: &shared, overhead_ns: 0.0 };
+            let mut pair = ThreadPair { shared: &shared, overhead_ns: 0.0, patience };
+            pair.await_start()?;
             let empty = (0..200).map(|_| pair.time(&mut |_| accesses::store(&mut [], 0)));
             pair.overhead_ns = empty.fold(f64::MAX, f64::min);
             measure(&pair)
@@ -104,10 +120,16 @@ impl PairState {
                 STORE => accesses::store(&mut self.blocks()[block], ONE),
                 CROSS => {
                     for round in 1..=CROSSINGS {
-                        await_word(&self.call.0, round);
+                        // The measuring thread may have given up.
+                        while self.call.0.load(Ordering::Acquire) != round
+                            && self.task.0.load(Ordering::Relaxed) != END
+                        {
+                            spin_loop();
+                        }
                         self.answer.0.store(round, Ordering::Release);
                     }
                 }
+                NOTHING => {}
                 _ => return,
             }
             // In the meantime the task can only have changed to the end.
@@ -138,12 +160,22 @@ impl ThreadPair<'_> {
     }
 
     fn await_other(&self) -> Result<(), String> {
-        let deadline = Instant::now() + TIMEOUT;
-        let mut polls = 0_u32;
-        while self.shared.task.0.load(Ordering::Acquire) != IDLE {
+        self.await_change(|| self.shared.task.0.load(Ordering::Acquire) == IDLE)
+    }
+
+    /// Waits until the other thread has made a round trip, so that it is known to run.
+    fn await_start(&self) -> Result<(), String> {
+        self.order(NOTHING)
+    }
+
+    fn await_change(&self, has_come: impl Fn() -> bool) -> Result<(), String> {
+        let (mut deadline, mut polls) = (None, 0_u32);
+        while !has_come() {
             spin_loop();
             polls = polls.wrapping_add(1);
-            if polls.is_multiple_of(1 << 16) && Instant::now() > deadline {
+            if polls.is_multiple_of(1 << 10)
+                && Instant::now() > *deadline.get_or_insert_with(|| Instant::now() + self.patience)
+            {
                 return Err("other programs keep the cores busy".to_owned());
             }
         }
@@ -159,13 +191,13 @@ impl ThreadPair<'_> {
         task.0.store(CROSS, Ordering::Release);
         let turn = |round| {
             call.0.store(round, Ordering::Release);
-            await_word(&answer.0, round);
+            self.await_change(|| answer.0.load(Ordering::Acquire) == round)
         };
         // The first round trips wake the other thread.
         let waking = CROSSINGS / 3;
-        (1..=waking).for_each(turn);
+        (1..=waking).try_for_each(turn)?;
         let begin = Instant::now();
-        (waking + 1..=CROSSINGS).for_each(turn);
+        (waking + 1..=CROSSINGS).try_for_each(turn)?;
         let time = begin.elapsed();
         self.await_other()?;
         Ok(time.as_nanos() as f64 / f64::from(2 * (CROSSINGS - waking)))
@@ -179,11 +211,5 @@ impl ThreadPair<'_> {
         what(&mut blocks);
         let time = begin.elapsed();
         (time.as_nanos() as f64 - self.overhead_ns).max(0.1)
-    }
-}
-
-fn await_word(word: &AtomicU32, value: u32) {
-    while word.load(Ordering::Acquire) != value {
-        spin_loop();
     }
 }

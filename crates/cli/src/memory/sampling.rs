@@ -80,7 +80,7 @@ pub fn table(pair: &ThreadPair<'_>) -> Result<CostTable, String> {
     if table.distances.is_empty() {
         return Err("the distances between the cores changed too often".to_owned());
     }
-    table.system = system(pair, &table);
+    table.system = SystemCosts { page_fault_ns: page_fault_ns(), ..copy_calls(pair, &table, 40) };
     Ok(table)
 }
 
@@ -122,30 +122,33 @@ fn once(pair: &ThreadPair<'_>, timed: Timed) -> Result<Option<f64>, String> {
             }
             Ok(Some(pair.time(&mut |blocks| access(condition.operation, &mut blocks[0]))))
         }
-        Timed::Copy(kind) => {
-            let (own, others) = (Met::Own(LineState::Modified), Met::Other(LineState::Modified));
-            let [from, into] = match kind {
-                SystemCopy::Fetched | SystemCopy::FetchedAgain => [others, own],
-                SystemCopy::Given => [own, others],
-            };
-            prepare(pair, from, 0)?;
-            if kind == SystemCopy::FetchedAgain {
-                // Not through memory: a block that was evicted before is copied half as fast.
-                accesses::load(&pair.blocks()[0]);
-            }
-            prepare(pair, into, 1)?;
-            let mut is_done = false;
-            let time = pair.time(&mut |blocks| {
-                let (from, into) = blocks.split_at_mut(1);
-                is_done = accesses::copy_by_system(&from[0], &mut into[0]);
-            });
-            Ok(is_done.then_some(time))
-        }
+        Timed::Copy(kind) => copied_by_system(pair, kind),
     }
 }
 
+/// Measures a copy by the system. Returns `None` if it is not permitted here.
+pub fn copied_by_system(pair: &ThreadPair<'_>, kind: SystemCopy) -> Result<Option<f64>, String> {
+    let (own, others) = (Met::Own(LineState::Modified), Met::Other(LineState::Modified));
+    let [from, into] = match kind {
+        SystemCopy::Fetched | SystemCopy::FetchedAgain => [others, own],
+        SystemCopy::Given => [own, others],
+    };
+    prepare(pair, from, 0)?;
+    if kind == SystemCopy::FetchedAgain {
+        // Not through memory: a block that was evicted before is copied half as fast.
+        accesses::load(&pair.blocks()[0]);
+    }
+    prepare(pair, into, 1)?;
+    let mut is_done = false;
+    let time = pair.time(&mut |blocks| {
+        let (from, into) = blocks.split_at_mut(1);
+        is_done = accesses::copy_by_system(&from[0], &mut into[0]);
+    });
+    Ok(is_done.then_some(time))
+}
+
 /// Copies the first block to the second.
-fn copy(blocks: &mut PairBlocks) {
+pub fn copy(blocks: &mut PairBlocks) {
     let (from, into) = blocks.split_at_mut(1);
     into[0].copy_from_slice(&from[0]);
     accesses::store(&mut [], 0);
@@ -171,7 +174,7 @@ pub fn prepare(pair: &ThreadPair<'_>, met: Met, block: usize) -> Result<bool, St
     Ok(true)
 }
 
-fn access(operation: MemoryOperation, block: &mut [Line]) {
+pub fn access(operation: MemoryOperation, block: &mut [Line]) {
     match operation {
         MemoryOperation::Load => accesses::load(block),
         MemoryOperation::Store => accesses::store(block, ONE),
@@ -213,12 +216,13 @@ fn distances(times: &Times) -> Vec<Distance> {
     groups.into_iter().filter_map(complete).collect()
 }
 
-/// The costs of system calls. A call that is not permitted here costs nothing.
-fn system(pair: &ThreadPair<'_>, table: &CostTable) -> SystemCosts {
+/// The costs of the system calls that copy, each the median of so many times. A call that is not
+/// permitted here costs nothing.
+pub fn copy_calls(pair: &ThreadPair<'_>, table: &CostTable, times: usize) -> SystemCosts {
     let by_call = |bytes: usize| {
         let lines = bytes / size_of::<Line>();
         *pair.blocks() = vec![vec![Line([1; 8]); lines], vec![Line([1; 8]); lines]];
-        let times = (0..40).map(|_| {
+        let times = (0..times).map(|_| {
             pair.time(&mut |blocks| {
                 let (from, into) = blocks.split_at_mut(1);
                 accesses::copy_by_system(&from[0], &mut into[0]);
@@ -229,11 +233,8 @@ fn system(pair: &ThreadPair<'_>, table: &CostTable) -> SystemCosts {
     };
     let (one, many) = (by_call(PAGE_BYTES), by_call(64 * PAGE_BYTES));
     let copy_page_ns = (many - one).max(0.0) / 63.0;
-    SystemCosts {
-        page_fault_ns: page_fault_ns(),
-        copy_call_ns: (one - copy_page_ns).max(0.0),
-        copy_page_ns,
-    }
+    let copy_call_ns = (one - copy_page_ns).max(0.0);
+    SystemCosts { copy_call_ns, copy_page_ns, ..SystemCosts::default() }
 }
 
 /// The time of the first access to a page: the median over several areas.

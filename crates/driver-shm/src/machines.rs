@@ -1,0 +1,279 @@
+//! Pretended machines, on which the choice of ways is tested.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use driver::{Copying, MiddleWay, Settings, When};
+use memory_costs::{
+    AccessCondition, CostTable, Curve, Distance, LineState, MemoryOperation, Met, SYSTEM_COPIES,
+    SentBytes,
+};
+
+use crate::copying::CopyStatistics;
+use crate::expected::LocalWay;
+use crate::middle::{MiddleChoice, MiddleStatistics};
+
+/// The costs of a machine at one distance of its cores, in picoseconds per byte where no other unit
+/// is named.
+#[derive(Clone, Copy)]
+struct Machine {
+    crossing_ns: f64,
+    own_load: f64,
+    own_store: f64,
+    /// Reading lines that the other core has written, and taking such lines to write them.
+    others_load: f64,
+    others_store: f64,
+    /// Writing lines that the other core has read.
+    shared_store: f64,
+    past_caches: f64,
+    memory_load: f64,
+    /// One copy by the system: its call, and its bytes by the kind of copy.
+    call_ns: f64,
+    system: [f64; 3],
+}
+
+/// The AMD EPYC of decision 0097, with two cores near each other.
+const AMD_NEAR: Machine = Machine {
+    crossing_ns: 26.0,
+    own_load: 8.7,
+    own_store: 17.0,
+    others_load: 22.0,
+    others_store: 24.0,
+    shared_store: 110.0,
+    past_caches: 40.0,
+    memory_load: 50.0,
+    call_ns: 1700.0,
+    system: [85.0, 75.0, 80.0],
+};
+
+/// The same, with cores far from each other.
+const AMD_FAR: Machine = Machine {
+    crossing_ns: 165.0,
+    others_load: 37.0,
+    others_store: 37.0,
+    shared_store: 450.0,
+    past_caches: 36.0,
+    memory_load: 25.0,
+    call_ns: 1900.0,
+    system: [142.0, 75.0, 96.0],
+    ..AMD_NEAR
+};
+
+/// The Intel processor of decision 0063: lines are slow, and the system is fast.
+const INTEL: Machine = Machine {
+    crossing_ns: 85.0,
+    own_load: 6.0,
+    own_store: 12.0,
+    others_load: 86.0,
+    others_store: 86.0,
+    shared_store: 86.0,
+    past_caches: 60.0,
+    memory_load: 90.0,
+    call_ns: 1100.0,
+    system: [34.0, 33.0, 40.0],
+};
+
+/// The same with nearer cores, as in decision 0057.
+const INTEL_NEAR: Machine = Machine {
+    crossing_ns: 50.0,
+    others_load: 25.0,
+    others_store: 25.0,
+    shared_store: 40.0,
+    ..INTEL
+};
+
+impl Machine {
+    fn table(&self) -> CostTable {
+        use LineState::{Exclusive, Modified, Shared};
+        use MemoryOperation::{Load, Store, StorePast};
+        let curve = |fixed_ns: f64, cost: f64| {
+            let at = |bytes: u64| (bytes, fixed_ns + bytes as f64 * cost / 1000.0);
+            Curve::new([at(1 << 10), at(1 << 14), at(1 << 19)])
+        };
+        let curves = [
+            (Load, Met::Own(Modified), self.own_load),
+            (Load, Met::Other(Modified), self.others_load),
+            (Load, Met::Memory, self.memory_load),
+            (Store, Met::Own(Modified), self.own_store),
+            (Store, Met::Own(Shared), self.shared_store),
+            (Store, Met::Other(Modified), self.others_store),
+            (StorePast, Met::Other(Exclusive), self.past_caches),
+        ];
+        let curves = curves
+            .map(|(operation, met, cost)| (AccessCondition { operation, met }, curve(20.0, cost)));
+        let mut copies = SYSTEM_COPIES.into_iter().zip(self.system);
+        let copies = copies.by_ref().map(|(kind, cost)| (kind, curve(self.call_ns, cost)));
+        let distance = Distance {
+            crossing_ns: self.crossing_ns,
+            curves: curves.into(),
+            copies: copies.collect(),
+        };
+        let mut table = CostTable { copy: curve(0.0, self.own_store), ..CostTable::default() };
+        table.learn(distance);
+        table
+    }
+
+    /// Returns the time of a message of so many bytes, in nanoseconds.
+    fn time(&self, way: LocalWay, bytes: usize) -> f64 {
+        way.message(bytes as u64, SentBytes::Fresh).expect(&self.table()).unwrap()
+    }
+
+    /// Returns the time of a message of middle length; if it is announced and too long for the
+    /// lane, in the fastest way for such messages.
+    fn middle_time(&self, way: MiddleWay, bytes: usize) -> f64 {
+        let ways = LocalWay::all_of(bytes as u64).into_iter();
+        let is_meant = |one: &LocalWay| match (one, way) {
+            (LocalWay::Middle(one), _) => *one == way,
+            (LocalWay::Long(_), MiddleWay::ByReceiver) => true,
+            _ => false,
+        };
+        ways.filter(is_meant).map(|way| self.time(way, bytes)).fold(f64::MAX, f64::min)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { memory: Some(Arc::new(self.table())), ..Settings::default() }
+    }
+
+    fn first_middle(&self, bytes: usize) -> MiddleWay {
+        let choice = MiddleChoice::new(&self.settings());
+        let mut statistics = MiddleStatistics::new(choice, Duration::ZERO);
+        let way = statistics.begin(bytes, When::Now, (usable(bytes), false), || true).unwrap();
+        assert_eq!(
+            statistics.begin(bytes, When::Later, (usable(bytes), false), || true),
+            Some(way)
+        );
+        way
+    }
+
+    fn first_long(&self, bytes: usize) -> Copying {
+        CopyStatistics::new(&self.settings()).begin(1, bytes as u64, Instant::now())
+    }
+}
+
+/// Returns which ways a message of so many bytes can go, to a peer that gives cells back.
+fn usable(bytes: usize) -> [bool; MiddleWay::ALL.len()] {
+    MiddleWay::ALL.map(|way| way != MiddleWay::InFragments || bytes <= 64 << 10)
+}
+
+/// The lengths of messages, in bytes.
+const LENGTHS: [usize; 6] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10];
+
+/// Sends messages for so many nanoseconds of pretended time. Returns the mean time of a message.
+fn run(statistics: &mut MiddleStatistics, machine: &Machine, bytes: usize, for_ns: f64) -> f64 {
+    let times = MiddleWay::ALL.map(|way| machine.middle_time(way, bytes));
+    let (mut elapsed, mut messages) = (0.0, 0.0);
+    while elapsed < for_ns {
+        let usable = (usable(bytes), false);
+        let way = statistics.begin(bytes, When::Now, usable, || true).unwrap();
+        let time = times[way as usize];
+        statistics.end_after(Duration::from_nanos(time as u64));
+        (elapsed, messages) = (elapsed + time, messages + 1.0);
+    }
+    elapsed / messages
+}
+
+fn fastest(machine: &Machine, bytes: usize) -> f64 {
+    let usable = MiddleWay::ALL.into_iter().filter(|way| usable(bytes)[*way as usize]);
+    usable.map(|way| machine.middle_time(way, bytes)).fold(f64::MAX, f64::min)
+}
+
+const MS: f64 = 1e6;
+
+#[test]
+fn each_machine_has_choices_of_its_own_from_the_first_message_on() {
+    use MiddleWay::{ByReceiver, InCell};
+    for machine in [AMD_NEAR, AMD_FAR] {
+        for bytes in LENGTHS {
+            // No copy by the kernel alone or jointly, and where something else is predicted to be
+            // faster than a cell, both take about as long.
+            let way = machine.first_middle(bytes);
+            for way in [way, InCell] {
+                assert!(
+                    machine.middle_time(way, bytes) < 1.03 * fastest(&machine, bytes),
+                    "{way:?}"
+                );
+            }
+        }
+    }
+    let chosen = LENGTHS.map(|bytes| INTEL.first_middle(bytes));
+    assert_eq!(chosen[1..], [ByReceiver; 5], "the kernel copies all but the shortest");
+    assert_ne!(chosen[0], ByReceiver);
+    assert!(LENGTHS[..3].iter().all(|bytes| INTEL_NEAR.first_middle(*bytes) != ByReceiver));
+    for megabytes in [1, 4] {
+        let [near, far, intel] =
+            [AMD_NEAR, AMD_FAR, INTEL].map(|machine| machine.first_long(megabytes << 20));
+        assert_eq!((far, intel), (Copying::PipedPastCaches, Copying::Jointly));
+        assert_eq!(near, Copying::Packets, "lines are never dear");
+    }
+}
+
+#[test]
+fn figures_of_another_machine_cost_at_most_a_tenth_after_100_ms() {
+    let machines = [AMD_NEAR, AMD_FAR, INTEL, INTEL_NEAR];
+    for (expected, real) in machines.iter().flat_map(|one| machines.map(|other| (one, other))) {
+        for bytes in LENGTHS {
+            let choice = MiddleChoice::new(&expected.settings());
+            let mut statistics = MiddleStatistics::new(choice, Duration::ZERO);
+            run(&mut statistics, &real, bytes, 100.0 * MS);
+            let mean = run(&mut statistics, &real, bytes, 100.0 * MS);
+            let best = fastest(&real, bytes);
+            assert!(mean < 1.1 * best, "{bytes}: {mean} and {best}");
+        }
+    }
+}
+
+#[test]
+fn cores_that_move_are_followed_within_100_ms() {
+    for (one, other) in [(AMD_NEAR, AMD_FAR), (INTEL, INTEL_NEAR), (INTEL_NEAR, AMD_FAR)] {
+        for bytes in LENGTHS {
+            let choice = MiddleChoice::new(&one.settings());
+            let mut statistics = MiddleStatistics::new(choice, Duration::ZERO);
+            for machine in [one, other, one, other, one] {
+                run(&mut statistics, &machine, bytes, 100.0 * MS);
+                let mean = run(&mut statistics, &machine, bytes, 300.0 * MS);
+                let best = fastest(&machine, bytes);
+                assert!(mean < 1.1 * best, "{bytes}: {mean} and {best}");
+            }
+        }
+    }
+}
+
+/// Fetches messages for so many nanoseconds of pretended time. Returns the mean time of a message.
+fn fetch(choice: &mut CopyStatistics, machine: &Machine, bytes: usize, for_ns: f64) -> f64 {
+    let times = Copying::ALL.map(|way| machine.time(LocalWay::Long(way), bytes));
+    let (begin, mut elapsed, mut messages) = (Instant::now(), 0.0, 0.0);
+    while elapsed < for_ns {
+        let at = |elapsed: f64| begin + Duration::from_nanos(elapsed as u64);
+        let way = choice.begin(1, bytes as u64, at(elapsed));
+        (elapsed, messages) = (elapsed + times[way as usize], messages + 1.0);
+        choice.note_complete(at(elapsed), |_| true, |_, _| ());
+    }
+    elapsed / messages
+}
+
+fn fastest_long(machine: &Machine, bytes: usize) -> f64 {
+    let times = Copying::ALL.map(|way| machine.time(LocalWay::Long(way), bytes));
+    times.into_iter().fold(f64::MAX, f64::min)
+}
+
+#[test]
+fn wrong_figures_for_long_messages_are_corrected_and_moves_are_followed_too() {
+    let machines = [AMD_NEAR, AMD_FAR, INTEL, INTEL_NEAR];
+    let check = |choice: &mut CopyStatistics, machine: &Machine, bytes| {
+        fetch(choice, machine, bytes, 100.0 * MS);
+        let mean = fetch(choice, machine, bytes, 300.0 * MS);
+        let best = fastest_long(machine, bytes);
+        assert!(mean < 1.1 * best, "{bytes}: {mean} and {best}");
+    };
+    for (expected, real) in machines.iter().flat_map(|one| machines.map(|other| (one, other))) {
+        for bytes in [1 << 20, 4 << 20, 8 << 20] {
+            check(&mut CopyStatistics::new(&expected.settings()), &real, bytes);
+        }
+    }
+    for (one, other) in [(AMD_NEAR, AMD_FAR), (INTEL, INTEL_NEAR)] {
+        for bytes in [1 << 20, 2 << 20, 4 << 20] {
+            let mut choice = CopyStatistics::new(&one.settings());
+            [one, other, one, other].iter().for_each(|machine| check(&mut choice, machine, bytes));
+        }
+    }
+}
