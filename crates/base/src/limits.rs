@@ -18,7 +18,7 @@ pub const EAGER_MESSAGE_COST: usize = 64;
 /// credit, in bytes. Keeping it costs the receiver about as much as keeping the announcement.
 pub const ANNOUNCED_DATA_BYTES_MAX: usize = 128;
 
-/// The longest message that is sent in fragments on any rail, in bytes.
+/// The longest message that is sent in fragments, or pushed, on any rail, in bytes.
 pub const FRAGMENTED_BYTES_MAX: usize = 512 << 10;
 
 /// The maximum number of rails that are used to one peer.

@@ -1,5 +1,7 @@
 //! The properties that a driver declares for its rail, as data.
 
+use std::ops::Range;
+
 /// Capabilities and expected performance of one rail. Strategies see this, never a technology.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RailProfile {
@@ -22,6 +24,10 @@ pub struct RailProfile {
     /// Whether the rail has a bulk track: parts of large messages go directly from the sender's
     /// memory to the receiver's.
     pub bulk: bool,
+    /// The lengths in bytes of messages that are pushed: sent at once as one part, whose label is
+    /// the envelope, where this is the only rail to a peer. Needs a bulk track that delivers parts
+    /// and packets in one order. Empty: none.
+    pub pushed_bytes: Range<usize>,
 }
 
 impl RailProfile {

@@ -96,6 +96,7 @@ impl Datagram {
             bandwidth_bytes_per_us: 1_000,
             packet_ns: 2_000,
             bulk: false,
+            pushed_bytes: 0..0,
         };
         Ok(Self {
             own,

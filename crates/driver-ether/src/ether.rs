@@ -566,6 +566,7 @@ fn profile(interface: &EtherInterface) -> RailProfile {
         bandwidth_bytes_per_us: interface.speed.unwrap_or(SPEED_ASSUMED),
         packet_ns: 3_000,
         bulk: true,
+        pushed_bytes: 0..0,
     }
 }
 

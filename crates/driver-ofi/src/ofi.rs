@@ -666,6 +666,7 @@ fn profile(name: String, speed: Option<u64>) -> RailProfile {
         bandwidth_bytes_per_us: speed.unwrap_or(SPEED_ASSUMED),
         packet_ns: 4_000,
         bulk: true,
+        pushed_bytes: 0..0,
     }
 }
 

@@ -101,6 +101,7 @@ impl Shm {
             bandwidth_bytes_per_us: 10_000,
             packet_ns: 100,
             bulk: false,
+            pushed_bytes: 0..0,
         };
         let (peers, given_up, fetches, incoming, program) = Default::default();
         Ok(Self {

@@ -196,8 +196,11 @@ impl<S: ByteStream> TcpConnection<S> {
         self.posted = true;
         self.large_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
-        // As long as the kernel still holds bytes, the rail has not been idle.
-        if self.busy_since.is_none() || self.unacknowledged() == 0 {
+        // A part that shows nothing about the speed alone costs no questions to the kernel. As long
+        // as the kernel still holds bytes, the rail has not been idle.
+        if (part.length as u64) < MEASURED_BYTES_MIN && self.outgoing.is_empty() {
+            self.busy_since = None;
+        } else if self.busy_since.is_none() || self.unacknowledged() == 0 {
             self.busy_since = Some((Instant::now(), self.carried()));
         }
         let part = OutgoingPart { head, part, done: 0 };

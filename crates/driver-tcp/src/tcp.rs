@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -89,6 +90,9 @@ const POLLS_PER_CHECK_ALONE: u32 = 32;
 
 /// The speed that is assumed for a rail that declares none, in bytes per microsecond.
 const SPEED_ASSUMED: u64 = 1000;
+
+/// The lengths in bytes of messages that are pushed.
+const PUSHED_BYTES: Range<usize> = 16 << 10..(256 << 10) + 1;
 
 /// The backlog that is reported for a rail that is not connected yet.
 const NOT_YET: u64 = 1 << 40;
@@ -636,6 +640,7 @@ fn profile(interface: &Interface) -> RailProfile {
         // The time to write and read a packet, and for the polls in between.
         packet_ns: 6_000,
         bulk: true,
+        pushed_bytes: PUSHED_BYTES,
     }
 }
 

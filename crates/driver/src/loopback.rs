@@ -37,6 +37,7 @@ impl Loopback {
             bandwidth_bytes_per_us: 10_000,
             packet_ns: 50,
             bulk: false,
+            pushed_bytes: 0..0,
         };
         Self { own, rails: [profile], underway: VecDeque::new(), spare: Vec::new() }
     }

@@ -34,6 +34,7 @@ fn profile(bandwidth_bytes_per_us: u64) -> RailProfile {
         bandwidth_bytes_per_us,
         packet_ns: 2500,
         bulk: true,
+        pushed_bytes: 0..0,
     }
 }
 

@@ -144,6 +144,7 @@ fn engine(own: GateId, rails: usize, strategy: Box<dyn Strategy>) -> Engine {
         bandwidth_bytes_per_us: 125 / (1 + rail as u64),
         packet_ns: 2000,
         bulk: true,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(own, (0..rails).map(profile).collect(), strategy);
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();

@@ -25,7 +25,7 @@ use crate::request::{
     SendCompletion, Transition,
 };
 use crate::requests::Requests;
-use crate::slab::Slab;
+use crate::slab::{NONE, Slab};
 use crate::strategy::{PacketPlan, Strategy};
 use crate::unexpected::{
     IncomingMessage, MessageId, Unexpected, UnexpectedContent, UnexpectedMessages,
@@ -379,8 +379,16 @@ impl Engine {
         let length = buffer.len();
         let context = &mut self.contexts[slot.0];
         context.active += 1;
-        let sequence = context.out_flow(peer).take_sequence();
+        let flow = context.out_flow(peer);
+        let (sequence, is_known) = (flow.take_sequence(), flow.number != NONE);
         let envelope = (context.matching.rank, tag);
+        if is_known && !synchronous && self.gates[gate].fund_push(length) {
+            let (to, mode) = ((gate, peer, sequence), SendCompletion::Standard);
+            let index = self.requests.send(slot, envelope, to, mode, buffer);
+            self.counters.eager_queued.add(1);
+            self.push_chunk(gate, Chunk::Push(index));
+            return self.requests.id(index);
+        }
         let funding = self.gates[gate].fund(length);
         let mode = match synchronous || funding == EagerFunding::Debt {
             true => SendCompletion::Synchronous,

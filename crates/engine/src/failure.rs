@@ -283,6 +283,7 @@ mod tests {
             bandwidth_bytes_per_us: 1000,
             packet_ns: 5000,
             bulk: false,
+            pushed_bytes: 0..0,
         };
         let (peer, id) = (GateId(1), ContextId::new(1, 0));
         let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Direct));

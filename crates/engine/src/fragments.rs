@@ -155,14 +155,19 @@ impl Engine {
 
     /// Whether a message is the next one in a flow that has its number, as is every message that a
     /// lone rail carries in fragments. Also true if its flow has ended in this process.
-    fn is_in_turn(&self, gate: GateId, envelope: Envelope) -> bool {
+    pub(crate) fn is_in_turn(&self, gate: GateId, envelope: Envelope) -> bool {
         let FlowLabel::Agreed(number) = envelope.flow else { return false };
         let flow = self.agreed_flow(gate, number).map(|index| &self.in_flows[index]);
         flow.map_or(true, |flow| flow.sequence == envelope.sequence)
     }
 
     /// Matches a message with a posted receive, and returns the receive, if there is one.
-    fn meet(&mut self, gate: GateId, envelope: Envelope, length: u64) -> Option<RequestId> {
+    pub(crate) fn meet(
+        &mut self,
+        gate: GateId,
+        envelope: Envelope,
+        length: u64,
+    ) -> Option<RequestId> {
         let Envelope { flow: FlowLabel::Agreed(number), tag, sequence } = envelope else {
             return None;
         };
@@ -198,12 +203,20 @@ impl Engine {
                 self.fill_with_fragment(receive, offset, payload);
             }
             FragmentPlace::Kept { data, .. } => payload.append_to(data),
+            FragmentPlace::Pushed { .. } => {
+                return Err(Malformed { offset: 0, what: "a fragment of a pushed message" });
+            }
         }
         if is_last { self.end_fragments(gate) } else { Ok(()) }
     }
 
     /// Copies a fragment to its destination, as far as the buffer reaches.
-    fn fill_with_fragment(&mut self, receive: RequestId, offset: usize, payload: SharedBytes<'_>) {
+    pub(crate) fn fill_with_fragment(
+        &mut self,
+        receive: RequestId,
+        offset: usize,
+        payload: SharedBytes<'_>,
+    ) {
         // The receive is complete if its buffer is full, or has ended otherwise.
         let Some(request) = self.requests.get_mut(receive) else { return };
         let Some((_, wanted)) = request.filling() else { return };
@@ -218,15 +231,23 @@ impl Engine {
     fn end_fragments(&mut self, gate: GateId) -> Result<(), Malformed> {
         let Some(fragments) = self.gates[gate].incoming_fragments.take() else { return Ok(()) };
         match fragments.place {
-            FragmentPlace::Receive(_) => {
+            FragmentPlace::Receive(_) | FragmentPlace::Pushed { .. } => {
                 self.take_eager(gate, fragments.length);
                 Ok(())
             }
-            FragmentPlace::Kept { envelope, data } => {
-                let payload = SharedBytes::from(&data);
-                let record = Record::Message { envelope, synchronous: None, payload };
-                self.handle_message(gate, envelope, record)
-            }
+            FragmentPlace::Kept { envelope, data } => self.take_kept(gate, envelope, &data),
         }
+    }
+
+    /// Delivers a message that has arrived completely and was kept.
+    pub(crate) fn take_kept(
+        &mut self,
+        gate: GateId,
+        envelope: Envelope,
+        data: &[u8],
+    ) -> Result<(), Malformed> {
+        let payload = SharedBytes::from(data);
+        let record = Record::Message { envelope, synchronous: None, payload };
+        self.handle_message(gate, envelope, record)
     }
 }

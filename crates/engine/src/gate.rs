@@ -1,6 +1,7 @@
 //! Gates: the state of one peer, with the outbox of chunks that wait for it.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use base::{Fragmentation, RailId, RailProfile, limits};
 use wire::Record;
@@ -41,6 +42,8 @@ pub(crate) struct Gate {
     pub whole_bytes_max: usize,
     /// The minimum length of a short-cut message whose data is aligned to a cache line, in bytes.
     pub aligned_bytes_min: usize,
+    /// The lengths in bytes of messages that are pushed; empty: none.
+    pub pushed_bytes: Range<usize>,
     /// How longer eager messages are sent in fragments, if they are.
     pub fragmentation: Option<Fragmentation>,
     /// The message that is arriving from the gate in fragments.
@@ -83,6 +86,8 @@ impl WaitingChunk {
 pub(crate) enum Chunk {
     /// A whole message; the request's place.
     Eager(u32),
+    /// A whole message that is pushed; the request's place.
+    Push(u32),
     /// The announcement of a message; the request's place.
     Announce(u32),
     /// The rest of a granted message: the request's place, and the receiver's request.
@@ -107,6 +112,7 @@ impl Gate {
             eager_bytes_max: 0,
             whole_bytes_max: 0,
             aligned_bytes_min: usize::MAX,
+            pushed_bytes: 0..0,
             fragmentation: None,
             incoming_fragments: None,
             numbered: None,
@@ -124,7 +130,16 @@ impl Gate {
         let packet = rails.iter().map(|rail| rail.1.packet_bytes_max).min();
         self.packet_bytes_max = packet.unwrap_or(0);
         self.eager_bytes_max = rails.iter().map(|rail| eager(rail.1)).min().unwrap_or(0);
-        self.whole_bytes_max = self.eager_bytes_max;
+        self.pushed_bytes = match rails {
+            [(_, RailProfile { bulk: true, pushed_bytes: Range { start, end }, .. })] => {
+                *start..(*end).min(limits::FRAGMENTED_BYTES_MAX + 1)
+            }
+            _ => 0..0,
+        };
+        self.whole_bytes_max = match self.pushed_bytes.is_empty() {
+            true => self.eager_bytes_max,
+            false => self.eager_bytes_max.min(self.pushed_bytes.start.saturating_sub(1)),
+        };
         self.numbered = (rails.len() > 1).then(Box::default);
     }
 
@@ -135,6 +150,7 @@ impl Gate {
         self.numbered = None;
         self.eager_bytes_max = 0;
         self.whole_bytes_max = 0;
+        self.pushed_bytes = 0..0;
         self.fragmentation = None;
         self.incoming_fragments = None;
         self.fetch_segment_bytes_min = None;
@@ -155,6 +171,16 @@ impl Gate {
         } else {
             EagerFunding::Lacking
         }
+    }
+
+    /// Whether a message of `length` bytes, whose send need not wait for its match, is pushed.
+    /// Charges it to the credit then.
+    pub(crate) fn fund_push(&mut self, length: usize) -> bool {
+        let is_pushed = self.pushed_bytes.contains(&length) && eager_cost(length) <= self.credit;
+        if is_pushed {
+            self.credit -= eager_cost(length);
+        }
+        is_pushed
     }
 
     /// Applies the peer's report that it has consumed so many eager bytes.

@@ -7,7 +7,9 @@ use std::ops::Range;
 use base::{ContextId, GateId, MessageLabel, RailId, RegionToken, limits};
 use memory::SharedBytes;
 use memory::transfer::{Fetch, FetchEnd, Label, PartPlace};
-use wire::{Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, Record, Records};
+use wire::{
+    Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, PartLabel, PushLabel, Record, Records,
+};
 
 use crate::arrivals::Overlap;
 use crate::engine::Engine;
@@ -174,6 +176,9 @@ impl Engine {
         label: &Label,
         length: usize,
     ) -> Result<PartPlace, Malformed> {
+        if let Some(pushed) = PushLabel::parse(label) {
+            return self.begin_push(gate, pushed, length);
+        }
         let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
         let mut instead_of = None;
         if let Some(number) = number {
@@ -204,6 +209,9 @@ impl Engine {
         label: &Label,
         length: usize,
     ) -> Result<(), Malformed> {
+        if PushLabel::parse(label).is_some() {
+            return self.end_push(gate, length);
+        }
         let PartLabel { receiver, offset, number } = PartLabel::parse(label)?;
         if let Some(number) = number
             && !self.numbered(gate)?.take(number, length)

@@ -1,5 +1,6 @@
 //! The state that a gate keeps of a message whose fragments are arriving.
 
+use memory::Buffer;
 use wire::Envelope;
 
 use crate::request::RequestId;
@@ -20,4 +21,7 @@ pub(crate) enum FragmentPlace {
     Receive(RequestId),
     /// No receive matches the message yet: its data is kept here.
     Kept { envelope: Envelope, data: Vec<u8> },
+    /// The message is pushed, and the matched receive is shorter, or there is none: its data is
+    /// kept here.
+    Pushed { envelope: Envelope, receive: Option<RequestId>, data: Buffer },
 }

@@ -22,6 +22,7 @@ mod outbound;
 mod outbox;
 mod preferences;
 mod preferring;
+mod pushes;
 mod request;
 mod requests;
 mod slab;

@@ -473,8 +473,10 @@ impl Engine {
         }
         let PlannedChunk { index, payload } = self.plan.part.take().expect("a part was planned");
         let state = &mut self.gates[gate];
-        let Chunk::Stream(request, receiver) = state.outbox[index].chunk else {
-            unreachable!("parts are of granted messages")
+        let (request, receiver) = match state.outbox[index].chunk {
+            Chunk::Stream(request, receiver) => (request, receiver),
+            Chunk::Push(request) => return self.take_push(gate, index, request),
+            _ => unreachable!("parts are of granted or pushed messages"),
         };
         let send = &mut self.requests[request];
         let offset = send.stream().handed;
@@ -572,6 +574,7 @@ impl Engine {
                 };
                 write_with_payload(&record, &request.buffer, 0, payload, out)
             }
+            Chunk::Push(_) => unreachable!("what is pushed goes as a part"),
             Chunk::Announce(index) => {
                 let request = &self.requests[index];
                 let outgoing = request.queued();
@@ -598,7 +601,7 @@ impl Engine {
     /// Updates the chunk's request after `payload` bytes of it were sent.
     fn after_write(&mut self, gate: GateId, chunk: Chunk, payload: usize) {
         match chunk {
-            Chunk::Control(_) => {}
+            Chunk::Control(_) | Chunk::Push(_) => {}
             Chunk::Eager(index) => {
                 let step = self.requests[index].sent();
                 self.follow(index, step);

@@ -51,6 +51,11 @@ impl ChunkWindow for Outbox<'_> {
                 };
                 self.message(request, ChunkView::new(record.header_len(), request.buffer.len()))
             }
+            Chunk::Push(index) => {
+                let request = &self.requests[index];
+                let offer = self.message(request, ChunkView::new(0, request.buffer.len()));
+                ChunkView { divisible: true, ..offer }
+            }
             Chunk::Announce(index) => {
                 let request = &self.requests[index];
                 let record = Record::Announce {
@@ -92,9 +97,10 @@ impl Outbox<'_> {
             // The strategy of the message that it cancels.
             Chunk::Control(Record::Cancel { request }) => self.requests.by_word(request)?,
             Chunk::Control(_) => return None,
-            Chunk::Eager(request) | Chunk::Announce(request) | Chunk::Stream(request, _) => {
-                &self.requests[request]
-            }
+            Chunk::Eager(request)
+            | Chunk::Push(request)
+            | Chunk::Announce(request)
+            | Chunk::Stream(request, _) => &self.requests[request],
         };
         self.contexts[request.context.0].preferences.strategy
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! send:     Queued ──eager──────────────────────────────────▶ Complete
+//!           Queued ──pushed──▶ Streaming ───────────────────▶ Complete
 //!           Queued ──eager, synchronous──▶ AwaitingMatch ───▶ Complete
 //!           Queued ──announced──▶ Announced ──fetched───────▶ Complete
 //!                                 Announced ──granted──▶ Streaming ──▶ Complete

@@ -47,6 +47,7 @@ fn profile(name: &str) -> RailProfile {
         bandwidth_bytes_per_us: 1000,
         packet_ns: 5000,
         bulk: false,
+        pushed_bytes: 0..0,
     }
 }
 

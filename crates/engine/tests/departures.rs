@@ -18,6 +18,7 @@ fn process(own: u32, peer: u32) -> (Engine, ContextSlot) {
         bandwidth_bytes_per_us: 1000,
         packet_ns: 5000,
         bulk: true,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Auto));
     engine.connect(GateId(peer), &[RAIL]);

@@ -65,6 +65,7 @@ impl World {
             bandwidth_bytes_per_us: 1000,
             packet_ns: 5000,
             bulk: false,
+            pushed_bytes: 0..0,
         };
         let (mut engines, mut contexts) = (Vec::new(), Vec::new());
         for own in 0..PROCESSES {

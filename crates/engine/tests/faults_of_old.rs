@@ -26,6 +26,7 @@ fn engine_with_packets(own: u32, rails: usize, packet_bytes_max: usize) -> Engin
         bandwidth_bytes_per_us: 1000,
         packet_ns: 50,
         bulk: false,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(own), vec![profile; rails], Box::new(Aggregate));
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();

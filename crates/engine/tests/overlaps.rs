@@ -30,6 +30,7 @@ fn granted() -> (Engine, RequestId, u64) {
         bandwidth_bytes_per_us: 1000,
         packet_ns: 50,
         bulk: true,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Aggregate));
     engine.connect(LIAR, &[RAIL]);

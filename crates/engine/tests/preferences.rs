@@ -15,6 +15,7 @@ fn profile(name: &str, bandwidth_bytes_per_us: u64) -> RailProfile {
         bandwidth_bytes_per_us,
         packet_ns: 5000,
         bulk: true,
+        pushed_bytes: 0..0,
     }
 }
 

@@ -262,6 +262,7 @@ mod tests {
             bandwidth_bytes_per_us: 1,
             packet_ns: 1,
             bulk: true,
+            pushed_bytes: 0..0,
         };
         let mut engine = Engine::new(GateId(0), vec![profile], Box::new(Auto));
         engine.believe("tcp:eth1", &figures(500));

@@ -3,7 +3,7 @@
 use base::{ContextId, GateId, RegionToken};
 use engine::{Planned, RequestId};
 use memory::transfer::{Fetch, FetchEnd, PartPlace};
-use wire::{Envelope, FlowLabel, PartLabel, Record, Records};
+use wire::{Envelope, FlowLabel, PartLabel, PushLabel, Record, Records};
 
 use crate::network::{Arrivals, RailCargo, Route};
 use crate::reference::{ArrivedLabel, Fact};
@@ -86,6 +86,9 @@ impl World {
                 Ok(())
             }
             RailCargo::Beginning(label, data) => {
+                if let Some(pushed) = PushLabel::parse(&label) {
+                    self.begin_push(from.0, to.0, pushed)?;
+                }
                 let place = self.engine(to.0).begin_part(from, rail, &label, data.len());
                 let place = place.map_err(|malformed| malformed.to_string())?;
                 if let PartPlace::At { instead_of: Some(other), .. } = place {
@@ -97,6 +100,11 @@ impl World {
             RailCargo::End(label, data, place) => {
                 let PartPlace::At { buffer, offset, .. } = place else { return Ok(()) };
                 buffer.write(offset, &data);
+                if PushLabel::parse(&label).is_some()
+                    && let Some((Some(envelope), _)) = self.fragments.remove(&(from.0, to.0))
+                {
+                    self.arrive(from.0, to.0, envelope)?;
+                }
                 let number = PartLabel::parse(&label).ok().and_then(|label| label.number);
                 if let Some(number) = number {
                     self.arrivals.entry((from.0, to.0)).or_default().take(number);
@@ -106,6 +114,24 @@ impl World {
                 taken.map_err(|malformed| malformed.to_string())
             }
         }
+    }
+
+    /// Processes the beginning of a pushed message in the reference.
+    fn begin_push(&mut self, from: u32, to: u32, label: PushLabel) -> WorldOutcome {
+        self.report.pushed += 1;
+        let PushLabel { flow, tag, sequence } = label;
+        let envelope = Envelope { flow: FlowLabel::Agreed(flow), tag, sequence };
+        let (context, sender) = self.stream_of(from, to, envelope.flow);
+        if let Some(&message) = self.message_at.get(&(sender, to, context, sequence)) {
+            // Its send completes without a reply of the receiver.
+            self.messages[message].cancellable = false;
+        }
+        if self.is_awaited(from, to, envelope) {
+            self.arrive(from, to, envelope)?;
+        } else {
+            self.fragments.insert((from, to), (Some(envelope), 0));
+        }
+        Ok(())
     }
 
     /// Puts a packet on its way, and records what only the sender knows of it.

@@ -63,6 +63,7 @@ impl Setting {
             let (eager, packet) = (rail.eager_bytes_max, rail.packet_bytes_max);
             thresholds.extend([eager, packet - wire::HEADER_BYTES_MAX, packet - 30, packet]);
             thresholds.push(if large { 100 } else { 3 * packet });
+            thresholds.extend([rail.pushed_bytes.start, rail.pushed_bytes.end]);
         }
         let eager = rails.iter().map(|rail| {
             let packet = rail.packet_bytes_max.min(wire::PAYLOAD_BYTES_MAX);
@@ -184,5 +185,6 @@ fn random_rail(rng: &mut Rng, scale: Scale) -> RailProfile {
         bandwidth_bytes_per_us: [10, 117, 1000][rng.usize(..3)],
         packet_ns: [0, 50, 2500][rng.usize(..3)],
         bulk: rng.bool(),
+        pushed_bytes: [0..0, 0..0, 1..3 * packet + 1, 40..90][rng.usize(..4)].clone(),
     }
 }

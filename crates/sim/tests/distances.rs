@@ -24,6 +24,7 @@ fn believed(distance: u32, company: f64) -> u64 {
         bandwidth_bytes_per_us: SPEED,
         packet_ns: 2500,
         bulk: true,
+        pushed_bytes: 0..0,
     };
     RailFigures::declared(&profile).seen_from(distance, company).bytes_per_us[4]
 }

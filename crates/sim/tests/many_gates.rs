@@ -21,6 +21,7 @@ fn engine(own: u32, peers: impl Iterator<Item = u32>) -> (Engine, ContextSlot) {
         bandwidth_bytes_per_us: 1000,
         packet_ns: 50,
         bulk: false,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Auto));
     peers.for_each(|peer| engine.connect(GateId(peer), &[RAIL]));

@@ -23,6 +23,7 @@ fn engine(own: u32) -> Engine {
         bandwidth_bytes_per_us: 1000,
         packet_ns: 50,
         bulk: false,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(own), vec![profile], Box::new(Aggregate));
     for gate in 0..3 {

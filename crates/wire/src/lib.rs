@@ -10,7 +10,7 @@ mod number;
 mod record;
 
 pub use codec::Codec;
-pub use label::PartLabel;
+pub use label::{PartLabel, PushLabel};
 pub use number::{push_number, take_number};
 pub use record::{
     Envelope, FlowLabel, LoneMessage, Malformed, NO_REQUEST, Record, Records, message_header,
@@ -18,7 +18,7 @@ pub use record::{
 
 /// The version of this format, and of all messages of the library itself; peers must agree on it
 /// before the first packet.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// The length of a record that carries a short message of an agreed flow, without its payload, in
 /// bytes. The receiver has assigned a number to such a flow ([`FlowLabel::Agreed`]).

@@ -55,6 +55,15 @@ impl Request {
         }
     }
 
+    /// Notes that the whole message was posted on a bulk track as one part.
+    pub(crate) fn pushed(&mut self) {
+        let OutgoingSend { mode, exposure, .. } = *self.queued();
+        debug_assert_eq!(mode, SendCompletion::Standard, "no reply would come");
+        debug_assert_eq!(exposure, AnnouncedReader::None, "what is exposed is announced");
+        let granted = self.buffer.len() as u64;
+        self.state = RequestState::Streaming(GrantedSend { granted, handed: granted, parts: 1 });
+    }
+
     /// Handles that the announcement was sent.
     pub(crate) fn announced(&mut self) -> Transition {
         match self.state {

@@ -157,7 +157,7 @@ fn regained(region: Revoked) -> String {
 
 /// Every event: first those that peers, drivers and programs cause, then those that only the engine
 /// causes. The engine must not cause the latter in a state that does not allow them.
-const EVENTS: [(&str, Event); 21] = [
+const EVENTS: [(&str, Event); 22] = [
     ("cancel", |request| match request.cancel() {
         CancelOutcome::Done => Ok(" withdraw".into()),
         CancelOutcome::Released => Ok(" release".into()),
@@ -191,6 +191,10 @@ const EVENTS: [(&str, Event); 21] = [
     }),
     ("sent", |send| {
         go(send.sent());
+        Ok(String::new())
+    }),
+    ("pushed", |send| {
+        send.pushed();
         Ok(String::new())
     }),
     ("announced", |send| {

@@ -23,6 +23,7 @@ impl Rail {
             bandwidth_bytes_per_us: bytes_per_us,
             packet_ns: 2000,
             bulk: true,
+            pushed_bytes: 0..0,
         };
         Self { model: RailModel::new(&profile), profile, backlog: 0 }
     }

@@ -148,6 +148,7 @@ fn rail() -> RailProfile {
         bandwidth_bytes_per_us: 1000,
         packet_ns: 50,
         bulk: false,
+        pushed_bytes: 0..0,
     }
 }
 

@@ -241,6 +241,7 @@ fn process(rank: u32, size: u32, oversubscribed: bool) -> (RefCell<Engine>, Rc<T
         bandwidth_bytes_per_us: 10_000,
         packet_ns: 50,
         bulk: false,
+        pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(rank), vec![rail], Box::new(Direct));
     for peer in 0..size {
