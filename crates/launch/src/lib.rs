@@ -27,6 +27,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use environment::{FoundManager, ServerEndpoint};
 use pmi1::Pmi1;
@@ -75,6 +76,29 @@ trait Manager: Send {
     /// Returns the value that the process `rank` published, if it did.
     fn get(&mut self, rank: u32, key: &str) -> Result<Option<String>, JoinError>;
 
+    /// Publishes the values of this process under these keys. Afterwards each process sees what the
+    /// others publish; [`get`](Self::get) may wait for it. This process will ask for the values
+    /// `_wanted`, by rank and key.
+    fn publish(
+        &mut self,
+        values: &[(String, String)],
+        _wanted: &[(u32, String)],
+    ) -> Result<(), JoinError> {
+        values.iter().try_for_each(|(key, value)| self.put(key, value))?;
+        self.barrier()
+    }
+
+    /// Whether [`get`](Self::get) waits until the value is published, so that processes need not
+    /// wait for each other.
+    fn waits_for_values(&self) -> bool {
+        false
+    }
+
+    /// Whether the process `_rank` is known to have finalized or ended.
+    fn has_left(&mut self, _rank: u32) -> bool {
+        false
+    }
+
     /// Returns the values that all processes published under `key`, in the order of ranks, if the
     /// launcher can send them at once.
     fn get_all(&mut self, _key: &str) -> Result<Option<Vec<String>>, JoinError> {
@@ -89,6 +113,17 @@ trait Manager: Send {
     /// Waits for all processes of the job. Afterwards each process sees what the others have
     /// published.
     fn barrier(&mut self) -> Result<(), JoinError>;
+
+    /// Enters the barrier without waiting, if the launcher allows that.
+    fn enter_barrier(&mut self) -> Result<(), JoinError> {
+        Ok(())
+    }
+
+    /// Waits at most `_patience`, if the launcher allows that, until all processes have entered the
+    /// barrier. Returns whether they have.
+    fn leave_barrier(&mut self, _patience: Duration) -> Result<bool, JoinError> {
+        self.barrier().map(|()| true)
+    }
 
     /// Ends the exchange with the launcher.
     fn finalize(&mut self) -> Result<(), JoinError>;
@@ -158,6 +193,24 @@ pub const OWN_SPACE: &str = "combray";
 /// `combray-all-card` for `card-0`, `card-1` and so on, in order, with [`SEPARATOR`] between them.
 /// It has no such value if a rank has not published its own, or if all are too long for one value.
 pub const ALL_PREFIX: &str = "combray-all-";
+
+/// The command of our own launcher that stores all values of a process at once: the words after it
+/// are its keys, without rank, and their values.
+pub const PUBLISH: &str = "publish";
+
+/// The keyword of a request for a value that names the rank which publishes the value, or
+/// [`ALL_PUBLISHERS`]. Our own launcher answers it when the value is there, or when that process
+/// has published its values or ended.
+pub const PUBLISHER: &str = "publisher";
+
+/// Stands for all ranks after [`PUBLISHER`].
+pub const ALL_PUBLISHERS: &str = "all";
+
+/// The keyword with which a process that finalizes does not wait for an answer.
+pub const UNANSWERED: &str = "unanswered";
+
+/// The beginning of the keys that our own launcher has for ranks that have finalized or ended.
+pub const LEFT_PREFIX: &str = "combray-left-";
 
 /// What is between the values of a key with [`ALL_PREFIX`]. It is no white space, which would end a
 /// word of PMI-1.
@@ -265,11 +318,11 @@ fn join_greeted(
     versions: [Version; 2],
 ) -> Result<Job, JoinError> {
     for version in versions {
-        if !wire.greet(version)? {
-            continue;
-        }
+        let Some(greeting) = wire.greet(version)? else { continue };
         return match version {
-            Version::One => Pmi1::join(wire, rank, size).map(|(place, pmi)| Job::new(place, pmi)),
+            Version::One => {
+                Pmi1::join(wire, (rank, size), greeting).map(|(place, pmi)| Job::new(place, pmi))
+            }
             Version::Two => Pmi2::join(wire, rank, job).map(|(place, pmi)| Job::new(place, pmi)),
         };
     }
@@ -361,6 +414,31 @@ impl Job {
         self.connection().manager.put(key, value)
     }
 
+    /// Publishes all values of this process, keys and values. Afterwards each process sees what the
+    /// others publish, for which [`get`](Self::get) waits. This process will ask for the values
+    /// `wanted`, by rank and key, and may receive them now.
+    ///
+    /// # Errors
+    /// A key or value is too long for the launcher or contains blanks; or the launcher is gone.
+    pub fn publish(
+        &self,
+        values: &[(String, String)],
+        wanted: &[(u32, String)],
+    ) -> Result<(), JoinError> {
+        self.connection().manager.publish(values, wanted)
+    }
+
+    /// Whether [`publish`](Self::publish) and [`get`](Self::get) do without a meeting of all
+    /// processes.
+    pub fn waits_for_values(&self) -> bool {
+        self.connection().manager.waits_for_values()
+    }
+
+    /// Whether the process `rank` is known to have finalized or ended.
+    pub fn has_left(&self, rank: u32) -> bool {
+        self.connection().manager.has_left(rank)
+    }
+
     /// Returns the value that the process `rank` published.
     ///
     /// # Errors
@@ -405,6 +483,23 @@ impl Job {
     /// The launcher is gone.
     pub fn barrier(&self) -> Result<(), JoinError> {
         self.connection().manager.barrier()
+    }
+
+    /// Enters the barrier of all processes of the job, and calls `meanwhile` in these intervals
+    /// until all are there; with other launchers than our own, never.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn barrier_with(
+        &self,
+        interval: Duration,
+        mut meanwhile: impl FnMut(),
+    ) -> Result<(), JoinError> {
+        self.connection().manager.enter_barrier()?;
+        while !self.connection().manager.leave_barrier(interval)? {
+            meanwhile();
+        }
+        Ok(())
     }
 
     /// Waits for all processes of the job on another thread, if the system has one. `wait` runs

@@ -8,14 +8,15 @@ use std::thread;
 use super::*;
 
 /// Joins a job of two processes whose server sends the scripted answers, one for each line that it
-/// receives.
+/// receives; an empty one is not sent.
 fn job(answers: &'static [&'static str]) -> Result<Job, JoinError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     thread::spawn(move || {
         let mut writer = theirs.try_clone().unwrap();
         let mut lines = BufReader::new(theirs).lines();
         for answer in answers {
-            if lines.next().is_none() || writeln!(writer, "{answer}").is_err() {
+            let has_line = lines.next().is_some();
+            if !has_line || !answer.is_empty() && writeln!(writer, "{answer}").is_err() {
                 return;
             }
         }
@@ -81,7 +82,8 @@ fn our_own_launcher_is_asked_once_for_the_values_of_all_and_nothing_at_the_end()
         GREETING[3],
         GREETING[4],
         "cmd=get_result rc=0 msg=success value=one\u{1f}two",
-        "cmd=finalize_ack",
+        // To the end of the exchange.
+        "",
         "cmd=get_result rc=0 msg=success value=two",
     ];
     let job = job(&ANSWERS).unwrap();
@@ -89,6 +91,25 @@ fn our_own_launcher_is_asked_once_for_the_values_of_all_and_nothing_at_the_end()
     job.cache("a", 0..2);
     job.finalize().unwrap();
     assert_eq!(job.get(1, "a").unwrap(), "two");
+}
+
+#[test]
+fn a_process_of_our_own_launcher_sends_two_requests_until_it_has_joined() {
+    static ANSWERS: [&str; 4] = [
+        "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0 kvsname=combray keylen_max=64 \
+         vallen_max=65537 appnum=3 size=8 PMI_process_mapping=(vector,(0,2,1))",
+        "cmd=put_result rc=0 msg=success",
+        "cmd=get_result rc=0 msg=success value=first",
+        "cmd=get_result rc=-1 msg=key_not_found",
+    ];
+    let job = job(&ANSWERS).unwrap();
+    assert_eq!((job.application_number(), job.universe_size()), (Some(3), Some(8)));
+    assert_eq!(job.process_mapping(), Ok(Some(vec![0, 1])));
+    let key = |name: &str| name.to_owned();
+    job.publish(&[(key("a"), key("one"))], &[(0, key("b")), (1, key("c"))]).unwrap();
+    assert_eq!(job.get(0, "b").unwrap(), "first");
+    assert!(job.get(1, "c").is_err());
+    assert!(job.waits_for_values());
 }
 
 #[test]

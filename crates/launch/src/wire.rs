@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileTypeExt;
+use std::time::Duration;
 
+use sys::process::Interest;
 use sys::signals::without_pipe_signal;
 
 use crate::{JoinError, leaving};
@@ -62,8 +64,8 @@ impl Wire {
         }
     }
 
-    /// Proposes a version of the protocol; returns whether the launcher speaks it.
-    pub(super) fn greet(&mut self, version: Version) -> Result<bool, JoinError> {
+    /// Proposes a version of the protocol; returns the launcher's answer if it speaks the version.
+    pub(super) fn greet(&mut self, version: Version) -> Result<Option<Words>, JoinError> {
         let (version, subversion) = match version {
             Version::One => ("1", "1"),
             Version::Two => ("2", "0"),
@@ -71,7 +73,8 @@ impl Wire {
         self.send_line(&format!("cmd=init pmi_version={version} pmi_subversion={subversion}"))?;
         let answer = self.read_answer("response_to_init")?;
         let is = |key: &str, value: &str| answer.get(key).is_none_or(|answer| answer == value);
-        Ok(is("rc", "0") && is("pmi_version", version))
+        let is_spoken = is("rc", "0") && is("pmi_version", version);
+        Ok(is_spoken.then_some(answer))
     }
 
     /// Calls `gone` on another thread when the launcher closes the connection.
@@ -106,8 +109,26 @@ impl Wire {
         Ok(())
     }
 
+    /// Waits until an answer has begun to arrive, at most `patience`. Returns whether it has.
+    pub(super) fn has_answer(&self, patience: Duration) -> Result<bool, JoinError> {
+        if !self.reader.buffer().is_empty() {
+            return Ok(true);
+        }
+        let watched = [(self.reader.get_ref().as_raw_fd(), Interest::Read)];
+        let ready = sys::process::poll(&watched, Some(patience));
+        ready.map(|ready| ready[0]).map_err(|cause| JoinError::gone(&cause.to_string()))
+    }
+
     /// Receives a line of PMI-1, whose command must be `expected`.
     pub(super) fn read_answer(&mut self, expected: &str) -> Result<Words, JoinError> {
+        self.read_one_of([expected]).map(|(_, words)| words)
+    }
+
+    /// Receives a line of PMI-1, whose command must be one of `expected`. Returns which one it is.
+    pub(super) fn read_one_of<const N: usize>(
+        &mut self,
+        expected: [&str; N],
+    ) -> Result<(usize, Words), JoinError> {
         let mut answer = String::new();
         // Bounded, because the other end may be no launcher.
         let length = (&mut self.reader).take(ANSWER_BYTES_MAX).read_line(&mut answer);
@@ -122,13 +143,15 @@ impl Wire {
             .filter_map(|word| word.split_once('='))
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
-        if words.get("cmd").is_some_and(|command| command == expected) {
-            return Ok(words);
+        let which = expected.iter().position(|one| words.get("cmd").is_some_and(|c| c == one));
+        if let Some(which) = which {
+            return Ok((which, words));
         }
         Err(JoinError::new(format!(
-            "the launcher answered \"{}\" where PMI-1 requires {expected}; this happens when two \
+            "the launcher answered \"{}\" where PMI-1 requires {}; this happens when two \
              processes of a rank use MPI at the same time, because they read each other's answers",
-            answer.trim_end()
+            answer.trim_end(),
+            expected.join(" or ")
         )))
     }
 

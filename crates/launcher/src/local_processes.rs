@@ -68,6 +68,9 @@ pub(super) struct LocalProcesses {
     /// The file through which the processes are asked what they do, if there is memory for it.
     questions: Option<QuestionBoard>,
     asking: Option<PendingQuestion>,
+    /// The indices of ranks with answers that have not been sent, so that a rank receives all
+    /// answers to one of its writes at once.
+    answered: Vec<usize>,
     /// The number of ranks of the job, on all machines.
     job_size: u32,
     /// The launchers of the jobs that the processes have spawned.
@@ -133,6 +136,7 @@ impl LocalProcesses {
             opened: Vec::new(),
             questions: None,
             asking: None,
+            answered: Vec::new(),
             job_size: 0,
             spawned: SpawnedLinks::default(),
             library_watch: None,
@@ -164,6 +168,7 @@ impl LocalProcesses {
                 let position = self.ranks.binary_search_by_key(&number, |rank| rank.number);
                 if let Ok(index) = position {
                     self.ranks[index].answer(&line);
+                    self.answered.push(index);
                 }
             }
             AgentOrder::ClosePmi(number) => {
@@ -281,6 +286,7 @@ impl LocalProcesses {
 
     /// Appends the descriptors to watch.
     pub(super) fn watched(&mut self, list: &mut Vec<(RawFd, Interest)>) {
+        self.send_answers();
         self.watched.clear();
         if let Some(pipe) =
             self.input_pipe.pipe.as_ref().filter(|_| !self.input_pipe.bytes.is_empty())
@@ -299,6 +305,14 @@ impl LocalProcesses {
             let before = list.len();
             self.spawned.watched(list);
             self.watched.resize(self.watched.len() + list.len() - before, LocalDescriptor::Spawned);
+        }
+    }
+
+    fn send_answers(&mut self) {
+        for index in self.answered.drain(..) {
+            if let Some(rank) = self.ranks.get_mut(index) {
+                rank.send_answers();
+            }
         }
     }
 

@@ -1,13 +1,17 @@
 //! The server side of PMI-1, without I/O: bytes in, answers out.
 
+mod wanting;
+
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use launch::wanted::WantedSize;
 use launch::{
-    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, ENDED_RANKS_KEY, OWN_SPACE, REASONS_KEY,
-    SEPARATOR, WANTED_KEY, mapping, rank_list, reason,
+    ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ENDED_KEY, ENDED_RANKS_KEY, LEFT_PREFIX, OWN_SPACE,
+    PUBLISH, PUBLISHER, REASONS_KEY, SEPARATOR, UNANSWERED, WANTED_KEY, mapping, rank_list, reason,
 };
+
+use self::wanting::{Publisher, Wanted, Wanting};
 
 /// The key-value space and barriers of one job.
 #[derive(Debug)]
@@ -18,6 +22,8 @@ pub struct PmiServer {
     clients: Vec<PmiClient>,
     /// The processes that wait in the barrier.
     waiting: BTreeSet<u32>,
+    /// The processes that wait for values of others.
+    wanting: Wanting,
     /// The processes that will enter no barrier, while others may wait for them.
     gone: BTreeSet<u32>,
     /// How many processes were ended alone, while the others go on.
@@ -52,6 +58,8 @@ struct PmiClient {
     is_rejected: bool,
     /// Whether it was ended alone, while the others go on.
     is_excluded: bool,
+    /// Whether its next requests wait, because the answer to an earlier one does.
+    is_held: bool,
 }
 
 /// The state of MPI in a process.
@@ -87,6 +95,9 @@ pub enum PmiAction {
     },
 }
 
+/// The longest mapping in the first answer, in bytes: other libraries read lines of 1 KiB.
+const GREETED_MAPPING_MAX: usize = 512;
+const MAXIMA: &str = "kvsname_max=64 keylen_max=64 vallen_max=65537";
 const KEY_BYTES_MAX: usize = 64;
 /// The limit of a value: 64 KiB and a terminating byte.
 const VALUE_BYTES_MAX: usize = (64 << 10) + 1;
@@ -96,6 +107,15 @@ const BYTES_PER_PROCESS_MAX: usize = 1 << 20;
 const LINE_BYTES_MAX: usize = VALUE_BYTES_MAX + 4096;
 /// How many letters of an invalid line are shown.
 const SHOWN_LETTERS_MAX: usize = 80;
+
+impl PmiClient {
+    /// Takes the next complete line, unless requests wait or nothing more is accepted.
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        let is_open = !self.is_held && !self.is_rejected;
+        let end = self.partial.iter().position(|byte| *byte == b'\n').filter(|_| is_open)?;
+        Some(self.partial.drain(..=end).collect())
+    }
+}
 
 impl PmiServer {
     /// Creates the server of a job whose process `i` runs program number `applications[i]`, on
@@ -108,6 +128,7 @@ impl PmiServer {
             value_bytes: 0,
             clients: applications.iter().map(client).collect(),
             waiting: BTreeSet::new(),
+            wanting: Wanting::new(size),
             gone: BTreeSet::new(),
             excluded: 0,
             ended: BTreeSet::new(),
@@ -167,41 +188,79 @@ impl PmiServer {
         if self.clients[rank as usize].is_rejected {
             return Vec::new();
         }
-        let partial = &mut self.clients[rank as usize].partial;
-        partial.extend_from_slice(bytes);
+        self.clients[rank as usize].partial.extend_from_slice(bytes);
         let mut actions = Vec::new();
-        while let Some(end) = self.clients[rank as usize].partial.iter().position(|b| *b == b'\n') {
-            let line: Vec<u8> = self.clients[rank as usize].partial.drain(..=end).collect();
-            self.receive_line(rank, String::from_utf8_lossy(&line).trim(), &mut actions);
-            if self.clients[rank as usize].is_rejected {
-                return actions;
+        self.receive_lines(rank, &mut actions);
+        actions
+    }
+
+    /// Handles the complete lines of the process `rank`, up to one whose answer must wait.
+    fn receive_lines(&mut self, rank: u32, actions: &mut Vec<PmiAction>) {
+        while let Some(line) = self.clients[rank as usize].next_line() {
+            self.receive_line(rank, String::from_utf8_lossy(&line).trim(), actions);
+        }
+        let client = &mut self.clients[rank as usize];
+        if client.partial.len() > LINE_BYTES_MAX && !client.is_rejected {
+            client.partial.clear();
+            self.reject(rank, "a line without end", actions);
+        }
+    }
+
+    /// Examines requests that have waited for values once more, and handles what their senders have
+    /// sent after them.
+    fn release(&mut self, released: Vec<Wanted>, actions: &mut Vec<PmiAction>) {
+        for wanted in released {
+            self.clients[wanted.rank as usize].is_held = false;
+            self.get(wanted.rank, &wanted.key, Some(wanted.publisher), actions);
+            self.receive_lines(wanted.rank, actions);
+        }
+    }
+
+    /// Answers a request for a value, or lets it wait for the processes that publish the value.
+    fn get(
+        &mut self,
+        rank: u32,
+        key: &str,
+        publisher: Option<Publisher>,
+        actions: &mut Vec<PmiAction>,
+    ) {
+        if let Some(publisher) = publisher {
+            if self.wanting.must_wait(rank, publisher) {
+                self.clients[rank as usize].is_held = true;
+                return self.wanting.wait(Wanted { rank, publisher, key: key.to_owned() });
+            }
+            let gone = self.wanting.missing(rank, publisher);
+            if let Some(gone) = gone.filter(|_| self.on_missing == OnMissing::EndJob) {
+                return actions.push(PmiAction::MissingProcess { waiting: rank, gone });
             }
         }
-        if self.clients[rank as usize].partial.len() > LINE_BYTES_MAX {
-            self.clients[rank as usize].partial.clear();
-            self.reject(rank, "a line without end", &mut actions);
-        }
-        actions
+        let answer = match self.requested_value(key) {
+            Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
+            None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
+        };
+        actions.push(PmiAction::Answer(rank, answer));
     }
 
     /// Records that the process `rank` will send no more. If the job goes on without it, and it has
     /// not finalized, other processes can query that it has ended.
     pub fn close(&mut self, rank: u32) -> Vec<PmiAction> {
-        self.mark_gone(rank);
+        let mut actions = Vec::new();
         let has_failed = self.clients[rank as usize].mpi_state != MpiState::Finalized;
         if has_failed && self.on_missing == OnMissing::FailBarrier {
             self.note_ended(rank);
         }
-        self.missing_process()
+        self.mark_gone(rank, &mut actions);
+        actions.extend(self.missing_process());
+        actions
     }
 
     /// Accepts no more from a process that sent what is not PMI-1: it will enter no barrier.
     fn reject(&mut self, rank: u32, line: &str, actions: &mut Vec<PmiAction>) {
         self.waiting.remove(&rank);
-        self.mark_gone(rank);
         let client = &mut self.clients[rank as usize];
         client.is_rejected = true;
         client.partial = Vec::new();
+        self.mark_gone(rank, actions);
         actions
             .push(PmiAction::ProtocolError(rank, line.chars().take(SHOWN_LETTERS_MAX).collect()));
         actions.extend(self.missing_process());
@@ -228,10 +287,12 @@ impl PmiServer {
     }
 
     /// Records that a process will enter no barrier any more.
-    fn mark_gone(&mut self, rank: u32) {
+    fn mark_gone(&mut self, rank: u32, actions: &mut Vec<PmiAction>) {
         if !self.clients[rank as usize].is_excluded {
             self.gone.insert(rank);
         }
+        let released = self.wanting.note_gone(rank);
+        self.release(released, actions);
     }
 
     fn receive_line(&mut self, rank: u32, line: &str, actions: &mut Vec<PmiAction>) {
@@ -242,28 +303,35 @@ impl PmiServer {
         let answer = match word("cmd") {
             "init" => {
                 client.mpi_state = MpiState::Initialized;
-                let known = word("pmi_version") == "1";
-                let code = if known { 0 } else { -1 };
-                format!("cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={code}")
+                let code = if word("pmi_version") == "1" { 0 } else { -1 };
+                // The rest saves our own library requests.
+                let mapping = self.values.get(mapping::KEY);
+                let mapping = mapping.filter(|text| text.len() <= GREETED_MAPPING_MAX);
+                let mapping = mapping.map(|text| format!(" {}={text}", mapping::KEY));
+                format!(
+                    "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc={code} \
+                     kvsname={OWN_SPACE} {MAXIMA} appnum={} size={}{}",
+                    client.application,
+                    self.universe_size,
+                    mapping.unwrap_or_default()
+                )
             }
-            "get_maxes" => format!(
-                "cmd=maxes kvsname_max=64 keylen_max={KEY_BYTES_MAX} vallen_max={VALUE_BYTES_MAX}"
-            ),
+            "get_maxes" => format!("cmd=maxes {MAXIMA}"),
             "get_appnum" => format!("cmd=appnum appnum={}", client.application),
             "get_universe_size" => format!("cmd=universe_size size={}", self.universe_size),
             "get_my_kvsname" => format!("cmd=my_kvsname kvsname={OWN_SPACE}"),
             "put" => self.put(word("key"), word("value")),
-            // No process has put this value: its existence shows that the launcher handles reasons.
-            "get" if word("key") == REASONS_KEY => {
-                "cmd=get_result rc=0 msg=success value=1".to_owned()
+            PUBLISH => return self.publish(rank, &words, actions),
+            "get" => {
+                let publisher = Publisher::parse(word(PUBLISHER), self.clients.len());
+                return self.get(rank, word("key"), publisher, actions);
             }
-            "get" => match self.requested_value(word("key")) {
-                Some(value) => format!("cmd=get_result rc=0 msg=success value={value}"),
-                None => "cmd=get_result rc=-1 msg=key_not_found".to_owned(),
-            },
             "barrier_in" => return self.enter_barrier(rank, actions),
             "finalize" => {
                 client.mpi_state = MpiState::Finalized;
+                if words.contains_key(UNANSWERED) {
+                    return;
+                }
                 "cmd=finalize_ack".to_owned()
             }
             "abort" => {
@@ -295,6 +363,18 @@ impl PmiServer {
 
     /// Returns a value, or those of all ranks if the key requests that and they fit into one.
     fn value(&self, key: &str) -> Option<Cow<'_, str>> {
+        // No process has put this value: its existence shows that the launcher handles reasons.
+        if key == REASONS_KEY {
+            return Some("1".into());
+        }
+        if let Some(rank) = key.strip_prefix(LEFT_PREFIX) {
+            let rank: u32 = rank.parse().ok()?;
+            let client = self.clients.get(rank as usize)?;
+            let has_left = client.mpi_state == MpiState::Finalized
+                || client.is_excluded
+                || self.gone.contains(&rank);
+            return has_left.then_some("1".into());
+        }
         if key == ENDED_RANKS_KEY && !self.ended.is_empty() {
             let list = rank_list::format(&self.ended.iter().copied().collect::<Vec<_>>());
             return Some(list.into()).filter(|list: &Cow<'_, str>| list.len() < VALUE_BYTES_MAX);
@@ -330,6 +410,17 @@ impl PmiServer {
         "cmd=put_result rc=0 msg=success".to_owned()
     }
 
+    /// Stores all values of a process.
+    fn publish(&mut self, rank: u32, words: &HashMap<&str, &str>, actions: &mut Vec<PmiAction>) {
+        let values = words.iter().filter(|(key, _)| **key != "cmd");
+        let mut answers = values.map(|(key, value)| self.put(&format!("{key}-{rank}"), value));
+        let failed = answers.find(|answer| !answer.contains(" rc=0 "));
+        let answer = failed.unwrap_or_else(|| "cmd=put_result rc=0 msg=success".to_owned());
+        actions.push(PmiAction::Answer(rank, answer));
+        let released = self.wanting.note_published(rank);
+        self.release(released, actions);
+    }
+
     fn insert(&mut self, key: &str, value: &str) {
         let before = self.values.insert(key.to_owned(), value.to_owned());
         self.value_bytes += value.len();
@@ -341,6 +432,8 @@ impl PmiServer {
             // It is being ended, and must not end the others.
             return;
         }
+        let released = self.wanting.note_other_library(rank);
+        self.release(released, actions);
         self.waiting.insert(rank);
         self.leave_barrier(actions);
         actions.extend(self.missing_process());
@@ -364,6 +457,10 @@ impl PmiServer {
                 std::mem::replace(&mut self.clients[rank as usize].is_excluded, true);
             self.excluded += usize::from(!was_excluded);
             self.note_ended(rank);
+        }
+        for &rank in &ranks {
+            let released = self.wanting.note_gone(rank);
+            self.release(released, actions);
         }
         actions.push(PmiAction::End(by, ranks, code));
         self.leave_barrier(actions);
@@ -399,7 +496,9 @@ mod tests {
         let mut server = PmiServer::new(&[0, 1], 2);
         assert_eq!(server.mpi_state(0), MpiState::Uninitialized);
         let hello = request(&mut server, 0, "cmd=init pmi_version=1 pmi_subversion=1");
-        assert_eq!(hello, ["0: cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"]);
+        let all = "pmi_version=1 pmi_subversion=1 rc=0 kvsname=combray kvsname_max=64 keylen_max=64 \
+                   vallen_max=65537 appnum=0 size=2 PMI_process_mapping=(vector,(0,1,2))";
+        assert_eq!(hello, [format!("0: cmd=response_to_init {all}")]);
         assert_eq!(request(&mut server, 1, "cmd=get_appnum"), ["1: cmd=appnum appnum=1"]);
         let put = request(&mut server, 0, "cmd=put kvsname=combray key=a value=b=c");
         assert_eq!(put, ["0: cmd=put_result rc=0 msg=success"]);
@@ -436,6 +535,75 @@ mod tests {
         let wanted = request(&mut server, 0, "cmd=get kvsname=combray key=combray-wanted-3");
         assert_eq!(wanted, ["0: cmd=get_result rc=0 msg=success value=4@a:1,b"]);
         assert_eq!(server.reported_size(), Some(3));
+    }
+
+    #[test]
+    fn values_are_waited_for_without_a_barrier() {
+        let mut server = PmiServer::new(&[0; 3], 3);
+        let get = |key: &str, of: &str| format!("cmd=get kvsname=combray key={key} publisher={of}");
+        let publish = |value: &str| format!("cmd=publish card={value} place=7");
+        let put = |rank: u32| format!("{rank}: cmd=put_result rc=0 msg=success");
+        let got = |rank: u32, value: &str| {
+            format!("{rank}: cmd=get_result rc=0 msg=success value={value}")
+        };
+        // Requests that are sent together are answered in their order.
+        let both = format!("{}\n{}\ncmd=get_appnum", publish("a"), get("card-1", "1"));
+        assert_eq!(request(&mut server, 0, &both), [put(0)]);
+        let all = format!("{}\n{}", publish("b"), get("combray-all-card", "all"));
+        let appnum = "0: cmd=appnum appnum=0".to_owned();
+        assert_eq!(request(&mut server, 1, &all), [put(1), got(0, "b"), appnum]);
+        assert_eq!(
+            request(&mut server, 2, &publish("c")),
+            [put(2), got(1, "a\u{1f}b\u{1f}c")],
+            "the last process lets all go on"
+        );
+        assert_eq!(request(&mut server, 2, &get("card-0", "0")), [got(2, "a")]);
+        let missing = request(&mut server, 2, &get("other-0", "0"));
+        assert_eq!(missing, ["2: cmd=get_result rc=-1 msg=key_not_found"]);
+        // The next program of rank 0 waits for the next programs of the others.
+        assert_eq!(request(&mut server, 0, &publish("d")), [put(0)]);
+        assert!(request(&mut server, 0, &get("card-2", "2")).is_empty());
+        assert_eq!(request(&mut server, 1, &get("card-2", "2")), [got(1, "c")]);
+        assert_eq!(request(&mut server, 2, &publish("e")), [put(2), got(0, "e")]);
+    }
+
+    #[test]
+    fn nothing_is_waited_for_that_a_process_will_not_publish() {
+        let get = |of: u32| format!("cmd=get kvsname=combray key=card-{of} publisher={of}\n");
+        let all = "cmd=get kvsname=combray key=combray-all-card publisher=all\n";
+        // A process that ends, before or after it is waited for.
+        for on_missing in [OnMissing::EndJob, OnMissing::FailBarrier] {
+            let mut server = PmiServer::new(&[0; 4], 4).with_missing(on_missing);
+            let outcome = |waiting: u32| match on_missing {
+                OnMissing::EndJob => PmiAction::MissingProcess { waiting, gone: 2 },
+                OnMissing::FailBarrier => {
+                    PmiAction::Answer(waiting, "cmd=get_result rc=-1 msg=key_not_found".to_owned())
+                }
+            };
+            assert!(server.receive(0, get(2).as_bytes()).is_empty());
+            assert!(server.receive(1, all.as_bytes()).is_empty());
+            assert_eq!(server.close(2), [outcome(0), outcome(1)]);
+            assert_eq!(server.receive(3, get(2).as_bytes()), [outcome(3)]);
+            assert_eq!(server.receive(3, all.as_bytes()), [outcome(3)]);
+        }
+        // A process that was ended alone, and one of another library.
+        let mut server = PmiServer::new(&[0; 3], 3).with_missing(OnMissing::FailBarrier);
+        assert!(server.receive(0, get(1).as_bytes()).is_empty());
+        let abort = "cmd=abort exitcode=3 combray_ranks=1";
+        assert!(request(&mut server, 1, abort)[0].contains("key_not_found"));
+        assert!(server.receive(0, get(2).as_bytes()).is_empty());
+        assert!(request(&mut server, 2, "cmd=barrier_in")[0].contains("key_not_found"));
+    }
+
+    #[test]
+    fn a_process_that_has_finalized_or_ended_has_left() {
+        let mut server = PmiServer::new(&[0; 3], 3);
+        server.receive(0, b"cmd=init pmi_version=1 pmi_subversion=1\ncmd=finalize\n");
+        server.close(1);
+        for (rank, left) in [(0, true), (1, true), (2, false), (7, false)] {
+            let line = format!("cmd=get kvsname=combray key=combray-left-{rank}");
+            assert_eq!(request(&mut server, 2, &line)[0].contains("rc=0"), left, "{rank}");
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ mod places;
 
 use std::fmt;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use base::GateId;
 use driver::{Doorbell, DriverError, JobPair, Secret, Settings};
@@ -92,22 +94,30 @@ pub fn start(
     let (mut samples, warning) = samples::kept();
     let memory = samples.memory.take().map(|memory| Arc::new(memory.table));
     let other_jobs = OtherJobs::beside(size);
+    let mapping = match size > CARDS_READ_MAX {
+        true => job.process_mapping()?,
+        false => None,
+    };
+    let needs_networks = size > 1 && mapping.as_deref().is_none_or(is_of_several_machines);
     let mut rails = create_rails(own, configuration, memory, (&job, &other_jobs))?;
+    if needs_networks {
+        add_networks(&mut rails, own, (&job, &other_jobs))?;
+    }
     let (guidance, wrong_requests) = JobSettings::of_environment(samples.costs);
     // Boxed, as few processes have it.
-    let rail_localities = match size {
-        2.. if rail_localities::matters(&job)? => Some(Box::new(place(&mut rails, rank))),
-        _ => None,
-    };
-    let (map, guidance) = publish(&job, &rails.cards(), rail_localities.as_deref(), guidance)?;
+    let matters = needs_networks && rail_localities::matters(&job)?;
+    let rail_localities = matters.then(|| Box::new(place(&mut rails, rank)));
+    let published = (&rails.cards()[..], rail_localities.as_deref(), guidance);
+    let (map, guidance) = publish(&job, mapping.as_deref(), published)?;
     if map.is_one_machine() {
         rails.drop_networks();
     }
     if map.is_oversubscribed_here() {
         rails.expect_oversubscription();
     }
-    for neighbour in neighbours(rank, size).into_iter().filter(|_| size > 1) {
-        rails.prepare_for(neighbour)?;
+    let tries = Tries::of(&map, size > CARDS_READ_MAX && job.waits_for_values());
+    for &gate in &tries.prepared_for {
+        rails.prepare_for(gate)?;
     }
     let mut engine = Engine::new(own, rails.profiles(), configuration.create_strategy());
     samples::follow(&mut engine, &samples);
@@ -125,16 +135,7 @@ pub fn start(
     } else if guidance.profiles || guidance.traces {
         runtime.record(RecordingScope::Messages);
     }
-    if size > 1 {
-        // One trial connection now, so that a problem that affects all connections is reported at
-        // the start.
-        let [neighbour, _] = neighbours(rank, size);
-        let connected = runtime.try_connect(neighbour);
-        connected
-            .map_err(|error| StartError { message: fatal::cannot_reach(neighbour, &error) })?;
-        // No process continues, and perhaps ends, before that trial is over in all processes.
-        job.barrier()?;
-    }
+    tries.connect(&mut runtime, &job)?;
     let doorbell = runtime.doorbell()?;
     // Only the settings of process 0 count.
     let wrong_requests = wrong_requests.into_iter().filter(|_| rank == 0);
@@ -148,14 +149,73 @@ pub fn start(
     })
 }
 
-/// Returns the process that this one tries to connect at its start, and the process that tries to
-/// connect this one.
-fn neighbours(rank: u32, size: u32) -> [GateId; 2] {
-    [GateId((rank + 1) % size), GateId((rank + size - 1) % size)]
+/// Whether a process that cannot be connected has finalized or ended. The launcher may notice that
+/// a moment after this process.
+fn has_left(job: &Job, gate: GateId) -> bool {
+    let begun = Instant::now();
+    loop {
+        if job.has_left(gate.0) {
+            return true;
+        }
+        if !job.waits_for_values() || begun.elapsed() > NEWS_TIME_MAX {
+            return false;
+        }
+        thread::sleep(NEWS_TIME_MAX / 100);
+    }
 }
 
-/// Creates the rails of a process, including those to other machines, which most jobs turn out not
-/// to need.
+/// How long the launcher may take to notice that a process has ended.
+const NEWS_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// What a process tries at its start, so that a problem that affects all connections is reported
+/// then.
+struct Tries {
+    /// The processes that may ask this one for descriptors while it is busy.
+    prepared_for: Vec<GateId>,
+    /// The process to connect.
+    connected: Option<GateId>,
+}
+
+impl Tries {
+    /// Each process tries to connect the next one; in jobs where that `is_costly`, only the lowest
+    /// rank of each machine does.
+    fn of(map: &JobMap, is_costly: bool) -> Self {
+        let (rank, size) = (map.rank(), map.size());
+        if size == 1 {
+            return Self { prepared_for: Vec::new(), connected: None };
+        }
+        let [next, previous] = [GateId((rank + 1) % size), GateId((rank + size - 1) % size)];
+        if !is_costly {
+            return Self { prepared_for: vec![next, previous], connected: Some(next) };
+        }
+        match map.own_node() {
+            lowest if lowest == rank => Self { prepared_for: vec![next], connected: Some(next) },
+            lowest => Self { prepared_for: vec![GateId(lowest)], connected: None },
+        }
+    }
+
+    /// Makes the trial connection, and waits for those of other processes.
+    fn connect(&self, runtime: &mut Runtime, job: &Job) -> Result<(), StartError> {
+        if let Some(neighbour) = self.connected
+            && let Err(error) = runtime.try_connect(neighbour)
+            && !has_left(job, neighbour)
+        {
+            return Err(StartError { message: fatal::cannot_reach(neighbour, &error) });
+        }
+        if job.size() > 1 && !job.waits_for_values() {
+            // No process continues, and perhaps ends, before that trial is over in all processes.
+            job.barrier()?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a launcher's mapping names more than one machine.
+fn is_of_several_machines(mapping: &[u32]) -> bool {
+    mapping.iter().any(|machine| *machine != mapping[0])
+}
+
+/// Creates the rails of a process, except for those to other machines.
 fn create_rails(
     own: GateId,
     configuration: Configuration,
@@ -169,11 +229,7 @@ fn create_rails(
         ..network_settings(job)?
     };
     let directory = |driver| JobDirectory::of(driver, job, other_jobs);
-    let mut rails = Rails::create(own, &settings, directory)?;
-    if job.size() > 1 {
-        rails.add_networks(own, &settings, directory)?;
-    }
-    Ok(rails)
+    Ok(Rails::create(own, &settings, directory)?)
 }
 
 /// Returns the settings that networks read.
@@ -330,9 +386,12 @@ const PARTS_KEY: &str = "combray-parts";
 /// Returns the map of the job and the settings of process 0.
 fn publish(
     job: &Job,
-    cards: &[(&'static str, String)],
-    rail_localities: Option<&RailLocalities>,
-    guidance: JobSettings,
+    mapping: Option<&[u32]>,
+    (cards, rail_localities, guidance): (
+        &[(&'static str, String)],
+        Option<&RailLocalities>,
+        JobSettings,
+    ),
 ) -> Result<(JobMap, JobSettings), StartError> {
     let allowed = cores::allowed();
     let size = job.size();
@@ -349,31 +408,32 @@ fn publish(
         cores: allowed.into_iter().collect(),
     };
     let text = format!("{own} {}", drivers::machine_name()).replace(' ', "@");
-    for (driver, card) in cards {
-        job.put(&card_key(driver), card)?;
-    }
-    job.put(PLACE_KEY, &text)?;
+    let cards = cards.iter().map(|(driver, card)| (card_key(driver), card.clone()));
+    let mut values: Vec<(String, String)> = cards.collect();
+    // A session that begins after `MPI_Finalize` may have to connect peers.
+    values.iter().for_each(|(key, _)| job.cache(key, 0..size));
+    job.cache(SECRET_KEY, 0..1);
+    values.push((PLACE_KEY.into(), text));
     if job.rank() == 0 {
-        job.put(SECRET_KEY, &new_secret()?)?;
-        job.put(GUIDANCE_KEY, &guidance.to_text())?;
+        values.push((SECRET_KEY.into(), new_secret()?));
+        values.push((GUIDANCE_KEY.into(), guidance.to_text()));
     }
     if job.rank() == 0 && size > CARDS_READ_MAX {
-        job.put(PARTS_KEY, &format!(":{}", parts::pattern()))?;
+        values.push((PARTS_KEY.into(), format!(":{}", parts::pattern())));
     }
-    // A session that begins after `MPI_Finalize` may have to connect peers.
-    for (driver, _) in cards {
-        job.cache(&card_key(driver), 0..size);
+    let mut wanted = vec![(0, GUIDANCE_KEY.to_owned())];
+    if let Some(mapping) = mapping {
+        wanted.extend([(0, PLACE_KEY.to_owned()), (0, PARTS_KEY.to_owned())]);
+        let lowest = mapping.iter().position(|machine| *machine == mapping[job.rank() as usize]);
+        wanted.extend(lowest.zip(values.first()).map(|(rank, card)| (rank as u32, card.0.clone())));
     }
-    job.cache(SECRET_KEY, 0..1);
-    job.barrier()?;
+    job.publish(&values, &wanted)?;
     let reported = job.get(0, GUIDANCE_KEY)?;
     let guidance = JobSettings::from_text(&reported).ok_or_else(|| StartError {
         message: format!("process 0 runs another version of Combray: it sent \"{reported}\""),
     })?;
-    if size > CARDS_READ_MAX
-        && let Some(mapping) = job.process_mapping()?
-    {
-        let map = places::map_by_launcher(job, &mapping, &own)?;
+    if let Some(mapping) = mapping {
+        let map = places::map_by_launcher(job, mapping, &own)?;
         let pattern = job.get(0, PARTS_KEY)?;
         let parts = parts::by_pattern(pattern.trim_start_matches(':'), map.nodes());
         return Ok((map.with_parts(parts), guidance));

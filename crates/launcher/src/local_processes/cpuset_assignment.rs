@@ -23,6 +23,8 @@ pub(super) struct CpusetAssignment {
     cpusets: Vec<Cpuset>,
     /// The parts of the machine in which they are, for the processes.
     parts: String,
+    /// The number of cores that all processes use together although none is bound.
+    shared_cores: Option<usize>,
     /// hwloc's description of the machine, for processes that need it.
     description: Option<File>,
     /// Whether these cpusets are the default, so that processes start even if they cannot be bound.
@@ -41,6 +43,7 @@ impl CpusetAssignment {
             topology: None,
             cpusets: Vec::new(),
             parts: String::new(),
+            shared_cores: None,
             description: None,
             is_default: true,
             note: None,
@@ -57,7 +60,9 @@ impl CpusetAssignment {
         let is_all = is_default && (processes < 2 || processes > cores::allowed().len());
         let is_free = policy.bind == Bind::Nothing && wanted.iter().all(Option::is_none);
         if (is_all || is_free) && !start.reports_bindings {
-            return Ok(free);
+            // Processes that outnumber the cores have no more than these, even if the user binds
+            // them.
+            return Ok(Self { shared_cores: is_all.then(cores::usable), ..free });
         }
         let has_others = start.size as usize > processes;
         if !is_free && let Err(cause) = cores::check_binding() {
@@ -87,7 +92,7 @@ impl CpusetAssignment {
         // If it cannot be kept, processes that need it read the topology themselves.
         let description = keep(&description).ok();
         let (topology, note) = (Some(topology), None);
-        Ok(Self { topology, cpusets, parts, description, is_default, note })
+        Ok(Self { topology, cpusets, parts, shared_cores: None, description, is_default, note })
     }
 
     /// Returns a note for the user on how processes are bound here.
@@ -118,17 +123,19 @@ impl CpusetAssignment {
         }
     }
 
-    /// Returns the variables of a bound process. They hold the number of cores that all processes
-    /// of this machine have together, which a bound process cannot find out; in which parts of the
-    /// machine each process runs; and its cores in OpenMP's form, so that its threads stay there,
-    /// unless the user has chosen places. `own` are the variables that are set for it.
+    /// Returns the variables of a process: the number of cores that all processes of this machine
+    /// have together, if it is known, which a bound process cannot find out. Those of a bound
+    /// process also hold in which parts of the machine each process runs; and its cores in OpenMP's
+    /// form, so that its threads stay there, unless the user has chosen places. `own` are the
+    /// variables that are set for it.
     pub(super) fn variables(
         &self,
         local_rank: usize,
         own: &[(OsString, OsString)],
     ) -> Vec<(&'static str, String)> {
         let (Some(topology), Some(threads)) = (&self.topology, self.cpuset(local_rank)) else {
-            return Vec::new();
+            let shared = self.shared_cores.map(|cores| (variables::CORES, cores.to_string()));
+            return shared.into_iter().collect();
         };
         let mut variables = vec![(variables::CORES, cores::usable().to_string())];
         variables.push((variables::PARTS, self.parts.clone()));

@@ -225,11 +225,10 @@ impl RankProcess {
         format!("cmd=abort exitcode=1 {ABORT_REASON}={}\n", reason::encode(&reason))
     }
 
-    /// Sends the process an answer.
+    /// Adds an answer for the process, which [`send_answers`](Self::send_answers) sends.
     pub(super) fn answer(&mut self, line: &str) {
         self.answers.extend_from_slice(line.as_bytes());
         self.answers.push(b'\n');
-        self.send_answers();
     }
 
     /// Closes the connection to the PMI server. Answers that the process has not received are
@@ -239,7 +238,8 @@ impl RankProcess {
         self.pmi = None;
     }
 
-    fn send_answers(&mut self) {
+    /// Sends the process the answers that it has not received.
+    pub(super) fn send_answers(&mut self) {
         while let Some(pmi) = self.pmi.as_mut().filter(|_| !self.answers.is_empty()) {
             match pmi.write(&self.answers) {
                 Ok(length) => drop(self.answers.drain(..length)),

@@ -20,6 +20,7 @@ use hangs::{
 use launch::questions::{ANSWER_BYTES_MAX, AnswerSlot, Completeness, ProcessIdentity};
 use message_queues::QueueTable;
 use progress::waiting::LongWait;
+use progress::{System, entry_lock::Threads};
 
 use super::Process;
 use super::descriptions::{described, end_of_message, is_one_sided};
@@ -56,7 +57,7 @@ pub struct FoundCall {
 }
 
 /// How often a sleeping process checks for a question.
-const CHECK_PERIOD: Duration = Duration::from_millis(100);
+pub(super) const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// How long after a question threads still add their calls to the answer.
 const QUESTION_LASTS: Duration = Duration::from_secs(4);
@@ -144,6 +145,16 @@ impl Process {
         questions.seen.set(now);
         questions.calls.borrow_mut().clear();
         true
+    }
+
+    /// Answers a question, if there is one, in a wait for the launcher since this time.
+    pub(super) fn answer_in_long_wait(&self, since: u64) {
+        let now = System.now();
+        if self.is_asked_now(now) {
+            self.answer_inquiries();
+            let thread = self.thread_number();
+            self.answer_question(&LongWait { awaited: None, since, thread }, now);
+        }
     }
 
     /// Answers the last question for a waiting thread, once per thread.

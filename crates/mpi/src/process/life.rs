@@ -12,7 +12,9 @@ use launch::questions::{ProcessIdentity, own_host};
 use runtime::Job;
 use topology::JobMap;
 
-use super::answering::Questions;
+use progress::{System, entry_lock::Threads};
+
+use super::answering::{CHECK_PERIOD, Questions};
 use super::profiling::command;
 use super::{InitializedProcess, Process, ThreadLevel};
 use crate::collective::{self, Invocation};
@@ -97,7 +99,36 @@ impl Process {
         if self.runtime().records() {
             self.write_record();
         }
-        if !self.world().is_revoked() {
+        let has_met = self.meets_only_at_launcher() && self.meet_if_possible()?;
+        if !has_met {
+            self.meet_by_messages()?;
+        }
+        // The messages of the meeting must leave too, before the memory is released.
+        self.wait_until(&mut |process| !process.runtime().has_work());
+        self.finalized.set(true);
+        self.world_usable.set(false);
+        if self.size() > 1 && !self.left.get() && !has_met {
+            // If processes have failed, the remaining processes have met already.
+            self.meet_if_possible()?;
+        }
+        if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
+    }
+
+    /// Whether the launcher's barrier is all that this process waits for, without messages: between
+    /// processes of one machine, messages arrive even if their receiver does nothing. If a process
+    /// fails, that barrier of our own launcher does.
+    fn meets_only_at_launcher(&self) -> bool {
+        self.size() > 1
+            && !self.left.get()
+            && self.map().is_one_machine()
+            && self.runtime().delivers_by_itself()
+            && self.job().waits_for_values()
+    }
+
+    /// Waits until all processes of the job have reached this point, by messages; if some have
+    /// failed, until the others have.
+    fn meet_by_messages(&self) -> Result<()> {
+        if !self.world().is_revoked() && !self.has_lost_processes() {
             let barrier = collective::barrier(&Invocation::nonblocking(self.world()))?;
             let barrier = barrier.into_request(self);
             // The barrier ends also if processes have failed; then the remaining processes meet.
@@ -106,19 +137,19 @@ impl Process {
         if self.world().is_revoked() || self.has_lost_processes() {
             self.meet_survivors();
         }
-        // The messages of the barrier must leave too, before the memory is released.
-        self.wait_until(&mut |process| !process.runtime().has_work());
-        self.finalized.set(true);
-        self.world_usable.set(false);
-        if self.size() > 1 && !self.left.get() {
-            // This ends with an error if processes have failed. The remaining processes have met
-            // already.
-            self.meet_at_launcher().or_else(|error| match self.has_lost_processes() {
-                true => Ok(()),
-                false => Err(gone(error)),
-            })?;
+        Ok(())
+    }
+
+    /// Waits in the launcher's barrier. Returns false if it fails because processes have.
+    fn meet_if_possible(&self) -> Result<bool> {
+        match self.meet_at_launcher() {
+            Ok(()) => Ok(true),
+            Err(_) if self.has_lost_processes() => {
+                self.check_for_failures();
+                Ok(false)
+            }
+            Err(error) => Err(gone(error)),
         }
-        if self.sessions.get() > 0 { Ok(()) } else { self.leave() }
     }
 
     /// Waits in the launcher's barrier until all processes of the job have reached it. Over some
@@ -127,11 +158,14 @@ impl Process {
     /// and waits until these messages have left.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = self.job();
-        let delivers_by_itself = self.runtime().delivers_by_itself();
-        match delivers_by_itself {
-            true => job.barrier(),
-            false => job.barrier_beside(|is_over| self.poll_until(&mut |_| is_over())),
+        if !self.runtime().delivers_by_itself() {
+            return job.barrier_beside(|is_over| self.poll_until(&mut |_| is_over()));
         }
+        let begun = System.now();
+        job.barrier_with(CHECK_PERIOD, || {
+            self.progress();
+            self.answer_in_long_wait(begun);
+        })
     }
 
     /// Waits until all living processes have reached this point, because they may still ask for
