@@ -3,9 +3,13 @@
 import json
 import os
 import re
+import subprocess
 import tempfile
+import time
 
 from harness.scenarios import needs_combray, run
+
+from . import hosts
 
 # The late rank of tests/c/wait_states.c, and how long it takes, in milliseconds.
 LATE, MILLISECONDS = 1, 200
@@ -141,7 +145,111 @@ def other_files_are_refused(runner):
         assert code != 0 and reason in output and name in output, (name, code, output)
 
 
+def early(runner, how, count=2, *, job=None, code=None, options=(), limit=60):
+    """The findings about a job that ends early, or none if its ranks have written the trace themselves."""
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        file = os.path.join(folder, "run.pftrace")
+        words = ["--trace", file, *options, "-n", str(count), str(runner.build / "ends_early"), how]
+        command = job(words) if job else [*runner.mpiexec, "--oversubscribe", *words]
+        got, output, _ = run(command, timeout=limit)
+        assert got == code, (how, got, output)
+        by_launcher = f"the trace of the job until its end is in {file}" in output
+        code, output, _ = run([combray(runner), "trace", "--json", file], timeout=60)
+        assert code == 0, output
+        return json.loads(output), by_launcher
+
+
+# By the argument of tests/c/ends_early.c: the exit code, and the options.
+EARLY_ENDS = {
+    "is_killed": (137, ()),
+    "aborts": (3, ()),
+    "exits": (5, ()),
+    "waits": (124, ("--timeout", "3")),
+}
+
+
+def is_whole(found, ranks, hosts=1):
+    """All ranks have recorded all phases."""
+    assert (found["ranks"], found["hosts"], found["dropped"]) == (ranks, hosts, 0), found
+    assert [(one["name"], one["times"]) for one in found["phases"]] == [("rounds", 1), ("end", 1)], found
+    # Each round is a call and a message, that is four events.
+    assert found["events"] > 4 * 100 * ranks, found["events"]
+
+
+def jobs_that_end_early_have_traces(runner):
+    needs_combray(runner)
+    for how, (code, options) in EARLY_ENDS.items():
+        found, by_launcher = early(runner, how, 3, code=code, options=options)
+        assert by_launcher, how
+        is_whole(found, 3)
+
+
+def a_wait_that_never_ends_is_found(runner):
+    needs_combray(runner)
+    found, _ = early(runner, "waits", 2, code=124, options=("--timeout", "3"))
+    longest = sorted(found["waits"], key=lambda one: -one["seconds"])[:2]
+    seen = sorted((one["rank"], one["awaited"], one["kind"], one["function"]) for one in longest)
+    assert seen == [(rank, 1 - rank, "late_sender", "MPI_Recv") for rank in range(2)], found["waits"]
+    assert all(2 < one["seconds"] < 60 and "ends_early.c:" in one["place"] for one in longest), longest
+
+
+def what_the_ranks_have_written_stays(runner):
+    needs_combray(runner)
+    found, by_launcher = early(runner, "fails_after_the_end", code=6)
+    assert not by_launcher
+    is_whole(found, 2)
+
+
+def the_last_part_of_a_trace_is_kept(runner):
+    needs_combray(runner)
+    options = ("--timeout", "3", "--trace-last", "1")
+    found, _ = early(runner, "waits", code=124, options=options)
+    assert 0.9 < found["seconds"] <= 1.0 and found["dropped"] == 0, found
+    assert [one["name"] for one in found["phases"]] == ["end"], found["phases"]
+    command = [*runner.mpiexec, "--trace-last", "0", "-n", "1", "true"]
+    code, output, _ = run(command, timeout=20)
+    assert code != 0 and "--trace-last needs a number of seconds" in output, output
+
+
+def jobs_of_several_hosts_that_end_early_have_traces(runner):
+    with hosts.hosts(runner, 2) as here:
+        for how, (code, options) in EARLY_ENDS.items():
+            job = lambda words: here.job("box1:2,box2:2", *words)
+            found, by_launcher = early(runner, how, 4, job=job, code=code, options=options)
+            assert by_launcher, how
+            is_whole(found, 4, 2)
+
+
+def a_running_job_shows_its_trace(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        file, now = (os.path.join(folder, name) for name in ("run.pftrace", "now.pftrace"))
+        words = ["--oversubscribe", "--trace", file, "-n", "2", str(runner.build / "ends_early"), "waits"]
+        job = subprocess.Popen([*runner.mpiexec, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            limit = time.monotonic() + 60
+            while True:
+                code, output, _ = run([combray(runner), "ps", "--trace", now, str(job.pid)], timeout=60)
+                if code == 0:
+                    code, output, _ = run([combray(runner), "trace", "--json", now], timeout=60)
+                    found = json.loads(output)
+                    longest = max([one["seconds"] for one in found["waits"]], default=0)
+                    if found["ranks"] == 2 and len(found["phases"]) == 2 and longest > 0.5:
+                        break
+                assert time.monotonic() < limit and job.poll() is None, output
+            is_whole(found, 2)
+        finally:
+            job.kill()
+            job.wait()
+
+
 SCENARIOS = [
+    jobs_that_end_early_have_traces,
+    a_wait_that_never_ends_is_found,
+    what_the_ranks_have_written_stays,
+    the_last_part_of_a_trace_is_kept,
+    jobs_of_several_hosts_that_end_early_have_traces,
+    a_running_job_shows_its_trace,
     waits_are_found_with_kind_rank_and_time,
     waits_between_machines_are_found,
     a_balanced_program_shows_no_long_wait,

@@ -150,11 +150,14 @@ variables! {
         PROFILE, User, AtStart, Unprivileged, [];
         /// A file for the trace of the job, which Perfetto shows: the calls, waits and messages of
         /// all processes with their times. Process 0 writes it when the job ends (combray run
-        /// --trace sets this variable).
+        /// --trace sets this variable). The launcher writes the trace of a job that ends early.
         TRACE, User, AtStart, Unprivileged, [];
         /// The memory for the trace of a process, in MiB (16). When it is full, the oldest events
         /// are dropped. The maximum is 60.
         TRACE_MIB, User, AtStart, Always, [];
+        /// How many seconds at the end of the job its trace has; default: as many as the memory
+        /// holds (combray run --trace-last sets this variable).
+        TRACE_LAST, User, AtStart, Always, [];
         /// A file for the timeline of the threads of combray_threads.h, by processor, which
         /// Perfetto shows. Each process writes its own file, with its number before the ending,
         /// when the workers end.
@@ -218,6 +221,9 @@ variables! {
         SIZE, Developer, AtStart, Always, [];
         /// The file for the number of calls; set by combray compare.
         TALLY, Developer, AtStart, Unprivileged, [];
+        /// The memory in which the process records its trace, which the launcher reads if the job
+        /// ends early; set by the launcher.
+        TRACE_MEMORY, Developer, AtStart, Always, [];
         /// The file with the description of the machine; set by the launcher.
         TOPOLOGY, Developer, AtStart, Unprivileged, [];
     }
@@ -268,6 +274,28 @@ pub fn host_timeout(value: &str) -> Option<Duration> {
 /// second, and several times before one counts as failed.
 pub const HOST_TIMEOUT_RANGE_S: RangeInclusive<u64> = 2..=86_400;
 
+/// Returns the memory for the trace of a process, in bytes, if [`TRACE_MIB`] has this value.
+pub fn trace_bytes(value: Option<&str>) -> usize {
+    let mib = value.and_then(|mib| mib.trim().parse().ok());
+    mib.unwrap_or(TRACE_MIB_DEFAULT).clamp(1, TRACE_MIB_MAX) << 20
+}
+
+/// The default of [`TRACE_MIB`]: more than a million events.
+const TRACE_MIB_DEFAULT: usize = 16;
+
+/// The largest value of [`TRACE_MIB`].
+const TRACE_MIB_MAX: usize = 60;
+
+/// Returns the nanoseconds that a value of [`TRACE_LAST`] specifies; `None` if it is invalid.
+pub fn trace_last(value: &str) -> Option<u64> {
+    let seconds: f64 = value.trim().parse().ok()?;
+    let is_valid = seconds > 0.0 && seconds <= TRACE_LAST_MAX_S;
+    is_valid.then_some((seconds * 1e9) as u64)
+}
+
+/// The largest value of [`TRACE_LAST`], in seconds: a year.
+const TRACE_LAST_MAX_S: f64 = 365.0 * 86_400.0;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +317,18 @@ mod tests {
         for wrong in ["", "0", "1", "-5", "1.5", "10 s", "86401"] {
             assert_eq!(host_timeout(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_trace_is_a_number_of_seconds() {
+        assert_eq!(
+            (trace_last("30"), trace_last(" 0.5")),
+            (Some(30_000_000_000), Some(500_000_000))
+        );
+        for wrong in ["", "0", "-1", "30s", "inf", "nan", "1e9"] {
+            assert_eq!(trace_last(wrong), None, "{wrong}");
+        }
+        assert_eq!(trace_bytes(None), 16 << 20);
+        assert_eq!((trace_bytes(Some(" 2 ")), trace_bytes(Some("1000"))), (2 << 20, 60 << 20));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
+use base::variables;
 use launcher::jobs;
 
 use crate::output::print;
@@ -23,6 +24,18 @@ pub struct PsOptions {
     /// Also draws which rank waits for which: .svg, or .png
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// Writes what the ranks have recorded until now, if the job runs with --trace, to a file for
+    /// Perfetto, instead of the state of the job
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "join", "picture"])]
+    trace: Option<PathBuf>,
+    /// With --trace: only the last seconds
+    #[arg(long, value_name = "SECONDS", requires = "trace", value_parser = seconds)]
+    last: Option<u64>,
+}
+
+/// Parses a number of seconds to nanoseconds.
+fn seconds(text: &str) -> Result<u64, String> {
+    variables::trace_last(text).ok_or_else(|| "not a number of seconds".to_owned())
 }
 
 /// Prints the state of a job. Returns the exit code, which is 1 if there is no job.
@@ -62,6 +75,9 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
             return Ok(0);
         }
     };
+    if let Some(file) = &options.trace {
+        return jobs::write_trace(job, file, options.last).map(|()| 0);
+    }
     show(&jobs::ask(job)?, options).map(|()| 0)
 }
 

@@ -27,7 +27,7 @@ use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{
     Application, Claim, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotTable, SpawnedOrigin,
-    WithoutSlot,
+    TraceTarget, WithoutSlot,
 };
 use options::{Meaning, ValueCount};
 use sys::cores;
@@ -85,6 +85,7 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
                     variables.entry(name.into()).or_insert_with(|| value.clone());
                 }
             }
+            plan.trace = trace_target(&plan);
             launcher::run_spawned(&plan, origin).map_err(|error| error.to_string())
         }
         Err(message) => {
@@ -288,12 +289,28 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     if let Ok(text) = env::var(variables::LAUNCH_WIDTH) {
         plan.launch_width = Some(launch_width(&text)?);
     }
+    plan.trace = trace_target(plan);
     if plan.keep_going {
         for application in &mut plan.applications {
             application.variables.insert(variables::KEEP_GOING.into(), "1".into());
         }
     }
     Ok(())
+}
+
+/// The trace that options or the environment request.
+fn trace_target(plan: &JobPlan) -> Option<TraceTarget> {
+    let value = |name: &str| {
+        let variables = &plan.applications.first()?.variables;
+        variables.get(OsStr::new(name)).cloned().or_else(|| env::var_os(name))
+    };
+    let text = |name: &str| value(name).and_then(|value| value.into_string().ok());
+    let file = value(variables::TRACE).filter(|file| !file.is_empty())?;
+    Some(TraceTarget {
+        file: file.into(),
+        bytes: variables::trace_bytes(text(variables::TRACE_MIB).as_deref()),
+        last: text(variables::TRACE_LAST).as_deref().and_then(variables::trace_last),
+    })
 }
 
 /// If no option names hosts, takes the hosts of the batch system's allocation. Hosts inside the
@@ -428,9 +445,7 @@ impl ProgramReader<'_> {
             Meaning::ProcessesPerMachine => {
                 self.application.per_host = Some(count(name, &value)?);
             }
-            Meaning::Timeout => {
-                self.plan.timeout = Some(seconds(name, &value)?);
-            }
+            Meaning::Timeout => self.plan.timeout = Some(seconds(name, &value)?),
             Meaning::Stall => self.plan.stall = Some(seconds(name, &value)?),
             Meaning::Variable => {
                 let found = variable(name, values)?;
@@ -455,6 +470,9 @@ impl ProgramReader<'_> {
             Meaning::Record | Meaning::Profile | Meaning::Trace => {
                 let (variable, target) = report_target(meaning, name, raw)?;
                 self.global.insert(variable.into(), target);
+            }
+            Meaning::TraceLast => {
+                self.global.insert(variables::TRACE_LAST.into(), trace_last(name, &value)?.into());
             }
             Meaning::Check => drop(self.global.insert(variables::CHECK.into(), "1".into())),
             Meaning::Folder => self.application.folder = Some(raw.into()),
@@ -669,6 +687,14 @@ fn launch_width(text: &str) -> Result<NonZeroUsize, String> {
         let name = variables::LAUNCH_WIDTH;
         format!("{name} needs a number of hosts from 1, but got \"{text}\"")
     })
+}
+
+/// The number of seconds at the end of the trace that are written.
+fn trace_last<'a>(option: &str, seconds: &'a str) -> Result<&'a str, String> {
+    let is_valid = variables::trace_last(seconds).is_some();
+    is_valid
+        .then_some(seconds)
+        .ok_or_else(|| format!("{option} needs a number of seconds, but got \"{seconds}\""))
 }
 
 /// The variable, and its value, that makes the processes write a report to a file at the end of the

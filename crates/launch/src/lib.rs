@@ -4,6 +4,7 @@
 mod environment;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
+pub mod inherited;
 mod leaving;
 pub mod mapping;
 mod pmi1;

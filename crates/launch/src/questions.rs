@@ -16,6 +16,8 @@ use base::variables::{LOCAL_RANK, NODE, QUESTIONS};
 use serde::{Deserialize, Serialize};
 use sys::environment;
 
+use crate::inherited;
+
 /// The asking side: the launcher's handle of the file.
 #[derive(Debug)]
 pub struct QuestionBoard {
@@ -177,15 +179,8 @@ impl AnswerSlot {
     /// Returns the slot of this process if its launcher asks questions, and enters the id of this
     /// process into the table.
     pub fn find() -> Option<Self> {
-        let number = |name| environment::text(name)?.parse::<i32>().ok();
-        let (descriptor, local_rank) = (number(QUESTIONS)?, number(LOCAL_RANK)?);
-        let link = fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
-        // A program between launcher and process may have closed the descriptor and opened another
-        // file.
-        if !link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()) {
-            return None;
-        }
-        let file = sys::descriptor::adopt(descriptor).ok()?;
+        let local_rank: i32 = environment::text(LOCAL_RANK)?.parse().ok()?;
+        let file = inherited::memory_file(QUESTIONS, LABEL)?;
         let slot = Self { file, local_rank: u32::try_from(local_rank).ok()? };
         let process = std::process::id().to_le_bytes();
         slot.file.write_all_at(&process, place_in_table(slot.local_rank)).ok()?;
@@ -216,7 +211,7 @@ impl AnswerSlot {
     /// Returns how many processes of the job have failed, or were ended, while the others go on;
     /// none if the launcher does not publish it.
     pub fn failures(&self) -> Option<u64> {
-        if !self.is_sound() {
+        if !inherited::is_sound(&self.file, LABEL) {
             return None;
         }
         number_at(&self.file, FAILURES)?.checked_sub(1)
@@ -224,7 +219,10 @@ impl AnswerSlot {
 
     /// Answers a question. A later answer replaces an earlier one.
     pub fn answer(&self, question: u64, completeness: Completeness, text: &[u8]) {
-        let (Some(start), true) = (slot(self.local_rank), self.is_sound()) else { return };
+        let (Some(start), true) = (slot(self.local_rank), inherited::is_sound(&self.file, LABEL))
+        else {
+            return;
+        };
         let text = &text[..text.len().min(ANSWER_BYTES_MAX)];
         let mut head = [0; HEAD_BYTES as usize];
         let more = u64::from(completeness == Completeness::MoreComes) << 32;
@@ -244,13 +242,6 @@ impl AnswerSlot {
             self.answer(CRASH, Completeness::Whole, text);
         }
         is_read
-    }
-
-    /// Whether the descriptor still refers to the file: the program may have closed all descriptors
-    /// that it did not open.
-    fn is_sound(&self) -> bool {
-        let link = fs::read_link(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
-        link.is_ok_and(|link| link.as_os_str().as_encoded_bytes().starts_with(LINK.as_bytes()))
     }
 }
 
@@ -426,7 +417,7 @@ mod tests {
     fn what_was_opened_in_its_place_is_not_written_to() {
         let other = File::open("/dev/null").unwrap();
         let slot = AnswerSlot { file: other, local_rank: 0 };
-        assert!(!slot.is_sound());
+        assert!(!inherited::is_sound(&slot.file, LABEL));
         slot.answer(1, Completeness::Whole, b"nobody reads this");
         assert_eq!(slot.question(), 0);
     }

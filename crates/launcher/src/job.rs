@@ -20,6 +20,7 @@ mod messages;
 mod rank_state;
 mod spawned_jobs;
 mod termination;
+mod traces;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -41,6 +42,7 @@ use last_phases::JobPhase;
 use messages::RunningRank;
 use rank_state::RankState;
 use spawned_jobs::SpawnedJobs;
+use traces::{TraceCollection, TraceReceiver};
 
 use crate::jobs::{JobSummary, ResizeReply, Resizing, WANTED_MAX};
 use crate::launch_tree::LaunchTree;
@@ -163,6 +165,8 @@ pub struct JobState<'a> {
     input_room: u32,
     /// The question that is being asked.
     inquiry: Option<Inquiry>,
+    /// What ranks have recorded, while it is collected.
+    traces: Option<TraceCollection>,
     /// When the last SIGQUIT arrived that asked a question.
     quit: Option<Instant>,
     /// The exit code so far: that of the first failure.
@@ -223,6 +227,7 @@ impl<'a> JobState<'a> {
             held: (setup.start_of_ranks == StartOfRanks::AfterDebugger).then(Vec::new),
             input_room: INPUT_BYTES_MAX,
             inquiry: None,
+            traces: None,
             quit: None,
             code: 0,
             reported_code: 0,
@@ -268,6 +273,7 @@ impl<'a> JobState<'a> {
                 let reply = self.resize(resizing);
                 self.actions.push(Action::SendResizeReply(client, reply));
             }
+            JobEvent::TraceRequest(client) => self.collect_traces(TraceReceiver::Client(client)),
             JobEvent::DebuggerReady => {
                 for (rank, bytes) in self.held.take().into_iter().flatten() {
                     self.receive_pmi(rank, &bytes);
@@ -295,6 +301,7 @@ impl<'a> JobState<'a> {
         self.report_initialized();
         self.publish_failures();
         self.conclude_if_whole();
+        self.request_traces();
         self.advance_phase();
     }
 
@@ -389,6 +396,7 @@ impl<'a> JobState<'a> {
             }
             AgentReport::Heartbeat => {}
             AgentReport::Answer(rank, answer) => self.note_answer(rank, answer),
+            AgentReport::TracePart(rank, part) => self.note_trace_part(rank, part),
             AgentReport::Connection(below, event) => self.handle_forwarded(host, below, event),
             AgentReport::FromSpawned(link, message) => self.hear_spawned((host, link), &message),
             AgentReport::SpawnedClosed(link) => {
@@ -613,7 +621,8 @@ impl<'a> JobState<'a> {
             }
             Deadline::Silence(host) => self.note_silence(host),
             Deadline::CommandEnd(host) => self.lose_host(host),
-            Deadline::Drain => self.await_spawned_jobs(),
+            Deadline::Traces => self.conclude_traces(),
+            Deadline::Drain => self.end_recording(),
             Deadline::Spawned => self.give_up_spawned(),
             Deadline::Close => self.close_here(),
             Deadline::Output => self.drop_output(),

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
+use std::path::Path;
 use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,6 +18,9 @@ use foreign::Asked;
 pub use hangs::{JobReport, SpawnedReport, picture, table};
 pub use other_launchers::join;
 use serde::{Deserialize, Serialize};
+use wire::Codec;
+
+use crate::early_trace;
 
 /// A summary of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +46,7 @@ pub(crate) enum JobRequest {
     Summary,
     Report,
     Resize(Resizing),
+    Trace,
 }
 
 /// A request to an elastic program: how many processes it is to have.
@@ -98,16 +103,18 @@ impl JobRequest {
         match self {
             Self::Summary => "summary\n".to_owned(),
             Self::Report => "report\n".to_owned(),
+            Self::Trace => "trace\n".to_owned(),
             Self::Resize(resizing) => format!("resize {resizing}\n"),
         }
     }
 
-    /// Returns the maximal length of an answer: a program with its arguments, or what some thousand
-    /// ranks do.
+    /// Returns the maximal length of an answer: a program with its arguments, what some thousand
+    /// ranks do, or what they have recorded.
     const fn reply_bytes_max(&self) -> usize {
         match self {
             Self::Summary | Self::Resize(_) => 4 << 20,
             Self::Report => 64 << 20,
+            Self::Trace => 1 << 30,
         }
     }
 
@@ -115,6 +122,7 @@ impl JobRequest {
         match std::str::from_utf8(bytes).ok()?.strip_suffix('\n')? {
             "summary" => Some(Self::Summary),
             "report" => Some(Self::Report),
+            "trace" => Some(Self::Trace),
             other => other.strip_prefix("resize ")?.parse().ok().map(Self::Resize),
         }
     }
@@ -270,6 +278,25 @@ pub fn resize(job: u32, resizing: Resizing) -> Result<ResizeReply, String> {
     foreign::from_json::<Result<ResizeReply, String>>(&text).map_err(|cause| {
         format!("job {job} sent an answer that this version cannot read: {cause}")
     })?
+}
+
+/// Writes to `file` the last `last` nanoseconds of what the ranks of a job have recorded until now.
+///
+/// # Errors
+/// A message for users: there is no such job, it does not answer, it records no trace, or the file
+/// cannot be written.
+pub fn write_trace(job: u32, file: &Path, last: Option<u64>) -> Result<(), String> {
+    let found = listening().into_iter().find(|one| one.1 == job);
+    let (user, launcher) = found.ok_or_else(|| {
+        format!(
+            "job {job} was not started by Combray's launcher on this machine, which has the traces"
+        )
+    })?;
+    let bytes = request(user, launcher, &JobRequest::Trace, Instant::now() + REPLY_TIME_MAX)
+        .map_err(|cause| format!("job {job} does not answer: {cause}"))?;
+    let recorded = Vec::from_bytes(&bytes)
+        .ok_or_else(|| format!("job {job} sent an answer that this version cannot read"))?;
+    early_trace::write_to(file, &recorded, last).map_err(|reason| format!("job {job}: {reason}"))
 }
 
 /// Reads what `combray ps --json` printed, or what any process has answered as a job.

@@ -6,6 +6,7 @@ mod agent;
 mod agent_connection;
 pub mod binary;
 pub mod binding;
+mod early_trace;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod guard;
@@ -43,6 +44,7 @@ use std::time::Duration;
 
 pub use access::{HostAccess, OwnHost};
 use binding::{Oversubscription, Policy};
+pub use early_trace::TraceTarget;
 use guard::Source;
 pub use local::{host_name, is_this_machine};
 pub use local_processes::ranks_within;
@@ -96,6 +98,8 @@ pub struct JobPlan {
     /// The hosts of the job whose processes have spawned this one. Empty: it was not spawned, or
     /// that job has no such hosts.
     pub slot_table: SlotTable,
+    /// The trace that the user wants of the job.
+    pub trace: Option<TraceTarget>,
     /// Opens what the processes may not open themselves; none: nothing is opened for them.
     pub open_ahead: Option<OpenAhead>,
 }

@@ -7,6 +7,7 @@ pub(crate) mod asking;
 mod cpuset_assignment;
 mod other_libraries;
 mod rank;
+mod tracing;
 mod variables;
 
 use std::collections::HashMap;
@@ -32,6 +33,7 @@ use asking::PendingQuestion;
 use cpuset_assignment::CpusetAssignment;
 use other_libraries::LibraryWatch;
 use rank::{RankDescriptor, RankProcess};
+use tracing::LocalTraces;
 use variables::RankIdentity;
 pub(super) use variables::stale;
 
@@ -71,6 +73,7 @@ pub(super) struct LocalProcesses {
     /// The indices of ranks with answers that have not been sent, so that a rank receives all
     /// answers to one of its writes at once.
     answered: Vec<usize>,
+    traces: LocalTraces,
     /// The number of ranks of the job, on all machines.
     job_size: u32,
     /// The launchers of the jobs that the processes have spawned.
@@ -137,6 +140,7 @@ impl LocalProcesses {
             questions: None,
             asking: None,
             answered: Vec::new(),
+            traces: LocalTraces::default(),
             job_size: 0,
             spawned: SpawnedLinks::default(),
             library_watch: None,
@@ -189,6 +193,12 @@ impl LocalProcesses {
             AgentOrder::Heartbeat | AgentOrder::Connection(..) => {}
             AgentOrder::Ask => self.ask(),
             AgentOrder::ToSpawned(link, message) => self.spawned.send(link, &message),
+            AgentOrder::SendTrace(number, offset) => {
+                let position = self.ranks.binary_search_by_key(&number, |rank| rank.number);
+                if let Ok(index) = position {
+                    reports.push(self.traces.part((index, number), offset));
+                }
+            }
             AgentOrder::PublishFailures(count) => {
                 if let Some(board) = &self.questions {
                     // The file has room for the number since it was created.
@@ -211,13 +221,16 @@ impl LocalProcesses {
         start.programs.iter_mut().try_for_each(prepare)?;
         let notes: Vec<String> = start.programs.iter_mut().flat_map(libraries::provide).collect();
         let local_size = start.ranks.len() as u32;
-        make_room(local_size)?;
+        // The memory of its trace is one more descriptor for each.
+        let has_traces = u32::from(start.trace_bytes > 0);
+        make_room(local_size + has_traces * local_size.div_ceil(DESCRIPTORS as u32))?;
         let cpuset_assignment = CpusetAssignment::of(&start)?;
         if start.size > local_size {
             self.opened = (self.open_ahead)(&networks(&start), start.ranks.len());
         }
         self.questions = Self::board(local_size);
         self.spawned = SpawnedLinks::listen();
+        self.traces = LocalTraces::create(start.trace_bytes, local_size);
         self.job_size = start.size;
         // A job of one rank is the same with any library.
         self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
@@ -234,7 +247,7 @@ impl LocalProcesses {
                     (input, start.has_terminal),
                     self.descriptors,
                     &cpuset_assignment,
-                    (ahead, self.questions.as_ref()),
+                    (ahead, self.questions.as_ref(), self.traces.of(local_rank as usize)),
                 )
             });
             let rank = started.map_err(|cause| {
@@ -366,6 +379,7 @@ impl LocalProcesses {
         let Some(rank) = self.ranks.get_mut(index) else { return false };
         rank.read_pmi(reports);
         rank.has_ended = true;
+        self.traces.note_end(index);
         let number = rank.number;
         self.drain(index, reports);
         self.report_lone_end(index, end, reports);

@@ -90,6 +90,8 @@ pub struct Start {
     pub has_terminal: bool,
     /// For each process the cpuset that the user chose, if any.
     pub cpusets: Vec<Cpuset>,
+    /// The memory for the trace of each process, in bytes; 0: there is no trace.
+    pub trace_bytes: u32,
 }
 
 /// An order of the launcher to a machine.
@@ -115,6 +117,8 @@ pub enum AgentOrder {
     Ask,
     /// Publish to all ranks how many processes of the job have failed while the others go on.
     PublishFailures(u32),
+    /// Send what a rank has recorded for the trace of the job, from this offset on.
+    SendTrace(u32, u32),
     /// Do this with the connection to the agent of the host with this index, which is below this
     /// one in the tree.
     Connection(u32, ConnectionOrder),
@@ -148,6 +152,8 @@ pub enum AgentReport {
     Heartbeat,
     /// What a rank does, as far as it or the kernel reports it.
     Answer(u32, LocalAnswer),
+    /// A part of what a rank has recorded for the trace of the job.
+    TracePart(u32, TracePart),
     /// This has happened to the connection to the agent of the host with this index.
     Connection(u32, ConnectionEvent),
     /// The launcher of a spawned job, which has this connection, has sent this message.
@@ -155,6 +161,23 @@ pub enum AgentReport {
     /// That connection has ended.
     SpawnedClosed(u32),
 }
+
+/// A part of what a rank has recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracePart {
+    /// The number of bytes before.
+    pub offset: u32,
+    /// The number of bytes of all parts; 0: nothing was recorded.
+    pub total: u32,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// The largest length of a part, in bytes.
+pub(crate) const TRACE_PART_BYTES_MAX: usize = 1 << 20;
+
+/// The largest length of all parts, in bytes: more than the largest memory for a trace.
+pub(crate) const TRACE_BYTES_MAX: u32 = 128 << 20;
 
 /// What a machine reports about a rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,6 +216,7 @@ impl AgentOrder {
                 frame.list(&start.cpusets, |frame, cpuset| {
                     frame.list(cpuset.as_slice(), Emit::threads);
                 });
+                frame.number(start.trace_bytes);
             }
             Self::Input(bytes) => {
                 frame.push(2);
@@ -224,6 +248,11 @@ impl AgentOrder {
                 frame.push(10);
                 frame.number(*count);
             }
+            Self::SendTrace(rank, offset) => {
+                frame.push(13);
+                frame.number(*rank);
+                frame.number(*offset);
+            }
             Self::Connection(host, order) => {
                 frame.push(11);
                 frame.number(*host);
@@ -248,6 +277,7 @@ impl AgentOrder {
                 reports_bindings: fields.byte()? != 0,
                 has_terminal: fields.byte()? != 0,
                 cpusets: fields.list(|fields| fields.option(Parse::threads))?,
+                trace_bytes: fields.number().filter(|bytes| *bytes < TRACE_BYTES_MAX)?,
             }),
             2 => Self::Input(fields.text()?.to_vec()),
             3 => Self::Answer(fields.number()?, fields.string()?),
@@ -262,6 +292,7 @@ impl AgentOrder {
             8 => Self::ClosePmi(fields.number()?),
             9 => Self::Ask,
             10 => Self::PublishFailures(fields.number()?),
+            13 => Self::SendTrace(fields.number()?, fields.number()?),
             11 => Self::Connection(fields.number()?, ConnectionOrder::parse(fields)?),
             12 => Self::ToSpawned(fields.number()?, fields.text()?.to_vec()),
             _ => return None,
@@ -358,6 +389,13 @@ impl AgentReport {
                 frame.list(local.kernel.as_slice(), |frame, place| frame.text(place.as_bytes()));
                 frame.list(local.answer.as_slice(), |frame, answer| frame.text(answer));
             }
+            Self::TracePart(rank, part) => {
+                frame.push(79);
+                frame.number(*rank);
+                frame.number(part.offset);
+                frame.number(part.total);
+                frame.text(&part.bytes);
+            }
             Self::Connection(host, event) => {
                 frame.push(75);
                 frame.number(*host);
@@ -395,6 +433,10 @@ impl AgentReport {
                     answer: fields.option(|fields| Some(fields.text()?.to_vec()))?,
                 },
             ),
+            79 => {
+                let (rank, offset, total) = (fields.number()?, fields.number()?, fields.number()?);
+                Self::TracePart(rank, TracePart { offset, total, bytes: fields.text()?.to_vec() })
+            }
             75 => Self::Connection(fields.number()?, ConnectionEvent::parse(fields)?),
             76 => Self::FromSpawned(fields.number()?, fields.text()?.to_vec()),
             77 => Self::SpawnedClosed(fields.number()?),

@@ -15,10 +15,11 @@ use std::time::Instant;
 
 use launch::spawning::SpawnReport;
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
+use wire::Codec;
 
 use super::guard::{END, end_descendants};
 use super::output_queues::OutputQueues;
-use super::{JobPlan, LaunchError};
+use super::{JobPlan, LaunchError, early_trace};
 use crate::agent_connection::AgentConnection;
 use crate::heartbeats::Heartbeats;
 use crate::job::{Action, CODE_NOT_STARTED, JobEvent, JobState};
@@ -306,6 +307,13 @@ impl Supervisor<'_> {
                 if let Some(above) = &mut self.above {
                     above.send(&message);
                 }
+            }
+            Action::SendTraces(client, traces) => {
+                self.clients.send_bytes(client, traces.to_bytes())
+            }
+            Action::WriteTrace(target, recorded) => {
+                let line = format!("combray: {}\n", early_trace::write(&target, &recorded));
+                self.output_queues.queue(OutputStream::Errors).extend_from_slice(line.as_bytes());
             }
             Action::EndDescendants => {
                 end_descendants();

@@ -1,5 +1,6 @@
 //! Memory that several processes map, for windows of one-sided communication and for boards.
 
+use std::ffi::CStr;
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -32,6 +33,9 @@ const PAGE: usize = 4096;
 const _: () = assert!(NONCE_BYTES <= WORDS_OFFSET);
 
 impl SharedMemory {
+    /// What the system shows as the name of the files.
+    pub const LABEL: &CStr = c"combray-shared";
+
     /// Creates memory with this many words and this many bytes for buffers. Other processes map it
     /// through the file, which must be kept open until they have.
     ///
@@ -39,7 +43,7 @@ impl SharedMemory {
     /// There is not enough memory, or the size exceeds the address space.
     pub fn create(words: usize, length: usize) -> io::Result<(Rc<Self>, File)> {
         let bytes = bytes_of(words, length).ok_or(io::ErrorKind::OutOfMemory)?;
-        let file = create_memory_file(c"combray-shared", bytes)?;
+        let file = create_memory_file(Self::LABEL, bytes)?;
         let mapping = Mapping::new(&file, bytes)?;
         let mut nonce: Nonce = [0; NONCE_BYTES];
         sys::random::fill(&mut nonce)?;
@@ -63,6 +67,20 @@ impl SharedMemory {
             return Err(io::ErrorKind::InvalidData.into());
         }
         Ok(Rc::new(memory))
+    }
+
+    /// Maps the file with this many words that this process inherited or created itself: nothing
+    /// about it but its size needs to be verified.
+    ///
+    /// # Errors
+    /// `InvalidData` if the file can shrink or is too short; the system's error if it cannot be
+    /// mapped.
+    pub fn open(file: &File, words: usize) -> io::Result<Rc<Self>> {
+        let there = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+        let length =
+            there.checked_sub(data_offset(words)).filter(|_| is_sealed_against_shrinking(file));
+        let length = length.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Rc::new(Self { mapping: Mapping::new(file, there)?, words, length }))
     }
 
     /// Returns the nonce, which identifies this memory.
@@ -167,6 +185,9 @@ mod tests {
         let mut nonce = one.nonce();
         nonce[3] ^= 1;
         refused(nonce, 100);
+        assert_eq!(SharedMemory::open(&file, 1).unwrap().len(), 100);
+        let short = SharedMemory::open(&file, 10_000).unwrap_err();
+        assert_eq!(short.kind(), io::ErrorKind::InvalidData);
         assert!(SharedMemory::create(1, usize::MAX - 5).is_err());
         assert!(SharedMemory::create(1, 1 << 62).is_err());
     }

@@ -169,11 +169,13 @@ pub fn of(
         return (*place, Some(checks_since));
     }
     let callers = call_stack::callers_later(1);
+    let symbol = symbol.filter(|_| address != 0);
+    let shown = symbol.clone().unwrap_or_default();
     let caller = move || match address {
         0 => None,
         _ => callers().pop().or_else(|| symbol.clone()),
     };
-    let place = process.add_call_place(name, Box::new(caller));
+    let place = process.add_call_place(name, Box::new(caller), &shown);
     known.borrow_mut().insert((key, address), place);
     (place, Some(checks_since))
 }

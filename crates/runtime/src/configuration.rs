@@ -69,15 +69,13 @@ pub fn trace() -> Option<PathBuf> {
 
 /// Returns the memory for the trace of a process, in bytes.
 pub fn trace_bytes() -> usize {
-    let mib = environment::text(variables::TRACE_MIB).and_then(|mib| mib.trim().parse().ok());
-    mib.unwrap_or(TRACE_MIB).clamp(1, TRACE_MIB_MAX) << 20
+    variables::trace_bytes(environment::text(variables::TRACE_MIB).as_deref())
 }
 
-/// The memory for the trace of a process by default, in MiB: more than a million events.
-const TRACE_MIB: usize = 16;
-
-/// The largest memory for the trace of a process, in MiB.
-const TRACE_MIB_MAX: usize = 60;
+/// Returns how much of the end of a trace is written, in nanoseconds, if not all.
+pub fn trace_last() -> Option<u64> {
+    environment::text(variables::TRACE_LAST).as_deref().and_then(variables::trace_last)
+}
 
 /// Returns where `COMBRAY_PROFILE` sends the profile of the job, if it is set.
 pub fn profile() -> Option<ProfileTarget> {

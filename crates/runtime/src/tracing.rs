@@ -1,33 +1,67 @@
 //! The trace of this process: what it records with times, if the user requested it.
 
 use std::cell::RefCell;
+use std::io;
 use std::rc::Rc;
 
-use base::{ContextId, GateId};
+use base::{ContextId, GateId, variables};
 use engine::{IncomingMessage, MatchObserver};
+use launch::inherited::memory_file;
+use memory::SharedMemory;
 use progress::System;
 use progress::waiting::WaitingSystem;
-use traces::{TraceClock, TraceEvent, TraceRing, TracedChunk, TracedMessage};
+use sys::counter;
+use traces::{
+    TraceClock, TraceEvent, TraceMemory, TraceMoment, TraceNote, TraceRing, TracedChunk,
+    TracedMessage,
+};
 
-use crate::machine::{Moment, ticks};
+use crate::machine::ticks;
 
 /// The trace that a process records. Clones share it.
 #[derive(Clone, Debug)]
-pub struct Trace(Rc<TraceState>);
+pub struct Trace(Rc<OwnEvents>);
 
 #[derive(Debug)]
-struct TraceState {
+struct OwnEvents {
     ring: RefCell<TraceRing>,
     /// When the recording began, in [`ticks`] and in nanoseconds of the system's clock.
-    begun: (u64, u64),
+    begun: TraceMoment,
 }
 
 impl Trace {
-    /// Begins a trace that keeps at least the last `bytes` of its events.
-    pub fn begin(bytes: usize) -> Self {
-        let begun = moment();
-        let ring = RefCell::new(TraceRing::new(bytes, begun.0));
-        Self(Rc::new(TraceState { ring, begun }))
+    /// Begins a trace in the memory that the launcher provides, or in own memory that keeps at
+    /// least the last `bytes` of the events.
+    ///
+    /// # Errors
+    /// The system's: there is no memory.
+    pub fn begin(bytes: usize) -> io::Result<Self> {
+        let memory = match inherited() {
+            Some(memory) => memory,
+            None => {
+                let length = TraceMemory::bytes_for(bytes);
+                let (memory, _) = SharedMemory::create(TraceMemory::WORDS, length)?;
+                TraceMemory::of(memory).ok_or(io::ErrorKind::OutOfMemory)?
+            }
+        };
+        let begun = counter::moment(ticks);
+        let ring = RefCell::new(TraceRing::new(memory, begun.0));
+        Ok(Self(Rc::new(OwnEvents { ring, begun })))
+    }
+
+    /// Returns when the recording began.
+    pub fn begun(&self) -> TraceMoment {
+        self.0.begun
+    }
+
+    /// Adds something that events refer to.
+    pub fn add_note(&self, note: &TraceNote) {
+        self.0.ring.borrow().memory().note(note);
+    }
+
+    /// Records that the trace of the job was written.
+    pub fn set_written(&self) {
+        self.0.ring.borrow().memory().set_written();
     }
 
     /// Records an event that happens at `now`, in [`ticks`].
@@ -50,9 +84,9 @@ impl Trace {
 
     /// Returns the clock of the events, the events, and how many earlier ones were given up.
     pub fn finish(&self) -> (TraceClock, Vec<TracedChunk>, u64) {
-        let ((first, first_ns), (last, last_ns)) = (self.0.begun, moment());
-        let ring = self.0.ring.borrow();
-        (TraceClock { first, first_ns, last, last_ns }, ring.chunks(), ring.dropped())
+        let ((first, first_ns), (last, last_ns)) = (self.0.begun, counter::moment(ticks));
+        let (chunks, dropped) = self.0.ring.borrow().memory().kept();
+        (TraceClock { first, first_ns, last, last_ns }, chunks, dropped)
     }
 }
 
@@ -64,22 +98,14 @@ impl MatchObserver for Trace {
     }
 }
 
+/// Returns the memory that the launcher provides.
+fn inherited() -> Option<TraceMemory> {
+    let file = memory_file(variables::TRACE_MEMORY, SharedMemory::LABEL)?;
+    TraceMemory::of(SharedMemory::open(&file, TraceMemory::WORDS).ok()?)
+}
+
 /// A message of this thread, without its number.
 fn traced(context: ContextId, (GateId(peer), tag): (GateId, i32), bytes: u64) -> TracedMessage {
     let thread = System.thread_number();
     TracedMessage { thread, context: context.0, peer, tag, bytes, number: 0 }
 }
-
-/// Returns one moment in [`ticks`] and in nanoseconds of the system's clock: of several readings,
-/// the one with the shortest time between the two clocks.
-fn moment() -> (u64, u64) {
-    let reading = |_| {
-        let (before, ns, after) = (ticks(), Moment::now().nanoseconds(), ticks());
-        (after.saturating_sub(before), before + after.saturating_sub(before) / 2, ns)
-    };
-    let (_, ticks, ns) = (0..READINGS).map(reading).min().unwrap_or_default();
-    (ticks, ns)
-}
-
-/// The number of readings of both clocks.
-const READINGS: u32 = 8;

@@ -1,5 +1,7 @@
 //! The processor's time counter, which is read in a fraction of the time of the system's clock.
 
+use crate::clock::Moment;
+
 /// Whether the counter advances at a constant rate on all cores, so that its differences are times.
 /// On x86-64 the system itself must use it as its clock.
 pub fn is_steady() -> bool {
@@ -12,6 +14,20 @@ pub fn is_steady() -> bool {
 pub fn read() -> u64 {
     architecture::read()
 }
+
+/// Returns one moment by `read` and in nanoseconds of the system's clock: of several readings, the
+/// one with the shortest time between the two clocks.
+pub fn moment(read: impl Fn() -> u64) -> (u64, u64) {
+    let reading = |_| {
+        let (before, ns, after) = (read(), Moment::now().nanoseconds(), read());
+        (after.saturating_sub(before), before + after.saturating_sub(before) / 2, ns)
+    };
+    let (_, count, ns) = (0..READINGS).map(reading).min().unwrap_or_default();
+    (count, ns)
+}
+
+/// The number of readings of both clocks.
+const READINGS: u32 = 8;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod architecture {

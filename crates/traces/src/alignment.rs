@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::{ClockOffset, RankTrace, TraceEvent, TracedMessage, TracedPlace};
+use crate::{ClockOffset, RankTrace, RecordedTrace, TraceEvent, TracedMessage, TracedPlace};
 
 /// The trace of one rank, with times in nanoseconds of the clock of process 0's host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,6 +43,55 @@ pub fn aligned(traces: Vec<(RankTrace, u32, Offsets)>) -> Vec<AlignedTrace> {
         }
     }
     all
+}
+
+/// Like [`aligned`], for ranks that ended early or still run. Only the offsets at the beginning
+/// are known; the first rank has them.
+pub fn aligned_early(recorded: Vec<RecordedTrace>) -> Vec<AlignedTrace> {
+    let offsets = recorded.iter().find(|one| !one.offsets.is_empty());
+    let offsets = offsets.map_or_else(Vec::new, |one| one.offsets.clone());
+    let located = |one: RecordedTrace| {
+        let offset = offsets.get(one.node as usize).copied().unwrap_or_default();
+        (one.trace, one.node, [offset; 2])
+    };
+    aligned(recorded.into_iter().map(located).collect())
+}
+
+/// Keeps what happened in the last `ns` nanoseconds of a job. Calls and phases that began earlier
+/// begin at that time.
+pub fn keep_last(traces: &mut [AlignedTrace], ns: u64) {
+    let ended = traces.iter().filter_map(|trace| trace.events.last()).map(|event| event.0).max();
+    let since = ended.unwrap_or(0).saturating_sub(ns);
+    for trace in traces {
+        let count = trace.events.partition_point(|(time, _)| *time < since);
+        let earlier: Vec<_> = trace.events.drain(..count).map(|(_, event)| event).collect();
+        let open = open_at_end(&earlier);
+        trace.events.splice(..0, open.into_iter().map(|event| (since, event)));
+    }
+}
+
+/// Returns the events that began the calls and the phase that have not ended.
+fn open_at_end(events: &[TraceEvent]) -> Vec<TraceEvent> {
+    let mut open: Vec<TraceEvent> = Vec::new();
+    for event in events {
+        match event {
+            TraceEvent::CallBegan { .. } => open.push(*event),
+            TraceEvent::CallEnded { thread: ended } => {
+                let is_it = |one: &TraceEvent| matches!(one, TraceEvent::CallBegan { thread, .. } if thread == ended);
+                if let Some(place) = open.iter().rposition(is_it) {
+                    open.remove(place);
+                }
+            }
+            TraceEvent::PhaseBegan { .. } | TraceEvent::PhaseEnded => {
+                open.retain(|one| !matches!(one, TraceEvent::PhaseBegan { .. }));
+                if let TraceEvent::PhaseBegan { .. } = event {
+                    open.push(*event);
+                }
+            }
+            _ => {}
+        }
+    }
+    open
 }
 
 /// Returns the offsets at the beginning and at the end with the smallest drift that the errors
@@ -146,7 +195,7 @@ fn corrections(hosts: usize, delays: &Delays) -> Vec<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TraceClock, TraceRing};
+    use crate::{TraceClock, TraceMemory, TraceRing};
 
     /// A job of one process on each host, whose clocks differ from the true time by `ahead`
     /// nanoseconds, and run `drift` parts in a million faster. Messages take a microsecond or
@@ -159,8 +208,11 @@ mod tests {
             time.saturating_add_signed(shift)
         };
         let ranks = ahead.len();
-        let mut rings: Vec<TraceRing> =
-            (0..ranks).map(|rank| TraceRing::new(1 << 20, clock(rank, BEGUN))).collect();
+        let ring = |rank: usize| {
+            let memory = TraceMemory::own(1 << 20);
+            TraceRing::new(memory, clock(rank, BEGUN))
+        };
+        let mut rings: Vec<TraceRing> = (0..ranks).map(ring).collect();
         let mut events = Vec::new();
         for _ in 0..1000 {
             let (from, to) = (random.usize(0..ranks), random.usize(0..ranks));
@@ -183,7 +235,12 @@ mod tests {
         let trace = |(rank, ring): (usize, TraceRing)| {
             let (first, last) = (clock(rank, BEGUN), clock(rank, BEGUN + LASTED));
             let clock = TraceClock { first, first_ns: first, last, last_ns: last };
-            RankTrace { rank: rank as u32, clock, chunks: ring.chunks(), ..RankTrace::default() }
+            RankTrace {
+                rank: rank as u32,
+                clock,
+                chunks: ring.memory().kept().0,
+                ..RankTrace::default()
+            }
         };
         rings.into_iter().enumerate().map(trace).collect()
     }
@@ -235,5 +292,33 @@ mod tests {
         assert_eq!(times, after);
         assert!(shortest(&aligned) >= 1000);
         assert_eq!(aligned[1].clock_error_ns, 10);
+    }
+
+    #[test]
+    fn the_last_part_of_a_trace_begins_with_the_calls_that_were_open() {
+        let call = |thread, place| TraceEvent::CallBegan { thread, place, operation: None };
+        let end = |thread| TraceEvent::CallEnded { thread };
+        let phase = |name| TraceEvent::PhaseBegan { name };
+        let events = vec![
+            (10, phase(0)),
+            (20, call(1, 0)),
+            (21, call(2, 1)),
+            (30, end(1)),
+            (40, phase(1)),
+            (50, call(1, 2)),
+            (60, end(2)),
+            (100, end(1)),
+        ];
+        let mut traces = [
+            AlignedTrace { events, ..AlignedTrace::default() },
+            AlignedTrace { events: vec![(80, call(1, 0))], ..AlignedTrace::default() },
+        ];
+        keep_last(&mut traces, 45);
+        let expected =
+            [(55, call(2, 1)), (55, phase(1)), (55, call(1, 2)), (60, end(2)), (100, end(1))];
+        assert_eq!(traces[0].events, expected);
+        assert_eq!(traces[1].events.len(), 1);
+        keep_last(&mut traces, 1000);
+        assert_eq!(traces[0].events, expected);
     }
 }

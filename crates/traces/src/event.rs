@@ -31,6 +31,18 @@ pub enum TraceEvent {
         /// The duration in nanoseconds.
         lasted: u64,
     },
+    /// A wait inside the present call of a thread goes on. Only the last events of a rank that
+    /// ends early need it.
+    Waiting {
+        /// The number of the thread.
+        thread: u64,
+        /// The cause.
+        reason: WaitReason,
+        /// The rank in the job that is awaited, if it is one and known.
+        peer: Option<u32>,
+        /// How long it has lasted, in nanoseconds.
+        lasted: u64,
+    },
     /// A message was submitted for sending.
     Sent(TracedMessage),
     /// An arrived message was matched with its receive.
@@ -141,6 +153,10 @@ impl TraceEvent {
                 let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
                 numbers(2, &[thread, reason as u64, peer, lasted]);
             }
+            TraceEvent::Waiting { thread, reason, peer, lasted } => {
+                let peer = peer.map_or(0, |peer| u64::from(peer) + 1);
+                numbers(8, &[thread, reason as u64, peer, lasted]);
+            }
             TraceEvent::Sent(message) => numbers(3, &message.numbers()),
             TraceEvent::Matched(message) => numbers(4, &message.numbers()),
             TraceEvent::PhaseBegan { name } => numbers(6, &[name.into()]),
@@ -166,14 +182,18 @@ impl TraceEvent {
                 TraceEvent::CallBegan { thread, place, operation }
             }
             1 => TraceEvent::CallEnded { thread: take_number(bytes)? },
-            2 => {
+            2 | 8 => {
                 let thread = take_number(bytes)?;
                 let reason = *WaitReason::ALL.get(usize::try_from(take_number(bytes)?).ok()?)?;
                 let peer = match take_number(bytes)? {
                     0 => None,
                     peer => Some((peer - 1).try_into().ok()?),
                 };
-                TraceEvent::Waited { thread, reason, peer, lasted: take_number(bytes)? }
+                let lasted = take_number(bytes)?;
+                match kind {
+                    2 => TraceEvent::Waited { thread, reason, peer, lasted },
+                    _ => TraceEvent::Waiting { thread, reason, peer, lasted },
+                }
             }
             3 => TraceEvent::Sent(TracedMessage::read(bytes)?),
             4 => TraceEvent::Matched(TracedMessage::read(bytes)?),
@@ -220,7 +240,9 @@ mod tests {
             bytes: any_number(random),
             number: any_number(random) as u32,
         };
-        match random.u32(0..7) {
+        let reason = WaitReason::ALL[random.usize(0..5)];
+        let waited_for = random.bool().then(|| any_number(random) as u32);
+        match random.u32(0..8) {
             0 => {
                 let communicator = any_number(random);
                 let number = any_number(random) as u32;
@@ -229,12 +251,12 @@ mod tests {
                 TraceEvent::CallBegan { thread, place: any_number(random) as u32, operation }
             }
             1 => TraceEvent::CallEnded { thread },
-            2 => TraceEvent::Waited {
-                thread,
-                reason: WaitReason::ALL[random.usize(0..5)],
-                peer: random.bool().then(|| any_number(random) as u32),
-                lasted: any_number(random),
-            },
+            2 => {
+                TraceEvent::Waited { thread, reason, peer: waited_for, lasted: any_number(random) }
+            }
+            6 => {
+                TraceEvent::Waiting { thread, reason, peer: waited_for, lasted: any_number(random) }
+            }
             3 => TraceEvent::Sent(message),
             4 => TraceEvent::PhaseBegan { name: any_number(random) as u32 },
             5 => TraceEvent::PhaseEnded,

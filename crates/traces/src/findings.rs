@@ -247,7 +247,8 @@ fn summary(
                 };
                 all.waits.push(wait);
             }
-            TraceEvent::Sent(_)
+            TraceEvent::Waiting { .. }
+            | TraceEvent::Sent(_)
             | TraceEvent::Matched(_)
             | TraceEvent::PhaseBegan { .. }
             | TraceEvent::PhaseEnded => {}

@@ -144,6 +144,8 @@ impl<'a> RankWriter<'a> {
                 self.event(begun, track, EventType::SliceBegin, Some(&name), notes);
                 self.event(time, track, EventType::SliceEnd, None, Vec::new());
             }
+            // It matters only where the events end, and is a wait then.
+            TraceEvent::Waiting { .. } => {}
             TraceEvent::PhaseBegan { name } => {
                 let track = self.phase_track();
                 let name = self.rank.phases.get(name as usize).map_or("phase", |name| name);

@@ -19,7 +19,7 @@ pub struct RankTrace {
     pub phases: Vec<String>,
     /// The number of the oldest events that were given up.
     pub dropped: u64,
-    /// The events as [`TraceRing::chunks`](crate::TraceRing::chunks) returns them.
+    /// The events as [`TraceMemory::kept`](crate::TraceMemory::kept) returns them.
     pub chunks: Vec<TracedChunk>,
 }
 
@@ -68,6 +68,7 @@ pub struct ClockOffset {
 codec!(RankTrace { rank, host, clock, places, phases, dropped, chunks });
 codec!(TracedChunk { begun, bytes });
 codec!(TracedPlace { function, caller });
+codec!(ClockOffset { error_ns, ahead_ns });
 codec!(TraceClock { first, first_ns, last, last_ns });
 
 impl TraceClock {

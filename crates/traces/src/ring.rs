@@ -1,31 +1,26 @@
 //! The memory in which a rank records: chunks that can be read alone, of which the oldest are
 //! given up.
 
-use std::collections::VecDeque;
-
 use crate::counts::RecentCounts;
-use crate::{TraceEvent, TracedChunk, TracedMessage, TracedOperation};
+use crate::memory::{CHUNK_BYTES, HEAD_BYTES};
+use crate::{TraceEvent, TraceMemory, TracedMessage, TracedOperation};
 
 /// The last events of a rank, in bounded memory.
 #[derive(Debug)]
 pub struct TraceRing {
-    chunks: VecDeque<Chunk>,
-    /// The number of chunks that are kept.
-    chunks_max: usize,
-    /// The time of the last event.
+    memory: TraceMemory,
+    /// The present chunk, how many were begun, and how many bytes of it are used.
+    chunk: usize,
+    begun: u32,
+    used: usize,
+    /// The number of events so far, and the time of the last one.
+    events: u64,
     last: u64,
-    /// The number of events that were given up.
-    dropped: u64,
+    /// The event that is being encoded.
+    encoded: Vec<u8>,
     numbers: RecentCounts<Flow>,
     /// The number of operations by communicator.
     operations: RecentCounts<u64>,
-}
-
-/// A chunk of consecutive events.
-#[derive(Clone, Debug, Default)]
-struct Chunk {
-    events: u64,
-    kept: TracedChunk,
 }
 
 /// Messages that are received in the order in which they were sent.
@@ -43,31 +38,44 @@ enum Direction {
     In,
 }
 
-/// The size of a chunk, in bytes: also the share of the events that is given up together.
-const CHUNK_BYTES: usize = 64 << 10;
-
 /// The maximum length of an encoded event, in bytes.
 const EVENT_BYTES_MAX: usize = 1 + 7 * 10;
 
 impl TraceRing {
-    /// Makes an empty ring that keeps at least `bytes` of events. `now` is the present time.
-    pub fn new(bytes: usize, now: u64) -> Self {
-        let chunks_max = bytes.div_ceil(CHUNK_BYTES) + 1;
-        let (chunks, last, dropped) = (VecDeque::new(), now, 0);
-        let (numbers, operations) = Default::default();
-        Self { chunks, chunks_max, last, dropped, numbers, operations }
+    /// Makes an empty ring in `memory`. `now` is the present time.
+    pub fn new(memory: TraceMemory, now: u64) -> Self {
+        memory.begin();
+        let mut ring = Self {
+            memory,
+            chunk: 0,
+            begun: 0,
+            used: 0,
+            events: 0,
+            last: now,
+            encoded: Vec::with_capacity(EVENT_BYTES_MAX),
+            numbers: RecentCounts::default(),
+            operations: RecentCounts::default(),
+        };
+        ring.begin_chunk();
+        ring
+    }
+
+    /// Returns the memory.
+    pub fn memory(&self) -> &TraceMemory {
+        &self.memory
     }
 
     /// Records an event that happens at `now`.
     pub fn note(&mut self, now: u64, event: &TraceEvent) {
-        let is_full = |chunk: &Chunk| chunk.kept.bytes.len() + EVENT_BYTES_MAX > CHUNK_BYTES;
-        if self.chunks.back().is_none_or(is_full) {
+        if self.used + EVENT_BYTES_MAX > CHUNK_BYTES {
             self.begin_chunk();
         }
-        let Some(chunk) = self.chunks.back_mut() else { return };
+        self.encoded.clear();
         // Clocks of cores may differ by a few units.
-        event.write(now.saturating_sub(self.last), &mut chunk.kept.bytes);
-        chunk.events += 1;
+        event.write(now.saturating_sub(self.last), &mut self.encoded);
+        self.memory.append(self.chunk, self.used, &self.encoded);
+        self.used += self.encoded.len();
+        self.events += 1;
         self.last = self.last.max(now);
     }
 
@@ -97,26 +105,11 @@ impl TraceRing {
 
     #[cold]
     fn begin_chunk(&mut self) {
-        let mut chunk = Chunk::default();
-        if self.chunks.len() >= self.chunks_max
-            && let Some(oldest) = self.chunks.pop_front()
-        {
-            self.dropped += oldest.events;
-            chunk.kept.bytes = oldest.kept.bytes;
-            chunk.kept.bytes.clear();
-        }
-        chunk.kept.begun = self.last;
-        self.chunks.push_back(chunk);
-    }
-
-    /// Returns the number of events that were given up.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
-
-    /// Returns the events that were kept.
-    pub fn chunks(&self) -> Vec<TracedChunk> {
-        self.chunks.iter().map(|chunk| chunk.kept.clone()).collect()
+        self.chunk = self.begun as usize % self.memory.chunks;
+        // 0 marks a chunk that is not in use. It comes after 256 TiB.
+        self.begun = self.begun.wrapping_add(1).max(1);
+        self.used = HEAD_BYTES;
+        self.memory.begin_chunk(self.chunk, self.begun, self.last, self.events);
     }
 }
 
@@ -125,9 +118,13 @@ mod tests {
     use super::*;
     use crate::rank::events_of;
 
+    fn ring(bytes: usize, now: u64) -> TraceRing {
+        TraceRing::new(TraceMemory::own(bytes), now)
+    }
+
     /// Records so many calls, one unit of time apart.
     fn recorded(bytes: usize, calls: u64) -> TraceRing {
-        let mut ring = TraceRing::new(bytes, 0);
+        let mut ring = ring(bytes, 0);
         for time in 1..=calls {
             ring.note(time, &TraceEvent::CallEnded { thread: time });
         }
@@ -138,10 +135,11 @@ mod tests {
     fn the_last_events_are_kept_with_their_times() {
         for calls in [0, 1, 1000, 100_000, 1_000_000] {
             let ring = recorded(256 << 10, calls);
-            let kept = events_of(&ring.chunks());
-            assert_eq!(kept.len() as u64 + ring.dropped(), calls);
+            let (chunks, dropped) = ring.memory().kept();
+            let kept = events_of(&chunks);
+            assert_eq!(kept.len() as u64 + dropped, calls);
             for (number, (time, event)) in kept.iter().enumerate() {
-                assert_eq!(*time, ring.dropped() + number as u64 + 1);
+                assert_eq!(*time, dropped + number as u64 + 1);
                 assert_eq!(*event, TraceEvent::CallEnded { thread: *time });
             }
         }
@@ -150,22 +148,23 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_what_was_promised_is_kept() {
         let ring = recorded(256 << 10, 1_000_000);
-        let bytes: usize = ring.chunks().iter().map(|chunk| chunk.bytes.len()).sum();
+        let (chunks, dropped) = ring.memory().kept();
+        let bytes: usize = chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         assert!(bytes >= 256 << 10, "{bytes}");
         assert!(bytes <= (256 << 10) + 2 * CHUNK_BYTES, "{bytes}");
-        assert!(ring.dropped() > 0);
+        assert!(dropped > 0);
     }
 
     #[test]
     fn messages_are_numbered_by_what_keeps_their_order() {
-        let mut ring = TraceRing::new(1000, 0);
+        let mut ring = ring(1000, 0);
         let message =
             |tag| TracedMessage { thread: 1, context: 7, peer: 2, tag, bytes: 8, number: 0 };
         for tag in [5, 6, 5] {
             ring.note_sent(1, message(tag));
         }
         ring.note_matched(1, message(5));
-        let numbers: Vec<u32> = events_of(&ring.chunks())
+        let numbers: Vec<u32> = events_of(&ring.memory().kept().0)
             .iter()
             .filter_map(|(_, event)| match event {
                 TraceEvent::Sent(message) | TraceEvent::Matched(message) => Some(message.number),
@@ -177,11 +176,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_steps_back_does_not_disturb_the_next_events() {
-        let mut ring = TraceRing::new(1000, 10);
+        let mut ring = ring(1000, 10);
         for time in [12, 11, 13] {
             ring.note(time, &TraceEvent::CallEnded { thread: 0 });
         }
-        let times: Vec<u64> = events_of(&ring.chunks()).iter().map(|(time, _)| *time).collect();
+        let times: Vec<u64> =
+            events_of(&ring.memory().kept().0).iter().map(|(time, _)| *time).collect();
         assert_eq!(times, [12, 12, 13]);
     }
 }

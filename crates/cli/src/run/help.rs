@@ -103,7 +103,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::Record
         | Meaning::Check
         | Meaning::Profile
-        | Meaning::Trace => Section::Output,
+        | Meaning::Trace
+        | Meaning::TraceLast => Section::Output,
         Meaning::Variable
         | Meaning::GlobalVariable
         | Meaning::VariableList

@@ -77,6 +77,8 @@ pub enum Meaning {
     /// A report on where the time of the job went.
     Profile,
     Trace,
+    /// How much of the end of a trace is written.
+    TraceLast,
     /// The initial error handler.
     InitialErrhandler,
     Help,
@@ -247,6 +249,12 @@ pub const OPTIONS: &[RunOption] = &[
         Meaning::Trace,
         "FILE    write which call, wait and message happened when, on all ranks, to a file for \
          Perfetto",
+    ),
+    option(
+        &["--trace-last"],
+        ValueCount::One,
+        Meaning::TraceLast,
+        "SECONDS    write only the last seconds of the trace",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

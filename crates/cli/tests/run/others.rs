@@ -31,6 +31,7 @@ const VALUES: &[(&[&str], &[&str])] = &[
     (&["--needs"], &["0: memory"]),
     (&["--record"], &["FOLDER/record"]),
     (&["--trace"], &["FOLDER/trace"]),
+    (&["--trace-last"], &["30"]),
     (&["--stall"], &["60"]),
     (&["--output"], &["tag"]),
     (&["--output-filename"], &["FOLDER"]),

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use hangs::JobReport;
 use mpir::JobProcess;
 
+use crate::TraceTarget;
 use crate::jobs::{JobSummary, ResizeReply, Resizing};
 use crate::launch_tree::LaunchTree;
 use crate::protocol::{AgentOrder, AgentReport, ConnectionEvent, ConnectionOrder, OutputStream};
@@ -30,6 +31,8 @@ pub enum JobEvent {
     ReportRequest(ClientId),
     /// A client asks the program to have another number of processes.
     ResizeRequest(ClientId, Resizing),
+    /// A client asks for what all ranks have recorded.
+    TraceRequest(ClientId),
     /// A debugger has the table of processes, or there is none: the processes may go on.
     DebuggerReady,
     /// The launcher's output has no reader any more.
@@ -73,6 +76,10 @@ pub enum Action {
     SendResizeReply(ClientId, Result<ResizeReply, String>),
     /// Send this to the launcher above that of this job, which was spawned.
     SendAbove(SpawnedMessage),
+    /// Send a client what each rank has recorded, by rank.
+    SendTraces(ClientId, Vec<Vec<u8>>),
+    /// Write the trace of the job from what each rank has recorded.
+    WriteTrace(TraceTarget, Vec<Vec<u8>>),
     /// Kill all processes below this one.
     EndDescendants,
 }

@@ -16,6 +16,8 @@ pub enum Deadline {
     Prompt,
     /// When to conclude a question with the answers received until then.
     Answers,
+    /// When to use what was received until then of what ranks have recorded.
+    Traces,
     /// When to kill all ranks, as the job is being ended.
     KillAll,
     /// When to kill this rank, which is ended while others go on.

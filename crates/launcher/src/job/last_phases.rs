@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::host::JobHost;
 use super::rank_state::RankState;
+use super::traces::TraceReceiver;
 use super::{Action, BACKLOG_BYTES_MAX, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, messages};
 use crate::guard::KILL_TIME_MAX;
 use crate::protocol::{AgentOrder, OutputStream};
@@ -15,6 +16,8 @@ pub(super) enum JobPhase {
     Running,
     /// All ranks have ended.
     Ended,
+    /// What they have recorded for a trace is collected.
+    CollectingTraces,
     /// The jobs that they have spawned still run.
     AwaitingSpawned,
     /// The agents were ordered to clean up and end.
@@ -50,7 +53,10 @@ impl JobState<'_> {
         if matches!(self.phase, JobPhase::Ended)
             && self.drained.is_whole(&self.ranks, RankState::has_closed_outputs)
         {
-            self.await_spawned_jobs();
+            self.end_recording();
+        }
+        if matches!(self.phase, JobPhase::CollectingTraces) && is_impatient {
+            self.conclude_traces();
         }
         if matches!(self.phase, JobPhase::AwaitingSpawned)
             && (is_impatient || self.spawned.is_empty())
@@ -65,6 +71,17 @@ impl JobState<'_> {
             let deadline = self.output_deadline(since);
             deadline.into_iter().for_each(|at| self.deadlines.set(Deadline::Output, at));
         }
+    }
+
+    /// Writes the trace of the job, if the user wants one that the job has not written; then waits
+    /// for spawned jobs.
+    pub(super) fn end_recording(&mut self) {
+        if self.plan.trace.is_none() || !matches!(self.phase, JobPhase::Ended) {
+            return self.await_spawned_jobs();
+        }
+        self.phase = JobPhase::CollectingTraces;
+        self.deadlines.clear(Deadline::Drain);
+        self.collect_traces(TraceReceiver::File);
     }
 
     /// Waits for the jobs that processes of this job have spawned, which would be ended with what

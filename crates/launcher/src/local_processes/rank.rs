@@ -15,6 +15,7 @@ use sys::socket;
 use super::PmiRequests;
 use super::cpuset_assignment::CpusetAssignment;
 use super::other_libraries::OtherLibrary;
+use super::tracing::NamedMemory;
 use super::variables::{self, RankIdentity};
 use crate::local::host_name;
 use crate::protocol::{AgentReport, OutputStream, ProgramStart};
@@ -39,6 +40,11 @@ pub(super) struct RankProcess {
     answers: Vec<u8>,
 }
 
+/// What was opened for a process ahead, the file through which it is asked what it does, and the
+/// memory of its trace.
+type OpenedForRank<'a> =
+    (Option<&'a OpenedAhead>, Option<&'a QuestionBoard>, Option<NamedMemory<'a>>);
+
 /// Which of its descriptors is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RankDescriptor {
@@ -56,14 +62,15 @@ const LEFT_BYTES_MAX: usize = 1 << 20;
 impl RankProcess {
     /// Starts the process. It reads `input` and writes to a terminal, if the launcher and the
     /// system have one, or to a pipe. `descriptors` is its limit of open files, `ahead` what was
-    /// opened for it, and `questions` the file through which it is asked what it does.
+    /// opened for it, `questions` the file through which it is asked what it does, and `trace` the
+    /// memory of its trace, with the variable that names it.
     pub(super) fn start(
         place: &RankIdentity<'_>,
         program: &ProgramStart,
         (input, has_terminal): (Stdio, bool),
         descriptors: DescriptorLimit,
         cpuset_assignment: &CpusetAssignment,
-        (ahead, questions): (Option<&OpenedAhead>, Option<&QuestionBoard>),
+        (ahead, questions, trace): OpenedForRank<'_>,
     ) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         socket::name_senders(ours.as_fd())?;
@@ -98,6 +105,9 @@ impl RankProcess {
         }
         command.envs(questions.map(QuestionBoard::variable));
         kept.extend(questions.map(AsFd::as_fd));
+        let (trace, trace_variable) = trace.unzip();
+        command.envs(trace_variable);
+        kept.extend(trace.map(AsFd::as_fd));
         let child = process::spawn_bound(&mut command, &kept, descriptors, &binding)?;
         for descriptor in [output.as_raw_fd(), errors.as_raw_fd(), ours.as_raw_fd()] {
             process::set_nonblocking(descriptor)?;

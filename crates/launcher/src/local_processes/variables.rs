@@ -16,6 +16,7 @@ const OF_LAUNCHERS: &[&str] = &[
     variables::PARTS,
     variables::QUESTIONS,
     variables::TOPOLOGY,
+    variables::TRACE_MEMORY,
     variables::JOB,
     variables::PARENT_PORT,
     variables::KEEP_GOING,

@@ -4,7 +4,7 @@
 //! Sender and receiver apply these rules. The receiver does because the other end may be any
 //! program. The sender does so that tests on one machine find mistakes, too.
 
-use super::{AgentOrder, AgentReport, OUTPUT_BYTES_MAX};
+use super::{AgentOrder, AgentReport, OUTPUT_BYTES_MAX, TRACE_BYTES_MAX, TRACE_PART_BYTES_MAX};
 use crate::spawned::MESSAGE_BYTES_MAX;
 
 /// The state of an agent after its last report.
@@ -61,6 +61,7 @@ fn rule_of_report(report: &AgentReport) -> Rule<AgentState> {
         AgentReport::Answer(..) => rule("an answer of a rank", RUNNING, None),
         AgentReport::FromSpawned(..) => rule("a message of a spawned job", RUNNING, None),
         AgentReport::SpawnedClosed(_) => rule("the end of a spawned job", RUNNING, None),
+        AgentReport::TracePart(..) => rule("a part of a trace", RUNNING, None),
         AgentReport::Connection(..) => {
             rule("an event of another agent", &[Greeted, Started, Failed], None)
         }
@@ -80,6 +81,7 @@ fn rule_of_order(order: &AgentOrder) -> Rule<LauncherState> {
         AgentOrder::Signal(..) => rule("a signal for the ranks", AFTER_START, None),
         AgentOrder::OutputCredit(..) => rule("room for more output", AFTER_START, None),
         AgentOrder::Ask => rule("a question to the ranks", AFTER_START, None),
+        AgentOrder::SendTrace(..) => rule("a request for a trace", AFTER_START, None),
         AgentOrder::PublishFailures(_) => rule("the number of failures", AFTER_START, None),
         AgentOrder::ToSpawned(..) => rule("a message to a spawned job", AFTER_START, None),
         AgentOrder::Close => rule("the order to end", AFTER_START, None),
@@ -160,6 +162,14 @@ impl ReportRules {
                 is_ours(rank)?;
                 rule.expect(bytes.len() <= OUTPUT_BYTES_MAX as usize, "that is too long")
             }
+            AgentReport::TracePart(rank, part) => {
+                is_ours(rank)?;
+                let end = u64::from(part.offset) + part.bytes.len() as u64;
+                let fits = part.bytes.len() <= TRACE_PART_BYTES_MAX
+                    && part.total <= TRACE_BYTES_MAX
+                    && end <= u64::from(part.total.max(part.offset));
+                rule.expect(fits, "that is too long")
+            }
             AgentReport::Ended(rank, _) => {
                 is_ours(rank)?;
                 let had_ended = position(rank).map(|index| &mut self.ranks[index].1);
@@ -223,6 +233,7 @@ impl OrderRules {
             }
             AgentOrder::Answer(rank, _)
             | AgentOrder::ClosePmi(rank)
+            | AgentOrder::SendTrace(rank, _)
             | AgentOrder::Signal(Some(rank), _) => {
                 rule.expect(self.ranks.binary_search(rank).is_ok(), ELSEWHERE)
             }

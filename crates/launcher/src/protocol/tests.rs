@@ -24,6 +24,7 @@ fn start() -> Start {
         reports_bindings: true,
         has_terminal: true,
         cpusets: vec![CpuSet::from_list("0-3"), None],
+        trace_bytes: 1 << 20,
     }
 }
 
@@ -45,6 +46,7 @@ fn orders() -> Vec<AgentOrder> {
         AgentOrder::Heartbeat,
         AgentOrder::Ask,
         AgentOrder::PublishFailures(2),
+        AgentOrder::SendTrace(3, 70),
         AgentOrder::Connection(4, open(HostAccess::Ssh)),
         AgentOrder::Connection(4, open(HostAccess::Shell(vec!["ssh".into(), "-p 9".into()]))),
         AgentOrder::Connection(4, open(HostAccess::Srun(OwnHost::Directly))),
@@ -76,6 +78,7 @@ fn reports() -> Vec<AgentReport> {
                 answer: Some(b"{}".to_vec()),
             },
         ),
+        AgentReport::TracePart(3, TracePart { offset: 70, total: 74, bytes: b"part".to_vec() }),
         AgentReport::Connection(4, ConnectionEvent::Received(b"report".to_vec())),
         AgentReport::Connection(4, ConnectionEvent::ErrorOutput(b"no".to_vec())),
         AgentReport::Connection(4, ConnectionEvent::Silent),

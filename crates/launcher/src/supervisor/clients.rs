@@ -105,11 +105,15 @@ impl Clients {
 
     /// Answers a client.
     pub(super) fn send(&mut self, client: ClientId, answer: &impl Serialize) {
-        let answer = serde_json::to_vec(answer).unwrap_or_default();
+        self.send_bytes(client, serde_json::to_vec(answer).unwrap_or_default());
+    }
+
+    /// Answers a client with bytes.
+    pub(super) fn send_bytes(&mut self, client: ClientId, mut answer: Vec<u8>) {
         let mut ignored = Vec::new();
         self.connected.retain_mut(|one| {
             if one.id == client {
-                (one.answer, one.is_answered) = (answer.clone(), true);
+                (one.answer, one.is_answered) = (std::mem::take(&mut answer), true);
                 return one.serve(&mut ignored);
             }
             true
@@ -142,6 +146,7 @@ impl ConnectedClient {
             Some(JobRequest::Resize(resizing)) => {
                 requests.push(JobEvent::ResizeRequest(self.id, resizing));
             }
+            Some(JobRequest::Trace) => requests.push(JobEvent::TraceRequest(self.id)),
             None => return self.request.len() < jobs::REQUEST_BYTES_MAX,
         }
         self.request.clear();

@@ -187,6 +187,7 @@ fn starts(
             reports_bindings: plan.reports_bindings,
             has_terminal,
             cpusets,
+            trace_bytes: plan.trace.as_ref().map_or(0, |target| target.bytes as u32),
         });
     }
     Ok(starts)

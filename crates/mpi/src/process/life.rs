@@ -213,6 +213,12 @@ impl Process {
 
     /// Ends the whole job with an exit code and prints the reason.
     pub fn abort(&self, code: i32, reason: &str) -> ! {
+        // The error may have been found while the record is in use.
+        if let Ok(profile) = self.profile.try_borrow()
+            && let Some(record) = &*profile
+        {
+            record.name_callers();
+        }
         match self.job_if_any() {
             Some(job) => job.abort(code, reason),
             None => print_reason(reason),

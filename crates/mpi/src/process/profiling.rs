@@ -2,7 +2,7 @@
 //! is recorded with its time and its waits, and process 0 prints the profile of all processes at
 //! the end.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
@@ -19,7 +19,7 @@ use runtime::configuration::{self, ProfileTarget};
 use runtime::instruments::performance::{PERFORMANCE_VARIABLES, ValueSource};
 use runtime::machine::{TickPace, cores, ticks, usage};
 use runtime::{SentTotals, samples};
-use traces::{TraceEvent, TracedPlace, WaitReason};
+use traces::{TraceEvent, TraceNote, TracedPlace, WaitReason};
 
 use super::tracing::OwnTrace;
 use super::{Process, ThreadLevel};
@@ -75,6 +75,8 @@ struct SiteRecord {
     /// Looks up the caller's name. Called at the end, because a process that looks up names makes
     /// others wait.
     caller: PlaceName,
+    /// The name, once it was looked up.
+    name: OnceCell<Option<String>>,
     is_collective: bool,
     calls: u64,
     ticks: u64,
@@ -114,11 +116,21 @@ struct OpenCall {
     checks_next: Duration,
     /// How long it has waited for the awaited event, as far as that is not in the trace.
     untraced: Duration,
+    /// From which such time on the trace shows that the wait goes on.
+    shows_next: Duration,
 }
 
 /// How long a wait for several requests lasts before its cause is determined. The cause is
 /// determined again each time that the duration has doubled.
 const POLLS_FIRST: Duration = Duration::from_micros(50);
+
+/// From which duration on the trace shows a wait that goes on; then again whenever the duration has
+/// doubled.
+const SHOWN_WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// After which duration of a wait the name of its caller is looked up; after twice this duration
+/// those of all callers are.
+const NAMES_AFTER: Duration = Duration::from_millis(500);
 
 /// The maximum duration of a short call, which also does not wait.
 const SHORT_CALL_MAX: Duration = Duration::from_micros(1);
@@ -152,11 +164,16 @@ impl Process {
         self.profile.borrow().is_some()
     }
 
-    /// Adds a place from which recorded calls come.
-    pub fn add_call_place(&self, function: &str, caller: PlaceName) -> CallPlace {
+    /// Adds a place from which recorded calls come. `symbol` stands for the caller's name until
+    /// that was looked up.
+    pub fn add_call_place(&self, function: &str, caller: PlaceName, symbol: &str) -> CallPlace {
         let mut profile = self.profile.borrow_mut();
         let Some(notes) = &mut *profile else { return CallPlace(0) };
         notes.sites.push(SiteRecord::of(function, caller));
+        if let Some(OwnTrace { trace, .. }) = &notes.trace {
+            let (function, caller) = (function.to_owned(), symbol.to_owned());
+            trace.add_note(&TraceNote::Place(TracedPlace { function, caller }));
+        }
         CallPlace(notes.sites.len() as u32 - 1)
     }
 
@@ -296,6 +313,9 @@ impl Process {
         open.awaited = event;
         open.untraced += passed;
         let site = open.site;
+        if open.untraced >= open.shows_next {
+            notes.trace_long_wait(thread);
+        }
         if let Some(event) = event {
             notes.sites[site.0 as usize].wait_for(event).ns += passed.as_nanos() as u64;
         }
@@ -491,9 +511,47 @@ impl ProfileRecord {
     fn trace_wait(&mut self, thread: u64) {
         let Some(open) = self.open.iter_mut().find(|open| open.is_of(thread)) else { return };
         let lasted = std::mem::take(&mut open.untraced).as_nanos() as u64;
+        open.shows_next = SHOWN_WAIT_MIN;
         if let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited) {
             let (thread, reason) = (System.thread_number(), reason_of(cause));
             trace.note(ticks(), &TraceEvent::Waited { thread, reason, peer, lasted });
+        }
+    }
+
+    /// Adds to the trace that a wait goes on, for the case that it never ends. A thread that seems
+    /// to wait for ever looks up the names of callers, during which it may make others wait.
+    #[cold]
+    fn trace_long_wait(&mut self, thread: u64) {
+        let Some(open) = self.open.iter_mut().find(|open| open.is_of(thread)) else { return };
+        let (Some(OwnTrace { trace, .. }), Some((cause, peer))) = (&self.trace, open.awaited)
+        else {
+            return;
+        };
+        open.shows_next = open.untraced * 2;
+        let (thread, reason) = (System.thread_number(), reason_of(cause));
+        let lasted = open.untraced.as_nanos() as u64;
+        trace.note(ticks(), &TraceEvent::Waiting { thread, reason, peer, lasted });
+        let (own, waited) = (open.site.0 as usize, open.untraced);
+        if waited >= NAMES_AFTER {
+            self.name_caller(own);
+        }
+        if waited >= 2 * NAMES_AFTER {
+            self.name_callers();
+        }
+    }
+
+    /// Adds the names of all callers to the trace, if there is one, as the process is about to end
+    /// the job.
+    pub(super) fn name_callers(&self) {
+        if self.trace.is_some() {
+            (0..self.sites.len()).for_each(|site| self.name_caller(site));
+        }
+    }
+
+    fn name_caller(&self, site: usize) {
+        let Some(OwnTrace { trace, .. }) = &self.trace else { return };
+        if let (false, Some(name)) = (self.sites[site].is_named(), self.sites[site].caller()) {
+            trace.add_note(&TraceNote::Caller(site as u32, name));
         }
     }
 
@@ -515,7 +573,8 @@ impl OpenCall {
     fn new(thread: u64, site: CallPlace, begun: Option<u64>) -> Self {
         let (nested, awaited, waited) = (0, None, false);
         let (checks_next, untraced) = (POLLS_FIRST, Duration::ZERO);
-        Self { thread, site, begun, nested, awaited, waited, checks_next, untraced }
+        let shows_next = SHOWN_WAIT_MIN;
+        Self { thread, site, begun, nested, awaited, waited, checks_next, untraced, shows_next }
     }
 
     fn is_of(&self, thread: u64) -> bool {
@@ -535,6 +594,7 @@ impl SiteRecord {
             is_collective: is_collective(function),
             function: function.to_owned(),
             caller,
+            name: OnceCell::new(),
             calls: 0,
             ticks: 0,
             short_calls: 0,
@@ -545,8 +605,16 @@ impl SiteRecord {
         }
     }
 
+    fn caller(&self) -> Option<String> {
+        self.name.get_or_init(&self.caller).clone()
+    }
+
+    fn is_named(&self) -> bool {
+        self.name.get().is_some()
+    }
+
     fn traced(&self) -> TracedPlace {
-        let caller = (self.caller)().unwrap_or_default();
+        let caller = self.caller().unwrap_or_default();
         TracedPlace { function: self.function.clone(), caller }
     }
 
@@ -580,7 +648,7 @@ impl SiteRecord {
         };
         CallProfile {
             function: self.function.clone(),
-            caller: (self.caller)(),
+            caller: self.caller(),
             calls: self.calls,
             seconds: seconds_of_ticks(self.ticks, ns_per_tick),
             messages: self.sent.messages,

@@ -7,8 +7,8 @@ use std::path::Path;
 use runtime::machine::{Moment, ticks};
 use runtime::{Trace, configuration, samples};
 use topology::JobMap;
-use traces::alignment::aligned;
-use traces::{ClockOffset, RankTrace, TraceEvent, TracedPlace, perfetto};
+use traces::alignment::{aligned, keep_last};
+use traces::{ClockOffset, RankTrace, TraceEvent, TraceNote, TracedPlace, perfetto};
 use wire::Codec;
 
 use super::Process;
@@ -40,7 +40,10 @@ impl OwnTrace {
         }
         let mut phases = self.phases.borrow_mut();
         let next = phases.len() as u32;
-        let number = *phases.entry(name).or_insert(next);
+        let number = *phases.entry(name.clone()).or_insert(next);
+        if number == next {
+            self.trace.add_note(&TraceNote::Phase(name));
+        }
         self.trace.note(now, &TraceEvent::PhaseBegan { name: number });
     }
 }
@@ -51,14 +54,21 @@ impl Process {
         let is_alone = self.map().is_one_machine();
         let channel = (!is_alone).then(|| SideChannel::open(self, ContextBlock::CLOCKS));
         let begun = self.clock_offsets(channel.as_ref());
-        let trace = Trace::begin(configuration::trace_bytes());
+        let trace = Trace::begin(configuration::trace_bytes()).unwrap_or_else(|cause| {
+            self.abort(1, &format!("MPI_Init: there is no memory for the trace: {cause}"))
+        });
+        let (rank, node) = (self.rank(), self.map().own_node());
+        trace.add_note(&TraceNote::Begun(rank, node, samples::host(), trace.begun()));
+        if !begun.is_empty() {
+            trace.add_note(&TraceNote::Offsets(begun.clone()));
+        }
         self.runtime().trace(&trace);
         let (phases, is_in_phase) = Default::default();
         OwnTrace { trace, channel, begun, phases, is_in_phase }
     }
 
     /// Collects the traces of all processes on process 0, which writes them to a file. Writes
-    /// nothing if processes have failed.
+    /// nothing if processes have failed: then the launcher does.
     pub(super) fn write_trace(&self, places: Vec<TracedPlace>, own: &OwnTrace) {
         let (clock, chunks, dropped) = own.trace.finish();
         let (rank, host) = (self.rank(), samples::host());
@@ -77,7 +87,10 @@ impl Process {
         };
         let traces = rows.iter().filter_map(|row| RankTrace::from_bytes(row)).map(located);
         if let Some(file) = configuration::trace() {
-            write(&file, &perfetto::trace_of(&aligned(traces.collect())));
+            let mut traces = aligned(traces.collect());
+            configuration::trace_last().into_iter().for_each(|ns| keep_last(&mut traces, ns));
+            write(&file, &perfetto::trace_of(&traces));
+            own.trace.set_written();
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use launcher::protocol::{
     AgentOrder, AgentReport, ForwardedReports, LocalAnswer, OUTPUT_BYTES_MAX, OrderParser,
-    OutputStream,
+    OutputStream, TracePart,
 };
 use sys::process::{End, signal};
 
@@ -124,6 +124,10 @@ impl SimulatedMachine {
                     let answer = AgentReport::Answer(rank.number, answer);
                     out.push_back(Consequence::ReportLater(answer));
                 }
+            }
+            AgentOrder::SendTrace(number, offset) => {
+                let part = TracePart { offset, total: 0, bytes: Vec::new() };
+                out.push_back(Consequence::Report(AgentReport::TracePart(number, part)));
             }
             AgentOrder::Close => {
                 self.end_all(EndCause::Launcher, &mut out);

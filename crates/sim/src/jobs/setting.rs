@@ -1,10 +1,11 @@
 //! What differs from world to world: the machines, the programs of the ranks, and the faults.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use fastrand::Rng;
 use launcher::protocol::OutputStream;
-use launcher::{Application, JobPlan, LineTag, OutputForm};
+use launcher::{Application, JobPlan, LineTag, OutputForm, TraceTarget};
 use sys::process::{End, signal};
 
 /// The parameters of a world.
@@ -130,6 +131,7 @@ impl JobSetting {
             timeout,
             stall: (rng.u8(..8) == 0).then_some(Duration::from_secs(4)),
             host_timeout: Some(Duration::from_micros(HOST_TIMEOUT)),
+            trace: (ranks % 2 == 0).then(any_trace),
             ..JobPlan::default()
         };
         let remote: Vec<usize> = (0..machines.len()).filter(|one| is_remote(*one)).collect();
@@ -245,4 +247,9 @@ fn scripts(rng: &mut Rng, ranks: usize) -> Vec<RankScript> {
         }
     }
     all
+}
+
+/// A trace that the user wants, which this simulation does not write.
+fn any_trace() -> TraceTarget {
+    TraceTarget { file: PathBuf::new(), bytes: 1, last: None }
 }

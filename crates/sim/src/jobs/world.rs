@@ -283,7 +283,9 @@ impl<'a> JobWorld<'a> {
             | Action::WriteFile(..)
             | Action::SendSummary(..)
             | Action::SendResizeReply(..)
-            | Action::SendAbove(_) => {}
+            | Action::SendAbove(_)
+            | Action::SendTraces(..)
+            | Action::WriteTrace(..) => {}
         }
     }
 
