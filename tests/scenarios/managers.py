@@ -117,6 +117,15 @@ def processes_spawn_others(runner, manager):
         assert code == 0, f"exit code {code}\n{output}"
 
 
+def processes_are_spawned_on_named_hosts(runner, manager, options=()):
+    """The root is the second process, on the second host."""
+    words = ["host=box1", "2", "wdir=/", "host=box1,box2", "2", "host=box9", "1"]
+    code, output, _ = run([*manager(runner), *options, "-n", "2", str(runner.build / "spawned_places"), *words])
+    assert code == 0, f"exit code {code}\n{output}"
+    assert "children: box1 box1\n" in output and "children: box1 box2\n" in output, output
+    assert re.search(r"box9 cannot be reached.*\n(.*\n)*refused", output), output
+
+
 def nobody_survives(runner, manager):
     """However one process ends, the others, which wait for it, end too."""
     for how in ("abort", "kill", "exit3", "exit0"):
@@ -150,7 +159,7 @@ def played_under(play, name, manager):
     def scenario(runner):
         needs_combray(runner)
         play(runner, manager)
-    scenario.__name__ = f"{name}_{play.__name__}"
+    scenario.__name__ = f"{name}_{getattr(play, 'func', play).__name__}"
     # Slurm gives each job its cores before the next one starts.
     return needs("slurm")(scenario) if name.startswith("slurm") else scenario
 
@@ -212,11 +221,19 @@ MANAGERS = {
     "slurm_pmix_on_hosts": slurm("pmix", hosts=SLURM_HOSTS),
 }
 
+# How the processes of managers that start them by ssh reach hosts.
+AGENTS = {
+    "hydra_on_hosts": ["-genv", "COMBRAY_LAUNCH_AGENT", str(RSH)],
+    "mpirun_of_open_mpi_on_hosts": ["-x", f"COMBRAY_LAUNCH_AGENT={RSH}"],
+}
+
 SCENARIOS = [
     *(played_under(play, name, manager) for name, manager in MANAGERS.items()
       for play in (programs_find_each_other, messages_arrive, nobody_survives, nobody_outlives_the_launcher)),
     *(played_under(processes_spawn_others, name, manager)
       for name, manager in MANAGERS.items() if not name.endswith("on_hosts")),
+    *(played_under(functools.partial(processes_are_spawned_on_named_hosts, options=AGENTS.get(name, ())), name, manager)
+      for name, manager in MANAGERS.items() if name.endswith("on_hosts")),
     *(played_under(a_session_may_follow_the_world, name, manager)
       for name, manager in MANAGERS.items()),
     slurm_without_pmi_is_reported,
