@@ -1,7 +1,7 @@
 // Jobs that spawn jobs, connect to them, merge with them and disconnect from them, in random order,
-// for so many seconds: tests/deaths/dynamic kills processes meanwhile. An error is good, and a wrong
-// value or another class of error is not. After an error the communicator is revoked, so that no
-// process waits for one that has gone on.
+// for so many seconds: tests/deaths/dynamic kills processes meanwhile. An error is good, and a
+// wrong value or another class of error is not. After an error the communicator is revoked, so
+// that no process waits for one that has gone on.
 //
 //     families SEED SECONDS
 //
