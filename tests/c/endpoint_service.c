@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 
-enum { URI = 256, ROUNDS = 300, LONG = 200000 };
+enum { URI = 256, ROUNDS = 300, LONG = 200000, AT_ONCE = 8 };
 
 static combray_endpoint endpoint;
 
@@ -117,7 +117,7 @@ static void use(const char *file, int waits_by_descriptor, int dies) {
     printf("client is done\n");
 }
 
-// Connects many times, two connections at a time, and counts the descriptors that are left.
+// Connects many times, eight connections at a time, and counts the descriptors that are left.
 static int descriptors(void) {
     int count = 0;
     for (int number = 0; number < 1000; number++) count += fcntl(number, F_GETFD) != -1;
@@ -128,12 +128,12 @@ static void again(const char *file, int times) {
     char uri[URI];
     int before = 0, after;
     read_uri(file, uri);
-    for (int time = 0; time < times; time += 2) {
-        combray_connection connections[2];
+    for (int time = 0; time < times; time += AT_ONCE) {
+        combray_connection connections[AT_ONCE];
         int connected = 0, received = 0, closed = 0;
-        for (int one = 0; one < 2; one++)
+        for (int one = 0; one < AT_ONCE; one++)
             DO(combray_connect(endpoint, uri, "hello", 6, NULL, 20000, &connections[one]));
-        while (closed < 2) {
+        while (closed < AT_ONCE) {
             combray_event event = next(0);
             if (event.type == COMBRAY_CONNECTED) {
                 connected++;
@@ -150,11 +150,12 @@ static void again(const char *file, int times) {
             }
             DO(combray_return(endpoint, &event));
         }
-        SURE(connected == 2 && received == 2, "%d %d", connected, received);
-        if (time == 4) before = descriptors();
+        SURE(connected == AT_ONCE && received == AT_ONCE, "%d %d", connected, received);
+        if (time == AT_ONCE) before = descriptors();
     }
     after = descriptors();
-    SURE(after <= before + 1, "%d descriptors after %d", after, before);
+    // The gates of the last connections may not be closed yet.
+    SURE(after <= before + AT_ONCE, "%d descriptors after %d", after, before);
     printf("client is done\n");
 }
 

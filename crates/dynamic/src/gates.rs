@@ -1,12 +1,13 @@
 //! The gates by which the members of two sides name each other.
 //!
-//! Each member offers gates for the members of the other side. Two members that both have an open
-//! gate of an earlier meeting use those gates; others use new gates, also if one of them still has
-//! an open gate: the other one has closed its end.
+//! Each member offers gates for the members of the other side. Two members that both have the open
+//! gates of one earlier meeting use those gates; others use new gates, also if one of them still
+//! has an open gate: the other one has closed its end. Two members may have met twice at the same
+//! time, and so have two pairs of open gates.
 
 use base::{Error, ErrorClass, GateId, Result};
 use mpi::Process;
-use runtime::{GateOffer, GlobalProcess, ProcessContact};
+use runtime::{GateOffer, GlobalProcess, ProcessContact, Runtime};
 
 /// How a member is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,14 +21,32 @@ pub(crate) struct MemberContact {
 /// The gates by which a member may name a member of the other side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedGates {
-    /// Whether it has an open gate.
-    pub is_known: bool,
+    /// Its open gate, and the one by which the other member names it.
+    pub kept: Option<(u32, u32)>,
     /// A gate that is not in use.
     pub fresh: u32,
 }
 
 wire::codec!(MemberContact { cards, gates });
-wire::codec!(OfferedGates { is_known, fresh });
+wire::codec!(OfferedGates { kept, fresh });
+
+impl OfferedGates {
+    /// Describes an offer to the process that it is for.
+    pub fn of(offer: GateOffer, runtime: &Runtime) -> Self {
+        let both = |gate: GateId| Some((gate.0, runtime.gate_of_this_at(gate)?.0));
+        Self { kept: offer.kept.and_then(both), fresh: offer.fresh.0 }
+    }
+
+    /// What a process of this job offers: its rank.
+    pub fn of_this_job(gate: GateId) -> Self {
+        Self { kept: None, fresh: gate.0 }
+    }
+
+    /// Whether both processes have offered the open gates of one meeting.
+    pub fn keeps_gates_with(self, theirs: Self) -> bool {
+        self.kept.is_some() && theirs.kept.map(|(own, other)| (other, own)) == self.kept
+    }
+}
 
 /// The gates of the members of the other side, which are not closed while this value exists.
 pub(crate) struct MeetingGates<'a> {
@@ -80,16 +99,15 @@ impl<'a> MeetingGates<'a> {
 
     /// Returns how the processes reach this one.
     pub fn contact(&self) -> MemberContact {
+        let runtime = self.process.runtime();
         let offered = |met: &MetProcess| match met {
-            MetProcess::Offered(GateOffer { kept, fresh }) => {
-                OfferedGates { is_known: kept.is_some(), fresh: fresh.0 }
-            }
+            MetProcess::Offered(offer) => OfferedGates::of(*offer, &runtime),
             MetProcess::OfThisJob(gate) | MetProcess::Decided { gate, .. } => {
-                OfferedGates { is_known: true, fresh: gate.0 }
+                OfferedGates::of_this_job(*gate)
             }
         };
         let gates = self.met.iter().map(offered).collect();
-        MemberContact { cards: self.process.runtime().cards(), gates }
+        MemberContact { cards: runtime.cards(), gates }
     }
 
     /// Decides for gates, given the contacts of the processes; returns them by rank.
@@ -101,7 +119,7 @@ impl<'a> MeetingGates<'a> {
                 MetProcess::OfThisJob(gate) | MetProcess::Decided { gate, .. } => gate,
                 MetProcess::Offered(offer) => {
                     let offered = gates[terms.own_rank as usize];
-                    let is_new = offer.kept.is_none() || !offered.is_known;
+                    let is_new = !OfferedGates::of(offer, &runtime).keeps_gates_with(offered);
                     let contact = is_new.then_some(ProcessContact {
                         cards,
                         own_gate: offered.fresh,
@@ -132,5 +150,19 @@ impl Drop for MeetingGates<'_> {
                 MetProcess::Decided { gate, .. } => runtime.end_meeting(gate),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_of_different_meetings_are_not_taken_for_a_pair() {
+        let of = |kept| OfferedGates { kept, fresh: 9 };
+        assert!(of(Some((1, 2))).keeps_gates_with(of(Some((2, 1)))));
+        assert!(!of(Some((1, 2))).keeps_gates_with(of(Some((4, 3)))), "of another meeting");
+        assert!(!of(Some((1, 2))).keeps_gates_with(of(None)));
+        assert!(!of(None).keeps_gates_with(of(None)));
     }
 }

@@ -33,7 +33,7 @@ const BODY_BYTES_MAX: usize = 256 << 20;
 
 const MAGIC: [u8; 8] = *b"CombrayP";
 /// The version of the handshake and of the contents of frames.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -121,11 +121,9 @@ impl PairMeeting {
             None => return Err(nonsense()),
         };
         let gate = match gates {
-            PairGates::Offered(GateOffer { kept, fresh }) => {
-                OfferedGates { is_known: kept.is_some(), fresh: fresh.0 }
-            }
+            PairGates::Offered(offer) => OfferedGates::of(offer, &process.runtime()),
             PairGates::OfThisJob(gate) | PairGates::Decided { gate, .. } => {
-                OfferedGates { is_known: true, fresh: gate.0 }
+                OfferedGates::of_this_job(gate)
             }
         };
         let cards = process.runtime().cards();
@@ -140,7 +138,8 @@ impl PairMeeting {
         let [offered] = theirs.gates[..] else { return Err(nonsense()) };
         let gates = match gates {
             PairGates::Offered(offer) => {
-                let is_new = offer.kept.is_none() || !offered.is_known;
+                let own = OfferedGates::of(offer, &process.runtime());
+                let is_new = !own.keeps_gates_with(offered);
                 let contact = is_new.then(|| ProcessContact {
                     cards: theirs.cards,
                     own_gate: offered.fresh,

@@ -26,10 +26,14 @@ pub struct Port {
     name: PortName,
     /// Connections that have not proved yet that they have the key.
     unproved: RefCell<Vec<RootLink>>,
+    /// How many of them there are at a time; the oldest is closed for another one.
+    unproved_max: usize,
 }
 
-/// How many unproved connections a port has at a time; the oldest is closed for another one.
+/// How many unproved connections a port of MPI has at a time, to which one process connects, and
+/// how many the port of an endpoint has, to which many may connect at once.
 const UNPROVED_MAX: usize = 16;
+const UNPROVED_OF_ENDPOINT_MAX: usize = 256;
 
 /// How long a connection may take to prove that it has the key.
 const PROOF_TIME_MAX: Duration = Duration::from_secs(10);
@@ -78,17 +82,22 @@ impl Ports {
 }
 
 impl Port {
-    /// Opens a port with a random key.
+    /// Opens a port with a random key, to which many processes may connect at once.
     ///
     /// # Errors
     /// The system refuses a socket or random numbers.
-    pub fn open() -> io::Result<Self> {
+    pub fn for_many() -> io::Result<Self> {
+        Ok(Self { unproved_max: UNPROVED_OF_ENDPOINT_MAX, ..Self::open()? })
+    }
+
+    fn open() -> io::Result<Self> {
         let mut key = PortKey::default();
         sys::random::fill(&mut key)?;
         let listener = listen()?;
         listener.set_nonblocking(true)?;
         let name = PortName::new(key, listener.local_addr()?.port(), &own_addresses());
-        Ok(Self { listener, name, unproved: RefCell::default() })
+        let unproved = RefCell::default();
+        Ok(Self { listener, name, unproved, unproved_max: UNPROVED_MAX })
     }
 
     /// Returns the address of the port as a URI, which contains the key.
@@ -114,7 +123,7 @@ impl Port {
     pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
         // Not more at a time, so that a flood of connections does not keep this from serving them.
-        for _ in 0..UNPROVED_MAX {
+        for _ in 0..self.unproved_max {
             match self.listener.accept() {
                 Ok((stream, _)) => {
                     let link = RootLink::new(
@@ -123,7 +132,7 @@ impl Port {
                         self.name.key,
                         limit.min(PROOF_TIME_MAX),
                     );
-                    if unproved.len() >= UNPROVED_MAX {
+                    if unproved.len() >= self.unproved_max {
                         unproved.remove(0);
                     }
                     unproved.push(link?);
@@ -180,7 +189,7 @@ fn listen() -> io::Result<TcpListener> {
 }
 
 /// How many connections may wait to be accepted.
-const BACKLOG: i32 = 128;
+const BACKLOG: i32 = 1024;
 
 /// Returns the addresses at which other hosts may reach this one, those of IPv4 first: not those of
 /// the loopback interface, nor addresses that are valid on one link only.
@@ -205,6 +214,8 @@ pub struct PortSearch {
     /// Why the last address was of no use.
     failure: Option<Error>,
     limit: Duration,
+    /// How long a connection is tried again that the other side has closed.
+    retry_max: Duration,
 }
 
 /// How long a connection is tried again that the other side has closed before the end of the
@@ -221,7 +232,7 @@ impl PortSearch {
     /// # Errors
     /// `Port` if it is not the name of a port.
     pub fn new(name: &str, limit: Duration) -> Result<Self> {
-        Ok(Self::of(&name.parse()?, limit))
+        Ok(Self::of(&name.parse()?, (limit, RETRY_TIME_MAX)))
     }
 
     /// Begins to connect to the port with this [URI](Port::uri). Its process must answer within
@@ -230,14 +241,15 @@ impl PortSearch {
     /// # Errors
     /// `Port` if it is not the URI of a port.
     pub fn of_uri(uri: &str, limit: Duration) -> Result<Self> {
-        Ok(Self::of(&PortName::from_uri(uri)?, limit))
+        // Many may connect at the same time.
+        Ok(Self::of(&PortName::from_uri(uri)?, (limit, limit)))
     }
 
-    fn of(name: &PortName, limit: Duration) -> Self {
+    fn of(name: &PortName, (limit, retry_max): (Duration, Duration)) -> Self {
         let mut places = name.places();
         places.reverse();
         let (connecting, link, retry, failure) = Default::default();
-        Self { key: name.key, places, connecting, link, retry, failure, limit }
+        Self { key: name.key, places, connecting, link, retry, failure, limit, retry_max }
     }
 
     /// Advances; returns the connection when the process of the port has proved that it has the
@@ -301,7 +313,7 @@ impl PortSearch {
     /// Tries an address once more after a pause, unless the time for that is over.
     fn try_again(&mut self, place: SocketAddr) {
         let now = Instant::now();
-        let until = self.retry.map_or(now + self.limit.min(RETRY_TIME_MAX), |(_, until)| until);
+        let until = self.retry.map_or(now + self.limit.min(self.retry_max), |(_, until)| until);
         if now < until {
             self.retry = Some((now + RETRY_PAUSE, until));
             self.places.push(place);

@@ -53,7 +53,7 @@ pub(crate) struct ServiceState {
 /// A connection whose processes meet.
 #[derive(Debug)]
 pub(crate) enum Underway {
-    Search(u32, PortSearch, Introduction),
+    Search(u32, Box<PortSearch>, Introduction),
     Meeting(u32, PairMeeting),
 }
 
@@ -123,7 +123,7 @@ impl Endpoints {
         let refused = |cause: std::io::Error| {
             Error::new(ErrorClass::Other, format!("no endpoint can be opened: {cause}"))
         };
-        let port = Port::open().map_err(refused)?;
+        let port = Port::for_many().map_err(refused)?;
         if self.watcher.get().is_none() {
             let doorbell = process.doorbell().map(Arc::clone);
             let ring = move || doorbell.iter().for_each(|bell| bell.ring());
@@ -225,7 +225,7 @@ impl Endpoints {
         request: &ConnectRequest<'_>,
     ) -> Result<u32> {
         check_length(request.data)?;
-        let search = PortSearch::of_uri(request.uri, request.timeout)?;
+        let search = Box::new(PortSearch::of_uri(request.uri, request.timeout)?);
         let deadline = Instant::now().checked_add(request.timeout);
         let mut state = self.state.borrow_mut();
         let key = state.add_connection(endpoint, (Stage::Meeting, request.context), deadline)?;

@@ -61,6 +61,11 @@ impl Runtime {
         Ok((!is_of_job).then(|| self.fatal.other_jobs.offer(process)))
     }
 
+    /// Returns the gate by which the process of another job behind `gate` names this process.
+    pub fn gate_of_this_at(&self, gate: GateId) -> Option<GateId> {
+        self.fatal.other_jobs.pair(gate).map(|pair| pair.own_gate)
+    }
+
     /// Decides which of the offered gates both processes use, and returns it. `contact` says how
     /// the process is reached by its new gate; `None`: both processes have offered an open gate.
     pub fn decide_gate(&mut self, offer: GateOffer, contact: Option<ProcessContact>) -> GateId {

@@ -1,0 +1,253 @@
+// Messages of 64 bytes from clients to one server, over endpoints of combray.h and over plain
+// sockets with epoll. Started by bench/endpoints:
+//   endpoints WAY trip|rate|idle server FILE CONNECTIONS MESSAGES
+//   endpoints WAY trip|rate|idle client FILE CONNECTIONS MESSAGES
+// WAY is `endpoints`, `tcp` or `unix`. The server has all connections, each client CONNECTIONS of
+// them, with so many messages on each.
+#include <arpa/inet.h>
+#include <combray.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BYTES = 64, URI = 256, CONNECTIONS_MAX = 4096, READ = 65536 };
+
+#define SURE(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s is false (%s)\n", __LINE__, #condition, strerror(errno));  \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static char bytes[READ];
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static void publish(const char *file, const char *text) {
+    char draft[4096];
+    snprintf(draft, sizeof draft, "%s.draft", file);
+    FILE *out = fopen(draft, "w");
+    SURE(out && fputs(text, out) >= 0 && fclose(out) == 0 && rename(draft, file) == 0);
+}
+
+static void find(const char *file, char *text) {
+    FILE *in;
+    while (!(in = fopen(file, "r"))) usleep(1000);
+    SURE(fgets(text, URI, in));
+    fclose(in);
+}
+
+static long resident(void) {
+    long pages = 0;
+    FILE *in = fopen("/proc/self/statm", "r");
+    SURE(in && fscanf(in, "%*d %ld", &pages) == 1);
+    fclose(in);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+static void report(const char *what, double first, long messages, long before, long connections) {
+    if (strcmp(what, "idle") == 0) printf("%ld\n", (resident() - before) / connections);
+    else printf("%.0f\n", messages / (now() - first));
+}
+
+// Endpoints.
+
+static combray_endpoint endpoint;
+
+static combray_event next(void) {
+    combray_event event;
+    SURE(combray_endpoint_poll(endpoint, &event, 60000) == MPI_SUCCESS);
+    char text[MPI_MAX_ERROR_STRING] = "";
+    combray_error_string(event.status, text, sizeof text);
+    if (event.status != MPI_SUCCESS) fprintf(stderr, "%s\n", text);
+    SURE(event.type != COMBRAY_EVENT_NONE && event.type != COMBRAY_LOST && event.type != COMBRAY_REJECTED);
+    return event;
+}
+
+static void endpoints_server(const char *what, const char *file, long connections, long messages) {
+    char uri[URI];
+    SURE(combray_endpoint_open(NULL, &endpoint) == MPI_SUCCESS);
+    SURE(combray_endpoint_uri(endpoint, uri, URI) == MPI_SUCCESS);
+    publish(file, uri);
+    long got = 0, open = 0, closed = 0, before = resident();
+    double first = 0;
+    int answers = strcmp(what, "trip") == 0, starts = strcmp(what, "rate") == 0;
+    static combray_connection all[CONNECTIONS_MAX];
+    while (closed < connections) {
+        combray_event event = next();
+        if (event.type == COMBRAY_CONNECT_REQUEST) {
+            SURE(combray_accept(event.connection, NULL) == MPI_SUCCESS);
+            all[open] = event.connection;
+            if (++open == connections && strcmp(what, "idle") == 0) report(what, 0, 0, before, connections);
+            for (long one = 0; open == connections && starts && one < open; one++)
+                SURE(combray_send(all[one], bytes, 1, NULL, 0) == MPI_SUCCESS);
+        } else if (event.type == COMBRAY_RECEIVED) {
+            if (got++ == 0) first = now();
+            if (answers) SURE(combray_send(event.connection, event.data, event.bytes, NULL, 0) == MPI_SUCCESS);
+            if (got == connections * messages && !answers) report(what, first, got, 0, 1);
+        } else if (event.type == COMBRAY_CLOSED) {
+            closed++;
+        }
+        SURE(combray_return(endpoint, &event) == MPI_SUCCESS);
+    }
+    SURE(combray_endpoint_close(&endpoint) == MPI_SUCCESS);
+}
+
+static void endpoints_client(const char *what, const char *file, long connections, long messages) {
+    static combray_connection all[CONNECTIONS_MAX];
+    static long sent[CONNECTIONS_MAX];
+    char uri[URI];
+    combray_event event;
+    find(file, uri);
+    SURE(combray_endpoint_open(NULL, &endpoint) == MPI_SUCCESS);
+    for (long one = 0; one < connections; one++)
+        SURE(combray_connect(endpoint, uri, NULL, 0, &sent[one], 60000, &all[one]) == MPI_SUCCESS);
+    for (long open = 0; open < connections; open++) SURE(next().type == COMBRAY_CONNECTED);
+    if (strcmp(what, "idle") == 0) sleep(2);
+    if (strcmp(what, "trip") == 0) {
+        double begun = 0;
+        for (long round = -messages / 10; round < messages; round++) {
+            if (round == 0) begun = now();
+            SURE(combray_send(all[0], bytes, BYTES, NULL, 0) == MPI_SUCCESS);
+            event = next();
+            SURE(event.type == COMBRAY_RECEIVED && event.bytes == BYTES);
+            SURE(combray_return(endpoint, &event) == MPI_SUCCESS);
+        }
+        printf("%.2f\n", (now() - begun) / messages * 1e6);
+    }
+    if (strcmp(what, "rate") == 0) {
+        for (long one = 0; one < connections; one++) SURE(next().type == COMBRAY_RECEIVED);
+        for (long left = connections * messages; left > 0;) {
+            long before = left;
+            for (long one = 0; one < connections; one++)
+                if (sent[one] < messages && combray_send(all[one], bytes, BYTES, NULL, 0) == MPI_SUCCESS)
+                    sent[one]++, left--;
+            if (left == before) SURE(next().type == COMBRAY_WRITABLE);
+        }
+    }
+    for (long one = 0; one < connections; one++) SURE(combray_disconnect(all[one]) == MPI_SUCCESS);
+    for (long closed = 0; closed < connections;) closed += next().type == COMBRAY_CLOSED;
+    SURE(combray_endpoint_close(&endpoint) == MPI_SUCCESS);
+}
+
+// Plain sockets.
+
+static int is_tcp;
+
+static struct sockaddr_storage address_of(const char *file, int port, socklen_t *length) {
+    struct sockaddr_storage all = {0};
+    if (is_tcp) {
+        struct sockaddr_in *in = (struct sockaddr_in *)&all;
+        in->sin_family = AF_INET;
+        in->sin_port = htons((uint16_t)port);
+        in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        *length = sizeof *in;
+    } else {
+        struct sockaddr_un *un = (struct sockaddr_un *)&all;
+        un->sun_family = AF_UNIX;
+        snprintf(un->sun_path, sizeof un->sun_path, "%s.socket", file);
+        *length = sizeof *un;
+    }
+    return all;
+}
+
+static void without_delay(int socket) {
+    int yes = 1;
+    if (is_tcp) setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+}
+
+static void sockets_server(const char *what, const char *file, long connections, long messages) {
+    char text[URI];
+    socklen_t length;
+    struct sockaddr_storage address = address_of(file, 0, &length);
+    int listener = socket(address.ss_family, SOCK_STREAM, 0), epoll = epoll_create1(0);
+    SURE(bind(listener, (struct sockaddr *)&address, length) == 0 && listen(listener, 4096) == 0);
+    SURE(getsockname(listener, (struct sockaddr *)&address, &length) == 0);
+    snprintf(text, sizeof text, "%d", is_tcp ? ntohs(((struct sockaddr_in *)&address)->sin_port) : 1);
+    struct epoll_event events[256], one = {.events = EPOLLIN, .data.fd = listener};
+    SURE(epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &one) == 0);
+    publish(file, text);
+    long got = 0, open = 0, closed = 0, before = resident();
+    int answers = strcmp(what, "trip") == 0, starts = strcmp(what, "rate") == 0;
+    static int all[CONNECTIONS_MAX];
+    double first = 0;
+    while (closed < connections) {
+        int count = epoll_wait(epoll, events, 256, 60000);
+        SURE(count > 0);
+        for (int place = 0; place < count; place++) {
+            int from = events[place].data.fd;
+            if (from == listener) {
+                one.data.fd = accept(listener, NULL, NULL);
+                SURE(one.data.fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, one.data.fd, &one) == 0);
+                without_delay(one.data.fd);
+                all[open] = one.data.fd;
+                if (++open == connections && strcmp(what, "idle") == 0) report(what, 0, 0, before, connections);
+                for (long to = 0; open == connections && starts && to < open; to++)
+                    SURE(write(all[to], bytes, 1) == 1);
+                continue;
+            }
+            ssize_t bytes_got = read(from, bytes, READ);
+            SURE(bytes_got >= 0);
+            if (bytes_got == 0) {
+                close(from);
+                closed++;
+                continue;
+            }
+            if (got == 0) first = now();
+            got += bytes_got;
+            if (answers) SURE(write(from, bytes, bytes_got) == bytes_got);
+            if (got == connections * messages * BYTES && !answers) report(what, first, got / BYTES, 0, 1);
+        }
+    }
+}
+
+static void sockets_client(const char *what, const char *file, long connections, long messages) {
+    static int all[CONNECTIONS_MAX];
+    char text[URI];
+    socklen_t length;
+    find(file, text);
+    struct sockaddr_storage address = address_of(file, atoi(text), &length);
+    for (long one = 0; one < connections; one++) {
+        all[one] = socket(address.ss_family, SOCK_STREAM, 0);
+        SURE(connect(all[one], (struct sockaddr *)&address, length) == 0);
+        without_delay(all[one]);
+    }
+    if (strcmp(what, "idle") == 0) sleep(2);
+    if (strcmp(what, "trip") == 0) {
+        double begun = 0;
+        for (long round = -messages / 10; round < messages; round++) {
+            if (round == 0) begun = now();
+            SURE(write(all[0], bytes, BYTES) == BYTES && read(all[0], bytes, BYTES) == BYTES);
+        }
+        printf("%.2f\n", (now() - begun) / messages * 1e6);
+    }
+    for (long one = 0; strcmp(what, "rate") == 0 && one < connections; one++)
+        SURE(read(all[one], bytes, 1) == 1);
+    if (strcmp(what, "rate") == 0)
+        for (long round = 0; round < messages; round++)
+            for (long one = 0; one < connections; one++) SURE(write(all[one], bytes, BYTES) == BYTES);
+}
+
+int main(int argc, char **argv) {
+    SURE(argc == 7);
+    const char *way = argv[1], *what = argv[2], *file = argv[4];
+    int serves = strcmp(argv[3], "server") == 0;
+    long connections = atol(argv[5]), messages = atol(argv[6]);
+    SURE(serves || connections <= CONNECTIONS_MAX);
+    is_tcp = strcmp(way, "tcp") == 0;
+    if (strcmp(way, "endpoints") == 0) (serves ? endpoints_server : endpoints_client)(what, file, connections, messages);
+    else (serves ? sockets_server : sockets_client)(what, file, connections, messages);
+    return 0;
+}
