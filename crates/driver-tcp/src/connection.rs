@@ -69,6 +69,15 @@ struct Arriving {
     done: usize,
 }
 
+/// The result of reading a part.
+#[derive(Clone, Copy, Debug, Default)]
+struct PartRead {
+    /// How many bytes of the part were read.
+    bytes: usize,
+    /// How many bytes behind the part were read, if it is complete.
+    behind: Option<usize>,
+}
+
 /// The results of writing.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
@@ -90,7 +99,7 @@ pub(crate) enum ReadOutcome {
 
 /// The number of bytes read at once where packets are expected.
 const READ_BYTES: usize = 128 << 10;
-/// The number of bytes read at once where a part may follow.
+/// The number of bytes read at once where a part may follow, or behind a part.
 const READ_BYTES_AMID_PARTS: usize = 4 << 10;
 /// The size of the buffer to read into.
 pub(crate) const INBOX_BYTES: usize = READ_BYTES + PACKET_BYTES_MAX + PART_HEAD_BYTES;
@@ -196,12 +205,10 @@ impl<S: ByteStream> TcpConnection<S> {
         self.posted = true;
         self.large_underway.set(true);
         let head = frame::part_head(&part.label, part.length);
-        // A part that shows nothing about the speed alone costs no questions to the kernel. As long
-        // as the kernel still holds bytes, the rail has not been idle.
-        if (part.length as u64) < MEASURED_BYTES_MIN && self.outgoing.is_empty() {
-            self.busy_since = None;
-        } else if self.busy_since.is_none() || self.unacknowledged() == 0 {
-            self.busy_since = Some((Instant::now(), self.carried()));
+        let unacknowledged = self.unacknowledged();
+        // As long as the kernel still holds bytes, the rail has not been idle.
+        if self.busy_since.is_none() || unacknowledged == 0 {
+            self.busy_since = Some((Instant::now(), self.written.saturating_sub(unacknowledged)));
         }
         let part = OutgoingPart { head, part, done: 0 };
         self.outgoing.push_back(OutgoingPackets::Part(Box::new(part)));
@@ -259,11 +266,20 @@ impl<S: ByteStream> TcpConnection<S> {
                     }
                     continue;
                 }
-                match self.read_part(inbox, sink)? {
-                    0 => break,
-                    count => bytes += count,
+                let read = self.read_part(inbox, sink)?;
+                if read.bytes == 0 {
+                    break;
                 }
                 heard = ReadOutcome::Something;
+                bytes += read.bytes;
+                if let Some(behind) = read.behind {
+                    if let Some(other) = self.take_frames(&inbox[..behind], sink)? {
+                        return Ok(ReadOutcome::Instead(other));
+                    }
+                    if behind < READ_BYTES_AMID_PARTS && self.arriving.is_none() {
+                        break;
+                    }
+                }
                 if bytes >= PART_BYTES_AT_ONCE {
                     break;
                 }
@@ -369,25 +385,36 @@ impl<S: ByteStream> TcpConnection<S> {
         }
     }
 
-    /// Reads the next bytes of the arriving part directly to where they belong; 0: none are here.
-    fn read_part(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<usize> {
-        let Some(Arriving { place, length, done, .. }) = &self.arriving else { return Ok(0) };
-        let left = (length - done).min(PART_BYTES_AT_ONCE);
+    /// Reads the next bytes of the arriving part directly to where they belong. If that is all of
+    /// it, the bytes behind it are read to `inbox` by the same system call.
+    fn read_part(&mut self, inbox: &mut [u8], sink: &mut dyn Sink) -> io::Result<PartRead> {
+        let Some(Arriving { place, length, done, .. }) = &self.arriving else {
+            return Ok(PartRead::default());
+        };
+        let whole = length - done;
+        let left = whole.min(PART_BYTES_AT_ONCE);
         let count = match place {
             PartPlace::At { buffer, offset, .. } if buffer.is_worth_lending() => {
-                let read = |slices: &mut [io::IoSliceMut<'_>]| {
-                    read_outcome(self.stream.read_vectored(slices))
+                let read = |slices: &mut [io::IoSliceMut<'_>]| match slices {
+                    [run] if run.len() == whole => {
+                        let run = io::IoSliceMut::new(run);
+                        let rest = io::IoSliceMut::new(&mut inbox[..READ_BYTES_AMID_PARTS]);
+                        read_outcome(self.stream.read_vectored(&mut [run, rest]))
+                    }
+                    _ => read_outcome(self.stream.read_vectored(slices)),
                 };
                 buffer.lend_mut(offset + done, left, read)?
             }
             _ => {
                 let room = left.min(PIECE_BYTES);
                 let count = read_some(&self.stream, &mut inbox[..room])?;
-                return Ok(self.fill(&inbox[..count], sink));
+                let bytes = self.fill(&inbox[..count], sink);
+                return Ok(PartRead { bytes, behind: None });
             }
         };
-        self.advance(count, sink);
-        Ok(count)
+        let bytes = count.min(left);
+        self.advance(bytes, sink);
+        Ok(PartRead { bytes, behind: (bytes == whole).then_some(count - bytes) })
     }
 }
 

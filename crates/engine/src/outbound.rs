@@ -374,11 +374,14 @@ impl Engine {
             return Planned::Nothing;
         }
         let numbering = state.numbered.as_ref().map_or(0, |_| wire::NUMBER_BYTES);
+        // Nothing depends on the backlog where there is nothing to choose.
+        let chooses = state.rails.len() > 1 || state.outbox.len() > 1;
         let mut view = |id: RailId| {
             let (profile, model) =
                 (&self.rails[usize::from(id.0)], &self.models[usize::from(id.0)]);
             let packet_bytes_max = state.packet_bytes_max - numbering;
-            RailView { id, profile, model, packet_bytes_max, backlog_bytes: backlog(id) }
+            let backlog_bytes = if chooses { backlog(id) } else { 0 };
+            RailView { id, profile, model, packet_bytes_max, backlog_bytes }
         };
         let Some(place) = state.rails.iter().position(|&id| id == rail) else {
             return Planned::Nothing;

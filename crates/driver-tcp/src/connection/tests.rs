@@ -362,3 +362,32 @@ fn a_poll_takes_what_is_here_but_no_more_than_its_share() {
     let parts = [part(IN_A_ROW, 100).0, part(IN_A_ROW, 100_000).0, packet(3000).0].concat();
     assert_eq!(check(&parts, None).0, parts.len());
 }
+
+#[test]
+fn the_read_that_ends_a_part_reads_what_is_behind_it() {
+    let (near, far) = pair(usize::MAX);
+    let mut connection = TcpConnection::new(far, GateId(0), 0);
+    let (mut inbox, mut events) = (vec![0; INBOX_BYTES], Events::default());
+    let (first, mut expected) = part(IN_A_ROW, 5000);
+    near.write(&first).unwrap();
+    connection.receive(&mut inbox, &mut events).unwrap();
+    let mut reads = connection.stream.reads();
+    // A short packet behind it; nothing; more than that read takes, and as much as it takes.
+    for length in [100, 0, 2 * READ_BYTES_AMID_PARTS, READ_BYTES_AMID_PARTS - HEAD_BYTES] {
+        let (frame, behind) = if length > 0 { packet(length) } else { Default::default() };
+        let (long, arrived) = part(IN_A_ROW, 60_000);
+        near.write(&[&first[..], &long, &frame].concat()).unwrap();
+        expected.extend([part(IN_A_ROW, 5000).1, arrived, behind].into_iter().flatten());
+        while connection.receive(&mut inbox, &mut events).unwrap() != ReadOutcome::Nothing {}
+        assert_eq!(events.seen, expected, "{length} bytes behind the part");
+        if length == 0 {
+            let took = connection.stream.reads() - reads;
+            assert_eq!(took, 4, "the last of them finds nothing");
+        }
+        // Only parts may follow, as far as the connection knows.
+        near.write(&first).unwrap();
+        expected.extend(part(IN_A_ROW, 5000).1);
+        while connection.receive(&mut inbox, &mut events).unwrap() != ReadOutcome::Nothing {}
+        reads = connection.stream.reads();
+    }
+}
