@@ -97,7 +97,8 @@ class Cluster:
     def close(self) -> None:
         self._box("down")
 
-    def command(self, library: Library, processes: int, arguments: list) -> list:
+    def command(self, library: Library, processes: int, arguments: list,
+                program: str = "combray-bench") -> list:
         hosts = [f"box{number}" for number in range(1, self.hosts + 1)]
         share = processes // self.hosts
         known = {"rsh": str(RSH), "hosts": ",".join(hosts), "share": str(share),
@@ -105,7 +106,7 @@ class Cluster:
                  "rails": ",".join(self.rails)}
         launch = [word.format(**known) for word in library.remote_launch]
         return [str(BOX), "on", hosts[0], str(library.prefix / launch[0]), *launch[1:],
-                "-n", str(processes), str(library.program()), *arguments]
+                "-n", str(processes), str(library.program(program)), *arguments]
 
     def environ(self, library: Library) -> dict:
         return {**library.environ(), **library.remote_environment, **self._box_environ()}
