@@ -72,8 +72,8 @@ class Choices:
         self.groups = [
             (f"/usr/include/{triplet}/mpi", f"mpi-{triplet}", f"/{home(triplet)}/include", [
                 (f"/usr/lib/{triplet}/libmpi.so", f"libmpi.so-{triplet}", f"/{home(triplet)}/lib/libmpi_abi.so"),
-                (f"/usr/lib/{triplet}/pkgconfig/mpi.pc", f"mpi.pc-{triplet}",
-                 f"/usr/lib/{triplet}/pkgconfig/combray.pc"),
+                *((f"/usr/lib/{triplet}/pkgconfig/{name}.pc", f"{name}.pc-{triplet}",
+                   f"/usr/lib/{triplet}/pkgconfig/combray.pc") for name in ("mpi", "mpi-c", "mpi-cxx")),
             ]),
             self.commands("mpi", WRAPPERS),
             self.commands("mpirun", LAUNCHERS),

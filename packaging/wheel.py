@@ -30,7 +30,7 @@ own=$(readlink -f -- "$0") && exec "${own%/*}/combray" "${own##*/}" "$@"
 """
 # Made for the compiler of the machine that built the wheel; and what an environment has no use for.
 # Programs that look for `libmpi.so` as they run find MPICH's.
-LEFT_OUT = re.compile(r"lib/combray/fortran/(?!source/)|lib/pkgconfig/combray-|share/modulefiles/|lib/libmpi\.so$")
+LEFT_OUT = re.compile(r"lib/combray/fortran/(?!source/)|lib/pkgconfig/(?:combray-|o?mpi-fort)|share/modulefiles/|lib/libmpi\.so$")
 # A library of a dialect, or a name of it: lib/combray/mpich/libmpi.so.12.
 DIALECT = re.compile(r"lib/combray/(?:mpich|open-mpi)/(libmpi\w*\.so[.\d]*)$")
 

@@ -71,7 +71,11 @@ mkdir -p "$prefix/lib/combray/fortran/source"
 install -m 644 fortran/*.{c,h,f90} fortran/standard/*.{c,h} fortran/generated/*.{c,f90} "$prefix/lib/combray/fortran/source/"
 # The templates in packaging/ find their prefix from their own place; only the version is filled in.
 fill() { sed "s/@VERSION@/$version/g" "$1" >"$2"; }
-fill packaging/mpi.pc.in "$prefix/lib/pkgconfig/mpi.pc"
+# Build systems ask for the names of other libraries, too.
+for name in mpi mpi-c mpi-cxx ompi ompi-c ompi-cxx mpich; do
+    fill packaging/mpi.pc.in "$prefix/lib/pkgconfig/$name.pc"
+    sed -i "s/@NAME@/$name/" "$prefix/lib/pkgconfig/$name.pc"
+done
 fill packaging/combray.pc.in "$prefix/lib/pkgconfig/combray.pc"
 fill packaging/combray-config.cmake.in "$prefix/lib/cmake/combray/combray-config.cmake"
 fill packaging/combray-config-version.cmake.in "$prefix/lib/cmake/combray/combray-config-version.cmake"

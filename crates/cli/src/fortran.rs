@@ -146,16 +146,25 @@ impl FortranCompiler {
             fs::remove_dir_all(&folder).map_err(failed)?;
         }
         fs::rename(fresh, &folder).map_err(failed)?;
-        let name = format!("combray-{}", self.name);
-        let text = format!(
+        let own_name = format!("combray-{}", self.name);
+        // Build systems ask for these names, too; they mean the compiler that was used last.
+        for name in [&own_name, "mpi-fort", "ompi-fort"] {
+            let file = prefix.join(format!("lib/pkgconfig/{name}.pc"));
+            fs::write(file, self.settings(name)).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// The description for pkg-config, under a name.
+    fn settings(&self, name: &str) -> String {
+        format!(
             "prefix=${{pcfiledir}}/../..\nfolder=${{prefix}}/lib/combray/fortran/{}\n\nName: {name}\n\
              Description: Fortran interfaces of Combray for {}\nVersion: {}\nRequires: combray\n\
              Cflags: -I${{folder}}\nLibs: -L${{folder}} -Wl,-rpath,${{folder}} -l{LIBRARY}\n",
             self.name,
             self.name,
             env!("CARGO_PKG_VERSION")
-        );
-        fs::write(prefix.join(format!("lib/pkgconfig/{name}.pc")), text).map_err(failed)
+        )
     }
 }
 

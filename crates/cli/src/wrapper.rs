@@ -99,6 +99,8 @@ pub const OWN_OPTIONS: &[(&str, &str)] = &[
         "show folders and libraries, without options",
     ),
     ("-compile_info, -link_info", "show the compiler's command line as MPICH writes it"),
+    ("-cc_version, -show_version", "show the version of the compiler, or of Combray"),
+    ("-echo", "show the compiler's command line, and carry it out"),
     ("-showme:version", "show the version of Combray"),
     ("-cc=COMPILER, -cxx=COMPILER, -fc=COMPILER", "use this compiler"),
     (
@@ -108,16 +110,20 @@ pub const OWN_OPTIONS: &[(&str, &str)] = &[
     ("--help", "this text, then the compiler's help"),
 ];
 
+/// The texts that `-showme:help` prints.
+fn own_help() -> String {
+    let lines = OWN_OPTIONS.iter().map(|(words, effect)| format!("  {words:<48} {effect}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// The text that `--help` prints before the compiler's own help.
 fn help(language: Language) -> String {
     let mut text = format!(
         "Calls the compiler with the options that MPI programs need; {} names another compiler.\n\n",
         language.variables()[0]
     );
-    for (words, effect) in OWN_OPTIONS {
-        text += &format!("  {words:<48} {effect}\n");
-    }
-    text + "\nAll other arguments are passed to the compiler, whose help follows:\n"
+    text += &own_help();
+    text + "\n\nAll other arguments are passed to the compiler, whose help follows:\n"
 }
 
 /// Calls the compiler, or shows its command line.
@@ -131,6 +137,9 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     if language == Language::Fortran {
         flags.fortran = Some(FortranCompiler::of(&chosen)?.installed(&prefix)?);
     }
+    let (ignored, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| is_ignored(word));
+    let (echo, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| is_echo(word));
+    flags.links_mpi = !ignored.iter().any(|word| word == "-nolinkmpi");
     let (question, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| is_question(word));
     if let Some(question) = question.first() {
         println!("{}", flags.answer(&question.to_string_lossy(), &chosen, &words));
@@ -138,6 +147,9 @@ pub fn run(language: Language, words: &[OsString]) -> Result<i32, String> {
     }
     if words.len() == 1 && words[0] == "--help" {
         println!("{}", help(language));
+    }
+    if !echo.is_empty() {
+        println!("{}", flags.command_line(&chosen, &words));
     }
     let (compiler, own) = chosen.split_first().ok_or("no compiler is named")?;
     if flags.tells_accesses && !is_gcc(compiler, own) {
@@ -191,11 +203,36 @@ fn choose_compiler(
     (compiler, words.iter().filter(|word| option(word).is_none()).cloned().collect())
 }
 
+/// Whether a word asks to see the command line beside carrying it out.
+fn is_echo(word: &OsStr) -> bool {
+    word == "-echo" || word == "--echo"
+}
+
+/// Whether a word has no effect on the command line, or only that nothing is linked: options of
+/// the wrappers of MPICH and Intel MPI that choose among variants of the library; here is one.
+fn is_ignored(word: &OsStr) -> bool {
+    let word = word.to_string_lossy();
+    ["-nolinkmpi", "-static_mpi", "-static-mpi", "-mt_mpi"].contains(&&*word)
+        || ["-profile=", "-config=", "-link_mpi="].iter().any(|name| word.starts_with(name))
+}
+
 /// Whether a word queries the wrapper itself, in the spellings of MPICH and Open MPI.
 fn is_question(word: &OsStr) -> bool {
     let word = word.to_string_lossy();
     let word = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).unwrap_or_default();
-    let names = ["show", "showme", "compile_info", "compile-info", "link_info", "link-info"];
+    let names = [
+        "show",
+        "showme",
+        "compile_info",
+        "compile-info",
+        "link_info",
+        "link-info",
+        "cc_version",
+        "cxx_version",
+        "fc_version",
+        "show_version",
+        "info",
+    ];
     names.contains(&word) || word.starts_with("showme:")
 }
 
@@ -214,6 +251,8 @@ struct Flags {
     fortran: Option<PathBuf>,
     /// Whether the program reports its loads and stores.
     tells_accesses: bool,
+    /// Whether the libraries are added where the compiler links.
+    links_mpi: bool,
     /// Whether compilers search `include` and `library` anyway; naming them would change the order.
     is_standard: bool,
 }
@@ -223,7 +262,14 @@ impl Flags {
         let folder = |name: &str| prefix.join(name).to_string_lossy().into_owned();
         let is_standard = prefix == Path::new("/usr");
         let (include, library) = (folder("include"), folder("lib"));
-        Self { include, library, fortran: None, tells_accesses: false, is_standard }
+        Self {
+            include,
+            library,
+            fortran: None,
+            tells_accesses: false,
+            links_mpi: true,
+            is_standard,
+        }
     }
 
     /// The folders of headers and modules, as options.
@@ -271,11 +317,19 @@ impl Flags {
         let mut all = words.to_vec();
         if !only_asks {
             all.splice(0..0, self.compile().into_iter().map(OsString::from));
-            if links {
+            if links && self.links_mpi {
                 all.extend(self.link().into_iter().map(OsString::from));
             }
         }
         all
+    }
+
+    /// The compiler's command line.
+    fn command_line(&self, compiler: &[String], words: &[OsString]) -> String {
+        let arguments = self.arguments(words);
+        let compiler = compiler.iter().map(|word| quoted(OsStr::new(word)));
+        let arguments = arguments.iter().map(|word| quoted(word));
+        compiler.chain(arguments).collect::<Vec<_>>().join(" ")
     }
 
     /// The answer to a query; `rest` are the other words of the command.
@@ -294,15 +348,26 @@ impl Flags {
             "showme:incdirs" => self.includes().join(" "),
             "showme:libdirs" => self.libraries().0.join(" "),
             "showme:libs" => self.libraries().1.join(" "),
-            "showme:version" => format!("Combray {}", env!("CARGO_PKG_VERSION")),
-            "compile_info" | "compile-info" => line(self.compile()),
-            "show" | "showme" if !rest.is_empty() => {
-                let arguments = self.arguments(rest);
-                let arguments = arguments.iter().map(|word| quoted(word));
-                [line(Vec::new())].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
+            "showme:version" | "show_version" | "info" => {
+                format!("Combray {}", env!("CARGO_PKG_VERSION"))
             }
+            "showme:help" => own_help(),
+            "cc_version" | "cxx_version" | "fc_version" => version_of(compiler),
+            "compile_info" | "compile-info" => line(self.compile()),
+            "show" | "showme" if !rest.is_empty() => self.command_line(compiler, rest),
             _ => line([self.compile(), self.link()].concat()),
         }
+    }
+}
+
+/// The first line with which a compiler describes itself; the cause if it cannot be run.
+fn version_of(compiler: &[String]) -> String {
+    let Some((program, own)) = compiler.split_first() else { return String::new() };
+    match Command::new(program).args(own).arg("--version").output() {
+        Ok(answer) => {
+            String::from_utf8_lossy(&answer.stdout).lines().next().unwrap_or_default().to_owned()
+        }
+        Err(cause) => format!("the compiler {program} cannot be run: {cause}"),
     }
 }
 
@@ -360,7 +425,21 @@ mod tests {
         assert_eq!(answer("-showme:incdirs", ""), "/opt/combray/include");
         assert_eq!(answer("-showme:libdirs", ""), "/opt/combray/lib");
         assert_eq!(answer("-showme:libs", ""), "mpi_abi");
+        assert_eq!(answer("-show_version", ""), answer("-showme:version", ""));
+        assert!(answer("-showme:help", "").contains("-echo"));
+        assert!(answer("-cc_version", "").contains("cc"));
         assert!(!is_question(OsStr::new("-O2")) && !is_question(OsStr::new("show.c")));
+    }
+
+    #[test]
+    fn options_that_choose_among_variants_do_not_reach_the_compiler() {
+        for word in ["-profile=vt", "-config=x", "-nolinkmpi", "-static_mpi", "-link_mpi=dbg"] {
+            assert!(is_ignored(OsStr::new(word)), "{word}");
+        }
+        assert!(!is_ignored(OsStr::new("-profile")) && is_echo(OsStr::new("-echo")));
+        let flags = Flags { links_mpi: false, ..flags() };
+        let line = flags.command_line(&["cc".to_owned()], &words("a.c"));
+        assert_eq!(line, "cc -I/opt/combray/include a.c");
     }
 
     #[test]

@@ -52,7 +52,7 @@ use view::View;
 
 pub use access::FilePlace;
 pub use mode::{AccessMode, AccessRights};
-pub use opening::{FileWorks, delete};
+pub use opening::{FileWorks, delete, without_file_system};
 pub use representation::{FileData, Representation, UserRepresentation};
 pub use storage::Direction;
 

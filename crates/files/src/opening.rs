@@ -169,6 +169,20 @@ pub fn delete(name: &[u8]) -> Result<()> {
     delete_named(name).map_err(|error| refused("delete", &String::from_utf8_lossy(name), &error))
 }
 
+/// The names of file systems that ROMIO accepts before a file name, as in `ufs:data/field`.
+const FILE_SYSTEMS: [&str; 14] = [
+    "ufs", "nfs", "xfs", "lustre", "gpfs", "panfs", "pvfs", "pvfs2", "beegfs", "pfs", "sfs", "hfs",
+    "daos", "testfs",
+];
+
+/// Returns the name without a prefix by which ROMIO chooses the file system. All file systems are
+/// used in one way here.
+pub fn without_file_system(name: &[u8]) -> &[u8] {
+    let Some(end) = name.iter().position(|byte| *byte == b':') else { return name };
+    let is_known = FILE_SYSTEMS.iter().any(|known| known.as_bytes() == &name[..end]);
+    if is_known { &name[end + 1..] } else { name }
+}
+
 fn delete_named(name: &[u8]) -> io::Result<()> {
     repeated(|| fs::remove_file(path_of(name)))
 }
@@ -292,6 +306,16 @@ mod tests {
     use wire::Codec;
 
     use super::*;
+
+    #[test]
+    fn names_of_file_systems_are_no_part_of_a_name() {
+        let without = |name: &'static str| without_file_system(name.as_bytes());
+        assert_eq!(without("ufs:a/b"), b"a/b");
+        assert_eq!(without("nfs:/a:b"), b"/a:b");
+        for name in ["a", "a:b", "./ufs:a", "UFS:a", ":a"] {
+            assert_eq!(without(name), name.as_bytes());
+        }
+    }
 
     #[test]
     fn hosts_with_disks_of_their_own_have_different_files() {

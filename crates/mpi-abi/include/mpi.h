@@ -1838,4 +1838,10 @@ static __inline int MPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 }
 #endif
 
+/* MPI_Fint, and handles as integers. The standard binary interface does not have them in C; they are
+ * macros for functions that it has. */
+#ifndef COMBRAY_NO_FINT
+#include "mpi_fortran.h"
+#endif
+
 #endif /* COMBRAY_MPI_H_INCLUDED */

@@ -1,6 +1,6 @@
 /* mpi_fortran.h: what C programs need in addition to mpi.h if they call Fortran, or are called by
- * it (sections 19.3.4 and 19.3.5 of the standard): MPI_Fint, handles as integers, and statuses. It
- * is separate from mpi.h, which declares only the standard binary interface. */
+ * it (sections 19.3.4 and 19.3.5 of the standard): MPI_Fint, handles as integers, and statuses.
+ * mpi.h includes it, unless COMBRAY_NO_FINT is defined. */
 #ifndef COMBRAY_MPI_FORTRAN_H_INCLUDED
 #define COMBRAY_MPI_FORTRAN_H_INCLUDED
 

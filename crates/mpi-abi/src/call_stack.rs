@@ -80,7 +80,7 @@ pub fn crashed_functions(most: usize) -> Vec<String> {
 
 fn crashed_in(stack: &str, most: usize) -> Vec<String> {
     let frames = frames_of(stack);
-    let handler = frames.iter().rposition(|frame| unqualified(frame.name) == "combray_on_crash");
+    let handler = frames.iter().position(|frame| unqualified(frame.name) == "combray_on_crash");
     // Below the handler is the code by which the kernel calls it.
     let crashed = handler.map_or(frames.len(), |handler| (handler + 2).min(frames.len()));
     let mut folded: Vec<(String, u32)> = Vec::new();
@@ -197,7 +197,8 @@ mod tests {
                      /home/u/crash.c:4:3\n   4: main\n   5: __libc_start_main\n";
         assert_eq!(crashed_in(stack, 9), ["inner (crash.c:4)", "main"]);
         assert!(crashed_in("   0: main\n", 9).is_empty());
-        let deep = "   2: combray_on_crash\n   3: <unknown>\n   4: f\n   5: f\n   6: main\n";
+        let deep =
+            "   2: sys::crashes::combray_on_crash\n   3: <unknown>\n   4: f\n   5: f\n   6: main\n";
         assert_eq!(crashed_in(deep, 9), ["f, 2 times", "main"]);
     }
 

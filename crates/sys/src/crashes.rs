@@ -116,7 +116,6 @@ fn use_signal_stack() -> io::Result<()> {
 }
 
 /// The handler. Its name is how reports recognize where the stack of the program begins.
-#[unsafe(no_mangle)]
 extern "C" fn combray_on_crash(
     signal: libc::c_int,
     info: *mut libc::siginfo_t,

@@ -106,6 +106,12 @@ const BOTTOM: &str = "
 }
 #endif
 
+/* MPI_Fint, and handles as integers. The standard binary interface does not have them in C; they are
+ * macros for functions that it has. */
+#ifndef COMBRAY_NO_FINT
+#include \"mpi_fortran.h\"
+#endif
+
 #endif /* COMBRAY_MPI_H_INCLUDED */
 ";
 

@@ -75,6 +75,7 @@ impl Call {
         self.set_handler_owner(HandlerOwner::File(MPI_FILE_NULL));
         // SAFETY: the caller fulfils the safety requirements.
         let name = unsafe { self.text(position, text) }?;
+        let name = files::without_file_system(name);
         if name.is_empty() {
             return Err(Failure::argument(position, ErrorClass::BadFile, "is empty"));
         }
