@@ -571,7 +571,7 @@ impl ProgramReader<'_> {
             )),
             Meaning::Display => self.display(name, &value),
             _ => {
-                self.parameter(name, values);
+                self.parameter(name, values)?;
                 Ok(())
             }
         }
@@ -596,7 +596,7 @@ impl ProgramReader<'_> {
 
     /// Applies a parameter of Open MPI. The few that have an equivalent are applied; the others are
     /// reported as ignored.
-    fn parameter(&mut self, name: &str, values: &[OsString]) {
+    fn parameter(&mut self, name: &str, values: &[OsString]) -> Result<(), String> {
         let words = values.join(OsStr::new("=")).to_string_lossy().into_owned();
         let (key, value) = words.split_once('=').unwrap_or((&words, ""));
         match key {
@@ -612,8 +612,12 @@ impl ProgramReader<'_> {
                 let words = value.split_whitespace().map(OsString::from).collect();
                 self.plan.access = HostAccess::Shell(words);
             }
+            "orte_default_hostfile" | "prte_default_hostfile" => {
+                self.add_hosts(name, hosts::read_file(key, OsStr::new(value))?)?;
+            }
             _ => self.ignored.push(format!("{name} {key}")),
         }
+        Ok(())
     }
 }
 
@@ -621,12 +625,14 @@ impl ProgramReader<'_> {
 fn named_launcher(option: &str, name: &str) -> Result<HostAccess, String> {
     let shell = |words: &[&str]| HostAccess::Shell(words.iter().map(OsString::from).collect());
     match name {
+        // MPICH starts all processes on this machine by it; other hosts are reached as usual.
+        "fork" => Ok(HostAccess::Ssh),
         "ssh" => Ok(shell(&["ssh", "-x", "-o", "BatchMode=yes"])),
         "rsh" => Ok(shell(&["rsh"])),
         "slurm" => Ok(HostAccess::Srun(OwnHost::Directly)),
         "lsf" => Ok(shell(&["blaunch"])),
         _ => Err(format!(
-            "{option} needs ssh, rsh, slurm or lsf, but got \"{name}\"; --launch-agent names any \
+            "{option} needs fork, ssh, rsh, slurm or lsf, but got \"{name}\"; --launch-agent names any \
              command with the same arguments as ssh"
         )),
     }
@@ -664,12 +670,20 @@ fn split(word: &OsStr) -> Option<(&OsStr, OsString)> {
     Some((OsStr::from_bytes(name), OsString::from_vec(value)))
 }
 
-/// Parses a time limit in seconds.
+/// Parses a time limit: seconds, or a number with one of the units of timeout(1).
 fn seconds(name: &str, value: &str) -> Result<Duration, String> {
-    let seconds = value.parse().ok().filter(|seconds: &f64| *seconds > 0.0 && *seconds < 1e9);
-    seconds
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| format!("{name} needs a number of seconds above 0, but got \"{value}\""))
+    const UNITS: [(char, f64); 4] = [('s', 1.0), ('m', 60.0), ('h', 3600.0), ('d', 86400.0)];
+    let with_unit =
+        UNITS.iter().find_map(|(unit, factor)| Some((value.strip_suffix(*unit)?, factor)));
+    let (number, factor) = with_unit.unwrap_or((value, &1.0));
+    let seconds = number.parse().ok().map(|number: f64| number * factor);
+    let seconds = seconds.filter(|seconds| *seconds > 0.0 && *seconds < 1e9);
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        format!(
+            "{name} needs a number of seconds above 0, or one with a unit (90s, 5m, 2h, 1d), but got \
+             \"{value}\""
+        )
+    })
 }
 
 /// Parses the value of `COMBRAY_HOST_TIMEOUT`; processes use the same parser.

@@ -28,9 +28,8 @@ pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
         if line.is_empty() {
             continue;
         }
-        let (rank, place) = read_line(line).ok_or_else(|| {
-            format!("line {number}: \"{line}\" does not have the form rank 3=node0 slot=4-5")
-        })?;
+        let (rank, place) = read_line(line)
+            .ok_or_else(|| format!("line {number}: \"{line}\" {}", why_refused(line)))?;
         if rank >= RANKS_MAX {
             return Err(format!("line {number}: ranks must be below {RANKS_MAX}"));
         }
@@ -51,14 +50,29 @@ pub fn read(text: &str) -> Result<Vec<RankPlace>, String> {
 /// The maximal number of ranks; higher ranks are typing errors.
 const RANKS_MAX: usize = 1 << 20;
 
+/// Returns what is wrong with a line, as the rest of a sentence.
+fn why_refused(line: &str) -> &'static str {
+    if line.contains("=+n") {
+        "names a host by its position, but hosts must have their names, as in rank 3=node0 slot=4-5"
+    } else if line.split_once("slot=").is_some_and(|(_, slots)| slots.contains(':')) {
+        "names cores by package, but slot= needs the numbers of hardware threads, as combray topo \
+         shows them: rank 3=node0 slot=4-5"
+    } else {
+        "does not have the form rank 3=node0 slot=4-5"
+    }
+}
+
 fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     let (rank, rest) = line.strip_prefix("rank")?.split_once('=')?;
     let mut words = rest.split_whitespace();
-    let host = words.next().filter(|host| is_host_name(host))?;
+    let host = words.next().filter(|host| is_host_name(host) && !host.starts_with('+'))?;
     let cpuset = match words.next() {
         None => None,
         Some(word) => {
-            let threads = CpuSet::from_list(word.strip_prefix("slot=")?)?;
+            // A "p" before a number says that it is the system's, as all numbers here.
+            let list = word.strip_prefix("slot=")?.split(',');
+            let list: Vec<_> = list.map(|one| one.strip_prefix('p').unwrap_or(one)).collect();
+            let threads = CpuSet::from_list(&list.join(","))?;
             Some(threads).filter(|threads| !threads.is_empty()).map(Some)?
         }
     };
@@ -99,7 +113,8 @@ mod tests {
 
     #[test]
     fn rankfiles_are_read() {
-        let places = read("# costs\nrank 1=b slot=0-1,4\n\nrank 0 = a # first\nrank 2=b").unwrap();
+        let places =
+            read("# costs\nrank 1=b slot=p0-1,p4\n\nrank 0 = a # first\nrank 2=b").unwrap();
         let shown: Vec<String> = places
             .iter()
             .map(|place| match &place.cpuset {
@@ -132,6 +147,8 @@ mod tests {
         ] {
             assert!(fault(line).contains("does not have the form"), "{line}");
         }
+        assert!(fault("rank 0=+n0 slot=1").contains("by its position"));
+        assert!(fault("rank 0=a slot=0:1").contains("combray topo"));
         let places = read("rank 0=a").unwrap();
         assert!(placement(&places, 2, |_| false).unwrap_err().contains("places for 1"));
     }

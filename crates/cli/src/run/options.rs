@@ -468,6 +468,7 @@ pub const OPTIONS: &[RunOption] = &[
     option(&["--with-ft", "-with-ft"], ValueCount::One, Meaning::FaultTolerance, ""),
     option(&["-s", "--stdin", "-stdin"], ValueCount::One, Meaning::StandardInput, ""),
     option(&["-rmk", "--rmk"], ValueCount::One, Meaning::Accepted, ""),
+    option(&["--prefix", "-prefix"], ValueCount::One, Meaning::Accepted, ""),
     option(
         &["--report-state-on-timeout", "-disable-hostname-propagation"],
         ValueCount::Nothing,

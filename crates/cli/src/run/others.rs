@@ -259,6 +259,12 @@ fn effect(name: &str) -> Option<String> {
     let first = option.names[0];
     let (values, effect) = option.help.split_once("    ").unwrap_or(("", option.help));
     let words = match option.meaning {
+        Meaning::Accepted if first == "--prefix" => {
+            return Some(
+                "accepted without effect: on other hosts the path of this launcher is used"
+                    .to_owned(),
+            );
+        }
         Meaning::Accepted => {
             return Some("accepted without effect, because it is the default".to_owned());
         }
@@ -275,13 +281,13 @@ fn effect(name: &str) -> Option<String> {
         Meaning::TagRank => "each line begins with the rank, as `[3] `",
         Meaning::ShowAllocation if option.help.is_empty() => "`--display-allocation`",
         Meaning::Launcher => {
-            "`ssh`, `rsh`, `slurm` and `lsf`; others are errors that name `--launch-agent`"
+            "`fork` (the default), `ssh`, `rsh`, `slurm` and `lsf`; others are errors that name `--launch-agent`"
         }
         Meaning::Interface => "`-x COMBRAY_NET=NAME` for all programs",
         Meaning::FaultTolerance => "`ulfm`: `--keep-going`; `none`: nothing",
         Meaning::StandardInput => "`0` is the default; others are errors that state what to do",
         Meaning::Parameter => {
-            "`btl_tcp_if_include` and `btl_tcp_if_exclude` set `COMBRAY_NET`; `plm_ssh_agent`, \
+            "`btl_tcp_if_include` and `btl_tcp_if_exclude` set `COMBRAY_NET`; `orte_default_hostfile`, `plm_ssh_agent`, \
              `orte_tag_output` and `rmaps_base_oversubscribe` hold; others are named as without effect"
         }
         _ if first == name => return Some(effect.trim().to_owned()),

@@ -138,8 +138,6 @@ pub const REFUSED: &[RefusedOption] = &[
     refused(&["-localhost"], "COMBRAY_NODE gives this machine a name"),
     refused(
         &[
-            "--prefix",
-            "-prefix",
             "--noprefix",
             "--no-app-prefix",
             "--app-prefix",

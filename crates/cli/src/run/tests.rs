@@ -127,6 +127,9 @@ fn faults_are_told() {
     assert!(error("-n").contains("needs a value"));
     assert!(error("-x =1 a").contains("name of a variable"));
     assert!(error("--timeout -1 a").contains("seconds"));
+    assert!(error("--timeout 1w a").contains("with a unit (90s, 5m, 2h, 1d)"));
+    assert!(error("--timeout s a").contains("with a unit"));
+    assert!(error("--mca orte_default_hostfile /none a").contains("/none"));
     assert!(error("-n 2 a : -n 2").contains("no program"));
     assert!(error("").contains("no program"));
     assert!(error("--").contains("no program"));
@@ -149,4 +152,20 @@ fn a_width_of_the_launch_tree_is_a_number_of_hosts() {
         let message = launch_width(wrong).unwrap_err();
         assert!(message.contains("COMBRAY_LAUNCH_WIDTH needs a number of hosts"), "{message}");
     }
+}
+
+#[test]
+fn options_that_scripts_of_other_launchers_have_are_accepted() {
+    for (limit, seconds) in [("60s", 60), ("1.5m", 90), ("2h", 7200), ("1d", 86400), ("7", 7)] {
+        let (plan, _) = plan(&format!("--timeout {limit} a"));
+        assert_eq!(plan.timeout, Some(Duration::from_secs(seconds)), "{limit}");
+    }
+    let (plan, _) = plan("-launcher fork --prefix /opt/openmpi -n 2 -bind-to rr a");
+    assert_eq!(plan.access, HostAccess::Ssh);
+    assert_eq!(plan.policy.bind, launcher::binding::Bind::To(topology::Kind::Thread));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, "left slots=2\nright slots=3\n").unwrap();
+    let (plan, _) =
+        self::plan(&format!("--mca orte_default_hostfile {} -n 4 a", file.path().display()));
+    assert_eq!(plan.applications[0].hosts.len(), 2);
 }

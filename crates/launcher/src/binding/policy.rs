@@ -266,6 +266,8 @@ impl Policy {
             "none" => Bind::Nothing,
             "share" | "default" => Bind::Share,
             "machine" | "board" => Bind::Nothing,
+            // MPICH: one hardware thread for each process, in turn.
+            "rr" => Bind::To(Kind::Thread),
             "user" => {
                 return Err("--bind-to user: write --rankfile FILE with a line \"rank 0=localhost slot=3\" \
                             for each rank"
