@@ -30,18 +30,18 @@ compile_optimised() (
     exec cargo build --profile "$@"
 )
 libraries=(--package mpi-abi --package mqs)
-dialects=(--package mpi-abi-mpich --package mpi-abi-open-mpi)
+others_built=(--package mpi-abi-mpich --package mpi-abi-open-mpi --package openmp)
 if [ $# -eq 3 ]; then
     compile_optimised "$profile" "${libraries[@]}"
     # The whole workspace, as for unit tests: a part of it uses fewer features of libraries.
     cargo build --workspace
     others=$target/debug command=$target/debug
 elif [ "$profile" = release ]; then
-    compile_optimised release "${libraries[@]}" "${dialects[@]}"
+    compile_optimised release "${libraries[@]}" "${others_built[@]}"
     compile_optimised command --package cli
     others=$target/release command=$target/command
 else
-    compile_optimised "$profile" "${libraries[@]}" "${dialects[@]}" --package cli
+    compile_optimised "$profile" "${libraries[@]}" "${others_built[@]}" --package cli
     others=$target/$profile command=$target/$profile
 fi
 
@@ -57,6 +57,7 @@ ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so.0"
 # What debuggers load to see message queues; the libraries find it from their own place.
 install_new 755 "$target/$profile/libcombray_mqs.so" "$prefix/lib/combray/libcombray_mqs.so"
 scripts/install-dialects.sh "$prefix" "$others"
+scripts/install-openmp.sh "$prefix" "$others"
 install_new 755 "$command/combray" "$prefix/bin/combray"
 rm -f "$target/for-tests.sha256"
 if [ $# -eq 3 ]; then

@@ -364,6 +364,19 @@ pub fn adopt_orphans() -> io::Result<()> {
         .map_err(|cause| crate::refused("prctl", &cause))
 }
 
+/// Returns the size in bytes of the stacks that threads of programs have unless they ask for
+/// another: the limit of the stack (ulimit -s), or the usual one if there is none.
+pub fn stack_bytes() -> usize {
+    const USUAL: usize = 8 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes the two numbers of `limit`.
+    let got = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) };
+    match got {
+        0 if limit.rlim_cur != libc::RLIM_INFINITY => limit.rlim_cur as usize,
+        _ => USUAL,
+    }
+}
+
 /// Returns the name of this machine; empty if the system does not report it.
 pub fn host_name() -> String {
     let mut name = [0_u8; 256];

@@ -1,0 +1,10 @@
+//! The functions that programs call, with the names and the arguments of GNU's library.
+
+mod fortran;
+mod loops;
+mod missing;
+mod parallel;
+mod routines;
+mod synchronization;
+mod targets;
+mod tasks;

@@ -1,0 +1,338 @@
+//! What the user configures by environment variables, read once.
+
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use crate::warn;
+
+/// The kinds of schedules of loops, with the numbers of `omp_sched_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind {
+    Static = 1,
+    Dynamic = 2,
+    Guided = 3,
+    Auto = 4,
+}
+
+impl LoopKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Static => "STATIC",
+            Self::Dynamic => "DYNAMIC",
+            Self::Guided => "GUIDED",
+            Self::Auto => "AUTO",
+        }
+    }
+
+    /// The kind with this number; modifiers in the upper half are ignored.
+    pub fn of(number: i64) -> Option<Self> {
+        match number & 0xffff {
+            1 => Some(Self::Static),
+            2 => Some(Self::Dynamic),
+            3 => Some(Self::Guided),
+            4 => Some(Self::Auto),
+            _ => None,
+        }
+    }
+}
+
+/// How waiting threads behave (`OMP_WAIT_POLICY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitPolicy {
+    Unset,
+    Active,
+    Passive,
+}
+
+/// The internal control variables that each task has.
+#[derive(Clone, Copy, Debug)]
+pub struct Controls {
+    pub threads: u32,
+    pub is_dynamic: bool,
+    pub active_levels_max: u32,
+    pub schedule: LoopKind,
+    /// 0: the default of the schedule.
+    pub chunk: u64,
+    pub default_device: i32,
+}
+
+/// What the environment configures.
+#[derive(Debug)]
+pub struct UserSettings {
+    pub controls: Controls,
+    /// `OMP_NUM_THREADS`, a number for each level.
+    pub threads: Vec<u32>,
+    /// How many cores this process may use.
+    pub cores: usize,
+    pub wait_policy: WaitPolicy,
+    pub thread_limit: u32,
+    pub stack_bytes: Option<usize>,
+    pub can_cancel: bool,
+    pub task_priority_max: i32,
+    pub proc_bind: i32,
+    pub teams: i32,
+    pub teams_thread_limit: i32,
+    pub affinity_format: String,
+}
+
+/// More levels than this cannot be active.
+pub const ACTIVE_LEVELS_MAX: u32 = 255;
+
+/// The settings of this process.
+pub fn settings() -> &'static UserSettings {
+    static SETTINGS: OnceLock<UserSettings> = OnceLock::new();
+    SETTINGS.get_or_init(read)
+}
+
+fn read() -> UserSettings {
+    let cores = sys::cores::allowed().len().max(1);
+    let threads = list("OMP_NUM_THREADS");
+    let (schedule, chunk) = schedule();
+    let binds = text("OMP_PROC_BIND");
+    let has_levels = threads.len() > 1 || binds.as_deref().is_some_and(|binds| binds.contains(','));
+    let nested = flag("OMP_NESTED");
+    let levels = number("OMP_MAX_ACTIVE_LEVELS", 0..=i64::from(i32::MAX));
+    let levels = levels.unwrap_or(match nested {
+        Some(true) => ACTIVE_LEVELS_MAX.into(),
+        None if has_levels => ACTIVE_LEVELS_MAX.into(),
+        _ => 1,
+    });
+    let positive = 1..=i64::from(i32::MAX);
+    UserSettings {
+        controls: Controls {
+            threads: threads.first().copied().unwrap_or(cores as u32),
+            is_dynamic: flag("OMP_DYNAMIC").unwrap_or_default(),
+            active_levels_max: (levels as u32).min(ACTIVE_LEVELS_MAX),
+            schedule,
+            chunk,
+            default_device: number("OMP_DEFAULT_DEVICE", 0..=i64::from(i32::MAX)).unwrap_or(0)
+                as i32,
+        },
+        threads,
+        cores,
+        wait_policy: wait_policy(),
+        thread_limit: number("OMP_THREAD_LIMIT", positive.clone()).map_or(u32::MAX, |n| n as u32),
+        stack_bytes: stack_bytes("OMP_STACKSIZE").or_else(|| stack_bytes("GOMP_STACKSIZE")),
+        can_cancel: flag("OMP_CANCELLATION").unwrap_or_default(),
+        task_priority_max: number("OMP_MAX_TASK_PRIORITY", 0..=i64::from(i32::MAX)).unwrap_or(0)
+            as i32,
+        proc_bind: proc_bind(binds.as_deref()),
+        teams: number("OMP_NUM_TEAMS", positive.clone()).unwrap_or(0) as i32,
+        teams_thread_limit: number("OMP_TEAMS_THREAD_LIMIT", positive).unwrap_or(0) as i32,
+        affinity_format: text("OMP_AFFINITY_FORMAT")
+            .unwrap_or_else(|| "level %L thread %i affinity %A".to_owned()),
+    }
+}
+
+/// The value of a variable, without spaces around it, in lower case except for formats.
+fn text(name: &str) -> Option<String> {
+    let value = sys::environment::text(name)?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// Reports a value that is not understood.
+fn refuse(name: &str, value: &dyn Display, expected: &str) {
+    warn(&format!("the value {value} of {name} is ignored: it must be {expected}"));
+}
+
+fn number(name: &str, range: std::ops::RangeInclusive<i64>) -> Option<i64> {
+    let value = text(name)?;
+    let found = i64::from_str(&value).ok().filter(|number| range.contains(number));
+    if found.is_none() {
+        let expected = format!("a number from {} to {}", range.start(), range.end());
+        refuse(name, &value, &expected);
+    }
+    found
+}
+
+fn list(name: &str) -> Vec<u32> {
+    let Some(value) = text(name) else { return Vec::new() };
+    let numbers = value.split(',').map(|one| u32::from_str(one.trim()).ok());
+    let numbers = numbers.map(|one| one.filter(|number| (1..=1 << 20).contains(number)));
+    numbers.collect::<Option<Vec<u32>>>().unwrap_or_else(|| {
+        refuse(name, &value, "positive numbers, with commas between them");
+        Vec::new()
+    })
+}
+
+fn flag(name: &str) -> Option<bool> {
+    let value = text(name)?;
+    match value.to_ascii_lowercase().as_str() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => {
+            refuse(name, &value, "true or false");
+            None
+        }
+    }
+}
+
+fn wait_policy() -> WaitPolicy {
+    let Some(value) = text("OMP_WAIT_POLICY") else { return WaitPolicy::Unset };
+    match value.to_ascii_lowercase().as_str() {
+        "active" => WaitPolicy::Active,
+        "passive" => WaitPolicy::Passive,
+        _ => {
+            refuse("OMP_WAIT_POLICY", &value, "active or passive");
+            WaitPolicy::Unset
+        }
+    }
+}
+
+/// The number of `omp_proc_bind_t` of the outermost level.
+fn proc_bind(value: Option<&str>) -> i32 {
+    let first = value.and_then(|value| value.split(',').next()).unwrap_or("false");
+    match first.trim().to_ascii_lowercase().as_str() {
+        "false" => 0,
+        "true" => 1,
+        "master" | "primary" => 2,
+        "close" => 3,
+        "spread" => 4,
+        other => {
+            refuse("OMP_PROC_BIND", &other, "true, false, or a list of primary, close and spread");
+            0
+        }
+    }
+}
+
+/// `OMP_SCHEDULE`: a modifier, a kind and a chunk. Dynamic with chunks of 1 if it is not set.
+fn schedule() -> (LoopKind, u64) {
+    let Some(value) = text("OMP_SCHEDULE") else { return (LoopKind::Dynamic, 1) };
+    parse_schedule(&value).unwrap_or_else(|| {
+        refuse("OMP_SCHEDULE", &value, "static, dynamic, guided or auto, and a size of chunks");
+        (LoopKind::Dynamic, 1)
+    })
+}
+
+fn parse_schedule(value: &str) -> Option<(LoopKind, u64)> {
+    let lower = value.to_ascii_lowercase();
+    let (modifier, rest) = match lower.split_once(':') {
+        Some((modifier, rest)) => (Some(modifier.trim()), rest),
+        None => (None, lower.as_str()),
+    };
+    if modifier.is_some_and(|one| !["monotonic", "nonmonotonic"].contains(&one)) {
+        return None;
+    }
+    let (kind, chunk) = match rest.split_once(',') {
+        Some((kind, chunk)) => (kind, Some(chunk)),
+        None => (rest, None),
+    };
+    let kind = match kind.trim() {
+        "static" => LoopKind::Static,
+        "dynamic" => LoopKind::Dynamic,
+        "guided" => LoopKind::Guided,
+        "auto" => LoopKind::Auto,
+        _ => return None,
+    };
+    let chunk = match chunk {
+        Some(chunk) => i32::from_str(chunk.trim()).ok().filter(|chunk| *chunk > 0)? as u64,
+        None if kind == LoopKind::Static => 0,
+        None => 1,
+    };
+    Some((kind, chunk))
+}
+
+/// A size with a unit: B, K (which is the default), M or G.
+fn stack_bytes(name: &str) -> Option<usize> {
+    let value = text(name)?;
+    let found = parse_bytes(&value);
+    if found.is_none() {
+        refuse(name, &value, "a size with B, K, M or G");
+    }
+    found
+}
+
+fn parse_bytes(value: &str) -> Option<usize> {
+    let end = value.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(value.len());
+    let (digits, unit) = value.split_at(end);
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "b" => 0,
+        "" | "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        _ => return None,
+    };
+    usize::from_str(digits).ok()?.checked_mul(1 << shift)
+}
+
+/// Writes what is configured if the user asks for it (`OMP_DISPLAY_ENV`).
+pub fn display_if_asked() {
+    let Some(value) = text("OMP_DISPLAY_ENV") else { return };
+    match value.to_ascii_lowercase().as_str() {
+        "true" => display(false),
+        "verbose" => display(true),
+        "false" => {}
+        _ => refuse("OMP_DISPLAY_ENV", &value, "true, false or verbose"),
+    }
+}
+
+/// Writes what is configured, in the form that the standard gives.
+pub fn display(is_verbose: bool) {
+    let settings = settings();
+    let own = &settings.controls;
+    let threads = match settings.threads[..] {
+        [] => own.threads.to_string(),
+        _ => settings.threads.iter().map(u32::to_string).collect::<Vec<_>>().join(","),
+    };
+    let upper = |value: bool| if value { "TRUE" } else { "FALSE" };
+    let kind = own.schedule.name();
+    let schedule = if own.chunk > 0 { format!("{kind},{}", own.chunk) } else { kind.to_owned() };
+    let binds = ["FALSE", "TRUE", "PRIMARY", "CLOSE", "SPREAD"];
+    let policy = if settings.wait_policy == WaitPolicy::Active { "ACTIVE" } else { "PASSIVE" };
+    let bytes = settings.stack_bytes.unwrap_or_else(sys::process::stack_bytes);
+    let mut lines = vec![
+        ("OMP_DYNAMIC", upper(own.is_dynamic).to_owned()),
+        ("OMP_NESTED", upper(own.active_levels_max > 1).to_owned()),
+        ("OMP_NUM_THREADS", threads),
+        ("OMP_SCHEDULE", schedule),
+        ("OMP_PROC_BIND", binds[settings.proc_bind as usize].to_owned()),
+        ("OMP_PLACES", String::new()),
+        ("OMP_STACKSIZE", bytes.to_string()),
+        ("OMP_WAIT_POLICY", policy.to_owned()),
+        ("OMP_THREAD_LIMIT", settings.thread_limit.to_string()),
+        ("OMP_MAX_ACTIVE_LEVELS", own.active_levels_max.to_string()),
+        ("OMP_NUM_TEAMS", settings.teams.to_string()),
+        ("OMP_TEAMS_THREAD_LIMIT", settings.teams_thread_limit.to_string()),
+        ("OMP_CANCELLATION", upper(settings.can_cancel).to_owned()),
+        ("OMP_DEFAULT_DEVICE", own.default_device.to_string()),
+        ("OMP_MAX_TASK_PRIORITY", settings.task_priority_max.to_string()),
+        ("OMP_AFFINITY_FORMAT", settings.affinity_format.clone()),
+    ];
+    if is_verbose {
+        lines.push(("GOMP_STACKSIZE", bytes.to_string()));
+    }
+    let mut page = format!("\nOPENMP DISPLAY ENVIRONMENT BEGIN\n  _OPENMP = '{VERSION}'\n");
+    for (name, value) in lines {
+        page += &format!("  [host] {name} = '{value}'\n");
+    }
+    eprintln!("{page}OPENMP DISPLAY ENVIRONMENT END");
+}
+
+/// The version of the standard that GCC 12 announces.
+const VERSION: &str = "201511";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_have_modifiers_kinds_and_chunks() {
+        assert_eq!(parse_schedule("static"), Some((LoopKind::Static, 0)));
+        assert_eq!(parse_schedule(" Guided , 7"), Some((LoopKind::Guided, 7)));
+        assert_eq!(parse_schedule("monotonic:dynamic"), Some((LoopKind::Dynamic, 1)));
+        for wrong in ["", "fast", "static,", "dynamic,0", "dynamic,-1", "odd:static"] {
+            assert_eq!(parse_schedule(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(parse_bytes("512"), Some(512 << 10));
+        assert_eq!(parse_bytes("16 M"), Some(16 << 20));
+        assert_eq!(parse_bytes("100b"), Some(100));
+        for wrong in ["", "M", "12x", "99999999999999999999"] {
+            assert_eq!(parse_bytes(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Parallel regions: their begin and end for the thread that opens them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::barrier;
+use crate::environment::{self, Controls};
+use crate::tasks::TaskGroup;
+use crate::team::{Region, ThreadTeam};
+use crate::thread::Thread;
+use crate::waiting;
+use crate::workers;
+use crate::{Address, Body};
+
+/// What a construct adds to a region.
+#[derive(Default)]
+pub struct Extras {
+    pub group: Option<Arc<TaskGroup>>,
+    /// A loop or sections that all threads begin with.
+    pub loop_of_all: Option<crate::loops::Iterations>,
+}
+
+/// How many threads a region has if the program asks for so many; 0: does not ask.
+pub fn threads_for(thread: &Thread, asked: u32) -> u32 {
+    let controls = thread.with_task(|task| task.controls.get());
+    let settings = environment::settings();
+    let active = thread.team.get().active_level();
+    if asked == 1 || active >= controls.active_levels_max {
+        return 1;
+    }
+    let mut threads = if asked > 0 { asked } else { controls.threads };
+    if controls.is_dynamic {
+        threads = threads.min(settings.cores as u32);
+    }
+    if settings.thread_limit != u32::MAX {
+        let others = waiting::busy() as u32 - 1;
+        threads = threads.min(settings.thread_limit.saturating_sub(others));
+    }
+    threads.max(1)
+}
+
+/// Opens a region and enters it as thread 0.
+pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
+    let team = team_for(thread, threads);
+    let outer = thread.team.get();
+    let (level, active_level, league) =
+        outer.region.see(|region| (region.level, region.active_level, region.league));
+    let active_level = active_level + u32::from(threads > 1);
+    let own = thread.with_task(|task| task.controls.get());
+    let (construct, single) = team.region.see(|region| (region.construct, region.single));
+    let is_in_construct = extras.loop_of_all.is_some();
+    if let Some(iterations) = extras.loop_of_all {
+        let slot = &team.slots[(construct % crate::slots::SLOTS) as usize];
+        slot.enter(construct);
+        slot.iterations.set(iterations);
+        slot.next.store(0, Ordering::Relaxed);
+        slot.ready(construct);
+    }
+    team.region.set(Region {
+        body: Some(body),
+        data,
+        outer: Some(outer),
+        outer_id: thread.id.get(),
+        level: level + 1,
+        active_level,
+        controls: controls_inside(own, active_level),
+        group: extras.group,
+        construct,
+        single,
+        is_in_construct,
+        league,
+    });
+    let known = team.workers.with(|workers| workers.len()) as u32 + 1;
+    if threads > 1 {
+        waiting::more_busy(threads as usize - 1);
+        workers::release_from(team, threads);
+        team.resize(threads);
+        workers::wake(team);
+        for id in known..threads {
+            let worker = workers::obtain();
+            team.workers.with(|workers| workers.push(worker));
+            worker.give(team, id);
+        }
+    }
+    let before = thread.enter(team, 0);
+    thread.opened.with(|opened| opened.push(before));
+}
+
+/// Ends the region that a thread has opened last.
+pub fn close(thread: &Thread) {
+    let team = thread.team.get();
+    barrier::join(thread);
+    thread.task().known.forget();
+    // The numbers of constructs go on, so that the slots need no reset.
+    team.region.with(|region| {
+        region.construct = thread.construct.get();
+        region.single = thread.single.get();
+        region.group = None;
+    });
+    waiting::fewer_busy(team.size() as usize - 1);
+    if let Some(before) = thread.opened.with(Vec::pop) {
+        thread.leave(before);
+    }
+}
+
+/// The team that this thread keeps for regions of so many threads at its present depth.
+fn team_for(thread: &Thread, threads: u32) -> &'static ThreadTeam {
+    let depth = thread.opened.with(|opened| opened.len());
+    let place = usize::from(threads > 1);
+    thread.teams.with(|teams| {
+        if teams.len() <= depth {
+            teams.resize(depth + 1, [None; 2]);
+        }
+        *teams[depth][place].get_or_insert_with(ThreadTeam::obtain)
+    })
+}
+
+/// The controls of the implicit tasks in a region.
+fn controls_inside(own: Controls, active_level: u32) -> Controls {
+    let list = &environment::settings().threads;
+    let threads = list.get(active_level as usize).copied().unwrap_or(own.threads);
+    Controls { threads, ..own }
+}
+
+/// Runs a region.
+pub fn run(thread: &'static Thread, body: Body, data: Address, threads: u32, extras: Extras) {
+    open(thread, body, data, threads, extras);
+    // SAFETY: the program gave this function with this argument.
+    unsafe { body(data.0) };
+    close(thread);
+}

@@ -1,0 +1,282 @@
+//! Tasks: the implicit one of each thread of a team, and explicit ones that any of them may run.
+
+use std::alloc::Layout;
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use crate::dependences::{Known, Successors};
+use crate::environment::Controls;
+use crate::own::Own;
+use crate::reductions::Private;
+use crate::team::ThreadTeam;
+use crate::thread::Thread;
+use crate::{Address, Body};
+
+/// A task. Its own fields are used by the thread that runs it.
+pub struct Task {
+    parent: Option<Arc<Task>>,
+    depth: u32,
+    pub is_final: bool,
+    pub controls: Own<Controls>,
+    /// The innermost taskgroup that it is in.
+    pub group: Own<Option<Arc<TaskGroup>>>,
+    /// Children that have not finished.
+    pub children: AtomicUsize,
+    /// What it does; none if it is implicit.
+    work: Own<Option<TaskBody>>,
+    /// Dependences that are not satisfied, and one until it is submitted.
+    pub unsatisfied: AtomicUsize,
+    pub successors: Successors,
+    /// The dependences of its children.
+    pub known: Known,
+    /// What has to happen before it has finished: its body, and an event that the program fulfils.
+    unfinished: AtomicU32,
+    /// The team that runs it.
+    pub team: &'static ThreadTeam,
+}
+
+/// A taskgroup.
+pub struct TaskGroup {
+    pub outer: Option<Arc<TaskGroup>>,
+    /// Tasks that have not finished.
+    pub tasks: AtomicUsize,
+    /// Its reductions.
+    pub private: Own<Vec<Private>>,
+}
+
+impl TaskGroup {
+    pub fn inside(outer: Option<Arc<TaskGroup>>) -> Arc<Self> {
+        Arc::new(Self { outer, tasks: AtomicUsize::new(0), private: Own::default() })
+    }
+}
+
+/// The function of a task with its argument.
+pub struct TaskBody {
+    body: Body,
+    argument: Address,
+    /// The memory of the argument, if this library has allocated it.
+    layout: Option<Layout>,
+}
+
+impl TaskBody {
+    /// A function that uses the argument at this address.
+    pub fn in_place(body: Body, argument: *mut c_void) -> Self {
+        Self { body, argument: Address(argument), layout: None }
+    }
+
+    /// A function that uses a copy of this argument.
+    ///
+    /// # Safety
+    /// The argument has this size and can be read; the function copies one.
+    pub unsafe fn copying(
+        body: Body,
+        argument: *const c_void,
+        copy: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+        (bytes, align): (usize, usize),
+    ) -> Self {
+        let layout = Layout::from_size_align(bytes.max(1), align.max(8).next_power_of_two());
+        let layout = layout.unwrap_or_else(|_| crate::fail("GOMP_task: the argument is too large"));
+        // SAFETY: the size is not zero.
+        let own = unsafe { std::alloc::alloc(layout) };
+        if own.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        match copy {
+            // SAFETY: by the contract of this function.
+            Some(copy) => unsafe { copy(own.cast(), argument.cast_mut()) },
+            // SAFETY: by the contract of this function; the new memory is apart.
+            None => unsafe { ptr::copy_nonoverlapping(argument.cast::<u8>(), own, bytes) },
+        }
+        Self { body, argument: Address(own.cast()), layout: Some(layout) }
+    }
+
+    pub fn body(&self) -> Body {
+        self.body
+    }
+
+    pub fn argument(&self) -> *mut c_void {
+        self.argument.0
+    }
+}
+
+impl Drop for TaskBody {
+    fn drop(&mut self) {
+        if let Some(layout) = self.layout {
+            // SAFETY: it was allocated with this layout.
+            unsafe { std::alloc::dealloc(self.argument.0.cast(), layout) };
+        }
+    }
+}
+
+impl Task {
+    /// The implicit task of a thread.
+    pub fn implicit(
+        controls: Controls,
+        group: Option<Arc<TaskGroup>>,
+        team: &'static ThreadTeam,
+    ) -> Self {
+        Self {
+            parent: None,
+            depth: 0,
+            is_final: false,
+            controls: Own::new(controls),
+            group: Own::new(group),
+            children: AtomicUsize::new(0),
+            work: Own::new(None),
+            unsatisfied: AtomicUsize::new(0),
+            successors: Successors::default(),
+            known: Known::default(),
+            unfinished: AtomicU32::new(0),
+            team,
+        }
+    }
+
+    /// A child of the task that a thread runs.
+    pub fn child(
+        thread: &Thread,
+        work: Option<TaskBody>,
+        is_final: bool,
+        has_event: bool,
+    ) -> Arc<Self> {
+        let parent = thread.task();
+        Arc::new(Self {
+            depth: parent.depth + 1,
+            is_final: is_final || parent.is_final,
+            controls: Own::new(parent.controls.get()),
+            group: Own::new(parent.group.get()),
+            children: AtomicUsize::new(0),
+            work: Own::new(work),
+            unsatisfied: AtomicUsize::new(1),
+            successors: Successors::default(),
+            known: Known::default(),
+            unfinished: AtomicU32::new(1 + u32::from(has_event)),
+            team: thread.team.get(),
+            parent: Some(parent),
+        })
+    }
+
+    pub fn descends_from(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let mut task = self;
+        while task.depth > other.depth {
+            let Some(parent) = &task.parent else { return false };
+            task = parent;
+        }
+        Arc::ptr_eq(task, other)
+    }
+
+    /// Counts it in its parent, its group, and its team.
+    pub fn announce(&self) {
+        if let Some(parent) = &self.parent {
+            parent.children.fetch_add(1, Ordering::Relaxed);
+        }
+        self.group.with(|group| {
+            if let Some(group) = group {
+                group.tasks.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        self.team.tasks.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One of its dependences is satisfied, or it is submitted: it runs once all are.
+    pub fn satisfy(self: &Arc<Self>, thread: &Thread) {
+        if self.unsatisfied.fetch_sub(1, Ordering::AcqRel) == 1 && self.has_work() {
+            self.team.enqueue(thread, self.clone());
+        } else {
+            // The thread that waits for it may sleep.
+            self.team.changed.notify_all();
+        }
+    }
+
+    /// Whether its function was given to it: a thread itself runs the body of one that has none.
+    fn has_work(&self) -> bool {
+        self.work.with(|work| work.is_some())
+    }
+
+    /// Runs a task that was taken from a queue.
+    pub fn run(self: Arc<Self>, thread: &Thread) {
+        let work = self.work.replace(None);
+        let outer = thread.task.replace(Some(self.clone()));
+        if let Some(work) = work {
+            // SAFETY: the program has given this function with this argument.
+            unsafe { (work.body)(work.argument()) };
+        }
+        thread.task.set(outer);
+        self.part_done(thread);
+    }
+
+    /// Its body has returned, or its event was fulfilled.
+    pub fn part_done(self: &Arc<Self>, thread: &Thread) {
+        if self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.finish(thread);
+        }
+    }
+
+    /// Whether it has finished.
+    pub fn is_finished(&self) -> bool {
+        self.unfinished.load(Ordering::SeqCst) == 0
+    }
+
+    fn finish(self: &Arc<Self>, thread: &Thread) {
+        self.known.forget();
+        for successor in self.successors.close() {
+            successor.satisfy(thread);
+        }
+        // Threads that wait for these counts may sleep.
+        let mut is_awaited = false;
+        let team = self.team;
+        if let Some(group) = self.group.replace(None) {
+            is_awaited |= group.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
+        }
+        if let Some(parent) = &self.parent {
+            is_awaited |= parent.children.fetch_sub(1, Ordering::SeqCst) == 1;
+        }
+        is_awaited |= team.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
+        if is_awaited {
+            team.changed.notify_all();
+            team.joined.notify_all();
+        }
+    }
+}
+
+/// Waits until a condition holds that the end of descendants of the present task brings about, and
+/// runs them.
+pub fn wait_for_descendants(thread: &Thread, condition: impl Fn() -> bool) {
+    let (team, task) = (thread.team.get(), thread.task());
+    while !condition() {
+        let added = team.deques.added();
+        if let Some(found) = team.deques.take_descendant(thread.id.get() as usize, &task) {
+            found.run(thread);
+            continue;
+        }
+        team.waits.fetch_add(1, Ordering::SeqCst);
+        team.changed.wait_until(|| condition() || team.deques.added() != added);
+        team.waits.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Waits for the children of the present task.
+pub fn wait_for_children(thread: &Thread) {
+    let task = thread.task();
+    if task.children.load(Ordering::Acquire) > 0 {
+        wait_for_descendants(thread, || task.children.load(Ordering::SeqCst) == 0);
+        task.known.forget();
+    }
+}
+
+/// Begins a taskgroup.
+pub fn begin_group(thread: &Thread) -> Arc<TaskGroup> {
+    let task = thread.task();
+    let group = TaskGroup::inside(task.group.get());
+    task.group.set(Some(group.clone()));
+    group
+}
+
+/// Ends a taskgroup: waits for its tasks.
+pub fn end_group(thread: &Thread) {
+    let task = thread.task();
+    let Some(group) = task.group.get() else { return };
+    wait_for_descendants(thread, || group.tasks.load(Ordering::SeqCst) == 0);
+    task.group.set(group.outer.clone());
+}

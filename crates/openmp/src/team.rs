@@ -1,0 +1,151 @@
+//! Teams of threads.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::deques::Deques;
+use crate::environment::{self, Controls};
+use crate::own::Own;
+use crate::slots::{SLOTS, Slot};
+use crate::tasks::{Task, TaskGroup};
+use crate::thread::Thread;
+use crate::waiting::WaitEvent;
+use crate::workers::Worker;
+use crate::{Address, Body};
+
+/// A team. The thread that opened it keeps it, with its threads, for its next region; it is never
+/// freed, as a thread that leaves it may still look at it.
+pub struct ThreadTeam {
+    size: AtomicU32,
+    /// What the region is, for the threads that it starts.
+    pub region: Own<Region>,
+    /// Counts barriers and regions: what the threads wait for that have finished theirs.
+    pub generation: AtomicU32,
+    /// Threads that have arrived at the barrier, or the end of the region.
+    pub arrived: AtomicU32,
+    /// For all that its threads wait for, except for:
+    pub changed: WaitEvent,
+    /// what the thread that opened the region waits for at its end.
+    pub joined: WaitEvent,
+    /// Threads that wait inside a task: they run only some tasks.
+    pub waits: AtomicUsize,
+    /// Explicit tasks that have not finished.
+    pub tasks: AtomicUsize,
+    pub deques: Deques,
+    /// The number of `single` constructs that a thread has begun to execute.
+    pub singles: AtomicU32,
+    pub slots: [Slot; SLOTS as usize],
+    /// The data of the thread that executes a `single` with copyprivate.
+    pub copied: AtomicPtr<c_void>,
+    /// The threads besides the one that opened it.
+    pub workers: Own<Vec<&'static Worker>>,
+}
+
+/// A region, as its threads begin it.
+#[derive(Clone)]
+pub struct Region {
+    pub body: Option<Body>,
+    pub data: Address,
+    pub outer: Option<&'static ThreadTeam>,
+    /// The number in the outer team of the thread that opened it.
+    pub outer_id: u32,
+    pub level: u32,
+    pub active_level: u32,
+    pub controls: Controls,
+    pub group: Option<Arc<TaskGroup>>,
+    /// The numbers of the next constructs that share work.
+    pub construct: u32,
+    pub single: u32,
+    /// Whether the threads are in a construct that was begun for them.
+    pub is_in_construct: bool,
+    /// The number of the team in a league, and how many there are.
+    pub league: (u32, u32),
+}
+
+impl Region {
+    /// What surrounds the program.
+    pub fn outermost(controls: Controls) -> Self {
+        Self {
+            body: None,
+            data: Address(std::ptr::null_mut()),
+            outer: None,
+            outer_id: 0,
+            level: 0,
+            active_level: 0,
+            controls,
+            group: None,
+            construct: 0,
+            single: 0,
+            is_in_construct: false,
+            league: (0, 1),
+        }
+    }
+}
+
+impl ThreadTeam {
+    fn new() -> &'static Self {
+        Box::leak(Box::new(Self {
+            size: AtomicU32::new(1),
+            region: Own::new(Region::outermost(environment::settings().controls)),
+            generation: AtomicU32::new(0),
+            arrived: AtomicU32::new(0),
+            changed: WaitEvent::default(),
+            joined: WaitEvent::default(),
+            waits: AtomicUsize::new(0),
+            tasks: AtomicUsize::new(0),
+            deques: Deques::default(),
+            singles: AtomicU32::new(0),
+            slots: std::array::from_fn(|place| Slot::at(place as u32)),
+            copied: AtomicPtr::default(),
+            workers: Own::default(),
+        }))
+    }
+
+    /// A team of one thread, used before or new.
+    pub fn obtain() -> &'static Self {
+        let kept = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let team = kept.unwrap_or_else(Self::new);
+        team.deques.provide(1);
+        team
+    }
+
+    /// Gives back a team that has no threads any more.
+    pub fn give_back(&'static self) {
+        SPARE.lock().unwrap_or_else(PoisonError::into_inner).push(self);
+    }
+
+    pub fn size(&self) -> u32 {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    /// Changes its size while no region is open.
+    pub fn resize(&self, size: u32) {
+        self.size.store(size, Ordering::Relaxed);
+        self.deques.provide(size as usize);
+    }
+
+    pub fn level(&self) -> u32 {
+        self.region.see(|region| region.level)
+    }
+
+    pub fn active_level(&self) -> u32 {
+        self.region.see(|region| region.active_level)
+    }
+
+    /// Lets any thread of the team run a task.
+    pub fn enqueue(&self, thread: &Thread, task: Arc<Task>) {
+        // A thread of another team can fulfil the event of a task.
+        let is_own = std::ptr::eq(self, thread.team.get());
+        self.deques.push(if is_own { thread.id.get() as usize } else { 0 }, task);
+        let every = self.waits.load(Ordering::SeqCst) > 0;
+        if self.changed.has_sleepers() {
+            self.changed.notify(if every { i32::MAX } else { 1 });
+        } else {
+            self.joined.notify(1);
+        }
+    }
+}
+
+/// Teams that no thread keeps.
+static SPARE: Mutex<Vec<&'static ThreadTeam>> = Mutex::new(Vec::new());

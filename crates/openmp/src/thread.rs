@@ -1,0 +1,171 @@
+//! What this library knows of each kernel thread, of its own and of the program.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use crate::environment;
+use crate::own::Own;
+use crate::slots::{SLOTS, Slot};
+use crate::tasks::Task;
+use crate::team::{Region, ThreadTeam};
+use crate::workers;
+
+/// A kernel thread. Only itself uses it.
+pub struct Thread {
+    pub team: Cell<&'static ThreadTeam>,
+    /// Its number in the team.
+    pub id: Cell<u32>,
+    /// The number of the construct that it enters next.
+    pub construct: Cell<u32>,
+    /// The construct that it is in: its number and its slot.
+    pub slot: Cell<Option<(u32, &'static Slot)>>,
+    /// The parts that it has had of a static loop.
+    pub trip: Cell<u64>,
+    /// Its present iterations of a loop with ordered regions.
+    pub part: Cell<(u64, u64)>,
+    /// Whether that loop posts what it has finished.
+    pub single: Cell<u32>,
+    /// What it runs. There is always a task.
+    pub task: Own<Option<Arc<Task>>>,
+    /// What it was in before it opened regions, the innermost last.
+    pub opened: Own<Vec<FormerPlace>>,
+    /// The teams that it has opened regions with: for each depth one of one thread and one of more.
+    pub teams: Own<Vec<[Option<&'static ThreadTeam>; 2]>>,
+}
+
+/// Where a thread is.
+pub struct FormerPlace {
+    pub team: &'static ThreadTeam,
+    pub id: u32,
+    construct: u32,
+    slot: Option<(u32, &'static Slot)>,
+    trip: u64,
+    part: (u64, u64),
+    single: u32,
+    task: Option<Arc<Task>>,
+}
+
+impl Thread {
+    /// The calling thread.
+    pub fn current() -> &'static Self {
+        match CURRENT.get() {
+            Some(thread) => thread,
+            None => Self::meet(),
+        }
+    }
+
+    /// Notes a thread that has not been here before: the program's own, or a new worker.
+    fn meet() -> &'static Self {
+        let team = ThreadTeam::obtain();
+        let controls = environment::settings().controls;
+        team.region.set(Region::outermost(controls));
+        let thread: &'static Self = Box::leak(Box::new(Self {
+            team: Cell::new(team),
+            id: Cell::new(0),
+            construct: Cell::new(0),
+            slot: Cell::new(None),
+            trip: Cell::new(0),
+            part: Cell::new((0, 0)),
+            single: Cell::new(0),
+            task: Own::new(Some(Arc::new(Task::implicit(controls, None, team)))),
+            opened: Own::default(),
+            teams: Own::default(),
+        }));
+        thread.construct.set(team.region.see(|region| region.construct));
+        CURRENT.set(Some(thread));
+        END.with(|_| ());
+        thread
+    }
+
+    /// The task that it runs.
+    pub fn task(&self) -> Arc<Task> {
+        self.task.with(|task| task.clone()).expect("a thread always runs a task")
+    }
+
+    /// Uses the task that it runs.
+    pub fn with_task<R>(&self, with: impl FnOnce(&Task) -> R) -> R {
+        self.task.with(|task| with(task.as_ref().expect("a thread always runs a task")))
+    }
+
+    /// Begins a region as thread `id` of its team. Returns where it was.
+    pub fn enter(&self, team: &'static ThreadTeam, id: u32) -> FormerPlace {
+        let (group, controls, construct, single, is_in) = team.region.see(|region| {
+            let group = region.group.clone();
+            (group, region.controls, region.construct, region.single, region.is_in_construct)
+        });
+        let task = Arc::new(Task::implicit(controls, group, team));
+        let before = FormerPlace {
+            team: self.team.replace(team),
+            id: self.id.replace(id),
+            construct: self.construct.replace(construct),
+            slot: self.slot.replace(None),
+            trip: self.trip.replace(0),
+            part: self.part.replace((0, 0)),
+            single: self.single.replace(single),
+            task: self.task.replace(Some(task)),
+        };
+        if is_in {
+            self.next_construct();
+        }
+        before
+    }
+
+    /// Returns to where it was before a region.
+    pub fn leave(&self, to: FormerPlace) {
+        self.team.set(to.team);
+        self.id.set(to.id);
+        self.construct.set(to.construct);
+        self.slot.set(to.slot);
+        self.trip.set(to.trip);
+        self.part.set(to.part);
+        self.single.set(to.single);
+        self.task.set(to.task);
+    }
+
+    /// Goes to the slot of the next construct that shares work.
+    pub fn next_construct(&self) -> (u32, &'static Slot) {
+        let number = self.construct.get();
+        self.construct.set(crate::slots::number_after(number, 1));
+        let found = (number, &self.team.get().slots[(number % SLOTS) as usize]);
+        self.slot.set(Some(found));
+        self.trip.set(0);
+        self.part.set((0, 0));
+        found
+    }
+
+    /// The slot of the construct that it is in.
+    pub fn slot(&self, call: &str) -> &'static Slot {
+        match self.slot.get() {
+            Some((_, slot)) => slot,
+            None => crate::fail(&format!("{call} is called outside of a construct")),
+        }
+    }
+
+    /// Leaves the construct that it is in.
+    pub fn leave_construct(&self) {
+        if let Some((number, slot)) = self.slot.take() {
+            slot.leave(number, self.team.get().size());
+        }
+    }
+}
+
+thread_local! {
+    static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
+    static END: End = const { End };
+}
+
+/// Gives the teams of a thread to others when it ends.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let Some(thread) = CURRENT.take() else { return };
+        let teams = thread.teams.replace(Vec::new());
+        for team in teams.into_iter().flatten().flatten() {
+            workers::release_from(team, 1);
+            // Its threads learn it from the next generation.
+            workers::wake(team);
+            team.give_back();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! How threads wait: a short spin if each thread has a core, then sleep.
+
+use std::hint;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use sys::futex;
+
+use crate::environment::{self, WaitPolicy};
+
+/// How often a waiting thread looks before it sleeps: some microseconds. With
+/// `OMP_WAIT_POLICY=active`, some milliseconds.
+const LOOKS: u32 = 300;
+const ACTIVE_LOOKS: u32 = 300_000;
+
+/// The threads of all open regions.
+static BUSY: AtomicUsize = AtomicUsize::new(1);
+
+/// Counts threads that begin to work.
+pub fn more_busy(count: usize) {
+    BUSY.fetch_add(count, Ordering::Relaxed);
+}
+
+/// Counts threads that have finished their work.
+pub fn fewer_busy(count: usize) {
+    BUSY.fetch_sub(count, Ordering::Relaxed);
+}
+
+/// How many threads work now.
+pub fn busy() -> usize {
+    BUSY.load(Ordering::Relaxed)
+}
+
+/// How often a thread looks before it sleeps. Never more than once if threads outnumber cores: the
+/// awaited thread may need this core.
+fn looks() -> u32 {
+    let settings = environment::settings();
+    if busy() > settings.cores {
+        return 1;
+    }
+    match settings.wait_policy {
+        WaitPolicy::Passive => 1,
+        WaitPolicy::Unset => LOOKS,
+        WaitPolicy::Active => ACTIVE_LOOKS,
+    }
+}
+
+/// Something that threads wait for: any condition that other threads make true and then report.
+#[derive(Default)]
+pub struct WaitEvent {
+    count: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl WaitEvent {
+    /// Waits until the condition holds.
+    pub fn wait_until(&self, condition: impl Fn() -> bool) {
+        for _ in 0..looks() {
+            if condition() {
+                return;
+            }
+            hint::spin_loop();
+        }
+        while !condition() {
+            self.sleepers.fetch_add(1, Ordering::SeqCst);
+            let seen = self.count.load(Ordering::SeqCst);
+            if !condition() {
+                futex::wait(&self.count, seen, None);
+            }
+            self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether a thread sleeps. A thread that is about to sleep sees what was stored (sequentially
+    /// consistent) before this call, or is counted.
+    pub fn has_sleepers(&self) -> bool {
+        self.sleepers.load(Ordering::SeqCst) > 0
+    }
+
+    /// Reports that a condition may have become true, to so many sleepers.
+    pub fn notify(&self, count: i32) {
+        if self.has_sleepers() {
+            self.count.fetch_add(1, Ordering::SeqCst);
+            // It fails only for words that are not mapped.
+            let _ = futex::wake(&self.count, count);
+        }
+    }
+
+    pub fn notify_all(&self) {
+        self.notify(i32::MAX);
+    }
+}
+
+/// States of a lock.
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const AWAITED: u32 = 2;
+
+/// Takes a lock that is a word of the program's memory, zero at first.
+pub fn lock(word: &AtomicU32) {
+    if try_lock(word) {
+        return;
+    }
+    for _ in 0..looks() {
+        if word.load(Ordering::Relaxed) == FREE && try_lock(word) {
+            return;
+        }
+        hint::spin_loop();
+    }
+    while word.swap(AWAITED, Ordering::Acquire) != FREE {
+        futex::wait(word, AWAITED, None);
+    }
+}
+
+/// Takes a lock if it is free.
+pub fn try_lock(word: &AtomicU32) -> bool {
+    word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+}
+
+/// Releases a lock.
+pub fn unlock(word: &AtomicU32) {
+    if word.swap(FREE, Ordering::Release) == AWAITED {
+        // It fails only for words that are not mapped.
+        let _ = futex::wake(word, 1);
+    }
+}

@@ -1,0 +1,115 @@
+//! The threads of this library. One that no team needs waits in a list, the last one first out.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::Builder;
+
+use crate::barrier;
+use crate::environment;
+use crate::own::Own;
+use crate::team::ThreadTeam;
+use crate::thread::Thread;
+use crate::waiting::WaitEvent;
+
+/// A thread of this library.
+pub struct Worker {
+    /// Counts the teams that it was given to.
+    given: AtomicU32,
+    event: WaitEvent,
+    post: Own<Option<Post>>,
+    /// Its team does not need it any more.
+    is_released: AtomicBool,
+}
+
+/// A place in a team.
+#[derive(Clone, Copy)]
+struct Post {
+    team: &'static ThreadTeam,
+    id: u32,
+}
+
+/// Workers that no team has.
+static IDLE: Mutex<Vec<&'static Worker>> = Mutex::new(Vec::new());
+
+/// How many threads this library has started.
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// A worker that no team has: one that waits, or a new one.
+pub fn obtain() -> &'static Worker {
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    idle.unwrap_or_else(|| {
+        let worker: &'static Worker = Box::leak(Box::new(Worker {
+            given: AtomicU32::new(0),
+            event: WaitEvent::default(),
+            post: Own::new(None),
+            is_released: AtomicBool::new(false),
+        }));
+        let bytes = environment::settings().stack_bytes.unwrap_or_else(sys::process::stack_bytes);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed) + 1;
+        let started = Builder::new().stack_size(bytes).spawn(move || worker.run());
+        if let Err(error) = started {
+            crate::fail(&format!(
+                "thread {number} of this library, with {bytes} bytes of stack, cannot start: \
+                 {error}; set OMP_NUM_THREADS or OMP_STACKSIZE to less, or raise ulimit -u"
+            ));
+        }
+        worker
+    })
+}
+
+/// Releases the workers of a team that it does not need for `size` threads, one of which has opened
+/// it. They learn it from the next generation.
+pub fn release_from(team: &'static ThreadTeam, size: u32) {
+    let released = team
+        .workers
+        .with(|workers| workers.split_off(workers.len().min(size.saturating_sub(1) as usize)));
+    for worker in &released {
+        worker.is_released.store(true, Ordering::Release);
+    }
+    IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(released.iter().rev());
+}
+
+/// Lets the threads of a team look whether they are released.
+pub fn wake(team: &ThreadTeam) {
+    team.generation.fetch_add(1, Ordering::SeqCst);
+    team.changed.notify_all();
+}
+
+impl Worker {
+    /// Lets it run the present region of a team as thread `id`.
+    pub fn give(&self, team: &'static ThreadTeam, id: u32) {
+        self.post.set(Some(Post { team, id }));
+        self.given.fetch_add(1, Ordering::SeqCst);
+        self.event.notify_all();
+    }
+
+    fn run(&self) -> ! {
+        let mut given = 0;
+        loop {
+            self.event.wait_until(|| self.given.load(Ordering::SeqCst) != given);
+            given = given.wrapping_add(1);
+            if let Some(post) = self.post.replace(None) {
+                self.serve(post);
+            }
+        }
+    }
+
+    /// Runs the regions of a team until released.
+    fn serve(&self, Post { team, id }: Post) {
+        let thread = Thread::current();
+        loop {
+            let before = thread.enter(team, id);
+            let (body, data) = team.region.see(|region| (region.body, region.data));
+            if let Some(body) = body {
+                // SAFETY: the program gave this function with this argument.
+                unsafe { body(data.0) };
+            }
+            thread.task().known.forget();
+            barrier::await_next_region(thread, &self.is_released);
+            thread.leave(before);
+            if self.is_released.swap(false, Ordering::AcqRel) {
+                return;
+            }
+        }
+    }
+}
