@@ -28,7 +28,7 @@ pub use joining::join;
 pub use link::RootLink;
 pub use names::PublishedNames;
 pub use pair::{MetPeer, PairMeeting, release_peer};
-pub use port::{Port, PortSearch, Ports};
+pub use port::{Port, PortSearch, PortTarget, Ports};
 pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
 pub use wanted::wanted_size;
 

@@ -202,7 +202,6 @@ fn own_addresses() -> Vec<IpAddr> {
 }
 
 /// A connection to a port of another job that is being established.
-#[derive(Debug)]
 pub struct PortSearch {
     key: PortKey,
     /// The addresses that were not tried yet, the next one last.
@@ -225,6 +224,24 @@ const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
 /// How long the machine at an address may take to answer, if the limit is not shorter.
 const MACHINE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Stands for the port that a search is for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PortTarget(PortKey);
+
+impl fmt::Debug for PortTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // It is the key.
+        f.write_str("PortTarget")
+    }
+}
+
+impl fmt::Debug for PortSearch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key is left out.
+        write!(f, "PortSearch({} addresses left)", self.places.len())
+    }
+}
 
 impl PortSearch {
     /// Begins to connect to the port of this name. Its process must answer within `limit`.
@@ -250,6 +267,11 @@ impl PortSearch {
         places.reverse();
         let (connecting, link, retry, failure) = Default::default();
         Self { key: name.key, places, connecting, link, retry, failure, limit, retry_max }
+    }
+
+    /// Returns a number that is equal for all searches for one port, and different for others.
+    pub fn target(&self) -> PortTarget {
+        PortTarget(self.key)
     }
 
     /// Advances; returns the connection when the process of the port has proved that it has the

@@ -1,9 +1,10 @@
 //! What endpoints do in each round of progress.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, GateId};
-use dynamic::{PairMeeting, PortSide, RootLink};
+use dynamic::{PairMeeting, PortSide, PortTarget, RootLink};
 use engine::{IncomingMessage, MessageId};
 use memory::Buffer;
 use mpi::{ActiveOperation, Process, Step};
@@ -16,6 +17,9 @@ use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceSta
 
 /// How many messages are taken in a round of progress.
 const MESSAGES_MAX: usize = 256;
+
+/// How many connections are made at a time.
+const SEARCHES_MAX: usize = 64;
 
 /// How many processes may claim to have met this one for a connection.
 const MET_BY_MAX: usize = 8;
@@ -71,6 +75,7 @@ impl Endpoints {
     pub(crate) fn set_tick(&self) {
         let state = self.state.borrow();
         let is_meeting = !state.meetings.is_empty()
+            || !state.waiting.is_empty()
             || self.timed_waits.get() > 0
             || !state.endpoints.keys_where(|one| one.port.has_unproved()).is_empty();
         let tick = match (is_meeting, state.connections.is_empty()) {
@@ -116,6 +121,7 @@ impl ServiceState {
 
     fn advance_meetings(&mut self, process: &Process) -> bool {
         let mut active = false;
+        self.begin_searches();
         for underway in std::mem::take(&mut self.meetings) {
             match underway {
                 Underway::Search(key, mut search, own) => match search.poll() {
@@ -149,6 +155,31 @@ impl ServiceState {
         active
     }
 
+    /// Begins searches that were waiting. The first connection to an endpoint is made alone, so
+    /// that the next ones find its gates and use them.
+    fn begin_searches(&mut self) {
+        let mut alone: HashSet<PortTarget> =
+            self.meetings.iter().filter_map(|one| self.target_of(one)).collect();
+        for _ in 0..self.waiting.len().min(SEARCHES_MAX) {
+            if self.meetings.len() >= SEARCHES_MAX {
+                return;
+            }
+            let Some(next) = self.waiting.pop_front() else { return };
+            let target = self.target_of(&next);
+            let may_begin =
+                target.is_none_or(|one| self.met.contains_key(&one) || alone.insert(one));
+            match may_begin {
+                true => self.meetings.push(next),
+                false => self.waiting.push_back(next),
+            }
+        }
+    }
+
+    fn target_of(&self, underway: &Underway) -> Option<PortTarget> {
+        let (Underway::Search(key, ..) | Underway::Meeting(key, _)) = underway;
+        self.connections.get(*key)?.target
+    }
+
     /// Handles that two processes have met.
     fn note_met(&mut self, process: &Process, key: u32, gate: GateId, words: &[u8]) {
         let theirs = Introduction::from_bytes(words);
@@ -166,6 +197,8 @@ impl ServiceState {
         // Only the connecting side has a deadline.
         if connection.deadline.is_some() {
             connection.stage = Stage::Awaiting;
+            let target = connection.target;
+            target.into_iter().for_each(|target| *self.met.entry(target).or_default() += 1);
             return self.tell(process, key, &Word::Met);
         }
         (connection.stage, connection.request) = (Stage::Introduced, data);

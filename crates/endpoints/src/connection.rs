@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use base::{Error, GateId};
+use dynamic::PortTarget;
 use engine::RequestId;
 use memory::Buffer;
 
@@ -13,6 +14,8 @@ use memory::Buffer;
 pub(crate) struct Connection {
     /// The endpoint that gets the events; `None` if it was closed.
     pub endpoint: Option<u32>,
+    /// The endpoint that it leads to, on the connecting side.
+    pub target: Option<PortTarget>,
     /// The word of the program.
     pub context: usize,
     pub stage: Stage,

@@ -38,12 +38,21 @@ impl ServiceState {
             process.runtime().detach(send.request);
         }
         if let Some(peer) = ended.peer {
+            if let Some(target) = ended.target
+                && let Some(count) = self.met.get_mut(&target)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.met.remove(&target);
+                }
+            }
             release_peer(process, peer.gate);
         }
     }
 
     fn end_meeting(&mut self, process: &Process, key: u32) {
         let is_it = |one: &mut Underway| matches!(one, Underway::Search(of, ..) | Underway::Meeting(of, _) if *of == key);
+        self.waiting.retain_mut(|one| !is_it(one));
         for underway in self.meetings.extract_if(.., is_it) {
             if let Underway::Meeting(_, meeting) = underway {
                 meeting.abandon(process);

@@ -1,14 +1,14 @@
 //! The endpoints of a process: what a program asks of them.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, GateId, Result};
-use dynamic::{PairMeeting, Port, PortSearch};
+use dynamic::{PairMeeting, Port, PortSearch, PortTarget};
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 use mpi::Process;
@@ -38,6 +38,10 @@ pub(crate) struct ServiceState {
     pub endpoints: Slots<Endpoint>,
     pub connections: Slots<Connection>,
     pub meetings: Vec<Underway>,
+    /// Searches that have not begun.
+    pub waiting: VecDeque<Underway>,
+    /// How many connections lead to each endpoint whose process was met.
+    pub met: HashMap<PortTarget, u32>,
     /// Messages about connections that are arriving, with their senders.
     pub controls: VecDeque<(GateId, RequestId, Buffer)>,
     /// The connections at which messages are arriving.
@@ -230,7 +234,10 @@ impl Endpoints {
         let mut state = self.state.borrow_mut();
         let key = state.add_connection(endpoint, (Stage::Meeting, request.context), deadline)?;
         let introduction = state.introduction(key, request.data);
-        state.meetings.push(Underway::Search(key, search, introduction));
+        if let Some(connection) = state.connections.get_mut(key) {
+            connection.target = Some(search.target());
+        }
+        state.waiting.push_back(Underway::Search(key, search, introduction));
         drop(state);
         self.look_again();
         process.progress();
@@ -410,6 +417,7 @@ impl ServiceState {
         let window = owner.grant_window().ok_or_else(too_many)?;
         let added = self.connections.insert(Connection {
             endpoint: Some(endpoint),
+            target: None,
             context,
             stage,
             peer: None,
