@@ -76,12 +76,16 @@ impl Endpoints {
         let state = self.state.borrow();
         let is_meeting = !state.meetings.is_empty()
             || !state.waiting.is_empty()
-            || self.timed_waits.get() > 0
             || !state.endpoints.keys_where(|one| one.port.has_unproved()).is_empty();
         let tick = match (is_meeting, state.connections.is_empty()) {
             (true, _) => TICK_MEETING,
             (false, false) => TICK_CONNECTED,
             (false, true) => 0,
+        };
+        let tick = match self.wait_tick() {
+            Some(of_waits) if tick == 0 => of_waits,
+            Some(of_waits) => tick.min(of_waits),
+            None => tick,
         };
         self.watcher.get().into_iter().for_each(|watcher| watcher.set_tick(tick));
     }

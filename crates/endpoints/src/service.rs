@@ -27,8 +27,10 @@ pub struct Endpoints {
     pub(crate) watcher: OnceCell<Watcher>,
     /// Whether the process advances the endpoints.
     pub(crate) is_advanced: Cell<bool>,
-    /// How many threads wait until some time.
-    pub(crate) timed_waits: Cell<u32>,
+    /// How many threads wait until some time, and the interval of ticks that they need, in
+    /// milliseconds.
+    timed_waits: Cell<u32>,
+    wait_tick: Cell<u32>,
 }
 
 #[derive(Debug, Default)]
@@ -115,6 +117,9 @@ pub(crate) const MESSAGE_BYTES_MAX: u64 = 1 << 30;
 /// How long the peer may take to close its end of a connection.
 pub(crate) const CLOSING_MAX: Duration = Duration::from_secs(10);
 
+/// The longest interval of ticks for a wait, in milliseconds.
+const TICK_MAX: u32 = 250;
+
 /// How long [`Endpoints::close`] waits for the other ends.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -194,6 +199,9 @@ impl Endpoints {
         limit: Option<Duration>,
     ) -> Result<Option<EndpointEvent>> {
         let mut found = self.with_endpoint(endpoint, Endpoint::pop);
+        if !matches!(found, Ok(None)) {
+            return found;
+        }
         self.wait_at_most(process, limit, &mut || {
             if let Ok(None) = found {
                 found = self.with_endpoint(endpoint, Endpoint::pop);
@@ -210,11 +218,22 @@ impl Endpoints {
         done: &mut dyn FnMut() -> bool,
     ) {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let is_timed = u32::from(deadline.is_some());
-        self.timed_waits.set(self.timed_waits.get() + is_timed);
+        let Some((deadline, limit)) = deadline.zip(limit) else {
+            return process.wait_until(&mut |_| done());
+        };
+        // Shorter waits are ended more precisely.
+        let tick = (limit.as_millis() / 8).clamp(1, TICK_MAX.into()) as u32;
+        let others = if self.timed_waits.get() > 0 { self.wait_tick.get() } else { tick };
+        self.wait_tick.set(tick.min(others));
+        self.timed_waits.set(self.timed_waits.get() + 1);
         self.set_tick();
-        process.wait_until(&mut |_| done() || deadline.is_some_and(|end| Instant::now() >= end));
-        self.timed_waits.set(self.timed_waits.get() - is_timed);
+        process.wait_until(&mut |_| done() || Instant::now() >= deadline);
+        self.timed_waits.set(self.timed_waits.get() - 1);
+    }
+
+    /// Returns the interval of ticks that waiting threads need, in milliseconds.
+    pub(crate) fn wait_tick(&self) -> Option<u32> {
+        (self.timed_waits.get() > 0).then(|| self.wait_tick.get())
     }
 
     /// Begins to connect to another endpoint, and returns the key of the connection.
