@@ -80,6 +80,10 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (!strcmp(how, "mismatch")) {
+        int value[1000] = {0};
+        MPI_Bcast(value, rank ? 1 : 1000, MPI_INT, 0, MPI_COMM_WORLD);
+    }
     if (rank == 1 || argc > 2) crash(how);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();

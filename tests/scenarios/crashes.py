@@ -81,7 +81,13 @@ def a_fatal_error_of_mpi_shows_the_place_of_the_call(runner):
     assert "main (crashes.c:" in output, output
 
 
-SCENARIOS = [a_fatal_error_of_mpi_shows_the_place_of_the_call,
+def collective_operations_that_differ_point_to_the_check(runner):
+    code, output = crash(runner, "mismatch", options=["-x", "COMBRAY_BOARDS=never"], count=2)
+    assert code != 0 and "combray run --check names the calls" in output, f"exit code {code}\n{output}"
+
+
+SCENARIOS = [collective_operations_that_differ_point_to_the_check,
+             a_fatal_error_of_mpi_shows_the_place_of_the_call,
              a_crash_shows_the_functions_of_the_program, a_crash_of_all_is_reported_once,
              a_crash_below_a_script_is_reported, a_crash_on_another_host_is_reported,
              the_handler_of_the_program_stays, a_crashing_child_of_a_process_is_its_own_matter,

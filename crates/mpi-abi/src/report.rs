@@ -162,7 +162,11 @@ fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
             return (returned, text_of_code(call.library, code));
         }
         Reason::Operation(error) => {
-            let text = said_of(name, &error.detail);
+            let mut text = said_of(name, &error.detail);
+            if error.class == ErrorClass::Truncate && is_collective(name) {
+                text += "; perhaps the processes call different collective operations, or with \
+                         different amounts: combray run --check names the calls of both";
+            }
             (error, text)
         }
         Reason::Argument(position, error) => {
@@ -179,6 +183,25 @@ fn describe_failure(call: &Call, reason: Reason) -> (c_int, String) {
         _ => text,
     };
     (code, text)
+}
+
+/// Whether a function is a collective operation on data, in any of its forms.
+fn is_collective(name: &str) -> bool {
+    const OPERATIONS: [&str; 10] = [
+        "allgather",
+        "allreduce",
+        "alltoall",
+        "barrier",
+        "bcast",
+        "exscan",
+        "gather",
+        "reduce",
+        "scan",
+        "scatter",
+    ];
+    let name = name.trim_start_matches('P').trim_start_matches("MPI_").to_ascii_lowercase();
+    let names = [&*name, name.strip_prefix('i').unwrap_or(&name)];
+    OPERATIONS.iter().any(|operation| names.iter().any(|name| name.starts_with(operation)))
 }
 
 /// Returns the message of an error code as a string.
@@ -302,4 +325,19 @@ fn ending(call: &Call, code: c_int, text: Option<&str>, reason: &str) -> String 
         false => format!("process {} on ", std::process::id()),
     };
     format!("{rank}{}: {text}.{callers} {reason}", host_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn collective_operations_are_known_by_their_names() {
+        for name in ["MPI_Bcast", "MPI_Ibcast_c", "MPI_Reduce_scatter_block", "MPI_Barrier_init"] {
+            assert!(is_collective(name), "{name}");
+        }
+        for name in ["MPI_Recv", "MPI_Irecv", "MPI_Sendrecv", "MPI_Waitall"] {
+            assert!(!is_collective(name), "{name}");
+        }
+    }
 }
