@@ -217,6 +217,14 @@ def killed_launcher_leaves_nothing(runner):
             assert not traces() - before, f"{number.name}: {traces() - before}"
 
 
+def the_benchmark_program_is_found_by_its_name(runner):
+    needs_combray(runner)
+    code, output, _ = run([*runner.mpiexec, "-n", "2", "combray-bench", "pingpong", "--sizes", "8"], timeout=60)
+    assert code == 0 and "pingpong" in output, f"exit code {code}\n{output}"
+    code, output, _ = run([*runner.mpiexec, "-n", "2", "combray-nothing"], timeout=60)
+    assert code == 2 and "in no folder of PATH" in output, f"exit code {code}\n{output}"
+
+
 def benchmarks_join_the_job_that_starts_them(runner):
     needs_combray(runner)
     command = str(pathlib.Path(shutil.which(runner.mpiexec[0])).with_name("combray"))
@@ -499,6 +507,7 @@ SCENARIOS = [
     cycles_leave_nothing,
     killed_launcher_leaves_nothing,
     benchmarks_join_the_job_that_starts_them,
+    the_benchmark_program_is_found_by_its_name,
     input_goes_to_rank_0,
     lines_stay_whole,
     output_is_tagged,

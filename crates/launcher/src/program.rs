@@ -38,12 +38,24 @@ pub(super) fn find(
             return check_interpreter(candidate.as_os_str(), &candidate);
         }
     }
+    if let Some(own) = own_program(program) {
+        return Ok(own);
+    }
     if is_executable(&folder.join(program)).unwrap_or(false) {
         return Err(LaunchError::new(format!(
             "{shown} is in no folder of PATH; there is one here: write ./{shown}"
         )));
     }
     Err(LaunchError::new(format!("{shown} is in no folder of PATH")))
+}
+
+/// Returns a program that Combray has installed for itself, such as `combray-bench`: it is in no
+/// folder of PATH.
+fn own_program(name: &OsStr) -> Option<OsString> {
+    name.as_bytes().strip_prefix(b"combray-")?;
+    let prefix = env::current_exe().ok()?.canonicalize().ok()?;
+    let program = prefix.parent()?.parent()?.join("lib/combray").join(name);
+    is_executable(&program).is_ok_and(|is| is).then(|| program.into())
 }
 
 /// Returns the program, unless it is a script whose interpreter does not exist: the kernel's error

@@ -42,7 +42,9 @@ fn pages() -> Vec<PathBuf> {
         .iter()
         .flat_map(|folder| files_with(&root.join(folder), &["md"]))
         .collect();
-    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"] {
+    for name in
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", LIST]
+    {
         pages.push(root.join(name));
     }
     pages
@@ -57,6 +59,23 @@ fn links_of_pages_lead_somewhere() {
     let pages = pages();
     assert!(pages.len() > 100, "the pages are found");
     report(pages.iter().flat_map(faults).collect());
+}
+
+/// The list of pages for programs that read the documentation.
+const LIST: &str = "llms.txt";
+
+#[test]
+fn the_list_of_pages_has_each_page_for_users_with_its_title() {
+    let root = workspace();
+    let list = read(&root.join(LIST));
+    let missing = |page: PathBuf| {
+        let text = read(&page);
+        let title = text.lines().next()?.trim_start_matches('#').trim().to_owned();
+        let name = page.file_name()?.to_str()?.to_owned();
+        let line = format!("- [{title}](docs/user/{name})");
+        (!list.lines().any(|one| one == line)).then(|| format!("{LIST} lacks the line {line}"))
+    };
+    report(files_with(&root.join("docs/user"), &["md"]).into_iter().filter_map(missing).collect());
 }
 
 /// For a numbered step: the file to which it links first, and the words in code type after that

@@ -35,15 +35,19 @@ impl Installation {
         }
     }
 
-    /// The installation in a folder.
+    /// The installation in a folder: a prefix of its own, or `/usr` as Debian's packages use it.
     ///
     /// # Errors
     /// It has no launcher, or not that library.
     pub fn at(folder: &Path, wanted: &KnownLibrary) -> Result<Self, String> {
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        let launcher = folder.join("bin/mpiexec");
-        let libraries = folder.join("lib");
-        let has_library = wanted.names.iter().any(|name| libraries.join(name).is_file());
+        let launchers = launchers(wanted).map(|name| folder.join("bin").join(name));
+        let launcher =
+            launchers.iter().find(|file| file.is_file()).unwrap_or(&launchers[1]).clone();
+        let folders = LIBRARY_FOLDERS.map(|name| folder.join(name));
+        let has = |folder: &&PathBuf| wanted.names.iter().any(|name| folder.join(name).is_file());
+        let found = folders.iter().find(has);
+        let (libraries, has_library) = (found.unwrap_or(&folders[0]).clone(), found.is_some());
         match (launcher.is_file(), has_library) {
             (true, true) => Ok(Self { launcher, libraries, is_own: false }),
             (true, false) if is_standard(wanted) => Err(format!(
@@ -103,6 +107,26 @@ impl Installation {
             path.push(others);
         }
         path
+    }
+}
+
+/// Where libraries are below a prefix: usually, and in Debian.
+const LIBRARY_FOLDERS: [&str; 3] = [
+    "lib",
+    "lib64",
+    match cfg!(target_arch = "aarch64") {
+        true => "lib/aarch64-linux-gnu",
+        false => "lib/x86_64-linux-gnu",
+    },
+];
+
+/// The names of the launcher of a library: the one that Debian gives it where several libraries are
+/// installed, and the usual one.
+fn launchers(wanted: &KnownLibrary) -> [&'static str; 2] {
+    match wanted.names[0] {
+        "libmpi.so.40" => ["mpiexec.openmpi", "mpiexec"],
+        "libmpi.so.12" => ["mpiexec.mpich", "mpiexec"],
+        _ => ["mpiexec", "mpiexec"],
     }
 }
 
@@ -208,6 +232,12 @@ mod tests {
         write("lib/libmpi_abi.so.0", b"");
         assert!(!at(standard).unwrap().is_own);
         assert!(Installation::own(&root, open).unwrap_err().contains("not installed"));
+        // Debian has both libraries in one folder, and names the launchers apart.
+        write(&format!("{}/libmpi.so.40", LIBRARY_FOLDERS[2]), b"");
+        let launcher = write("bin/mpiexec.openmpi", b"").canonicalize().unwrap();
+        let found = at(open).unwrap();
+        assert!(found.libraries.ends_with(LIBRARY_FOLDERS[2]) && found.launcher == launcher);
+        assert!(at(mpich).unwrap().launcher.ends_with("bin/mpiexec"));
         let of = |text: &[u8]| library_of(&write("program", text)).map(|library| library.names[0]);
         assert_eq!(of(b"\x7fELF..libmpi_abi.so.1"), Ok("libmpi_abi.so.1"));
         assert_eq!(of(b"\x7fELF..libmpi.so.40"), Ok("libmpi.so.40"));
