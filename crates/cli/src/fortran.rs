@@ -54,12 +54,9 @@ pub fn run(options: &FortranOptions) -> Result<i32, String> {
     let prefix = prefix::find()?;
     let words: Vec<String> = options.compiler.split_whitespace().map(str::to_owned).collect();
     let compiler = FortranCompiler::of(&words)?;
-    let folder = compiler.folder(&prefix);
-    let fresh = folder.with_extension(format!("new-{}", std::process::id()));
-    fs::create_dir_all(&fresh)
-        .map_err(|cause| format!("cannot write {}: {cause}", fresh.display()))?;
+    let (folder, fresh) = new_folder(&compiler.folders(&prefix))?;
     let made = Build { compiler: &compiler, prefix: &prefix, folder: &fresh }.all();
-    let kept = made.and_then(|()| compiler.keep(&prefix, &fresh));
+    let kept = made.and_then(|()| compiler.keep(&prefix, &folder, &fresh));
     if kept.is_err() {
         // An existing installation stays as it was.
         let _ = fs::remove_dir_all(&fresh);
@@ -67,6 +64,31 @@ pub fn run(options: &FortranOptions) -> Result<i32, String> {
     kept?;
     println!("The Fortran interfaces for {} are in {}", compiler.name, folder.display());
     Ok(0)
+}
+
+/// Makes a new folder beside the first of these that can be written. Returns that one and the new
+/// folder.
+///
+/// # Errors
+/// None can be written; the message names all.
+fn new_folder(folders: &[PathBuf]) -> Result<(PathBuf, PathBuf), String> {
+    let mut causes = Vec::new();
+    for folder in folders {
+        let fresh = folder.with_extension(format!("new-{}", std::process::id()));
+        match fs::create_dir_all(&fresh) {
+            Ok(()) => return Ok((folder.clone(), fresh)),
+            Err(cause) => causes.push(format!("cannot write {}: {cause}", fresh.display())),
+        }
+    }
+    Err(causes.join("; "))
+}
+
+/// The folder of a user for the interfaces of this version, where the prefix belongs to somebody
+/// else.
+fn folder_of_user() -> Option<PathBuf> {
+    let named = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let data = named("XDG_DATA_HOME").or_else(|| Some(named("HOME")?.join(".local/share")))?;
+    Some(data.join(concat!("combray/", env!("CARGO_PKG_VERSION"), "/fortran")))
 }
 
 /// A supported Fortran compiler.
@@ -115,8 +137,10 @@ impl FortranCompiler {
         Ok(Self { words: words.to_vec(), kind, name })
     }
 
-    fn folder(&self, prefix: &Path) -> PathBuf {
-        prefix.join("lib/combray/fortran").join(&self.name)
+    /// Where the interfaces may be: in the prefix, or in the folder of the user.
+    fn folders(&self, prefix: &Path) -> Vec<PathBuf> {
+        let places = [Some(prefix.join("lib/combray/fortran")), folder_of_user()];
+        places.into_iter().flatten().map(|place| place.join(&self.name)).collect()
     }
 
     /// The folder with the interfaces for this compiler.
@@ -124,8 +148,8 @@ impl FortranCompiler {
     /// # Errors
     /// The folder does not exist; the message explains how to create it.
     pub fn installed(&self, prefix: &Path) -> Result<PathBuf, String> {
-        let folder = self.folder(prefix);
-        if folder.join(format!("lib{LIBRARY}.so")).exists() {
+        let has_library = |folder: &PathBuf| folder.join(format!("lib{LIBRARY}.so")).exists();
+        if let Some(folder) = self.folders(prefix).into_iter().find(has_library) {
             return Ok(folder);
         }
         Err(format!(
@@ -138,14 +162,16 @@ impl FortranCompiler {
         ))
     }
 
-    /// Moves the result into place, and registers it with pkg-config.
-    fn keep(&self, prefix: &Path, fresh: &Path) -> Result<(), String> {
-        let folder = self.folder(prefix);
+    /// Moves the result into place, and registers it with pkg-config if it is in the prefix.
+    fn keep(&self, prefix: &Path, folder: &Path, fresh: &Path) -> Result<(), String> {
         let failed = |cause: std::io::Error| format!("cannot write {}: {cause}", folder.display());
         if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(failed)?;
+            fs::remove_dir_all(folder).map_err(failed)?;
         }
-        fs::rename(fresh, &folder).map_err(failed)?;
+        fs::rename(fresh, folder).map_err(failed)?;
+        if !folder.starts_with(prefix) {
+            return Ok(());
+        }
         let own_name = format!("combray-{}", self.name);
         // Build systems ask for these names, too; they mean the compiler that was used last.
         for name in [&own_name, "mpi-fort", "ompi-fort"] {
@@ -241,6 +267,9 @@ impl Build<'_> {
         // With lazy binding, a function found at its first call could be the program's own
         // (`combray_skip_own_functions`).
         command.arg(format!("-Wl,-soname,{library},-z,defs,-z,now,-rpath,$ORIGIN/../../.."));
+        if !self.folder.starts_with(self.prefix) {
+            command.arg(format!("-Wl,-rpath,{}", self.prefix.join("lib").display()));
+        }
         command.arg("-L").arg(self.prefix.join("lib")).arg("-lmpi_abi");
         run_quietly(command)
     }
@@ -303,6 +332,18 @@ fn run_quietly(mut command: Command) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_folder_that_can_be_written_is_used() {
+        let private = tempfile::tempdir().unwrap();
+        let file = private.path().join("file");
+        fs::write(&file, "").unwrap();
+        let (closed, open) = (file.join("gfortran-12"), private.path().join("own/gfortran-12"));
+        let (folder, fresh) = new_folder(&[closed.clone(), open.clone()]).unwrap();
+        assert!(folder == open && fresh.is_dir());
+        let fault = new_folder(&[closed]).unwrap_err();
+        assert!(fault.contains("cannot write") && fault.contains("gfortran-12"), "{fault}");
+    }
 
     #[test]
     fn compilers_say_who_they_are() {
