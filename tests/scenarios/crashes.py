@@ -49,6 +49,12 @@ def a_crash_on_another_host_is_reported(runner):
     assert code == 139 and "read_from (crashes.c:" in output, f"exit code {code}\n{output}"
 
 
+def without_a_launcher_the_process_reports_its_crash(runner):
+    crash(runner, "none")
+    code, output, _ = run([str(runner.build / "crashes"), "read", "all"], timeout=60.0)
+    assert code == -11 and "read_from (crashes.c:" in output, f"exit code {code}\n{output}"
+
+
 def the_handler_of_the_program_stays(runner):
     code, output = crash(runner, "handler")
     assert code == 3 and "the program's own handler" in output, f"exit code {code}\n{output}"
@@ -90,5 +96,6 @@ SCENARIOS = [collective_operations_that_differ_point_to_the_check,
              a_fatal_error_of_mpi_shows_the_place_of_the_call,
              a_crash_shows_the_functions_of_the_program, a_crash_of_all_is_reported_once,
              a_crash_below_a_script_is_reported, a_crash_on_another_host_is_reported,
-             the_handler_of_the_program_stays, a_crashing_child_of_a_process_is_its_own_matter,
+             without_a_launcher_the_process_reports_its_crash, the_handler_of_the_program_stays,
+             a_crashing_child_of_a_process_is_its_own_matter,
              the_core_file_is_written_with_the_stack_of_the_crash]
