@@ -192,3 +192,25 @@ fn impossible_pushes_are_refused() {
     assert!(refuses(&mut pair, next, LENGTH), "one is arriving");
     assert!(pair.engines[1].end_part(GateId(0), &next.emit(), 1).is_err(), "another length");
 }
+
+#[test]
+fn a_receive_ends_with_the_peer_that_fails_amid_a_pushed_message() {
+    let mut pair = Pair::new();
+    pair.send(LENGTH);
+    pair.exchange();
+    let label = PushLabel::parse(&pair.labels[0]).unwrap();
+    let first = pair.receive(LENGTH);
+    assert!(pair.engines[1].take(first).is_some());
+    let receive = pair.receive(LENGTH);
+    let next = PushLabel { sequence: label.sequence + 1, ..label }.emit();
+    let place = pair.engines[1].begin_part(GateId(0), RAIL, &next, LENGTH);
+    assert!(matches!(place, Ok(PartPlace::At { .. })));
+    pair.engines[1].fail_gate(GateId(0));
+    let outcome = pair.engines[1].take(receive).expect("it has ended");
+    assert_eq!(outcome.problem, Some(Problem::PeerFailed));
+    assert!(
+        pair.engines[1].end_part(GateId(0), &next, LENGTH).is_err(),
+        "nothing arrives any more"
+    );
+    assert_eq!(pair.engines[1].holdings().1, 0);
+}
