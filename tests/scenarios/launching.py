@@ -37,6 +37,22 @@ def programs_of_a_rank_run_one_after_the_other(runner):
         assert re.search(r"of the same rank, uses MPI|two processes of a rank use MPI", output), output
 
 
+def ranks_of_large_jobs_are_started_beside_few_descriptors(runner):
+    """Each start copies the descriptors of the launcher, so those of earlier ranks must be out of the way."""
+    needs_combray(runner)
+    count = 200
+    script = "echo $PMI_RANK $PMI_FD; echo $PMI_RANK >&2"
+    code, output, _ = run([*runner.mpiexec, "-n", str(count), "--tag-output", "sh", "-c", script])
+    assert code == 0, output
+    lines = re.findall(r"^\[(\d+)\]<stdout>: (\d+) (\d+)$", output, re.M)
+    assert sorted(int(rank) for _, rank, _ in lines) == list(range(count)), output
+    errors = re.findall(r"^\[(\d+)\]<stderr>: (\d+)$", output, re.M)
+    assert len(errors) == count, output
+    assert all(tag == rank for tag, rank, *_ in lines + errors), f"the output of another rank\n{output}"
+    highest = max(int(descriptor) for _, _, descriptor in lines)
+    assert highest < 300, f"a rank was started beside {highest} descriptors"
+
+
 def who_has_lost_the_variables_of_the_launcher_is_told(runner):
     needs_combray(runner)
     code, output, _ = run([*runner.mpiexec, "-n", "2", "env", "-i", program(runner), "hello"])
@@ -477,6 +493,7 @@ SCENARIOS = [
     hello,
     nothing_of_a_script_survives_all_that_watch_over_the_job,
     programs_of_a_rank_run_one_after_the_other,
+    ranks_of_large_jobs_are_started_beside_few_descriptors,
     who_has_lost_the_variables_of_the_launcher_is_told,
     killed_process_ends_the_job,
     crashed_process_ends_the_job,

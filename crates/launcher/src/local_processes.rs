@@ -6,6 +6,7 @@
 pub(crate) mod asking;
 mod cpuset_assignment;
 mod other_libraries;
+mod parking;
 mod rank;
 mod tracing;
 mod variables;
@@ -32,7 +33,8 @@ use crate::spawned::SpawnedLinks;
 use asking::PendingQuestion;
 use cpuset_assignment::CpusetAssignment;
 use other_libraries::LibraryWatch;
-use rank::{RankDescriptor, RankProcess};
+use parking::{Parking, TOGETHER};
+use rank::{DESCRIPTORS_OF_RANK, RankDescriptor, RankProcess};
 use tracing::LocalTraces;
 use variables::RankIdentity;
 pub(super) use variables::stale;
@@ -116,7 +118,7 @@ struct InputPipe {
 }
 
 /// How many descriptors are held for a rank, and how many more are needed while one is started.
-const DESCRIPTORS: u64 = 3;
+const DESCRIPTORS: u64 = DESCRIPTORS_OF_RANK as u64;
 const DESCRIPTORS_AT_START: u64 = 32;
 
 impl LocalProcesses {
@@ -235,6 +237,7 @@ impl LocalProcesses {
         // A job of one rank is the same with any library.
         self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
         let mut lines = Vec::new();
+        let mut parking = Parking::new()?;
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
             let place =
@@ -264,8 +267,29 @@ impl LocalProcesses {
             let of_programs = notes.iter().filter(|_| rank.number == 0).cloned();
             lines.extend(of_machine.into_iter().chain(of_programs).map(|note| (rank.number, note)));
             self.ranks.push(rank);
+            if self.ranks.len().is_multiple_of(TOGETHER) {
+                self.park_last(&mut parking);
+            }
         }
+        self.unpark(parking)?;
         Ok(lines)
+    }
+
+    /// Parks the descriptors of the last ranks. If that is not possible, they stay.
+    fn park_last(&mut self, parking: &mut Parking) {
+        let first = self.ranks.len() - TOGETHER;
+        let last = &mut self.ranks[first..];
+        let taken = last.iter_mut().filter_map(RankProcess::take_descriptors).collect();
+        if let Err(taken) = parking.park(taken) {
+            last.iter_mut().zip(taken).for_each(|(rank, own)| rank.give_descriptors(own));
+        }
+    }
+
+    /// Gives the ranks their descriptors back.
+    fn unpark(&mut self, parking: Parking) -> io::Result<()> {
+        let without = self.ranks.iter_mut().filter(|rank| rank.lacks_descriptors());
+        without.zip(parking.take_all()?).for_each(|(rank, own)| rank.give_descriptors(own));
+        Ok(())
     }
 
     /// Reports a note for users in the error output of a rank.

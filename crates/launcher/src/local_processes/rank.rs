@@ -15,6 +15,7 @@ use sys::socket;
 use super::PmiRequests;
 use super::cpuset_assignment::CpusetAssignment;
 use super::other_libraries::OtherLibrary;
+use super::parking::Parked;
 use super::tracing::NamedMemory;
 use super::variables::{self, RankIdentity};
 use crate::local::host_name;
@@ -51,6 +52,9 @@ pub(super) enum RankDescriptor {
     Output(OutputStream),
     Pmi,
 }
+
+/// How many descriptors are held for a rank: its outputs and its connection to the PMI server.
+pub(super) const DESCRIPTORS_OF_RANK: usize = 3;
 
 /// How many bytes are read at once.
 const READ_BYTES_MAX: usize = 64 << 10;
@@ -124,6 +128,24 @@ impl RankProcess {
             other_library: None,
             answers: Vec::new(),
         })
+    }
+
+    /// Takes the descriptors of the process away, if it has all of them.
+    pub(super) fn take_descriptors(&mut self) -> Option<Parked> {
+        let (output, errors) = (self.output.take()?, self.errors.take()?);
+        Some([output.into(), errors.into(), self.pmi.take()?.into()])
+    }
+
+    /// Whether its descriptors were taken away.
+    pub(super) fn lacks_descriptors(&self) -> bool {
+        self.pmi.is_none()
+    }
+
+    /// Gives the descriptors that [`take_descriptors`](Self::take_descriptors) took back.
+    pub(super) fn give_descriptors(&mut self, [output, errors, pmi]: Parked) {
+        self.output = Some(output.into());
+        self.errors = Some(errors.into());
+        self.pmi = Some(pmi.into());
     }
 
     /// Returns the descriptors to watch; outputs only if there is room for their data, and PMI
