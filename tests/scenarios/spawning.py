@@ -142,7 +142,8 @@ def jobs_are_listed_below_those_that_have_spawned_them(runner):
     """`combray ps`, while a job and one that it has spawned run, and when only the second one does."""
     needs_combray(runner)
     ps = lambda *words: run([hangs.command(runner), "ps", *map(str, words)])[1]
-    with own_program(runner) as copy:
+    # With one job, that job is shown.
+    with own_program(runner) as copy, subprocess.Popen([*runner.mpiexec, "-n", "1", "cat"], stdin=subprocess.PIPE):
         for how, stage in ("waits", "connected"), ("stays", "independent"):
             launcher = subprocess.Popen([*runner.mpiexec, "-n", "2", copy, how], text=True, stdin=subprocess.DEVNULL,
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -53,7 +53,8 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
     if silent > 0 {
         eprintln!("combray: {silent} more jobs of this machine did not answer");
     }
-    let job = match (options.job, running.as_slice()) {
+    let top = not_spawned(&running);
+    let job = match (options.job, top.as_slice()) {
         (Some(job), _) => job,
         (None, [only]) => only.job,
         (None, []) => {
@@ -70,7 +71,7 @@ pub fn run(options: &PsOptions) -> Result<i32, String> {
         (None, _) => {
             match options.json {
                 true => print(&(text(&running)? + "\n"))?,
-                false => list(&running)?,
+                false => list(&top)?,
             }
             return Ok(0);
         }
@@ -98,15 +99,18 @@ fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
     }
 }
 
-fn list(running: &[jobs::JobSummary]) -> Result<(), String> {
-    let mut lines =
-        format!("{:>8}  {:>6}  {:>6}  {:>8}  program\n", "job", "ranks", "hosts", "seconds");
-    // Spawned jobs stand below those whose processes have spawned them.
+/// Returns the jobs that none of the others has spawned: spawned ones are shown below them.
+fn not_spawned(running: &[jobs::JobSummary]) -> Vec<&jobs::JobSummary> {
     let mut below = HashSet::new();
     running.iter().for_each(|one| collect(&one.spawned, &mut below));
     let here = launcher::host_name();
-    let is_top = |one: &&jobs::JobSummary| !below.contains(&(one.job, here.as_str()));
-    for one in running.iter().filter(is_top) {
+    running.iter().filter(|one| !below.contains(&(one.job, here.as_str()))).collect()
+}
+
+fn list(running: &[&jobs::JobSummary]) -> Result<(), String> {
+    let mut lines =
+        format!("{:>8}  {:>6}  {:>6}  {:>8}  program\n", "job", "ranks", "hosts", "seconds");
+    for one in running {
         let jobs::JobSummary { job, program, ranks, hosts, seconds, spawned } = one;
         lines += &format!("{job:>8}  {ranks:>6}  {hosts:>6}  {seconds:>8.0}  {program}\n");
         add_spawned(&mut lines, spawned, 1);

@@ -135,7 +135,7 @@ fn follow(supervisor: i32) {
 }
 
 impl LauncherAbove {
-    fn connect(supervisor: u32) -> io::Result<Self> {
+    pub(super) fn connect(supervisor: u32) -> io::Result<Self> {
         let user = process::user();
         let stream = UnixStream::connect_addr(&address(user, supervisor)?)?;
         if sys::socket::peer_user(stream.as_fd())? != user {
