@@ -1,6 +1,7 @@
 // Every construct of OpenMP that GCC compiles for the host. Prints what they compute, the same with
 // each library, and ends with 1 if something is wrong in itself.
 #include <omp.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -461,6 +462,46 @@ static void tasks(void) {
     expect("detach", detached, 11);
 }
 
+static void memory(void) {
+    omp_alloctrait_t traits[] = {{omp_atk_alignment, 256}, {omp_atk_pool_size, 1000}, {omp_atk_fallback, omp_atv_null_fb}};
+    omp_allocator_handle_t own = omp_init_allocator(omp_default_mem_space, 3, traits);
+    char *first = omp_alloc(600, own), *second = omp_alloc(600, own);
+    expect("alignment", (uintptr_t)first % 256, 0);
+    expect("pool", first && !second, 1);
+    omp_free(first, own);
+    second = omp_alloc(600, own);
+    expect("pool again", second != NULL, 1);
+    omp_free(second, omp_null_allocator);
+    omp_destroy_allocator(own);
+    long sum = 0;
+    int *cleared = omp_calloc(100, sizeof(int), omp_default_mem_alloc);
+    for (int i = 0; i < 100; i++)
+        sum += cleared[i];
+    cleared[99] = 7;
+    cleared = omp_realloc(cleared, 4000, omp_null_allocator, omp_null_allocator);
+    expect("realloc", sum + cleared[99], 7);
+    omp_free(cleared, omp_null_allocator);
+    int value = 3;
+#pragma omp parallel num_threads(3) firstprivate(value) allocate(omp_default_mem_alloc : value) reduction(+ : sum)
+    sum += value;
+    expect("allocate", sum, 9);
+    int device = omp_get_initial_device(), from[3][4], to[5][6] = {{0}};
+    for (int i = 0; i < 12; i++)
+        from[i / 4][i % 4] = i;
+    size_t volume[] = {2, 3}, offsets[] = {1, 2}, starts[] = {1, 1}, sizes[] = {5, 6}, own_sizes[] = {3, 4};
+    omp_target_memcpy_rect(to, from, sizeof(int), 2, volume, offsets, starts, sizes, own_sizes, device, device);
+    expect("rectangle", to[1][2] * 100 + to[2][4] + to[0][0] + to[1][1] + to[3][2], 511);
+    int *there = omp_target_alloc(sizeof from, device);
+    omp_target_memcpy(there, from, sizeof(int), sizeof(int), 11 * sizeof(int), device, device);
+    expect("target memory", there[1], 11);
+    omp_target_free(there, device);
+    omp_set_num_teams(2);
+    int teams = 0;
+#pragma omp teams reduction(max : teams)
+    teams = omp_get_num_teams();
+    expect("teams that were set", teams * 10 + omp_get_max_teams(), 22);
+}
+
 static void others(void) {
     int teams = 0, sum = 0;
 #pragma omp teams num_teams(3) thread_limit(2) reduction(+ : sum)
@@ -522,5 +563,6 @@ int main(void) {
     shared_work();
     tasks();
     others();
+    memory();
     return faults != 0;
 }

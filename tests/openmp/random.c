@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static long total, faults;
+static long total, guarded, faults;
 
 static uint64_t mixed(uint64_t a, uint64_t b) {
     uint64_t value = a * 0x9e3779b97f4a7c15ULL + b + 0x7f4a7c15;
@@ -189,7 +189,7 @@ static void work(uint64_t seed, int depth, struct shared *shared) {
         case 10: {
             for (int i = 0; i < count; i++) {
 #pragma omp critical
-                total += 3;
+                guarded += 3;
             }
             break;
         }
@@ -218,12 +218,12 @@ int main(int count, char **arguments) {
     omp_set_max_active_levels(6);
     omp_set_dynamic(0);
     for (long seed = first; seed < first + programs; seed++) {
-        total = 0;
+        total = guarded = 0;
         struct shared shared = {{0}};
         omp_set_schedule(1 + seed % 3, seed % 5);
 #pragma omp parallel num_threads(1 + seed % 4)
         work(mixed(seed, 0), 3, &shared);
-        printf("%ld %ld %ld\n", seed, total, faults);
+        printf("%ld %ld %ld %ld\n", seed, total, guarded, faults);
         fflush(stdout);
     }
     return faults != 0;

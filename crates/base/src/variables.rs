@@ -207,6 +207,8 @@ variables! {
         LOCAL_RANK, Developer, AtStart, Always, [];
         /// How many processes of the job the machine has; set by the launcher.
         LOCAL_SIZE, Developer, AtStart, Always, [];
+        /// Whether programs with OpenMP use Combray's library for it; set by combray run --openmp.
+        OPENMP, Developer, AtStart, Unprivileged, [];
         /// The port at which the processes wait that have spawned the job; set by the launcher of
         /// a spawned job.
         PARENT_PORT, Developer, AtStart, Unprivileged, [];

@@ -51,6 +51,13 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         )],
     ),
     (
+        "openmp",
+        &[
+            ("combray openmp ./program", "without MPI"),
+            ("combray run --openmp -n 2 ./program", "with MPI, or several processes"),
+        ],
+    ),
+    (
         "trace",
         &[
             ("combray run --trace run.pftrace ./program", "writes the trace that is read here"),

@@ -89,12 +89,16 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     // Names and folders come from the program's file, so they are untrusted text.
     let reported = provision.wants.iter().map(|want| format!("{shown} needs {want}"));
     let reported = reported.chain(provision.notes.iter().map(ToString::to_string));
+    let openmp = libraries::openmp_of(path, prefix, &given)
+        .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
+    let openmp = openmp.map(|library| foreign::one_line(&format!("{shown} needs {library}")));
     let mut text: String = reported.map(|line| foreign::one_line(&line) + "\n").collect();
     if text.is_empty() {
         text = format!(
             "{shown} itself needs no library of MPI; libraries that it loads later are not known\n"
         );
     }
+    text.extend(openmp.map(|line| line + "\n"));
     Ok(text)
 }
 

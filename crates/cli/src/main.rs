@@ -14,6 +14,7 @@ mod fortran;
 mod info;
 mod manual;
 mod memory;
+mod openmp;
 mod place;
 mod prefix;
 mod ps;
@@ -79,6 +80,14 @@ enum CombrayCommand {
     Compare(compare::CompareOptions),
     /// Makes the Fortran interfaces for a compiler: combray fortran --compiler gfortran
     Fortran(fortran::FortranOptions),
+    /// Runs a program with OpenMP, but without MPI, on Combray's library for it: combray openmp
+    /// ./program
+    #[command(disable_help_flag = true)]
+    Openmp {
+        /// The program, and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        words: Vec<OsString>,
+    },
     /// Serves a launcher on another machine, which starts it there
     #[command(hide = true)]
     Agent {
@@ -196,6 +205,7 @@ fn main() -> ExitCode {
                     launcher::serve_as_agent(timeout, runtime::open_ahead)
                         .map_err(|error| error.to_string())
                 }),
+            CombrayCommand::Openmp { words } => openmp::run(&words).map(|never| match never {}),
             CombrayCommand::Spawned { words } => run::run_spawned(&words),
             CombrayCommand::Ps(options) => ps::run(&options),
             CombrayCommand::Resize(options) => resize::run(&options),

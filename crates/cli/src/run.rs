@@ -489,9 +489,8 @@ impl ProgramReader<'_> {
                 self.plan.policy.oversubscription = Oversubscription::Refused;
             }
             Meaning::KeepGoing => self.plan.keep_going = true,
-            Meaning::ForceLibrary => {
-                self.application.variables.insert(variables::FORCE_LIBRARY.into(), "1".into());
-            }
+            Meaning::ForceLibrary => self.switch_on(variables::FORCE_LIBRARY),
+            Meaning::OpenMp => self.switch_on(variables::OPENMP),
             Meaning::InTurn => self.plan.in_turn = true,
             Meaning::Binding(option) => self.set_policy(option, &value)?,
             Meaning::BindingAs(option, words) => self.set_policy(option, words)?,
@@ -506,6 +505,11 @@ impl ProgramReader<'_> {
             meaning => self.apply_foreign(meaning, name, values)?,
         }
         Ok(())
+    }
+
+    /// Sets a variable by which the launcher, which starts the program, learns of an option.
+    fn switch_on(&mut self, name: &str) {
+        self.application.variables.insert(name.into(), "1".into());
     }
 
     /// Applies an option for the output of processes. Returns false for other options.

@@ -7,7 +7,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use base::variables::FORCE_LIBRARY;
+use base::variables::{FORCE_LIBRARY, OPENMP};
 
 use crate::binary::{Binary, OWN_MACHINE, WantedLibrary, has_symbol, loaded_by_name, wanted};
 use crate::program;
@@ -352,6 +352,9 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     let has_python_choice = PYTHON.iter().any(|name| !value(name).is_empty());
     let folders: Vec<PathBuf> = std::env::split_paths(&given).collect();
     provision.folders.extend(folders_of_all(&prefix, &folders));
+    if !value(OPENMP).is_empty() {
+        provision.folders.insert(0, prefix.join(OPENMP_FOLDER));
+    }
     if !has_python_choice && let Some(library) = for_python(&prefix, &folders) {
         program.variables.push((PYTHON[0].into(), library.into()));
     }
@@ -370,6 +373,35 @@ pub(crate) fn provide(program: &mut ProgramStart) -> Vec<String> {
     put(LIBRARY_PATH, provision.folders, given);
     put(PRELOAD, provision.preload, preloaded);
     provision.notes
+}
+
+/// The folder in a prefix with the library of OpenMP for programs that GCC has compiled, and the
+/// name of that library.
+pub const OPENMP_FOLDER: &str = "lib/combray/openmp";
+const OPENMP_LIBRARY: &str = "libgomp.so.1";
+
+/// Returns which library of OpenMP a program would load, as a sentence; `None` if it needs none
+/// that is known here. `given` is `LD_LIBRARY_PATH`.
+///
+/// # Errors
+/// The program cannot be read.
+pub fn openmp_of(program: &Path, prefix: &Path, given: &OsStr) -> io::Result<Option<String>> {
+    let given: Vec<PathBuf> = std::env::split_paths(given).collect();
+    let wanted = wanted(program, &given, |name| name == OPENMP_LIBRARY)?;
+    let Some(library) = wanted.first() else { return Ok(None) };
+    let own = prefix.join(OPENMP_FOLDER).join(OPENMP_LIBRARY);
+    let found = library.brought.as_ref().or(library.found.as_ref());
+    let is_own = found.is_some_and(|at| at.canonicalize().ok() == own.canonicalize().ok());
+    Ok(Some(match (found, &library.brought) {
+        (Some(at), _) if is_own => format!("{OPENMP_LIBRARY}: Combray's, {}", at.display()),
+        (Some(at), Some(_)) => format!("{OPENMP_LIBRARY}: its own, {}", at.display()),
+        (Some(at), None) => format!(
+            "{OPENMP_LIBRARY}: {}; with --openmp Combray's, {}",
+            at.display(),
+            own.display()
+        ),
+        (None, _) => format!("{OPENMP_LIBRARY}: found with --openmp only, {}", own.display()),
+    }))
 }
 
 /// Returns an argument, and its words if it has several, as a command for a shell has.

@@ -2,6 +2,7 @@
 
 mod fortran;
 mod loops;
+mod memory;
 mod missing;
 mod parallel;
 mod routines;

@@ -1,16 +1,26 @@
-//! How threads wait: a short spin if each thread has a core, then sleep.
+//! How threads wait: a short spin if each thread has a core, then letting others run for a few
+//! turns, then sleep.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use sys::futex;
+use sys::{cores, futex};
 
 use crate::environment::{self, WaitPolicy};
 
-/// How often a waiting thread looks before it sleeps: some microseconds. With
-/// `OMP_WAIT_POLICY=active`, some milliseconds.
-const LOOKS: u32 = 300;
-const ACTIVE_LOOKS: u32 = 300_000;
+/// How often a waiting thread looks between two turns, and after how many turns it sleeps:
+/// together more than it takes to wake a thread, or threads that meet often would sleep each time.
+/// After each turn it lets other threads have its core. Threads of a team that have the same core
+/// meet so without sleeping, and the system sees that both want to run and gives them two; what
+/// else wants to run gets the core.
+const LOOKS_IN_TURN: u32 = 50;
+const WAIT_TURNS_MAX: u32 = 100;
+
+/// If threads outnumber cores, the awaited thread may need this core.
+const CROWDED_TURNS_MAX: u32 = 40;
+
+/// With `OMP_WAIT_POLICY=active`: some milliseconds.
+const ACTIVE_TURNS_MAX: u32 = 10_000;
 
 /// The threads of all open regions.
 static BUSY: AtomicUsize = AtomicUsize::new(1);
@@ -30,18 +40,28 @@ pub fn busy() -> usize {
     BUSY.load(Ordering::Relaxed)
 }
 
-/// How often a thread looks before it sleeps. Never more than once if threads outnumber cores: the
-/// awaited thread may need this core.
-fn looks() -> u32 {
+/// Whether a condition comes to hold within a short time.
+fn soon(condition: impl Fn() -> bool) -> bool {
     let settings = environment::settings();
-    if busy() > settings.cores {
-        return 1;
+    let is_crowded = busy() > settings.cores;
+    let (looks, turns) = match settings.wait_policy {
+        WaitPolicy::Passive => (1, 1),
+        WaitPolicy::Unset | WaitPolicy::Active if is_crowded => (1, CROWDED_TURNS_MAX),
+        WaitPolicy::Unset => (LOOKS_IN_TURN, WAIT_TURNS_MAX),
+        WaitPolicy::Active => (LOOKS_IN_TURN, ACTIVE_TURNS_MAX),
+    };
+    for turn in 0..turns {
+        if turn > 0 {
+            cores::yield_now();
+        }
+        for _ in 0..looks {
+            if condition() {
+                return true;
+            }
+            hint::spin_loop();
+        }
     }
-    match settings.wait_policy {
-        WaitPolicy::Passive => 1,
-        WaitPolicy::Unset => LOOKS,
-        WaitPolicy::Active => ACTIVE_LOOKS,
-    }
+    false
 }
 
 /// Something that threads wait for: any condition that other threads make true and then report.
@@ -54,11 +74,8 @@ pub struct WaitEvent {
 impl WaitEvent {
     /// Waits until the condition holds.
     pub fn wait_until(&self, condition: impl Fn() -> bool) {
-        for _ in 0..looks() {
-            if condition() {
-                return;
-            }
-            hint::spin_loop();
+        if soon(&condition) {
+            return;
         }
         while !condition() {
             self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -97,14 +114,8 @@ const AWAITED: u32 = 2;
 
 /// Takes a lock that is a word of the program's memory, zero at first.
 pub fn lock(word: &AtomicU32) {
-    if try_lock(word) {
+    if try_lock(word) || soon(|| word.load(Ordering::Relaxed) == FREE && try_lock(word)) {
         return;
-    }
-    for _ in 0..looks() {
-        if word.load(Ordering::Relaxed) == FREE && try_lock(word) {
-            return;
-        }
-        hint::spin_loop();
     }
     while word.swap(AWAITED, Ordering::Acquire) != FREE {
         futex::wait(word, AWAITED, None);

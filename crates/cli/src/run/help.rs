@@ -111,6 +111,7 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::AllVariables
         | Meaning::Folder
         | Meaning::ForceLibrary
+        | Meaning::OpenMp
         | Meaning::InitialErrhandler => Section::Variables,
         Meaning::Timeout | Meaning::Stall | Meaning::KeepGoing | Meaning::FaultTolerance => {
             Section::End

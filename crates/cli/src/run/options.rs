@@ -50,6 +50,7 @@ pub enum Meaning {
     KeepGoing,
     /// Programs get Combray's library even if they contain a library of their own.
     ForceLibrary,
+    OpenMp,
     /// Where processes run on their machine: mapping, binding or ranking.
     Binding(PolicyOption),
     /// Where processes run, with the words that the spelling implies.
@@ -286,6 +287,12 @@ pub const OPTIONS: &[RunOption] = &[
         ValueCount::Nothing,
         Meaning::ForceLibrary,
         "     let a program load Combray's library also if its RPATH has another MPI's",
+    ),
+    option(
+        &["--openmp"],
+        ValueCount::Nothing,
+        Meaning::OpenMp,
+        "     let programs with OpenMP that GCC has compiled use Combray's library for it",
     ),
     option(
         &["--map-by", "-map-by"],

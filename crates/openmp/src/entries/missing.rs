@@ -36,8 +36,8 @@ missing! {
     GOACC_update GOACC_wait GOMP_PLUGIN_acc_default_dim GOMP_PLUGIN_acc_thread
     GOMP_PLUGIN_async_unmap_vars GOMP_PLUGIN_debug GOMP_PLUGIN_error GOMP_PLUGIN_fatal
     GOMP_PLUGIN_goacc_profiling_dispatch GOMP_PLUGIN_goacc_thread GOMP_PLUGIN_malloc
-    GOMP_PLUGIN_malloc_cleared GOMP_PLUGIN_realloc GOMP_PLUGIN_target_task_completion GOMP_alloc
-    GOMP_free acc_async_test acc_async_test_all acc_async_test_all_h_ acc_async_test_h_
+    GOMP_PLUGIN_malloc_cleared GOMP_PLUGIN_realloc GOMP_PLUGIN_target_task_completion
+     acc_async_test acc_async_test_all acc_async_test_all_h_ acc_async_test_h_
     acc_async_wait acc_async_wait_all acc_attach acc_attach_async acc_copyin acc_copyin_32_h_
     acc_copyin_64_h_ acc_copyin_array_h_ acc_copyin_async acc_copyin_async_32_h_
     acc_copyin_async_64_h_ acc_copyin_async_array_h_ acc_copyout acc_copyout_32_h_
@@ -69,14 +69,14 @@ missing! {
     acc_update_self_32_h_ acc_update_self_64_h_ acc_update_self_array_h_ acc_update_self_async
     acc_update_self_async_32_h_ acc_update_self_async_64_h_ acc_update_self_async_array_h_
     acc_wait acc_wait_all acc_wait_all_async acc_wait_all_async_h_ acc_wait_all_h_ acc_wait_async
-    acc_wait_async_h_ acc_wait_h_ omp_aligned_alloc omp_aligned_calloc omp_alloc omp_calloc
-    omp_capture_affinity omp_capture_affinity_ omp_destroy_allocator omp_destroy_allocator_
-    omp_display_affinity omp_display_affinity_ omp_free omp_get_affinity_format
-    omp_get_affinity_format_ omp_get_default_allocator omp_get_default_allocator_
-    omp_init_allocator omp_init_allocator_ omp_init_allocator_8_ omp_realloc
-    omp_set_affinity_format omp_set_affinity_format_ omp_set_default_allocator
-    omp_set_default_allocator_ omp_set_num_teams omp_set_num_teams_ omp_set_num_teams_8_
-    omp_set_teams_thread_limit omp_set_teams_thread_limit_ omp_set_teams_thread_limit_8_
-    omp_target_alloc omp_target_associate_ptr omp_target_disassociate_ptr omp_target_free
-    omp_target_is_present omp_target_memcpy omp_target_memcpy_rect
+    acc_wait_async_h_ acc_wait_h_
+    omp_capture_affinity omp_capture_affinity_
+    omp_display_affinity omp_display_affinity_ omp_get_affinity_format
+    omp_get_affinity_format_
+
+    omp_set_affinity_format omp_set_affinity_format_
+
+
+
+
 }

@@ -2,7 +2,8 @@
 
 use std::ffi::{c_long, c_uint, c_void};
 
-use crate::environment::{self, LoopKind};
+use super::routines;
+use crate::environment::LoopKind;
 use crate::loops::Iterations;
 use crate::reductions::Private;
 use crate::regions::{self, Extras};
@@ -186,7 +187,11 @@ pub extern "C" fn GOMP_teams_reg(
     _flags: c_uint,
 ) {
     let thread = Thread::current();
-    let configured = environment::settings().teams as u32;
+    let configured = routines::teams_default() as u32;
+    let thread_limit = match thread_limit {
+        0 => routines::teams_thread_limit() as u32,
+        limit => limit,
+    };
     let teams = match (teams, configured) {
         (0, 0) => TEAMS,
         (0, configured) => configured,

@@ -2,11 +2,32 @@
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Instant;
 
 use crate::environment::{self, ACTIVE_LEVELS_MAX, Controls, LoopKind};
 use crate::team::ThreadTeam;
 use crate::thread::Thread;
+
+/// What the program has set for leagues; -1: nothing, so that the environment decides.
+static TEAMS: AtomicI32 = AtomicI32::new(-1);
+static TEAM_THREADS: AtomicI32 = AtomicI32::new(-1);
+
+/// How many teams a league has that does not say it; 0: this library decides.
+pub fn teams_default() -> c_int {
+    match TEAMS.load(Ordering::Relaxed) {
+        -1 => environment::settings().teams,
+        set => set,
+    }
+}
+
+/// How many threads a team of a league has at most; 0: this library decides.
+pub fn teams_thread_limit() -> c_int {
+    match TEAM_THREADS.load(Ordering::Relaxed) {
+        -1 => environment::settings().teams_thread_limit,
+        set => set,
+    }
+}
 
 fn controls() -> Controls {
     Thread::current().with_task(|task| task.controls.get())
@@ -99,10 +120,9 @@ questions! {
     omp_get_num_teams omp_get_num_teams_: c_int =
         Thread::current().team.get().region.see(|region| region.league.1) as c_int;
     /// How many teams a league has that does not say it; 0: this library decides.
-    omp_get_max_teams omp_get_max_teams_: c_int = environment::settings().teams;
+    omp_get_max_teams omp_get_max_teams_: c_int = teams_default();
     /// How many threads a team of a league has at most; 0: this library decides.
-    omp_get_teams_thread_limit omp_get_teams_thread_limit_: c_int =
-        environment::settings().teams_thread_limit;
+    omp_get_teams_thread_limit omp_get_teams_thread_limit_: c_int = teams_thread_limit();
     /// The device that is used by default.
     omp_get_default_device omp_get_default_device_: c_int = controls().default_device;
     /// How many devices there are: none.
@@ -218,6 +238,15 @@ settings! {
         |number: i64| if number >= 0 {
             let most = number.min(ACTIVE_LEVELS_MAX.into()) as u32;
             change(|own| own.active_levels_max = most);
+        };
+    /// Sets how many teams a league has that does not say it.
+    omp_set_num_teams omp_set_num_teams_ omp_set_num_teams_8_ = |number: i64| if number >= 0 {
+        TEAMS.store(number as c_int, Ordering::Relaxed);
+    };
+    /// Sets how many threads a team of a league has at most.
+    omp_set_teams_thread_limit omp_set_teams_thread_limit_ omp_set_teams_thread_limit_8_ =
+        |number: i64| if number >= 0 {
+            TEAM_THREADS.store(number as c_int, Ordering::Relaxed);
         };
     /// Sets the device that is used by default.
     omp_set_default_device omp_set_default_device_ omp_set_default_device_8_ =
