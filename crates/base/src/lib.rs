@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod hashing;
 pub mod ids;
 pub mod label;
 pub mod limits;

@@ -9,11 +9,10 @@
 //! stored with the function itself.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use base::hashing::QuickMap;
 use mpi::{CallPlace, Process};
 use progress::System;
 use progress::waiting::WaitingSystem;
@@ -26,11 +25,11 @@ use crate::call_stack;
 #[derive(Debug, Default)]
 pub struct CallSites {
     /// The call sites by function and return address.
-    known: RefCell<AddressMap<(*const RecentPlaces, usize), CallPlace>>,
+    known: RefCell<QuickMap<(*const RecentPlaces, usize), CallPlace>>,
     /// For each function, the distances in bytes from the frames of this library to the return
     /// address. There are several if the function is also called through others, such as the
     /// Fortran interfaces.
-    distances: RefCell<AddressMap<*const RecentPlaces, Vec<usize>>>,
+    distances: RefCell<QuickMap<*const RecentPlaces, Vec<usize>>>,
 }
 
 /// The most recent call sites of a function. A thread that reads or writes them holds the lock of
@@ -73,32 +72,6 @@ impl RecentPlaces {
         slot.place.store(place.number(), Ordering::Relaxed);
         slot.address.store(address, Ordering::Relaxed);
         self.distance.store(distance, Ordering::Relaxed);
-    }
-}
-
-type AddressMap<K, V> = HashMap<K, V, BuildHasherDefault<AddressHasher>>;
-
-/// Hashes addresses in a nanosecond. The addresses do not come from an attacker.
-#[derive(Debug, Default)]
-struct AddressHasher(u64);
-
-impl Hasher for AddressHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_usize(usize::from(*byte));
-        }
-    }
-
-    #[inline]
-    fn write_usize(&mut self, number: usize) {
-        // The factor is an odd number with random-looking bits. The shift brings what the product
-        // has in the upper bits into the lower bits, which select the bucket.
-        let mixed = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 = mixed ^ mixed >> 32;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

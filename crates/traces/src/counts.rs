@@ -1,14 +1,15 @@
 //! Counts by key, in bounded memory.
 
-use std::collections::HashMap;
 use std::hash::Hash;
+
+use base::hashing::QuickMap;
 
 /// How often each key was counted. Keys that rest while many others are counted are forgotten, and
 /// begin at 0 again.
 #[derive(Debug)]
 pub(crate) struct RecentCounts<K> {
-    recent: HashMap<K, u32>,
-    older: HashMap<K, u32>,
+    recent: QuickMap<K, u32>,
+    older: QuickMap<K, u32>,
 }
 
 /// The number of keys after which those that have rested since the last time are forgotten.
@@ -16,7 +17,7 @@ const RECENT_MAX: usize = 1 << 15;
 
 impl<K> Default for RecentCounts<K> {
     fn default() -> Self {
-        Self { recent: HashMap::new(), older: HashMap::new() }
+        Self { recent: QuickMap::default(), older: QuickMap::default() }
     }
 }
 
