@@ -113,6 +113,12 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         if is_known { self.fastest_of(usable) } else { None }
     }
 
+    /// Whether a way is usable, and known to take at most a quarter longer than the fastest.
+    pub(crate) fn is_about_fastest(&self, way: usize, usable: [bool; WAYS]) -> bool {
+        let most = self.fastest_known(usable).map(|fastest| self.cost(fastest) / 4 * 5);
+        usable[way] && most.is_some_and(|most| self.cost(way) <= most)
+    }
+
     /// Records that a transfer took `cost` picoseconds per byte. A lower cost than before replaces
     /// the old one at once, as no disturbance makes a transfer faster. A higher cost may come from
     /// a disturbance far longer than the transfer, so it raises the recorded cost by a quarter at

@@ -133,6 +133,13 @@ pub(crate) fn middle_costs(table: &CostTable, bytes: usize) -> Option<[u64; Midd
     Some([u64::MAX, announced, in_cell])
 }
 
+/// Whether a message of `bytes` bytes that is announced, and copied when its sender waits, takes no
+/// longer if the receiver copies it than through the pool; none if the table lacks a figure.
+pub(crate) fn receiver_beats_pool(table: &CostTable, bytes: usize) -> Option<bool> {
+    let ways = [LocalWay::Middle(MiddleWay::ByReceiver), LocalWay::Long(Copying::Piped)];
+    costs(table, bytes, ways).map(|[receiver, pool]| receiver <= pool)
+}
+
 /// Returns the cost of longer messages, in picoseconds per byte, in the order of [`Copying::ALL`].
 pub(crate) fn long_costs(table: &CostTable, bytes: usize) -> Option<[u64; Copying::ALL.len()]> {
     costs(table, bytes, Copying::ALL.map(LocalWay::Long))

@@ -6,6 +6,7 @@ mod costs;
 mod declared;
 mod ending;
 mod expected;
+mod habit;
 mod incoming;
 #[cfg(test)]
 mod machines;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 use base::{FragmentLengths, Fragmentation, GateId, RailProfile, RegionToken};
 use driver::{
@@ -20,6 +21,7 @@ use sys::process;
 
 use crate::card::{SegmentCard, name_node};
 use crate::copying::CopyStatistics;
+use crate::habit::SendingHabit;
 use crate::incoming::AssistedCopy;
 use crate::middle::MiddleChoice;
 use crate::passing;
@@ -59,11 +61,26 @@ pub struct Shm {
     idle_polls: u16,
     /// The gate of the last packet posted; none if the preparation for the next one has been done.
     posted_to: Option<GateId>,
-    /// Whether that packet was short, and nothing has arrived since.
-    posted_short: bool,
+    /// What was posted last, and so what the next poll does first.
+    posted: Posted,
+    habit: SendingHabit,
     /// Whether anything has arrived since.
     has_heard: bool,
 }
+
+/// What a process has posted last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Posted {
+    /// A short packet, and nothing has arrived since.
+    Short,
+    /// A message for which the sender does not wait, and the process has not polled since.
+    Later,
+    Other,
+}
+
+/// Longer messages than this, in bytes, do not go in the lane if the program does not wait for the
+/// send, and in cells only if it usually waits at once: the receiver copies them meanwhile.
+const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 
 /// The maximal number of packets delivered per poll from the ring and from each lane, so that all
 /// get their turn.
@@ -121,7 +138,8 @@ impl Shm {
             polls: 0,
             idle_polls: 0,
             posted_to: None,
-            posted_short: false,
+            posted: Posted::Other,
+            habit: SendingHabit::default(),
             has_heard: false,
         })
     }
@@ -236,7 +254,7 @@ impl InlineDriver for Shm {
         }
         peer.bell.ring();
         (self.posted_to, self.has_heard) = (Some(gate), false);
-        self.posted_short = length <= SHORT_BYTES_MAX;
+        self.posted = if length <= SHORT_BYTES_MAX { Posted::Short } else { Posted::Other };
         true
     }
 
@@ -252,14 +270,21 @@ impl InlineDriver for Shm {
         when: When,
         usual: FragmentLengths,
     ) -> Option<FragmentLengths> {
+        let in_lane = when == When::Now || data.len() <= EAGER_LATER_BYTES_MAX;
+        if !in_lane && !self.habit.waits_at_once() {
+            return None;
+        }
         let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
-        peer?.begin_fragments(data, when, usual)
+        peer?.begin_fragments(data, when, (usual, in_lane))
     }
 
     #[inline]
-    fn end_fragments(&mut self, gate: GateId) {
+    fn end_fragments(&mut self, gate: GateId, when: When) {
         let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
-        peer.into_iter().for_each(PeerSegment::end_fragments);
+        peer.into_iter().for_each(|peer| peer.end_fragments(when));
+        if when == When::Later {
+            self.note_posted_later();
+        }
     }
 
     /// # Panics
@@ -282,8 +307,10 @@ impl InlineDriver for Shm {
 
     #[inline]
     fn poll_into(&mut self, sink: &mut (impl Sink + ?Sized)) -> bool {
-        if self.posted_short {
-            finish_earlier_instructions();
+        match self.posted {
+            Posted::Other => {}
+            Posted::Short => finish_earlier_instructions(),
+            Posted::Later => self.note_poll_after_later(),
         }
         let mut any = false;
         for lane in &mut self.own.lanes {
@@ -313,7 +340,7 @@ impl InlineDriver for Shm {
             any |= self.advance(sink);
         }
         if any {
-            (self.has_heard, self.posted_short) = (true, false);
+            (self.has_heard, self.posted) = (true, Posted::Other);
             if self.choice.is_timing() {
                 self.note_copied(sink);
             }
@@ -353,6 +380,19 @@ impl Shm {
     pub fn try_memory_of(&mut self, gate: GateId) -> bool {
         let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
         peer.is_some_and(PeerSegment::try_memory)
+    }
+
+    /// A message has been posted for which its sender does not wait.
+    pub(crate) fn note_posted_later(&mut self) {
+        self.posted = Posted::Later;
+        self.habit.note_posted(Instant::now());
+    }
+
+    /// The first poll after such a message.
+    #[cold]
+    fn note_poll_after_later(&mut self) {
+        self.posted = Posted::Other;
+        self.habit.note_poll(Instant::now(), self.program == ProgramState::Computes);
     }
 
     /// Prefetches what the next packets to a peer need, while nothing arrives.

@@ -28,8 +28,9 @@ pub trait InlineDriver: Driver {
     ) -> Option<FragmentLengths>;
 
     /// Ends a message begun with [`begin_fragments`](Self::begin_fragments): all its packets were
-    /// pushed, and the sender has nothing else to do.
-    fn end_fragments(&mut self, gate: GateId);
+    /// pushed, and if it waits ([`When::Now`]), the sender has nothing else to do. Also called
+    /// after the announcement of a message for which the sender does not wait ([`When::Later`]).
+    fn end_fragments(&mut self, gate: GateId, when: When);
 
     /// Pushes a packet for which there is room, with the kind of stores that is fastest to this
     /// gate.

@@ -75,7 +75,7 @@ impl InlineDriver for Loopback {
         None
     }
 
-    fn end_fragments(&mut self, _gate: GateId) {}
+    fn end_fragments(&mut self, _gate: GateId, _when: When) {}
 
     fn push_long(
         &mut self,

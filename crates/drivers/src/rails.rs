@@ -271,10 +271,15 @@ impl Rails {
         }
     }
 
+    /// Whether this is the rail within the machine.
+    pub fn is_in_machine(&self, rail: RailId) -> bool {
+        rail == MACHINE_RAIL
+    }
+
     /// Like [`InlineDriver::end_fragments`], for a message within the machine.
     #[inline]
-    pub fn end_fragments(&mut self, gate: GateId) {
-        self.machine.end_fragments(gate);
+    pub fn end_fragments(&mut self, gate: GateId, when: When) {
+        self.machine.end_fragments(gate, when);
     }
 
     /// Like [`push`](Self::push), for a packet of thousands of bytes for which the rail has room.

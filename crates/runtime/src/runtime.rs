@@ -62,9 +62,6 @@ pub struct Runtime {
     job_id: Option<JobId>,
 }
 
-/// Longer messages are not sent in fragments if the program does not wait for the send, in bytes.
-const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
-
 /// An outbox with this many chunks is flushed even if its messages wait for more.
 const GATHERED_MAX: usize = 256;
 
@@ -168,15 +165,13 @@ impl Runtime {
         Some(self.submit(send, when))
     }
 
-    /// Sends a message of middle length in fragments, if that is possible at once. A longer message
-    /// of a sender that does not wait is excluded: the receiver must copy as much of it as it can.
+    /// Sends a message of middle length in fragments, if that is possible at once.
     #[inline(never)]
     fn send_in_fragments(&mut self, send: &SendCommand, when: When) -> bool {
-        let waits = when == When::Now || send.buffer.len() <= EAGER_LATER_BYTES_MAX;
         let mut push = FragmentPush { rails: &mut self.rails, gate: send.gate, when };
-        let is_sent = waits && self.engine.send_in_fragments(send, &mut push);
-        if is_sent && when == When::Now {
-            self.rails.end_fragments(send.gate);
+        let is_sent = self.engine.send_in_fragments(send, &mut push);
+        if is_sent {
+            self.rails.end_fragments(send.gate, when);
         }
         is_sent
     }
@@ -302,8 +297,10 @@ impl Runtime {
             let message = Announcement { gate, data, token, label, may_end_early: false, when };
             driver.announced(&message, region);
         }
-        if when == When::Now {
-            driver.serve(&mut deferred.receiver(engine, fatal, instruments));
+        match when {
+            When::Now => _ = driver.serve(&mut deferred.receiver(engine, fatal, instruments)),
+            When::Later if self.rails.is_in_machine(rail) => self.rails.end_fragments(gate, when),
+            When::Later => {}
         }
     }
 

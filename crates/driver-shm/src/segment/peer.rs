@@ -75,23 +75,25 @@ impl PeerSegment {
         }
     }
 
-    /// Like [`driver::InlineDriver::begin_fragments`]. Requires a lane, whose room no other sender
-    /// can use up.
+    /// Like [`driver::InlineDriver::begin_fragments`], in the lane only if `in_lane`. Requires a
+    /// lane, whose room no other sender can use up.
     #[inline]
     pub(crate) fn begin_fragments(
         &mut self,
         data: &Buffer,
         when: When,
-        usual: FragmentLengths,
+        (usual, in_lane): (FragmentLengths, bool),
     ) -> Option<FragmentLengths> {
-        self.cells.forget_outgoing();
+        debug_assert!(!self.cells.is_filling(), "each message is ended");
         let length = data.len();
         let is_answer = self.cells.takes_answer(length);
         let lane = self.lane.as_mut()?;
         let (packets, in_cell) = (usual.packets(length), cell_lengths(length));
         let is_long = length > LANE_MESSAGE_BYTES_MAX;
         let usable = MiddleWay::ALL.map(|way| match way {
-            MiddleWay::InFragments => !is_long && lane.has_room(packets, usual.packet_bytes),
+            MiddleWay::InFragments => {
+                in_lane && !is_long && lane.has_room(packets, usual.packet_bytes)
+            }
             MiddleWay::ByReceiver => is_long || self.reachable && data.is_contiguous(),
             MiddleWay::InCell => self.cells.is_held() && lane.has_room(1, REFERENCE_BYTES),
         });
@@ -115,7 +117,10 @@ impl PeerSegment {
 
     /// Like [`driver::InlineDriver::end_fragments`].
     #[inline]
-    pub(crate) fn end_fragments(&mut self) {
+    pub(crate) fn end_fragments(&mut self, when: When) {
+        if when == When::Later {
+            return self.cells.forget_outgoing();
+        }
         if self.cells.is_filling() {
             return self.end_cell();
         }

@@ -134,7 +134,7 @@ impl Cells {
         self.outgoing.is_some()
     }
 
-    /// Forgets the last outgoing message. If its sender did not wait for it, nothing has ended it.
+    /// Ends an outgoing message for which its sender does not wait.
     pub(super) fn forget_outgoing(&mut self) {
         self.outgoing = None;
     }

@@ -62,10 +62,7 @@ fn send_in_fragments(from: &mut Side, to: &mut Side, numbers: &mut Numbers, byte
         assert!(from.shm.push_long(from.peer, packet, |out, _| out.fill(byte)));
         (0..numbers.below(3)).for_each(|_| to.poll());
     }
-    // As the runtime does: the end of a message for whose sending nobody waits is not awaited.
-    if when == When::Now {
-        from.shm.end_fragments(from.peer);
-    }
+    from.shm.end_fragments(from.peer, when);
 }
 
 /// Two processes send each other packets and messages in a random order, and poll now and then.
@@ -153,6 +150,7 @@ fn one_of_two_processes_chooses_cells_for_both() {
         for _ in 0..lengths.packets(data.len()) {
             assert!(shm.push_long(*peer, lengths.packet_bytes, |out, _| out.fill(2)));
         }
+        shm.end_fragments(*peer, When::Later);
         Some(lengths)
     };
     let copying = GivenCopying { middle: Some(MiddleWay::InCell), long: None };
@@ -195,7 +193,7 @@ fn the_sender_of_a_message_in_a_cell_learns_when_it_was_read() {
                         for _ in 0..lengths.packets(data.len()) {
                             assert!(two.push_long(GateId(0), 4000, |out, _| out.fill(2)));
                         }
-                        two.end_fragments(GateId(0));
+                        two.end_fragments(GateId(0), When::Now);
                         in_cells += 1;
                     }
                     None => assert!(two.push(GateId(0), 8, |out| out.fill(2))),

@@ -56,7 +56,7 @@ fn only_what_goes_inside_the_machine_is_cut_in_fragments() {
         let begins = one.begin_fragments(GateId(1), rail, &data, When::Now, usual) == Some(usual);
         if begins {
             assert!((0..2).all(|_| one.push(GateId(1), rail, 4096, |out| out.fill(1))));
-            one.end_fragments(GateId(1));
+            one.end_fragments(GateId(1), When::Now);
         }
         // A sender of more than a few packets gets a lane.
         let mut sink = RecordingSink::default();
