@@ -116,9 +116,10 @@ impl Process {
 
     /// Whether the launcher's barrier is all that this process waits for, without messages: between
     /// processes of one machine, messages arrive even if their receiver does nothing. If a process
-    /// fails, that barrier of our own launcher does.
+    /// fails, that barrier of our own launcher does. Smaller jobs meet by messages, which also end a
+    /// job whose processes disagree on the last collective operation.
     fn meets_only_at_launcher(&self) -> bool {
-        self.size() > 1
+        self.size() > MEETING_BY_MESSAGES_MAX
             && !self.left.get()
             && self.map().is_one_machine()
             && self.runtime().delivers_by_itself()
@@ -250,6 +251,9 @@ fn print_reason(reason: &str) {
     let line = format!("combray: {reason}\n");
     eprint!("{line}");
 }
+
+/// The number of processes up to which they meet by messages at finalization.
+const MEETING_BY_MESSAGES_MAX: u32 = 128;
 
 /// How long a process waits without any activity for the others at finalization, if some have
 /// failed. This is longer than the detection of a failure takes.
