@@ -442,6 +442,9 @@ int combray_disconnect(combray_connection connection);
  * `flags` only after the event COMBRAY_SENT or the end of the connection, which saves a copy of
  * long messages. The call does not wait.
  *
+ * A connection may end while its events are still in the queue: then the call returns MPI_ERR_ARG
+ * before the program has taken the event COMBRAY_CLOSED or COMBRAY_LOST.
+ *
  * Errors: MPI_ERR_PENDING if the other program must return messages first: the event
  * COMBRAY_WRITABLE follows, once; MPI_ERR_ARG if there is no such connection, it is not accepted
  * yet or closed, or for other flags; MPI_ERR_COUNT if the message is too long; MPI_ERR_BUFFER for a
