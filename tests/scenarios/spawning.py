@@ -4,6 +4,7 @@ jobs ends, and nothing is left of what must end with it."""
 import contextlib
 import json
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -170,6 +171,20 @@ def jobs_are_listed_below_those_that_have_spawned_them(runner):
             wait_until_gone(copy)
 
 
+@places(4)
+def checks_and_profiles_cover_spawned_jobs(runner):
+    """Both jobs are checked, each by itself, and have reports of their own."""
+    needs_combray(runner)
+    with own_program(runner) as copy:
+        file = copy.with_name("run.json")
+        for options in ["--check"], ["--check", "--profile", str(file)]:
+            code, output, _ = run([*runner.mpiexec, *options, "-n", "2", copy, "apart"])
+            assert code == 0 and output.count("child goes on") == CHILDREN, f"exit code {code}\n{output}"
+        reports = sorted(copy.parent.glob("run*.json"))
+        assert len(reports) == 2 and re.fullmatch(r"run\.job\d+\.json", reports[0].name), reports
+        assert all(json.loads(report.read_text()) for report in reports)
+
+
 @places(3)
 def parents_get_an_error_when_a_spawned_job_fails(runner):
     needs_combray(runner)
@@ -188,6 +203,7 @@ SCENARIOS = [
     disconnected_jobs_live_on,
     independent_jobs_end_well_on_one_machine,
     jobs_are_listed_below_those_that_have_spawned_them,
+    checks_and_profiles_cover_spawned_jobs,
     survivors_of_both_jobs_spawn_another_process,
     parents_get_an_error_when_a_spawned_job_fails,
 ]

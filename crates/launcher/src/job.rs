@@ -556,9 +556,8 @@ impl<'a> JobState<'a> {
                         return self.inquire(Asker::Interrupt(number));
                     }
                 }
-                self.end_spawned(number, SPAWNED_END_TIME_MAX);
-                let number = if is_first { number } else { signal::SIGKILL };
-                self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
+                let of_ranks = if is_first { number } else { signal::SIGKILL };
+                self.end_by_signal(number, of_ranks);
             }
             other => {
                 self.signal_all(other);

@@ -6,8 +6,7 @@ use hangs::{JobReport, RankReport, Stage};
 use sys::process::{End, signal};
 
 use super::{
-    Action, CODE_TIMEOUT, ClientId, Deadline, FinishedPrefix, JobState, KILL_DELAY_AFTER_SIGNAL,
-    RankState, messages,
+    Action, CODE_TIMEOUT, ClientId, Deadline, FinishedPrefix, JobState, RankState, messages,
 };
 use crate::pmi_server::MpiState;
 use crate::protocol::{AgentOrder, LocalAnswer, OutputStream};
@@ -105,7 +104,7 @@ impl JobState<'_> {
                     if is_whole && !report.causes.is_empty() {
                         self.print_table(&report);
                     }
-                    self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
+                    self.end_by_signal(number, number);
                 }
                 Asker::TimeLimit if self.kills.is_some() || self.running().is_empty() => {
                     self.end_spawned_at_limit();

@@ -274,8 +274,7 @@ impl JobState<'_> {
         if ENDS_ALL.contains(&number) {
             self.interrupts.push(number);
             self.note_code(128 + number);
-            self.end_spawned(number, SPAWNED_END_TIME_MAX);
-            self.end_all(number, KILL_DELAY_AFTER_SIGNAL);
+            self.end_by_signal(number, number);
         } else {
             self.signal_all(number);
             self.signal_spawned(number);
@@ -306,6 +305,12 @@ impl JobState<'_> {
             self.deadlines.set(Deadline::Spawned, self.now + time_max);
         }
         self.signal_spawned(number);
+    }
+
+    /// Ends this job by a signal to its ranks, and all spawned jobs by the signal of the user.
+    pub(super) fn end_by_signal(&mut self, number: i32, of_ranks: i32) {
+        self.end_spawned(number, SPAWNED_END_TIME_MAX);
+        self.end_all(of_ranks, KILL_DELAY_AFTER_SIGNAL);
     }
 
     /// Ends the spawned jobs because the time limit has passed, when no process of this job runs,

@@ -48,7 +48,9 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     let (checks, process) = (&seen.checks, &seen.library.process);
     let all_members = communicator.all_members();
     let number = communicator.number().filter(|_| all_members.size() > 1)?;
-    let reference = all_members.gates().next()?.0;
+    // Processes of another job are not checked with this one.
+    let of_job = || all_members.gates().filter(|gate| gate.0 < process.size());
+    let reference = of_job().next()?.0;
     let site = seen.site();
     let entry = entry_of(seen, communicator, &site);
     let mut mistake = None;
@@ -87,7 +89,7 @@ fn enter(seen: &SeenCall, communicator: &Rc<Communicator>, time: ReturnTime) -> 
     match own {
         None => {
             let note = CheckMessage::Collective(number, entry);
-            for gate in all_members.gates().skip(1) {
+            for gate in of_job().skip(1) {
                 checks.send(process, gate.0, &note);
             }
         }

@@ -114,6 +114,21 @@ fn a_signal_of_the_user_ends_independent_jobs() {
 }
 
 #[test]
+fn a_signal_while_ranks_wait_ends_independent_jobs() {
+    let plan = plan(false);
+    let mut test = TestJob::started(&plan, 2);
+    test.has_independent(1, 0);
+    // The ranks are asked first why they wait, and do not answer.
+    let init = b"cmd=init pmi_version=1 pmi_subversion=1\n";
+    test.report(0, AgentReport::PmiData(0, init.into()));
+    test.told(1, 0);
+    test.handle(JobEvent::Signal(signal::SIGINT));
+    assert_eq!(test.told(1, 0), []);
+    test.lasts(3);
+    assert_eq!(test.told(1, 0), [SpawnedOrder::Signal(signal::SIGINT)]);
+}
+
+#[test]
 fn the_time_limit_ends_independent_jobs() {
     let plan = JobPlan { timeout: Some(Duration::from_secs(20)), ..plan(false) };
     let mut test = TestJob::started(&plan, 2);
