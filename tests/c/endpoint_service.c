@@ -80,7 +80,7 @@ static void serve(const char *file, int clients, int waits_by_descriptor) {
             DO(combray_accept(event.connection, NULL));
             break;
         case COMBRAY_RECEIVED:
-            // Each client waits for each answer. A killed one is gone, though the event comes later.
+            // Each client waits for each answer. A killed one is gone before its last event.
             code = combray_send(event.connection, event.data, event.bytes, NULL, 0);
             SURE(code == MPI_SUCCESS || class_of(code) == MPI_ERR_ARG, "%d", class_of(code));
             break;
