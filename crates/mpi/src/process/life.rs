@@ -116,8 +116,8 @@ impl Process {
 
     /// Whether the launcher's barrier is all that this process waits for, without messages: between
     /// processes of one machine, messages arrive even if their receiver does nothing. If a process
-    /// fails, that barrier of our own launcher does. Smaller jobs meet by messages, which also end a
-    /// job whose processes disagree on the last collective operation.
+    /// fails, that barrier of our own launcher does. Smaller jobs meet by messages, which also
+    /// end a job whose processes disagree on the last collective operation.
     fn meets_only_at_launcher(&self) -> bool {
         self.size() > MEETING_BY_MESSAGES_MAX
             && !self.left.get()
