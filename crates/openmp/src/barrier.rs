@@ -1,9 +1,42 @@
 //! Barriers, and the end of regions. Threads that wait there run the tasks of the team.
 
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::team::ThreadTeam;
+use crate::team::{Gathering, ThreadTeam};
 use crate::thread::Thread;
+
+/// Waits as [`barrier`] does, unless the region is cancelled; then, it returns true.
+pub fn barrier_or_cancelled(thread: &Thread) -> bool {
+    let team = thread.team.get();
+    let is_cancelled = || team.is_cancelled.load(Ordering::SeqCst);
+    let lock = || team.gathering.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut gathering = lock();
+    if is_cancelled() {
+        return true;
+    }
+    let generation = team.generation.load(Ordering::Acquire);
+    let next = generation.wrapping_add(1);
+    gathering.threads += 1;
+    if gathering.threads == team.size() {
+        *gathering = Gathering { threads: 0, complete: next };
+        drop(gathering);
+        complete(thread, team);
+        return is_cancelled();
+    }
+    drop(gathering);
+    let is_over = || team.generation.load(Ordering::SeqCst) != generation;
+    run_tasks_until(thread, team, || is_over() || is_cancelled(), || true);
+    let mut gathering = lock();
+    if gathering.complete == next {
+        // All have arrived: the last one ends the barrier.
+        drop(gathering);
+        run_tasks_until(thread, team, is_over, || true);
+    } else {
+        gathering.threads -= 1;
+    }
+    is_cancelled()
+}
 
 /// Waits for all threads of the team, and all tasks.
 pub fn barrier(thread: &Thread) {
@@ -18,11 +51,16 @@ pub fn barrier(thread: &Thread) {
         }
         team.arrived.store(0, Ordering::Relaxed);
     }
+    complete(thread, team);
+}
+
+/// Ends a barrier at which all threads have arrived, once all tasks have finished.
+fn complete(thread: &Thread, team: &ThreadTeam) {
     if team.tasks.load(Ordering::SeqCst) > 0 {
         run_tasks_until(thread, team, || team.tasks.load(Ordering::SeqCst) == 0, || true);
     }
     thread.with_task(|task| task.known.forget());
-    if size > 1 {
+    if team.size() > 1 {
         team.generation.fetch_add(1, Ordering::SeqCst);
         team.changed.notify_all();
     }

@@ -93,8 +93,17 @@ pub fn close(thread: &Thread) {
     thread.task().known.forget();
     // The numbers of constructs go on, so that the slots need no reset.
     team.region.with(|region| {
-        region.construct = thread.construct.get();
-        region.single = thread.single.get();
+        if team.is_cancelled.swap(false, Ordering::Relaxed) {
+            // Its threads have been in different numbers of constructs.
+            region.construct = 0;
+            for (number, slot) in (0..).zip(&team.slots) {
+                slot.reset(number);
+            }
+            region.single = team.singles.load(Ordering::Relaxed);
+        } else {
+            region.construct = thread.construct.get();
+            region.single = thread.single.get();
+        }
         region.group = None;
     });
     waiting::fewer_busy(team.size() as usize - 1);

@@ -1,7 +1,7 @@
 //! The slots of a team for its constructs that share work: loops, sections, and single with
 //! copyprivate. Threads may be some constructs ahead of others, so there are several slots.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::loops::Iterations;
 use crate::own::Own;
@@ -30,6 +30,8 @@ pub struct Slot {
     /// What a loop with `ordered(n)` has finished: for each chunk, the number of its last iteration
     /// that was posted, plus one.
     pub posted: Own<Vec<AtomicU64>>,
+    /// Whether the construct is cancelled.
+    pub is_cancelled: AtomicBool,
     pub private: Own<Option<Private>>,
     /// Memory that the threads of a construct share, in words.
     pub memory: Own<Vec<u128>>,
@@ -47,6 +49,16 @@ impl Slot {
     /// The slot at this place, before any construct.
     pub fn at(place: u32) -> Self {
         Self { state: AtomicU32::new(place * 3), ..Self::default() }
+    }
+
+    /// Makes a slot free for construct `number` while no thread is in a construct: those of a
+    /// cancelled region are left by some threads only.
+    pub fn reset(&self, number: u32) {
+        self.left.store(0, Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+        self.ordered.store(0, Ordering::Relaxed);
+        self.is_cancelled.store(false, Ordering::Relaxed);
+        self.state.store(number * 3, Ordering::SeqCst);
     }
 
     /// Enters construct `number`. True for the first thread, which must prepare it and then call
@@ -85,6 +97,7 @@ impl Slot {
         if self.left.fetch_add(1, Ordering::AcqRel) + 1 == threads {
             self.left.store(0, Ordering::Relaxed);
             self.ordered.store(0, Ordering::Relaxed);
+            self.is_cancelled.store(false, Ordering::Relaxed);
             self.state.store(number_after(number, SLOTS) * 3, Ordering::SeqCst);
             self.changed.notify_all();
         }

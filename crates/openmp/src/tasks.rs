@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use crate::dependences::{Known, Successors};
 use crate::environment::Controls;
@@ -42,13 +42,20 @@ pub struct TaskGroup {
     pub outer: Option<Arc<TaskGroup>>,
     /// Tasks that have not finished.
     pub tasks: AtomicUsize,
+    /// Whether it is cancelled: its tasks that have not begun do nothing.
+    pub is_cancelled: AtomicBool,
     /// Its reductions.
     pub private: Own<Vec<Private>>,
 }
 
 impl TaskGroup {
     pub fn inside(outer: Option<Arc<TaskGroup>>) -> Arc<Self> {
-        Arc::new(Self { outer, tasks: AtomicUsize::new(0), private: Own::default() })
+        Arc::new(Self {
+            outer,
+            tasks: AtomicUsize::new(0),
+            is_cancelled: AtomicBool::new(false),
+            private: Own::default(),
+        })
     }
 }
 
@@ -198,12 +205,27 @@ impl Task {
     pub fn run(self: Arc<Self>, thread: &Thread) {
         let work = self.work.replace(None);
         let outer = thread.task.replace(Some(self.clone()));
-        if let Some(work) = work {
+        if let Some(work) = work.filter(|_| !self.is_cancelled()) {
             // SAFETY: the program has given this function with this argument.
             unsafe { (work.body)(work.argument()) };
         }
         thread.task.set(outer);
         self.part_done(thread);
+    }
+
+    /// Whether its taskgroup, or one around that, or its region is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        let in_group = |group: &Option<Arc<TaskGroup>>| {
+            let mut group = group.as_ref();
+            while let Some(one) = group {
+                if one.is_cancelled.load(Ordering::Relaxed) {
+                    return true;
+                }
+                group = one.outer.as_ref();
+            }
+            false
+        };
+        self.team.is_cancelled.load(Ordering::Relaxed) || self.group.see(in_group)
     }
 
     /// Its body has returned, or its event was fulfilled.

@@ -1,7 +1,7 @@
 //! Teams of threads.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::deques::Deques;
@@ -24,6 +24,9 @@ pub struct ThreadTeam {
     pub generation: AtomicU32,
     /// Threads that have arrived at the barrier, or the end of the region.
     pub arrived: AtomicU32,
+    /// Whether the region is cancelled.
+    pub is_cancelled: AtomicBool,
+    pub gathering: Mutex<Gathering>,
     /// For all that its threads wait for, except for:
     pub changed: WaitEvent,
     /// what the thread that opened the region waits for at its end.
@@ -40,6 +43,14 @@ pub struct ThreadTeam {
     pub copied: AtomicPtr<c_void>,
     /// The threads besides the one that opened it.
     pub workers: Own<Vec<&'static Worker>>,
+}
+
+/// The threads at a barrier that can be cancelled: they can leave it before the last one arrives.
+#[derive(Default)]
+pub struct Gathering {
+    pub threads: u32,
+    /// The generation that the last complete barrier begins.
+    pub complete: u32,
 }
 
 /// A region, as its threads begin it.
@@ -90,6 +101,8 @@ impl ThreadTeam {
             region: Own::new(Region::outermost(environment::settings().controls)),
             generation: AtomicU32::new(0),
             arrived: AtomicU32::new(0),
+            is_cancelled: AtomicBool::new(false),
+            gathering: Mutex::default(),
             changed: WaitEvent::default(),
             joined: WaitEvent::default(),
             waits: AtomicUsize::new(0),

@@ -356,11 +356,12 @@ pub extern "C" fn GOMP_loop_end_nowait() {
     Thread::current().leave_construct();
 }
 
-/// Ends a loop with a barrier. True if the region is cancelled, which it never is.
+/// Ends a loop with a barrier. True if the region is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_loop_end_cancel() -> bool {
-    GOMP_loop_end();
-    false
+    let thread = Thread::current();
+    thread.leave_construct();
+    barrier::barrier_or_cancelled(thread)
 }
 
 /// The number of the next section of this thread, or 0.
@@ -414,7 +415,7 @@ pub extern "C" fn GOMP_sections_end_nowait() {
     GOMP_loop_end_nowait();
 }
 
-/// Ends sections with a barrier. True if the region is cancelled, which it never is.
+/// Ends sections with a barrier. True if the region is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_sections_end_cancel() -> bool {
     GOMP_loop_end_cancel()

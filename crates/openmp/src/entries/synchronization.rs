@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 use crate::barrier;
-use crate::tasks::Task;
+use crate::tasks::{Task, TaskGroup};
 use crate::thread::Thread;
 use crate::waiting;
 
@@ -16,29 +16,68 @@ pub extern "C" fn GOMP_barrier() {
     barrier::barrier(Thread::current());
 }
 
-/// Waits for the team. True if the region is cancelled, which it never is.
+/// Waits for the team. True if the region is cancelled.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_barrier_cancel() -> bool {
-    GOMP_barrier();
-    false
+    barrier::barrier_or_cancelled(Thread::current())
 }
 
-/// Cancels a construct, if the user permits it (`OMP_CANCELLATION`).
+/// What the compiler calls the constructs that can be cancelled.
+const REGION: c_int = 1;
+const LOOP: c_int = 2;
+const SECTIONS: c_int = 4;
+const TASKGROUP: c_int = 8;
+
+/// The taskgroup of the present task: that around it, even while it has none of its own.
+fn group(thread: &Thread) -> Option<Arc<TaskGroup>> {
+    thread.with_task(|task| task.group.get())
+}
+
+/// Cancels a construct, if the user permits it (`OMP_CANCELLATION`) and `does_cancel`. True if the
+/// construct is cancelled.
 #[unsafe(no_mangle)]
-pub extern "C" fn GOMP_cancel(_construct: c_int, does_cancel: bool) -> bool {
-    if does_cancel && crate::environment::settings().can_cancel {
-        crate::fail(
-            "GOMP_cancel: this library cannot cancel yet; unset OMP_CANCELLATION, or use GNU's \
-             library",
-        );
+pub extern "C" fn GOMP_cancel(construct: c_int, does_cancel: bool) -> bool {
+    if !does_cancel {
+        return GOMP_cancellation_point(construct);
     }
-    false
+    if !crate::environment::settings().can_cancel {
+        return false;
+    }
+    let thread = Thread::current();
+    if construct & (LOOP | SECTIONS) != 0 {
+        if let Some((_, slot)) = thread.slot.get() {
+            slot.is_cancelled.store(true, Ordering::SeqCst);
+        }
+    } else if construct & TASKGROUP != 0 {
+        if let Some(group) = group(thread) {
+            group.is_cancelled.store(true, Ordering::SeqCst);
+        }
+    } else if construct & REGION != 0 {
+        let team = thread.team.get();
+        team.is_cancelled.store(true, Ordering::SeqCst);
+        team.changed.notify_all();
+        team.joined.notify_all();
+    }
+    true
 }
 
-/// Whether a construct is cancelled, which it never is.
+/// Whether a construct is cancelled.
 #[unsafe(no_mangle)]
-pub extern "C" fn GOMP_cancellation_point(_construct: c_int) -> bool {
-    false
+pub extern "C" fn GOMP_cancellation_point(construct: c_int) -> bool {
+    if !crate::environment::settings().can_cancel {
+        return false;
+    }
+    let thread = Thread::current();
+    if construct & TASKGROUP != 0 {
+        return thread.with_task(Task::is_cancelled);
+    }
+    if construct & (LOOP | SECTIONS) != 0
+        && let Some((_, slot)) = thread.slot.get()
+        && slot.is_cancelled.load(Ordering::SeqCst)
+    {
+        return true;
+    }
+    thread.team.get().is_cancelled.load(Ordering::SeqCst)
 }
 
 /// True for the thread that executes a single construct.
