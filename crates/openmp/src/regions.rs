@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use sys::cores;
+
 use crate::barrier;
 use crate::environment::{self, Controls};
 use crate::tasks::TaskGroup;
@@ -68,6 +70,7 @@ pub fn open(thread: &'static Thread, body: Body, data: Address, threads: u32, ex
         construct,
         single,
         is_in_construct,
+        core: cores::current(),
         league,
     });
     let known = team.workers.with(|workers| workers.len()) as u32 + 1;

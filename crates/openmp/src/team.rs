@@ -70,6 +70,8 @@ pub struct Region {
     pub single: u32,
     /// Whether the threads are in a construct that was begun for them.
     pub is_in_construct: bool,
+    /// The core on which the thread ran that opened it.
+    pub core: Option<usize>,
     /// The number of the team in a league, and how many there are.
     pub league: (u32, u32),
 }
@@ -89,6 +91,7 @@ impl Region {
             construct: 0,
             single: 0,
             is_in_construct: false,
+            core: None,
             league: (0, 1),
         }
     }

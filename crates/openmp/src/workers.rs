@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::Builder;
+use std::time::{Duration, Instant};
+
+use sys::cores::{self, Cores};
 
 use crate::barrier;
 use crate::environment;
@@ -19,7 +22,12 @@ pub struct Worker {
     post: Own<Option<Post>>,
     /// Its team does not need it any more.
     is_released: AtomicBool,
+    /// When it last moved to another core.
+    moved: Own<Option<Instant>>,
 }
+
+/// How often a thread moves at most: others may have reasons to be where it goes.
+const BETWEEN_MOVES: Duration = Duration::from_millis(10);
 
 /// A place in a team.
 #[derive(Clone, Copy)]
@@ -43,6 +51,7 @@ pub fn obtain() -> &'static Worker {
             event: WaitEvent::default(),
             post: Own::new(None),
             is_released: AtomicBool::new(false),
+            moved: Own::new(None),
         }));
         let bytes = environment::settings().stack_bytes.unwrap_or_else(sys::process::stack_bytes);
         let number = STARTED.fetch_add(1, Ordering::Relaxed) + 1;
@@ -94,11 +103,35 @@ impl Worker {
         }
     }
 
+    /// Moves to another core if this one is that of the thread that opened the region, and each
+    /// thread of the team could have one. The system leaves threads that wait for each other on one
+    /// core.
+    fn leave_core_of(&self, team: &ThreadTeam) {
+        let core = team.region.see(|region| region.core);
+        let has_room = team.size() as usize <= environment::settings().cores;
+        if !has_room || core.is_none() || cores::current() != core {
+            return;
+        }
+        let moved = self.moved.get();
+        if moved.is_some_and(|moved| moved.elapsed() < BETWEEN_MOVES) {
+            return;
+        }
+        self.moved.set(Some(Instant::now()));
+        let allowed = cores::allowed();
+        let others: Vec<usize> = allowed.iter().copied().filter(|one| Some(*one) != core).collect();
+        let (Ok(all), Ok(rest)) = (Cores::of(&allowed), Cores::of(&others)) else { return };
+        if !others.is_empty() && rest.bind().is_ok() {
+            // It was allowed there before; if the system refuses it now, it stays where it is.
+            let _ = all.bind();
+        }
+    }
+
     /// Runs the regions of a team until released.
     fn serve(&self, Post { team, id }: Post) {
         let thread = Thread::current();
         loop {
             let before = thread.enter(team, id);
+            self.leave_core_of(team);
             let (body, data) = team.region.see(|region| (region.body, region.data));
             if let Some(body) = body {
                 // SAFETY: the program gave this function with this argument.
