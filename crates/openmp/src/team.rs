@@ -122,7 +122,7 @@ impl ThreadTeam {
     pub fn obtain() -> &'static Self {
         let kept = SPARE.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let team = kept.unwrap_or_else(Self::new);
-        team.deques.provide(1);
+        team.resize(1);
         team
     }
 

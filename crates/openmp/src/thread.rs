@@ -58,20 +58,21 @@ impl Thread {
     fn meet() -> &'static Self {
         let team = ThreadTeam::obtain();
         let controls = environment::settings().controls;
-        team.region.set(Region::outermost(controls));
+        // The slots of a team that was used before go on with its numbers.
+        let (construct, single) = team.region.see(|region| (region.construct, region.single));
+        team.region.set(Region { construct, single, ..Region::outermost(controls) });
         let thread: &'static Self = Box::leak(Box::new(Self {
             team: Cell::new(team),
             id: Cell::new(0),
-            construct: Cell::new(0),
+            construct: Cell::new(construct),
             slot: Cell::new(None),
             trip: Cell::new(0),
             part: Cell::new((0, 0)),
-            single: Cell::new(0),
+            single: Cell::new(single),
             task: Own::new(Some(Arc::new(Task::implicit(controls, None, team)))),
             opened: Own::default(),
             teams: Own::default(),
         }));
-        thread.construct.set(team.region.see(|region| region.construct));
         CURRENT.set(Some(thread));
         END.with(|_| ());
         thread
