@@ -280,8 +280,9 @@ static int shrink(int members) {
     int code = divide(team, pieces, members, &divided);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_split(team, rank < members ? 0 : MPI_UNDEFINED, rank, &smaller);
-    int succeeded = code == MPI_SUCCESS;
-    if (smaller != MPI_COMM_NULL) {
+    /* Only if all that remain have the communicator, they use it. */
+    int is_made = all_succeeded(team, code == MPI_SUCCESS), succeeded = 1;
+    if (is_made && smaller != MPI_COMM_NULL) {
         be_told_of_errors(smaller);
         replace(&now, divided);
         succeeded = save(smaller);
@@ -289,7 +290,7 @@ static int shrink(int members) {
         free(divided.values);
     }
     /* The others have their part of the old checkpoint until there is a new one. */
-    if (!all_succeeded(team, succeeded)) {
+    if (!is_made || !all_succeeded(team, succeeded)) {
         if (smaller != MPI_COMM_NULL)
             MPI_Comm_free(&smaller);
         return 0;
@@ -341,7 +342,7 @@ static void recover(void) {
     say("recovered");
 }
 
-/* A sum over the bits of all values, which does not depend on who has which rows. */
+/* A sum over the bits of all values, which does not depend on how the rows are divided. */
 static int sum(uint64_t *result) {
     uint64_t mine = 0;
     for (size_t at = 0; at < (size_t)now.count * (size_t)points; at++) {

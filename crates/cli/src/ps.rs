@@ -100,7 +100,7 @@ fn show(report: &jobs::JobReport, options: &PsOptions) -> Result<(), String> {
 }
 
 /// Returns the jobs that none of the others has spawned: spawned ones are shown below them.
-fn not_spawned(running: &[jobs::JobSummary]) -> Vec<&jobs::JobSummary> {
+pub fn not_spawned(running: &[jobs::JobSummary]) -> Vec<&jobs::JobSummary> {
     let mut below = HashSet::new();
     running.iter().for_each(|one| collect(&one.spawned, &mut below));
     let here = launcher::host_name();

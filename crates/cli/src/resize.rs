@@ -3,6 +3,7 @@
 use launcher::jobs::{self, Resizing, SizeChange};
 
 use crate::output::print;
+use crate::ps;
 use crate::run::hosts;
 
 /// The options of `combray resize`.
@@ -47,7 +48,7 @@ pub fn run(options: &ResizeOptions) -> Result<i32, String> {
              hosts in several steps"
         ));
     }
-    let job = options.job.map_or_else(only_job, Ok)?;
+    let job = job_to_resize(options.job)?;
     let reply = jobs::resize(job, Resizing { change: options.size, hosts: named })?;
     let wanted = match reply.wanted {
         1 => "1 process".to_owned(),
@@ -65,8 +66,23 @@ pub fn run(options: &ResizeOptions) -> Result<i32, String> {
     Ok(0)
 }
 
-fn only_job() -> Result<u32, String> {
-    match jobs::running().0.as_slice() {
+/// Returns the job with this number, or the only one. Spawned jobs are parts of the program of
+/// another job, whose launcher is asked.
+fn job_to_resize(number: Option<u32>) -> Result<u32, String> {
+    let running = jobs::running().0;
+    let top = ps::not_spawned(&running);
+    if let Some(number) = number {
+        let is_spawned =
+            running.iter().any(|one| one.job == number) && !top.iter().any(|one| one.job == number);
+        return match is_spawned {
+            false => Ok(number),
+            true => Err(format!(
+                "job {number} was spawned by another job, whose launcher the program asks for its \
+                 size: name that job; combray ps shows which one it is"
+            )),
+        };
+    }
+    match top.as_slice() {
         [only] => Ok(only.job),
         [] => {
             Err("no job of this user runs on this machine; run combray resize where the launcher \

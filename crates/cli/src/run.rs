@@ -11,6 +11,7 @@ pub mod options;
 mod others;
 mod output;
 mod refused;
+mod reports;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +20,6 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use allocation::Allocation;
@@ -27,7 +27,7 @@ use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{
     Application, Claim, Host, HostAccess, JobPlan, LineTag, OwnHost, SlotTable, SpawnedOrigin,
-    TraceTarget, WithoutSlot,
+    WithoutSlot,
 };
 use options::{Meaning, ValueCount};
 use sys::cores;
@@ -79,13 +79,13 @@ pub fn run_spawned(words: &[OsString]) -> Result<i32, String> {
             // Not an option, as all users see the options of running programs.
             let port = env::var_os(variables::PARENT_PORT);
             let port = port.map(|port| (variables::PARENT_PORT, port));
-            for (name, value) in port.into_iter().chain(own_files(std::process::id())) {
+            for (name, value) in port.into_iter().chain(reports::own_files(std::process::id())) {
                 for application in &mut plan.applications {
                     let variables = &mut application.variables;
                     variables.entry(name.into()).or_insert_with(|| value.clone());
                 }
             }
-            plan.trace = trace_target(&plan);
+            plan.trace = reports::trace_target(&plan);
             launcher::run_spawned(&plan, origin).map_err(|error| error.to_string())
         }
         Err(message) => {
@@ -126,28 +126,6 @@ fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPla
             return Ok(plan);
         }
     }
-}
-
-/// Returns the variables with the files for the reports of a spawned job. They name files of its
-/// own, so that it does not overwrite those of the job that spawned it: `run.json` becomes
-/// `run.job1234.json`, with the number of this process. A job that this one spawns adds its own
-/// number.
-fn own_files(job: u32) -> Vec<(&'static str, OsString)> {
-    let files = [variables::RECORD, variables::PROFILE, variables::TRACE];
-    let own = |name| {
-        let file = env::var_os(name).filter(|file| !file.is_empty() && file != "page")?;
-        Some((name, own_file(Path::new(&file), job).into_os_string()))
-    };
-    files.into_iter().filter_map(own).collect()
-}
-
-/// Returns the file beside `file` for the job with this number.
-fn own_file(file: &Path, job: u32) -> PathBuf {
-    let ending = match file.extension() {
-        Some(ending) => format!("job{job}.{}", ending.display()),
-        None => format!("job{job}"),
-    };
-    file.with_extension(ending)
 }
 
 /// The note when spawned processes share slots.
@@ -289,28 +267,13 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     if let Ok(text) = env::var(variables::LAUNCH_WIDTH) {
         plan.launch_width = Some(launch_width(&text)?);
     }
-    plan.trace = trace_target(plan);
+    plan.trace = reports::trace_target(plan);
     if plan.keep_going {
         for application in &mut plan.applications {
             application.variables.insert(variables::KEEP_GOING.into(), "1".into());
         }
     }
     Ok(())
-}
-
-/// The trace that options or the environment request.
-fn trace_target(plan: &JobPlan) -> Option<TraceTarget> {
-    let value = |name: &str| {
-        let variables = &plan.applications.first()?.variables;
-        variables.get(OsStr::new(name)).cloned().or_else(|| env::var_os(name))
-    };
-    let text = |name: &str| value(name).and_then(|value| value.into_string().ok());
-    let file = value(variables::TRACE).filter(|file| !file.is_empty())?;
-    Some(TraceTarget {
-        file: file.into(),
-        bytes: variables::trace_bytes(text(variables::TRACE_MIB).as_deref()),
-        last: text(variables::TRACE_LAST).as_deref().and_then(variables::trace_last),
-    })
 }
 
 /// If no option names hosts, takes the hosts of the batch system's allocation. Hosts inside the
@@ -472,7 +435,10 @@ impl ProgramReader<'_> {
                 self.global.insert(variable.into(), target);
             }
             Meaning::TraceLast => {
-                self.global.insert(variables::TRACE_LAST.into(), trace_last(name, &value)?.into());
+                self.global.insert(
+                    variables::TRACE_LAST.into(),
+                    reports::trace_last(name, &value)?.into(),
+                );
             }
             Meaning::Check => drop(self.global.insert(variables::CHECK.into(), "1".into())),
             Meaning::Folder => self.application.folder = Some(raw.into()),
@@ -705,14 +671,6 @@ fn launch_width(text: &str) -> Result<NonZeroUsize, String> {
         let name = variables::LAUNCH_WIDTH;
         format!("{name} needs a number of hosts from 1, but got \"{text}\"")
     })
-}
-
-/// The number of seconds at the end of the trace that are written.
-fn trace_last<'a>(option: &str, seconds: &'a str) -> Result<&'a str, String> {
-    let is_valid = variables::trace_last(seconds).is_some();
-    is_valid
-        .then_some(seconds)
-        .ok_or_else(|| format!("{option} needs a number of seconds, but got \"{seconds}\""))
 }
 
 /// The variable, and its value, that makes the processes write a report to a file at the end of the

@@ -276,7 +276,7 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     })
 }
 
-/// Runs a job that a process of another job has spawned, to its end. `origin` tells that process
+/// Runs a job that a process of another job has spawned, to its end. `origin` reports to that process
 /// whether the job has started. The job ends with it while the two jobs are connected. Returns the
 /// exit code.
 ///

@@ -173,6 +173,23 @@ pub struct TracePart {
     pub bytes: Vec<u8>,
 }
 
+impl TracePart {
+    fn emit(&self, frame: &mut impl Emit) {
+        frame.number(self.offset);
+        frame.number(self.total);
+        frame.text(&self.bytes);
+    }
+}
+
+impl LocalAnswer {
+    fn emit(&self, frame: &mut impl Emit) {
+        frame.number(self.process as u32);
+        frame.list(self.state.as_slice(), |frame, state| frame.text(state.as_bytes()));
+        frame.list(self.kernel.as_slice(), |frame, place| frame.text(place.as_bytes()));
+        frame.list(self.answer.as_slice(), |frame, answer| frame.text(answer));
+    }
+}
+
 /// The largest length of a part, in bytes.
 pub(crate) const TRACE_PART_BYTES_MAX: usize = 1 << 20;
 
@@ -384,17 +401,12 @@ impl AgentReport {
             Self::Answer(rank, local) => {
                 frame.push(74);
                 frame.number(*rank);
-                frame.number(local.process as u32);
-                frame.list(local.state.as_slice(), |frame, state| frame.text(state.as_bytes()));
-                frame.list(local.kernel.as_slice(), |frame, place| frame.text(place.as_bytes()));
-                frame.list(local.answer.as_slice(), |frame, answer| frame.text(answer));
+                local.emit(frame);
             }
             Self::TracePart(rank, part) => {
                 frame.push(79);
                 frame.number(*rank);
-                frame.number(part.offset);
-                frame.number(part.total);
-                frame.text(&part.bytes);
+                part.emit(frame);
             }
             Self::Connection(host, event) => {
                 frame.push(75);

@@ -78,6 +78,19 @@ pub fn abstract_names(begin: &str) -> Vec<String> {
 /// # Errors
 /// The system's; also if it is no Unix socket.
 pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    Ok(peer(socket)?.uid)
+}
+
+/// Returns the process at the other end of a Unix socket, by its number among the processes that
+/// this one sees; 0: it does not see that process.
+///
+/// # Errors
+/// The system's; also if it is no Unix socket.
+pub fn peer_process(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    Ok(peer(socket)?.pid as u32)
+}
+
+fn peer(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the system writes at most `length` bytes to the structure, which has that size.
@@ -91,7 +104,7 @@ pub fn peer_user(socket: BorrowedFd<'_>) -> io::Result<u32> {
         )
     };
     check(result.into())?;
-    Ok(peer.uid)
+    Ok(peer)
 }
 
 /// Enables [`receive_from`] to return which process has sent the data of a Unix socket.

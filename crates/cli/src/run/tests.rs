@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 
 use launcher::binding::{Bind, ProcessMapping};
@@ -117,7 +119,7 @@ fn a_spawned_job_has_files_of_its_own() {
         ("/a.b/run", "/a.b/run.job7"),
         ("run.of.json", "run.of.job7.json"),
     ] {
-        assert_eq!(own_file(Path::new(file), 7), Path::new(own));
+        assert_eq!(reports::own_file(Path::new(file), 7), Path::new(own));
     }
 }
 

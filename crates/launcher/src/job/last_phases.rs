@@ -5,7 +5,10 @@ use std::time::{Duration, Instant};
 use super::host::JobHost;
 use super::rank_state::RankState;
 use super::traces::TraceReceiver;
-use super::{Action, BACKLOG_BYTES_MAX, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, messages};
+use super::{
+    Action, BACKLOG_BYTES_MAX, CODE_TIMEOUT, Deadline, JobState, KILL_DELAY, SPAWNED_END_TIME_MAX,
+    messages,
+};
 use crate::guard::KILL_TIME_MAX;
 use crate::protocol::{AgentOrder, OutputStream};
 
@@ -91,6 +94,10 @@ impl JobState<'_> {
         self.phase = JobPhase::AwaitingSpawned;
         if self.spawned.is_empty() {
             return self.close_agents();
+        }
+        // The time for the spawned jobs may have passed while processes of this job still ran.
+        if self.spawned.are_ending() {
+            self.deadlines.set(Deadline::Spawned, self.now + SPAWNED_END_TIME_MAX);
         }
         // The end of the job's own processes was reported.
         if self.kills.is_some() && !self.spawned.are_ending() {

@@ -1,7 +1,7 @@
 //! The jobs that processes of this job have spawned, and those below them. The topmost launcher
 //! gives out the slots; launchers between it and a spawned one pass messages on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use hangs::{SpawnedReport, SpawnedStage};
@@ -28,6 +28,8 @@ pub(super) struct SpawnedJobs {
     version: u64,
     /// For each rank of the own job the host whose slot it has.
     rank_slots: Vec<Option<String>>,
+    /// The ranks whose slots came back.
+    given_back: BTreeSet<u32>,
     /// By name.
     jobs: BTreeMap<String, SpawnedJob>,
     are_ending: bool,
@@ -67,6 +69,7 @@ impl SpawnedJobs {
             slots,
             version: 0,
             rank_slots,
+            given_back: BTreeSet::new(),
             jobs,
             are_ending: false,
             initialized: FinishedPrefix::default(),
@@ -101,14 +104,17 @@ impl SpawnedJobs {
 
     /// Gives back the slot of a rank of the own job that has ended.
     pub(super) fn give_back_rank(&mut self, rank: u32) {
-        let name = self.rank_slots.get_mut(rank as usize).and_then(Option::take);
-        name.into_iter().for_each(|name| self.change(&[(name, 1)], -1));
+        let name = self.rank_slots.get(rank as usize).cloned().flatten();
+        if let Some(name) = name.filter(|_| self.given_back.insert(rank)) {
+            self.change(&[(name, 1)], -1);
+        }
     }
 
     /// Forgets the slots of the host of this rank, which has failed.
     pub(super) fn lose_slots_of(&mut self, rank: u32) {
-        let name = self.rank_slots.get_mut(rank as usize).and_then(Option::take);
+        let name = self.rank_slots.get(rank as usize).cloned().flatten();
         if let Some(name) = name {
+            self.given_back.insert(rank);
             self.version += 1;
             self.slots.lose(&name);
         }

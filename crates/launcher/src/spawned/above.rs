@@ -138,7 +138,9 @@ impl LauncherAbove {
     pub(super) fn connect(supervisor: u32) -> io::Result<Self> {
         let user = process::user();
         let stream = UnixStream::connect_addr(&address(user, supervisor)?)?;
-        if sys::socket::peer_user(stream.as_fd())? != user {
+        // Containers that share the network may have processes with one number.
+        let is_it = sys::socket::peer_process(stream.as_fd())? == supervisor;
+        if sys::socket::peer_user(stream.as_fd())? != user || !is_it {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         stream.set_nonblocking(true)?;
@@ -159,11 +161,16 @@ impl LauncherAbove {
             }
             process::poll(&[self.watched()], Some(left))?;
             let (orders, is_open) = self.read();
+            // An order to end may follow the answer.
+            let ends = |one: &AddressedOrder| match one.order {
+                SpawnedOrder::Signal(number) => ENDS_ALL.contains(&number),
+                _ => false,
+            };
+            if orders.iter().any(ends) {
+                return Err(lost("is being ended"));
+            }
             for AddressedOrder { order, .. } in orders {
                 match order {
-                    SpawnedOrder::Signal(number) if ENDS_ALL.contains(&number) => {
-                        return Err(lost("is being ended"));
-                    }
                     // There are no processes yet.
                     SpawnedOrder::Signal(_) => {}
                     answer => return Ok(answer),

@@ -56,7 +56,11 @@ impl LineSocket {
     /// The other end is closed, or has sent a line that is too long. The lines count.
     pub(super) fn serve(&mut self, lines: &mut Vec<Vec<u8>>) -> io::Result<()> {
         if !self.waiting.is_empty() {
-            return self.write();
+            if self.write().is_ok() {
+                return Ok(());
+            }
+            // The other end reads no more, but its last lines may not be read yet.
+            self.waiting.clear();
         }
         let mut bytes = [0; READ_BYTES_MAX];
         match self.stream.read(&mut bytes) {

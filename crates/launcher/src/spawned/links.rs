@@ -85,7 +85,7 @@ impl SpawnedLinks {
             Some(Ok((stream, _))) => stream,
             // Otherwise it would be tried again at once.
             Some(Err(error)) if !is_no_end(&error) => {
-                self.refused_at = Some(self.open.len());
+                self.refused_at = Some(self.open.len().max(1));
                 return;
             }
             _ => return,

@@ -1,0 +1,56 @@
+//! The files for reports of the processes: records, profiles and traces.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use base::variables;
+use launcher::{JobPlan, TraceTarget};
+
+/// Returns the variables with the files for the reports of a spawned job. They name files of its
+/// own, so that it does not overwrite those of the job that spawned it: `run.json` becomes
+/// `run.job1234.json`, with the number of this process. A job that this one spawns adds its own
+/// number.
+pub fn own_files(job: u32) -> Vec<(&'static str, OsString)> {
+    let files = [variables::RECORD, variables::PROFILE, variables::TRACE];
+    let own = |name| {
+        let file = env::var_os(name).filter(|file| !file.is_empty() && file != "page")?;
+        Some((name, own_file(Path::new(&file), job).into_os_string()))
+    };
+    files.into_iter().filter_map(own).collect()
+}
+
+/// Returns the file beside `file` for the job with this number.
+pub fn own_file(file: &Path, job: u32) -> PathBuf {
+    let ending = match file.extension() {
+        Some(ending) => format!("job{job}.{}", ending.display()),
+        None => format!("job{job}"),
+    };
+    file.with_extension(ending)
+}
+
+/// The trace that options or the environment request.
+pub fn trace_target(plan: &JobPlan) -> Option<TraceTarget> {
+    let value = |name: &str| {
+        let variables = &plan.applications.first()?.variables;
+        variables.get(OsStr::new(name)).cloned().or_else(|| env::var_os(name))
+    };
+    let text = |name: &str| value(name).and_then(|value| value.into_string().ok());
+    let file = value(variables::TRACE).filter(|file| !file.is_empty())?;
+    Some(TraceTarget {
+        file: file.into(),
+        bytes: variables::trace_bytes(text(variables::TRACE_MIB).as_deref()),
+        last: text(variables::TRACE_LAST).as_deref().and_then(variables::trace_last),
+    })
+}
+
+/// Checks the number of seconds at the end of the trace that are written.
+///
+/// # Errors
+/// A message for the user.
+pub fn trace_last<'a>(option: &str, seconds: &'a str) -> Result<&'a str, String> {
+    let is_valid = variables::trace_last(seconds).is_some();
+    is_valid
+        .then_some(seconds)
+        .ok_or_else(|| format!("{option} needs a number of seconds, but got \"{seconds}\""))
+}
