@@ -435,10 +435,8 @@ impl ProgramReader<'_> {
                 self.global.insert(variable.into(), target);
             }
             Meaning::TraceLast => {
-                self.global.insert(
-                    variables::TRACE_LAST.into(),
-                    reports::trace_last(name, &value)?.into(),
-                );
+                let last = reports::trace_last(name, &value)?.into();
+                self.global.insert(variables::TRACE_LAST.into(), last);
             }
             Meaning::Check => drop(self.global.insert(variables::CHECK.into(), "1".into())),
             Meaning::Folder => self.application.folder = Some(raw.into()),

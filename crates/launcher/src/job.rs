@@ -42,7 +42,7 @@ use last_phases::JobPhase;
 use messages::RunningRank;
 use rank_state::RankState;
 use spawned_jobs::SpawnedJobs;
-use traces::{TraceCollection, TraceReceiver};
+use traces::{TraceCollections, TraceReceiver};
 
 use crate::jobs::{JobSummary, ResizeReply, Resizing, WANTED_MAX};
 use crate::launch_tree::LaunchTree;
@@ -166,12 +166,12 @@ pub struct JobState<'a> {
     /// The question that is being asked.
     inquiry: Option<Inquiry>,
     /// What ranks have recorded, while it is collected.
-    traces: Option<TraceCollection>,
+    traces: TraceCollections,
     /// When the last SIGQUIT arrived that asked a question.
     quit: Option<Instant>,
     /// The exit code so far: that of the first failure.
     code: i32,
-    /// The exit code when the job became independent of its parents, who know it then.
+    /// The exit code when the job became independent of its parents, which know it then.
     reported_code: i32,
     /// While the remaining ranks are being ended: how many times they were killed.
     kills: Option<u32>,
@@ -227,7 +227,7 @@ impl<'a> JobState<'a> {
             held: (setup.start_of_ranks == StartOfRanks::AfterDebugger).then(Vec::new),
             input_room: INPUT_BYTES_MAX,
             inquiry: None,
-            traces: None,
+            traces: TraceCollections::default(),
             quit: None,
             code: 0,
             reported_code: 0,

@@ -14,6 +14,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base::variables;
 use foreign::Asked;
 pub use hangs::{JobReport, SpawnedReport, picture, table};
 pub use other_launchers::join;
@@ -88,6 +89,9 @@ const NAME: &str = "combray-job";
 /// The maximal length of a request in bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 32 << 10;
 
+/// The maximal length of what a job answers about traces, in bytes.
+pub(crate) const TRACES_REPLY_BYTES_MAX: usize = 1 << 30;
+
 /// How long one job may take to answer, and how long all jobs together may take to send their
 /// summaries.
 const REPLY_TIME_MAX: Duration = Duration::from_secs(12);
@@ -114,7 +118,7 @@ impl JobRequest {
         match self {
             Self::Summary | Self::Resize(_) => 4 << 20,
             Self::Report => 64 << 20,
-            Self::Trace => 1 << 30,
+            Self::Trace => TRACES_REPLY_BYTES_MAX,
         }
     }
 
@@ -294,9 +298,47 @@ pub fn write_trace(job: u32, file: &Path, last: Option<u64>) -> Result<(), Strin
     })?;
     let bytes = request(user, launcher, &JobRequest::Trace, Instant::now() + REPLY_TIME_MAX)
         .map_err(|cause| format!("job {job} does not answer: {cause}"))?;
-    let recorded = Vec::from_bytes(&bytes)
-        .ok_or_else(|| format!("job {job} sent an answer that this version cannot read"))?;
+    let recorded = read_traces(&bytes)
+        .ok_or_else(|| format!("job {job} sent an answer that this version cannot read"))?
+        .ok_or_else(|| too_long(job))?;
+    drop(bytes);
     early_trace::write_to(file, &recorded, last).map_err(|reason| format!("job {job}: {reason}"))
+}
+
+fn too_long(job: u32) -> String {
+    format!(
+        "the ranks of job {job} have recorded more than {} MiB, which is more than combray ps \
+         --trace can receive; start the job with a smaller {}, or use the trace that --trace \
+         writes when the job ends",
+        TRACES_REPLY_BYTES_MAX >> 20,
+        variables::TRACE_MIB
+    )
+}
+
+/// Returns the length of the answer with what `ranks` ranks have recorded, `bytes` in all.
+pub(crate) const fn traces_reply_bytes(ranks: usize, bytes: usize) -> usize {
+    let (flag, number) = (1, size_of::<u32>());
+    (flag + number + ranks * number).saturating_add(bytes)
+}
+
+/// Returns the answer with what each rank has recorded, in the form of their [`Codec`]; none: it is
+/// too long. Each is freed as soon as it is in the answer.
+pub(crate) fn traces_reply(traces: Option<Vec<Vec<u8>>>) -> Vec<u8> {
+    let Some(traces) = traces else { return None::<Vec<Vec<u8>>>.to_bytes() };
+    let bytes = traces.iter().map(Vec::len).sum();
+    let mut answer = Vec::with_capacity(traces_reply_bytes(traces.len(), bytes));
+    true.write(&mut answer);
+    (traces.len() as u32).write(&mut answer);
+    for one in traces {
+        (one.len() as u32).write(&mut answer);
+        answer.extend_from_slice(&one);
+    }
+    answer
+}
+
+/// Reads what [`traces_reply`] has written.
+fn read_traces(bytes: &[u8]) -> Option<Option<Vec<Vec<u8>>>> {
+    Option::from_bytes(bytes)
 }
 
 /// Reads what `combray ps --json` printed, or what any process has answered as a job.
@@ -345,6 +387,18 @@ mod tests {
         {
             assert_eq!(JobRequest::parse(wrong.as_bytes()), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn traces_are_answered_as_they_are_read_and_their_length_is_known() {
+        let traces = vec![b"first".to_vec(), Vec::new(), b"third one".to_vec()];
+        let answer = traces_reply(Some(traces.clone()));
+        assert_eq!(answer.len(), traces_reply_bytes(3, 14));
+        assert_eq!(read_traces(&answer), Some(Some(traces)));
+        assert_eq!(read_traces(&traces_reply(None)), Some(None));
+        assert_eq!(read_traces(b""), None);
+        let refusal = too_long(7);
+        assert!(refusal.contains("1024 MiB") && refusal.contains(variables::TRACE_MIB));
     }
 
     #[test]

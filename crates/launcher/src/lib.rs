@@ -276,9 +276,9 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
     })
 }
 
-/// Runs a job that a process of another job has spawned, to its end. `origin` reports to that process
-/// whether the job has started. The job ends with it while the two jobs are connected. Returns the
-/// exit code.
+/// Runs a job that a process of another job has spawned, to its end. `origin` reports to that
+/// process whether the job has started. The job ends with it while the two jobs are connected.
+/// Returns the exit code.
 ///
 /// # Errors
 /// Those of [`run`]; the process is told of them, too.

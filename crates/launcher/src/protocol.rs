@@ -345,6 +345,12 @@ fn emit_end(frame: &mut Vec<u8>, end: End) {
     frame.number(number as u32);
 }
 
+/// Appends the number of a report, and the number that it contains.
+fn emit_number(frame: &mut Vec<u8>, report: u8, number: u32) {
+    frame.push(report);
+    frame.number(number);
+}
+
 fn parse_end(fields: &mut Parse<'_>) -> Option<End> {
     let is_signal = fields.flag()?;
     let number = fields.number()? as i32;
@@ -379,10 +385,7 @@ impl AgentReport {
                 frame.number(*rank);
                 frame.text(bytes);
             }
-            Self::PmiClosed(rank) => {
-                frame.push(70);
-                frame.number(*rank);
-            }
+            Self::PmiClosed(rank) => emit_number(frame, 70, *rank),
             Self::Ended(rank, end) => {
                 frame.push(71);
                 frame.number(*rank);
@@ -393,10 +396,7 @@ impl AgentReport {
                 frame.number(*rank);
                 frame.text(text.as_bytes());
             }
-            Self::InputTaken(bytes) => {
-                frame.push(72);
-                frame.number(*bytes);
-            }
+            Self::InputTaken(bytes) => emit_number(frame, 72, *bytes),
             Self::Heartbeat => frame.push(HEARTBEAT_REPORT),
             Self::Answer(rank, local) => {
                 frame.push(74);
@@ -418,10 +418,7 @@ impl AgentReport {
                 frame.number(*link);
                 frame.text(message);
             }
-            Self::SpawnedClosed(link) => {
-                frame.push(77);
-                frame.number(*link);
-            }
+            Self::SpawnedClosed(link) => emit_number(frame, 77, *link),
         })
     }
 

@@ -15,7 +15,6 @@ use std::time::Instant;
 
 use launch::spawning::SpawnReport;
 use sys::process::{self, DescriptorLimit, Interest, Signals, signal};
-use wire::Codec;
 
 use super::guard::{END, end_descendants};
 use super::output_queues::OutputQueues;
@@ -308,9 +307,7 @@ impl Supervisor<'_> {
                     above.send(&message);
                 }
             }
-            Action::SendTraces(client, traces) => {
-                self.clients.send_bytes(client, traces.to_bytes())
-            }
+            Action::SendTraces(client, traces) => self.clients.send_traces(client, traces),
             Action::WriteTrace(target, recorded) => {
                 let line = format!("combray: {}\n", early_trace::write(&target, &recorded));
                 self.output_queues.queue(OutputStream::Errors).extend_from_slice(line.as_bytes());

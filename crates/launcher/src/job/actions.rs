@@ -76,8 +76,8 @@ pub enum Action {
     SendResizeReply(ClientId, Result<ResizeReply, String>),
     /// Send this to the launcher above that of this job, which was spawned.
     SendAbove(SpawnedMessage),
-    /// Send a client what each rank has recorded, by rank.
-    SendTraces(ClientId, Vec<Vec<u8>>),
+    /// Send a client what each rank has recorded, by rank; none: it is too long for an answer.
+    SendTraces(ClientId, Option<Vec<Vec<u8>>>),
     /// Write the trace of the job from what each rank has recorded.
     WriteTrace(TraceTarget, Vec<Vec<u8>>),
     /// Kill all processes below this one.

@@ -7,6 +7,7 @@ use crate::protocol::{
 use crate::spawned::SpawnedMessage;
 
 mod spawned;
+mod traces;
 
 const PROBES: SystemProbes =
     SystemProbes { time_of_day: String::new, process_state: |_| None, executable: |_| None };
@@ -68,6 +69,8 @@ struct TestJob<'a> {
     descendants_ended: u32,
     /// What was sent to the launcher above.
     sent_above: Vec<SpawnedMessage>,
+    /// What was sent or written of traces: to which client, or to the file.
+    traces: Vec<(Option<ClientId>, Option<Vec<Vec<u8>>>)>,
 }
 
 fn plan(keep_going: bool) -> JobPlan {
@@ -131,6 +134,7 @@ impl<'a> TestJob<'a> {
             printed: String::new(),
             descendants_ended: 0,
             sent_above: Vec::new(),
+            traces: Vec::new(),
         };
         let greet = |host| test.handle(received(host, greeting().into()));
         let is_first = |host: &usize| parents.get(*host).copied().flatten().is_none();
@@ -163,6 +167,8 @@ impl<'a> TestJob<'a> {
                 Action::Print(_, bytes) => self.printed += &String::from_utf8(bytes).unwrap(),
                 Action::SendAbove(message) => self.sent_above.push(message),
                 Action::EndDescendants => self.descendants_ended += 1,
+                Action::SendTraces(client, sent) => self.traces.push((Some(client), sent)),
+                Action::WriteTrace(_, written) => self.traces.push((None, Some(written))),
                 _ => {}
             }
         }

@@ -25,8 +25,9 @@ struct ConnectedClient {
     id: ClientId,
     stream: UnixStream,
     request: Vec<u8>,
-    /// The part of the answer that the client has not received yet.
     answer: Vec<u8>,
+    /// How many bytes of the answer were sent.
+    sent: usize,
     /// Whether `answer` is complete.
     is_answered: bool,
     /// When the connection is closed.
@@ -60,7 +61,7 @@ impl Clients {
         let listener = self.listener.as_ref().filter(|_| room);
         list.extend(listener.map(|listener| (listener.as_raw_fd(), Interest::Read)));
         for client in &self.connected {
-            let interest = if client.answer.is_empty() { Interest::Read } else { Interest::Write };
+            let interest = if client.rest().is_empty() { Interest::Read } else { Interest::Write };
             list.push((client.stream.as_raw_fd(), interest));
         }
         list.len() - before
@@ -97,6 +98,7 @@ impl Clients {
                 stream,
                 request: Vec::new(),
                 answer: Vec::new(),
+                sent: 0,
                 is_answered: false,
                 deadline: Instant::now() + CLIENT_TIME_MAX,
             });
@@ -108,12 +110,20 @@ impl Clients {
         self.send_bytes(client, serde_json::to_vec(answer).unwrap_or_default());
     }
 
-    /// Answers a client with bytes.
-    pub(super) fn send_bytes(&mut self, client: ClientId, mut answer: Vec<u8>) {
+    /// Sends a client what each rank has recorded; none: it is too long for an answer. Each is freed
+    /// as soon as it is in the answer.
+    pub(super) fn send_traces(&mut self, client: ClientId, traces: Option<Vec<Vec<u8>>>) {
+        if self.connected.iter().any(|one| one.id == client) {
+            self.send_bytes(client, jobs::traces_reply(traces));
+        }
+    }
+
+    fn send_bytes(&mut self, client: ClientId, mut answer: Vec<u8>) {
         let mut ignored = Vec::new();
         self.connected.retain_mut(|one| {
             if one.id == client {
-                (one.answer, one.is_answered) = (std::mem::take(&mut answer), true);
+                (one.answer, one.sent) = (std::mem::take(&mut answer), 0);
+                one.is_answered = true;
                 return one.serve(&mut ignored);
             }
             true
@@ -122,11 +132,16 @@ impl Clients {
 }
 
 impl ConnectedClient {
+    /// Returns the part of the answer that the client has not received yet.
+    fn rest(&self) -> &[u8] {
+        &self.answer[self.sent..]
+    }
+
     /// Reads or writes. Returns false when the connection is to be closed.
     fn serve(&mut self, requests: &mut Vec<JobEvent>) -> bool {
-        while !self.answer.is_empty() {
-            match self.stream.write(&self.answer) {
-                Ok(length) => drop(self.answer.drain(..length)),
+        while !self.rest().is_empty() {
+            match self.stream.write(&self.answer[self.sent..]) {
+                Ok(length) => self.sent += length,
                 Err(error) => return is_no_end(&error),
             }
         }
@@ -151,5 +166,40 @@ impl ConnectedClient {
         }
         self.request.clear();
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_answer_arrives_in_pieces_and_ends_the_connection() {
+        let (stream, mut reader) = UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let deadline = Instant::now() + CLIENT_TIME_MAX;
+        let (request, answer) = (Vec::new(), Vec::new());
+        let client = ConnectedClient {
+            id: 3,
+            stream,
+            request,
+            answer,
+            sent: 0,
+            is_answered: false,
+            deadline,
+        };
+        let mut clients = Clients { connected: vec![client], ..Clients::default() };
+        let answer: Vec<u8> = (0..4_000_000_u32).map(|number| (number % 251) as u8).collect();
+        clients.send_bytes(3, answer.clone());
+        assert!(clients.connected[0].sent < answer.len());
+        let (mut received, mut some) = (Vec::new(), vec![0; 100_000]);
+        loop {
+            match reader.read(&mut some).unwrap() {
+                0 => break,
+                length => received.extend_from_slice(&some[..length]),
+            }
+            clients.serve(&vec![true; clients.connected.len()]);
+        }
+        assert!(received == answer && clients.connected.is_empty());
     }
 }
