@@ -5,7 +5,7 @@
 //! the part begins to arrive, the driver reads the data to its destination. Otherwise the data is
 //! kept, and delivered as any other eager message.
 //!
-//! Why: docs/internals/decisions/0112-messages-of-middle-length-are-pushed-to-other-hosts.md
+//! Why: docs/internals/decisions/0108-messages-of-middle-length-are-pushed-to-other-hosts.md
 
 use base::{GateId, limits};
 use memory::Buffer;

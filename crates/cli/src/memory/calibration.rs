@@ -1,7 +1,7 @@
 //! A short measurement of what messages inside this machine cost, made once when its first job
 //! starts, so that processes need not try slow ways of copying.
 //!
-//! Why: docs/internals/decisions/0109-a-machine-is-calibrated-once.md
+//! Why: docs/internals/decisions/0106-a-machine-is-calibrated-once.md
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
