@@ -1,5 +1,6 @@
 // Endpoints inside a job: connections between all processes, messages of many lengths in order,
-// lent buffers that are returned late, rejections, refusals of senders, and MPI beside them.
+// lent buffers that are returned late, rejections, refusals of senders, and MPI beside them. With
+// an argument (tests/scenarios/endpoints.py) also a send to a process that has closed everything.
 // run: 1 2 3
 // combray.h
 #include "check.h"
@@ -218,7 +219,25 @@ static void rejections(void) {
     CHECK_EQ(class_of(combray_connect(endpoint, uri, uri, 1025, NULL, -1, &connection)), MPI_ERR_COUNT);
 }
 
-int main(void) {
+// A process closes its last endpoint while its peer, without a helper, is outside the library and
+// learns nothing of it. What the peer sends then has an end, too.
+static void a_send_after_the_end(void) {
+    combray_connection connection;
+    combray_event event;
+    if (check_rank == 1) OK(combray_accept(next(COMBRAY_CONNECT_REQUEST).connection, NULL));
+    if (check_rank != 0) return;
+    OK(combray_connect(endpoint, uris[1], NULL, 0, NULL, -1, &connection));
+    next(COMBRAY_CONNECTED);
+    // Longer than the other process waits for this end.
+    usleep(2500000);
+    OK(combray_send(connection, "late", 5, NULL, COMBRAY_NOTIFY));
+    do OK(combray_endpoint_poll(endpoint, &event, 20000));
+    while (event.type == COMBRAY_SENT);
+    CHECK(event.type == COMBRAY_CLOSED || event.type == COMBRAY_LOST, "%d", event.type);
+}
+
+int main(int argc, char **argv) {
+    (void)argv;
     check_begin();
     combray_event event = {0};
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
@@ -238,7 +257,9 @@ int main(void) {
     event.lent = 5;
     CHECK_EQ(class_of(combray_return(endpoint, &event)), MPI_ERR_ARG);
     MPI_Barrier(MPI_COMM_WORLD);
+    if (argc > 1) a_send_after_the_end();
     OK(combray_endpoint_close(&endpoint));
+    if (argc > 1) MPI_Barrier(MPI_COMM_WORLD);
     CHECK(endpoint == COMBRAY_ENDPOINT_NULL, " ");
     CHECK_EQ(class_of(combray_endpoint_poll(endpoint, &event, 0)), MPI_ERR_ARG);
     return check_end();

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness.scenarios import needs_combray, places
+from harness.scenarios import needs_combray, places, run
 
 # So long, a service and its clients may take on a busy machine.
 SECONDS_MAX = 120
@@ -108,6 +108,14 @@ def a_client_survives_a_killed_service(runner):
         assert output_of(client) == "client is done\n"
 
 
+@places(2)
+def a_send_to_a_process_that_has_closed_everything_ends(runner):
+    needs_combray(runner)
+    command = [*runner.mpiexec, "-x", "COMBRAY_HELPER=never", "-n", "2", str(runner.build / "endpoints"), "late"]
+    code, output, _ = run(command)
+    assert code == 0, f"exit code {code}\n{output}"
+
+
 SCENARIOS = [
     a_service_and_its_clients_without_a_launcher,
     a_service_that_waits_for_its_descriptor,
@@ -115,4 +123,5 @@ SCENARIOS = [
     a_service_and_clients_on_two_machines,
     connections_come_and_go,
     a_client_survives_a_killed_service,
+    a_send_to_a_process_that_has_closed_everything_ends,
 ]

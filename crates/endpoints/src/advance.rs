@@ -11,6 +11,7 @@ use mpi::{ActiveOperation, Process, Step};
 use wire::Codec;
 
 use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
+use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::message::{CONTROL, CONTROL_BYTES_MAX, Control, Introduction, Word};
 use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway};
@@ -20,9 +21,6 @@ const MESSAGES_MAX: usize = 256;
 
 /// How many connections are made at a time.
 const SEARCHES_MAX: usize = 64;
-
-/// How many processes may claim to have met this one for a connection.
-const MET_BY_MAX: usize = 8;
 
 /// How long a process that connects may take for a step of the meeting.
 const STEP_MAX: Duration = Duration::from_secs(30);
@@ -50,10 +48,8 @@ impl ActiveOperation for Endpoints {
         active |= state.deliver_arrived(process);
         active |= state.complete_sends(process);
         active |= state.note_failures(process);
-        if state.endpoints.is_empty() && state.connections.is_empty() {
-            self.is_advanced.set(false);
-            return Step::Over;
-        }
+        // Without endpoints, too: a send of a peer that waits for its receipt ends only when this
+        // process takes the message.
         if active { Step::Active } else { Step::Idle }
     }
 }
@@ -73,15 +69,7 @@ impl Endpoints {
 
     /// Sets how often time must be looked at.
     pub(crate) fn set_tick(&self) {
-        let state = self.state.borrow();
-        let is_meeting = !state.meetings.is_empty()
-            || !state.waiting.is_empty()
-            || !state.endpoints.keys_where(|one| one.port.has_unproved()).is_empty();
-        let tick = match (is_meeting, state.connections.is_empty()) {
-            (true, _) => TICK_MEETING,
-            (false, false) => TICK_CONNECTED,
-            (false, true) => 0,
-        };
+        let tick = self.state.borrow().tick();
         let tick = match self.wait_tick() {
             Some(of_waits) if tick == 0 => of_waits,
             Some(of_waits) => tick.min(of_waits),
@@ -98,16 +86,37 @@ impl Endpoints {
 }
 
 impl ServiceState {
+    /// Returns the interval of ticks in milliseconds; 0: none.
+    fn tick(&self) -> u32 {
+        let is_meeting = !self.meetings.is_empty()
+            || !self.waiting.is_empty()
+            || !self.endpoints.keys_where(|one| one.port.has_unproved()).is_empty();
+        match (is_meeting, self.is_refused || !self.connections.is_empty()) {
+            (true, _) => TICK_MEETING,
+            (false, true) => TICK_CONNECTED,
+            (false, false) => 0,
+        }
+    }
+
     /// Accepts the connections of processes that have proved that they have the key of an endpoint.
     fn accept_links(&mut self, process: &Process) -> bool {
         let mut active = false;
+        self.is_refused = false;
         for endpoint in self.endpoints.keys_where(|_| true) {
-            // An error means that the system has no descriptors left; the next tick tries again.
-            while let Some(Ok(Some(link))) =
-                self.endpoints.get(endpoint).map(|one| one.port.poll_accept(STEP_MAX))
-            {
-                active = true;
-                self.meet(process, endpoint, link);
+            while let Some(one) = self.endpoints.get(endpoint) {
+                match one.port.poll_accept(STEP_MAX) {
+                    Ok(Some(link)) => {
+                        active = true;
+                        self.meet(process, endpoint, link);
+                    }
+                    Ok(None) => break,
+                    // The system has no descriptors left, for example. What waits is not reported
+                    // again, so the next tick tries again.
+                    Err(_) => {
+                        self.is_refused = true;
+                        break;
+                    }
+                }
             }
         }
         active
@@ -115,6 +124,7 @@ impl ServiceState {
 
     /// Meets a process that connects. If that is impossible, its link is closed.
     fn meet(&mut self, process: &Process, endpoint: u32, link: RootLink) {
+        // The link has a limit for each step of the meeting.
         let Ok(key) = self.add_connection(endpoint, (Stage::Meeting, 0), None) else { return };
         let own = self.introduction(key, &[]).to_bytes();
         match PairMeeting::new(process, link, PortSide::Accepts, &own) {
@@ -198,16 +208,30 @@ impl ServiceState {
         };
         connection.peer = Some(ConnectionPeer { gate, key: theirs });
         connection.credit = Credit::new(window);
-        // Only the connecting side has a deadline.
-        if connection.deadline.is_some() {
-            connection.stage = Stage::Awaiting;
-            let target = connection.target;
-            target.into_iter().for_each(|target| *self.met.entry(target).or_default() += 1);
-            return self.tell(process, key, &Word::Met);
+        let was_met = std::mem::take(&mut connection.met_by).contains(&gate);
+        let was_ended = std::mem::take(&mut connection.ended_by).contains(&gate);
+        match connection.target {
+            Some(target) => {
+                connection.stage = Stage::Awaiting;
+                *self.met.entry(target).or_default() += 1;
+            }
+            None => {
+                (connection.stage, connection.request) = (Stage::Introduced, data);
+                connection.deadline = Instant::now().checked_add(STEP_MAX);
+            }
         }
-        (connection.stage, connection.request) = (Stage::Introduced, data);
-        if std::mem::take(&mut connection.met_by).contains(&gate) {
-            self.request(key);
+        if was_ended {
+            return self.note_end(process, key);
+        }
+        // The failure may have been noted while this process did not know that it concerns the
+        // connection.
+        if process.runtime().failed().contains(&gate) {
+            return self.lose(process, key, peer_failed());
+        }
+        match self.connections.get(key).map(|one| one.stage) {
+            Some(Stage::Awaiting) => self.tell(process, key, &Word::Met),
+            Some(_) if was_met => self.request(key),
+            _ => {}
         }
     }
 
@@ -215,7 +239,7 @@ impl ServiceState {
     /// what this one sends from now on does not come before the end of the meeting there.
     fn request(&mut self, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        connection.stage = Stage::Requested;
+        (connection.stage, connection.deadline) = (Stage::Requested, None);
         let data = std::mem::take(&mut connection.request);
         let data = self.lend_data(key, &data);
         self.push(key, EndpointEventKind::ConnectRequest, data);
@@ -224,7 +248,7 @@ impl ServiceState {
     /// Handles that two processes could not meet.
     fn note_unmet(&mut self, process: &Process, key: u32, error: Error) {
         match self.connections.get(key) {
-            Some(connection) if connection.deadline.is_some() => {
+            Some(connection) if connection.target.is_some() => {
                 self.reject(process, key, EventBody::Error(error));
             }
             _ => self.remove(process, key),
@@ -365,8 +389,8 @@ impl ServiceState {
     /// Handles what the process behind a gate says of a connection.
     fn take_word(&mut self, process: &Process, (key, from): (u32, GateId), word: Word) {
         let Some(connection) = self.connections.get_mut(key) else { return };
-        if connection.peer.is_none() && word == Word::Met && connection.met_by.len() < MET_BY_MAX {
-            connection.met_by.push(from);
+        if connection.peer.is_none() {
+            connection.remember(from, &word);
         }
         if connection.peer.is_none_or(|peer| peer.gate != from) {
             return;
@@ -453,5 +477,18 @@ fn discard(process: &Process, message: MessageId) {
     let mut runtime = process.runtime();
     if let Some(request) = runtime.receive_message(message, Buffer::empty()) {
         runtime.detach(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_acceptance_is_tried_again() {
+        let mut state = ServiceState::default();
+        assert_eq!(state.tick(), 0);
+        state.is_refused = true;
+        assert_eq!(state.tick(), TICK_CONNECTED);
     }
 }

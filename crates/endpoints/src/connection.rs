@@ -9,6 +9,8 @@ use dynamic::PortTarget;
 use engine::RequestId;
 use memory::Buffer;
 
+use crate::message::Word;
+
 /// One end of a connection.
 #[derive(Debug)]
 pub(crate) struct Connection {
@@ -28,12 +30,75 @@ pub(crate) struct Connection {
     pub lent: u32,
     /// When the peer must have answered.
     pub deadline: Option<Instant>,
-    /// The processes that have sent [`Word::Met`](crate::message::Word::Met) during the meeting.
+    /// The processes that have sent [`Word::Met`] during the meeting.
     pub met_by: Vec<GateId>,
+    /// The processes that have closed or rejected it during the meeting.
+    pub ended_by: Vec<GateId>,
     /// The data of the connecting program, for its request.
     pub request: Vec<u8>,
     /// Why it ends, if not because a program closes it.
     pub failure: Option<Error>,
+}
+
+/// How many processes may claim during a meeting to have met this one, or to have ended the
+/// connection.
+const CLAIMS_MAX: usize = 8;
+
+/// What becomes of a connection whose peer has not answered in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Silence {
+    /// This end closes without the other one.
+    Closed,
+    /// The program that connects gets a rejection.
+    Rejected,
+    /// It is removed: the accepting program does not know of it.
+    Removed,
+    /// Nothing: no answer is awaited any more.
+    Ignored,
+}
+
+impl Connection {
+    /// Returns a connection whose peer is not known yet, and may send so much.
+    pub fn new((stage, context): (Stage, usize), window: u64, deadline: Option<Instant>) -> Self {
+        Self {
+            endpoint: None,
+            target: None,
+            context,
+            stage,
+            peer: None,
+            credit: Credit::default(),
+            holdings: Holdings::new(window),
+            arriving: VecDeque::new(),
+            lent: 0,
+            deadline,
+            met_by: Vec::new(),
+            ended_by: Vec::new(),
+            request: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Notes what a process has said during the meeting, in which the peer is not known yet.
+    pub fn remember(&mut self, from: GateId, word: &Word) {
+        let claims = match word {
+            Word::Met => &mut self.met_by,
+            Word::Closed | Word::Rejected(_) => &mut self.ended_by,
+            Word::Accepted | Word::Returned(_) => return,
+        };
+        if claims.len() < CLAIMS_MAX && !claims.contains(&from) {
+            claims.push(from);
+        }
+    }
+
+    /// Returns what must become of it if its peer has not answered in time.
+    pub fn after_silence(&self) -> Silence {
+        match (self.stage, self.target) {
+            (Stage::Closing, _) => Silence::Closed,
+            (Stage::Meeting | Stage::Awaiting, Some(_)) => Silence::Rejected,
+            (Stage::Meeting | Stage::Introduced, None) => Silence::Removed,
+            _ => Silence::Ignored,
+        }
+    }
 }
 
 /// The other end.
@@ -198,6 +263,33 @@ mod tests {
             }
             assert!(!credit.give_back(u64::MAX));
         }
+    }
+
+    #[test]
+    fn what_is_said_during_the_meeting_is_remembered() {
+        let mut connection = Connection::new((Stage::Meeting, 0), 4096, None);
+        for word in [Word::Met, Word::Met, Word::Returned(1), Word::Accepted] {
+            connection.remember(GateId(3), &word);
+        }
+        assert_eq!((&*connection.met_by, &*connection.ended_by), (&[GateId(3)][..], &[][..]));
+        connection.remember(GateId(4), &Word::Closed);
+        connection.remember(GateId(5), &Word::Rejected(Vec::new()));
+        assert_eq!(connection.ended_by, [GateId(4), GateId(5)]);
+        for gate in 6..100 {
+            connection.remember(GateId(gate), &Word::Closed);
+        }
+        assert_eq!(connection.ended_by.len(), CLAIMS_MAX);
+    }
+
+    #[test]
+    fn a_silent_process_that_connects_keeps_no_connection() {
+        let mut connection = Connection::new((Stage::Introduced, 0), 4096, None);
+        assert_eq!(connection.after_silence(), Silence::Removed);
+        connection.stage = Stage::Meeting;
+        assert_eq!(connection.after_silence(), Silence::Removed);
+        // The program answers when it wants to.
+        connection.stage = Stage::Requested;
+        assert_eq!(connection.after_silence(), Silence::Ignored);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use base::{Error, ErrorClass, GateId};
 use dynamic::release_peer;
 use mpi::Process;
 
-use crate::connection::{Arrival, Stage};
+use crate::connection::{Arrival, Silence, Stage};
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
 use crate::message::Word;
 use crate::service::{CLOSING_MAX, ServiceState, Underway};
@@ -60,7 +60,7 @@ impl ServiceState {
         }
     }
 
-    /// Removes a connection that was not made, and tells the program why.
+    /// Removes a connection that was not made, and reports the reason to the program.
     pub fn reject(&mut self, process: &Process, key: u32, body: EventBody) {
         self.push(key, EndpointEventKind::Rejected, body);
         self.remove(process, key);
@@ -164,8 +164,7 @@ impl ServiceState {
         let lost =
             self.connections.keys_where(|one| one.peer.is_some_and(|peer| is_lost(peer.gate)));
         for key in lost {
-            let detail = "the process at the other end has ended, or cannot be reached any more";
-            self.lose(process, key, Error::new(ErrorClass::ProcFailed, detail));
+            self.lose(process, key, peer_failed());
         }
         true
     }
@@ -176,22 +175,28 @@ impl ServiceState {
         let late = self.connections.keys_where(|one| one.deadline.is_some_and(|at| at <= now));
         for key in &late {
             let Some(connection) = self.connections.get_mut(*key) else { continue };
-            match connection.stage {
-                Stage::Closing => {
+            match connection.after_silence() {
+                Silence::Closed => {
                     connection.stage = Stage::Closed;
                     self.end_if_done(process, *key);
                 }
-                Stage::Meeting | Stage::Awaiting => {
+                Silence::Rejected => {
                     let detail = "the other program has not accepted the connection in time";
                     let why = Error::new(ErrorClass::Port, detail);
                     self.tell(process, *key, &Word::Closed);
                     self.reject(process, *key, EventBody::Error(why));
                 }
-                Stage::Introduced | Stage::Requested | Stage::Open | Stage::Closed => {
-                    connection.deadline = None;
-                }
+                Silence::Removed => self.remove(process, *key),
+                Silence::Ignored => connection.deadline = None,
             }
         }
         !late.is_empty()
     }
+}
+
+/// Why connections with a process that has failed end.
+#[cold]
+pub(crate) fn peer_failed() -> Error {
+    let detail = "the process at the other end has ended, or cannot be reached any more";
+    Error::new(ErrorClass::ProcFailed, detail)
 }

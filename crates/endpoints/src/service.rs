@@ -13,7 +13,7 @@ use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 use mpi::Process;
 
-use crate::connection::{Connection, ConnectionPeer, Credit, Holdings, Stage, cost};
+use crate::connection::{Connection, ConnectionPeer, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
 use crate::message::{CONTROL, Control, Introduction, Word};
@@ -52,6 +52,8 @@ pub(crate) struct ServiceState {
     pub sends: Vec<LentSend>,
     /// How many failed processes were noted.
     pub failures_noted: usize,
+    /// Whether an endpoint could not accept all that connect.
+    pub is_refused: bool,
     /// When processes are next checked for whether they have ended.
     pub checks_next: Option<Instant>,
 }
@@ -429,27 +431,14 @@ impl ServiceState {
     pub fn add_connection(
         &mut self,
         endpoint: u32,
-        (stage, context): (Stage, usize),
+        start: (Stage, usize),
         deadline: Option<Instant>,
     ) -> Result<u32> {
         let owner = self.endpoints.get_mut(endpoint).ok_or_else(unknown_endpoint)?;
         let window = owner.grant_window().ok_or_else(too_many)?;
-        let added = self.connections.insert(Connection {
-            endpoint: Some(endpoint),
-            target: None,
-            context,
-            stage,
-            peer: None,
-            credit: Credit::default(),
-            holdings: Holdings::new(window),
-            arriving: VecDeque::new(),
-            lent: 0,
-            deadline,
-            met_by: Vec::new(),
-            request: Vec::new(),
-            failure: None,
-        });
-        added.ok_or_else(too_many)
+        let mut added = Connection::new(start, window, deadline);
+        added.endpoint = Some(endpoint);
+        self.connections.insert(added).ok_or_else(too_many)
     }
 
     /// Returns what a new connection sends first.
