@@ -122,6 +122,7 @@ impl Port {
     /// `Other` if the system accepts no connections.
     pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
+        let mut refused = None;
         // Not more at a time, so that a flood of connections does not keep this from serving them.
         for _ in 0..self.unproved_max {
             match self.listener.accept() {
@@ -141,17 +142,19 @@ impl Port {
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
                     let detail = format!("the port accepts no connections: {error}");
-                    return Err(Error::new(ErrorClass::Other, detail));
+                    refused = Some(Error::new(ErrorClass::Other, detail));
+                    break;
                 }
             }
         }
         unproved.retain_mut(|link| link.advance().is_ok() || link.is_proved());
-        let proved = unproved.iter().position(RootLink::is_proved);
-        Ok(proved.map(|place| {
-            let mut link = unproved.remove(place);
-            link.set_limit(limit);
-            link
-        }))
+        // Connections that have been accepted may have the descriptors that are missing.
+        let Some(place) = unproved.iter().position(RootLink::is_proved) else {
+            return refused.map_or(Ok(None), Err);
+        };
+        let mut link = unproved.remove(place);
+        link.set_limit(limit);
+        Ok(Some(link))
     }
 }
 
