@@ -3,8 +3,8 @@
 use std::alloc::Layout;
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::dependences::{Known, Successors};
 use crate::environment::Controls;
@@ -16,7 +16,8 @@ use crate::{Address, Body};
 
 /// A task. Its own fields are used by the thread that runs it.
 pub struct Task {
-    parent: Option<Arc<Task>>,
+    /// Its parent, or once that has finished, the next ancestor.
+    parent: Mutex<Option<Arc<Task>>>,
     depth: u32,
     pub is_final: bool,
     pub controls: Own<Controls>,
@@ -125,7 +126,7 @@ impl Task {
         team: &'static ThreadTeam,
     ) -> Self {
         Self {
-            parent: None,
+            parent: Mutex::default(),
             depth: 0,
             is_final: false,
             controls: Own::new(controls),
@@ -160,22 +161,42 @@ impl Task {
             known: Known::default(),
             unfinished: AtomicU32::new(1 + u32::from(has_event)),
             team: thread.team.get(),
-            parent: Some(parent),
+            parent: Mutex::new(Some(parent)),
         })
     }
 
+    /// Whether it descends from a task that has not finished.
     pub fn descends_from(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        let mut task = self;
+        let mut task = self.clone();
         while task.depth > other.depth {
-            let Some(parent) = &task.parent else { return false };
-            task = parent;
+            let Some(ancestor) = task.ancestor() else { return false };
+            task = ancestor;
         }
-        Arc::ptr_eq(task, other)
+        Arc::ptr_eq(&task, other)
+    }
+
+    fn lock_parent(&self) -> MutexGuard<'_, Option<Arc<Task>>> {
+        self.parent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The nearest ancestor that has not finished, or is implicit. It forgets those between, so
+    /// that tasks which each create the next one do not stay.
+    fn ancestor(&self) -> Option<Arc<Task>> {
+        let mut parent = self.lock_parent();
+        while let Some(past) = parent.take_if(|one| one.depth > 0 && one.is_finished()) {
+            *parent = past.lock_parent().clone();
+        }
+        parent.clone()
+    }
+
+    /// Its parent, unless that has finished and was forgotten.
+    fn parent(&self) -> Option<Arc<Task>> {
+        self.lock_parent().clone().filter(|one| one.depth + 1 == self.depth)
     }
 
     /// Counts it in its parent, its group, and its team.
     pub fn announce(&self) {
-        if let Some(parent) = &self.parent {
+        if let Some(parent) = self.parent() {
             parent.children.fetch_add(1, Ordering::Relaxed);
         }
         self.group.with(|group| {
@@ -184,6 +205,9 @@ impl Task {
             }
         });
         self.team.tasks.fetch_add(1, Ordering::SeqCst);
+        if self.has_work() {
+            self.team.waiting_tasks.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// One of its dependences is satisfied, or it is submitted: it runs once all are.
@@ -203,6 +227,7 @@ impl Task {
 
     /// Runs a task that was taken from a queue.
     pub fn run(self: Arc<Self>, thread: &Thread) {
+        self.team.waiting_tasks.fetch_sub(1, Ordering::Relaxed);
         let work = self.work.replace(None);
         let outer = thread.task.replace(Some(self.clone()));
         if let Some(work) = work.filter(|_| !self.is_cancelled()) {
@@ -251,13 +276,27 @@ impl Task {
         if let Some(group) = self.group.replace(None) {
             is_awaited |= group.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
         }
-        if let Some(parent) = &self.parent {
+        if let Some(parent) = self.parent() {
             is_awaited |= parent.children.fetch_sub(1, Ordering::SeqCst) == 1;
         }
+        // Its children may stay, and with them what it leads to.
+        drop(self.ancestor());
         is_awaited |= team.tasks.fetch_sub(1, Ordering::SeqCst) == 1;
         if is_awaited {
             team.changed.notify_all();
             team.joined.notify_all();
+        }
+    }
+}
+
+impl Drop for Task {
+    /// Frees the ancestors that only it has kept, one after another: there can be many.
+    fn drop(&mut self) {
+        let take =
+            |task: &mut Self| task.parent.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut next = take(self);
+        while let Some(mut task) = next.and_then(Arc::into_inner) {
+            next = take(&mut task);
         }
     }
 }
@@ -301,4 +340,61 @@ pub fn end_group(thread: &Thread) {
     let Some(group) = task.group.get() else { return };
     wait_for_descendants(thread, || group.tasks.load(Ordering::SeqCst) == 0);
     task.group.set(group.outer.clone());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A child of `parent` that has begun, as if a thread ran both.
+    fn child_of(thread: &Thread, parent: &Arc<Task>) -> Arc<Task> {
+        let outer = thread.task.replace(Some(parent.clone()));
+        let child = Task::child(thread, None, false, false);
+        thread.task.set(outer);
+        child.announce();
+        child
+    }
+
+    #[test]
+    fn tasks_that_each_create_the_next_one_do_not_stay() {
+        let thread = Thread::current();
+        let first = child_of(thread, &thread.task());
+        let forgotten = Arc::downgrade(&first);
+        let mut last = first;
+        for _ in 0..1_000_000 {
+            let next = child_of(thread, &last);
+            last.part_done(thread);
+            last = next;
+        }
+        assert!(forgotten.upgrade().is_none());
+        assert!(last.descends_from(&thread.task()));
+        last.part_done(thread);
+        assert_eq!(thread.team.get().tasks.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_task_descends_from_what_its_finished_parent_descended_from() {
+        let thread = Thread::current();
+        let outer = child_of(thread, &thread.task());
+        let middle = child_of(thread, &outer);
+        let inner = child_of(thread, &middle);
+        middle.part_done(thread);
+        assert!(inner.descends_from(&outer));
+        assert_eq!(outer.children.load(Ordering::SeqCst), 0);
+        // The one that is forgotten by now is not mistaken for the parent.
+        inner.part_done(thread);
+        assert_eq!(outer.children.load(Ordering::SeqCst), 0);
+        outer.part_done(thread);
+    }
+
+    #[test]
+    fn many_unfinished_ancestors_are_freed_one_after_another() {
+        let thread = Thread::current();
+        let mut last = child_of(thread, &thread.task());
+        for _ in 0..1_000_000 {
+            last = child_of(thread, &last);
+        }
+        drop(last);
+        thread.team.get().tasks.store(0, Ordering::SeqCst);
+    }
 }

@@ -35,6 +35,8 @@ pub struct ThreadTeam {
     pub waits: AtomicUsize,
     /// Explicit tasks that have not finished.
     pub tasks: AtomicUsize,
+    /// Those of them that have not begun: they are ready, or wait for others.
+    pub waiting_tasks: AtomicUsize,
     pub deques: Deques,
     /// The number of `single` constructs that a thread has begun to execute.
     pub singles: AtomicU32,
@@ -110,6 +112,7 @@ impl ThreadTeam {
             joined: WaitEvent::default(),
             waits: AtomicUsize::new(0),
             tasks: AtomicUsize::new(0),
+            waiting_tasks: AtomicUsize::new(0),
             deques: Deques::default(),
             singles: AtomicU32::new(0),
             slots: std::array::from_fn(|place| Slot::at(place as u32)),

@@ -1,10 +1,13 @@
 //! What this library knows of each kernel thread, of its own and of the program.
 
 use std::cell::Cell;
+use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::environment;
 use crate::own::Own;
+use crate::reductions::Private;
 use crate::slots::{SLOTS, Slot};
 use crate::tasks::Task;
 use crate::team::{Region, ThreadTeam};
@@ -31,6 +34,8 @@ pub struct Thread {
     pub opened: Own<Vec<FormerPlace>>,
     /// The teams that it has opened regions with: for each depth one of one thread and one of more.
     pub teams: Own<Vec<[Option<&'static ThreadTeam>; 2]>>,
+    /// The copies of reductions that the program still reads, by their words.
+    pub kept: Own<Vec<(usize, Private)>>,
 }
 
 /// Where a thread is.
@@ -61,7 +66,7 @@ impl Thread {
         // The slots of a team that was used before go on with its numbers.
         let (construct, single) = team.region.see(|region| (region.construct, region.single));
         team.region.set(Region { construct, single, ..Region::outermost(controls) });
-        let thread: &'static Self = Box::leak(Box::new(Self {
+        let made = Box::into_raw(Box::new(Self {
             team: Cell::new(team),
             id: Cell::new(0),
             construct: Cell::new(construct),
@@ -72,9 +77,14 @@ impl Thread {
             task: Own::new(Some(Arc::new(Task::implicit(controls, None, team)))),
             opened: Own::default(),
             teams: Own::default(),
+            kept: Own::default(),
         }));
+        // SAFETY: it was just made; it is freed when this thread ends, which alone uses it.
+        let thread: &'static Self = unsafe { &*made };
         CURRENT.set(Some(thread));
-        END.with(|_| ());
+        // A destructor or an exit handler of the program may come here after `END` has done its
+        // work. Then nothing frees this: it can be used until the last of them.
+        let _ = END.try_with(|end| end.0.set(made));
         thread
     }
 
@@ -142,6 +152,21 @@ impl Thread {
         }
     }
 
+    /// Gives its outermost team to another thread, unless something in there has not finished.
+    fn give_back_outermost(&self) {
+        let team = self.team.get();
+        self.with_task(|task| task.known.forget());
+        let is_cancelled = team.is_cancelled.load(Ordering::SeqCst);
+        if self.slot.get().is_some() || is_cancelled || team.tasks.load(Ordering::SeqCst) > 0 {
+            return;
+        }
+        team.region.with(|region| {
+            region.construct = self.construct.get();
+            region.single = self.single.get();
+        });
+        team.give_back();
+    }
+
     /// Leaves the construct that it is in.
     pub fn leave_construct(&self) {
         if let Some((number, slot)) = self.slot.take() {
@@ -152,21 +177,77 @@ impl Thread {
 
 thread_local! {
     static CURRENT: Cell<Option<&'static Thread>> = const { Cell::new(None) };
-    static END: End = const { End };
+    static END: End = const { End(Cell::new(ptr::null_mut())) };
 }
 
-/// Gives the teams of a thread to others when it ends.
-struct End;
+/// Frees a thread when it ends, and gives its teams to others.
+struct End(Cell<*mut Thread>);
 
 impl Drop for End {
     fn drop(&mut self) {
-        let Some(thread) = CURRENT.take() else { return };
-        let teams = thread.teams.replace(Vec::new());
-        for team in teams.into_iter().flatten().flatten() {
+        let Some(thread) = CURRENT.get() else { return };
+        if thread.team.get().level() > 0 {
+            // The program exits inside of a region: its threads still run it.
+            return;
+        }
+        CURRENT.set(None);
+        for team in thread.teams.replace(Vec::new()).into_iter().flatten().flatten() {
             workers::release_from(team, 1);
             // Its threads learn it from the next generation.
             workers::wake(team);
             team.give_back();
         }
+        thread.give_back_outermost();
+        // SAFETY: `meet` has made it, and nothing leads to it any more.
+        drop(unsafe { Box::from_raw(self.0.replace(ptr::null_mut())) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Address;
+    use crate::regions::{self, Extras};
+    use std::ffi::c_void;
+
+    /// Uses the library in its destructor, after `END` has gone.
+    struct Late;
+
+    impl Drop for Late {
+        fn drop(&mut self) {
+            open_region();
+        }
+    }
+
+    thread_local! {
+        static LATE: Late = const { Late };
+    }
+
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
+
+    fn open_region() {
+        let thread = Thread::current();
+        let extras = Extras::default();
+        regions::run(thread, nothing, Address(ptr::null_mut()), 2, extras);
+    }
+
+    #[test]
+    fn destructors_open_regions_after_the_end_of_a_thread() {
+        let ended = std::thread::spawn(|| {
+            // What was made first is destroyed last.
+            LATE.with(|_| ());
+            open_region();
+        });
+        assert!(ended.join().is_ok());
+    }
+
+    #[test]
+    fn the_outermost_team_of_a_thread_that_has_ended_is_used_again() {
+        let team = || {
+            let team = std::thread::spawn(|| ptr::from_ref(Thread::current().team.get()).addr());
+            team.join().unwrap()
+        };
+        let teams: std::collections::HashSet<usize> = (0..200).map(|_| team()).collect();
+        assert!(teams.len() < 100, "{} teams", teams.len());
     }
 }

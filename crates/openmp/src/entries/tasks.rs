@@ -1,6 +1,5 @@
 //! Tasks.
 
-use std::cell::RefCell;
 use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,7 +24,8 @@ const REDUCES: c_uint = 1 << 12;
 const HAS_EVENT: c_uint = 1 << 13;
 const STRICT: c_uint = 1 << 14;
 
-/// A thread that has so many tasks waiting runs the next ones at once.
+/// A thread that has so many tasks waiting, or whose team has so many for each thread, runs the
+/// next ones at once.
 const WAITING_MAX: usize = 64;
 
 /// What a task is submitted with.
@@ -80,6 +80,7 @@ fn may_defer(thread: &Thread, has_event: bool) -> bool {
     has_event
         || team.size() > 1
             && !is_final
+            && team.waiting_tasks.load(Ordering::Relaxed) < WAITING_MAX * team.size() as usize
             && team.deques.waiting(thread.id.get() as usize) < WAITING_MAX
 }
 
@@ -162,14 +163,9 @@ pub unsafe extern "C" fn omp_fulfill_event(handle: *mut c_void) {
     task.part_done(Thread::current());
 }
 
-thread_local! {
-    /// The copies of reductions that the program still reads, by their words.
-    static KEPT: RefCell<Vec<(usize, Private)>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Keeps copies until they are unregistered.
 pub fn keep(words: *mut usize, private: Private) {
-    KEPT.with_borrow_mut(|kept| kept.push((words.addr(), private)));
+    Thread::current().kept.with(|kept| kept.push((words.addr(), private)));
 }
 
 /// Adds reductions to the present taskgroup.
@@ -191,7 +187,7 @@ pub unsafe extern "C" fn GOMP_taskgroup_reduction_register(words: *mut usize) {
 /// The program has read the copies.
 #[unsafe(no_mangle)]
 pub extern "C" fn GOMP_taskgroup_reduction_unregister(words: *mut usize) {
-    KEPT.with_borrow_mut(|kept| kept.retain(|(own, _)| *own != words.addr()));
+    Thread::current().kept.with(|kept| kept.retain(|(own, _)| *own != words.addr()));
 }
 
 /// Ends the reductions of a construct that shares work.
