@@ -453,11 +453,30 @@ static void joined(const char *file) {
     EXPECT_ERROR(MPI_Comm_join(STDIN_FILENO, &inter), MPI_ERR_ARG, "socket");
 }
 
+// One process of each job meets the other job alone; all processes of a job must finalize alike.
+static void alone(const char *file) {
+    if (check_rank) return;
+    MPI_Comm inter;
+    int value = 7;
+    if (accepts) {
+        OK(MPI_Open_port(MPI_INFO_NULL, port));
+        write_port(file);
+        OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter));
+        OK(MPI_Send(&value, 1, MPI_INT, 0, 0, inter));
+    } else {
+        read_port(file);
+        OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter));
+        OK(MPI_Recv(&value, 1, MPI_INT, 0, 0, inter, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Comm_disconnect(&inter));
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
     check_begin();
     accepts = !strcmp(argv[2], "accept");
     const char *file = argc > 3 ? argv[3] : "";
+    if (!strcmp(argv[1], "alone")) alone(file);
     if (!strcmp(argv[1], "whole")) whole(file);
     if (!strcmp(argv[1], "again")) again(file);
     if (!strncmp(argv[1], "often:", 6)) often(file, atoi(argv[1] + 6));

@@ -1,12 +1,13 @@
 """Jobs that were started separately and connect to each other (tests/c/connected_jobs.c)."""
 
 import contextlib
+import ctypes
 import pathlib
 import subprocess
 import tempfile
 import time
 
-from harness.scenarios import END_SECONDS_MAX, end_of, needs_combray, places, run
+from harness.scenarios import END_SECONDS_MAX, PLACES, Skip, end_of, needs_combray, places, run
 
 from . import hangs
 
@@ -111,6 +112,18 @@ def jobs_on_two_machines(runner):
     both_end_well(runner, "again", 2, 1, launcher=launcher)
 
 
+@places(PLACES)
+def one_process_of_a_large_job_meets_another_machine_alone(runner):
+    try:
+        ctypes.CDLL("libfabric.so.1")
+    except OSError:
+        raise Skip("no libfabric") from None
+    # Interfaces of libfabric need progress, and only this process uses one. So many processes
+    # meet at the launcher.
+    networks = ["-x", "COMBRAY_NET=tcp,ofi:tcp:lo"]
+    both_end_well(runner, "alone", 132, 1, launcher=lambda side: [*runner.mpiexec, *apart(side), *networks])
+
+
 @places(4)
 def services_are_found_by_their_names(runner):
     for variable in ("COMBRAY_NAMES", "XDG_RUNTIME_DIR"):
@@ -159,6 +172,7 @@ SCENARIOS = [
     a_job_survives_the_other_one,
     survivors_of_both_jobs_recover,
     jobs_on_two_machines,
+    one_process_of_a_large_job_meets_another_machine_alone,
     services_are_found_by_their_names,
     processes_with_a_socket_in_common,
     a_wait_for_another_job_is_explained,

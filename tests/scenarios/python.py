@@ -24,9 +24,15 @@ def receive_nothing():
 def compute():
     while True: pass
 
+def trace(frame, event, value):
+    if frame.f_code.co_filename == "<string>":
+        print("code of the library runs", flush=True)
+
 mpi.MPI_Init(None, None)
 if how == "busy":
     threading.Thread(target=compute, daemon=True).start()
+if how == "traced":
+    sys.settrace(trace)
 if how == "wait":
     receive_nothing()
 else:
@@ -55,6 +61,12 @@ def an_error_shows_the_lines_of_the_program(runner):
         assert code not in (0, 124) and expected in output, f"{how}, {kind}: exit code {code}\n{output}"
 
 
+def a_call_with_the_lock_runs_no_code_of_python(runner):
+    code, output = lines_of(runner, "traced", "PyDLL")
+    assert code not in (0, 124) and "Called by send_nowhere (lines.py:" in output, f"exit code {code}\n{output}"
+    assert "code of the library runs" not in output, output
+
+
 def a_report_about_a_hang_shows_the_line_of_the_program(runner):
     line = number_of("mpi.MPI_Recv(")
     for kind in ("CDLL", "PyDLL"):
@@ -63,4 +75,5 @@ def a_report_about_a_hang_shows_the_line_of_the_program(runner):
         assert re.search(rf"called by receive_nothing \(lines.py:{line}\)", output), f"{kind}\n{output}"
 
 
-SCENARIOS = [an_error_shows_the_lines_of_the_program, a_report_about_a_hang_shows_the_line_of_the_program]
+SCENARIOS = [an_error_shows_the_lines_of_the_program, a_call_with_the_lock_runs_no_code_of_python,
+             a_report_about_a_hang_shows_the_line_of_the_program]

@@ -2,12 +2,13 @@
 //!
 //! The frames of Python are not on the stack that the processor has. The interpreter itself is
 //! asked for them, by its C interface, which is looked up at run time. That needs the
-//! interpreter's lock, which another thread may hold while it waits for this library. So a thread
-//! of its own asks, and the caller waits for it for a bounded time.
+//! interpreter's lock. A thread that has it walks its frames itself and runs no code of Python:
+//! that could give the lock to another thread, which may wait for this library, or take a signal of
+//! the program. Otherwise another thread may hold the lock while it waits for this library. So a
+//! thread of its own asks, and the caller waits for it for a bounded time.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_ulong, c_void};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
@@ -39,15 +40,16 @@ const WAIT_MAX: Duration = Duration::from_millis(500);
 /// `Py_file_input`: the text is a sequence of statements.
 const STATEMENTS: c_int = 257;
 
-/// Whether the thread that asks the interpreter is at work, perhaps waiting for the lock.
-static IS_ASKED: AtomicBool = AtomicBool::new(false);
-
 /// The thread that asks the interpreter, once it was needed.
 static ASKER: Mutex<Option<Asker>> = Mutex::new(None);
 
 struct Asker {
     questions: Sender<CString>,
+    /// There is one answer to each question.
     answers: Receiver<Option<String>>,
+    /// Whether the answer to a question was not received yet: the thread is at work, perhaps
+    /// waiting for the lock.
+    is_asked: bool,
 }
 
 /// Whether the process is a Python interpreter, or has loaded one.
@@ -71,26 +73,24 @@ pub fn current_lines(most: usize) -> Option<Vec<String>> {
     if !is_usable {
         return None;
     }
-    let statements = CString::new(statements(thread, has_lock, most)).ok()?;
-    let answer = match has_lock {
-        true => interpreter.answer(&statements),
-        false => ask(interpreter, statements),
+    let lines: Vec<String> = match has_lock {
+        true => FrameReader::find(interpreter)?.lines(most),
+        false => {
+            let statements = CString::new(statements(thread, most)).ok()?;
+            ask(interpreter, statements)?.lines().map(str::to_owned).collect()
+        }
     };
-    let lines: Vec<String> = answer?.lines().map(str::to_owned).collect();
     (!lines.is_empty()).then_some(lines)
 }
 
 /// Returns the statements that make the text of the lines. Collecting garbage meanwhile could run
 /// functions of the program.
-fn statements(thread: c_ulong, has_lock: bool, most: usize) -> String {
-    // With the lock, the statements run in the thread itself and are its innermost frame.
-    let has_lock = c_int::from(has_lock);
+fn statements(thread: c_ulong, most: usize) -> String {
     format!(
         "import sys, gc\n\
          collects = gc.isenabled()\n\
          gc.disable()\n\
          lines, frame = [], sys._current_frames().get({thread})\n\
-         if {has_lock}: frame = frame.f_back\n\
          while frame is not None and len(lines) < {most}:\n\
          \x20   code = frame.f_code\n\
          \x20   lines.append('%s (%s:%s)' % (getattr(code, 'co_qualname', code.co_name),\n\
@@ -106,53 +106,56 @@ fn statements(thread: c_ulong, has_lock: bool, most: usize) -> String {
 fn ask(interpreter: Interpreter, statements: CString) -> Option<String> {
     let mut asker = ASKER.try_lock().ok()?;
     if asker.is_none() {
-        *asker = Some(start(interpreter)?);
+        *asker = Some(Asker::start(move |statements| interpreter.answer_with_lock(statements))?);
     }
-    let Asker { questions, answers } = asker.as_ref()?;
-    if IS_ASKED.load(Ordering::Acquire) {
-        return None;
-    }
-    // The answer to a question that was given up.
-    while answers.try_recv().is_ok() {}
-    IS_ASKED.store(true, Ordering::Release);
-    questions.send(statements).ok()?;
-    answers.recv_timeout(WAIT_MAX).ok()?
+    asker.as_mut()?.ask(statements, WAIT_MAX)
 }
 
-fn start(interpreter: Interpreter) -> Option<Asker> {
-    let (questions, asked) = mpsc::channel::<CString>();
-    let (answer, answers) = mpsc::channel();
-    let run = move || {
-        for statements in asked {
-            // SAFETY: the interpreter is initialized. If it begins to end now, it ends this thread
-            // or lets it wait for ever.
-            let state = unsafe { (interpreter.lock)() };
-            let text = interpreter.answer(&statements);
-            // SAFETY: this thread has taken the lock.
-            unsafe { (interpreter.unlock)(state) };
-            IS_ASKED.store(false, Ordering::Release);
-            if answer.send(text).is_err() {
-                return;
+impl Asker {
+    /// Starts the thread, which answers each question with this function.
+    fn start(answer_to: impl Fn(&CStr) -> Option<String> + Send + 'static) -> Option<Self> {
+        let (questions, asked) = mpsc::channel::<CString>();
+        let (answer, answers) = mpsc::channel();
+        let run = move || {
+            for statements in asked {
+                if answer.send(answer_to(&statements)).is_err() {
+                    return;
+                }
             }
+        };
+        let builder = thread::Builder::new().name("combray python".to_owned());
+        sys::signals::without_signals(|| builder.spawn(run)).ok()?;
+        Some(Self { questions, answers, is_asked: false })
+    }
+
+    /// Returns the answer to a question; `None` if it does not come in time, or if the thread is
+    /// still at work for a question that was given up.
+    fn ask(&mut self, statements: CString, patience: Duration) -> Option<String> {
+        if self.is_asked {
+            // The answer to the question that was given up.
+            self.answers.try_recv().ok()?;
         }
+        self.is_asked = true;
+        self.questions.send(statements).ok()?;
+        let answer = self.answers.recv_timeout(patience).ok()?;
+        self.is_asked = false;
+        answer
+    }
+}
+
+/// Looks up a function, which must have the type to which the result is converted; returns `None`
+/// from the calling function if it is missing.
+macro_rules! function {
+    ($name:expr) => {
+        // SAFETY: the function has this type in all versions of the C interface of Python 3.
+        unsafe { std::mem::transmute($name?.as_ptr()) }
     };
-    let builder = thread::Builder::new().name("combray python".to_owned());
-    sys::signals::without_signals(|| builder.spawn(run)).ok()?;
-    Some(Asker { questions, answers })
 }
 
 impl Interpreter {
     /// Finds the functions; `None` if one is missing.
     #[expect(clippy::missing_transmute_annotations, reason = "the fields have the types")]
     fn find() -> Option<Self> {
-        /// Looks up a function, which must have the type to which the result is converted.
-        macro_rules! function {
-            ($name:expr) => {
-                // SAFETY: the function has this type in all versions of the C interface of Python
-                // 3.
-                unsafe { std::mem::transmute($name?.as_ptr()) }
-            };
-        }
         let is_finalizing = global_symbol(c"Py_IsFinalizing");
         let is_finalizing = is_finalizing.or_else(|| global_symbol(c"_Py_IsFinalizing"));
         Some(Self {
@@ -173,6 +176,17 @@ impl Interpreter {
         })
     }
 
+    /// Takes the interpreter's lock for [`answer`](Self::answer).
+    fn answer_with_lock(self, statements: &CStr) -> Option<String> {
+        // SAFETY: the interpreter is initialized. If it begins to end now, it ends this thread or
+        // lets it wait for ever.
+        let state = unsafe { (self.lock)() };
+        let text = self.answer(statements);
+        // SAFETY: this thread has taken the lock.
+        unsafe { (self.unlock)(state) };
+        text
+    }
+
     /// Runs statements and returns the string that they leave in `text`. The calling thread has
     /// the interpreter's lock.
     fn answer(self, statements: &CStr) -> Option<String> {
@@ -189,20 +203,131 @@ impl Interpreter {
             let mut text = None;
             if !done.is_null() {
                 (self.release)(done);
-                let found = (self.get)(names, c"text".as_ptr());
-                let mut length: c_long = 0;
-                let bytes = match found.is_null() {
-                    true => std::ptr::null(),
-                    false => (self.text)(found, &raw mut length),
-                };
-                if !bytes.is_null() {
-                    let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
-                    text = Some(String::from_utf8_lossy(bytes).into_owned());
-                }
+                text = self.text_of((self.get)(names, c"text".as_ptr()));
             }
             (self.clear_error)();
             (self.release)(names);
             text
+        }
+    }
+
+    /// Returns the text of a string; `None` if it is null or no string, perhaps with an error set.
+    ///
+    /// # Safety
+    /// The calling thread has the interpreter's lock. `found` is null or an object.
+    unsafe fn text_of(self, found: *mut c_void) -> Option<String> {
+        if found.is_null() {
+            return None;
+        }
+        let mut length: c_long = 0;
+        // SAFETY: the object lives during this call, and its text as long.
+        unsafe {
+            let bytes = (self.text)(found, &raw mut length);
+            if bytes.is_null() {
+                return None;
+            }
+            let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), length as usize);
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
+}
+
+/// The functions with which a thread that has the interpreter's lock reads its own frames. None of
+/// them runs code of Python.
+#[derive(Clone, Copy)]
+struct FrameReader {
+    interpreter: Interpreter,
+    frame: unsafe extern "C-unwind" fn() -> *mut c_void,
+    back: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+    code: unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+    line: unsafe extern "C-unwind" fn(*mut c_void) -> c_int,
+    attribute: unsafe extern "C-unwind" fn(*mut c_void, *const c_char) -> *mut c_void,
+    retain: unsafe extern "C-unwind" fn(*mut c_void),
+    take_error: unsafe extern "C-unwind" fn(*mut *mut c_void, *mut *mut c_void, *mut *mut c_void),
+    give_error: unsafe extern "C-unwind" fn(*mut c_void, *mut c_void, *mut c_void),
+    /// Stop and start collecting garbage, which would run functions of the program. Interpreters
+    /// that do not have them (3.9) allocate nothing here that is collected.
+    collecting: Option<[unsafe extern "C-unwind" fn() -> c_int; 2]>,
+}
+
+impl FrameReader {
+    /// Finds the functions; `None` if one is missing (Python 3.8 and before).
+    #[expect(clippy::missing_transmute_annotations, reason = "the fields have the types")]
+    fn find(interpreter: Interpreter) -> Option<Self> {
+        let collecting = || {
+            let disable = function!(global_symbol(c"PyGC_Disable"));
+            Some([disable, function!(global_symbol(c"PyGC_Enable"))])
+        };
+        Some(Self {
+            interpreter,
+            frame: function!(global_symbol(c"PyEval_GetFrame")),
+            back: function!(global_symbol(c"PyFrame_GetBack")),
+            code: function!(global_symbol(c"PyFrame_GetCode")),
+            line: function!(global_symbol(c"PyFrame_GetLineNumber")),
+            attribute: function!(global_symbol(c"PyObject_GetAttrString")),
+            retain: function!(global_symbol(c"Py_IncRef")),
+            take_error: function!(global_symbol(c"PyErr_Fetch")),
+            give_error: function!(global_symbol(c"PyErr_Restore")),
+            collecting: collecting(),
+        })
+    }
+
+    /// Returns the lines of this thread, which has the interpreter's lock. An error that the
+    /// program has not handled yet stays.
+    fn lines(self, most: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        let [mut kind, mut value, mut trace] = [std::ptr::null_mut(); 3];
+        // SAFETY: the thread has the lock. Each frame is retained while it is used; null is passed
+        // to no function that does not take it.
+        unsafe {
+            (self.take_error)(&raw mut kind, &raw mut value, &raw mut trace);
+            let has_collected = self.collecting.is_some_and(|[disable, _]| disable() != 0);
+            let mut frame = (self.frame)();
+            if !frame.is_null() {
+                (self.retain)(frame);
+            }
+            while !frame.is_null() {
+                lines.extend(self.described(frame));
+                let back = match lines.len() < most {
+                    true => (self.back)(frame),
+                    false => std::ptr::null_mut(),
+                };
+                (self.interpreter.release)(frame);
+                frame = back;
+            }
+            if let Some([_, enable]) = self.collecting.filter(|_| has_collected) {
+                enable();
+            }
+            (self.give_error)(kind, value, trace);
+        }
+        lines
+    }
+
+    /// Returns the function, file and line of a frame.
+    ///
+    /// # Safety
+    /// The calling thread has the interpreter's lock. `frame` is a frame.
+    unsafe fn described(self, frame: *mut c_void) -> Option<String> {
+        // SAFETY: as in the calling function; each object is released after its use.
+        unsafe {
+            let code = (self.code)(frame);
+            let text = |name: &CStr| {
+                let found = (self.attribute)(code, name.as_ptr());
+                let text = self.interpreter.text_of(found);
+                if !found.is_null() {
+                    (self.interpreter.release)(found);
+                }
+                (self.interpreter.clear_error)();
+                text
+            };
+            // Versions before 3.11 have no qualified name; its absence is an object of an error.
+            let qualified = self.collecting.and_then(|_| text(c"co_qualname"));
+            let function = qualified.or_else(|| text(c"co_name"));
+            let file = text(c"co_filename");
+            (self.interpreter.release)(code);
+            let (function, file) = (function?, file?);
+            let file = file.rsplit('/').next().unwrap_or_default();
+            Some(format!("{function} ({file}:{})", (self.line)(frame)))
         }
     }
 }
@@ -248,6 +373,27 @@ mod tests {
         {
             assert_eq!(name(other), "", "{other}");
         }
+    }
+
+    #[test]
+    fn a_late_answer_is_not_taken_for_the_next_one() {
+        const LONG: Duration = Duration::from_secs(60);
+        let (allow, allowed) = mpsc::channel();
+        let answer_to = move |question: &CStr| {
+            allowed.recv().ok().and_then(|()| question.to_str().ok().map(str::to_owned))
+        };
+        let mut asker = Asker::start(answer_to).expect("threads can be started");
+        let mut ask = |question: &CStr, patience| asker.ask(question.to_owned(), patience);
+        assert_eq!(ask(c"given up", Duration::from_millis(1)), None);
+        assert_eq!(ask(c"while it is at work", LONG), None);
+        for _ in 0..2 {
+            allow.send(()).expect("the thread lives");
+        }
+        // The late answer may not be there yet.
+        let answer = std::iter::repeat_with(|| ask(c"next", LONG)).find_map(|answer| answer);
+        assert_eq!(answer.as_deref(), Some("next"));
+        allow.send(()).expect("the thread lives");
+        assert_eq!(ask(c"third", LONG).as_deref(), Some("third"));
     }
 
     #[test]

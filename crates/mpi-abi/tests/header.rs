@@ -11,9 +11,6 @@ const PROGRAM: &str = r#"
 #if MPI_VERSION < 5 || MPI_ABI_VERSION != 1 || MPI_ANY_TAG != -2 || MPI_ERR_LASTCODE != 16383
 #error "the constants are wrong"
 #endif
-#ifdef MPI_Fint
-#error "the ABI has no MPI_Fint in C"
-#endif
 
 #define CHECK(name, condition) typedef char name[(condition) ? 1 : -1]
 CHECK(status_size, sizeof(MPI_Status) == 32);
@@ -52,19 +49,61 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// A program that hands communicators to Fortran and back.
+const FORTRAN_PROGRAM: &str = r#"
+#include <mpi.h>
+
+int main(void) {
+    MPI_Fint integer = MPI_Comm_c2f(MPI_COMM_WORLD);
+    return MPI_Comm_f2c(integer) != MPI_COMM_WORLD;
+}
+"#;
+
+/// A program that has a type of its own with the name of one that the standard has not in C.
+const OWN_FINT_PROGRAM: &str = r#"
+#include <mpi.h>
+
+typedef char *MPI_Fint;
+
+int main(void) {
+    MPI_Fint text = NULL;
+    return text != NULL;
+}
+"#;
+
 fn compiles(compiler: &str, extension: &str, standard: &str) {
+    let language = (compiler, extension, standard);
+    for (name, program) in [("header", PROGRAM), ("fortran", FORTRAN_PROGRAM)] {
+        let reported = compile(language, name, program, &[]);
+        assert_eq!(reported, Ok(()), "{compiler} -std={standard}, {name}");
+    }
+    let reported = compile(language, "own", OWN_FINT_PROGRAM, &["-DCOMBRAY_NO_FINT"]);
+    assert_eq!(reported, Ok(()), "{compiler} -std={standard}, its own MPI_Fint");
+    let reported = compile(language, "conflict", OWN_FINT_PROGRAM, &[]);
+    let reported = reported.expect_err("mpi.h has an MPI_Fint");
+    assert!(reported.contains("MPI_Fint"), "{compiler} -std={standard}:\n{reported}");
+}
+
+/// Compiles a program; if that fails, returns what the compiler wrote.
+fn compile(
+    (compiler, extension, standard): (&str, &str, &str),
+    name: &str,
+    program: &str,
+    options: &[&str],
+) -> Result<(), String> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-    let source = folder.join(format!("header-{compiler}-{standard}.{extension}"));
-    fs::write(&source, format!("#include <stddef.h>{PROGRAM}")).expect("the folder is writable");
+    let source = folder.join(format!("{name}-{compiler}-{standard}.{extension}"));
+    fs::write(&source, format!("#include <stddef.h>{program}")).expect("the folder is writable");
     let output = Command::new(compiler)
         .arg(format!("-std={standard}"))
         .args(["-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"])
         .arg(concat!("-I", env!("CARGO_MANIFEST_DIR"), "/include"))
+        .args(options)
         .arg(&source)
         .output()
         .unwrap_or_else(|error| panic!("{compiler}: {error}"));
-    let reported = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{compiler} -std={standard}:\n{reported}");
+    let reported = || String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(reported()) }
 }
 
 #[test]

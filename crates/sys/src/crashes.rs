@@ -63,22 +63,31 @@ pub fn report_crashes(report: Report) -> io::Result<()> {
     use_signal_stack()?;
     for signal in SIGNALS {
         // SAFETY: sigaction structures are plain data, for which zero is a valid value.
-        let (mut new, mut before): (libc::sigaction, libc::sigaction) =
-            unsafe { (mem::zeroed(), mem::zeroed()) };
+        let mut before: libc::sigaction = unsafe { mem::zeroed() };
         // SAFETY: points to a structure; without a new action nothing changes.
         let done = unsafe { libc::sigaction(signal, ptr::null(), &raw mut before) };
         crate::check(libc::c_long::from(done))?;
         if before.sa_sigaction != libc::SIG_DFL {
             continue;
         }
-        new.sa_sigaction = combray_on_crash as *const () as usize;
-        new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        let new = action();
         // SAFETY: points to a structure; the handler stays as long as the library, which is never
         // unloaded (-z nodelete).
         let done = unsafe { libc::sigaction(signal, &raw const new, ptr::null_mut()) };
         crate::check(libc::c_long::from(done))?;
     }
     Ok(())
+}
+
+/// Returns what happens at the signals. No other signal of the program interrupts a report.
+fn action() -> libc::sigaction {
+    // SAFETY: sigaction structures are plain data, for which zero is a valid value.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    action.sa_sigaction = combray_on_crash as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    // SAFETY: writes a set.
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
+    action
 }
 
 /// Gives the calling thread a signal stack, unless it has one: the stack of a thread may be full.
@@ -192,13 +201,16 @@ fn await_end(copy: libc::pid_t) {
     }
 }
 
+/// Sleeps for this time, even if signals arrive meanwhile.
 fn pause(time: Duration) {
-    let time = libc::timespec {
+    let mut time = libc::timespec {
         tv_sec: time.as_secs() as libc::time_t,
         tv_nsec: time.subsec_nanos().into(),
     };
-    // SAFETY: reads a structure.
-    unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
+    // SAFETY: reads a structure, and writes the rest of the time there if a signal arrives.
+    while unsafe { libc::nanosleep(&raw const time, &raw mut time) } != 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
 }
 
 /// Prepares the copy for code that allocates memory and reads the stack, and bounds its life.
@@ -369,5 +381,48 @@ impl FreshMemory {
         let end = first + layout.size();
         *rest = (end, rest.0 + rest.1 - end);
         ptr::with_exposed_provenance_mut(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::thread::JoinHandleExt;
+    use std::thread;
+    use std::time::Instant;
+
+    #[test]
+    fn no_signal_interrupts_a_report() {
+        let action = action();
+        for signal in SIGNALS.into_iter().chain([libc::SIGTERM, libc::SIGINT, libc::SIGALRM]) {
+            // SAFETY: reads a set.
+            let is_blocked = unsafe { libc::sigismember(&raw const action.sa_mask, signal) };
+            assert_eq!(is_blocked, 1, "signal {signal}");
+        }
+    }
+
+    #[test]
+    fn a_pause_lasts_although_signals_arrive() {
+        const TIME: Duration = Duration::from_millis(200);
+        extern "C" fn ignore(_signal: libc::c_int) {}
+        // SAFETY: sigaction structures are plain data, for which zero is a valid value; system
+        // calls are not restarted.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        action.sa_sigaction = ignore as *const () as usize;
+        // SAFETY: points to a structure; no other test uses this signal.
+        let done = unsafe { libc::sigaction(libc::SIGUSR2, &raw const action, ptr::null_mut()) };
+        assert_eq!(done, 0);
+        let sleeper = thread::spawn(|| {
+            let begun = Instant::now();
+            pause(TIME);
+            begun.elapsed()
+        });
+        while !sleeper.is_finished() {
+            // SAFETY: the thread was not joined yet.
+            unsafe { libc::pthread_kill(sleeper.as_pthread_t(), libc::SIGUSR2) };
+            thread::sleep(TIME / 20);
+        }
+        let slept = sleeper.join().expect("it does not panic");
+        assert!(slept >= TIME, "{slept:?}");
     }
 }

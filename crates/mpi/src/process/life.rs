@@ -115,14 +115,15 @@ impl Process {
     }
 
     /// Whether the launcher's barrier is all that this process waits for, without messages: between
-    /// processes of one machine, messages arrive even if their receiver does nothing. If a process
+    /// processes of one machine, messages arrive even if their receiver does nothing, and this
+    /// process makes progress in the barrier where its networks need that. If a process
     /// fails, that barrier of our own launcher does. Smaller jobs meet by messages, which also
-    /// end a job whose processes disagree on the last collective operation.
+    /// end a job whose processes disagree on the last collective operation. All processes must
+    /// decide alike: the networks do not count, as one process may have met another job alone.
     fn meets_only_at_launcher(&self) -> bool {
         self.size() > MEETING_BY_MESSAGES_MAX
             && !self.left.get()
             && self.map().is_one_machine()
-            && self.runtime().delivers_by_itself()
             && self.job().waits_for_values()
     }
 
@@ -156,15 +157,19 @@ impl Process {
     /// Waits in the launcher's barrier until all processes of the job have reached it. Over some
     /// networks other processes may still need progress of this process. The last process to
     /// arrive may still have messages to send, even if their receivers do not need them any more,
-    /// and waits until these messages have left.
+    /// and waits until these messages have left. Our own launcher is asked in between and not on
+    /// another thread, as progress may need its values.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = self.job();
-        if !self.runtime().delivers_by_itself() {
+        let must_poll = !self.runtime().delivers_by_itself();
+        if must_poll && !job.waits_for_values() {
             return job.barrier_beside(|is_over| self.poll_until(&mut |_| is_over()));
         }
         let begun = System.now();
-        job.barrier_with(CHECK_PERIOD, || {
-            self.progress();
+        let period = if must_poll { POLL_PERIOD } else { CHECK_PERIOD };
+        job.barrier_with(period, || {
+            let rounds = if must_poll { ROUNDS_MAX } else { 1 };
+            let _ = (0..rounds).all(|_| self.progress());
             self.answer_in_long_wait(begun);
         })
     }
@@ -254,6 +259,11 @@ fn print_reason(reason: &str) {
 
 /// The number of processes up to which they meet by messages at finalization.
 const MEETING_BY_MESSAGES_MAX: u32 = 128;
+
+/// How often a process makes progress in the launcher's barrier, if its networks need that, and the
+/// largest number of rounds each time.
+const POLL_PERIOD: Duration = Duration::from_millis(1);
+const ROUNDS_MAX: u32 = 1000;
 
 /// How long a process waits without any activity for the others at finalization, if some have
 /// failed. This is longer than the detection of a failure takes.
