@@ -69,8 +69,8 @@ struct TestJob<'a> {
     descendants_ended: u32,
     /// What was sent to the launcher above.
     sent_above: Vec<SpawnedMessage>,
-    /// What was sent or written of traces: to which client, or to the file.
-    traces: Vec<(Option<ClientId>, Option<Vec<Vec<u8>>>)>,
+    /// What was sent or written of traces.
+    traces: Vec<traces::Delivered>,
 }
 
 fn plan(keep_going: bool) -> JobPlan {

@@ -12,9 +12,10 @@ use crate::jobs::{TRACES_REPLY_BYTES_MAX, traces_reply_bytes};
 use crate::protocol::{AgentOrder, TracePart};
 
 /// The collection that runs, and what is left of earlier ones.
-#[derive(Default)]
 pub(super) struct TraceCollections {
     running: Option<TraceCollection>,
+    /// The maximal length of an answer to a client, in bytes.
+    pub(super) reply_bytes_max: usize,
     /// The rank and the offset of each part that was requested for a collection that was concluded
     /// before it arrived. It shows an earlier state than the parts that follow it.
     abandoned: Vec<(u32, u32)>,
@@ -34,6 +35,12 @@ struct TraceCollection {
     partial: Vec<u8>,
     /// Whether a part was requested.
     is_requested: bool,
+}
+
+impl Default for TraceCollections {
+    fn default() -> Self {
+        Self { running: None, reply_bytes_max: TRACES_REPLY_BYTES_MAX, abandoned: Vec::new() }
+    }
 }
 
 /// Where the traces go.
@@ -100,7 +107,7 @@ impl JobState<'_> {
 
     /// Handles a part of what a rank has recorded. One that was not requested last is ignored.
     pub(super) fn note_trace_part(&mut self, rank: u32, part: TracePart) {
-        let TraceCollections { running, abandoned } = &mut self.traces;
+        let TraceCollections { running, abandoned, .. } = &mut self.traces;
         // A rank's parts arrive in the order of the requests.
         if let Some(earlier) = abandoned.iter().position(|one| *one == (rank, part.offset)) {
             abandoned.remove(earlier);
@@ -115,7 +122,9 @@ impl JobState<'_> {
         collection.partial.extend_from_slice(&part.bytes);
         let is_complete = collection.partial.len() >= part.total as usize || part.bytes.is_empty();
         let pending = if is_complete { collection.partial.len() } else { part.total as usize };
-        self.refuse_long_answers(pending);
+        if !self.refuse_long_answers(pending) {
+            return;
+        }
         let Some(collection) = &mut self.traces.running else { return };
         if is_complete {
             collection.complete_bytes += collection.partial.len();
@@ -132,12 +141,13 @@ impl JobState<'_> {
     }
 
     /// Refuses the clients if what the ranks have recorded is more than an answer may have, given
-    /// the length of what the next of them has recorded. Nothing is collected for them alone.
-    fn refuse_long_answers(&mut self, pending: usize) {
-        let Some(collection) = &mut self.traces.running else { return };
+    /// the length of what the next of them has recorded. Returns false if the collection was for
+    /// them alone, so that it is over.
+    fn refuse_long_answers(&mut self, pending: usize) -> bool {
+        let Some(collection) = &mut self.traces.running else { return false };
         let length = traces_reply_bytes(self.ranks.len(), collection.complete_bytes + pending);
-        if length <= TRACES_REPLY_BYTES_MAX {
-            return;
+        if length <= self.traces.reply_bytes_max {
+            return true;
         }
         collection.receivers.retain(|receiver| {
             if let TraceReceiver::Client(client) = receiver {
@@ -145,9 +155,11 @@ impl JobState<'_> {
             }
             *receiver == TraceReceiver::File
         });
-        if collection.receivers.is_empty() {
+        let is_over = collection.receivers.is_empty();
+        if is_over {
             self.conclude_traces();
         }
+        !is_over
     }
 
     /// Passes on what was received until now. The last receiver gets it without a copy.

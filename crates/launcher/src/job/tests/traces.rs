@@ -6,6 +6,10 @@ use wire::Codec;
 use super::*;
 use crate::protocol::TracePart;
 
+/// To which client or, if none, to the file; and what each rank has recorded, if that is not too
+/// long.
+pub(super) type Delivered = (Option<ClientId>, Option<Vec<Vec<u8>>>);
+
 fn traced() -> JobPlan {
     let target = crate::TraceTarget { file: "trace".into(), bytes: 1 << 20, last: None };
     JobPlan { trace: Some(target), ..plan(true) }
@@ -97,7 +101,9 @@ fn a_part_of_an_earlier_collection_is_not_mixed_with_the_next() {
     let plan = traced();
     let mut test = TestJob::started(&plan, 2);
     test.ask_for_traces(1);
-    test.pass(10);
+    test.pass(9);
+    test.report(1, AgentReport::Heartbeat);
+    test.pass(1);
     assert_eq!(std::mem::take(&mut test.traces), [(Some(1), Some(Vec::new()))]);
     test.ask_for_traces(2);
     test.send_part(0, (0, 6), b"old");
@@ -112,16 +118,32 @@ fn a_part_of_an_earlier_collection_is_not_mixed_with_the_next() {
 fn clients_are_refused_early_what_no_answer_can_carry() {
     let plan = traced();
     let mut test = TestJob::started(&plan, 2);
+    test.job.traces.reply_bytes_max = 1 << 20;
     test.ask_for_traces(1);
-    test.send_part(0, (0, 1 << 30), b"first");
+    test.send_part(0, (0, 1 << 20), b"first");
     assert_eq!(std::mem::take(&mut test.traces), [(Some(1), None)]);
     assert_eq!(test.requested(0), 1);
     // The file is written nevertheless.
     test.end_all();
     test.ask_for_traces(2);
-    test.send_part(0, (0, 1 << 30), b"first");
+    test.send_part(0, (0, 1 << 20), b"first");
     assert_eq!(std::mem::take(&mut test.traces), [(Some(2), None)]);
-    test.send_part(0, (5, 1 << 30), b"");
+    test.send_part(0, (5, 1 << 20), b"");
     test.send_trace(1, b"second");
     assert_eq!(test.traces, [(None, both(b"first", b"second"))]);
+}
+
+#[test]
+fn the_file_follows_a_collection_whose_clients_are_refused() {
+    let plan = traced();
+    let mut test = TestJob::started(&plan, 2);
+    test.job.traces.reply_bytes_max = 1 << 20;
+    test.ask_for_traces(1);
+    test.end_all();
+    test.send_trace(0, &[7; 1 << 20]);
+    assert_eq!(std::mem::take(&mut test.traces), [(Some(1), None)]);
+    test.send_trace(0, b"first");
+    test.send_trace(1, b"second");
+    assert_eq!(test.traces, [(None, both(b"first", b"second"))]);
+    assert!(matches!(test.job.phase, JobPhase::ClosingAgents));
 }
