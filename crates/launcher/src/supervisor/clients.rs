@@ -110,8 +110,8 @@ impl Clients {
         self.send_bytes(client, serde_json::to_vec(answer).unwrap_or_default());
     }
 
-    /// Sends a client what each rank has recorded; none: it is too long for an answer. Each is freed
-    /// as soon as it is in the answer.
+    /// Sends a client what each rank has recorded; none: it is too long for an answer. Each is
+    /// freed when it was copied.
     pub(super) fn send_traces(&mut self, client: ClientId, traces: Option<Vec<Vec<u8>>>) {
         if self.connected.iter().any(|one| one.id == client) {
             self.send_bytes(client, jobs::traces_reply(traces));
