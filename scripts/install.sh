@@ -61,7 +61,7 @@ scripts/install-openmp.sh "$prefix" "$others"
 install_new 755 "$command/combray" "$prefix/bin/combray"
 rm -f "$target/for-tests.sha256"
 if [ $# -eq 3 ]; then
-    sha256sum "$prefix"/bin/combray "$prefix"/lib/combray/*/libmpi.so.* >"$target/for-tests.sha256"
+    sha256sum "$prefix"/bin/combray "$prefix"/lib/combray/*/lib{mpi,gomp}.so.* >"$target/for-tests.sha256"
 fi
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"

@@ -23,6 +23,7 @@ const VALUES: &[(&[&str], &[&str])] = &[
     (&["--rankfile", "-rf"], &["RANKS"]),
     (&["--map-by", "--rank-by", "-map-by"], &["slot"]),
     (&["--bind-to", "-bind-to"], &["none"]),
+    (&["--prefix"], &["FOLDER"]),
     (&["--cpus-per-proc", "--cpus-per-rank", "--npersocket"], &["1"]),
     (&["--display"], &["map"]),
     (&["-x", "-envlist", "-genvlist"], &["PATH"]),

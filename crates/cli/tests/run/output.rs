@@ -118,7 +118,7 @@ fn other_launchers_options_are_told_what_to_write() {
         (&["--genvexcl", "true"], "no option --genvexcl (combray run"),
         (&["--stdin", "./program"], "--stdin ./program"),
         (&["-launcher", "ssh"], "ssh is the value of -launcher"),
-        (&["-launcher", "fork", "true"], "--launch-agent names any"),
+        (&["-launcher", "sge", "true"], "--launch-agent names any"),
         (&["--display", "topo", "true"], "combray topo"),
     ] {
         let (code, _, err) = run(words);
