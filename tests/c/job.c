@@ -38,6 +38,7 @@ static void copy_input(void) {
 static void traffic(void) {
     enum { LARGEST = 1 << 23 };
     unsigned char *out = malloc(LARGEST), *in = malloc(LARGEST);
+    REQUIRE(out && in, "there is no memory for two messages of %d bytes", LARGEST);
     int next = (check_rank + 1) % check_size, before = (check_rank + check_size - 1) % check_size;
     for (int bytes = 1; bytes <= LARGEST; bytes *= 2) {
         pattern_fill(out, bytes, check_rank + bytes);

@@ -91,7 +91,8 @@ class Attack:
         is_own = in_job and self.mark.exists() and self.mark.stat().st_uid == NOBODY
         assert is_own or not self.mark.exists(), f"foreign code was loaded: {told}"
         assert self.victim.read_text() == VICTIM_TEXT, f"a file was overwritten: {told}"
-        written = set(os.listdir(self.mark.parent)) - {"victim", "loaded"}
+        # The launcher of a job stores what it has measured of this machine for the user.
+        written = set(os.listdir(self.mark.parent)) - {"victim", "loaded"} - ({"combray"} if in_job else set())
         assert not written, f"{written} was written: {told}"
         return code, output
 

@@ -237,7 +237,7 @@ impl LocalProcesses {
         // A job of one rank is the same with any library.
         self.library_watch = (start.size > 1).then(|| LibraryWatch::begin(Instant::now()));
         let mut lines = Vec::new();
-        let mut parking = Parking::new()?;
+        let mut parking = Parking::new().ok();
         for (local_rank, &(rank, program)) in (0..).zip(&start.ranks) {
             let program = &start.programs[program as usize];
             let place =
@@ -267,11 +267,15 @@ impl LocalProcesses {
             let of_programs = notes.iter().filter(|_| rank.number == 0).cloned();
             lines.extend(of_machine.into_iter().chain(of_programs).map(|note| (rank.number, note)));
             self.ranks.push(rank);
-            if self.ranks.len().is_multiple_of(TOGETHER) {
-                self.park_last(&mut parking);
+            if let Some(parking) = &mut parking
+                && self.ranks.len().is_multiple_of(TOGETHER)
+            {
+                self.park_last(parking);
             }
         }
-        self.unpark(parking)?;
+        if let Some(parking) = parking {
+            self.unpark(parking)?;
+        }
         Ok(lines)
     }
 

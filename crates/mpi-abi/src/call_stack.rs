@@ -11,7 +11,7 @@ use crate::python;
 /// much debug information; it is meant for threads that have waited long and must report their
 /// state.
 pub fn current_call() -> FoundCall {
-    let mut found = call_in(&Backtrace::force_capture().to_string());
+    let mut found = call_in(&names_in(&Backtrace::force_capture()));
     if let Some(line) = python::current_lines(1).and_then(|mut lines| lines.pop()) {
         found.caller = Some(line);
     }
@@ -22,14 +22,26 @@ pub fn current_call() -> FoundCall {
 /// and at most `most`. This takes as long as [`current_call`].
 pub fn callers(most: usize) -> Vec<String> {
     let of_python = python::current_lines(most);
-    of_python.unwrap_or_else(|| callers_in(&Backtrace::force_capture().to_string(), most))
+    of_python.unwrap_or_else(|| callers_in(&names_in(&Backtrace::force_capture()), most))
 }
 
 /// Like [`callers`], but walks only the stack now, which takes microseconds. The returned function
 /// looks up the names.
 pub fn callers_later(most: usize) -> impl Fn() -> Vec<String> {
     let stack = Backtrace::force_capture();
-    move || callers_in(&stack.to_string(), most)
+    move || callers_in(&names_in(&stack), most)
+}
+
+/// The debug information of large programs and libraries takes so much memory.
+const ADDRESS_SPACE_MIN: u64 = 2 << 30;
+
+/// Looks up the names of the functions of a stack. Returns an empty text if the process may not map
+/// the memory for that: the standard library would wait for itself when it has none.
+fn names_in(stack: &Backtrace) -> String {
+    match sys::mapping::has_less_address_space(ADDRESS_SPACE_MIN) {
+        true => String::new(),
+        false => stack.to_string(),
+    }
 }
 
 /// One frame of a stack.
@@ -63,7 +75,7 @@ fn callers_in(stack: &str, most: usize) -> Vec<String> {
 /// Returns the functions of the program that led to a report of a load or store (`check::program`),
 /// in the form of [`callers`].
 pub fn users_of_memory(most: usize) -> Vec<String> {
-    let stack = Backtrace::force_capture().to_string();
+    let stack = names_in(&Backtrace::force_capture());
     let frames = frames_of(&stack);
     let is_added = |frame: &&Frame<'_>| frame.name.starts_with("__tsan_");
     let reported = frames.iter().position(|frame| frame.name == "combray_note_access");
@@ -75,7 +87,7 @@ pub fn users_of_memory(most: usize) -> Vec<String> {
 /// Returns the functions that this thread was in when a signal was handled that its program caused,
 /// innermost first, up to `main` and at most `most`.
 pub fn crashed_functions(most: usize) -> Vec<String> {
-    crashed_in(&Backtrace::force_capture().to_string(), most)
+    crashed_in(&names_in(&Backtrace::force_capture()), most)
 }
 
 fn crashed_in(stack: &str, most: usize) -> Vec<String> {

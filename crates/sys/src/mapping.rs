@@ -26,6 +26,14 @@ pub fn create_memory_file(label: &CStr, length: usize) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether this process may map less memory than `bytes` in all (`ulimit -v`).
+pub fn has_less_address_space(bytes: u64) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the structure is exclusively borrowed.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    result == 0 && limit.rlim_cur < bytes
+}
+
 /// Checks that a file may have so many bytes. A process that makes a larger file is killed by
 /// SIGXFSZ.
 ///

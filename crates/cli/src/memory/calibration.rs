@@ -65,6 +65,10 @@ impl UnknownMachine {
     /// Returns this machine, if it is such a one and can be measured.
     fn this() -> Option<Self> {
         let (host, folder) = (samples::host(), samples::folder()?);
+        // A home that does not exist is not made.
+        if !folder.parent()?.parent()?.is_dir() {
+            return None;
+        }
         let [first, second, ..] = *cores::allowed() else { return None };
         // A file that cannot be used is reported by the processes of the job, and not replaced.
         let kept = Samples::read(&folder, &host).ok()?;
