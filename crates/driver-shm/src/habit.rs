@@ -28,7 +28,7 @@ impl Default for SendingHabit {
 }
 
 impl SendingHabit {
-    /// Whether the program is expected to wait at once.
+    /// Whether the program is expected to wait right after the send.
     #[inline]
     pub(crate) fn waits_at_once(&self) -> bool {
         self.doubts == 0

@@ -285,11 +285,11 @@ fn decode<T: Codec>(mut bytes: &[u8]) -> Result<T> {
     }
 }
 
-fn other(cause: impl std::fmt::Display) -> Error {
+pub(crate) fn other(cause: impl std::fmt::Display) -> Error {
     Error::new(ErrorClass::Other, cause.to_string())
 }
 
-fn nonsense() -> Error {
+pub(crate) fn nonsense() -> Error {
     let detail = "the other job sent data in a form that this version of Combray does not \
                   understand: install one version for both jobs";
     Error::new(ErrorClass::Port, detail)

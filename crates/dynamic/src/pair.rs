@@ -3,7 +3,7 @@
 //! It exchanges what [`Meeting`](crate::meeting::Meeting) does between communicators, over a
 //! connection whose both ends have proved that they have the key of a port.
 
-use base::{Error, ErrorClass, GateId, Result};
+use base::{GateId, Result};
 use mpi::Process;
 use runtime::{GateOffer, GlobalProcess, JobId, ProcessContact};
 use wire::Codec;
@@ -11,6 +11,7 @@ use wire::Codec;
 use crate::gates::{MemberContact, OfferedGates};
 use crate::handshake::PortSide;
 use crate::link::RootLink;
+use crate::meeting::{nonsense, other};
 
 /// What each process sends first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,14 +179,4 @@ pub fn release_peer(process: &Process, gate: GateId) {
         process.runtime().end_meeting(gate);
         process.close_unused_gates_soon();
     }
-}
-
-fn other(cause: impl std::fmt::Display) -> Error {
-    Error::new(ErrorClass::Other, cause.to_string())
-}
-
-fn nonsense() -> Error {
-    let detail = "the other process sent data in a form that this version of Combray does not \
-                  understand: install one version for both processes";
-    Error::new(ErrorClass::Port, detail)
 }

@@ -160,7 +160,7 @@ const REPORTED_SHARE: u64 = 4;
 pub(crate) struct Credit {
     window: u64,
     unreturned: u64,
-    /// Whether the program was refused to send, and must be told when it can.
+    /// Whether a send was refused, so that an event must report when one is possible.
     pub is_awaited: bool,
 }
 
@@ -187,7 +187,7 @@ impl Credit {
         left.is_some()
     }
 
-    /// Whether the program must be told that it can send again; true once after each refusal.
+    /// Whether an event must report that the program can send again; true once after each refusal.
     pub fn ends_refusal(&mut self) -> bool {
         let ends = self.is_awaited && self.unreturned < self.window / REPORTED_SHARE * 3;
         self.is_awaited &= !ends;

@@ -172,7 +172,7 @@ impl Manager for Pmi1 {
         for (key, rank) in &keys {
             line += &format!("\n{}", self.question(key, Some(rank)));
         }
-        // The launcher sends all answers at once, in this order.
+        // The launcher sends all answers in one write, in this order.
         self.check_put(&line, "the values of this process")?;
         for (key, _) in keys {
             let value = value_in(self.wire.read_answer("get_result")?);

@@ -281,7 +281,7 @@ pub fn run(plan: &JobPlan) -> Result<i32, LaunchError> {
 /// Returns the exit code.
 ///
 /// # Errors
-/// Those of [`run`]; the process is told of them, too.
+/// Those of [`run`], which are also reported to the process.
 pub fn run_spawned(plan: &JobPlan, origin: SpawnedOrigin) -> Result<i32, LaunchError> {
     let launcher = std::process::id();
     let (reader, writer) = process_table::open().ok().unzip();

@@ -47,32 +47,36 @@ pub struct AccessCondition {
     pub met: Met,
 }
 
+impl AccessCondition {
+    /// Creates the condition of an operation that meets this state.
+    pub const fn of(operation: MemoryOperation, met: Met) -> Self {
+        Self { operation, met }
+    }
+}
+
 /// All conditions that can be measured with two cores, in the order of reports.
 pub const CONDITIONS: [AccessCondition; 17] = {
     use LineState::{Exclusive, Modified, Shared};
     use MemoryOperation::{Load, Store, StorePast};
     use Met::{Memory, Other, Own};
-    const fn of(operation: MemoryOperation, met: Met) -> AccessCondition {
-        AccessCondition { operation, met }
-    }
     [
-        of(Load, Own(Modified)),
-        of(Load, Own(Exclusive)),
-        of(Load, Own(Shared)),
-        of(Load, Other(Modified)),
-        of(Load, Other(Exclusive)),
-        of(Load, Memory),
-        of(Store, Own(Modified)),
-        of(Store, Own(Exclusive)),
-        of(Store, Own(Shared)),
-        of(Store, Other(Modified)),
-        of(Store, Other(Exclusive)),
-        of(Store, Memory),
-        of(StorePast, Own(Modified)),
-        of(StorePast, Own(Shared)),
-        of(StorePast, Other(Modified)),
-        of(StorePast, Other(Exclusive)),
-        of(StorePast, Memory),
+        AccessCondition::of(Load, Own(Modified)),
+        AccessCondition::of(Load, Own(Exclusive)),
+        AccessCondition::of(Load, Own(Shared)),
+        AccessCondition::of(Load, Other(Modified)),
+        AccessCondition::of(Load, Other(Exclusive)),
+        AccessCondition::of(Load, Memory),
+        AccessCondition::of(Store, Own(Modified)),
+        AccessCondition::of(Store, Own(Exclusive)),
+        AccessCondition::of(Store, Own(Shared)),
+        AccessCondition::of(Store, Other(Modified)),
+        AccessCondition::of(Store, Other(Exclusive)),
+        AccessCondition::of(Store, Memory),
+        AccessCondition::of(StorePast, Own(Modified)),
+        AccessCondition::of(StorePast, Own(Shared)),
+        AccessCondition::of(StorePast, Other(Modified)),
+        AccessCondition::of(StorePast, Other(Exclusive)),
+        AccessCondition::of(StorePast, Memory),
     ]
 };
 

@@ -93,17 +93,14 @@ const CONDITIONS: [AccessCondition; 7] = {
     use LineState::{Exclusive, Modified, Shared};
     use MemoryOperation::{Load, Store, StorePast};
     use Met::{Memory, Other, Own};
-    const fn of(operation: MemoryOperation, met: Met) -> AccessCondition {
-        AccessCondition { operation, met }
-    }
     [
-        of(Load, Own(Modified)),
-        of(Load, Other(Modified)),
-        of(Load, Memory),
-        of(Store, Own(Modified)),
-        of(Store, Own(Shared)),
-        of(Store, Other(Modified)),
-        of(StorePast, Other(Exclusive)),
+        AccessCondition::of(Load, Own(Modified)),
+        AccessCondition::of(Load, Other(Modified)),
+        AccessCondition::of(Load, Memory),
+        AccessCondition::of(Store, Own(Modified)),
+        AccessCondition::of(Store, Own(Shared)),
+        AccessCondition::of(Store, Other(Modified)),
+        AccessCondition::of(StorePast, Other(Exclusive)),
     ]
 };
 

@@ -10,7 +10,8 @@ use mpi::communicator::{CreationArguments, TwoGroups};
 use mpi::error_handler::{ErrorHandler, HandlerKind};
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::session::ProcessSet;
+use mpi::session::{ProcessSet, Session as OpenSession};
+use progress::entry_lock::ProgramInside;
 
 use crate::arguments::{KnownSession, Out, OutSizedText};
 use crate::c::{self, Comm, HandleKind, Session};
@@ -37,6 +38,19 @@ pub fn session_init(
         None => ThreadLevel::Single,
         Some(name) => level_named(&name).ok_or_else(|| unknown_level(&name))?,
     };
+    let (made, _visit) = open(call, level, errhandler)?;
+    environment::note_change(call);
+    session.set(call.library.sessions.insert(made));
+    Ok(())
+}
+
+/// Opens a session, and returns it with the entry of the program into the library. Inside of
+/// another call the level of thread support is at most the one that calls rely on.
+pub fn open(
+    call: &Call,
+    level: ThreadLevel,
+    errhandler: Rc<ErrorHandler>,
+) -> CallOutcome<(Rc<OpenSession>, ProgramInside<'_>)> {
     let process = &call.library.process;
     let visit = phase::enter_library(call);
     let level = match phase::is_within_another(&visit) {
@@ -49,9 +63,7 @@ pub fn session_init(
         environment::print_warnings(&warnings);
     }
     phase::note_main_thread();
-    environment::note_change(call);
-    session.set(call.library.sessions.insert(made));
-    Ok(())
+    Ok((made, visit))
 }
 
 #[cold]

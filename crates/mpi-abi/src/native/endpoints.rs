@@ -15,7 +15,7 @@ use mpi::error_handler::ErrorHandler;
 use crate::arguments::{Out, OutText};
 use crate::c::Passed;
 use crate::call::Call;
-use crate::calls::environment;
+use crate::calls::{environment, sessions};
 use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_SUCCESS;
 use crate::phase;
@@ -52,17 +52,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(60);
 pub fn open(call: &Call, options: Option<&[u8]>, endpoint: Out<usize>) -> CallOutcome<()> {
     let (limits, level) = parse_options(options.unwrap_or_default())?;
     let process = &call.library.process;
-    let visit = phase::enter_library(call);
-    let level = match phase::is_within_another(&visit) {
-        true => level.min(process.highest_level()),
-        false => level,
-    };
-    environment::refuse_other_libraries()?;
-    let (session, warnings) = process.open_session(level, Rc::new(ErrorHandler::Return))?;
-    if process.rank() == 0 {
-        environment::print_warnings(&warnings);
-    }
-    phase::note_main_thread();
+    let (session, visit) = sessions::open(call, level, Rc::new(ErrorHandler::Return))?;
     let opened = call.library.endpoints.open(process, limits);
     let opened = match opened {
         Ok(opened) => opened,

@@ -38,7 +38,7 @@ struct Submission {
     event: *mut *mut c_void,
 }
 
-/// Submits a task, or runs it at once.
+/// Submits a task, or runs it before it returns.
 ///
 /// # Safety
 /// The addresses must be those that the compiler has made.

@@ -30,7 +30,7 @@ impl TestJob<'_> {
         self.hears(host, link, SpawnedNotice::Independent);
     }
 
-    /// Returns what spawned jobs have been told over a connection.
+    /// Returns the orders that spawned jobs have received over a connection.
     fn told(&mut self, host: usize, link: u32) -> Vec<SpawnedOrder> {
         let orders = std::mem::take(&mut self.received[host]);
         let told = orders.into_iter().filter_map(|order| match order {
