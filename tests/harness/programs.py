@@ -110,5 +110,7 @@ class Compiler:
             return None
         problem = self.compile(program.source, program.executable, program.flags)
         if not problem and program.preload:
-            problem = self.compile(program.preload, program.preload_library, ["-shared", "-fPIC"])
+            # One that stands for another library has that one's name.
+            flags = ["-shared", "-fPIC", "-pthread", f"-Wl,-soname,{program.preload.stem}"]
+            problem = self.compile(program.preload, program.preload_library, flags)
         return problem

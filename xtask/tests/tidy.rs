@@ -49,6 +49,7 @@ const TIERS: &[(&str, u32)] = &[
     ("boards", 2),
     ("foreign", 2),
     ("pmix", 2),
+    ("devices", 2),
     ("openmp", 2),
     ("driver", 3),
     ("links", 3),
@@ -99,6 +100,7 @@ const UNSAFE_ALLOWED: &[&str] = &[
     "driver-ofi",
     "driver-shm",
     "pmix",
+    "devices",
     "threads",
     "openmp",
     // In models and tests of the library entry and the lock.

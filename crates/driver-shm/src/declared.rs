@@ -61,13 +61,17 @@ impl Declared {
         Self { segment, slots, free, secrets: RandomState::new(), declared: 0, spare: Vec::new() }
     }
 
-    /// Like [`driver::Regions::declare`]. A region of short runs that may be piped cannot be read.
+    /// Like [`driver::Regions::declare`]. A region of short runs that may be piped
+    /// cannot be read. Memory that the processor does not address is no region.
     pub(crate) fn declare(
         &mut self,
         buffer: &Buffer,
         access: RegionAccess,
         way: WayOut,
     ) -> Option<RegionToken> {
+        if !buffer.is_addressable() {
+            return None;
+        }
         let mut table = None;
         let (mut address, mut runs) = (0, 1);
         if buffer.is_contiguous() {

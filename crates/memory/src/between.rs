@@ -12,6 +12,10 @@ const PIECE_BYTES: usize = 4096;
 /// A smaller piece, for a few bytes that should not pay for clearing a large one.
 const SMALL_PIECE_BYTES: usize = 64;
 
+/// The size of pieces of memory that the processor does not address: a copy to or from it costs
+/// microseconds, whatever its size is.
+const DISTANT_PIECE_BYTES: usize = 1 << 20;
+
 /// If runs have at least this many bytes on average, it is cheaper to copy them one by one to the
 /// other layout than through a piece on the stack.
 const DIRECT_RUN_BYTES_MIN: usize = 2048;
@@ -65,13 +69,28 @@ impl Buffer {
     }
 
     fn copy_by_pieces(&self, from: usize, to: &Buffer, at: usize, length: usize) {
-        let mut piece = [0; PIECE_BYTES];
+        if self.is_addressable() && to.is_addressable() {
+            self.copy_through(&mut [0; PIECE_BYTES], from, (to, at), length);
+        } else {
+            let mut piece = vec![0; DISTANT_PIECE_BYTES.min(length)];
+            self.copy_through(&mut piece, from, (to, at), length);
+        }
+    }
+
+    fn copy_through(
+        &self,
+        piece: &mut [u8],
+        from: usize,
+        (to, at): (&Buffer, usize),
+        length: usize,
+    ) {
         let mut done = 0;
         while done < length {
-            let part = &mut piece[..PIECE_BYTES.min(length - done)];
+            let piece_bytes = piece.len().min(length - done);
+            let part = &mut piece[..piece_bytes];
             self.read(from + done, part);
             to.write(at + done, part);
-            done += part.len();
+            done += piece_bytes;
         }
     }
 
@@ -122,12 +141,12 @@ impl Buffer {
                 (slice::from_raw_parts(given, length), slice::from_raw_parts_mut(into, length))
             };
             combine(given, into);
-        } else if length <= SMALL_PIECE_BYTES {
-            let read = |done, given: &mut [u8]| from.read(from_offset + done, given);
-            self.combine_by_pieces::<SMALL_PIECE_BYTES>(offset, length, grain, read, combine);
         } else {
+            let is_addressable = self.is_addressable() && from.is_addressable();
             let read = |done, given: &mut [u8]| from.read(from_offset + done, given);
-            self.combine_by_pieces::<PIECE_BYTES>(offset, length, grain, read, combine);
+            with_pieces(length, is_addressable, |pieces| {
+                self.combine_by_pieces(pieces, (offset, length), grain, read, combine);
+            });
         }
     }
 
@@ -165,22 +184,23 @@ impl Buffer {
             return combine(given, into);
         }
         let read = |done, given: &mut [u8]| from.part(done, given.len()).copy_to(given);
-        self.combine_by_pieces::<PIECE_BYTES>(offset, from.len(), grain, read, combine);
+        with_pieces(from.len(), self.is_addressable(), |pieces| {
+            self.combine_by_pieces(pieces, (offset, from.len()), grain, read, combine);
+        });
     }
 
-    /// Combines the data that `read` copies from an offset on, piece by piece.
+    /// Combines the data that `read` copies from an offset on, in two pieces of equal size.
     #[inline(never)]
-    fn combine_by_pieces<const BYTES: usize>(
+    fn combine_by_pieces(
         &self,
-        offset: usize,
-        length: usize,
+        [given, changed]: [&mut [u8]; 2],
+        (offset, length): (usize, usize),
         grain: usize,
         read: impl Fn(usize, &mut [u8]),
         mut combine: impl FnMut(&[u8], &mut [u8]) + Send,
     ) {
-        let whole = BYTES - BYTES % grain;
-        assert!(whole > 0, "{grain} bytes do not fit in a piece of {BYTES}");
-        let (mut given, mut changed) = ([0; BYTES], [0; BYTES]);
+        let whole = given.len() - given.len() % grain;
+        assert!(whole > 0, "{grain} bytes do not fit in a piece of {}", given.len());
         let mut done = 0;
         while done < length {
             let piece = whole.min(length - done);
@@ -207,6 +227,19 @@ impl Buffer {
     fn is_apart_from(&self, other: &Buffer) -> bool {
         let ((low, high), (other_low, other_high)) = (self.memory.reach(), other.memory.reach());
         high <= other_low || other_high <= low
+    }
+}
+
+/// Calls `use_them` with two pieces of zero bytes for work on `length` bytes.
+#[inline]
+fn with_pieces(length: usize, is_addressable: bool, use_them: impl FnOnce([&mut [u8]; 2])) {
+    if !is_addressable {
+        let bytes = DISTANT_PIECE_BYTES.min(length.next_multiple_of(PIECE_BYTES));
+        use_them([&mut vec![0; bytes], &mut vec![0; bytes]]);
+    } else if length <= SMALL_PIECE_BYTES {
+        use_them([&mut [0; SMALL_PIECE_BYTES], &mut [0; SMALL_PIECE_BYTES]]);
+    } else {
+        use_them([&mut [0; PIECE_BYTES], &mut [0; PIECE_BYTES]]);
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::copy::{AddressRange, write_past_caches};
+use crate::distant::{Blocks, DistantMemory, RunList, note_distant};
 use crate::layout::{Layout, Segment};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
@@ -54,6 +55,8 @@ struct Rare {
     shape: Option<BufferShape>,
     /// Keeps memory of this library alive; the program keeps its own memory.
     owner: Option<Owner>,
+    /// Copies the bytes, if the processor does not address them.
+    distant: Option<Arc<dyn DistantMemory>>,
     /// The number of bytes of data.
     length: usize,
 }
@@ -125,7 +128,15 @@ impl Buffer {
         let (low, high) = layout.bounds(count);
         // SAFETY: passed on to the caller.
         let memory = unsafe { AddressRange::new(base, low, high) };
-        Self::with(memory, Some(BufferShape::new(layout, count)), None)
+        Self::with(memory, Some(BufferShape::new(layout, count)), None, None)
+    }
+
+    /// Returns the buffer of the program's memory at the addresses of this one, which are those of
+    /// memory that the processor does not address and `distant` copies.
+    pub fn in_distant(self, distant: Arc<dyn DistantMemory>) -> Self {
+        note_distant();
+        let shape = self.rare.and_then(|rare| rare.shape);
+        Self::with(self.memory, shape, None, Some(distant))
     }
 
     /// Creates a buffer of the `length` bytes at `base`, which exist as long as `owner` does.
@@ -136,7 +147,7 @@ impl Buffer {
     pub unsafe fn owned(base: *mut u8, length: usize, owner: Owner) -> Self {
         // SAFETY: passed on to the caller; the buffer holds the owner.
         let memory = unsafe { AddressRange::new(base, 0, length as isize) };
-        Self::with(memory, None, Some(owner))
+        Self::with(memory, None, Some(owner), None)
     }
 
     /// Creates a buffer of the bytes of several runs, each an address and a length, one after the
@@ -173,7 +184,7 @@ impl Buffer {
     pub fn zeroed(length: usize) -> Self {
         let scratch = Rc::new(Scratch::zeroed(length));
         let memory = scratch.memory();
-        Self::with(memory, None, Some(scratch))
+        Self::with(memory, None, Some(scratch), None)
     }
 
     /// Returns a buffer of the `length` bytes at `displacement` from the base of this one.
@@ -182,7 +193,8 @@ impl Buffer {
     /// If they exceed the memory.
     #[inline]
     pub fn contiguous_part(&self, displacement: isize, length: usize) -> Self {
-        Self::with(self.memory.part(displacement, 0, length as isize), None, self.owner())
+        let memory = self.memory.part(displacement, 0, length as isize);
+        Self::with(memory, None, self.owner(), self.distant().cloned())
     }
 
     /// Returns a buffer of `count` elements of `layout` around the byte at `displacement` from the
@@ -198,15 +210,22 @@ impl Buffer {
     ) -> Self {
         let (low, high) = layout.bounds(count);
         let memory = self.memory.part(displacement, low, high);
-        Self::with(memory, Some(BufferShape::new(layout, count)), self.owner())
+        let shape = Some(BufferShape::new(layout, count));
+        Self::with(memory, shape, self.owner(), self.distant().cloned())
     }
 
     #[inline]
-    fn with(memory: AddressRange, shape: Option<BufferShape>, owner: Option<Owner>) -> Self {
-        let plain = shape.is_none() && owner.is_none();
+    fn with(
+        memory: AddressRange,
+        shape: Option<BufferShape>,
+        owner: Option<Owner>,
+        distant: Option<Arc<dyn DistantMemory>>,
+    ) -> Self {
+        let plain = shape.is_none() && owner.is_none() && distant.is_none();
         let length =
             shape.as_ref().map_or_else(|| memory.len(), |shape| shape.layout.size() * shape.count);
-        let rare = if plain { None } else { Some(Box::new(Rare { shape, owner, length })) };
+        let rare =
+            if plain { None } else { Some(Box::new(Rare { shape, owner, distant, length })) };
         Self { memory, rare }
     }
 
@@ -218,6 +237,18 @@ impl Buffer {
     #[inline(always)]
     fn shape(&self) -> Option<&BufferShape> {
         self.rare.as_ref().and_then(|rare| rare.shape.as_ref())
+    }
+
+    #[inline(always)]
+    pub(crate) fn distant(&self) -> Option<&Arc<dyn DistantMemory>> {
+        self.rare.as_ref().and_then(|rare| rare.distant.as_ref())
+    }
+
+    /// Whether the processor addresses the bytes. If not, they can only be copied: there is no
+    /// [range](Self::range), and there are no [runs](Self::runs).
+    #[inline]
+    pub fn is_addressable(&self) -> bool {
+        self.distant().is_none()
     }
 
     /// Returns the address of displacement 0: the address that the program passed for the buffer.
@@ -243,10 +274,10 @@ impl Buffer {
         self.rare.is_none()
     }
 
-    /// Whether all data lies in one run.
+    /// Whether all data lies in one run that the processor addresses.
     #[inline(always)]
     pub fn is_contiguous(&self) -> bool {
-        self.shape().is_none()
+        self.rare.as_ref().is_none_or(|rare| rare.shape.is_none() && rare.distant.is_none())
     }
 
     /// Whether both have one layout at one address, in memory of the program.
@@ -280,9 +311,14 @@ impl Buffer {
         self.is_contiguous().then_some(&self.memory)
     }
 
-    /// Returns an upper bound of the number of runs of bytes.
+    /// Returns an upper bound of the number of runs of bytes. Where the processor does not address
+    /// them it is the number of bytes, so that nothing considers it worthwhile to access runs.
     pub fn segment_count(&self) -> usize {
-        self.shape().map_or(1, |shape| shape.layout.segment_count(shape.count))
+        match self.shape() {
+            _ if !self.is_addressable() => self.len(),
+            None => 1,
+            Some(shape) => shape.layout.segment_count(shape.count),
+        }
     }
 
     /// Copies the packed bytes `offset .. offset + out.len()` to `out`.
@@ -294,9 +330,14 @@ impl Buffer {
     /// Copies the packed bytes `offset .. offset + out.len()` to shared memory.
     #[inline]
     pub fn read_shared(&self, offset: usize, out: SharedBytesMut<'_>) {
-        match self.shape() {
-            None => self.memory.read(offset as isize, out),
-            Some(shape) => shape.layout.pack(&self.memory, shape.count, offset, out),
+        match self.rare.as_deref() {
+            Some(Rare { distant: Some(distant), .. }) => {
+                distant.read(&self.blocks(offset, out.len()), out);
+            }
+            Some(Rare { shape: Some(shape), .. }) => {
+                shape.layout.pack(&self.memory, shape.count, offset, out);
+            }
+            _ => self.memory.read(offset as isize, out),
         }
     }
 
@@ -304,8 +345,11 @@ impl Buffer {
     /// past the caches: the bytes are for another core, which should not have to take them from the
     /// caches of this one.
     pub fn read_past_caches(&self, offset: usize, out: SharedBytesMut<'_>) {
-        match self.shape() {
-            None => self.memory.read_past_caches(offset as isize, out),
+        match self.rare.as_deref() {
+            Some(Rare { distant: Some(_), .. }) => self.read_shared(offset, out),
+            None | Some(Rare { shape: None, .. }) => {
+                self.memory.read_past_caches(offset as isize, out);
+            }
             Some(_) => {
                 let mut staging = [0; STAGING_BYTES];
                 let mut done = 0;
@@ -329,15 +373,21 @@ impl Buffer {
     /// data.len()`.
     #[inline]
     pub fn write_shared(&self, offset: usize, data: SharedBytes<'_>) {
-        match self.shape() {
-            None => self.memory.write(offset as isize, data),
-            Some(shape) => shape.layout.unpack(&self.memory, shape.count, offset, data),
+        match self.rare.as_deref() {
+            Some(Rare { distant: Some(distant), .. }) => {
+                distant.write(&self.blocks(offset, data.len()), data);
+            }
+            Some(Rare { shape: Some(shape), .. }) => {
+                shape.layout.unpack(&self.memory, shape.count, offset, data);
+            }
+            _ => self.memory.write(offset as isize, data),
         }
     }
 
     /// Calls `each` with the address and length of successive runs of the packed bytes `offset ..
     /// offset + length`, until all are covered or `each` returns false. Runs lie in the memory that
-    /// the buffer's creator vouched for, whatever the layout returns.
+    /// the buffer's creator vouched for, whatever the layout returns. `each` is not called for
+    /// memory that the processor does not address.
     ///
     /// # Panics
     /// If a run of the layout does not.
@@ -347,6 +397,17 @@ impl Buffer {
 
     /// Does what [`runs`](Self::runs) does, with pointers instead of addresses.
     pub(crate) fn pointers(
+        &self,
+        offset: usize,
+        length: usize,
+        each: &mut dyn FnMut(*mut u8, usize) -> bool,
+    ) {
+        if self.is_addressable() {
+            self.all_pointers(offset, length, each);
+        }
+    }
+
+    fn all_pointers(
         &self,
         offset: usize,
         length: usize,
@@ -366,6 +427,16 @@ impl Buffer {
                 });
             }
         }
+    }
+
+    /// Returns where packed bytes lie, for memory that the processor does not address.
+    fn blocks(&self, offset: usize, length: usize) -> Vec<Blocks> {
+        let mut list = RunList::default();
+        self.all_pointers(offset, length, &mut |run, length| {
+            list.add(run.addr(), length);
+            true
+        });
+        list.parts()
     }
 }
 

@@ -4,6 +4,7 @@ pub mod accesses;
 mod between;
 mod buffer;
 mod copy;
+mod distant;
 mod fences;
 pub mod half;
 mod kernels;
@@ -25,6 +26,7 @@ pub mod x87;
 
 pub use buffer::{Buffer, BufferLayout, Owner};
 pub use copy::{AddressRange, Displacements};
+pub use distant::{Blocks, DistantMemory, has_distant};
 pub use fences::full_fence;
 pub use layout::{Layout, Segment};
 pub use lent::LentBuffer;

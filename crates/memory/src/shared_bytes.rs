@@ -168,7 +168,9 @@ impl Default for SharedBytes<'_> {
 }
 
 impl<'a> SharedBytes<'a> {
-    pub(crate) fn pointer(self) -> *const u8 {
+    /// Returns the address of the first byte, for copies that other code makes.
+    #[inline(always)]
+    pub fn pointer(self) -> *const u8 {
         self.base.as_ptr()
     }
 
@@ -258,7 +260,9 @@ impl<'a, T: AsMut<[u8]> + ?Sized> From<&'a mut T> for SharedBytesMut<'a> {
 }
 
 impl<'a> SharedBytesMut<'a> {
-    pub(crate) fn pointer(self) -> *mut u8 {
+    /// Returns the address of the first byte, for copies that other code makes.
+    #[inline(always)]
+    pub fn pointer(self) -> *mut u8 {
         self.base.as_ptr()
     }
 

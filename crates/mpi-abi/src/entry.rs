@@ -22,8 +22,8 @@ use crate::library::call_observer::{CallTurns, ObservedCall};
 use crate::library::lending_table::{LendingScope, OutermostVisit};
 use crate::library::{LibraryState, known_library, library};
 use crate::phase::{
-    CHECKED, ENTRY_BITS, FINALIZED, FREED, Guard, LOCKED, OPEN, OPEN_LOCKED, PHASE, PROFILED,
-    WATCHED, enter_library,
+    CHECKED, DEVICES, ENTRY_BITS, FINALIZED, FREED, Guard, LOCKED, OPEN, OPEN_LOCKED, PHASE,
+    PROFILED, WATCHED, enter_library,
 };
 use crate::report;
 
@@ -138,7 +138,11 @@ unsafe fn enter_with<const N: usize>(
     // calls that the body leads to.
     let scope = unsafe { LendingScope::of(&visit) };
     let call = VisitingCall::new(Call::new(entry, library), scope);
-    let code = match body(&call) {
+    let mut outcome = body(&call);
+    if !admission.is_nothing() {
+        outcome = outcome.and_then(|()| check_devices());
+    }
+    let code = match outcome {
         Ok(()) => MPI_SUCCESS,
         Err(failure) => fail(&call, failure),
     };
@@ -366,6 +370,13 @@ impl Admission {
     }
 }
 
+/// Fails if copies of device memory have failed since the last call.
+#[cold]
+fn check_devices() -> CallOutcome<()> {
+    let failure = devices::take_failure();
+    failure.map_or(Ok(()), |detail| Err(Failure::new(ErrorClass::Other, detail)))
+}
+
 /// Takes the lock if necessary, or returns the error code if the call is not allowed.
 /// `visit`: the visit that begins with this call, if it is outermost.
 #[cold]
@@ -401,7 +412,7 @@ fn admit(
             0 => None,
             _ => begin_observed(entry, library, words, turns),
         };
-        let then = phase & (LOCKED | PROFILED | WATCHED);
+        let then = phase & (LOCKED | PROFILED | WATCHED | DEVICES);
         return Ok(Admission::new(AdmittedCall { checked, then }));
     }
     let call = Call::new(entry, library);

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use memory::Buffer;
 use mpi::Process;
 use mpi::attribute::Keyvals;
 use mpi::communicator::Communicator;
@@ -93,6 +94,8 @@ pub struct LibraryState {
     pub call_sites: CallSites,
     /// Facts that the Fortran bindings passed to the library.
     pub fortran: FortranFacts,
+    /// The graphics processors whose memory the program may pass; none if it cannot have any.
+    pub devices: cell::OnceCell<devices::Devices>,
     /// The checks for mistakes of the program, if they are enabled.
     pub checks: cell::OnceCell<Rc<dyn CallObserver>>,
 }
@@ -183,6 +186,24 @@ impl LibraryState {
         self.process.close_unused_gates(Some(&groups));
     }
 
+    /// Lets buffers lie in memory of graphics processors, if the program can have any.
+    pub fn expect_devices(&self) {
+        let devices = devices::Devices::default();
+        if self.devices.get().is_none() && devices.are_possible() {
+            let _ = self.devices.set(devices);
+            self.predefined.stop_plain_buffers();
+        }
+    }
+
+    /// Returns a buffer in the memory that its address belongs to: that of a graphics processor, or
+    /// the processor's.
+    pub fn located(&self, buffer: Buffer, address: usize) -> Buffer {
+        match self.devices.get().and_then(|devices| devices.owner(address)) {
+            Some(distant) => buffer.in_distant(distant),
+            None => buffer,
+        }
+    }
+
     /// Returns the error handler with this handle, if there is one.
     pub fn error_handler(&self, handle: c::Errhandler) -> Option<Rc<ErrorHandler>> {
         if let Some(handler) = self.predefined.error_handler(handle) {
@@ -223,6 +244,7 @@ impl LibraryState {
             standard_values: StandardValues::default(),
             call_sites: CallSites::default(),
             fortran: FortranFacts::default(),
+            devices: cell::OnceCell::new(),
             checks: cell::OnceCell::new(),
         }
     }

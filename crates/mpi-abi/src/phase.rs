@@ -30,9 +30,11 @@ pub const FINALIZED: u32 = 16;
 pub const CHECKED: u32 = 32;
 /// Communicators were freed that calls may still use.
 pub const FREED: u32 = 128;
+/// Buffers may lie in memory of graphics processors, whose copies can fail.
+pub const DEVICES: u32 = 256;
 
 /// The bits that a call examines at its entry.
-pub const ENTRY_BITS: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED;
+pub const ENTRY_BITS: u32 = OPEN | LOCKED | WATCHED | CHECKED | PROFILED | DEVICES;
 /// The bits that decide whether calls rely on being the only one in progress.
 pub const OPEN_LOCKED: u32 = OPEN | LOCKED;
 
@@ -125,13 +127,18 @@ pub fn update(call: &Call) {
     if begun && !ended {
         process.begin_profile();
     }
+    let is_open = begun && !ended || process.open_sessions() > 0;
+    if is_open {
+        call.library.expect_devices();
+    }
     let bits = [
-        (OPEN, begun && !ended || process.open_sessions() > 0),
+        (OPEN, is_open),
         (LOCKED, process.highest_level() == ThreadLevel::Multiple),
         (PROFILED, process.is_profiled()),
         (INITIALIZED, begun),
         (FINALIZED, ended),
         (CHECKED, begun && !ended && call.library.checks.get().is_some()),
+        (DEVICES, call.library.devices.get().is_some()),
     ];
     let (all, now) = bits
         .iter()

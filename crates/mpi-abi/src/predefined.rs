@@ -1,5 +1,6 @@
 //! The predefined objects, by handle.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use datatype::reduction::Operator;
@@ -31,8 +32,8 @@ const _: () = {
 pub struct PredefinedObjects {
     types: [Option<datatype::Predefined>; TYPES],
     /// The bytes of one element, for datatypes whose elements follow each other without gaps; 0 for
-    /// others.
-    sizes: [u8; TYPES],
+    /// others, and for all if [no buffer is plain](Self::stop_plain_buffers).
+    sizes: [Cell<u8>; TYPES],
     operations: [Option<Operation>; OPERATIONS],
     error_handlers: [(c::Errhandler, Rc<ErrorHandler>); 3],
     /// The empty group.
@@ -43,14 +44,14 @@ impl PredefinedObjects {
     /// Creates all predefined objects.
     pub fn new() -> Self {
         let mut types = [None; TYPES];
-        let mut sizes = [0; TYPES];
+        let sizes = [const { Cell::new(0) }; TYPES];
         for &named in datatype::Predefined::ALL {
             // Some dialects lack some of the datatypes.
             let Some(handle) = find_handle(named.name()) else { continue };
             let index = type_index(handle);
             types[index] = Some(named);
             if named.size() == named.extent() {
-                sizes[index] = named.size() as u8;
+                sizes[index].set(named.size() as u8);
             }
         }
         let mut operations = [const { None }; OPERATIONS];
@@ -66,12 +67,18 @@ impl PredefinedObjects {
         Self { types, sizes, operations, error_handlers, empty_group: Group::empty() }
     }
 
+    /// From now on no elements are contiguous at first sight, so that each buffer goes through the
+    /// functions for any datatype, which look at its address.
+    pub fn stop_plain_buffers(&self) {
+        self.sizes.iter().for_each(|size| size.set(0));
+    }
+
     /// Returns the bytes of one element, if elements of this predefined datatype follow each other
-    /// without gaps; 0 for all other handles.
+    /// without gaps, and buffers may be plain; 0 for all other handles.
     #[inline(always)]
     pub fn contiguous_size(&self, handle: c::Datatype) -> usize {
         let index = type_index(handle);
-        if index < TYPES { self.sizes[index].into() } else { 0 }
+        if index < TYPES { self.sizes[index].get().into() } else { 0 }
     }
 
     /// Returns the predefined datatype with this handle.

@@ -22,6 +22,7 @@ mod movement;
 mod neighborhood;
 mod reduction;
 mod root;
+mod staging;
 #[cfg(test)]
 mod tests;
 mod underway;
@@ -76,7 +77,10 @@ pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 
 impl Collective {
     #[inline(always)]
-    fn new(invocation: &Invocation<'_>, task: Task) -> Self {
+    fn new(invocation: &Invocation<'_>, mut task: Task) -> Self {
+        if memory::has_distant() {
+            task.stage(&invocation.cache);
+        }
         let team = Rc::clone(invocation.team());
         Self { team, form: invocation.form(), task, finally: None }
     }

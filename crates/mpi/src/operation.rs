@@ -123,7 +123,9 @@ impl OperationKernel {
     pub fn combine(&self, from: &Buffer, into: &Buffer, count: usize) {
         match self {
             OperationKernel::Predefined(kernel) => kernel.combine(from, into),
-            OperationKernel::User { function, .. } => function(from, into, count),
+            OperationKernel::User { function, datatype, .. } => {
+                apply(function, datatype, (from, into), count);
+            }
         }
     }
 
@@ -158,9 +160,33 @@ impl OperationKernel {
                 let (bytes, origin) = element_room(datatype, count);
                 let left = elements_in(&Buffer::zeroed(bytes), origin, datatype, count);
                 left.write_shared(0, from);
-                function(&left, &memories.part(into), count);
+                apply(function, datatype, (&left, &memories.part(into)), count);
             }
         }
+    }
+}
+
+/// Calls a function of the program for `count` elements of a datatype. Elements that the processor
+/// does not address are copied to memory that it does, and the result is copied back.
+fn apply(
+    function: &UserFunction,
+    datatype: &Arc<Datatype>,
+    (from, into): (&Buffer, &Buffer),
+    count: usize,
+) {
+    let addressable = |elements: &Buffer| {
+        if elements.is_addressable() {
+            return elements.clone();
+        }
+        let (bytes, origin) = element_room(datatype, count);
+        let copy = elements_in(&Buffer::zeroed(bytes), origin, datatype, count);
+        elements.copy_to(&copy);
+        copy
+    };
+    let (given, result) = (addressable(from), addressable(into));
+    function(&given, &result, count);
+    if !into.is_addressable() {
+        result.copy_to(into);
     }
 }
 

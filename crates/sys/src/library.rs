@@ -51,6 +51,15 @@ impl LoadedLibrary {
         Err(io::Error::other(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()))
     }
 
+    /// Returns a library that the process has loaded already. It stays loaded until the process
+    /// ends.
+    pub fn already(path: &Path) -> Option<Self> {
+        let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+        // SAFETY: `name` ends with a zero byte; no library is newly loaded or initialized.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) };
+        Some(Self { handle: NonNull::new(handle)? })
+    }
+
     /// Returns the address of the library's symbol `name`.
     pub fn symbol(&self, name: &CStr) -> Option<NonNull<libc::c_void>> {
         // SAFETY: the library is loaded, and `name` ends with a zero byte.
@@ -86,6 +95,25 @@ pub fn loaded_libraries() -> Vec<PathBuf> {
     // SAFETY: `note` has the expected parameters, and does not unwind.
     unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut found).cast()) };
     found
+}
+
+/// Returns how many shared libraries this process has loaded since it began.
+pub fn load_count() -> u64 {
+    unsafe extern "C" fn note(
+        object: *mut libc::dl_phdr_info,
+        _: libc::size_t,
+        count: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the loader passes the description of one object, and the number of `load_count`,
+        // which does not access it meanwhile.
+        unsafe { *count.cast::<u64>() = (*object).dlpi_adds };
+        // The first object has the number; no other is needed.
+        1
+    }
+    let mut count = 0_u64;
+    // SAFETY: `note` has the expected parameters, and does not unwind.
+    unsafe { libc::dl_iterate_phdr(Some(note), (&raw mut count).cast()) };
+    count
 }
 
 /// Returns the address of `name` in a loaded shared library, or in its dependencies.
@@ -125,5 +153,16 @@ mod tests {
         // SAFETY: the file does not exist, so no initializer runs.
         let error = unsafe { LoadedLibrary::open(Path::new("/nowhere/lib.so")) }.unwrap_err();
         assert!(error.to_string().contains("/nowhere/lib.so"), "{error}");
+    }
+
+    #[test]
+    fn a_library_is_found_once_it_is_loaded() {
+        assert!(LoadedLibrary::already(Path::new("libc.so.6")).is_some());
+        let rare = Path::new("libanl.so.1");
+        assert!(LoadedLibrary::already(rare).is_none());
+        let before = load_count();
+        // SAFETY: the library of C has no initializers that matter.
+        unsafe { LoadedLibrary::open(rare) }.unwrap();
+        assert!(load_count() > before && LoadedLibrary::already(rare).is_some());
     }
 }

@@ -254,10 +254,11 @@ impl<'a> ElementsArgument<'a> {
         if let Some(run) = datatype.run(count) {
             let base = self.address.cast::<u8>().wrapping_offset(run.displacement);
             // SAFETY: the run is the memory of the elements, which the type guarantees.
-            return Ok(unsafe { Buffer::contiguous(base, run.length) });
+            let buffer = unsafe { Buffer::contiguous(base, run.length) };
+            return Ok(call.library.located(buffer, base.addr()));
         }
         // SAFETY: the type guarantees that the elements lie there.
-        unsafe { buffer_at(self.address, count, &datatype) }
+        unsafe { buffer_at(call, self.address, count, &datatype) }
     }
 
     /// Returns what `inspect` returns for the memory of the elements, around the address that the
@@ -316,7 +317,7 @@ impl<'a> ElementsArgument<'a> {
     fn any_unshifted_buffer(&self, call: &Call) -> CallOutcome<Buffer> {
         let (count, datatype) = self.checked_elements(call)?;
         // SAFETY: the type guarantees that the elements lie there.
-        unsafe { buffer_at(self.address, count, &datatype) }
+        unsafe { buffer_at(call, self.address, count, &datatype) }
     }
 
     /// Returns the elements for an operation on a file.
@@ -384,7 +385,7 @@ impl<'a> BlocksArgument<'a> {
         })?;
         check_address(elements.position.into(), elements.address, 0, total, &datatype)?;
         // SAFETY: the type guarantees that `number` blocks of `count` elements lie there.
-        let buffer = unsafe { buffer_at(elements.address, total, &datatype) }?;
+        let buffer = unsafe { buffer_at(call, elements.address, total, &datatype) }?;
         Ok((buffer, datatype, count))
     }
 }
@@ -490,6 +491,7 @@ pub unsafe fn plain_buffer_at(
 /// # Safety
 /// The elements lie there, in memory that the operation of the call may use until it is complete.
 pub unsafe fn buffer_at(
+    call: &Call,
     address: *mut c_void,
     count: usize,
     datatype: &Arc<Datatype>,
@@ -498,12 +500,13 @@ pub unsafe fn buffer_at(
     if length == 0 {
         return Ok(Buffer::empty());
     }
-    datatype.data_bounds(count)?;
+    let (low, _) = datatype.data_bounds(count)?;
     // SAFETY: the caller guarantees that the elements lie there.
-    Ok(unsafe {
+    let buffer = unsafe {
         match datatype.layout(count) {
             None => Buffer::contiguous(address.cast(), length),
             Some(layout) => Buffer::laid_out(address.cast(), layout, count),
         }
-    })
+    };
+    Ok(call.library.located(buffer, address.wrapping_byte_offset(low).addr()))
 }

@@ -16,6 +16,9 @@ pub fn pack(
     let start = checked_position(6, position)?;
     let end = match inbuf.plain_buffer(call) {
         Some(from) => datatype::pack(&from, out, start)?,
+        None if call.library.devices.get().is_some() => {
+            datatype::pack(&inbuf.buffer(call)?, out, start)?
+        }
         None => inbuf.show_memory(call, |elements, memory| elements.pack(memory, out, start))?,
     };
     position.set(end as i64)
@@ -31,6 +34,9 @@ pub fn unpack(
     let start = checked_position(3, position)?;
     let end = match outbuf.plain_buffer(call) {
         Some(into) => datatype::unpack(data, start, &into)?,
+        None if call.library.devices.get().is_some() => {
+            datatype::unpack(data, start, &outbuf.buffer(call)?)?
+        }
         None => {
             outbuf.show_memory(call, |elements, memory| elements.unpack(data, start, memory))?
         }

@@ -95,7 +95,8 @@ impl Call {
             return Err(Failure::argument(position, ErrorClass::Base, detail));
         }
         // SAFETY: the caller fulfils the safety requirements.
-        Ok(unsafe { Buffer::contiguous(base.cast(), size) })
+        let buffer = unsafe { Buffer::contiguous(base.cast(), size) };
+        Ok(self.library.located(buffer, base.addr()))
     }
 }
 

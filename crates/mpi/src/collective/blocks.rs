@@ -91,6 +91,11 @@ impl Apart {
         &mut self.send
     }
 
+    /// The memory for what this process gets.
+    pub(super) fn receive(&mut self) -> &mut BufferBlocks {
+        &mut self.receive
+    }
+
     fn blocks(&self, area: Area) -> &BufferBlocks {
         match area {
             Area::Send => &self.send,

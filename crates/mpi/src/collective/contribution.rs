@@ -11,7 +11,7 @@ use memory::Buffer;
 
 use super::blocks::{BufferBlocks, OperationMemory, element_room, elements_in};
 use super::cache::CollectiveCache;
-use super::execution::{ExecutionEnd, Repacking, Task};
+use super::execution::Task;
 
 /// The maximum number of bytes that are copied: of all that a process sends in one operation. A
 /// copy of this length takes a tenth of a microsecond, while the operation takes several.
@@ -55,12 +55,7 @@ impl Task {
         let mut copying = Copying { cache, form, placement, later: Vec::new() };
         copying.replace_send(&self.schedule, &mut self.memories);
         if !copying.later.is_empty() {
-            debug_assert!(
-                self.repacking.is_none(),
-                "only a broadcast repacks, and has no send buffer"
-            );
-            let (when, copies) = (ExecutionEnd::BeforeFirstRound, copying.later);
-            self.repacking = Some(Box::new(Repacking { when, copies }));
+            self.repacking.get_or_insert_default().before.extend(copying.later);
         }
     }
 }

@@ -77,27 +77,19 @@ impl Task {
     }
 }
 
-/// Copies between buffers at the beginning or end of an execution.
-#[derive(Debug)]
+/// Copies between buffers: of each pair, the first is copied into the second.
+#[derive(Debug, Default)]
 pub(crate) struct Repacking {
-    pub(crate) when: ExecutionEnd,
-    /// Pairs of buffers: the first is copied into the second.
-    pub(crate) copies: Vec<(Buffer, Buffer)>,
+    /// Before the first round.
+    pub(crate) before: Vec<(Buffer, Buffer)>,
+    /// After the last round.
+    pub(crate) after: Vec<(Buffer, Buffer)>,
 }
 
-impl Repacking {
-    pub(crate) fn carry_out(&self) {
-        for (from, into) in &self.copies {
-            from.copy_to(into);
-        }
+fn copy_all(copies: &[(Buffer, Buffer)]) {
+    for (from, into) in copies {
+        from.copy_to(into);
     }
-}
-
-/// The beginning and the end of an execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ExecutionEnd {
-    BeforeFirstRound,
-    AfterLastRound,
 }
 
 impl Execution {
@@ -140,7 +132,9 @@ impl Execution {
         self.differs = false;
         self.completed = 0;
         self.pending.clear();
-        self.repack(ExecutionEnd::BeforeFirstRound);
+        if let Some(repacking) = &self.task.repacking {
+            copy_all(&repacking.before);
+        }
         if self.task.schedule.uses_board() {
             self.turn = Some(board_of(channel).begin(self.series, self.task.schedule.turns()));
         }
@@ -187,8 +181,10 @@ impl Execution {
         if let Some(turn) = self.turn.take() {
             board_of(channel).complete(turn);
         }
-        if self.error.is_none() {
-            self.repack(ExecutionEnd::AfterLastRound);
+        if self.error.is_none()
+            && let Some(repacking) = &self.task.repacking
+        {
+            copy_all(&repacking.after);
         }
         true
     }
@@ -203,14 +199,6 @@ impl Execution {
     /// Whether the operation needs progress of messages to complete.
     pub(crate) fn has_messages(&self) -> bool {
         self.task.schedule.has_messages() || !self.pending.is_empty()
-    }
-
-    fn repack(&self, end: ExecutionEnd) {
-        if let Some(repacking) = &self.task.repacking
-            && repacking.when == end
-        {
-            repacking.carry_out();
-        }
     }
 
     /// Whether other members may wait for steps that this member has not taken.

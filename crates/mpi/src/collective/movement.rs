@@ -8,7 +8,7 @@ use memory::Buffer;
 
 use super::blocks::{BufferBlocks, EqualBlocks, OperationMemory, input_of};
 use super::contribution::is_copied;
-use super::execution::{ExecutionEnd, Repacking, Task};
+use super::execution::{Repacking, Task};
 use super::root::Root;
 use super::{Collective, Invocation, inter};
 use crate::Process;
@@ -69,11 +69,12 @@ fn over_bytes(
         let memories = OperationMemory::plain(None, Some(packed), 1);
         return Collective::new(invocation, Task::moving(schedule, memories));
     }
-    let (when, copy) = match is_source {
-        true => (ExecutionEnd::BeforeFirstRound, (buffer, packed.clone())),
-        false => (ExecutionEnd::AfterLastRound, (packed.clone(), buffer)),
-    };
-    let repacking = Some(Box::new(Repacking { when, copies: vec![copy] }));
+    let mut repacking = Box::<Repacking>::default();
+    match is_source {
+        true => repacking.before.push((buffer, packed.clone())),
+        false => repacking.after.push((packed.clone(), buffer)),
+    }
+    let repacking = Some(repacking);
     let memories = OperationMemory::plain(None, Some(packed), 1);
     Collective::new(invocation, Task { schedule, memories, combination: None, repacking })
 }

@@ -171,7 +171,7 @@ impl BlockList<'_> {
             }
             check_address(self.position, self.address, offset, count, &datatype)?;
             // SAFETY: the type guarantees that the block lies there.
-            buffers.push(unsafe { buffer_at(address, count, &datatype) }?);
+            buffers.push(unsafe { buffer_at(call, address, count, &datatype) }?);
         }
         Ok(buffers)
     }

@@ -198,7 +198,7 @@ unsafe fn elements(
         return Ok(buffer);
     }
     // SAFETY: the caller fulfils the safety requirements.
-    unsafe { any_elements(position, address, count, datatype) }
+    unsafe { any_elements(call, position, address, count, datatype) }
 }
 
 /// Like [`elements`], for any datatype.
@@ -208,6 +208,7 @@ unsafe fn elements(
 #[cold]
 #[inline(never)]
 unsafe fn any_elements(
+    call: &Call,
     position: usize,
     address: *mut c_void,
     count: usize,
@@ -215,7 +216,7 @@ unsafe fn any_elements(
 ) -> CallOutcome<Buffer> {
     check_address(position, address, 0, count, datatype)?;
     // SAFETY: the caller fulfils the safety requirements.
-    unsafe { buffer_at(address, count, datatype) }
+    unsafe { buffer_at(call, address, count, datatype) }
 }
 
 /// Returns the operation for a datatype.

@@ -1,0 +1,71 @@
+//! Memory of graphics processors: whether an address belongs to one, and copies to and from it.
+//!
+//! The driver library of the vendor is used only if the process has loaded it already: nothing is
+//! initialized, no context is created, and no device is touched that the program does not use.
+//! Copies run in the context of the address, on a queue of their own, so that they neither wait for
+//! work of the program nor delay it.
+//!
+//! As a program may load that library at any time, [`Devices::owner`] checks whether libraries were
+//! loaded since its last call.
+
+mod cuda;
+mod failure;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memory::DistantMemory;
+use parking_lot::Mutex;
+use sys::library;
+
+use cuda::Cuda;
+
+pub use cuda::DeviceDescription;
+pub use failure::take_failure;
+
+/// The files by which the kernel's driver of a vendor is reached. Without any of them no device can
+/// be used, so that its library is not expected.
+const DEVICE_FILES: [&str; 5] =
+    ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"];
+
+/// The devices that this process may use.
+#[derive(Debug, Default)]
+pub struct Devices {
+    /// How many libraries the process had loaded when the driver library was last looked for.
+    loads_seen: AtomicU64,
+    cuda: Mutex<Option<Arc<Cuda>>>,
+}
+
+impl Devices {
+    /// Whether addresses can belong to a device, now or later.
+    pub fn are_possible(&self) -> bool {
+        self.cuda().is_some() || DEVICE_FILES.iter().any(|file| Path::new(file).exists())
+    }
+
+    /// Returns by which memory of a device an address must be copied; `None` if the processor
+    /// addresses it.
+    pub fn owner(&self, address: usize) -> Option<Arc<dyn DistantMemory>> {
+        let place = Cuda::place_of(&self.cuda()?, address)?;
+        Some(Arc::new(place))
+    }
+
+    /// Describes the devices of the loaded driver library; `None` if none is loaded.
+    ///
+    /// # Errors
+    /// The driver's, by name.
+    pub fn describe(&self) -> Option<Result<Vec<DeviceDescription>, String>> {
+        Some(self.cuda()?.describe())
+    }
+
+    fn cuda(&self) -> Option<Arc<Cuda>> {
+        let mut cuda = self.cuda.lock();
+        if cuda.is_none() {
+            let loads = library::load_count();
+            if self.loads_seen.swap(loads, Ordering::Relaxed) != loads {
+                *cuda = Cuda::loaded().map(Arc::new);
+            }
+        }
+        cuda.clone()
+    }
+}
