@@ -66,7 +66,7 @@ fi
 for name in mpicc mpicxx mpic++ mpiCC mpifort mpif77 mpif90 mpirun mpiexec; do
     ln -sfn combray "$prefix/bin/$name"
 done
-install -m 644 crates/mpi-abi/include/{mpi.h,mpi_fortran.h,combray.h,combray_threads.h} fortran/generated/mpif.h "$prefix/include/"
+install -m 644 crates/mpi-abi/include/{mpi.h,mpi-ext.h,mpi_fortran.h,combray.h,combray_threads.h} fortran/generated/mpif.h "$prefix/include/"
 # The files that are compiled for each Fortran compiler (docs/user/fortran.md).
 mkdir -p "$prefix/lib/combray/fortran/source"
 install -m 644 fortran/*.{c,h,f90} fortran/standard/*.{c,h} fortran/generated/*.{c,f90} "$prefix/lib/combray/fortran/source/"

@@ -121,6 +121,10 @@ variables! {
         /// this process then fail, with MPIX_ERR_PROC_FAILED. The launcher must also let the job
         /// go on (combray run --keep-going sets this variable).
         KEEP_GOING, User, AtStart, Always, ["0", "1"];
+        /// Whether buffers may lie in memory of graphics processors: if the machine has one or the
+        /// program has loaded the driver's library when MPI starts (auto), never, or always, also
+        /// where that library is loaded later for a device that was not found.
+        DEVICES, User, AtStart, Always, ["auto", "never", "always"];
         /// Whether calls are checked (1) for mistakes of the program, which are reported on
         /// standard error (combray run --check sets this variable).
         CHECK, User, AtStart, Always, ["0", "1"];

@@ -76,9 +76,19 @@ impl fmt::Display for DriverError {
 impl Cuda {
     /// Returns the driver, if the process has loaded it.
     pub(crate) fn loaded() -> Option<Self> {
-        let library = LoadedLibrary::already(Path::new(LIBRARY))?;
-        let driver = Driver::of(&library)?;
-        Some(Self { driver, streams: Mutex::default() })
+        Self::of(&LoadedLibrary::already(Path::new(LIBRARY))?)
+    }
+
+    /// Loads the driver.
+    pub(crate) fn load() -> Result<Self, String> {
+        // SAFETY: the library is made to be loaded by any program.
+        let library = unsafe { LoadedLibrary::open(Path::new(LIBRARY)) };
+        let library = library.map_err(|cause| cause.to_string())?;
+        Self::of(&library).ok_or_else(|| format!("{LIBRARY} lacks functions of CUDA 12"))
+    }
+
+    fn of(library: &LoadedLibrary) -> Option<Self> {
+        Some(Self { driver: Driver::of(library)?, streams: Mutex::default() })
     }
 
     /// Returns the memory that an address belongs to; `None` if the processor addresses it.

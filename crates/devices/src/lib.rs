@@ -37,10 +37,27 @@ pub struct Devices {
     cuda: Mutex<Option<Arc<Cuda>>>,
 }
 
+/// Describes the devices of this machine, and loads the driver library for it; `None` if the machine
+/// has neither a device nor the library.
+///
+/// # Errors
+/// The library cannot be loaded; the driver's, by name.
+pub fn describe() -> Option<Result<Vec<DeviceDescription>, String>> {
+    let has_device = has_device();
+    match Cuda::load() {
+        Ok(cuda) => Some(cuda.describe()),
+        Err(cause) => has_device.then_some(Err(cause)),
+    }
+}
+
+fn has_device() -> bool {
+    DEVICE_FILES.iter().any(|file| Path::new(file).exists())
+}
+
 impl Devices {
     /// Whether addresses can belong to a device, now or later.
     pub fn are_possible(&self) -> bool {
-        self.cuda().is_some() || DEVICE_FILES.iter().any(|file| Path::new(file).exists())
+        self.cuda().is_some() || has_device()
     }
 
     /// Returns by which memory of a device an address must be copied; `None` if the processor
@@ -48,14 +65,6 @@ impl Devices {
     pub fn owner(&self, address: usize) -> Option<Arc<dyn DistantMemory>> {
         let place = Cuda::place_of(&self.cuda()?, address)?;
         Some(Arc::new(place))
-    }
-
-    /// Describes the devices of the loaded driver library; `None` if none is loaded.
-    ///
-    /// # Errors
-    /// The driver's, by name.
-    pub fn describe(&self) -> Option<Result<Vec<DeviceDescription>, String>> {
-        Some(self.cuda()?.describe())
     }
 
     fn cuda(&self) -> Option<Arc<Cuda>> {

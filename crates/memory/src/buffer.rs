@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::copy::{AddressRange, write_past_caches};
-use crate::distant::{Blocks, DistantMemory, RunList, note_distant};
+use crate::distant::{Blocks, DistantMemory, RunList, may_be_distant};
 use crate::layout::{Layout, Segment};
 use crate::scratch::Scratch;
 use crate::segment_list::SegmentList;
@@ -133,8 +133,9 @@ impl Buffer {
 
     /// Returns the buffer of the program's memory at the addresses of this one, which are those of
     /// memory that the processor does not address and `distant` copies.
+    /// [`crate::expect_distant`] must have been called.
     pub fn in_distant(self, distant: Arc<dyn DistantMemory>) -> Self {
-        note_distant();
+        debug_assert!(may_be_distant(), "expected");
         let shape = self.rare.and_then(|rare| rare.shape);
         Self::with(self.memory, shape, None, Some(distant))
     }

@@ -41,17 +41,17 @@ pub trait DistantMemory: Send + Sync + fmt::Debug {
     fn write(&self, parts: &[Blocks], data: SharedBytes<'_>);
 }
 
-static HAS_DISTANT: AtomicBool = AtomicBool::new(false);
+static MAY_BE_DISTANT: AtomicBool = AtomicBool::new(false);
 
-/// Whether a buffer of this process was ever in memory that the processor does not address.
+/// Whether buffers may be in memory that the processor does not address.
 #[inline]
-pub fn has_distant() -> bool {
-    HAS_DISTANT.load(Ordering::Relaxed)
+pub fn may_be_distant() -> bool {
+    MAY_BE_DISTANT.load(Ordering::Relaxed)
 }
 
-/// Remembers that such a buffer exists.
-pub(crate) fn note_distant() {
-    HAS_DISTANT.store(true, Ordering::Relaxed);
+/// From now on buffers may be in such memory.
+pub fn expect_distant() {
+    MAY_BE_DISTANT.store(true, Ordering::Relaxed);
 }
 
 /// The largest number of runs in one element of a datatype for which elements are joined.

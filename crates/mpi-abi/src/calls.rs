@@ -8,6 +8,7 @@ pub mod collectives;
 pub mod communicators;
 pub mod conversions;
 pub mod datatypes;
+pub mod devices;
 pub mod dynamic;
 pub mod environment;
 pub mod error_handlers;

@@ -188,10 +188,15 @@ impl LibraryState {
 
     /// Lets buffers lie in memory of graphics processors, if the program can have any.
     pub fn expect_devices(&self) {
+        if self.devices.get().is_some() {
+            return;
+        }
         let devices = devices::Devices::default();
-        if self.devices.get().is_none() && devices.are_possible() {
+        let wanted = self.process.configuration().devices();
+        if wanted.unwrap_or_else(|| devices.are_possible()) {
             let _ = self.devices.set(devices);
             self.predefined.stop_plain_buffers();
+            memory::expect_distant();
         }
     }
 

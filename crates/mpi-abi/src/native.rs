@@ -276,7 +276,8 @@ impl Call {
             return Err(Failure::argument(position, ErrorClass::Buffer, detail));
         }
         // SAFETY: the caller guarantees that the bytes may be used.
-        Ok(unsafe { Buffer::contiguous(address.cast_mut().cast(), bytes) })
+        let buffer = unsafe { Buffer::contiguous(address.cast_mut().cast(), bytes) };
+        Ok(self.library.located(buffer, address.addr()))
     }
 
     /// Returns the buffer of several segments, given by list and length.

@@ -78,7 +78,7 @@ pub type Finally = Box<dyn FnOnce(&Process) -> Result<()>>;
 impl Collective {
     #[inline(always)]
     fn new(invocation: &Invocation<'_>, mut task: Task) -> Self {
-        if memory::has_distant() {
+        if memory::may_be_distant() {
             task.stage(&invocation.cache);
         }
         let team = Rc::clone(invocation.team());

@@ -153,7 +153,13 @@ impl Hints {
         let info = Info::new();
         for Reserved { key, default, .. } in self.reserved {
             let other = defaults.iter().find(|(other, _)| other == key);
-            let default = other.map_or(*default, |(_, default)| *default);
+            let default = match other {
+                Some((_, default)) => *default,
+                None if *key == MEMORY_KINDS.key && memory::may_be_distant() => {
+                    "mpi,system,cuda,cuda:host,cuda:device,cuda:managed"
+                }
+                None => *default,
+            };
             let set = info.set(key.as_bytes(), default.as_bytes(), NO_LIMITS);
             debug_assert!(set.is_ok(), "there are no limits");
         }

@@ -207,6 +207,16 @@ impl Configuration {
         self.chosen[const { control_index(variables::SHARED_WINDOWS) }] == 0
     }
 
+    /// Returns whether buffers may lie in memory of graphics processors, if `COMBRAY_DEVICES`
+    /// decides it.
+    pub fn devices(&self) -> Option<bool> {
+        match self.word(const { control_index(variables::DEVICES) }) {
+            "never" => Some(false),
+            "always" => Some(true),
+            _ => None,
+        }
+    }
+
     /// Whether `COMBRAY_BOARDS` is not `never`.
     pub fn boards(&self) -> bool {
         self.chosen[const { control_index(variables::BOARDS) }] == 0

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use devices::DeviceDescription;
 use runtime::configuration;
 use sys::cores;
 use sys::process::DescriptorLimit;
@@ -24,7 +25,28 @@ pub fn findings() -> Vec<Finding> {
     findings.extend(huge_pages());
     findings.push(clock());
     findings.extend(host_timeout());
+    findings.extend(devices::describe().map(devices_finding));
     findings
+}
+
+/// The graphics processors, whose memory programs may pass to any call.
+fn devices_finding(found: Result<Vec<DeviceDescription>, String>) -> Finding {
+    let subject = "graphics processors";
+    match found {
+        Ok(devices) => {
+            let each = devices.iter().map(|device| {
+                let DeviceDescription { name, bus, bytes } = device;
+                format!("{name} ({:.0} GiB, {bus})", *bytes as f64 / f64::from(1 << 30))
+            });
+            Finding::fit(subject, each.collect::<Vec<_>>().join(", "))
+        }
+        Err(cause) => Finding::note(
+            subject,
+            format!("none can be used: {cause}"),
+            "install the driver of the devices, or let the container have them (docker --gpus, \
+             --nv of Apptainer), if programs are to use them",
+        ),
+    }
 }
 
 /// How many processes can run at once: the cores of the machine, those that the affinity mask

@@ -57,14 +57,3 @@ pub fn type_ub(_call: &Call, datatype: KnownDatatype, bound: Out<isize>) -> Call
     bound.set(datatype.lower_bound() + datatype.extent());
     Ok(())
 }
-
-/// Whether the library can send from the memory of accelerators, which it cannot.
-pub fn no() -> c_int {
-    0
-}
-
-#[cfg(dialect = "mpich")]
-pub fn gpu_query_support(_call: &Call, is_supported: Out<c_int>) -> CallOutcome<()> {
-    is_supported.set_flag(false);
-    Ok(())
-}

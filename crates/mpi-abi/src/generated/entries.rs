@@ -9,6 +9,7 @@ mod collectives;
 mod communicators;
 mod conversions;
 mod datatypes;
+mod devices;
 mod dynamic;
 mod environment;
 mod error_handlers;

@@ -58,12 +58,6 @@ absent! {
     => Unnamed
 }
 
-entry! {
-    any MPIX_GPU_query_support(gpu_type: c_int, is_supported: *mut c_int);
-    is_supported = out(2, is_supported);
-    => calls::former::gpu_query_support(is_supported)
-}
-
 absent! {
     MPIX_Grequest_class_allocate(greq_class: c_int, extra_state: *mut c_void, request: *mut Request);
     => Unnamed
@@ -116,21 +110,6 @@ absent! {
     MPIX_Op_create_x(user_fn_x: *const c_void, destructor_fn: *const c_void, commute: c_int,
         extra_state: *mut c_void, op: *mut Op);
     => Unnamed
-}
-
-entry! {
-    free MPIX_Query_cuda_support() -> c_int;
-    => calls::former::no()
-}
-
-entry! {
-    free MPIX_Query_hip_support() -> c_int;
-    => calls::former::no()
-}
-
-entry! {
-    free MPIX_Query_ze_support() -> c_int;
-    => calls::former::no()
 }
 
 absent! {

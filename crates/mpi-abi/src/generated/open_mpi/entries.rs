@@ -13,16 +13,6 @@ use crate::calls;
 use crate::entry::{absent, entry};
 use crate::generated::constants::*;
 
-entry! {
-    free MPIX_Query_cuda_support() -> c_int;
-    => calls::former::no()
-}
-
-entry! {
-    free MPIX_Query_rocm_support() -> c_int;
-    => calls::former::no()
-}
-
 absent! {
     MPI_Session_set_info(session: Session, info: Info);
     => Unnamed
