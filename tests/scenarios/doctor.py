@@ -45,6 +45,16 @@ def findings(output):
     return found
 
 
+def graphics_processors_are_listed(runner):
+    library = runner.build / "libcuda.so.1.so"
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(library.resolve(), pathlib.Path(folder) / "libcuda.so.1")
+        environment = environment_of(runner, LD_LIBRARY_PATH=folder)
+        _, output, _ = run([command_of(runner), "doctor"], env=environment, timeout=90)
+    mark, text = findings(output).get("graphics processors", ("nothing", ""))
+    assert mark == "ok" and "Device 1 of no machine (2 GiB, 0000:18:00.0)" in text, output
+
+
 def is_named(runner, subject, mark, *words, before=(), code=None, **changes):
     """Checks that the doctor prints this mark for the subject, what is wrong, and what to do."""
     got, output, _ = run([*before, command_of(runner), "doctor"], env=environment_of(runner, **changes), timeout=90)
@@ -208,6 +218,7 @@ def several_hosts(runner):
 
 SCENARIOS = [
     a_fit_machine,
+    graphics_processors_are_listed,
     reading_of_others_is_refused,
     binding_is_refused,
     memory_cannot_be_shared,

@@ -37,8 +37,8 @@ pub struct Devices {
     cuda: Mutex<Option<Arc<Cuda>>>,
 }
 
-/// Describes the devices of this machine, and loads the driver library for it; `None` if the machine
-/// has neither a device nor the library.
+/// Describes the devices of this machine, and loads the driver library for it; `None` if the
+/// machine has neither a device nor the library.
 ///
 /// # Errors
 /// The library cannot be loaded; the driver's, by name.
