@@ -12,11 +12,10 @@ mod cuda;
 mod failure;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use memory::DistantMemory;
-use parking_lot::Mutex;
 use sys::library;
 
 use cuda::Cuda;
@@ -34,7 +33,7 @@ const DEVICE_FILES: [&str; 5] =
 pub struct Devices {
     /// How many libraries the process had loaded when the driver library was last looked for.
     loads_seen: AtomicU64,
-    cuda: Mutex<Option<Arc<Cuda>>>,
+    cuda: OnceLock<Arc<Cuda>>,
 }
 
 /// Describes the devices of this machine, and loads the driver library for it; `None` if the
@@ -63,18 +62,19 @@ impl Devices {
     /// Returns by which memory of a device an address must be copied; `None` if the processor
     /// addresses it.
     pub fn owner(&self, address: usize) -> Option<Arc<dyn DistantMemory>> {
-        let place = Cuda::place_of(&self.cuda()?, address)?;
+        let place = Cuda::place_of(self.cuda()?, address)?;
         Some(Arc::new(place))
     }
 
-    fn cuda(&self) -> Option<Arc<Cuda>> {
-        let mut cuda = self.cuda.lock();
-        if cuda.is_none() {
-            let loads = library::load_count();
-            if self.loads_seen.swap(loads, Ordering::Relaxed) != loads {
-                *cuda = Cuda::loaded().map(Arc::new);
-            }
+    fn cuda(&self) -> Option<&Arc<Cuda>> {
+        if let Some(cuda) = self.cuda.get() {
+            return Some(cuda);
         }
-        cuda.clone()
+        let loads = library::load_count();
+        if self.loads_seen.swap(loads, Ordering::Relaxed) == loads {
+            return None;
+        }
+        let found = Cuda::loaded()?;
+        Some(self.cuda.get_or_init(|| Arc::new(found)))
     }
 }
