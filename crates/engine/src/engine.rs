@@ -12,6 +12,7 @@ use wire::Records;
 
 use crate::arrivals::GrantedMessages;
 use crate::counters::{Counters, MatchObserver, Observer};
+use crate::failure::FailedGates;
 use crate::flow::{ContextSlot, InFlow, OBSERVED, OutFlow, PeerNames};
 use crate::gate::{Chunk, EagerFunding, Gate, WaitingChunk};
 use crate::gates::Gates;
@@ -105,7 +106,7 @@ pub struct Engine {
     /// The number of each flow's first message.
     pub(crate) first_sequence: u32,
     /// Gates whose processes have failed.
-    pub(crate) failed: Vec<GateId>,
+    pub(crate) failed: FailedGates,
     /// Contexts that were revoked and are not closed.
     pub(crate) revoked: Vec<ContextSlot>,
     /// How many entries of the list of gates with work have nothing to send: one per failed gate,
@@ -173,7 +174,7 @@ impl Engine {
             posts_again: false,
             spares: SparePackets::default(),
             first_sequence: 0,
-            failed: Vec::new(),
+            failed: FailedGates::default(),
             revoked: Vec::new(),
             listed_idle: 0,
             counters: Arc::default(),

@@ -6,6 +6,7 @@
 //! Why: docs/internals/decisions/0042-a-process-fails-and-the-others-go-on.md
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use base::GateId;
@@ -16,6 +17,28 @@ use crate::matching::Selector;
 use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
 use crate::unexpected::UnexpectedContent;
+
+/// The failed gates. Those of other jobs stay here when the program has forgotten them, so there may
+/// be many.
+#[derive(Debug, Default)]
+pub(crate) struct FailedGates {
+    /// In the order in which this process detected their failures.
+    order: Vec<GateId>,
+    /// The place of each in `order`.
+    places: HashMap<GateId, usize>,
+}
+
+impl FailedGates {
+    fn add(&mut self, gate: GateId) {
+        self.places.insert(gate, self.order.len());
+        self.order.push(gate);
+    }
+
+    #[inline]
+    fn place(&self, gate: GateId) -> Option<usize> {
+        if self.order.is_empty() { None } else { self.places.get(&gate).copied() }
+    }
+}
 
 /// A process of a message space that has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +70,7 @@ impl Engine {
         }
         self.gates.make(gate).fail();
         self.gates.list(gate);
-        self.failed.push(gate);
+        self.failed.add(gate);
         self.listed_idle += 1;
         self.drop_announced(gate);
         self.end_failed(gate);
@@ -55,24 +78,24 @@ impl Engine {
 
     /// Whether [`fail_gate`](Self::fail_gate) was called for a gate.
     pub fn has_failed(&self, gate: GateId) -> bool {
-        self.failed.contains(&gate)
+        self.failed.place(gate).is_some()
     }
 
     /// Returns the failed gates, in the order in which this process detected their failures.
     pub fn failed(&self) -> &[GateId] {
-        &self.failed
+        &self.failed.order
     }
 
     /// Returns the failed processes of a message space, in the order in which this process detected
     /// their failures.
     pub fn failed_members(&self, context: ContextSlot) -> impl Iterator<Item = FailedMember> {
-        (0..self.failed.len()).filter_map(move |place| self.failed_member(context, place))
+        (0..self.failed.order.len()).filter_map(move |place| self.failed_member(context, place))
     }
 
     /// Returns the failed process at `place` in [`failed`](Self::failed), if it takes part in a
     /// message space.
     fn failed_member(&self, context: ContextSlot, place: usize) -> Option<FailedMember> {
-        let (context, gate) = (&self.contexts[context.0], self.failed[place]);
+        let (context, gate) = (&self.contexts[context.0], self.failed.order[place]);
         let rank = context.members.as_ref()?.rank_of(gate)?;
         Some(FailedMember { gate, rank, acknowledged: place < context.acknowledged })
     }
@@ -81,9 +104,7 @@ impl Engine {
     /// Returns whether it ended any.
     #[cold]
     pub fn end_failed(&mut self, gate: GateId) -> bool {
-        let Some(place) = self.failed.iter().position(|&failed| failed == gate) else {
-            return false;
-        };
+        let Some(place) = self.failed.place(gate) else { return false };
         self.counters.outbox.fall(self.gates[gate].outbox.len() as u64);
         self.gates[gate].outbox.clear();
         let mut any = self.end_where(|request| request.gate == gate && request.needs_peer());
