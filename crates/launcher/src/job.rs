@@ -389,7 +389,7 @@ impl<'a> JobState<'a> {
                 let rank_state = &mut self.ranks[rank as usize];
                 rank_state.finish_lines(&mut self.actions);
                 rank_state.end = Some(end);
-                self.spawned.give_back_rank(rank);
+                self.give_back_slot(rank);
                 self.deadlines.clear(Deadline::Kill(rank));
                 self.check_exit(rank, end);
                 self.close_pmi(rank);

@@ -56,6 +56,8 @@ pub enum SpawnedNotice {
     Initialized,
     /// It no longer depends on the processes that have spawned it.
     Independent,
+    /// One of its processes has ended, and does not need its slot of this host any more.
+    Returned(String),
     /// It has ended with this exit code.
     Ended(i32),
 }

@@ -102,12 +102,24 @@ impl SpawnedJobs {
         reports_below(None, &mut by_parent, now)
     }
 
-    /// Gives back the slot of a rank of the own job that has ended.
-    pub(super) fn give_back_rank(&mut self, rank: u32) {
+    /// Gives back the slot of a rank of the own job that has ended. Returns the host whose slot it
+    /// was, the first time.
+    fn give_back_rank(&mut self, rank: u32) -> Option<String> {
         let name = self.rank_slots.get(rank as usize).cloned().flatten();
-        if let Some(name) = name.filter(|_| self.given_back.insert(rank)) {
-            self.change(&[(name, 1)], -1);
+        let name = name.filter(|_| self.given_back.insert(rank))?;
+        self.change(&[(name.clone(), 1)], -1);
+        Some(name)
+    }
+
+    /// Gives back a slot of a job below this one that one of its processes has had.
+    fn give_back_of(&mut self, job: &str, host: &str) {
+        let Some(job) = self.jobs.get_mut(job) else { return };
+        let Some(place) = job.slots.iter().position(|(name, _)| name == host) else { return };
+        job.slots[place].1 -= 1;
+        if job.slots[place].1 == 0 {
+            job.slots.remove(place);
         }
+        self.change(&[(host.to_owned(), 1)], -1);
     }
 
     /// Forgets the slots of the host of this rank, which has failed.
@@ -146,6 +158,7 @@ impl SpawnedJobs {
             SpawnedNotice::Started => job.stage = job.stage.max(SpawnedStage::BeforeInit),
             SpawnedNotice::Initialized => job.stage = job.stage.max(SpawnedStage::Connected),
             SpawnedNotice::Independent => job.stage = SpawnedStage::Independent,
+            SpawnedNotice::Returned(host) => self.give_back_of(&message.job, host),
             SpawnedNotice::Ended(code) => {
                 let failed = job.stage == SpawnedStage::Independent && *code != 0;
                 self.remove(&message.job);
@@ -255,6 +268,13 @@ impl JobState<'_> {
         if let Some(job) = self.spawned.name.clone() {
             let message = SpawnedMessage { job, parent: None, notice };
             self.actions.push(Action::SendAbove(message));
+        }
+    }
+
+    /// Gives back the slot of a rank that has ended, also while the others go on.
+    pub(super) fn give_back_slot(&mut self, rank: u32) {
+        if let Some(host) = self.spawned.give_back_rank(rank) {
+            self.report_above(SpawnedNotice::Returned(host));
         }
     }
 

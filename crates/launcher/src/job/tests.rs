@@ -90,14 +90,19 @@ impl<'a> TestJob<'a> {
     /// A job of two hosts with these slots, each with a process that runs.
     fn with_slots(plan: &'a JobPlan, slots: &str) -> Self {
         let slots = SlotTable::parse(slots).unwrap();
-        let rank_slots = (0..2).map(|host| Some(format!("host{host}"))).collect();
-        let setup = JobSetup { slots, rank_slots, ..setup((2, 1), 1, &[]) };
+        let setup = JobSetup { slots, rank_slots: Self::rank_slots(), ..setup((2, 1), 1, &[]) };
         Self::of_setup(plan, setup, 1, &[]).with_processes()
+    }
+
+    /// The hosts of which two ranks have a slot each.
+    fn rank_slots() -> Vec<Option<String>> {
+        (0..2).map(|host| Some(format!("host{host}"))).collect()
     }
 
     /// A spawned job of two hosts with this name among the launchers.
     fn named(plan: &'a JobPlan, name: &str) -> Self {
-        let setup = JobSetup { name: Some(name.to_owned()), ..setup((2, 1), 1, &[]) };
+        let (name, rank_slots) = (Some(name.to_owned()), Self::rank_slots());
+        let setup = JobSetup { name, rank_slots, ..setup((2, 1), 1, &[]) };
         Self::of_setup(plan, setup, 1, &[]).with_processes()
     }
 

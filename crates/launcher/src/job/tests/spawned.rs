@@ -209,6 +209,42 @@ fn slots_are_taken_once_and_come_back() {
 }
 
 #[test]
+fn slots_of_single_processes_of_spawned_jobs_come_back() {
+    let plan = plan(true);
+    let mut test = TestJob::with_slots(&plan, "host0=4/1,host1=4/1,");
+    test.hears(0, 0, SpawnedNotice::Hosts);
+    test.hears(0, 0, takes(0, &[("host0", 2), ("host1", 1)]));
+    test.told(0, 0);
+    let returned = |host: &str| SpawnedNotice::Returned(host.to_owned());
+    test.hears(0, 0, returned("host1"));
+    // It has no more slots there, and none on a host that does not exist.
+    test.hears(0, 0, returned("host1"));
+    test.hears(0, 0, returned("host7"));
+    test.hears(0, 0, returned("host0"));
+    // Another job speaks for it.
+    test.report(0, AgentReport::FromSpawned(9, encoded(&message("job0", returned("host0")))));
+    let table = |test: &mut TestJob<'_>, link| {
+        test.hears(1, link, SpawnedNotice::Hosts);
+        let [SpawnedOrder::Hosts { table, .. }] = &test.told(1, link)[..] else { panic!() };
+        table.clone()
+    };
+    assert_eq!(table(&mut test, 1), "host0=4/2,host1=4/1,");
+    test.hears(0, 0, SpawnedNotice::Ended(0));
+    assert_eq!(table(&mut test, 2), "host0=4/1,host1=4/1,", "each slot comes back once");
+}
+
+#[test]
+fn a_spawned_job_gives_back_the_slots_of_its_processes() {
+    let plan = plan(true);
+    let mut test = TestJob::named(&plan, "spawned");
+    test.sent_above.clear();
+    (0..2).for_each(|_| test.report(0, AgentReport::Ended(0, End::Signal(signal::SIGKILL))));
+    let sent: Vec<SpawnedNotice> =
+        test.sent_above.iter().map(|message| message.notice.clone()).collect();
+    assert_eq!(sent, [SpawnedNotice::Returned("host0".to_owned())]);
+}
+
+#[test]
 fn slots_of_jobs_that_are_about_to_end_are_worth_waiting_for() {
     let plan = plan(false);
     let mut test = TestJob::with_slots(&plan, "host0=4/1,host1=4/1,");
