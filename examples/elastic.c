@@ -1,7 +1,8 @@
 /* A program that runs on while its processes become more, fewer, or fail: heat on a square, whose rows
  * are divided among the processes.
  *
- *     mpicc -O2 elastic.c -o elastic && combray run --keep-going -n 3 ./elastic [POINTS [ITERATIONS [PAUSE]]]
+ *     mpicc -O2 elastic.c -o elastic
+ *     combray run --keep-going -n 3 ./elastic [POINTS [ITERATIONS [PAUSE [sessions]]]]
  *
  * While it runs, `combray resize +2` adds two processes, `combray resize 8 --hosts c,d` uses further
  * hosts, and `combray resize -1` removes a process. A process that is killed is replaced. The result
@@ -15,7 +16,11 @@
  *
  *   grow:    MPI_Comm_spawn, MPI_Intercomm_merge, and new borders between the rows of the processes;
  *   shrink:  new borders, MPI_Comm_split, and the others end;
- *   recover: MPIX_Comm_revoke, MPIX_Comm_agree, MPIX_Comm_shrink, and the rows of the checkpoint. */
+ *   recover: MPIX_Comm_revoke, MPIX_Comm_agree, MPIX_Comm_shrink, and the rows of the checkpoint.
+ *
+ * With the last argument, the program uses sessions instead of MPI_Init. Then a process that leaves ends, while
+ * in MPI_Finalize it would wait for its MPI_COMM_WORLD. The processes that compute are a process set, which
+ * changes with them: the part of the program that adds the result up finds them by that set. */
 #define _POSIX_C_SOURCE 200112L
 #include <combray.h>
 #include <mpi.h>
@@ -42,18 +47,30 @@ struct checkpoint {
 static int points = 192, iterations = 2000, pause_ms;
 static char **arguments;
 /* All processes that compute. Rank 0 is one of the oldest. */
-static MPI_Comm team;
+static MPI_Comm team = MPI_COMM_NULL;
+/* Not null: there is no MPI_COMM_WORLD. */
+static MPI_Session session = MPI_SESSION_NULL;
+/* The process set of the team. */
+static const char *const team_set = "app://elastic/team";
 /* How many processes there should be if the user has not asked for another number. */
 static int usual_size;
 static int iteration;
 static struct rows now;
 static struct checkpoint saved;
 
+static void give_up(int code) {
+    if (session == MPI_SESSION_NULL)
+        MPI_Abort(MPI_COMM_WORLD, code);
+    if (team != MPI_COMM_NULL)
+        MPI_Abort(team, code);
+    exit(code);
+}
+
 static void *allocate(size_t bytes) {
     void *memory = calloc(bytes ? bytes : 1, 1);
     if (!memory) {
         fprintf(stderr, "elastic: there is not enough memory\n");
-        MPI_Abort(MPI_COMM_WORLD, 1);
+        give_up(1);
     }
     return memory;
 }
@@ -116,7 +133,7 @@ static int divide(MPI_Comm communicator, const struct rows *pieces[2], int membe
     for (int row = 0; row < points; row++)
         if (source[row] < 0) {
             fprintf(stderr, "elastic: row %d is lost: two neighbours failed between two checkpoints\n", row);
-            MPI_Abort(MPI_COMM_WORLD, 3);
+            give_up(3);
         }
     /* Numbers of values, and where they begin in the buffers, for each process. */
     int *counts = allocate((size_t)size * 4 * sizeof *counts);
@@ -176,6 +193,12 @@ static int save(MPI_Comm members) {
     free(saved.own.values), free(saved.before.values);
     saved = next;
     return 1;
+}
+
+/* Lets all sessions of the program see the team as a process set. */
+static int publish(void) {
+    int code = session == MPI_SESSION_NULL ? MPI_SUCCESS : combray_publish_set(team, team_set);
+    return all_succeeded(team, code == MPI_SUCCESS);
 }
 
 /* Computes the next iterations. The border of the square is hot on one side, and cold on the others. */
@@ -259,7 +282,7 @@ static int grow(int more, MPI_Info hints) {
         MPIX_Comm_revoke(bigger);
         MPI_Comm_free(&bigger);
     }
-    if (!joined || !save(team))
+    if (!joined || !save(team) || !publish())
         return 0;
     say("grown");
     return 1;
@@ -267,7 +290,10 @@ static int grow(int more, MPI_Info hints) {
 
 static void end(void) {
     free(now.values), free(saved.own.values), free(saved.before.values);
-    MPI_Finalize();
+    if (session == MPI_SESSION_NULL)
+        MPI_Finalize();
+    else
+        MPI_Session_finalize(&session);
     exit(0);
 }
 
@@ -299,6 +325,8 @@ static int shrink(int members) {
     team = smaller;
     if (rank >= members)
         end();
+    if (!publish())
+        return 0;
     say("shrunk");
     return 1;
 }
@@ -337,9 +365,36 @@ static void recover(void) {
         MPI_Comm_size(team, &size);
         iteration = saved.iteration;
         int code = divide(team, pieces, size, &now);
-        recovered = all_succeeded(team, code == MPI_SUCCESS) && save(team);
+        recovered = all_succeeded(team, code == MPI_SUCCESS) && save(team) && publish();
     }
     say("recovered");
+}
+
+/* Makes a communicator of the processes that are in the set now, as a library may do that gets none from its
+ * caller. */
+static int join_by_set(MPI_Session own, MPI_Comm *made) {
+    MPI_Group group;
+    int code = MPI_Group_from_session_pset(own, team_set, &group);
+    if (code == MPI_SUCCESS) {
+        code = MPI_Comm_create_from_group(group, "sum", MPI_INFO_NULL, MPI_ERRORS_RETURN, made);
+        MPI_Group_free(&group);
+    }
+    return code;
+}
+
+static int add_up(uint64_t mine, uint64_t *result) {
+    MPI_Session own;
+    MPI_Comm members;
+    int code = MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &own);
+    if (code != MPI_SUCCESS)
+        return code;
+    code = join_by_set(own, &members);
+    if (code == MPI_SUCCESS) {
+        code = MPI_Allreduce(&mine, result, 1, MPI_UINT64_T, MPI_SUM, members);
+        MPI_Comm_free(&members);
+    }
+    MPI_Session_finalize(&own);
+    return code;
 }
 
 /* A sum over the bits of all values, which does not depend on how the rows are divided. */
@@ -350,12 +405,17 @@ static int sum(uint64_t *result) {
         memcpy(&bits, now.values + at, sizeof bits);
         mine += bits * 0x9e3779b97f4a7c15u + bits / 7 * (uint64_t)((size_t)now.first * (size_t)points + at + 1);
     }
+    if (session != MPI_SESSION_NULL)
+        return add_up(mine, result);
     return MPI_Allreduce(&mine, result, 1, MPI_UINT64_T, MPI_SUM, team);
 }
 
-int main(int argc, char **argv) {
-    MPI_Comm parents;
-    MPI_Init(&argc, &argv);
+static void start(int argc, char **argv) {
+    int has_word = argc > 4, wants_sessions = has_word && !strcmp(argv[4], "sessions");
+    if (wants_sessions)
+        MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    else
+        MPI_Init(&argc, &argv);
     arguments = argv;
     if (argc > 1)
         points = atoi(argv[1]);
@@ -363,14 +423,32 @@ int main(int argc, char **argv) {
         iterations = atoi(argv[2]);
     if (argc > 3)
         pause_ms = atoi(argv[3]);
-    if (points < 1 || points > 20000 || iterations < 0 || pause_ms < 0) {
-        fprintf(stderr, "usage: elastic [POINTS [ITERATIONS [PAUSE]]]\n");
-        MPI_Abort(MPI_COMM_WORLD, 2);
+    int is_wrong = points < 1 || points > 20000 || iterations < 0 || pause_ms < 0;
+    if (is_wrong || has_word != wants_sessions) {
+        fprintf(stderr, "usage: elastic [POINTS [ITERATIONS [PAUSE [sessions]]]]\n");
+        give_up(2);
     }
+}
+
+/* Makes the team of all processes of the first job. */
+static void make_first_team(void) {
+    if (session == MPI_SESSION_NULL) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &team);
+        return;
+    }
+    MPI_Group world;
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &world);
+    MPI_Comm_create_from_group(world, "elastic", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &team);
+    MPI_Group_free(&world);
+}
+
+int main(int argc, char **argv) {
+    MPI_Comm parents;
+    start(argc, argv);
     MPI_Comm_get_parent(&parents);
     int is_first_job = parents == MPI_COMM_NULL;
     if (is_first_job) {
-        MPI_Comm_dup(MPI_COMM_WORLD, &team);
+        make_first_team();
         be_told_of_errors(team);
         int rank;
         MPI_Comm_rank(team, &rank);
@@ -385,7 +463,7 @@ int main(int argc, char **argv) {
         if (!join(team))
             end();
     }
-    if (!save(team))
+    if (!save(team) || !publish())
         recover();
     if (is_first_job)
         say("started");

@@ -172,6 +172,7 @@ def all_is_as_on_one_machine(runner):
             launching.errors_abort_ends_its_group,
             launching.survivors_of_an_ended_process_are_told,
             launching.survivors_of_a_killed_process_are_notified,
+            launching.sessions_survive_a_killed_process,
             launching.those_left_recover,
             launching.who_fails_in_finalize_keeps_nobody_there,
             launching.collective_writes_tell_of_a_killed_process,

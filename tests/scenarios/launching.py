@@ -371,6 +371,15 @@ def survivors_of_a_killed_process_are_notified(runner):
         check_survivors(output, range(count - 1))
 
 
+def sessions_survive_a_killed_process(runner):
+    """Without the world, nothing but the launcher knows who has failed and who has left."""
+    needs_combray(runner)
+    code, output, _ = run([*runner.mpiexec, "--keep-going", "-n", "4", str(runner.build / "sessions_survivors")])
+    assert code == 137, f"exit code {code}\n{output}"
+    for rank in range(2):
+        assert f"rank {rank} goes on" in output, f"rank {rank}\n{output}"
+
+
 def those_left_recover(runner):
     """Processes fail one after the other, and the others agree, shrink and compute until two are left."""
     needs_combray(runner)
@@ -507,6 +516,7 @@ SCENARIOS = [
     errors_abort_ends_its_group,
     survivors_of_an_ended_process_are_told,
     survivors_of_a_killed_process_are_notified,
+    sessions_survive_a_killed_process,
     those_left_recover,
     who_fails_in_finalize_keeps_nobody_there,
     collective_writes_tell_of_a_killed_process,

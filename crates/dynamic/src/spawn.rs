@@ -125,11 +125,12 @@ pub fn spawn(
 
 /// Connects to the processes that have spawned the job of this process, and returns the
 /// intercommunicator with them (`MPI_Comm_get_parent`); `None` if the job was not spawned.
-/// Collective in the job.
+/// Collective in the job, whose processes may have different models of initialization: the world,
+/// or sessions only.
 ///
 /// # Errors
 /// Those of [`connect`](crate::connect): the processes that have spawned the job have ended.
 pub fn connect_to_parent(process: &Process) -> Result<Option<Rc<Communicator>>> {
     let Some(port) = sys::environment::text(PARENT_PORT) else { return Ok(None) };
-    crate::connect(process, process.world(), 0, &port).map(Some)
+    crate::connect(process, process.internal_world(), 0, &port).map(Some)
 }

@@ -18,8 +18,8 @@ use crate::members::Members;
 use crate::request::{ANY_SOURCE, Outcome, Request, RequestId};
 use crate::unexpected::UnexpectedContent;
 
-/// The failed gates. Those of other jobs stay here when the program has forgotten them, so there may
-/// be many.
+/// The failed gates. Those of other jobs stay here when the program has forgotten them, so there
+/// may be many.
 #[derive(Debug, Default)]
 pub(crate) struct FailedGates {
     /// In the order in which this process detected their failures.

@@ -184,6 +184,28 @@ int combray_phase(const char *name);
  * collective operations with failed processes. */
 int combray_wanted_size(MPI_Comm communicator, int *processes, MPI_Info *hints);
 
+/* Publishes the processes of the intracommunicator `communicator` as a process set that sessions see
+ * (MPI 5.0, section 11.3.2): MPI_Session_get_num_psets counts it, and MPI_Group_from_session_pset returns its
+ * group. A set that was published under this name before is replaced: so a program whose processes become
+ * more or fewer lets all its components see which ones there are. Collective over the communicator, which the
+ * program may free. The processes may belong to several connected jobs; MPI_Comm_create_from_group then makes
+ * communicators of the group, and of groups that are derived from it.
+ *
+ * A set keeps its number and name until the process ends. Processes that are in an earlier set of
+ * this name, but not in `communicator`, keep the earlier one until they withdraw it or close their
+ * last session. A set keeps the connections between its processes open.
+ *
+ * Errors: MPI_ERR_COMM, also for an intercommunicator; MPI_ERR_ARG for a null pointer, an empty or
+ * too long name (MPI_MAX_PSET_NAME_LEN), one that begins with "mpi://", or different names on
+ * different processes; those of collective operations with failed processes. */
+int combray_publish_set(MPI_Comm communicator, const char *name);
+
+/* Withdraws a process set on this process only: from now on it has no members. Its number and its
+ * name stay.
+ *
+ * Errors: MPI_ERR_ARG for a null pointer, or if the program has published no set of this name. */
+int combray_withdraw_set(const char *name);
+
 /* Places memory of a page or more on NUMA nodes: the pages that overlap with the `bytes` bytes at
  * `address`. `where` is one of
  *   "node:2"                          all pages on this node, by the system's number

@@ -75,6 +75,8 @@ pub struct LibraryState {
     pub ports: dynamic::Ports,
     /// The jobs that this process has spawned.
     pub child_jobs: dynamic::ChildJobs,
+    /// Whether this process has begun to connect to the processes that have spawned the job.
+    pub has_met_parent: cell::Cell<bool>,
     /// The intercommunicator with the processes that have spawned the job, if it was spawned.
     pub parent: cell::Cell<Option<c::Comm>>,
     /// The endpoints of the native interface.
@@ -239,6 +241,7 @@ impl LibraryState {
             file_works: files::FileWorks::default(),
             ports: dynamic::Ports::default(),
             child_jobs: dynamic::ChildJobs::default(),
+            has_met_parent: cell::Cell::default(),
             parent: cell::Cell::default(),
             endpoints: Rc::default(),
             endpoint_sessions: RefCell::default(),

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use base::{Error, ErrorClass, GateId, Result};
 use message_queues::GroupRow;
 
+use crate::communicator::Communicator;
 use crate::session::Session;
 
 /// An ordered set of processes; the position of a process is its rank in the group.
@@ -18,8 +19,18 @@ pub struct Group {
     members: GroupMembers,
     /// The ranks by process, for groups with a table; built on first use.
     ranks: OnceCell<HashMap<u32, u32>>,
-    /// The session that the group was created from, if any.
-    session: Option<Rc<Session>>,
+    origin: GroupOrigin,
+}
+
+/// What a group was created from, for the communicators that are created from it. Groups that are
+/// derived from a group have its origin.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupOrigin {
+    /// The session, if any.
+    pub session: Option<Rc<Session>>,
+    /// The communicator of the process set, if the program has published the set. It numbers
+    /// processes of several jobs in a way that is equal in all of them.
+    pub home: Option<Rc<Communicator>>,
 }
 
 /// The result of comparing two groups (section 7.3.2 of the standard).
@@ -185,8 +196,8 @@ impl Group {
             return Err(given_twice(*rank));
         }
         if let Some(members) = self.progression_of(ranks) {
-            let session = self.session.clone();
-            return Ok(Rc::new(Self { members, ranks: OnceCell::new(), session }));
+            let origin = self.origin.clone();
+            return Ok(Rc::new(Self { members, ranks: OnceCell::new(), origin }));
         }
         let processes = ranks.iter().map(|rank| self.checked_gate(*rank).map(|process| process.0));
         Ok(self.derived(processes.collect::<Result<_>>()?))
@@ -222,25 +233,24 @@ impl Group {
     }
 
     fn with(members: GroupMembers) -> Rc<Self> {
-        Rc::new(Self { members, ranks: OnceCell::new(), session: None })
+        Rc::new(Self { members, ranks: OnceCell::new(), origin: GroupOrigin::default() })
     }
 
-    /// Returns a group of these processes that belongs to a session.
-    pub(crate) fn with_session(&self, session: &Rc<Session>) -> Rc<Self> {
+    /// Returns a group of these processes that has an origin.
+    pub(crate) fn with_origin(&self, origin: GroupOrigin) -> Rc<Self> {
         let gates = self.gates().map(|process| process.0).collect();
-        let members = GroupMembers::of(gates);
-        Rc::new(Self { members, ranks: OnceCell::new(), session: Some(Rc::clone(session)) })
+        Rc::new(Self { members: GroupMembers::of(gates), ranks: OnceCell::new(), origin })
     }
 
-    /// The session that the group was created from, if any.
-    pub(crate) fn session(&self) -> Option<&Rc<Session>> {
-        self.session.as_ref()
+    /// What the group was created from.
+    pub(crate) fn origin(&self) -> &GroupOrigin {
+        &self.origin
     }
 
-    /// Returns a group of the given processes that belongs to this group's session.
+    /// Returns a group of the given processes that has this group's origin.
     fn derived(&self, table: Vec<u32>) -> Rc<Self> {
-        let (members, session) = (GroupMembers::of(table), self.session.clone());
-        Rc::new(Self { members, ranks: OnceCell::new(), session })
+        let (members, origin) = (GroupMembers::of(table), self.origin.clone());
+        Rc::new(Self { members, ranks: OnceCell::new(), origin })
     }
 
     fn of_world_ranks(table: Vec<u32>) -> Rc<Self> {

@@ -36,6 +36,7 @@ use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::kernel::ProcessKernel;
 use crate::recovery::Recovery;
+use crate::session::ProcessSets;
 use crate::sharing::spare::SpareWords;
 use crate::team::Teams;
 use crate::thread_level::ThreadLevel;
@@ -65,6 +66,7 @@ pub struct Process {
     finalizing: Cell<bool>,
     /// How many sessions are open.
     pub(crate) sessions: Cell<u32>,
+    process_sets: ProcessSets,
     /// When the launcher may next be queried for failed processes.
     asks_next: Cell<Option<Instant>>,
     /// The number of failures that our own launcher had published when it was last queried.
@@ -123,7 +125,7 @@ impl Process {
 
     /// The communicator of all processes of the job, for agreements outside the program's
     /// communicators.
-    pub(crate) fn internal_world(&self) -> &Rc<Communicator> {
+    pub fn internal_world(&self) -> &Rc<Communicator> {
         let create = || self.create_internal_world(self.map());
         self.started().internal_world.get_or_init(create)
     }

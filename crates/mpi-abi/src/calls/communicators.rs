@@ -8,7 +8,6 @@ use mpi::Communicator;
 use mpi::communicator::{Bridge, MachinePart, RemoteGroup, SplitKind};
 use mpi::group::Group;
 use mpi::info::Info;
-use mpi::session::ProcessSet;
 
 use crate::arguments::{KnownCommunicator, Out, OutConstant, OutText, invalid};
 use crate::c::{self, Comm, Handle, Request};
@@ -120,7 +119,7 @@ pub fn comm_split_type(
         MPI_COMM_TYPE_HW_GUIDED => kind_of_resource(hint(RESOURCE_TYPE).as_deref()),
         MPI_COMM_TYPE_RESOURCE_GUIDED => {
             let (resource, set) = (hint(RESOURCE_TYPE), hint(b"mpi_pset_name"));
-            match set.and_then(|set| ProcessSet::named(&set).ok()) {
+            match set.and_then(|set| call.library.process.process_sets().named(&set).ok()) {
                 Some(set) if resource.is_none() => SplitKind::Set(set),
                 _ => kind_of_resource(resource.as_deref()),
             }

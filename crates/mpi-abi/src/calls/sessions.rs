@@ -22,7 +22,7 @@ use crate::handler_owner::HandlerOwner;
 use crate::phase;
 use crate::thread_levels::{level_named, name_of_level};
 
-use super::{environment, groups, infos};
+use super::{environment, groups, infos, spawning};
 
 /// The info key for the level of thread support (section 11.3.1).
 const THREAD_LEVEL: &[u8] = b"thread_level";
@@ -40,6 +40,13 @@ pub fn session_init(
     };
     let (made, _visit) = open(call, level, errhandler)?;
     environment::note_change(call);
+    // The helper thread, which runs now, must stay outside.
+    let _visit = phase::enter_library(call);
+    if let Err(failure) = spawning::meet_parent(call) {
+        made.close(&call.library.process)?;
+        environment::note_change(call);
+        return Err(failure);
+    }
     session.set(call.library.sessions.insert(made));
     Ok(())
 }
@@ -99,9 +106,14 @@ impl Call {
 pub fn session_finalize(call: &Call, session: Out<Session>) -> CallOutcome<()> {
     let known = call.session(1, session.value())?;
     let _visit = phase::enter_library(call);
-    known.close(&call.library.process)?;
+    let process = &call.library.process;
+    known.close(process)?;
     call.library.sessions.forget(known.handle);
     environment::note_change(call);
+    if !phase::is_open() {
+        // The processes of spawned jobs need this one no longer.
+        call.library.child_jobs.release(|_| false);
+    }
     session.set(MPI_SESSION_NULL);
     Ok(())
 }
@@ -119,33 +131,33 @@ pub fn session_get_info(
 }
 
 pub fn session_get_num_psets(
-    _call: &Call,
+    call: &Call,
     _session: KnownSession,
     _info: Option<Rc<Info>>,
     npset_names: Out<c_int>,
 ) -> CallOutcome<()> {
-    npset_names.set(ProcessSet::ALL.len() as c_int);
+    npset_names.set(call.library.process.process_sets().names().len() as c_int);
     Ok(())
 }
 
 pub fn session_get_nth_pset(
-    _call: &Call,
+    call: &Call,
     _session: KnownSession,
     _info: Option<Rc<Info>>,
     n: usize,
     pset_name: OutSizedText,
 ) -> CallOutcome<()> {
-    let Some(set) = ProcessSet::ALL.get(n) else {
-        let detail = format!("is {n}, but there are {} process sets", ProcessSet::ALL.len());
+    let names = call.library.process.process_sets().names();
+    let Some(name) = names.get(n) else {
+        let detail = format!("is {n}, but there are {} process sets", names.len());
         return Err(Failure::argument(3, ErrorClass::Arg, detail));
     };
-    let name = set.name().as_bytes();
     if pset_name.room() < 0 {
         let detail = format!("is {}, but must not be negative", pset_name.room());
         return Err(Failure::argument(4, ErrorClass::Arg, detail));
     }
     // If the length argument is 0, only the length is returned, including the zero byte.
-    pset_name.write(name)
+    pset_name.write(name.as_bytes())
 }
 
 pub fn session_get_pset_info(
@@ -154,7 +166,7 @@ pub fn session_get_pset_info(
     pset_name: &[u8],
     info: Out<c::Info>,
 ) -> CallOutcome<()> {
-    let group = session.group_of_set(&call.library.process, set_named(pset_name)?);
+    let group = session.group_of_set(&call.library.process, set_named(call, pset_name)?);
     let reported = Info::new();
     reported.set(b"mpi_size", group.size().to_string().as_bytes(), infos::LIMITS)?;
     info.set(call.library.infos.insert(reported));
@@ -167,13 +179,14 @@ pub fn group_from_session_pset(
     pset_name: &[u8],
     newgroup: Out<c::Group>,
 ) -> CallOutcome<()> {
-    let group = session.group_of_set(&call.library.process, set_named(pset_name)?);
+    let group = session.group_of_set(&call.library.process, set_named(call, pset_name)?);
     groups::hand_out(call, group, newgroup);
     Ok(())
 }
 
-fn set_named(name: &[u8]) -> CallOutcome<ProcessSet> {
-    ProcessSet::named(name).map_err(|error| Failure::of_argument(2, error))
+fn set_named(call: &Call, name: &[u8]) -> CallOutcome<ProcessSet> {
+    let found = call.library.process.process_sets().named(name);
+    found.map_err(|error| Failure::of_argument(2, error))
 }
 
 pub fn comm_create_from_group(

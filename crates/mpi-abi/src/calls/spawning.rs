@@ -95,9 +95,13 @@ pub fn comm_get_parent(call: &Call, parent: Out<Comm>) -> CallOutcome<()> {
     Ok(())
 }
 
-/// Connects to the processes that have spawned this job, if processes have.
+/// Connects to the processes that have spawned this job, if processes have, when this process
+/// initializes MPI or opens its first session.
 pub fn meet_parent(call: &Call) -> CallOutcome<()> {
     let library = call.library;
+    if library.has_met_parent.replace(true) {
+        return Ok(());
+    }
     if let Some(made) = dynamic::connect_to_parent(&library.process)? {
         made.set_name(b"MPI_COMM_PARENT");
         library.parent.set(Some(library.communicators.insert(made)));

@@ -116,6 +116,18 @@ native! {
 }
 
 native! {
+    open combray_publish_set(communicator: Comm, name: *const c_char);
+    communicator = communicator(1, communicator); name = text(2, name);
+    => native::sizes::publish_set(communicator, name)
+}
+
+native! {
+    open combray_withdraw_set(name: *const c_char);
+    name = text(1, name);
+    => native::sizes::withdraw_set(name)
+}
+
+native! {
     any combray_place_reason(buffer: *mut c_char, size: usize);
     buffer = out_text(1, buffer, size);
     => native::places::reason(buffer)

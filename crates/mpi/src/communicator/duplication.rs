@@ -76,6 +76,23 @@ impl Communicator {
         Ok(copy)
     }
 
+    /// Duplicates the communicator for the library, without attributes and hints.
+    ///
+    /// # Errors
+    /// Those of [`Collective::complete`].
+    pub(crate) fn duplicate_for_library(
+        self: &Rc<Self>,
+        process: &Process,
+    ) -> Result<Rc<Communicator>> {
+        let (agreement, received) = process.agreement(&Invocation::blocking(self))?;
+        agreement.complete(process)?;
+        let (group, remote) = (Rc::clone(self.group()), self.remote().cloned());
+        let origin = Origin { session: None, ..Origin::of(self, Attributes::default()) };
+        let copy = process.build_closed(group, remote, origin);
+        process.open_communicator(&copy, contexts_in(&received)?);
+        Ok(copy)
+    }
+
     /// Duplicates the communicator as [`Communicator::duplicate`] does, with the hints of `info`
     /// (`MPI_Comm_dup_with_info`).
     ///

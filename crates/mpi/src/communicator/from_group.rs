@@ -1,8 +1,9 @@
 //! Communicators created from groups, without a parent communicator (sections 7.4.2 and 7.6.2 of
 //! the MPI standard).
 //!
-//! The only message space that the members have in common is that of all processes. In it each
-//! member sends its arguments to the first member. The tag of this message is a hash of the
+//! The only message space that the members have in common is that of all processes of the job; if
+//! they belong to several jobs, that of the process set from which the group was created. In it
+//! each member sends its arguments to the first member. The tag of this message is a hash of the
 //! program's string, so that concurrent creations do not mix. The message contains the arguments
 //! in full, so that the first member detects a member with other arguments. If all agree, the
 //! first member assigns the contexts and sends them to the other members.
@@ -13,7 +14,7 @@
 
 use std::rc::Rc;
 
-use base::{Error, ErrorClass, GateId, Result};
+use base::{Error, ErrorClass, Result};
 use engine::RequestId;
 use memory::Buffer;
 
@@ -28,6 +29,7 @@ use crate::collective::{self, Invocation};
 use crate::contexts::ContextBlock;
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
+use crate::team::GROUP_TAGS;
 
 /// The arguments that all processes of a creation must give with equal values.
 #[derive(Clone, Copy, Debug)]
@@ -95,20 +97,19 @@ impl Process {
             let what = "this process is not in the group, so it cannot take part";
             return Err(Error::new(ErrorClass::Group, what));
         };
-        if !group.is_of_one_job(self) {
-            return Err(of_several_jobs());
-        }
+        let home = Rc::clone(group.home(self)?);
         group.connect_all(self);
-        let proposal = proposal(purpose, group, agreed.string_tag);
+        let numbers = group.numbers_in(&home);
+        let proposal = proposal(purpose, &numbers, agreed.string_tag);
         let tag = message_tag(purpose, agreed.string_tag);
         let received = match rank {
-            0 => group.lead_agreement(self, &proposal, tag)?,
-            _ => group.follow_agreement(self, &proposal, tag)?,
+            0 => group.lead_agreement(self, &home, &proposal, tag)?,
+            _ => group.follow_agreement(self, &home, &proposal, tag)?,
         };
         let origin = Origin {
-            oversubscribed: group.size() > 1 && self.internal_world().oversubscribed(),
+            oversubscribed: group.size() > 1 && home.oversubscribed(),
             error_handler: Rc::clone(agreed.error_handler),
-            session: group.session().cloned(),
+            session: group.origin().session.clone(),
             attributes: Attributes::default(),
         };
         Ok(self.build(contexts_in(&received)?, Rc::clone(group), None, origin))
@@ -121,6 +122,28 @@ impl Process {
 }
 
 impl Group {
+    /// Returns the communicator by which the members of this group reach each other, and in which
+    /// they are numbered alike.
+    ///
+    /// # Errors
+    /// `Comm` if the members belong to several jobs, and the group was not created from a process
+    /// set that contains all of them.
+    fn home<'a>(&'a self, process: &'a Process) -> Result<&'a Rc<Communicator>> {
+        if self.is_of_one_job(process) {
+            return Ok(process.internal_world());
+        }
+        let home = self.origin().home.as_ref();
+        let has_all = |home: &&Rc<Communicator>| {
+            self.gates().all(|gate| home.group().rank_of(gate).is_some())
+        };
+        home.filter(has_all).ok_or_else(of_several_jobs)
+    }
+
+    /// Returns the ranks of the members in a communicator that contains all of them.
+    fn numbers_in(&self, home: &Communicator) -> Vec<u32> {
+        self.gates().filter_map(|gate| home.group().rank_of(gate)).collect()
+    }
+
     fn connect_all(&self, process: &Process) {
         for gate in self.gates() {
             process.runtime().connect(gate);
@@ -129,51 +152,67 @@ impl Group {
 
     /// Receives the arguments of the other members, compares them with its own, and sends the
     /// contexts to all, or `DISAGREEMENT`. Runs on the first member.
-    fn lead_agreement(&self, process: &Process, proposal: &[u8], tag: i32) -> Result<Buffer> {
-        let others = || self.gates().skip(1);
-        let context = process.internal_world().collective_context();
-        let proposals: Vec<(GateId, Buffer, RequestId)> = others()
-            .map(|gate| {
+    fn lead_agreement(
+        &self,
+        process: &Process,
+        home: &Communicator,
+        proposal: &[u8],
+        tag: i32,
+    ) -> Result<Buffer> {
+        let numbers = self.numbers_in(home);
+        let others = || self.gates().zip(numbers.iter().copied()).skip(1);
+        let context = home.collective_context();
+        let proposals: Vec<(u32, Buffer, RequestId)> = others()
+            .map(|(_, number)| {
                 let place = Buffer::zeroed(proposal.len());
-                (gate, place.clone(), process.post_receive(context, gate.0, tag, place))
+                (number, place.clone(), process.post_receive(context, number, tag, place))
             })
             .collect();
         process
             .wait_until(&mut |process| proposals.iter().all(|(_, _, id)| process.is_complete(*id)));
         let mut stranger = None;
-        for (gate, place, id) in proposals {
+        for (number, place, id) in proposals {
             let mut sent_proposal = vec![0; proposal.len()];
             place.read(0, &mut sent_proposal);
             // Receiving a message that is longer than expected fails, too.
             if process.finish(id).is_err() || sent_proposal != proposal {
-                stranger = Some(gate);
+                stranger = Some(number);
             }
         }
         let block = if stranger.is_none() { process.contexts().take() } else { DISAGREEMENT };
         let received = Buffer::zeroed(ContextBlock::BYTES);
         received.write(0, &block.to_bytes());
         let sends: Vec<RequestId> = others()
-            .filter_map(|gate| process.post_send(gate, context, gate.0, tag, received.clone()))
+            .filter_map(|(gate, number)| {
+                process.post_send(gate, context, number, tag, received.clone())
+            })
             .collect();
         process.await_messages(sends)?;
         match stranger {
             None => Ok(received),
-            Some(gate) => {
-                let who = format!("the process with rank {} in the job", gate.0);
+            Some(number) => {
+                let who = format!("the process with rank {number} in the job or process set");
                 Err(disagreement(&who))
             }
         }
     }
 
     /// Sends the arguments of this member to the first member and receives the contexts.
-    fn follow_agreement(&self, process: &Process, proposal: &[u8], tag: i32) -> Result<Buffer> {
+    fn follow_agreement(
+        &self,
+        process: &Process,
+        home: &Communicator,
+        proposal: &[u8],
+        tag: i32,
+    ) -> Result<Buffer> {
         let leader = self.gate(0).expect("a group with a member has a first one");
-        let context = process.internal_world().collective_context();
+        let number = home.group().rank_of(leader).expect("the home contains all members");
+        let context = home.collective_context();
         let (sent_proposal, received) =
             (Buffer::zeroed(proposal.len()), Buffer::zeroed(ContextBlock::BYTES));
         sent_proposal.write(0, proposal);
-        let mut messages = vec![process.post_receive(context, leader.0, tag, received.clone())];
-        messages.extend(process.post_send(leader, context, leader.0, tag, sent_proposal));
+        let mut messages = vec![process.post_receive(context, number, tag, received.clone())];
+        messages.extend(process.post_send(leader, context, number, tag, sent_proposal));
         process.await_messages(messages)?;
         let mut bytes = [0; ContextBlock::BYTES];
         received.read(0, &mut bytes);
@@ -244,22 +283,24 @@ fn disagreement(who: &str) -> Error {
     Error::new(ErrorClass::Group, sentence)
 }
 
-/// Encodes the arguments that the members must agree on: length, purpose, string, processes.
-fn proposal(purpose: CreationPurpose, group: &Group, string_tag: &[u8]) -> Vec<u8> {
+/// Encodes the arguments that the members must agree on: length, purpose, string, and the processes
+/// by their numbers in the communicator in which they meet.
+fn proposal(purpose: CreationPurpose, numbers: &[u32], string_tag: &[u8]) -> Vec<u8> {
     let mut bytes = vec![purpose as u8];
     bytes.extend((string_tag.len() as u32).to_le_bytes());
     bytes.extend(string_tag);
-    bytes.extend(group.gates().flat_map(|gate| gate.0.to_le_bytes()));
+    bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
     let length = bytes.len() as u32;
     bytes.splice(0..0, length.to_le_bytes());
     bytes
 }
 
-/// Returns the tag of the messages, which is not negative: a hash (FNV-1a) of purpose and string.
+/// Returns the tag of the messages, which no collective operation has: a hash (FNV-1a) of purpose
+/// and string.
 fn message_tag(purpose: CreationPurpose, string_tag: &[u8]) -> i32 {
     let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
     let hash = string_tag.iter().fold(step(0x811c_9dc5, &(purpose as u8)), step);
-    (hash >> 1) as i32
+    GROUP_TAGS + (hash >> 2) as i32
 }
 
 #[cfg(test)]
@@ -268,25 +309,25 @@ mod tests {
 
     #[test]
     fn what_differs_is_a_different_proposal() {
-        let (one, other) = (Group::world(3), Group::of(&[GateId(0), GateId(2), GateId(1)]));
+        let (one, other) = ([0, 1, 2], [0, 2, 1]);
         let proposals = [
             proposal(CreationPurpose::Communicator, &one, b"tag"),
             proposal(CreationPurpose::Side, &one, b"tag"),
             proposal(CreationPurpose::Communicator, &other, b"tag"),
             proposal(CreationPurpose::Communicator, &one, b"tag2"),
-            proposal(CreationPurpose::Communicator, &Group::world(2), b"tag"),
+            proposal(CreationPurpose::Communicator, &[0, 1], b"tag"),
         ];
         for (index, proposal) in proposals.iter().enumerate() {
             assert!(!proposals[index + 1..].contains(proposal));
         }
-        assert_eq!(proposal(CreationPurpose::Communicator, &Group::world(3), b"tag"), proposals[0]);
+        assert_eq!(proposal(CreationPurpose::Communicator, &[0, 1, 2], b"tag"), proposals[0]);
     }
 
     #[test]
     fn tags_of_messages_are_tags() {
         for length in 0..300 {
             let string = vec![b'x'; length];
-            assert!(message_tag(CreationPurpose::Leaders, &string) >= 0);
+            assert!(message_tag(CreationPurpose::Leaders, &string) >= GROUP_TAGS);
         }
         assert_ne!(
             message_tag(CreationPurpose::Side, b"a"),

@@ -15,7 +15,7 @@ use crate::session::ProcessSet;
 
 /// The property that the processes of a communicator have in common after
 /// [`Communicator::split_by_kind`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum SplitKind {
     /// Processes that can share memory (`MPI_COMM_TYPE_SHARED`): all processes of the job on one
     /// machine.
@@ -104,13 +104,12 @@ impl Communicator {
     fn largest_parts(
         self: &Rc<Self>,
         process: &Process,
-        kind: SplitKind,
+        asks: bool,
         cores: &CpuSet,
     ) -> Result<Option<MachinePart>> {
         if self.remote().is_some() {
             return Ok(None);
         }
-        let asks = kind == SplitKind::LargestPart;
         // The number of this process's part of each kind; a negative number is none.
         let own = match asks {
             true => ALL.map(|kind| MachinePart(kind).instance(cores).unwrap_or(-1)),
@@ -141,7 +140,8 @@ impl Communicator {
         info: Option<&Info>,
     ) -> Result<(Option<Rc<Communicator>>, Option<MachinePart>)> {
         let cores = own_cores();
-        let largest = self.largest_parts(process, kind, &cores)?;
+        let asks = matches!(kind, SplitKind::LargestPart);
+        let largest = self.largest_parts(process, asks, &cores)?;
         // Ranks in the job and machines are numbers of one job; places in the communicator mean the
         // same process to members of all jobs.
         let first = |is_wanted: &dyn Fn(GateId) -> bool| {
@@ -152,9 +152,13 @@ impl Communicator {
             SplitKind::Set(ProcessSet::World) => first(&|gate| gate.0 < process.size()),
             SplitKind::SharedMemory => first(&|gate| process.map().node(gate.0) == process.node()),
             SplitKind::Set(ProcessSet::Myself) => first(&|gate| gate.0 == process.rank()),
+            SplitKind::Set(ProcessSet::Published(home)) => {
+                let is_member = |gate| home.group().rank_of(gate).is_some();
+                if is_member(process.myself()) { first(&is_member) } else { None }
+            }
             SplitKind::Part(part) => part.instance(&cores),
             SplitKind::LargestPart => largest.and_then(|part| part.instance(&cores)),
-            SplitKind::None => None,
+            SplitKind::Set(ProcessSet::Withdrawn) | SplitKind::None => None,
         };
         let created = self.split(process, color, key)?;
         if let (Some(created), Some(info)) = (&created, info) {

@@ -15,15 +15,26 @@ use crate::errors::revoked;
 use crate::team::Team;
 
 impl Process {
-    /// Checks for processes that have ended. If the job cannot continue without them, ends the
-    /// job, because some launchers do not. Until this process has finalized, no process that
-    /// initialized MPI may end.
+    /// Checks for processes that have failed. While the world is in use, no process of the job may
+    /// end: one that has ended has failed. In a program that uses sessions only, processes may end
+    /// one by one, and only the launcher knows which of them have failed.
     #[cold]
     pub(super) fn check_for_failures(&self) {
-        if !self.is_initialized() || self.is_finalized() {
+        let is_world_used = self.is_initialized() && !self.is_finalized();
+        if !is_world_used && (self.open_sessions() == 0 || self.left.get()) {
             return;
         }
         self.ask_for_failures();
+        match is_world_used {
+            true => self.check_for_ends(),
+            false => self.runtime().notice_ends(),
+        }
+        self.note_failures();
+    }
+
+    /// Checks for processes that have ended. If the job cannot continue without them, ends the
+    /// job, because some launchers do not.
+    fn check_for_ends(&self) {
         loop {
             let ended = self.runtime().ended_peer();
             let Some(gate) = ended else { break };
@@ -36,7 +47,6 @@ impl Process {
             }
             self.runtime().fail(gate);
         }
-        self.note_failures();
     }
 
     /// Asks the launcher for failed processes. This finds the failures of processes whose
@@ -51,9 +61,7 @@ impl Process {
             None => {}
         }
         for gate in self.job().ended_ranks().into_iter().map(GateId) {
-            if !self.runtime().failed().contains(&gate) {
-                self.runtime().fail(gate);
-            }
+            self.runtime().fail(gate);
         }
     }
 

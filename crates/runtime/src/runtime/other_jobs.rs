@@ -117,6 +117,16 @@ impl Runtime {
         }
     }
 
+    /// Records that the processes of other jobs on this machine that have ended while they were
+    /// connected have failed.
+    pub fn notice_ends(&mut self) {
+        for (gate, stage) in self.fatal.other_jobs.unmet() {
+            if stage == GateStage::Open {
+                self.notice_end(gate);
+            }
+        }
+    }
+
     /// Closes the gates of processes of other jobs that are not used any more, as far as that is
     /// possible now: each of the two processes sends the other a last record, and releases what it
     /// has for the connection when it has received that of the other. Returns how many could not be
