@@ -271,6 +271,36 @@ static MPI_Comm meet_at_port(void) {
     return inter;
 }
 
+// Many processes of each job send to all of the other one.
+static void many(const char *file) {
+    enum { WORDS = 16 };
+    MPI_Comm inter = meet(file), all;
+    int others, size;
+    OK(MPI_Comm_remote_size(inter, &others));
+    int *out = malloc((size_t)(others + check_size) * WORDS * sizeof *out);
+    int *in = malloc((size_t)(others + check_size) * WORDS * sizeof *in);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < others * WORDS; i++) out[i] = round + check_rank * 1000 + i / WORDS;
+        OK(MPI_Alltoall(out, WORDS, MPI_INT, in, WORDS, MPI_INT, inter));
+        int wrong = 0;
+        for (int i = 0; i < others * WORDS; i++) wrong += in[i] != round + i / WORDS * 1000 + check_rank;
+        CHECK_EQ(wrong, 0);
+    }
+    OK(MPI_Intercomm_merge(inter, !accepts, &all));
+    OK(MPI_Comm_size(all, &size));
+    CHECK_EQ(size, others + check_size);
+    int rank, wrong = 0;
+    OK(MPI_Comm_rank(all, &rank));
+    for (int i = 0; i < size * WORDS; i++) out[i] = rank * 1000 + i / WORDS;
+    OK(MPI_Alltoall(out, WORDS, MPI_INT, in, WORDS, MPI_INT, all));
+    for (int i = 0; i < size * WORDS; i++) wrong += in[i] != i / WORDS * 1000 + rank;
+    CHECK_EQ(wrong, 0);
+    free(out);
+    free(in);
+    OK(MPI_Comm_disconnect(&all));
+    OK(MPI_Comm_disconnect(&inter));
+}
+
 // Connections that come and go cost nothing in the end: descriptors, mappings (VmSize), memory.
 static void often(const char *file, int rounds) {
     MPI_Comm first = meet(file);
@@ -471,6 +501,209 @@ static void alone(const char *file) {
     OK(MPI_Comm_disconnect(&inter));
 }
 
+// Windows of both jobs: with fences, locks, atomic operations, and memory that is attached later.
+static void windows_of(MPI_Comm all) {
+    enum { WORDS = 200000 };
+    int rank, size;
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    int *memory = calloc(WORDS, sizeof *memory), *out = malloc(WORDS * sizeof *out);
+    MPI_Win window;
+    OK(MPI_Win_create(memory, WORDS * sizeof *memory, sizeof *memory, MPI_INFO_NULL, all, &window));
+    OK(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    // Each process puts a large block into the memory of its successor, and reads that of the next one.
+    for (int i = 0; i < WORDS; i++) out[i] = rank * WORDS + i;
+    OK(MPI_Win_fence(0, window));
+    OK(MPI_Put(out, WORDS, MPI_INT, (rank + 1) % size, 0, WORDS, MPI_INT, window));
+    OK(MPI_Win_fence(0, window));
+    int before = (rank + size - 1) % size, wrong = 0;
+    for (int i = 0; i < WORDS; i++) wrong += memory[i] != before * WORDS + i;
+    CHECK_EQ(wrong, 0);
+    OK(MPI_Get(out, WORDS, MPI_INT, (rank + 2) % size, 0, WORDS, MPI_INT, window));
+    OK(MPI_Win_fence(0, window));
+    for (int i = 0; i < WORDS; i++) wrong += out[i] != (rank + 1) % size * WORDS + i;
+    CHECK_EQ(wrong, 0);
+    memset(memory, 0, 4 * sizeof *memory);
+    OK(MPI_Barrier(all));
+    // All add to one word under locks, by the target and by each other.
+    for (int round = 0; round < ROUNDS; round++) {
+        int one = 1, old = -1, value;
+        OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window));
+        OK(MPI_Get(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, window));
+        OK(MPI_Win_flush(0, window));
+        value++;
+        OK(MPI_Put(&value, 1, MPI_INT, 0, 0, 1, MPI_INT, window));
+        OK(MPI_Win_unlock(0, window));
+        OK(MPI_Win_lock_all(0, window));
+        OK(MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 1, MPI_SUM, window));
+        OK(MPI_Accumulate(&one, 1, MPI_INT, size - 1, 2, 1, MPI_INT, MPI_SUM, window));
+        OK(MPI_Win_flush_all(window));
+        OK(MPI_Win_unlock_all(window));
+        CHECK(old >= 0 && old < ROUNDS * size, "%d", old);
+    }
+    OK(MPI_Barrier(all));
+    OK(MPI_Win_lock_all(0, window));
+    OK(MPI_Win_sync(window));
+    if (rank == 0) {
+        CHECK_EQ(memory[0], ROUNDS * size);
+        CHECK_EQ(memory[1], ROUNDS * size);
+    }
+    if (rank == size - 1) CHECK_EQ(memory[2], ROUNDS * size);
+    OK(MPI_Win_unlock_all(window));
+    OK(MPI_Win_free(&window));
+    MPI_Aint address, *addresses = malloc((size_t)size * sizeof *addresses);
+    OK(MPI_Win_create_dynamic(MPI_INFO_NULL, all, &window));
+    OK(MPI_Win_attach(window, memory, WORDS * sizeof *memory));
+    OK(MPI_Get_address(memory, &address));
+    OK(MPI_Allgather(&address, 1, MPI_AINT, addresses, 1, MPI_AINT, all));
+    OK(MPI_Win_lock_all(0, window));
+    OK(MPI_Put(&rank, 1, MPI_INT, (rank + 1) % size, addresses[(rank + 1) % size], 1, MPI_INT, window));
+    OK(MPI_Win_unlock_all(window));
+    OK(MPI_Barrier(all));
+    CHECK_EQ(memory[0], before);
+    OK(MPI_Win_detach(window, memory));
+    OK(MPI_Win_free(&window));
+    // Processes of two jobs share memory by a window if they are on one machine.
+    int *shared, *theirs, unit;
+    MPI_Aint bytes;
+    int code = MPI_Win_allocate_shared(sizeof *shared, sizeof *shared, MPI_INFO_NULL, all, &shared, &window);
+    if (code == MPI_SUCCESS) {
+        OK(MPI_Win_fence(0, window));
+        *shared = 100 + rank;
+        OK(MPI_Win_fence(0, window));
+        OK(MPI_Win_shared_query(window, before, &bytes, &unit, &theirs));
+        CHECK_EQ(*theirs, 100 + before);
+        OK(MPI_Win_fence(0, window));
+        OK(MPI_Win_free(&window));
+    } else {
+        CHECK_CLASS(code, MPI_ERR_RMA_SHARED);
+    }
+    free(addresses);
+    free(memory);
+    free(out);
+}
+
+// A file of both jobs: blocks of each process, collective and ordered accesses, the shared file pointer.
+static void file_of(MPI_Comm all, const char *name) {
+    enum { WORDS = 30000 };
+    int rank, size, wrong = 0;
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    int *out = malloc(WORDS * sizeof *out), *in = malloc(WORDS * sizeof *in), *seen = calloc(size, sizeof *seen);
+    MPI_File file;
+    MPI_Status status;
+    OK(MPI_File_open(all, name, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    for (int i = 0; i < WORDS; i++) out[i] = rank * WORDS + i;
+    MPI_Offset block = (MPI_Offset)WORDS * (MPI_Offset)sizeof *out;
+    OK(MPI_File_write_at_all(file, rank * block, out, WORDS, MPI_INT, &status));
+    OK(MPI_File_sync(file));
+    OK(MPI_Barrier(all));
+    int next = (rank + 1) % size;
+    OK(MPI_File_read_at(file, next * block, in, WORDS, MPI_INT, &status));
+    for (int i = 0; i < WORDS; i++) wrong += in[i] != next * WORDS + i;
+    CHECK_EQ(wrong, 0);
+    // Interleaved columns, so that the processes exchange what they write.
+    MPI_Datatype column;
+    OK(MPI_Type_vector(WORDS, 1, size, MPI_INT, &column));
+    OK(MPI_Type_commit(&column));
+    OK(MPI_File_set_view(file, rank * (MPI_Offset)sizeof *out, MPI_INT, column, "native", MPI_INFO_NULL));
+    OK(MPI_File_write_all(file, out, WORDS, MPI_INT, &status));
+    OK(MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL));
+    OK(MPI_File_read_at_all(file, (MPI_Offset)rank * WORDS, in, WORDS, MPI_INT, &status));
+    for (int i = 0; i < WORDS; i++) {
+        int place = rank * WORDS + i;
+        wrong += in[i] != place % size * WORDS + place / size;
+    }
+    CHECK_EQ(wrong, 0);
+    OK(MPI_Type_free(&column));
+    OK(MPI_File_set_size(file, 0));
+    OK(MPI_File_seek_shared(file, 0, MPI_SEEK_SET));
+    OK(MPI_File_write_ordered(file, &rank, 1, MPI_INT, &status));
+    OK(MPI_File_write_shared(file, &rank, 1, MPI_INT, &status));
+    OK(MPI_File_sync(file));
+    OK(MPI_Barrier(all));
+    OK(MPI_File_read_at(file, 0, in, 2 * size, MPI_INT, &status));
+    for (int i = 0; i < size; i++) {
+        CHECK_EQ(in[i], i);
+        if (in[size + i] >= 0 && in[size + i] < size) seen[in[size + i]]++;
+    }
+    for (int i = 0; i < size; i++) CHECK_EQ(seen[i], 1);
+    OK(MPI_File_close(&file));
+    free(out);
+    free(in);
+    free(seen);
+}
+
+// Windows and files on communicators of both jobs.
+static void stores(const char *name) {
+    MPI_Comm inter = meet(name), all;
+    char file[4096];
+    snprintf(file, sizeof file, "%s.data", name);
+    OK(MPI_Intercomm_merge(inter, !accepts, &all));
+    OK(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
+    windows_of(all);
+    file_of(all, file);
+    OK(MPI_Comm_disconnect(&all));
+    OK(MPI_Comm_disconnect(&inter));
+}
+
+// One process of the connecting job is killed while both jobs use a window and a file: accesses to its
+// memory are errors, and those that are left make others.
+static void stores_survive(const char *name) {
+    enum { WORDS = 1000 };
+    MPI_Comm inter = meet(name), all, left;
+    MPI_Win window;
+    MPI_File file;
+    MPI_Group failed;
+    char path[4096];
+    int others, rank, size, code, count = 0, word = 7, memory[WORDS] = {0};
+    snprintf(path, sizeof path, "%s.data", name);
+    OK(MPI_Comm_remote_size(inter, &others));
+    OK(MPI_Intercomm_merge(inter, !accepts, &all));
+    OK(MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_rank(all, &rank));
+    OK(MPI_Comm_size(all, &size));
+    OK(MPI_Win_create(memory, sizeof memory, sizeof *memory, MPI_INFO_NULL, all, &window));
+    OK(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
+    OK(MPI_File_open(all, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file));
+    OK(MPI_Barrier(all));
+    // It is the last process of both.
+    if (!accepts && check_rank == check_size - 1) raise(SIGKILL);
+    do {
+        code = MPI_Win_lock(MPI_LOCK_SHARED, size - 1, 0, window);
+        if (code == MPI_SUCCESS) code = MPI_Put(&word, 1, MPI_INT, size - 1, 0, 1, MPI_INT, window);
+        int end = MPI_Win_unlock(size - 1, window);
+        if (code == MPI_SUCCESS) code = end;
+    } while (code == MPI_SUCCESS);
+    // Those that have noticed it revoke the communicator, with the window and the file.
+    int class = class_of(code);
+    CHECK(class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_REVOKED, "class %d", class);
+    code = MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
+    if (code == MPI_SUCCESS) code = MPI_Put(&word, 1, MPI_INT, 0, rank, 1, MPI_INT, window);
+    if (code == MPI_SUCCESS) code = MPI_Win_unlock(0, window);
+    class = class_of(code);
+    CHECK(class == MPI_SUCCESS || class == MPIX_ERR_REVOKED, "class %d", class);
+    do code = MPI_File_write_at_all(file, rank * (MPI_Offset)sizeof word, &word, 1, MPI_INT, MPI_STATUS_IGNORE);
+    while (code == MPI_SUCCESS);
+    class = class_of(code);
+    CHECK(class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_REVOKED, "class %d", class);
+    OK(MPIX_Comm_revoke(all));
+    OK(MPIX_Comm_shrink(all, &left));
+    OK(MPI_Comm_set_errhandler(left, MPI_ERRORS_RETURN));
+    OK(MPIX_Comm_get_failed(all, &failed));
+    OK(MPI_Group_size(failed, &count));
+    CHECK_EQ(count, 1);
+    OK(MPI_Group_free(&failed));
+    MPI_Win_free(&window);
+    MPI_File_close(&file);
+    snprintf(path, sizeof path, "%s.more", name);
+    windows_of(left);
+    file_of(left, path);
+    OK(MPI_Comm_disconnect(&left));
+    OK(MPI_Comm_free(&all));
+    MPI_Comm_free(&inter);
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
     check_begin();
@@ -483,6 +716,9 @@ int main(int argc, char **argv) {
     if (!strcmp(argv[1], "closing")) closing(file);
     if (!strcmp(argv[1], "recovers")) recovers(file);
     if (!strcmp(argv[1], "survives")) survives(file);
+    if (!strcmp(argv[1], "stores")) stores(file);
+    if (!strcmp(argv[1], "stores-survive")) stores_survive(file);
+    if (!strcmp(argv[1], "many")) many(file);
     if (!strcmp(argv[1], "published")) published(file);
     if (!strcmp(argv[1], "joined")) joined(file);
     if (!strcmp(argv[1], "halves")) halves();

@@ -105,6 +105,24 @@ def survivors_of_both_jobs_recover(runner):
 
 
 @places(5)
+def windows_and_files_of_both_jobs(runner):
+    for launcher in (None, lambda side: [*runner.mpiexec, *apart(side)]):
+        both_end_well(runner, "stores", 2, 3, launcher=launcher)
+    both_end_well(runner, "stores", 1, 1)
+
+
+@places(5)
+def windows_and_files_of_survivors_of_both_jobs(runner):
+    keep = lambda side: ["--keep-going"] if side == "connect" else []
+    for options in (lambda side: [], apart):
+        launcher = lambda side: [*runner.mpiexec, *keep(side), *options(side)]
+        with two_jobs(runner, "stores-survive", 2, 3, launcher) as (whole, reduced):
+            ends_well(whole, 2)
+            output = reduced.communicate(timeout=SECONDS_MAX)[0]
+            assert reduced.returncode != 0 and output.count("is done") == 2, output
+
+
+@places(5)
 def jobs_on_two_machines(runner):
     launcher = lambda side: [*runner.mpiexec, *apart(side)]
     both_end_well(runner, "whole", 1, 1, launcher=launcher)
@@ -171,6 +189,8 @@ SCENARIOS = [
     ends_of_a_connection_close_at_different_times,
     a_job_survives_the_other_one,
     survivors_of_both_jobs_recover,
+    windows_and_files_of_both_jobs,
+    windows_and_files_of_survivors_of_both_jobs,
     jobs_on_two_machines,
     one_process_of_a_large_job_meets_another_machine_alone,
     services_are_found_by_their_names,
