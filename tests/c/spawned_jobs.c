@@ -41,6 +41,9 @@ static void be_child(const char *how, MPI_Comm parents) {
     } else if (is(how, "child-dies")) {
         if (check_rank == 0) raise(SIGKILL);
         wait_for_ever();
+    } else if (is(how, "child-aborts")) {
+        if (check_rank == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+        wait_for_ever();
     } else {
         wait_for_ever();
     }
@@ -56,11 +59,13 @@ static void be_parent(const char *how, MPI_Comm children) {
         raise(SIGKILL);
     } else if (is(how, "aborted")) {
         MPI_Abort(MPI_COMM_WORLD, 5);
-    } else if (is(how, "child-dies")) {
+    } else if (is(how, "child-dies") || is(how, "child-aborts")) {
         MPI_Comm_set_errhandler(children, MPI_ERRORS_RETURN);
-        int value, code;
-        code = MPI_Recv(&value, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE);
-        CHECK(code != MPI_SUCCESS, "a dead process sends nothing");
+        for (int child = 0; child < CHILDREN; child++) {
+            int value, code;
+            code = MPI_Recv(&value, 1, MPI_INT, child, 0, children, MPI_STATUS_IGNORE);
+            CHECK_CLASS(code, MPIX_ERR_PROC_FAILED);
+        }
         say("parent got an error");
     } else {
         wait_for_ever();

@@ -143,6 +143,19 @@ def one_process_of_a_large_job_meets_another_machine_alone(runner):
 
 
 @places(4)
+def networks_over_which_jobs_do_not_connect_are_named(runner):
+    try:
+        ctypes.CDLL("libfabric.so.1")
+    except OSError:
+        raise Skip("no libfabric") from None
+    launcher = lambda side: [*runner.mpiexec, *apart(side), "-x", "COMBRAY_NET=ofi:tcp:lo"]
+    with two_jobs(runner, "whole", 2, 2, launcher) as both:
+        for job in both:
+            output = job.communicate(timeout=SECONDS_MAX)[0]
+            assert job.returncode != 0 and "COMBRAY_NET excludes: add it, as in COMBRAY_NET=ofi,tcp" in output, output
+
+
+@places(4)
 def services_are_found_by_their_names(runner):
     for variable in ("COMBRAY_NAMES", "XDG_RUNTIME_DIR"):
         with tempfile.TemporaryDirectory(prefix="names-") as folder:
@@ -193,6 +206,7 @@ SCENARIOS = [
     windows_and_files_of_survivors_of_both_jobs,
     jobs_on_two_machines,
     one_process_of_a_large_job_meets_another_machine_alone,
+    networks_over_which_jobs_do_not_connect_are_named,
     services_are_found_by_their_names,
     processes_with_a_socket_in_common,
     a_wait_for_another_job_is_explained,

@@ -189,9 +189,11 @@ def checks_and_profiles_cover_spawned_jobs(runner):
 def parents_get_an_error_when_a_spawned_job_fails(runner):
     needs_combray(runner)
     with own_program(runner) as copy:
-        for launcher in ([], [*runner.mpiexec, "-n", "1"]):
-            code, output, _ = run([*launcher, copy, "child-dies"])
-            assert code == 0 and "parent got an error 0" in output, f"exit code {code}\n{output}"
+        keeps_going = [*runner.mpiexec, "--keep-going", "-n", "1"]
+        for launcher, how in (([], "child-dies"), ([], "child-aborts"), ([*runner.mpiexec, "-n", "1"], "child-dies"),
+                              ([*runner.mpiexec, "-n", "1"], "child-aborts"), (keeps_going, "child-aborts")):
+            code, output, _ = run([*launcher, copy, how])
+            assert code == 0 and "parent got an error 0" in output, f"{how}: exit code {code}\n{output}"
             wait_until_gone(copy)
 
 

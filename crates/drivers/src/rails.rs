@@ -149,6 +149,11 @@ impl Rails {
         near.into_iter().chain(networks).collect()
     }
 
+    /// Whether there is a network over which processes of other jobs are reached.
+    pub fn has_network_to_other_jobs(&self) -> bool {
+        self.networks.iter().any(|network| network.driver.reaches_other_jobs())
+    }
+
     /// Notes that networks were added after the doorbell was made, which does not ring for them:
     /// the process polls them while it waits.
     pub fn poll_networks_without_doorbell(&mut self) {

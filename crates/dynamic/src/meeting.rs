@@ -156,7 +156,7 @@ impl Meeting<'_> {
         let all = names.iter().chain(&theirs.members).map(|one| one.machine.as_str());
         match runtime::is_one_machine(all) {
             true => Ok(()),
-            false => self.process.runtime().add_networks().map_err(other),
+            false => self.process.runtime().reach_other_jobs_elsewhere().map_err(other),
         }
     }
 

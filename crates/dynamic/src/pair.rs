@@ -112,7 +112,7 @@ impl PairMeeting {
         let theirs = PairGreeting::from_bytes(frame).ok_or_else(nonsense)?;
         let own = runtime::machine_name();
         if !runtime::is_one_machine([own.as_str(), &theirs.machine].into_iter()) {
-            process.runtime().add_networks().map_err(other)?;
+            process.runtime().reach_other_jobs_elsewhere().map_err(other)?;
         }
         let name = GlobalProcess { job: theirs.job, rank: theirs.rank };
         let offered = process.runtime().offer_gates(name).map_err(other)?;

@@ -30,14 +30,27 @@ impl Runtime {
         cards.map(|(driver, card)| (driver.to_owned(), card)).collect()
     }
 
-    /// Prepares to connect processes of other machines, which a job on one machine does not need.
+    /// Prepares to connect processes of other jobs on other machines.
     ///
     /// # Errors
-    /// The configuration of networks makes no sense, or the system refuses sockets.
-    pub fn add_networks(&mut self) -> Result<(), DriverError> {
-        if self.rails.has_networks() {
-            return Ok(());
+    /// The configuration names no network over which jobs connect, or makes no sense, or the system
+    /// refuses sockets.
+    pub fn reach_other_jobs_elsewhere(&mut self) -> Result<(), DriverError> {
+        if !self.rails.has_networks() {
+            self.add_networks()?;
         }
+        match self.rails.has_network_to_other_jobs() {
+            true => Ok(()),
+            false => Err(DriverError {
+                message: "jobs on different machines connect over TCP, which COMBRAY_NET excludes: \
+                          add it, as in COMBRAY_NET=ofi,tcp, for the processes of both jobs"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// Adds the networks that a job on one machine does not need.
+    fn add_networks(&mut self) -> Result<(), DriverError> {
         let Self { rails, own, fatal, engine, .. } = self;
         let before = engine.rails().len();
         wire_up::add_networks(rails, *own, (fatal.job(), &fatal.other_jobs))?;
