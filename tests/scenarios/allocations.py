@@ -56,6 +56,19 @@ def salloc_gives_hosts_and_slots(runner):
 
 
 @needs("slurm")
+def processes_are_spawned_in_free_slots_of_the_allocation(runner):
+    """Each host has four cores. Without our launcher, the root's own host comes first."""
+    needs_combray(runner)
+    places = str(runner.build / "spawned_places")
+    step = ["srun", "--overlap", "-N2", "-n2", "-m", "cyclic", "--mpi=pmi2"]
+    # The root is the second of two processes of a step, or the only process, which nothing has started.
+    for words, first, both in ((step, "box2", "box2 box2 box2 box1 box1 box1"), ([], "box1", "box1 box1 box1 box1 box2 box2")):
+        code, output, _ = run([*inside(runner, "-N2", "-n8"), *words, places, "3", "6"])
+        assert code == 0 and f"children: {first} {first} {first}\n" in output, f"exit code {code}\n{output}"
+        assert re.search(rf"children: {both}$", output, re.MULTILINE) and "share slots" not in output, output
+
+
+@needs("slurm")
 def the_doctor_looks_at_all_hosts_of_an_allocation(runner):
     needs_combray(runner)
     doctor = [doctor_scenarios.command_of(runner), "doctor"]
@@ -174,6 +187,7 @@ def quotas_of_control_groups_count(runner):
 
 SCENARIOS = [
     salloc_gives_hosts_and_slots,
+    processes_are_spawned_in_free_slots_of_the_allocation,
     the_doctor_looks_at_all_hosts_of_an_allocation,
     messages_cross_the_allocation,
     steps_of_one_batch_job_run_side_by_side,

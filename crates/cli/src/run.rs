@@ -107,7 +107,9 @@ fn plan_spawned(words: &[OsString], origin: &mut SpawnedOrigin) -> Result<JobPla
     loop {
         let slots = match origin.slot_table().map_err(|error| error.to_string())? {
             Some(slots) => slots,
-            None => SlotTable::parse(&inherited).unwrap_or_default(),
+            None => SlotTable::parse(&inherited)
+                .filter(|slots| !slots.is_empty())
+                .unwrap_or_else(allocation::slots_for_spawned),
         };
         let RunRequest::Job { plan, purpose: RunMode::Start, .. } = parse_spawned(words, &slots)?
         else {
@@ -168,8 +170,8 @@ fn parse(words: &[OsString]) -> Result<RunRequest, String> {
     parse_with_hosts(words, &[])
 }
 
-/// Parses the options of a spawned job, whose programs run by default on the hosts of the job of
-/// their parents; if there are none, on this machine, whatever a batch system has allocated.
+/// Parses the options of a spawned job, whose programs run by default on the hosts with slots; if
+/// there are none, on this machine.
 fn parse_spawned(words: &[OsString], slots: &SlotTable) -> Result<RunRequest, String> {
     let mut hosts = slots.hosts();
     if hosts.is_empty() {

@@ -47,6 +47,14 @@ const REFUSE: &str = "nooversubscribe";
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
 impl SlotTable {
+    /// Makes a table of hosts, of which those that are named have so many processes already.
+    pub fn of(hosts: &[Host], taken: &[(String, u32)]) -> Self {
+        let mut table = Self::default();
+        table.add(hosts, 1);
+        taken.iter().for_each(|(name, count)| table.change(name, i64::from(*count)));
+        table
+    }
+
     /// Adds hosts that are not in the table yet. A host without a number has `slots` slots.
     pub(crate) fn add(&mut self, hosts: &[Host], slots: u32) {
         let known: HashSet<String> = self.entries.iter().map(|entry| entry.name.clone()).collect();

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::env;
 use std::fs;
 
-use launcher::{Host, HostAccess, is_this_machine};
+use launcher::{Host, HostAccess, SlotTable, is_this_machine};
 
 /// An allocation of a batch system.
 #[derive(Debug, PartialEq, Eq)]
@@ -34,7 +34,20 @@ struct AllocatedHost {
 /// # Errors
 /// A message for the user: there is an allocation, but its hosts cannot be determined or used.
 pub fn here() -> Result<Option<Allocation>, String> {
-    find(|name| env::var(name).ok().filter(|value| !value.is_empty()), is_command)
+    find(variable, is_command)
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Returns the slots of the allocation for processes that are spawned by a process that our launcher
+/// has not started, but that of the batch system, or none. They are empty if there is no allocation
+/// of several hosts, or if its hosts cannot be determined: then the processes run on this machine.
+pub fn slots_for_spawned() -> SlotTable {
+    let allocation = here().ok().flatten();
+    let taken = slurm::tasks_of_step(&variable);
+    allocation.map_or_else(SlotTable::default, |one| one.slot_table(&taken, is_this_machine))
 }
 
 /// Whether a command is on the search path.
@@ -86,6 +99,17 @@ impl Allocation {
             slots_max: None,
         };
         self.hosts.iter().map(host).collect()
+    }
+
+    /// The slots, if there are several hosts: those of this machine first. Some hosts have so many
+    /// processes already.
+    fn slot_table(&self, taken: &[(String, u32)], is_local: impl Fn(&str) -> bool) -> SlotTable {
+        if self.hosts.len() < 2 {
+            return SlotTable::default();
+        }
+        let mut hosts = self.hosts(0, None);
+        hosts.sort_by_key(|host| !is_local(&host.name));
+        SlotTable::of(&hosts, taken)
     }
 
     /// Whether all these hosts belong to the allocation.
@@ -197,6 +221,28 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, text).unwrap();
         file.into_temp_path()
+    }
+
+    #[test]
+    fn spawned_processes_get_the_slots_of_the_allocation() {
+        let variables = [
+            ("SLURM_JOB_NODELIST", "n[1-3]"),
+            ("SLURM_JOB_CPUS_PER_NODE", "4(x2),2"),
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_STEP_NODELIST", "n[1-2]"),
+            ("SLURM_STEP_TASKS_PER_NODE", "3,1"),
+        ];
+        let value = |wanted: &str| {
+            let pair = variables.iter().find(|(name, _)| *name == wanted);
+            pair.map(|(_, value)| (*value).to_owned())
+        };
+        let allocation = find(value, |_| true).unwrap().unwrap();
+        let table = allocation.slot_table(&slurm::tasks_of_step(&value), |name| name == "n2");
+        assert_eq!(table.to_string(), "n2=4/1,n1=4/3,n3=2/0,");
+        // One host has nothing to choose from.
+        let one = found(&[("SLURM_JOB_NODELIST", "n1")], &[]).unwrap().unwrap();
+        assert!(one.slot_table(&[], |_| true).is_empty());
+        assert!(slurm::tasks_of_step(&|_: &str| None).is_empty());
     }
 
     #[test]

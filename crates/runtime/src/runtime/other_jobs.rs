@@ -42,9 +42,10 @@ impl Runtime {
         match self.rails.has_network_to_other_jobs() {
             true => Ok(()),
             false => Err(DriverError {
-                message: "jobs on different machines connect over TCP, which COMBRAY_NET excludes: \
+                message:
+                    "jobs on different machines connect over TCP, which COMBRAY_NET excludes: \
                           add it, as in COMBRAY_NET=ofi,tcp, for the processes of both jobs"
-                    .to_owned(),
+                        .to_owned(),
             }),
         }
     }

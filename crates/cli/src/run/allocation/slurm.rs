@@ -72,6 +72,15 @@ pub fn find(
     }))
 }
 
+/// Returns how many tasks the step of this process has on each host; empty outside of steps.
+pub fn tasks_of_step(variable: &impl Fn(&str) -> Option<String>) -> Vec<(String, u32)> {
+    let names = variable("SLURM_STEP_NODELIST").and_then(|list| expanded(&list));
+    let names = names.unwrap_or_default();
+    let tasks = variable("SLURM_STEP_TASKS_PER_NODE");
+    let tasks = tasks.and_then(|text| repeated(&text, names.len())).unwrap_or_default();
+    names.into_iter().zip(tasks).collect()
+}
+
 /// Whether this process has all resources of the job on its host. A process that only submitted the
 /// job has none of them, and a process in a step has those of the step.
 fn own_host(variable: &impl Fn(&str) -> Option<String>) -> OwnHost {
