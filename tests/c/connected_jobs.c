@@ -511,7 +511,8 @@ static void windows_of(MPI_Comm all) {
     MPI_Win window;
     OK(MPI_Win_create(memory, WORDS * sizeof *memory, sizeof *memory, MPI_INFO_NULL, all, &window));
     OK(MPI_Win_set_errhandler(window, MPI_ERRORS_RETURN));
-    // Each process puts a large block into the memory of its successor, and reads that of the next one.
+    // Each process puts a large block into the memory of its successor, and reads that of the one
+    // after it.
     for (int i = 0; i < WORDS; i++) out[i] = rank * WORDS + i;
     OK(MPI_Win_fence(0, window));
     OK(MPI_Put(out, WORDS, MPI_INT, (rank + 1) % size, 0, WORDS, MPI_INT, window));
@@ -583,7 +584,8 @@ static void windows_of(MPI_Comm all) {
     free(out);
 }
 
-// A file of both jobs: blocks of each process, collective and ordered accesses, the shared file pointer.
+// A file of both jobs: blocks of each process, collective and ordered accesses, the shared file
+// pointer.
 static void file_of(MPI_Comm all, const char *name) {
     enum { WORDS = 30000 };
     int rank, size, wrong = 0;
@@ -647,8 +649,8 @@ static void stores(const char *name) {
     OK(MPI_Comm_disconnect(&inter));
 }
 
-// One process of the connecting job is killed while both jobs use a window and a file: accesses to its
-// memory are errors, and those that are left make others.
+// One process of the connecting job is killed while both jobs use a window and a file: accesses to
+// its memory are errors, and those that are left make others.
 static void stores_survive(const char *name) {
     enum { WORDS = 1000 };
     MPI_Comm inter = meet(name), all, left;

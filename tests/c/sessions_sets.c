@@ -42,7 +42,7 @@ static void sums(MPI_Comm comm, int size) {
     CHECK_EQ(sum, size);
 }
 
-// A part of the program that has got no communicator from the others finds the processes by the set.
+// A part of the program that has got no communicator from the others finds them by the set.
 static void component(int size) {
     MPI_Session session;
     MPI_Group group, reversed;

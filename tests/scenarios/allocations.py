@@ -61,7 +61,7 @@ def processes_are_spawned_in_free_slots_of_the_allocation(runner):
     needs_combray(runner)
     places = str(runner.build / "spawned_places")
     step = ["srun", "--overlap", "-N2", "-n2", "-m", "cyclic", "--mpi=pmi2"]
-    # The root is the second of two processes of a step, or the only process, which nothing has started.
+    # The root is the second of two processes of a step, or the only process, without launcher.
     for words, first, both in ((step, "box2", "box2 box2 box2 box1 box1 box1"), ([], "box1", "box1 box1 box1 box1 box2 box2")):
         code, output, _ = run([*inside(runner, "-N2", "-n8"), *words, places, "3", "6"])
         assert code == 0 and f"children: {first} {first} {first}\n" in output, f"exit code {code}\n{output}"

@@ -41,9 +41,10 @@ fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Returns the slots of the allocation for processes that are spawned by a process that our launcher
-/// has not started, but that of the batch system, or none. They are empty if there is no allocation
-/// of several hosts, or if its hosts cannot be determined: then the processes run on this machine.
+/// Returns the slots of the allocation for processes that are spawned by a process that our
+/// launcher has not started, but that of the batch system, or none. They are empty if there is no
+/// allocation of several hosts, or if its hosts cannot be determined: then the processes run on
+/// this machine.
 pub fn slots_for_spawned() -> SlotTable {
     let allocation = here().ok().flatten();
     let taken = slurm::tasks_of_step(&variable);
