@@ -162,6 +162,14 @@ variables! {
         /// How many seconds at the end of the job its trace has; default: as many as the memory
         /// holds (combray run --trace-last sets this variable).
         TRACE_LAST, User, AtStart, Always, [];
+        /// A folder for a recording of what the result of the program depends on: which messages
+        /// receives from any source get, which requests calls find complete, in which order windows
+        /// serve requests. Each process writes a file there (combray run --record-order sets this
+        /// variable).
+        RECORD_ORDER, User, AtStart, Unprivileged, [];
+        /// The folder with the recording that the run follows (combray run --replay-order sets
+        /// this variable).
+        REPLAY_ORDER, User, AtStart, Unprivileged, [];
         /// A file for the timeline of the threads of combray_threads.h, by processor, which
         /// Perfetto shows. Each process writes its own file, with its number before the ending,
         /// when the workers end.

@@ -432,7 +432,7 @@ impl ProgramReader<'_> {
                 );
             }
             Meaning::Rankfile => self.plan.rankfile = hosts::read_rankfile(name, raw)?,
-            Meaning::Record | Meaning::Profile | Meaning::Trace => {
+            Meaning::Record | Meaning::Profile | Meaning::Trace | Meaning::Order(_) => {
                 let (variable, target) = report_target(meaning, name, raw)?;
                 self.global.insert(variable.into(), target);
             }
@@ -682,11 +682,12 @@ fn report_target(
 ) -> Result<(&'static str, OsString), String> {
     let absolute = || {
         let file = std::path::absolute(file);
-        file.map_err(|cause| format!("{option} needs the name of a file: {cause}"))
+        file.map_err(|cause| format!("{option} needs a name: {cause}"))
     };
     match meaning {
         Meaning::Record => return Ok((variables::RECORD, absolute()?.into())),
         Meaning::Trace => return Ok((variables::TRACE, absolute()?.into())),
+        Meaning::Order(variable) => return Ok((variable, absolute()?.into())),
         _ => {}
     }
     if file.is_empty() {

@@ -88,7 +88,22 @@ pub trait Observer: fmt::Debug + Send + Sync {
 /// Observes the messages that are matched with receives.
 pub trait MatchObserver: fmt::Debug {
     /// A message was matched with its receive.
-    fn message_matched(&self, context: ContextId, message: &IncomingMessage);
+    fn message_matched(
+        &self,
+        context: ContextId,
+        receive: MatchedReceive,
+        message: &IncomingMessage,
+    );
+}
+
+/// A receive that was matched with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatchedReceive {
+    /// The posting number, by which [`Engine::next_posting`](crate::Engine::next_posting) has
+    /// announced it.
+    pub order: u64,
+    /// Whether it accepts messages of every source.
+    pub from_any_source: bool,
 }
 
 impl Counter {

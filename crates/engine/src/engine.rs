@@ -114,7 +114,7 @@ pub struct Engine {
     pub(crate) listed_idle: usize,
     pub(crate) counters: Arc<Counters>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) match_observer: Option<Rc<dyn MatchObserver>>,
+    pub(crate) match_observers: Vec<Rc<dyn MatchObserver>>,
 }
 
 /// A record that cannot be delivered yet, with the peer that sent it.
@@ -179,7 +179,7 @@ impl Engine {
             listed_idle: 0,
             counters: Arc::default(),
             observer: None,
-            match_observer: None,
+            match_observers: Vec::new(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Engine {
 
     /// Reports all messages to `observer` when they are matched, from now on.
     pub fn observe_matches(&mut self, observer: Rc<dyn MatchObserver>) {
-        self.match_observer = Some(observer);
+        self.match_observers.push(observer);
         self.in_flows.values_mut().for_each(|flow| flow.lone_gate = OBSERVED);
     }
 
@@ -406,6 +406,11 @@ impl Engine {
         };
         self.push_chunk(gate, chunk);
         id
+    }
+
+    /// Returns the posting number of the receive that is posted next in a context.
+    pub fn next_posting(&self, context: ContextSlot) -> u64 {
+        self.contexts[context.0].matching.next_posting()
     }
 
     /// Posts a receive. An unexpected message that it matches is delivered immediately.

@@ -177,8 +177,8 @@ impl Engine {
         let index = matching.match_posted(&mut self.requests, flow.source, tag)?;
         flow.sequence = sequence.wrapping_add(1);
         let (context, source) = (flow.context, flow.source);
+        self.note_matched(context, index, &IncomingMessage { gate, source, tag, bytes: length });
         self.requests[index].take_announced((gate, source, tag), wire::NO_REQUEST, length);
-        self.note_matched(context, &IncomingMessage { gate, source, tag, bytes: length });
         Some(self.requests.id(index))
     }
 

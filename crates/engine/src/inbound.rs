@@ -427,7 +427,7 @@ impl Engine {
             return Some(flow);
         }
         let sequence = self.first_sequence;
-        let lone_gate = if self.match_observer.is_some() { OBSERVED } else { gate };
+        let lone_gate = if self.match_observers.is_empty() { gate } else { OBSERVED };
         let flow = InFlow { gate, lone_gate, context: slot, source, sequence, early: Vec::new() };
         let SlabKey { index, generation } = self.in_flows.insert(flow);
         assert!(index <= FLOW_INDEX_MASK, "more than 2^24 flows");
@@ -461,7 +461,7 @@ impl Engine {
             ArrivalBody::Eager { data, .. } => data.len() as u64,
             ArrivalBody::Announced { length, .. } => length,
         };
-        self.note_matched(context, &IncomingMessage { gate, source, tag, bytes });
+        self.note_matched(context, index, &IncomingMessage { gate, source, tag, bytes });
         let receive = &mut self.requests[index];
         match arrival.body {
             ArrivalBody::Eager { data, synchronous } => {
@@ -480,11 +480,12 @@ impl Engine {
         }
     }
 
-    /// Reports a match to its observer, if there is one.
+    /// Reports the match of a posted receive to its observers.
     #[inline]
-    pub(crate) fn note_matched(&self, context: ContextSlot, message: &IncomingMessage) {
-        if let Some(observer) = &self.match_observer {
-            observer.message_matched(self.contexts[context.0].matching.id, message);
+    pub(crate) fn note_matched(&self, context: ContextSlot, index: u32, message: &IncomingMessage) {
+        for observer in &self.match_observers {
+            let receive = self.requests[index].as_matched();
+            observer.message_matched(self.contexts[context.0].matching.id, receive, message);
         }
     }
 

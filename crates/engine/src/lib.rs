@@ -31,7 +31,7 @@ mod survey;
 pub mod tactic;
 mod unexpected;
 
-pub use counters::{Counter, Counters, MatchObserver, Observer, Watermark};
+pub use counters::{Counter, Counters, MatchObserver, MatchedReceive, Observer, Watermark};
 pub use engine::{Engine, Receive, Send};
 pub use failure::FailedMember;
 pub use flow::ContextSlot;

@@ -71,6 +71,11 @@ impl Matching {
         self.postings
     }
 
+    /// Returns the number that [`next_order`](Self::next_order) returns next.
+    pub(crate) fn next_posting(&self) -> u64 {
+        self.postings + 1
+    }
+
     /// Adds a receive that matches no unexpected message.
     #[inline(always)]
     pub(crate) fn post(&mut self, requests: &mut Requests, index: u32) {

@@ -27,6 +27,7 @@ use base::{GateId, RegionToken};
 use memory::{Buffer, SharedBytes};
 use message_queues::states;
 
+use crate::counters::MatchedReceive;
 use crate::flow::ContextSlot;
 use crate::list::{Chain, Links};
 use crate::slab::{NONE, SlabKey};
@@ -335,6 +336,15 @@ impl Request {
     #[inline]
     pub(crate) fn is_wild(&self) -> bool {
         self.source == ANY_SOURCE || self.tag == ANY_TAG
+    }
+
+    /// Describes a posted receive for the observers of its match.
+    pub(crate) fn as_matched(&self) -> MatchedReceive {
+        let order = match self.state {
+            RequestState::Posted { order } => order,
+            _ => 0,
+        };
+        MatchedReceive { order, from_any_source: self.source == ANY_SOURCE }
     }
 
     /// Returns the posting number.

@@ -23,7 +23,7 @@ use memory::Buffer;
 use crate::Process;
 use crate::communicator::Communicator;
 use crate::contexts::SpacePurpose;
-use crate::point_to_point::{Destination, checked_source};
+use crate::point_to_point::{Destination, selection};
 use crate::request::{EngineTransfer, Request};
 use crate::status::MessageSource;
 
@@ -86,10 +86,10 @@ impl Communicator {
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
-        let Some(source) = checked_source(self, source)? else {
+        let context = process.native_spaces(self).segments;
+        let Some((source, tag)) = selection(process, self, context, (source, tag))? else {
             return Ok(Request::OfNull);
         };
-        let context = process.native_spaces(self).segments;
         let id = process.runtime().receive(Receive { context, source, tag, buffer });
         Ok(Request::Transfer(EngineTransfer::receive(id)))
     }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::Result;
-use engine::{MessageId, Receive, RequestId, Send};
+use engine::{ContextSlot, MessageId, Receive, RequestId, Send};
 use memory::Buffer;
 use progress::helper::Need;
 
@@ -81,7 +81,7 @@ impl MessageDomain {
 }
 
 impl Communicator {
-    fn peek(
+    pub(crate) fn peek(
         &self,
         process: &Process,
         source: MessageSource,
@@ -195,10 +195,10 @@ impl Communicator {
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<MessageStatus> {
-        let Some(source) = checked_source(self, source)? else {
+        let context = self.point_to_point_context();
+        let Some((source, tag)) = selection(process, self, context, (source, tag))? else {
             return Ok(MessageStatus::OF_NULL);
         };
-        let context = self.point_to_point_context();
         let id = process.runtime().receive(Receive { context, source, tag, buffer });
         Ok(MessageStatus::of_receive(process.wait_for(id)))
     }
@@ -215,10 +215,10 @@ impl Communicator {
         tag: Option<i32>,
         buffer: Buffer,
     ) -> Result<Request> {
-        let Some(source) = checked_source(self, source)? else {
+        let context = self.point_to_point_context();
+        let Some((source, tag)) = selection(process, self, context, (source, tag))? else {
             return Ok(Request::OfNull);
         };
-        let context = self.point_to_point_context();
         Ok(self.begin_receive(process, Receive { context, source, tag, buffer }))
     }
 
@@ -237,8 +237,8 @@ impl Communicator {
             Destination::Null => None,
             Destination::Rank(peer) => Some((peer, self.checked_gate(peer)?)),
         };
-        let source = checked_source(self, source)?;
         let context = self.point_to_point_context();
+        let selected = selection(process, self, context, (source, tag))?;
         let mut unsent = None;
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
@@ -252,9 +252,9 @@ impl Communicator {
         }
         // This is not a closure, because a closure would move the buffer. The move would wait
         // until the message that was just written has left the core.
-        let received = match source {
+        let received = match selected {
             None => None,
-            Some(source) => {
+            Some((source, tag)) => {
                 let receive = Receive { context, source, tag, buffer: receive };
                 Some(process.runtime().receive(receive))
             }
@@ -301,6 +301,9 @@ impl Communicator {
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<MessageStatus> {
+        if source == MessageSource::Any && process.order().is_some() {
+            return self.probe_in_order(process, tag);
+        }
         let mut found = self.peek(process, source, tag)?;
         if found.is_none() {
             process.poll_for_messages(|| {
@@ -350,6 +353,10 @@ impl Communicator {
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<Option<MessageStatus>> {
+        if source != MessageSource::Null && process.order().is_some() {
+            let found = self.try_in_order(process, (source, tag))?;
+            return found.map_or(Ok(None), |(source, tag)| self.peek(process, source, tag));
+        }
         process.progress();
         self.peek(process, source, tag)
     }
@@ -364,6 +371,11 @@ impl Communicator {
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<(MatchedMessage, MessageStatus)> {
+        let (mut source, mut tag) = (source, tag);
+        if source == MessageSource::Any && process.order().is_some() {
+            let status = self.probe_in_order(process, tag)?;
+            (source, tag) = (status.source, status.tag);
+        }
         let mut taken = self.take_message(process, source, tag)?;
         if taken.is_none() {
             let mut outcome = Ok(None);
@@ -395,6 +407,10 @@ impl Communicator {
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<Option<(MatchedMessage, MessageStatus)>> {
+        if source != MessageSource::Null && process.order().is_some() {
+            let found = self.try_in_order(process, (source, tag))?;
+            return found.map_or(Ok(None), |(source, tag)| self.take_message(process, source, tag));
+        }
         process.progress();
         self.take_message(process, source, tag)
     }
@@ -430,6 +446,7 @@ impl Communicator {
     /// `Rank` if the communicator has no such process.
     pub fn receive_init(
         self: &Rc<Self>,
+        process: &Process,
         source: MessageSource,
         tag: Option<i32>,
         buffer: Buffer,
@@ -438,7 +455,11 @@ impl Communicator {
             None => PersistentOperation::FromNull,
             Some(source) => {
                 let context = self.point_to_point_context();
-                PersistentOperation::Receive(Receive { context, source, tag, buffer })
+                let receive = Receive { context, source, tag, buffer };
+                match source {
+                    None if process.order().is_some() => PersistentOperation::Ordered(receive),
+                    _ => PersistentOperation::Receive(receive),
+                }
             }
         };
         Ok(Request::persistent(operation, self))
@@ -460,6 +481,22 @@ impl MatchedMessage {
             None => Request::OfNull,
             Some(id) => Request::Transfer(EngineTransfer::receive(id)),
         }
+    }
+}
+
+/// Returns the source and tag with which a receive is posted now: `None` for no process; a source
+/// of `None` is any.
+#[inline(always)]
+pub(crate) fn selection(
+    process: &Process,
+    communicator: &Communicator,
+    context: ContextSlot,
+    (source, tag): (MessageSource, Option<i32>),
+) -> Result<Option<(Option<u32>, Option<i32>)>> {
+    match checked_source(communicator, source)? {
+        None => Ok(None),
+        Some(None) => Ok(Some(process.ordered_selection(context, tag))),
+        Some(source) => Ok(Some((source, tag))),
     }
 }
 

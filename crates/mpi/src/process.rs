@@ -35,6 +35,7 @@ use crate::contexts::{ContextBlock, Contexts, SpacePurpose};
 use crate::error_handler::ErrorHandler;
 use crate::group::Group;
 use crate::kernel::ProcessKernel;
+use crate::order::Order;
 use crate::recovery::Recovery;
 use crate::session::ProcessSets;
 use crate::sharing::spare::SpareWords;
@@ -90,6 +91,8 @@ pub struct Process {
     /// The profile, while calls are recorded.
     profile: ProfilePlace,
     returned_errors: ReturnedErrors,
+    /// The order of results, if it is recorded or enforced.
+    pub(crate) order: OnceCell<Order>,
 }
 
 /// The state of a process that is part of its job.

@@ -82,6 +82,8 @@ pub(crate) enum PersistentOperation {
     },
     /// The receive that the engine gets on each start.
     Receive(engine::Receive),
+    /// A receive from any source while the order of results is recorded or enforced.
+    Ordered(engine::Receive),
     /// A collective or partitioned operation.
     Operation(Rc<dyn ActiveOperation>),
 }
@@ -443,6 +445,17 @@ impl Request {
         }
     }
 
+    /// Whether a request is a receive that has not got a message yet; `None` if it is no receive.
+    pub fn awaits_message(&self, process: &Process) -> Option<bool> {
+        match self {
+            Request::Transfer(transfer) if transfer.receives => {
+                Some(process.runtime().is_posted(transfer.id))
+            }
+            Request::Persistent(persistent) => persistent.active.as_ref()?.awaits_message(process),
+            _ => None,
+        }
+    }
+
     /// Cancels a request (`MPI_Cancel`). Its status reports whether it was cancelled.
     ///
     /// # Errors
@@ -495,6 +508,11 @@ impl Request {
             }
             PersistentOperation::Receive(receive) => {
                 persistent.team.begin_receive(process, receive.clone())
+            }
+            PersistentOperation::Ordered(receive) => {
+                let (source, tag) = process.ordered_selection(receive.context, receive.tag);
+                let receive = engine::Receive { source, tag, ..receive.clone() };
+                persistent.team.begin_receive(process, receive)
             }
             PersistentOperation::Operation(operation) => {
                 Rc::clone(operation).start(process);

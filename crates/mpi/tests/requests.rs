@@ -18,7 +18,7 @@ use mpi::{
 const TAG: i32 = 4;
 
 fn receive_init(process: &Process, source: MessageSource, length: usize) -> Request {
-    process.world().receive_init(source, Some(TAG), bytes(&vec![0; length])).unwrap()
+    process.world().receive_init(process, source, Some(TAG), bytes(&vec![0; length])).unwrap()
 }
 
 fn send(process: &Process, data: &[u8]) {
@@ -43,7 +43,8 @@ fn a_persistent_receive_is_inactive_before_each_start_and_after_each_status() {
     let process = &process();
     let into = bytes(&[0; 8]);
     let source = MessageSource::Rank(0);
-    let mut receive = process.world().receive_init(source, Some(TAG), into.clone()).unwrap();
+    let mut receive =
+        process.world().receive_init(process, source, Some(TAG), into.clone()).unwrap();
     for round in 1..4 {
         assert!(receive.is_inactive() && receive.is_ready(process));
         assert_eq!(receive.status(process), Some(MessageStatus::EMPTY));
@@ -126,7 +127,7 @@ fn nothing_is_started_on_a_revoked_communicator() {
     let process = &process();
     let copy = process.world().duplicate(process, 0).unwrap();
     let source = MessageSource::Rank(0);
-    let mut receive = copy.receive_init(source, Some(TAG), bytes(&[0; 4])).unwrap();
+    let mut receive = copy.receive_init(process, source, Some(TAG), bytes(&[0; 4])).unwrap();
     let (mode, to) = (SendMode::Standard, Destination::Rank(0));
     let mut send = copy.send_init(mode, to, TAG, bytes(&[1; 4])).unwrap();
     copy.revoke(process);

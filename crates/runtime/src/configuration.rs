@@ -67,6 +67,16 @@ pub fn trace() -> Option<PathBuf> {
     environment::value(variables::TRACE).filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
+/// Returns the folder that `COMBRAY_RECORD_ORDER` names, if any.
+pub fn record_order() -> Option<PathBuf> {
+    environment::value(variables::RECORD_ORDER).filter(|folder| !folder.is_empty()).map(Into::into)
+}
+
+/// Returns the folder that `COMBRAY_REPLAY_ORDER` names, if any.
+pub fn replay_order() -> Option<PathBuf> {
+    environment::value(variables::REPLAY_ORDER).filter(|folder| !folder.is_empty()).map(Into::into)
+}
+
 /// Returns the memory for the trace of a process, in bytes.
 pub fn trace_bytes() -> usize {
     variables::trace_bytes(environment::text(variables::TRACE_MIB).as_deref())

@@ -9,8 +9,8 @@ use base::{ContextId, GateId, RailId, RailProfile};
 use driver::{Announcement, Doorbell, DriverError, Exposure, FetchEnd, ProgramState, Sink, When};
 use drivers::{PeerBell, Rails};
 use engine::{
-    Completion, ContextSlot, Engine, IncomingMessage, Members, MessageId, Outcome, Preferences,
-    Receive, RequestDescription, RequestId, Send as SendCommand,
+    Completion, ContextSlot, Engine, IncomingMessage, MatchObserver, Members, MessageId, Outcome,
+    Preferences, Receive, RequestDescription, RequestId, Send as SendCommand,
 };
 use memory::Buffer;
 use memory::transfer::Fetch;
@@ -184,6 +184,11 @@ impl Runtime {
             let context = self.engine.context_id(send.context);
             trace.note_sent(context, (send.gate, send.tag), send.buffer.len());
         }
+    }
+
+    /// Reports all messages to `observer` when they are matched, from now on.
+    pub fn observe_matches(&mut self, observer: Rc<dyn MatchObserver>) {
+        self.engine.observe_matches(observer);
     }
 
     /// Records messages in `trace` from now on.

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 
 use base::{ContextId, GateId, variables};
-use engine::{IncomingMessage, MatchObserver};
+use engine::{IncomingMessage, MatchObserver, MatchedReceive};
 use launch::inherited::memory_file;
 use memory::SharedMemory;
 use progress::System;
@@ -91,7 +91,12 @@ impl Trace {
 }
 
 impl MatchObserver for Trace {
-    fn message_matched(&self, context: ContextId, message: &IncomingMessage) {
+    fn message_matched(
+        &self,
+        context: ContextId,
+        _receive: MatchedReceive,
+        message: &IncomingMessage,
+    ) {
         let &IncomingMessage { gate, tag, bytes, .. } = message;
         let message = traced(context, (gate, tag), bytes);
         self.0.ring.borrow_mut().note_matched(ticks(), message);

@@ -68,6 +68,9 @@ impl Window {
         if access.place.is_empty() || access.is_nothing() {
             return Ok(None);
         }
+        if self.order.is_some() {
+            return Ok(self.ask_for(process, target, access, completed_by));
+        }
         match &self.memory {
             ExposedParts::Shared { memory, parts, own_process } => {
                 let part = &parts[target as usize];

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use base::{Error, ErrorClass, Result};
 use memory::{Buffer, SharedMemory};
-use mpi::Process;
 use mpi::attribute::ObjectName;
 use mpi::collective::{self, Invocation};
 use mpi::communicator::Communicator;
 use mpi::exchange::exchange;
 use mpi::info::Info;
 use mpi::sharing::{NotShared, Sharing};
+use mpi::{Order, Process};
 
 use super::attached::{self, AttachedRegions};
 use super::exposed::ExposedParts;
@@ -19,7 +19,7 @@ use super::exposure::{self, SharedExposure};
 use super::locks::SharedLock;
 use super::mailboxes::{self, Mailboxes};
 use super::reach::Reach;
-use super::{Flavor, Share, Window};
+use super::{Flavor, MappedParts, Share, Window};
 
 /// Parts that need not be contiguous begin at multiples of this many bytes.
 const PART_ALIGNMENT: usize = 4096;
@@ -161,14 +161,24 @@ impl Window {
         (shares, memory): (Vec<Share>, ExposedParts),
         info: Option<&Info>,
     ) -> Result<Rc<Window>> {
+        let (memory, mapped) = match memory {
+            ExposedParts::Shared { memory, parts, .. } if process.order().is_some() => {
+                let part = parts[communicator.rank() as usize].clone();
+                let own = ExposedParts::Own { part, reach: Reach::default() };
+                (own, Some(MappedParts { _memory: memory, parts }))
+            }
+            memory => (memory, None),
+        };
         let words = match &memory {
             ExposedParts::Shared { memory, .. } => Ok(Some(Rc::clone(memory))),
             _ => share_words(process, communicator),
         };
         let ready = words.and_then(|words| communicator.begin_use(process).map(|()| words));
         let words = ready.inspect_err(|_| memory.end(process))?;
-        let window =
-            Rc::new(Window::new(Rc::clone(communicator.team()), flavor, shares, memory, words));
+        let mut window = Window::new(Rc::clone(communicator.team()), flavor, shares, memory, words);
+        window.order = process.order().map(Order::number_window);
+        window.mapped = mapped;
+        let window = Rc::new(window);
         if let Some(info) = info {
             window.set_info(info);
         }
@@ -176,6 +186,11 @@ impl Window {
         process.advance_in_progress(window.clone());
         Ok(window)
     }
+}
+
+/// Whether all accesses must be messages: only these can be recorded, and only their order can be.
+pub(super) fn uses_messages_only(process: &Process) -> bool {
+    process.runtime().records() || process.order().is_some()
 }
 
 /// Whether `yes` is true in all processes.
@@ -190,8 +205,7 @@ fn allocate_parts(
     share: Share,
     shares: &[Share],
 ) -> Result<ExposedParts> {
-    // Only messages can be recorded.
-    if process.runtime().records() {
+    if uses_messages_only(process) {
         return allocate_alone(process, communicator, share);
     }
     match share_memory(process, communicator, shares, PART_ALIGNMENT) {
@@ -244,7 +258,7 @@ fn share_words(
     let (rank, size) = (communicator.rank(), communicator.size());
     let may_share = (2..=mailboxes::MAILING_PROCESSES_MAX).contains(&size)
         && communicator.group().is_on_one_node(process)
-        && !process.runtime().records();
+        && !uses_messages_only(process);
     if !may_share {
         // After this agreement each process knows that all others have the window's communicator,
         // and that they report on it if their windows cannot be made.

@@ -84,6 +84,18 @@ pub struct Window {
     error_handler: InstalledHandler,
     hints: Hints,
     attributes: Attributes,
+    /// The number of the window, if the order in which it serves requests is recorded or enforced.
+    /// Then all operations are requests to the owner of a part, also those on the own part.
+    order: Option<u32>,
+    /// The parts of a shared window, if operations do not use them.
+    mapped: Option<MappedParts>,
+}
+
+/// Parts in memory that all processes have mapped, for loads and stores of the program.
+struct MappedParts {
+    /// The memory, which stays mapped.
+    _memory: Rc<SharedMemory>,
+    parts: Vec<Buffer>,
 }
 
 /// How a window was made (section 12.2.6).
@@ -141,6 +153,8 @@ impl Window {
             error_handler: InstalledHandler::new(Rc::new(ErrorHandler::Fatal)),
             hints: Hints::of_window(),
             attributes: Attributes::default(),
+            order: None,
+            mapped: None,
         }
     }
 
@@ -224,6 +238,9 @@ impl Window {
     }
 
     fn address_of(&self, rank: u32) -> Option<usize> {
+        if let Some(mapped) = &self.mapped {
+            return Some(mapped.parts[rank as usize].base_address());
+        }
         match &self.memory {
             ExposedParts::Shared { parts, .. } => Some(parts[rank as usize].base_address()),
             ExposedParts::Own { part, .. } if rank == self.rank() => Some(part.base_address()),

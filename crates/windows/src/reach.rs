@@ -16,6 +16,7 @@ use mpi::exchange::exchange;
 use mpi::{Process, RegionAccess, Team};
 
 use super::action::{AccessKind, WindowAccess};
+use super::creation::uses_messages_only;
 
 /// The regions of the parts of a window.
 #[derive(Debug, Default)]
@@ -51,8 +52,7 @@ impl Reach {
         communicator: &std::rc::Rc<Team>,
         part: &Buffer,
     ) -> Result<Self> {
-        // Only messages can be recorded.
-        let wanted = !part.is_empty() && communicator.size() > 1 && !process.runtime().records();
+        let wanted = !part.is_empty() && communicator.size() > 1 && !uses_messages_only(process);
         let declare = || process.runtime().regions().declare(part, RegionAccess::ReadAndWrite);
         let own = wanted.then(declare).flatten();
         let all = exchange(process, communicator, &own.unwrap_or(RegionToken::NONE));

@@ -46,6 +46,11 @@ enum IncomingStep {
         id: RequestId,
         message: Buffer,
     },
+    /// The requests of a message from this byte on, after the turn of other origins.
+    Rest {
+        message: Buffer,
+        begin: usize,
+    },
     /// The data of a request; `None`: it is received directly into its place.
     Data {
         id: RequestId,
@@ -167,17 +172,16 @@ impl Window {
     fn advance_all(&self, process: &Process, state: &mut ServiceState) -> bool {
         let mut active = false;
         let mut origins = std::mem::take(&mut state.origins);
-        for (origin, steps) in &mut origins {
-            while let Some(step) = steps.pop_front() {
-                match self.advance(process, state, *origin, step) {
-                    StepProgress::Done => state.steps -= 1,
-                    StepProgress::Next(step) => steps.push_front(step),
-                    StepProgress::NotYet(step) => {
-                        steps.push_front(step);
-                        break;
-                    }
-                }
-                active = true;
+        while let Some(origin) = self.recorded_origin(process) {
+            let Some(steps) = origins.get_mut(&origin) else { break };
+            if !self.advance_steps(process, state, (origin, steps)) {
+                break;
+            }
+            active = true;
+        }
+        if self.recorded_origin(process).is_none() {
+            for (origin, steps) in &mut origins {
+                active |= self.advance_steps(process, state, (*origin, steps));
             }
         }
         // An origin that has sent one request will send more.
@@ -188,6 +192,48 @@ impl Window {
         active
     }
 
+    /// Advances the steps of an origin, as long as it is its turn; returns whether anything was
+    /// done.
+    fn advance_steps(
+        &self,
+        process: &Process,
+        state: &mut ServiceState,
+        (origin, steps): (u32, &mut VecDeque<IncomingStep>),
+    ) -> bool {
+        let mut active = false;
+        while self.is_turn_of(process, origin)
+            && let Some(step) = steps.pop_front()
+        {
+            match self.advance(process, state, origin, step) {
+                StepProgress::Done => state.steps -= 1,
+                StepProgress::Next(step) => steps.push_front(step),
+                StepProgress::NotYet(step) => {
+                    steps.push_front(step);
+                    break;
+                }
+            }
+            active = true;
+        }
+        active
+    }
+
+    /// Returns the origin that the recorded run has served next, if that is enforced.
+    fn recorded_origin(&self, process: &Process) -> Option<u32> {
+        process.order()?.next_origin(self.order?)
+    }
+
+    /// Whether a request of this origin may be served now.
+    fn is_turn_of(&self, process: &Process, origin: u32) -> bool {
+        self.recorded_origin(process).is_none_or(|next| next == origin)
+    }
+
+    /// Records that a request was served, or that it was its turn.
+    fn note_served(&self, process: &Process, origin: u32) {
+        if let (Some(window), Some(order)) = (self.order, process.order()) {
+            order.note_served(window, origin);
+        }
+    }
+
     fn advance(
         &self,
         process: &Process,
@@ -195,18 +241,21 @@ impl Window {
         origin: u32,
         step: IncomingStep,
     ) -> StepProgress {
-        let id = match &step {
-            IncomingStep::Request { id, .. } | IncomingStep::Data { id, .. } => *id,
+        let arrived = match &step {
+            IncomingStep::Rest { .. } => true,
+            IncomingStep::Request { id, .. } | IncomingStep::Data { id, .. } => {
+                if !process.is_complete(*id) {
+                    return StepProgress::NotYet(step);
+                }
+                process.finish(*id).is_ok()
+            }
         };
-        if !process.is_complete(id) {
-            return StepProgress::NotYet(step);
-        }
-        let arrived = process.finish(id).is_ok();
         match step {
             IncomingStep::Data { change, data, .. } => {
                 if let Some(change) = change.filter(|_| arrived) {
                     self.change(process, origin, &change, &data);
                 }
+                self.note_served(process, origin);
                 StepProgress::Done
             }
             IncomingStep::Request { .. } if !arrived => {
@@ -214,20 +263,24 @@ impl Window {
                 StepProgress::Done
             }
             IncomingStep::Request { message, .. } => with_bytes(&message, |bytes| {
-                self.carry_out_all(process, state, origin, (&message, bytes))
+                self.carry_out_all(process, state, origin, (&message, bytes), 0)
+            }),
+            IncomingStep::Rest { message, begin } => with_bytes(&message, |bytes| {
+                self.carry_out_all(process, state, origin, (&message, bytes), begin)
             }),
         }
     }
 
-    /// Executes the requests of a message, which is given as a buffer and as its bytes.
+    /// Executes the requests of a message from byte `begin` on, as long as it is the turn of its
+    /// origin. The message is given as a buffer and as its bytes.
     fn carry_out_all(
         &self,
         process: &Process,
         state: &mut ServiceState,
         origin: u32,
         (message, bytes): (&Buffer, &[u8]),
+        mut begin: usize,
     ) -> StepProgress {
-        let mut begin = 0;
         loop {
             let Some((request, header)) = WindowRequest::parse(&bytes[begin..]) else {
                 state.refuse(origin, Refusal::Malformed);
@@ -251,9 +304,13 @@ impl Window {
                     }
                 }
             };
+            self.note_served(process, origin);
             // Data in a message of its own follows only the last request of a message.
             if begin == bytes.len() || !matches!(next, StepProgress::Done) {
                 return next;
+            }
+            if !self.is_turn_of(process, origin) {
+                return StepProgress::Next(IncomingStep::Rest { message: message.clone(), begin });
             }
         }
     }

@@ -178,6 +178,12 @@ impl Window {
         Ok(over)
     }
 
+    /// Whether [`Window::test`] would not return false now; makes no progress.
+    pub fn is_over(&self, process: &Process) -> bool {
+        let origins = self.epochs.borrow().exposed_to().map(<[u32]>::to_vec);
+        origins.is_ok_and(|origins| self.is_completed(process, &origins) != Ok(false))
+    }
+
     /// Whether these processes have completed their epochs.
     fn is_completed(&self, process: &Process, origins: &[u32]) -> Result<bool> {
         if self.completed() >= origins.len() {

@@ -104,7 +104,8 @@ fn section(meaning: Meaning) -> Section {
         | Meaning::Check
         | Meaning::Profile
         | Meaning::Trace
-        | Meaning::TraceLast => Section::Output,
+        | Meaning::TraceLast
+        | Meaning::Order(_) => Section::Output,
         Meaning::Variable
         | Meaning::GlobalVariable
         | Meaning::VariableList

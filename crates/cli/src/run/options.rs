@@ -1,5 +1,6 @@
 //! The options of `combray run`, ours and the common spellings of Open MPI and MPICH, in one table.
 
+use base::variables;
 use launcher::binding::PolicyOption;
 
 /// An option.
@@ -80,6 +81,8 @@ pub enum Meaning {
     Trace,
     /// How much of the end of a trace is written.
     TraceLast,
+    /// A folder for a recording of the order of results, or with one, and its variable.
+    Order(&'static str),
     /// The initial error handler.
     InitialErrhandler,
     Help,
@@ -256,6 +259,19 @@ pub const OPTIONS: &[RunOption] = &[
         ValueCount::One,
         Meaning::TraceLast,
         "SECONDS    write only the last seconds of the trace",
+    ),
+    option(
+        &["--record-order"],
+        ValueCount::One,
+        Meaning::Order(variables::RECORD_ORDER),
+        "FOLDER    record what the result depends on: which messages receives from any source \
+         get, which requests are complete first",
+    ),
+    option(
+        &["--replay-order"],
+        ValueCount::One,
+        Meaning::Order(variables::REPLAY_ORDER),
+        "FOLDER    repeat the run that --record-order has recorded there",
     ),
     option(
         &["--oversubscribe", "-oversubscribe"],

@@ -10,14 +10,18 @@ use launcher::{JobPlan, TraceTarget};
 /// Returns the variables with the files for the reports of a spawned job. They name files of its
 /// own, so that it does not overwrite those of the job that spawned it: `run.json` becomes
 /// `run.job1234.json`, with the number of this process. A job that this one spawns adds its own
-/// number.
+/// number. The order of results is not recorded in spawned jobs.
 pub fn own_files(job: u32) -> Vec<(&'static str, OsString)> {
     let files = [variables::RECORD, variables::PROFILE, variables::TRACE];
     let own = |name| {
         let file = env::var_os(name).filter(|file| !file.is_empty() && file != "page")?;
         Some((name, own_file(Path::new(&file), job).into_os_string()))
     };
-    files.into_iter().filter_map(own).collect()
+    // A recording has no place for jobs whose number depends on the run.
+    let orders = [variables::RECORD_ORDER, variables::REPLAY_ORDER];
+    let orders = orders.into_iter().filter(|name| env::var_os(name).is_some());
+    let none = orders.map(|name| (name, OsString::new()));
+    files.into_iter().filter_map(own).chain(none).collect()
 }
 
 /// Returns the file beside `file` for the job with this number.

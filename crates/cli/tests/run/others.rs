@@ -33,6 +33,7 @@ const VALUES: &[(&[&str], &[&str])] = &[
     (&["--record"], &["FOLDER/record"]),
     (&["--trace"], &["FOLDER/trace"]),
     (&["--trace-last"], &["30"]),
+    (&["--record-order", "--replay-order"], &["FOLDER/order"]),
     (&["--stall"], &["60"]),
     (&["--output"], &["tag"]),
     (&["--output-filename"], &["FOLDER"]),

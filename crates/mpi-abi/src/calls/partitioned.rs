@@ -6,7 +6,7 @@ use std::rc::Rc;
 use base::ErrorClass;
 use mpi::collective::EqualBlocks;
 use mpi::info::Info;
-use mpi::{Destination, Partitioned, Partitions};
+use mpi::{ChoiceKind, Destination, Partitioned, Partitions};
 
 use crate::arguments::{
     BlocksArgument, ElementsArgument, Integer, Integers, KnownCommunicator, Out,
@@ -17,7 +17,7 @@ use crate::failure::{CallOutcome, Failure};
 use crate::generated::constants::MPI_REQUEST_NULL;
 use crate::requests::Pending;
 
-use super::requests::{find, hand_out};
+use super::requests::{find, hand_out, in_order};
 use super::statuses::answer;
 
 pub fn psend_init(
@@ -123,6 +123,22 @@ pub fn pready_list(call: &Call, partitions: Integers, request: Request) -> CallO
 }
 
 pub fn parrived(
+    call: &Call,
+    request: Request,
+    partition: c_int,
+    flag: Out<c_int>,
+) -> CallOutcome<()> {
+    let now = || parrived_now(call, request, partition, flag);
+    if !in_order::applies(call) || request == MPI_REQUEST_NULL {
+        return now();
+    }
+    let operation = operation(call, 1, request)?;
+    let process = &call.library.process;
+    let has_arrived = || operation.has_arrived(process, partition) != Ok(false);
+    in_order::flagged(call, ChoiceKind::PartitionTest, flag, has_arrived, now)
+}
+
+fn parrived_now(
     call: &Call,
     request: Request,
     partition: c_int,

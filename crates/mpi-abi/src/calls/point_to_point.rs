@@ -165,7 +165,7 @@ pub fn recv_init(
     comm: KnownCommunicator,
     request: Out<Request>,
 ) -> CallOutcome<()> {
-    let prepared = comm.receive_init(source, tag, buf)?;
+    let prepared = comm.receive_init(&call.library.process, source, tag, buf)?;
     hand_out(call, comm.handle, prepared, request);
     Ok(())
 }

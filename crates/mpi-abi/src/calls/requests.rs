@@ -1,6 +1,7 @@
 //! Requests: waiting, testing, cancelling, starting (sections 3.7 to 3.9 of the standard).
 
 mod generalized;
+pub mod in_order;
 mod several;
 
 use std::ffi::c_int;
@@ -58,6 +59,21 @@ pub fn test(
         status.set_empty();
         return Ok(());
     }
+    let now = || test_now(call, request, flag, status);
+    match in_order::applies(call) {
+        true => in_order::test(call, handle, flag, now),
+        false => now(),
+    }
+}
+
+#[inline]
+fn test_now(
+    call: &Call,
+    request: Out<Request>,
+    flag: Out<c_int>,
+    status: OutStatus,
+) -> CallOutcome<()> {
+    let handle = request.value();
     let mut finished = finish(call, 1, handle)?;
     if finished.is_none() {
         call.library.process.progress();
@@ -82,9 +98,15 @@ pub fn request_get_status(
         status.set_empty();
         return Ok(());
     }
-    call.library.process.progress();
-    report_if_any(call, peek(call, 1, request)?, flag, status);
-    Ok(())
+    let now = || {
+        call.library.process.progress();
+        report_if_any(call, peek(call, 1, request)?, flag, status);
+        Ok(())
+    };
+    match in_order::applies(call) {
+        true => in_order::test(call, request, flag, now),
+        false => now(),
+    }
 }
 
 pub fn request_free(call: &Call, request: Out<Request>) -> CallOutcome<()> {
@@ -125,6 +147,11 @@ pub fn cancel(call: &Call, request: Out<Request>) -> CallOutcome<()> {
     let handle = request.value();
     let mut pending = take(call, 1, handle)?;
     let process = &call.library.process;
+    if in_order::applies(call)
+        && let Pending::One(work) = &pending.work
+    {
+        in_order::prepare_cancel(process, work);
+    }
     let outcome = match &mut pending.work {
         Pending::One(work) => work.cancel(process),
         Pending::Both { send, receive } => {

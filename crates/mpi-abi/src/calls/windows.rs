@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use base::ErrorClass;
 use memory::Buffer;
-use mpi::Destination;
 use mpi::group::Group;
 use mpi::info::Info;
+use mpi::{ChoiceKind, Destination};
 use windows::{AfterFence, LockKind, Share, Window};
 
 use crate::arguments::{
@@ -21,6 +21,7 @@ use crate::handler_owner::HandlerOwner;
 use crate::library::program_window::ProgramWindow;
 
 use super::groups;
+use super::requests::in_order;
 use super::statuses::answer;
 
 impl Call {
@@ -260,8 +261,16 @@ pub fn win_wait(call: &Call, win: KnownWindow) -> CallOutcome<()> {
 }
 
 pub fn win_test(call: &Call, win: KnownWindow, flag: Out<c_int>) -> CallOutcome<()> {
-    answer(call, win.window.test(&call.library.process)?, flag);
-    Ok(())
+    let process = &call.library.process;
+    let now = || {
+        answer(call, win.window.test(process)?, flag);
+        Ok(())
+    };
+    if !in_order::applies(call) {
+        return now();
+    }
+    let is_over = || win.window.is_over(process);
+    in_order::flagged(call, ChoiceKind::WindowTest, flag, is_over, now)
 }
 
 pub fn win_lock(

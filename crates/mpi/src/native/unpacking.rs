@@ -14,7 +14,7 @@ use super::spaces::NativeSpaces;
 use crate::Process;
 use crate::active_operation::{ActiveOperation, Step};
 use crate::communicator::Communicator;
-use crate::point_to_point::checked_source;
+use crate::point_to_point::selection;
 use crate::request::Request;
 use crate::status::{MessageSource, MessageStatus};
 
@@ -93,7 +93,8 @@ impl Communicator {
         source: MessageSource,
         tag: Option<i32>,
     ) -> Result<Rc<PackedReceive>> {
-        let source = checked_source(self, source)?;
+        let openings = process.native_spaces(self).openings;
+        let selected = selection(process, self, openings, (source, tag))?;
         let mut state = UnpackingState {
             reader: None,
             arriving: None,
@@ -103,17 +104,17 @@ impl Communicator {
             unpacked: 0,
             met: 0,
             bytes: 0,
-            finished: source.is_none(),
+            finished: selected.is_none(),
             ended: false,
             left: 0,
             advancing: false,
             errors: Vec::new(),
             broken: None,
         };
-        if let Some(source) = source {
+        if let Some((source, tag)) = selected {
             let spaces = process.native_spaces(self);
             let reader = PieceReader::expecting(spaces.take_room());
-            let (context, buffer) = (spaces.openings, reader.buffer());
+            let (context, buffer) = (openings, reader.buffer());
             state.reader = Some(reader);
             let id = process.runtime().receive(Receive { context, source, tag, buffer });
             state.arriving = Some(id);

@@ -129,6 +129,11 @@ impl Process {
         self.started().questions.finder.set(Some(finder));
     }
 
+    /// Finds the call that the calling thread is in, and its caller.
+    pub(crate) fn found_call(&self) -> FoundCall {
+        self.started().questions.finder.get().map(|find| find()).unwrap_or_default()
+    }
+
     /// Whether a new question is there at the time `now`. Checks the slot at most every
     /// [`CHECK_PERIOD`].
     pub(super) fn is_asked_now(&self, now: u64) -> bool {

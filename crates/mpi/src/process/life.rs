@@ -67,6 +67,7 @@ impl Process {
         };
         let fresh = self.started.set(started).is_ok();
         debug_assert!(fresh, "checked above");
+        self.begin_order();
         Ok(warnings)
     }
 
@@ -93,6 +94,7 @@ impl Process {
         if self.runtime().has_met_other_jobs() {
             self.close_unused_gates(None);
         }
+        self.end_order();
         if self.is_profiled() {
             self.report_profile();
         }

@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use mpi::{EngineTransfer, MessageStatus};
+use mpi::{ChoiceKind, EngineTransfer, MessageStatus};
 
-use super::{await_one, finish, peek, unusable, wait_till_complete};
+use super::{await_one, finish, in_order, peek, unusable, wait_till_complete};
 use crate::arguments::{HandleList, Out, OutIntegers, OutStatus, OutStatuses};
 use crate::c::Request;
 use crate::call::Call;
@@ -22,7 +22,7 @@ const POSITION: usize = 2;
 
 /// The state of a request in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ListedRequest {
+pub(super) enum ListedRequest {
     /// The request is null or inactive, so there is nothing to wait for.
     Absent,
     Underway,
@@ -109,6 +109,19 @@ pub fn testall(
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
     check(call, handles)?;
+    let now = || testall_now(call, handles, flag, statuses);
+    match in_order::applies(call) {
+        true => in_order::test_all(call, handles, flag, now),
+        false => now(),
+    }
+}
+
+fn testall_now(
+    call: &Call,
+    handles: HandleList<Request>,
+    flag: Out<c_int>,
+    statuses: OutStatuses,
+) -> CallOutcome<()> {
     let all = || handles.iter().all(|handle| state(call, handle) != ListedRequest::Underway);
     let ready = all() || {
         call.library.process.progress();
@@ -135,15 +148,24 @@ pub fn waitany(
     indx: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    if let Some(index) = ready_at_once(call, handles) {
+    let is_in_order = in_order::applies(call);
+    if !is_in_order && let Some(index) = ready_at_once(call, handles) {
         return finish_any(call, handles, FirstComplete::At(index), indx, status);
     }
     check(call, handles)?;
-    let mut found = FirstComplete::Nothing;
-    call.library.process.wait_until(&mut |_| {
-        found = first_ready(call, handles);
-        found != FirstComplete::Later
-    });
+    let wait = || {
+        let mut found = FirstComplete::Nothing;
+        call.library.process.wait_until(&mut |_| {
+            found = first_ready(call, handles);
+            found != FirstComplete::Later
+        });
+        found
+    };
+    if is_in_order {
+        let places = (None, indx, status);
+        return in_order::finish_one(call, ChoiceKind::WaitAny, handles, wait, places);
+    }
+    let found = wait();
     finish_any(call, handles, found, indx, status)
 }
 
@@ -154,16 +176,25 @@ pub fn testany(
     flag: Out<c_int>,
     status: OutStatus,
 ) -> CallOutcome<()> {
-    if let Some(index) = ready_at_once(call, handles) {
+    let is_in_order = in_order::applies(call);
+    if !is_in_order && let Some(index) = ready_at_once(call, handles) {
         flag.set_flag(true);
         return finish_any(call, handles, FirstComplete::At(index), indx, status);
     }
     check(call, handles)?;
-    let mut found = first_ready(call, handles);
-    if found == FirstComplete::Later {
+    let look = || {
+        let found = first_ready(call, handles);
+        if found != FirstComplete::Later {
+            return found;
+        }
         call.library.process.progress();
-        found = first_ready(call, handles);
+        first_ready(call, handles)
+    };
+    if is_in_order {
+        let places = (Some(flag), indx, status);
+        return in_order::finish_one(call, ChoiceKind::TestAny, handles, look, places);
     }
+    let found = look();
     answer(call, found != FirstComplete::Later, flag);
     finish_any(call, handles, found, indx, status)
 }
@@ -176,8 +207,16 @@ pub fn waitsome(
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
     check(call, handles)?;
-    call.library.process.wait_until(&mut |_| first_ready(call, handles) != FirstComplete::Later);
-    finish_some(call, handles, outcount, indices, statuses)
+    let wait = || {
+        let is_over = || first_ready(call, handles) != FirstComplete::Later;
+        call.library.process.wait_until(&mut |_| is_over());
+    };
+    if in_order::applies(call) {
+        let places = (outcount, indices, statuses);
+        return in_order::finish_chosen(call, ChoiceKind::WaitSome, handles, wait, places);
+    }
+    wait();
+    finish_some(call, handles, None, outcount, indices, statuses)
 }
 
 pub fn testsome(
@@ -188,8 +227,13 @@ pub fn testsome(
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
     check(call, handles)?;
-    call.library.process.progress();
-    let finished = finish_some(call, handles, outcount, indices, statuses);
+    let look = || _ = call.library.process.progress();
+    if in_order::applies(call) {
+        let places = (outcount, indices, statuses);
+        return in_order::finish_chosen(call, ChoiceKind::TestSome, handles, look, places);
+    }
+    look();
+    let finished = finish_some(call, handles, None, outcount, indices, statuses);
     if outcount.value() == 0 {
         call.library.process.record_empty_poll();
     }
@@ -197,6 +241,19 @@ pub fn testsome(
 }
 
 pub fn request_get_status_all(
+    call: &Call,
+    handles: HandleList<Request>,
+    flag: Out<c_int>,
+    statuses: OutStatuses,
+) -> CallOutcome<()> {
+    let now = || status_of_all(call, handles, flag, statuses);
+    match in_order::applies(call) {
+        true => check(call, handles).and_then(|_| in_order::test_all(call, handles, flag, now)),
+        false => now(),
+    }
+}
+
+fn status_of_all(
     call: &Call,
     handles: HandleList<Request>,
     flag: Out<c_int>,
@@ -225,8 +282,14 @@ pub fn request_get_status_any(
     status: OutStatus,
 ) -> CallOutcome<()> {
     check(call, handles)?;
-    call.library.process.progress();
-    let found = first_ready(call, handles);
+    let look = || {
+        call.library.process.progress();
+        first_ready(call, handles)
+    };
+    let found = match in_order::applies(call) {
+        true => in_order::choose_one(call, ChoiceKind::TestAny, handles, look),
+        false => look(),
+    };
     answer(call, found != FirstComplete::Later, flag);
     match found {
         FirstComplete::Later => {}
@@ -251,8 +314,15 @@ pub fn request_get_status_some(
     statuses: OutStatuses,
 ) -> CallOutcome<()> {
     check(call, handles)?;
-    call.library.process.progress();
-    let Some(ready) = ready_ones(call, handles) else {
+    let look = || _ = call.library.process.progress();
+    let ready = match in_order::applies(call) {
+        true => in_order::choose_some(call, ChoiceKind::TestSome, handles, look),
+        false => {
+            look();
+            ready_ones(call, handles)
+        }
+    };
+    let Some(ready) = ready else {
         outcount.set(MPI_UNDEFINED);
         return Ok(());
     };
@@ -269,7 +339,7 @@ pub fn request_get_status_some(
 
 /// The first complete request of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FirstComplete {
+pub(super) enum FirstComplete {
     /// All requests are null or inactive.
     Nothing,
     /// Some requests are in progress, none is complete.
@@ -296,7 +366,7 @@ fn ready_at_once(call: &Call, handles: HandleList<Request>) -> Option<usize> {
     None
 }
 
-fn first_ready(call: &Call, handles: HandleList<Request>) -> FirstComplete {
+pub(super) fn first_ready(call: &Call, handles: HandleList<Request>) -> FirstComplete {
     let mut found = FirstComplete::Nothing;
     for (index, handle) in handles.iter().enumerate() {
         match state(call, handle) {
@@ -309,7 +379,7 @@ fn first_ready(call: &Call, handles: HandleList<Request>) -> FirstComplete {
 }
 
 /// Returns the indices of all complete requests; `None` if all requests are null or inactive.
-fn ready_ones(call: &Call, handles: HandleList<Request>) -> Option<Vec<usize>> {
+pub(super) fn ready_ones(call: &Call, handles: HandleList<Request>) -> Option<Vec<usize>> {
     let states: Vec<ListedRequest> = handles.iter().map(|handle| state(call, handle)).collect();
     let ready =
         |(index, state): (usize, &ListedRequest)| (*state == ListedRequest::Ready).then_some(index);
@@ -317,7 +387,7 @@ fn ready_ones(call: &Call, handles: HandleList<Request>) -> Option<Vec<usize>> {
     any.then(|| states.iter().enumerate().filter_map(ready).collect())
 }
 
-fn finish_any(
+pub(super) fn finish_any(
     call: &Call,
     handles: HandleList<Request>,
     found: FirstComplete,
@@ -341,9 +411,11 @@ fn finish_any(
     }
 }
 
-fn finish_some(
+/// Completes the requests of a list that are complete, or the chosen ones of them.
+pub(super) fn finish_some(
     call: &Call,
     handles: HandleList<Request>,
+    chosen: Option<&[usize]>,
     outcount: Out<c_int>,
     indices: OutIntegers,
     statuses: OutStatuses,
@@ -351,6 +423,9 @@ fn finish_some(
     let mut report = StatusesOut::new(call, statuses);
     let (mut count, mut any) = (0, false);
     for (index, handle) in handles.iter().enumerate() {
+        if chosen.is_some_and(|chosen| !chosen.contains(&index)) {
+            continue;
+        }
         match call.library.requests.named(handle) {
             RequestName::Transfer(transfer)
                 if statuses.are_ignored()
@@ -397,7 +472,7 @@ fn complete(call: &Call, handles: HandleList<Request>, index: usize) -> MessageS
 }
 
 #[inline]
-fn state(call: &Call, handle: Request) -> ListedRequest {
+pub(super) fn state(call: &Call, handle: Request) -> ListedRequest {
     match call.library.requests.named(handle) {
         RequestName::Done => ListedRequest::Ready,
         RequestName::Transfer(transfer) => {
