@@ -56,3 +56,10 @@ def a_run_that_is_killed_can_be_replayed(runner):
         # Other processes may have been ended before they printed.
         numbers = [[line for line in output if line.startswith("rank 0: ")] for _, output in of_killed]
         assert len(numbers[0]) == 1 and numbers[0] == numbers[1], of_killed
+
+
+SCENARIOS = [
+    a_run_that_diverges_names_the_place,
+    recordings_of_other_jobs_are_refused,
+    a_run_that_is_killed_can_be_replayed,
+]
