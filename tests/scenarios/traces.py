@@ -176,6 +176,70 @@ def is_whole(found, ranks, hosts=1):
     assert found["events"] > 4 * 100 * ranks, found["events"]
 
 
+def simulated(schedule):
+    """The seconds that a schedule in GOAL takes, on a network with a latency of a microsecond."""
+    actions, rank = {}, None
+    for line in schedule.splitlines():
+        if found := re.match(r"rank (\d+) {", line):
+            rank = actions.setdefault(int(found[1]), [])
+        elif found := re.match(r"l\d+: (calc|send|recv) (\d+)b?(?: (?:to|from) (\d+) tag (\d+))?$", line):
+            rank.append((found[1], int(found[2]), found[3] and int(found[3]), found[4]))
+    place, clock, underway = dict.fromkeys(actions, 0), dict.fromkeys(actions, 0), {}
+    active = True
+    while active:
+        active = False
+        for rank, own in actions.items():
+            while place[rank] < len(own):
+                kind, number, peer, tag = own[place[rank]]
+                if kind == "calc":
+                    clock[rank] += number
+                elif kind == "send":
+                    underway.setdefault((rank, peer, tag), []).append(clock[rank] + 1000)
+                elif arrivals := underway.get((peer, rank, tag)):
+                    clock[rank] = max(clock[rank], arrivals.pop(0))
+                else:
+                    break
+                place[rank] += 1
+                active = True
+    assert all(place[rank] == len(own) for rank, own in actions.items()), "the schedule has a receive without a send"
+    assert not any(underway.values()), "the schedule has a send without a receive"
+    return max(clock.values()) / 1e9
+
+
+def traces_are_exported(runner):
+    needs_combray(runner)
+    for kind in ("late_sender_large", "wait_at_nxn"):
+        with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+            file = os.path.join(folder, "run.pftrace")
+            words = [str(runner.build / "wait_states"), kind, str(MILLISECONDS)]
+            code, output, _ = run([*runner.mpiexec, "--oversubscribe", "--trace", file, "-n", "3", *words], timeout=60)
+            assert (code, output) == (0, ""), output
+            code, output, _ = run([combray(runner), "trace", "--json", file], timeout=60)
+            found = json.loads(output)
+            exported = {}
+            for format in ("json", "html", "goal", "tit"):
+                code, output, _ = run([combray(runner), "trace", file, "--to", format], timeout=60)
+                target = os.path.join(folder, f"run.{format}")
+                assert code == 0 and target in output, output
+                if format != "tit":
+                    with open(target) as content:
+                        exported[format] = content.read()
+            ranks = json.loads(exported["json"])["ranks"]
+            assert sum(len(one["events"]) for one in ranks) == found["events"], kind
+            calls = [event for one in ranks for event in one["events"] if event["kind"] == "call"]
+            assert any("wait_states.c" in call["place"] for call in calls), calls[:3]
+            page = exported["html"]
+            assert "<svg" in page and "wait_states.c" in page and "<script src" not in page and "<link" not in page
+            # The simulator finds out that the others wait for the late rank.
+            seconds = simulated(exported["goal"])
+            assert 0.95 * MILLISECONDS / 1000 < seconds < 1.05 * found["seconds"], (kind, seconds, found["seconds"])
+            with open(os.path.join(folder, "run.tit", "ranks.txt")) as names:
+                assert names.read().split() == ["rank0.txt", "rank1.txt", "rank2.txt"]
+            with open(os.path.join(folder, "run.tit", "rank2.txt")) as actions:
+                lines = actions.read().splitlines()
+            assert lines[0] == "2 init" and lines[-1] == "2 finalize", lines
+
+
 def jobs_that_end_early_have_traces(runner):
     needs_combray(runner)
     for how, (code, options) in EARLY_ENDS.items():
@@ -257,5 +321,6 @@ SCENARIOS = [
     phases_show_which_rank_is_slow,
     a_picture_shows_all_ranks,
     spawned_jobs_have_traces_of_their_own,
+    traces_are_exported,
     other_files_are_refused,
 ]

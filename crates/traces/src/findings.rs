@@ -130,7 +130,7 @@ impl WaitKind {
     }
 
     /// Returns the kind of the waits in a collective operation.
-    fn of_operation(function: &str) -> Self {
+    pub(crate) fn of_operation(function: &str) -> Self {
         let name = function.strip_prefix("MPI_").unwrap_or(function);
         let begins = |all: &[&str]| all.iter().any(|one| name.starts_with(one));
         if begins(&["Barrier"]) {

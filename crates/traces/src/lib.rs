@@ -4,6 +4,7 @@
 pub mod alignment;
 mod counts;
 mod event;
+pub mod export;
 mod findings;
 mod memory;
 pub mod perfetto;

@@ -1,0 +1,208 @@
+//! Traces in the formats of other programs.
+
+mod events;
+mod html;
+mod skeleton;
+
+use crate::Findings;
+use crate::alignment::AlignedTrace;
+use skeleton::{Action, Skeleton};
+
+/// A file of an export: its name, relative to the folder of the export, and its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExportedFile {
+    /// The name.
+    pub name: String,
+    /// The content.
+    pub text: String,
+}
+
+/// Returns all events as JSON: an object for each rank with its host, and its events with their
+/// times in nanoseconds.
+pub fn json(traces: &[AlignedTrace]) -> String {
+    events::json(traces)
+}
+
+/// Returns the findings and the timeline as a page that needs nothing else.
+pub fn html(findings: &Findings) -> String {
+    html::page(findings)
+}
+
+/// Returns the messages and computations of the job as a schedule in the language GOAL of
+/// LogGOPSim: times in nanoseconds, lengths in bytes.
+pub fn goal(traces: &[AlignedTrace]) -> String {
+    let Skeleton { ranks } = Skeleton::of(traces);
+    let mut text = format!("num_ranks {}\n", ranks.len());
+    for (rank, actions) in ranks.iter().enumerate() {
+        text += &format!("\nrank {rank} {{\n");
+        for (number, action) in actions.iter().enumerate() {
+            let line = match action {
+                Action::Compute { ns } => format!("calc {ns}"),
+                Action::Send { peer, tag, bytes } => format!("send {bytes}b to {peer} tag {tag}"),
+                Action::Receive { peer, tag, bytes } => {
+                    format!("recv {bytes}b from {peer} tag {tag}")
+                }
+            };
+            text += &format!("l{number}: {line}\n");
+        }
+        for number in 1..actions.len() {
+            text += &format!("l{number} requires l{}\n", number - 1);
+        }
+        text += "}\n";
+    }
+    text
+}
+
+/// Returns how long a message for which a rank waited took until the rank went on, in nanoseconds
+/// and as the median: the latency of the network for a simulation of [`goal`] or [`tit`]. `None` if
+/// no rank waited for a message.
+pub fn latency_ns(traces: &[AlignedTrace]) -> Option<u64> {
+    skeleton::latency_ns(traces)
+}
+
+/// Returns the messages and computations of the job as a time-independent trace of SimGrid: a list
+/// of the files, and a file for each rank. A nanosecond of computing is one unit, so the speed of a
+/// host is 1 Gf for a machine that is as fast as the traced one.
+pub fn tit(traces: &[AlignedTrace]) -> Vec<ExportedFile> {
+    /// The number by which SimGrid's replay names bytes.
+    const BYTES: u32 = 6;
+    let Skeleton { ranks } = Skeleton::of(traces);
+    let name = |rank: usize| format!("rank{rank}.txt");
+    let list = (0..ranks.len()).map(|rank| name(rank) + "\n").collect();
+    let mut files = vec![ExportedFile { name: "ranks.txt".to_owned(), text: list }];
+    for (rank, actions) in ranks.iter().enumerate() {
+        let mut text = format!("{rank} init\n");
+        for action in actions {
+            // Sends end when the receiver has what they carry; only receives are waited for.
+            text += &match action {
+                Action::Compute { ns } => format!("{rank} compute {ns}\n"),
+                Action::Send { peer, tag, bytes } => {
+                    format!("{rank} isend {peer} {tag} {bytes} {BYTES}\n")
+                }
+                Action::Receive { peer, tag, bytes } => {
+                    format!("{rank} recv {peer} {tag} {bytes} {BYTES}\n")
+                }
+            };
+        }
+        text += &format!("{rank} waitall\n{rank} finalize\n");
+        files.push(ExportedFile { name: name(rank), text });
+    }
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitReason};
+
+    fn rank(rank: u32, events: Vec<(u64, TraceEvent)>) -> AlignedTrace {
+        let place = |function: &str| TracedPlace {
+            function: function.to_owned(),
+            caller: "main <&> (a.c:1)".to_owned(),
+        };
+        AlignedTrace {
+            rank,
+            host: "a \"host\"".to_owned(),
+            places: vec![place("MPI_Send"), place("MPI_Recv"), place("MPI_Barrier")],
+            phases: vec!["one".to_owned()],
+            dropped: 0,
+            clock_error_ns: 0,
+            events,
+        }
+    }
+
+    /// Rank 0 computes 100 ns, sends, and enters a barrier; rank 1 waits 60 ns for the message.
+    fn job() -> [AlignedTrace; 2] {
+        let message =
+            |peer| TracedMessage { thread: 1, context: 7, peer, tag: -3, bytes: 8, number: 0 };
+        let operation = Some(TracedOperation { communicator: 4, number: 0 });
+        let began = |place| TraceEvent::CallBegan { thread: 1, place, operation: None };
+        let barrier = TraceEvent::CallBegan { thread: 1, place: 2, operation };
+        let ended = TraceEvent::CallEnded { thread: 1 };
+        let lost = TracedMessage { number: 1, ..message(1) };
+        let (reason, peer) = (WaitReason::LateSender, Some(0));
+        let waited = TraceEvent::Waited { thread: 1, reason, peer, lasted: 60 };
+        [
+            rank(
+                0,
+                vec![
+                    (0, TraceEvent::PhaseBegan { name: 0 }),
+                    (100, began(0)),
+                    (100, TraceEvent::Sent(message(1))),
+                    (105, TraceEvent::Sent(lost)),
+                    (110, ended),
+                    (120, barrier),
+                    (150, ended),
+                ],
+            ),
+            rank(
+                1,
+                vec![
+                    (40, began(1)),
+                    (100, TraceEvent::Matched(message(0))),
+                    (101, waited),
+                    (110, ended),
+                    (130, barrier),
+                    (150, ended),
+                ],
+            ),
+        ]
+    }
+
+    #[test]
+    fn a_schedule_has_what_ranks_do_but_not_their_waits() {
+        let text = goal(&job());
+        let expected = "num_ranks 2\n\nrank 0 {\nl0: calc 100\nl1: send 8b to 1 tag 0\nl2: calc 50\n\
+                        l3: recv 0b from 1 tag 1\n\
+                        l1 requires l0\nl2 requires l1\nl3 requires l2\n}\n\n\
+                        rank 1 {\nl0: calc 41\nl1: recv 8b from 0 tag 0\n\
+                        l2: calc 29\nl3: send 0b to 0 tag 1\nl4: calc 20\n\
+                        l1 requires l0\nl2 requires l1\nl3 requires l2\nl4 requires l3\n}\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_time_independent_trace_has_a_file_for_each_rank() {
+        let files = tit(&job());
+        assert_eq!(files[0].text, "rank0.txt\nrank1.txt\n");
+        assert_eq!(
+            files[2].text,
+            "1 init\n1 compute 41\n1 recv 0 0 8 6\n1 compute 29\n1 isend 0 1 0 6\n\
+             1 compute 20\n1 waitall\n1 finalize\n"
+        );
+    }
+
+    #[test]
+    fn the_latency_is_that_of_messages_for_which_a_rank_waited() {
+        assert_eq!(latency_ns(&job()), Some(1));
+        let mut early = job();
+        // The message was sent before its receiver waited for it.
+        early[0].events[2].0 = 20;
+        assert_eq!(latency_ns(&early), None);
+    }
+
+    #[test]
+    fn every_event_is_in_the_json() {
+        let (traces, text) = (job(), json(&job()));
+        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for (rank, trace) in traces.iter().enumerate() {
+            let found = &all["ranks"][rank];
+            assert_eq!(found["host"], "a \"host\"");
+            assert_eq!(found["events"].as_array().unwrap().len(), trace.events.len());
+        }
+        let wait = &all["ranks"][1]["events"][2];
+        assert_eq!(wait["kind"], "wait");
+        assert_eq!((&wait["lasted_ns"], &wait["peer"]), (&60.into(), &0.into()));
+        assert_eq!(all["ranks"][0]["events"][2]["bytes"], 8);
+    }
+
+    #[test]
+    fn a_page_contains_no_text_of_the_program_as_markup() {
+        let page = html(&Findings::of(&job()));
+        assert!(
+            page.contains("main &lt;&amp;&gt; (a.c:1)") && !page.contains("main <&>"),
+            "{page}"
+        );
+        assert!(page.contains("<svg") && !page.contains("http://") || page.contains("w3.org"));
+    }
+}

@@ -1,0 +1,69 @@
+//! All events as JSON.
+
+use serde_json::{Map, Value, json};
+
+use crate::alignment::AlignedTrace;
+use crate::{TraceEvent, TracedMessage};
+
+pub(super) fn json(traces: &[AlignedTrace]) -> String {
+    let ranks: Vec<Value> = traces.iter().map(rank).collect();
+    let mut text = json!({ "unit": "ns", "ranks": ranks }).to_string();
+    text.push('\n');
+    text
+}
+
+fn rank(trace: &AlignedTrace) -> Value {
+    let events: Vec<Value> =
+        trace.events.iter().map(|(time, event)| one(trace, *time, event)).collect();
+    json!({
+        "rank": trace.rank,
+        "host": trace.host,
+        "dropped": trace.dropped,
+        "clock_error_ns": trace.clock_error_ns,
+        "events": events,
+    })
+}
+
+fn one(trace: &AlignedTrace, time: u64, event: &TraceEvent) -> Value {
+    let mut value = match event {
+        TraceEvent::CallBegan { thread, place, operation } => {
+            let place = trace.places.get(*place as usize);
+            let function = place.map_or("MPI", |place| &place.function);
+            let caller = place.map_or("", |place| &place.caller);
+            let mut value = json!({
+                "kind": "call", "thread": thread, "function": function, "place": caller,
+            });
+            if let Some(operation) = operation {
+                value["communicator"] = operation.communicator.into();
+                value["operation"] = operation.number.into();
+            }
+            value
+        }
+        TraceEvent::CallEnded { thread } => json!({ "kind": "return", "thread": thread }),
+        TraceEvent::Waited { thread, reason, peer, lasted }
+        | TraceEvent::Waiting { thread, reason, peer, lasted } => json!({
+            "kind": "wait", "thread": thread, "reason": reason.name(), "peer": peer,
+            "lasted_ns": lasted,
+        }),
+        TraceEvent::Sent(message) => of_message("send", message),
+        TraceEvent::Matched(message) => of_message("match", message),
+        TraceEvent::PhaseBegan { name } => {
+            let name = trace.phases.get(*name as usize).map_or("phase", |name| name);
+            json!({ "kind": "phase", "name": name })
+        }
+        TraceEvent::PhaseEnded => json!({ "kind": "phase_end" }),
+    };
+    let fields: Option<&mut Map<String, Value>> = value.as_object_mut();
+    if let Some(fields) = fields {
+        fields.insert("time".to_owned(), time.into());
+    }
+    value
+}
+
+fn of_message(kind: &str, message: &TracedMessage) -> Value {
+    let TracedMessage { thread, context, peer, tag, bytes, number } = message;
+    json!({
+        "kind": kind, "thread": thread, "context": context, "peer": peer, "tag": tag,
+        "bytes": bytes, "number": number,
+    })
+}
