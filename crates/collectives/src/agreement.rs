@@ -7,44 +7,66 @@
 //! and every failure is detected eventually.
 //!
 //! The surviving member with the lowest number is the coordinator; its number is the number of the
-//! round.
+//! round. Messages travel along a tree (`tree.rs`), so that each member exchanges messages with a
+//! logarithmic number of others. Each phase is one way through the tree:
 //!
 //! ```text
-//! member                                   coordinator
-//!   begin ── Report(contribution) ───────────▶ as soon as all survivors have reported:
-//!                                              the decision accepted in the latest round,
-//!                                              or else the combined contributions
-//!   accept ◀───────────────── Propose(decision)
-//!          ── Accept ────────────────────────▶ as soon as all survivors have accepted
-//!   decide ◀───────────────── Decided(decision)
+//! members below             a member                    members above, up to the coordinator
+//!   Report ───────────────────▶ combined with its own,
+//!                               when all below have reported
+//!                                 Report ───────────────▶ the coordinator chooses: the decision
+//!                                                         accepted in the latest round, or else
+//!                                                         the combined contributions
+//!   Propose ◀────────────────── accepts ◀──────────────── Propose(decision)
+//!   Accept ───────────────────▶ when all below have accepted
+//!                                 Accept ───────────────▶ the coordinator decides
+//!   Decided ◀────────────────── decides ◀──────────────── Decided(decision)
 //! ```
 //!
-//! If the coordinator fails, the next one begins the next round: it asks (`Ask`) the members that
-//! have not reported to it. A member that reports in a round no longer accepts anything of an
-//! earlier round. Therefore a decision that any member can have made is known to all survivors, and
-//! the next coordinator finds it. A member that has decided sends the decision to members that do
-//! not have it, also later. No member is more than one agreement ahead of another, so only the last
-//! two decisions can be requested.
+//! Reports and acceptances name the members for which they stand. A member whose parent in the tree
+//! fails repeats them to the next living member above, so they may arrive twice, along two ways;
+//! combining them twice changes nothing. A member that adopts others after a failure asks them
+//! (`Ask`), which also informs them of the failure.
+//!
+//! If the coordinator fails, the next one begins the next round. A member enters it when it learns
+//! of the failure, and then no longer accepts anything of an earlier round. Its report contains
+//! what it has accepted before. Therefore a decision that any member can have made is known to all
+//! survivors, and the next coordinator finds it. A member that has decided sends the decision to
+//! members that ask it, also later. No member is more than one agreement ahead of another, so only
+//! the last two decisions can be requested.
 
 mod message;
 mod set;
 #[cfg(test)]
 mod tests;
+mod tree;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 pub use message::{AgreementMessage, MessageContent};
 pub use set::MemberSet;
 
-/// The contribution of one member to an agreement.
+/// The contribution of one member to an agreement, or the combined contributions of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contribution {
     /// The flags of all members are combined with bitwise "and".
     pub flags: [i32; 2],
-    /// The members whose failure this member's program has acknowledged.
+    /// The members whose failure this member's program has acknowledged; of several members: those
+    /// whose failure all have acknowledged.
     pub acknowledged: MemberSet,
     /// A value; the decision takes the value of the first member that contributes.
     pub candidate: u64,
+}
+
+/// What some members have reported: their contributions, and what they have accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberReport {
+    /// The members that have reported; at least one.
+    pub contributors: MemberSet,
+    /// Their contributions.
+    pub contribution: Contribution,
+    /// Of the decisions that they have accepted: that of the latest round, with this round.
+    pub accepted: Option<(u32, Decision)>,
 }
 
 /// The result of an agreement.
@@ -95,27 +117,21 @@ pub struct Agreement {
 #[derive(Debug)]
 struct AgreementRound {
     contribution: Contribution,
-    /// The number of the current round; messages of earlier rounds are not accepted any more.
-    promised: u32,
     /// The accepted decision, and its round.
     accepted: Option<(u32, Decision)>,
-    /// The coordinator to which the contribution was last reported.
+    /// The number of the current round; messages of earlier rounds are not accepted any more.
+    number: u32,
+    /// The report of this member and of those below it that have reported.
+    report: MemberReport,
+    /// The member above to which this report was sent.
     reported_to: Option<u32>,
-    /// On the coordinator: the reports by member, whether it has asked for those that are missing,
-    /// and the members that have accepted its proposal.
-    reports: BTreeMap<u32, MemberReport>,
-    has_asked: bool,
-    accepts: Option<MemberSet>,
-    /// On the coordinator: the members below this number have failed, or have done what it waits
-    /// for: reported, later accepted. So it does not check all members at each message.
-    checked: u32,
-}
-
-/// A member's report to the coordinator.
-#[derive(Clone, Debug)]
-struct MemberReport {
-    contribution: Contribution,
-    accepted: Option<(u32, Decision)>,
+    /// The members, of these, that have accepted the proposal of this round.
+    accepts: MemberSet,
+    /// The member above to which the acceptance was sent.
+    accepted_to: Option<u32>,
+    /// The members directly below that need no question, because they have had one or will report
+    /// without.
+    addressed: MemberSet,
 }
 
 /// The number of decisions that are kept.
@@ -142,20 +158,20 @@ impl Agreement {
     pub fn begin(&mut self, contribution: Contribution) -> u32 {
         assert!(self.current.is_none(), "agreements come one after the other");
         self.begun += 1;
-        self.current = Some(AgreementRound {
-            contribution,
-            promised: 0,
-            accepted: None,
-            reported_to: None,
-            reports: BTreeMap::new(),
-            has_asked: false,
-            accepts: None,
-            checked: 0,
+        // In the first round all report without being asked.
+        let mut addressed = MemberSet::none(self.failed.size());
+        self.children(self.own).for_each(|child| {
+            addressed.insert(child);
         });
+        let mut current = AgreementRound::new(self.own, contribution, self.failed.size());
+        current.addressed = addressed;
+        self.current = Some(current);
+        self.enter_round();
         // Messages that arrived early; messages of even later agreements are kept again.
         for (from, message) in std::mem::take(&mut self.early) {
             self.take(from, message);
         }
+        self.ask_below();
         self.go_on();
         self.begun
     }
@@ -184,6 +200,8 @@ impl Agreement {
     /// Handles the failure of a member.
     pub fn handle_failure(&mut self, member: u32) {
         if member != self.own && self.failed.insert(member) {
+            self.enter_round();
+            self.ask_below();
             self.go_on();
         }
     }
@@ -194,8 +212,15 @@ impl Agreement {
         if from == self.own || own_failed || message.failed.size() != self.failed.size() {
             return;
         }
-        self.failed.unite(&message.failed);
+        let is_news = !message.failed.is_subset_of(&self.failed);
+        if is_news {
+            self.failed.unite(&message.failed);
+            self.enter_round();
+        }
         self.take(from, message);
+        if is_news {
+            self.ask_below();
+        }
         self.go_on();
     }
 
@@ -208,30 +233,27 @@ impl Agreement {
         let Some(current) = self.current.as_mut().filter(|_| number == self.begun) else {
             return self.report_if_decided(from, number, round, &message.content);
         };
+        if let MessageContent::Decided(decision) = message.content {
+            return self.decide(from, decision);
+        }
+        // The sender of a message of an earlier round will learn of the current one. The failures
+        // of a message of a later round were noted, so this member is in that round now.
+        if round != current.number {
+            return;
+        }
         match message.content {
-            MessageContent::Ask if round >= current.promised => {
-                current.reported_to = None;
-                self.report(from);
-            }
-            MessageContent::Report { contribution, accepted } if round == self.own => {
-                current.reports.insert(from, MemberReport { contribution, accepted });
-            }
-            MessageContent::Propose(decision) if round >= current.promised => {
-                current.promised = round;
-                current.accepted = Some((round, decision));
-                self.send(from, round, MessageContent::Accept);
-            }
-            MessageContent::Accept if round == self.own => {
-                if let Some(accepts) = &mut current.accepts {
-                    accepts.insert(from);
+            MessageContent::Report(report) => {
+                let is_behind = report.accepted_in(round).is_none();
+                current.report.combine(&report);
+                // The sender's former parent has failed after this member accepted.
+                if let Some(decision) = current.accepted_now().filter(|_| is_behind).cloned() {
+                    self.send(from, round, MessageContent::Propose(decision));
                 }
             }
-            MessageContent::Decided(decision) => self.decide(decision),
-            // A message of an earlier round.
-            MessageContent::Ask
-            | MessageContent::Report { .. }
-            | MessageContent::Propose(_)
-            | MessageContent::Accept => {}
+            MessageContent::Propose(decision) => self.accept(decision),
+            MessageContent::Accept(members) => current.accepts.unite(&members),
+            // The question has informed this member of the round.
+            MessageContent::Ask | MessageContent::Decided(_) => {}
         }
     }
 
@@ -243,7 +265,7 @@ impl Agreement {
         round: u32,
         message_content: &MessageContent,
     ) {
-        if matches!(message_content, MessageContent::Accept | MessageContent::Decided(_)) {
+        if matches!(message_content, MessageContent::Accept(_) | MessageContent::Decided(_)) {
             return;
         }
         if let Some(decision) = self.decision(number).cloned() {
@@ -252,101 +274,111 @@ impl Agreement {
         }
     }
 
+    /// Enters the round of the surviving member with the lowest number, if it is a later one.
+    fn enter_round(&mut self) {
+        let coordinator = self.coordinator();
+        if let Some(current) = self.current.as_mut().filter(|one| one.number < coordinator) {
+            let contribution = current.contribution.clone();
+            let mut next = AgreementRound::new(self.own, contribution, self.failed.size());
+            next.number = coordinator;
+            next.accepted = current.accepted.take();
+            next.report.accepted.clone_from(&next.accepted);
+            self.current = Some(next);
+        }
+    }
+
+    /// Asks the members directly below this one that may not know that they are.
+    fn ask_below(&mut self) {
+        if self.current.is_none() {
+            return;
+        }
+        let below = self.directly_below();
+        let Some(current) = &mut self.current else { return };
+        let (round, proposal) = (current.number, current.accepted_now().cloned());
+        let (addressed, reported) = (&mut current.addressed, &current.report.contributors);
+        let must_ask = |member: &u32| {
+            addressed.insert(*member) && (proposal.is_some() || !reported.contains(*member))
+        };
+        let asked: Vec<u32> = below.into_iter().filter(must_ask).collect();
+        for member in asked {
+            let content = proposal.clone().map_or(MessageContent::Ask, MessageContent::Propose);
+            self.send(member, round, content);
+        }
+    }
+
     /// Takes all steps that are possible now.
     fn go_on(&mut self) {
-        let Some(current) = &self.current else { return };
-        let coordinator = self.failed.first_absent().unwrap_or(self.own);
-        if coordinator != self.own {
-            if current.reported_to != Some(coordinator) && coordinator >= current.promised {
-                self.report(coordinator);
+        let (own, above, range) = (self.own, self.above(), self.range());
+        let Some(current) = &mut self.current else { return };
+        let round = current.number;
+        let is_whole =
+            |set: &MemberSet| set.first_in_neither(&self.failed, range.clone()).is_none();
+        if is_whole(&current.report.contributors) {
+            if own == round && current.accepted_now().is_none() {
+                let decision = chosen(&current.report, &self.failed);
+                return self.propose(decision);
             }
-            return;
+            if own != round && current.reported_to.replace(above) != Some(above) {
+                let report = current.report.clone();
+                self.send(above, round, MessageContent::Report(report));
+            }
         }
-        if current.accepts.is_none() {
-            self.ask_for_reports();
-            self.propose_if_all_reported();
-        }
-        self.decide_if_all_accepted();
-    }
-
-    /// Reports this member's contribution to a coordinator. The member accepts nothing of earlier
-    /// rounds any more.
-    fn report(&mut self, coordinator: u32) {
         let Some(current) = &mut self.current else { return };
-        if current.reported_to == Some(coordinator) {
+        let Some(decision) = current.accepted_now().cloned() else { return };
+        let is_whole =
+            |set: &MemberSet| set.first_in_neither(&self.failed, range.clone()).is_none();
+        if !is_whole(&current.accepts) {
             return;
         }
-        current.promised = coordinator;
-        current.reported_to = Some(coordinator);
-        let (contribution, accepted) = (current.contribution.clone(), current.accepted.clone());
-        self.send(coordinator, coordinator, MessageContent::Report { contribution, accepted });
-    }
-
-    /// Asks the members whose reports are missing. In the first round all report without being
-    /// asked.
-    fn ask_for_reports(&mut self) {
-        let Some(current) = self.current.as_mut().filter(|_| self.own > 0) else { return };
-        current.promised = self.own;
-        if std::mem::replace(&mut current.has_asked, true) {
-            return;
-        }
-        let reports = &current.reports;
-        let has_not_reported = |other: &u32| *other != self.own && !reports.contains_key(other);
-        let missing: Vec<u32> = self.failed.absent_from(0).filter(has_not_reported).collect();
-        for other in missing {
-            self.send(other, self.own, MessageContent::Ask);
+        if own == round {
+            self.decide(own, decision);
+        } else if current.accepted_to.replace(above) != Some(above) {
+            let accepts = current.accepts.clone();
+            self.send(above, round, MessageContent::Accept(accepts));
         }
     }
 
-    fn propose_if_all_reported(&mut self) {
-        let Some(current) = &mut self.current else { return };
-        let reports = &current.reports;
-        let is_missing = |other: &u32| *other != self.own && !reports.contains_key(other);
-        if let Some(missing) = self.failed.absent_from(current.checked).find(is_missing) {
-            current.checked = missing;
+    /// On the coordinator: proposes a decision.
+    fn propose(&mut self, decision: Decision) {
+        self.accept(decision);
+        // A coordinator without others decides now.
+        self.go_on();
+    }
+
+    /// Accepts the proposal of the current round, unless that is done, and passes it on.
+    fn accept(&mut self, decision: Decision) {
+        let Some(current) = self.current.as_mut().filter(|one| one.accepted_now().is_none()) else {
             return;
-        }
-        let own = MemberReport {
-            contribution: current.contribution.clone(),
-            accepted: current.accepted.clone(),
         };
-        current.reports.insert(self.own, own);
-        let decision = chosen(&current.reports, &self.failed);
-        current.accepted = Some((self.own, decision.clone()));
-        current.accepts = Some(MemberSet::none(self.failed.size()));
-        current.checked = 0;
-        for other in self.living_others() {
-            self.send(other, self.own, MessageContent::Propose(decision.clone()));
+        let round = current.number;
+        current.accepted = Some((round, decision.clone()));
+        current.report.accepted.clone_from(&current.accepted);
+        current.accepts.insert(self.own);
+        let below = self.directly_below();
+        for member in below {
+            if let Some(current) = &mut self.current {
+                current.addressed.insert(member);
+            }
+            self.send(member, round, MessageContent::Propose(decision.clone()));
         }
     }
 
-    fn decide_if_all_accepted(&mut self) {
-        let Some(current) = &mut self.current else { return };
-        let Some(accepts) = &current.accepts else { return };
-        let is_missing = |other: &u32| *other != self.own && !accepts.contains(*other);
-        if let Some(missing) = self.failed.absent_from(current.checked).find(is_missing) {
-            current.checked = missing;
-        } else if let Some((_, decision)) = current.accepted.clone() {
-            self.decide(decision);
+    /// Decides, after the decision was received from another member or made by this one.
+    fn decide(&mut self, from: u32, decision: Decision) {
+        let Some(current) = self.current.take() else { return };
+        let mut others = self.directly_below();
+        // The member above may be in a later round than the sender, and wait for a report.
+        let above = self.above();
+        if above != from && above != self.own {
+            others.push(above);
         }
-    }
-
-    fn decide(&mut self, decision: Decision) {
-        self.current = None;
-        self.decided.push_back((self.begun, decision.clone()));
+        for member in others {
+            self.send(member, current.number, MessageContent::Decided(decision.clone()));
+        }
+        self.decided.push_back((self.begun, decision));
         if self.decided.len() > DECISIONS_KEPT {
             self.decided.pop_front();
         }
-        // The other members wait for the coordinator's message.
-        if self.failed.first_absent() == Some(self.own) {
-            for other in self.living_others() {
-                self.send(other, self.own, MessageContent::Decided(decision.clone()));
-            }
-        }
-    }
-
-    fn living_others(&self) -> Vec<u32> {
-        self.failed.absent_from(0).filter(|member| *member != self.own).collect()
     }
 
     fn send(&mut self, to: u32, round: u32, content: MessageContent) {
@@ -355,27 +387,74 @@ impl Agreement {
     }
 }
 
+impl AgreementRound {
+    /// Makes round 0 of a member, in which nobody below it has reported.
+    fn new(own: u32, contribution: Contribution, size: u32) -> Self {
+        let mut contributors = MemberSet::none(size);
+        contributors.insert(own);
+        let report =
+            MemberReport { contributors, contribution: contribution.clone(), accepted: None };
+        Self {
+            contribution,
+            accepted: None,
+            number: 0,
+            report,
+            reported_to: None,
+            accepts: MemberSet::none(size),
+            accepted_to: None,
+            addressed: MemberSet::none(size),
+        }
+    }
+
+    /// Returns the proposal of this round, if this member has accepted it.
+    fn accepted_now(&self) -> Option<&Decision> {
+        accepted_in(&self.accepted, self.number)
+    }
+}
+
+impl MemberReport {
+    /// Returns the decision that was accepted in this round, if one was.
+    fn accepted_in(&self, round: u32) -> Option<&Decision> {
+        accepted_in(&self.accepted, round)
+    }
+
+    /// Adds what other members have reported, of which some may be in this report already.
+    fn combine(&mut self, other: &Self) {
+        if other.contributors.first() < self.contributors.first() {
+            self.contribution.candidate = other.contribution.candidate;
+        }
+        let (own, added) = (&mut self.contribution, &other.contribution);
+        (0..2).for_each(|index| own.flags[index] &= added.flags[index]);
+        own.acknowledged.keep_only(&added.acknowledged);
+        self.contributors.unite(&other.contributors);
+        let round = |accepted: &Option<(u32, Decision)>| accepted.as_ref().map(|(round, _)| *round);
+        if round(&other.accepted) > round(&self.accepted) {
+            self.accepted.clone_from(&other.accepted);
+        }
+    }
+}
+
+fn accepted_in(accepted: &Option<(u32, Decision)>, round: u32) -> Option<&Decision> {
+    accepted.as_ref().filter(|(of, _)| *of == round).map(|(_, decision)| decision)
+}
+
 /// Returns the proposal of a coordinator: the decision accepted in the latest round, which may be
-/// decided already, or the combined contributions.
-fn chosen(reports: &BTreeMap<u32, MemberReport>, failed: &MemberSet) -> Decision {
-    let accepted = reports.values().filter_map(|report| report.accepted.as_ref());
-    if let Some((_, decision)) = accepted.max_by_key(|(round, _)| *round) {
+/// decided already, or the combined contributions. All survivors have reported.
+fn chosen(report: &MemberReport, failed: &MemberSet) -> Decision {
+    if let Some((_, decision)) = &report.accepted {
         return decision.clone();
     }
     let mut absent = MemberSet::none(failed.size());
-    // All that live have reported.
-    failed.iter().filter(|member| !reports.contains_key(member)).for_each(|member| {
+    failed.iter().filter(|member| !report.contributors.contains(*member)).for_each(|member| {
         absent.insert(member);
     });
-    let contributions = || reports.values().map(|report| &report.contribution);
     let mut acknowledged = failed.clone();
-    contributions().for_each(|one| acknowledged.keep_only(&one.acknowledged));
-    let flag = |index: usize| contributions().fold(-1, |all, one| all & one.flags[index]);
+    acknowledged.keep_only(&report.contribution.acknowledged);
     Decision {
-        flags: [flag(0), flag(1)],
+        flags: report.contribution.flags,
         absent,
         failed: failed.clone(),
         acknowledged,
-        candidate: contributions().next().map_or(0, |first| first.candidate),
+        candidate: report.contribution.candidate,
     }
 }

@@ -21,7 +21,12 @@ pub(crate) fn leave() {
     HAS_LEFT.store(true, Ordering::Release);
 }
 
-/// Ends this process at once, unless [`leave`] was called. The program may be anywhere in its code,
+/// Makes this process end with its launcher again.
+pub(crate) fn rejoin() {
+    HAS_LEFT.store(false, Ordering::Release);
+}
+
+/// Ends this process at once, unless [`leave`] was called last. The program may be anywhere in its code,
 /// so its exit handlers do not run.
 pub(crate) fn end_without_launcher() {
     if HAS_LEFT.load(Ordering::Acquire) {

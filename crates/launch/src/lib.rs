@@ -111,6 +111,12 @@ trait Manager: Send {
         false
     }
 
+    /// Begins the exchange again after [`finalize`](Self::finalize). Returns whether the launcher
+    /// allows that.
+    fn rejoin(&mut self) -> Result<bool, JoinError> {
+        Ok(false)
+    }
+
     /// Waits for all processes of the job. Afterwards each process sees what the others have
     /// published.
     fn barrier(&mut self) -> Result<(), JoinError>;
@@ -547,6 +553,21 @@ impl Job {
         connection.cached = Some(kept);
         leaving::leave();
         connection.manager.finalize()
+    }
+
+    /// Begins the exchange with our own launcher again after [`finalize`](Self::finalize). Returns
+    /// false under other launchers, which do not allow that.
+    ///
+    /// # Errors
+    /// The launcher is gone.
+    pub fn rejoin(&self) -> Result<bool, JoinError> {
+        let mut connection = self.connection();
+        let has_rejoined = connection.manager.rejoin()?;
+        if has_rejoined {
+            connection.cached = None;
+            leaving::rejoin();
+        }
+        Ok(has_rejoined)
     }
 
     /// Asks the launcher to end the whole job, and shows the user the reason once: through the

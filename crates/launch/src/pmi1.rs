@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::wanted::WantedSize;
-use crate::wire::{Limits, Wire, Words, number, own_key};
+use crate::wire::{Limits, Version, Wire, Words, number, own_key};
 use crate::{
     ABORT_REASON, ABORTED_RANKS, ALL_PREFIX, ALL_PUBLISHERS, ENDED_KEY, ENDED_RANKS_KEY, JobPlace,
     JoinError, LEFT_PREFIX, Manager, OWN_SPACE, PUBLISH, PUBLISHER, REASONS_KEY, SEPARATOR,
@@ -233,6 +233,10 @@ impl Manager for Pmi1 {
         }
         // Our own launcher reads the line even if this process ends at once.
         self.wire.send_line(&format!("cmd=finalize {UNANSWERED}=1"))
+    }
+
+    fn rejoin(&mut self) -> Result<bool, JoinError> {
+        Ok(self.space == OWN_SPACE && self.wire.greet(Version::One)?.is_some())
     }
 
     fn job_name(&self) -> String {

@@ -163,7 +163,9 @@ fn all_survivors_decide_alike_whichever_processes_fail() {
     let mut deaths = 0;
     for seed in seeds {
         let mut random = Rng::with_seed(seed);
-        let size = random.usize(1..8);
+        // Trees of several levels, in which members adopt those below failed ones.
+        let size_max = [8, 8, 20][random.usize(0..3)];
+        let size = random.usize(1..size_max);
         let mut world = World::new(size, random.u32(1..5));
         // In some runs the failures happen close together, in all phases.
         let rarity = [5, 20, 80][random.usize(0..3)];

@@ -2,7 +2,7 @@
 
 use wire::Codec;
 
-use super::{Contribution, Decision, MemberSet};
+use super::{Contribution, Decision, MemberReport, MemberSet};
 
 /// A message from one member to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,19 +20,14 @@ pub struct AgreementMessage {
 /// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageContent {
-    /// The coordinator requests a report.
+    /// A member above requests a report.
     Ask,
-    /// The sender's contribution, and the decision that it has accepted, with its round.
-    Report {
-        /// The sender's contribution.
-        contribution: Contribution,
-        /// The accepted decision, and its round.
-        accepted: Option<(u32, Decision)>,
-    },
+    /// What the sender, and members below it, have reported.
+    Report(MemberReport),
     /// The coordinator proposes this decision.
     Propose(Decision),
-    /// The sender has accepted the proposal.
-    Accept,
+    /// These members have accepted the proposal.
+    Accept(MemberSet),
     /// This decision was made.
     Decided(Decision),
 }
@@ -45,14 +40,9 @@ impl AgreementMessage {
         self.round.write(&mut bytes);
         self.failed.write(&mut bytes);
         match &self.content {
-            MessageContent::Ask | MessageContent::Accept => {}
-            MessageContent::Report { contribution, accepted } => {
-                contribution.write(&mut bytes);
-                if let Some((round, decision)) = accepted {
-                    round.write(&mut bytes);
-                    decision.write(&mut bytes);
-                }
-            }
+            MessageContent::Ask => {}
+            MessageContent::Report(report) => report.write(&mut bytes),
+            MessageContent::Accept(members) => members.write(&mut bytes),
             MessageContent::Propose(decision) | MessageContent::Decided(decision) => {
                 decision.write(&mut bytes);
             }
@@ -69,16 +59,9 @@ impl AgreementMessage {
         let failed = MemberSet::read(rest, size)?;
         let content = match kind {
             0 => MessageContent::Ask,
-            1 => {
-                let contribution = Contribution::read(rest, size)?;
-                let accepted = match rest.is_empty() {
-                    true => None,
-                    false => Some((u32::read(rest)?, Decision::read(rest, size)?)),
-                };
-                MessageContent::Report { contribution, accepted }
-            }
+            1 => MessageContent::Report(MemberReport::read(rest, size)?),
             2 => MessageContent::Propose(Decision::read(rest, size)?),
-            3 => MessageContent::Accept,
+            3 => MessageContent::Accept(MemberSet::read(rest, size)?),
             4 => MessageContent::Decided(Decision::read(rest, size)?),
             _ => return None,
         };
@@ -91,9 +74,9 @@ impl MessageContent {
     fn kind(&self) -> u8 {
         match self {
             MessageContent::Ask => 0,
-            MessageContent::Report { .. } => 1,
+            MessageContent::Report(_) => 1,
             MessageContent::Propose(_) => 2,
-            MessageContent::Accept => 3,
+            MessageContent::Accept(_) => 3,
             MessageContent::Decided(_) => 4,
         }
     }
@@ -112,6 +95,28 @@ impl Contribution {
             acknowledged: MemberSet::read(bytes, size)?,
             candidate: Codec::read(bytes)?,
         })
+    }
+}
+
+impl MemberReport {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        self.contributors.write(bytes);
+        self.contribution.write(bytes);
+        if let Some((round, decision)) = &self.accepted {
+            round.write(bytes);
+            decision.write(bytes);
+        }
+    }
+
+    fn read(bytes: &mut &[u8], size: u32) -> Option<Self> {
+        let contributors = MemberSet::read(bytes, size)?;
+        contributors.first()?;
+        let contribution = Contribution::read(bytes, size)?;
+        let accepted = match bytes.is_empty() {
+            true => None,
+            false => Some((u32::read(bytes)?, Decision::read(bytes, size)?)),
+        };
+        Some(Self { contributors, contribution, accepted })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sets of members.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use wire::Codec;
 
@@ -79,6 +80,23 @@ impl MemberSet {
             other.run_from(first).is_some_and(|(_, other_end)| end <= other_end)
         };
         self.runs.iter().all(is_inside)
+    }
+
+    /// Returns the first member of the set.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.runs.first_key_value().map(|(first, _)| *first)
+    }
+
+    /// Returns the first member of a range that is neither in this set nor in another one of equal
+    /// size.
+    pub(super) fn first_in_neither(&self, other: &Self, range: Range<u32>) -> Option<u32> {
+        let mut next = range.start;
+        while let Some((_, end)) =
+            [self, other].into_iter().filter_map(|set| set.run_from(next)).find(|run| run.1 > next)
+        {
+            next = end;
+        }
+        (next < range.end).then_some(next)
     }
 
     /// Returns the members of the set, in order.
@@ -166,6 +184,12 @@ mod tests {
             for first in [0, 7, SIZE - 1] {
                 let absent = (first..SIZE).filter(|member| !one.contains(member));
                 prop_assert!(a.absent_from(first).eq(absent));
+            }
+            prop_assert_eq!(a.first(), one.first().copied());
+            for range in [0..SIZE, 5..SIZE - 9] {
+                let in_neither = |member: &u32| !one.contains(member) && !two.contains(member);
+                let first = range.clone().find(in_neither);
+                prop_assert_eq!(a.first_in_neither(&b, range), first);
             }
             prop_assert_eq!(a.is_subset_of(&b), one.is_subset(&two));
             let mut united = a.clone();

@@ -37,6 +37,8 @@ pub(super) struct Questions {
     finder: Cell<Option<fn() -> FoundCall>>,
     /// When the slot was last checked for a question, in nanoseconds.
     checked_at: Cell<u64>,
+    /// When questions were last answered in a wait for the launcher, in nanoseconds.
+    answered_at: Cell<u64>,
     /// The number of the last question; 0 before the first.
     question: Cell<u64>,
     /// When that question was found, in nanoseconds.
@@ -152,11 +154,18 @@ impl Process {
         true
     }
 
-    /// Answers a question, if there is one, in a wait for the launcher since this time.
+    /// Answers the questions of other processes, and that of a user if there is one, in a wait for
+    /// the launcher since this time. Does nothing if that was done within [`CHECK_PERIOD`].
     pub(super) fn answer_in_long_wait(&self, since: u64) {
         let now = System.now();
+        let questions = &self.started().questions;
+        let age = now.saturating_sub(questions.answered_at.get());
+        if age < CHECK_PERIOD.as_nanos() as u64 {
+            return;
+        }
+        questions.answered_at.set(now);
+        self.answer_inquiries();
         if self.is_asked_now(now) {
-            self.answer_inquiries();
             let thread = self.thread_number();
             self.answer_question(&LongWait { awaited: None, since, thread }, now);
         }

@@ -35,6 +35,7 @@ impl Process {
             return Err(Error::new(ErrorClass::Other, "MPI is initialized already"));
         }
         let warnings = self.join()?;
+        self.rejoin()?;
         self.raise_level(level);
         self.world_level.set(level);
         let started = self.started();
@@ -119,14 +120,10 @@ impl Process {
     /// Whether the launcher's barrier is all that this process waits for, without messages: between
     /// processes of one machine, messages arrive even if their receiver does nothing, and this
     /// process makes progress in the barrier where its networks need that. If a process
-    /// fails, that barrier of our own launcher does. Smaller jobs meet by messages, which also
-    /// end a job whose processes disagree on the last collective operation. All processes must
-    /// decide alike: the networks do not count, as one process may have met another job alone.
+    /// fails, that barrier of our own launcher does. All processes must decide alike: the networks
+    /// do not count, as one process may have met another job alone.
     fn meets_only_at_launcher(&self) -> bool {
-        self.size() > MEETING_BY_MESSAGES_MAX
-            && !self.left.get()
-            && self.map().is_one_machine()
-            && self.job().waits_for_values()
+        self.size() > 1 && self.map().is_one_machine() && self.job().waits_for_values()
     }
 
     /// Waits until all processes of the job have reached this point, by messages; if some have
@@ -160,7 +157,8 @@ impl Process {
     /// networks other processes may still need progress of this process. The last process to
     /// arrive may still have messages to send, even if their receivers do not need them any more,
     /// and waits until these messages have left. Our own launcher is asked in between and not on
-    /// another thread, as progress may need its values.
+    /// another thread, as progress may need its values. Processes that wait for this one in a
+    /// collective operation get the answer that it will not take part.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = self.job();
         let must_poll = !self.runtime().delivers_by_itself();
@@ -198,6 +196,15 @@ impl Process {
             return Ok(());
         }
         self.job().finalize().map_err(gone)
+    }
+
+    /// Connects to the launcher again, if this process has [left](Self::leave) and the launcher is
+    /// ours, so that it meets the others at finalization as processes do that have never left.
+    pub(super) fn rejoin(&self) -> Result<()> {
+        if self.left.get() && self.job().rejoin().map_err(gone)? {
+            self.left.set(false);
+        }
+        Ok(())
     }
 
     /// Whether no operation is underway that other processes rely on.
@@ -258,9 +265,6 @@ fn print_reason(reason: &str) {
     let line = format!("combray: {reason}\n");
     eprint!("{line}");
 }
-
-/// The number of processes up to which they meet by messages at finalization.
-const MEETING_BY_MESSAGES_MAX: u32 = 128;
 
 /// How often a process makes progress in the launcher's barrier, if its networks need that, and the
 /// largest number of rounds each time.

@@ -25,6 +25,7 @@ impl Process {
         error_handler: Rc<ErrorHandler>,
     ) -> Result<(Rc<Session>, Vec<String>)> {
         let warnings = self.join()?;
+        self.rejoin()?;
         self.raise_level(level);
         self.sessions.set(self.sessions.get() + 1);
         Ok((Rc::new(Session::new(level, error_handler)), warnings))
