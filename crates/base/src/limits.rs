@@ -25,3 +25,6 @@ pub const FRAGMENTED_BYTES_MAX: usize = 512 << 10;
 pub const RAILS_MAX: usize = 8;
 
 const _: () = assert!(EAGER_CREDIT_BYTES > 64 * EAGER_MESSAGE_COST);
+
+/// The greatest number of processes of a program that `-n` and `MPI_Comm_spawn` take.
+pub const PROGRAM_PROCESSES_MAX: u32 = 1 << 20;

@@ -23,6 +23,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::{Duration, Instant};
 
 use allocation::Allocation;
+use base::limits::PROGRAM_PROCESSES_MAX;
 use base::variables;
 use launcher::binding::{HostOrder, Oversubscription, PolicyOption};
 use launcher::{
@@ -346,9 +347,6 @@ fn command_words(option: &str, command: &OsStr) -> Result<Vec<OsString>, String>
     }
     Ok(words)
 }
-
-/// The maximum number of processes; a larger number is a typing error.
-const PROCESSES_MAX: u32 = 4096;
 
 /// Parses the part of the command line for one program.
 struct ProgramReader<'a> {
@@ -725,9 +723,9 @@ fn wanted(takes: ValueCount, values: &[OsString], rest: &[OsString]) -> usize {
 }
 
 fn count(name: &str, value: &str) -> Result<u32, String> {
-    let count = value.parse().ok().filter(|count| (1..=PROCESSES_MAX).contains(count));
+    let count = value.parse().ok().filter(|count| (1..=PROGRAM_PROCESSES_MAX).contains(count));
     count.ok_or_else(|| {
-        format!("{name} needs the number of processes, 1 to {PROCESSES_MAX}, but got \"{value}\"")
+        format!("{name} needs the number of processes, 1 to {PROGRAM_PROCESSES_MAX}, but got \"{value}\"")
     })
 }
 

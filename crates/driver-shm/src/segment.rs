@@ -1,4 +1,4 @@
-//! The shared segment of a process: header, table of regions, ring, lanes, offers, and pool.
+//! The shared segment of a process: header with offers, ring, lanes, table of regions, and pool.
 
 pub(crate) mod own;
 pub(crate) mod peer;
@@ -43,14 +43,17 @@ pub(crate) fn offer_place(flow: u32) -> usize {
     flow as usize % OFFERS
 }
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x05");
-const REGIONS_OFFSET: usize = 4096;
-const RING_OFFSET: usize = REGIONS_OFFSET + REGIONS_MAX * size_of::<RegionEntry>();
-const LANES_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(4096);
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x06");
+/// The ring and the calls follow the header closely: what few messages touch needs one page of page
+/// tables in most processes, which is 4 KiB for each peer.
+const RING_OFFSET: usize = 4096;
+const CALLS_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(64);
+const LANES_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
 /// Each lane begins on a page of its own, so that unused lanes take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
-const CALLS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
-const POOL_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
+const REGIONS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
+const POOL_OFFSET: usize =
+    (REGIONS_OFFSET + REGIONS_MAX * size_of::<RegionEntry>()).next_multiple_of(4096);
 /// Behind each lane there is a cell. Unused cells take no memory.
 const CELLS_OFFSET: usize = (POOL_OFFSET + PIECES * PIECE_BYTES).next_multiple_of(4096);
 const CELL_STRIDE: usize = (size_of::<CellWords>() + CELL_BYTES).next_multiple_of(4096);
@@ -100,7 +103,7 @@ const ON_WORD: u32 = 1;
 /// The owner sleeps on its pipe and on other descriptors.
 const ON_PIPE: u32 = 2;
 
-const _: () = assert!(size_of::<SegmentHeader>() <= REGIONS_OFFSET);
+const _: () = assert!(size_of::<SegmentHeader>() <= RING_OFFSET);
 const _: () = assert!(RING_OFFSET.is_multiple_of(4096));
 const _: () = assert!(std::mem::offset_of!(SegmentHeader, bell) == 128);
 

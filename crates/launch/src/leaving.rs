@@ -26,8 +26,8 @@ pub(crate) fn rejoin() {
     HAS_LEFT.store(false, Ordering::Release);
 }
 
-/// Ends this process at once, unless [`leave`] was called last. The program may be anywhere in its code,
-/// so its exit handlers do not run.
+/// Ends this process at once, unless [`leave`] was called last. The program may be anywhere in its
+/// code, so its exit handlers do not run.
 pub(crate) fn end_without_launcher() {
     if HAS_LEFT.load(Ordering::Acquire) {
         return;

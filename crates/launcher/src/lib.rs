@@ -140,7 +140,7 @@ impl JobPlan {
             let processes = self.applications.iter().map(|app| app.processes as usize).sum();
             rankfile::placement(&self.rankfile, processes, is_local)
         };
-        placement.map_err(LaunchError::new)
+        placement.and_then(HostAssignment::checked).map_err(LaunchError::new)
     }
 
     /// Whether processes share slots with others, for lack of free ones.

@@ -79,6 +79,9 @@ pub fn slots(hosts: &[Host], per_host: Option<u32>) -> u32 {
     hosts.iter().map(of).fold(0, u32::saturating_add)
 }
 
+/// The greatest number of processes of a job on a host; a larger number is a typing error.
+const HOST_PROCESSES_MAX: u32 = 4096;
+
 /// Gives each process its host: the hosts are filled one after the other, up to their slots.
 /// `used` are the processes of other jobs on each host; `is_local` decides which names mean this
 /// machine.
@@ -111,6 +114,24 @@ pub(crate) fn place(
 }
 
 impl HostAssignment {
+    /// Returns this assignment if no host has more than [`HOST_PROCESSES_MAX`] processes.
+    ///
+    /// # Errors
+    /// A message for users that names the first other host.
+    pub(crate) fn checked(self) -> Result<Self, String> {
+        let mut counts = vec![0_u32; self.hosts.len()];
+        self.ranks.iter().for_each(|host| counts[*host] += 1);
+        let Some(full) = counts.iter().position(|count| *count > HOST_PROCESSES_MAX) else {
+            return Ok(self);
+        };
+        let name = self.hosts[full].as_deref().unwrap_or("this machine");
+        Err(format!(
+            "{} processes would run on {name}, but a host can have at most {HOST_PROCESSES_MAX}; \
+             start fewer (-n), or name more hosts",
+            counts[full]
+        ))
+    }
+
     /// Returns the index of a host, which becomes the last one if it is new.
     pub(crate) fn position(&mut self, name: Option<String>) -> usize {
         *self.positions.entry(name).or_insert_with_key(|name| {
@@ -246,6 +267,19 @@ mod tests {
     fn names(placement: &HostAssignment) -> String {
         let name = |host: &usize| placement.hosts[*host].as_deref().unwrap_or("-");
         placement.ranks.iter().map(name).collect()
+    }
+
+    #[test]
+    fn a_host_can_have_thousands_of_processes_and_a_job_a_million() {
+        let on = |hosts: usize, each: u32| {
+            let ranks = (0..hosts).flat_map(|host| std::iter::repeat_n(host, each as usize));
+            let names = (0..hosts).map(|host| (host > 0).then(|| format!("node{host}")));
+            let ranks = ranks.collect();
+            HostAssignment { hosts: names.collect(), ranks, ..HostAssignment::default() }.checked()
+        };
+        assert!(on(256, HOST_PROCESSES_MAX).is_ok());
+        let message = on(2, HOST_PROCESSES_MAX + 1).expect_err("they are too many");
+        assert!(message.starts_with("4097 processes would run on this machine"), "{message}");
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! The number of processes where the user has not set it.
 
+use base::limits::PROGRAM_PROCESSES_MAX;
 use launcher::binding::ProcessMapping;
 use launcher::{Application, JobPlan};
 use sys::cores;
 use topology::Kind;
 
-use super::{PROCESSES_MAX, dry_run};
+use super::dry_run;
 
 /// The number of processes of a program without an explicit number. One of several programs gets
 /// one process. A single program gets the number that its mapping implies, or as many as there is
@@ -50,7 +51,7 @@ fn usual(application: &Application) -> Result<u32, String> {
         }
         (hosts, each) => launcher::slots(hosts, each),
     };
-    if (1..=PROCESSES_MAX).contains(&count) {
+    if (1..=PROGRAM_PROCESSES_MAX).contains(&count) {
         return Ok(count);
     }
     Err(format!("the hosts have {count} slots; give the number of processes with -n"))

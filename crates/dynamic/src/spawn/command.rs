@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use base::limits::PROGRAM_PROCESSES_MAX;
 use base::{Error, ErrorClass, Result};
 use mpi::info::Info;
 
@@ -21,9 +22,6 @@ pub struct SpawnCommand {
     /// The architecture that the processes need, if they need a certain one.
     architecture: Option<Vec<u8>>,
 }
-
-/// The number of processes that one program may have, as in `combray run -n`.
-const PROCESSES_MAX: i32 = 4096;
 
 /// The info keys that become options of `combray run` with one value (section 11.8.4, and
 /// `hostfile` as in other implementations).
@@ -47,10 +45,10 @@ impl SpawnCommand {
         if name.is_empty() {
             return Err(Error::new(ErrorClass::Arg, "the command to spawn is an empty text"));
         }
-        if !(1..=PROCESSES_MAX).contains(&processes) {
+        if !(1..=PROGRAM_PROCESSES_MAX as i32).contains(&processes) {
             let detail = format!(
                 "maxprocs is {processes}, but must be the number of processes to spawn, 1 to \
-                 {PROCESSES_MAX}"
+                 {PROGRAM_PROCESSES_MAX}"
             );
             return Err(Error::new(ErrorClass::Arg, detail));
         }
