@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use collectives::board::{RegionSupport, SlotCapacities, SlotCapacity};
 use collectives::{
     Algorithm, AlgorithmPreferences, CallForm, CollectiveCall, CollectivePlan, Function,
-    InputPlace, Member, Operands, ProcessLayout, Schedule, Situation, Width, board, candidates,
-    direct, plan,
+    InputPlace, Member, Operands, ProcessLayout, Round, Schedule, Situation, Width, board,
+    candidates, direct, plan,
 };
 
 use crate::simulator::{members, situation};
@@ -23,10 +23,15 @@ fn operands(bytes: usize) -> Operands {
 
 /// Returns one call of each function, with blocks or operands of so many bytes.
 fn calls(bytes: usize) -> [CollectiveCall; 16] {
+    calls_of(SIZE, bytes)
+}
+
+/// Returns the same for a communicator of `size` members.
+fn calls_of(size: u32, bytes: usize) -> [CollectiveCall; 16] {
     use CollectiveCall::*;
     let (root, input, operands) = (ROOT, INPUT, operands(bytes));
-    let counts = vec![operands.count; SIZE as usize].into();
-    let all = Operands { count: operands.count * SIZE as usize, ..operands };
+    let counts = vec![operands.count; size as usize].into();
+    let all = Operands { count: operands.count * size as usize, ..operands };
     [
         Barrier,
         Bcast { root, bytes },
@@ -35,7 +40,7 @@ fn calls(bytes: usize) -> [CollectiveCall; 16] {
         Scatter { root, block_bytes: bytes, input },
         Scatterv { root, input },
         Allgather { block_bytes: bytes, input },
-        Allgatherv { total_bytes: bytes * SIZE as usize, input },
+        Allgatherv { total_bytes: bytes * size as usize, input },
         Alltoall { block_bytes: bytes, input },
         Alltoallv { input },
         Reduce { root, operands, input },
@@ -275,6 +280,50 @@ fn plans_take_no_longer_for_millions_of_processes() {
             };
             let shortest = (0..10).map(time).min();
             assert!(shortest < Some(LONGEST), "{call:?}: {shortest:?}");
+        }
+    }
+}
+
+/// Returns the bytes that the steps of a schedule take.
+fn bytes_of(schedule: &Schedule) -> usize {
+    let of_round = |round: Round<'_>| {
+        size_of_val(round.transfers) + size_of_val(round.local) + 2 * size_of::<usize>()
+    };
+    schedule.rounds().map(of_round).sum()
+}
+
+#[test]
+fn plans_of_a_million_processes_are_small_and_made_in_milliseconds() {
+    const EACH: u32 = 128;
+    const LONGEST: Duration = Duration::from_millis(10);
+    const BYTES_MAX: usize = 20_000;
+    // The operations in which a process exchanges something with each other one.
+    const BYTES_OF_EACH_MAX: usize = 320;
+    for size in [1_000, 10_000, 100_000, 1_000_000_u32] {
+        let layout = ProcessLayout::by(size, |rank| rank / EACH);
+        let situation = Situation { layout, cores: EACH, ..Situation::default() };
+        let member = Member { rank: size / 2, size, situation: &situation };
+        for call in calls_of(size, 8) {
+            use Function::*;
+            let is_linear = matches!(
+                call.function(),
+                Allgatherv | Alltoall | Alltoallv | ReduceScatterBlock | ReduceScatter
+            );
+            if is_linear && size > 10_000 {
+                continue;
+            }
+            let make = |_| {
+                let begin = Instant::now();
+                let plan = plan(&call, member, None, CallForm::Blocking);
+                (begin.elapsed(), bytes_of(&plan.schedule))
+            };
+            let (took, bytes) = (0..10).map(make).min().expect("it is made");
+            let case = format!("{:?} of {size}: {bytes} bytes in {took:?}", call.function());
+            if is_linear {
+                assert!(bytes <= BYTES_OF_EACH_MAX * size as usize, "{case}");
+            } else {
+                assert!(bytes <= BYTES_MAX && took <= LONGEST, "{case}");
+            }
         }
     }
 }
