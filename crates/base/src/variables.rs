@@ -142,6 +142,10 @@ variables! {
         /// After how many seconds without received data another machine counts as failed (10). A
         /// machine whose processes are stopped, or do not call MPI, still answers.
         HOST_TIMEOUT, User, AtStart, Always, [];
+        /// For how many seconds after the start of a job the launcher tries again to reach a host
+        /// that cannot be reached (0; 120 in the launcher of Kubernetes' MPI operator, whose hosts
+        /// may have no address yet).
+        HOST_WAIT, User, AtStart, Always, [];
         /// Algorithms of collective operations, such as allreduce:ring,bcast:binomial, instead of
         /// those that are predicted to be the fastest; combray info --collectives lists them. The
         /// value of process 0 counts.
@@ -288,6 +292,15 @@ pub fn host_timeout(value: &str) -> Option<Duration> {
 /// second, and several times before one counts as failed.
 pub const HOST_TIMEOUT_RANGE_S: RangeInclusive<u64> = 2..=86_400;
 
+/// Returns the time that a value of [`HOST_WAIT`] specifies; `None` if it is invalid.
+pub fn host_wait(value: &str) -> Option<Duration> {
+    let seconds: u64 = value.trim().parse().ok()?;
+    (seconds <= HOST_WAIT_MAX_S).then(|| Duration::from_secs(seconds))
+}
+
+/// The largest value of [`HOST_WAIT`], in seconds: a day.
+pub const HOST_WAIT_MAX_S: u64 = 86_400;
+
 /// Returns the memory for the trace of a process, in bytes, if [`TRACE_MIB`] has this value.
 pub fn trace_bytes(value: Option<&str>) -> usize {
     let mib = value.and_then(|mib| mib.trim().parse().ok());
@@ -330,6 +343,17 @@ mod tests {
         assert_eq!(host_timeout(" 2 "), Some(Duration::from_secs(2)));
         for wrong in ["", "0", "1", "-5", "1.5", "10 s", "86401"] {
             assert_eq!(host_timeout(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_wait_for_hosts_is_a_number_of_seconds() {
+        assert_eq!(
+            (host_wait("0"), host_wait(" 90 ")),
+            (Some(Duration::ZERO), Some(Duration::from_secs(90)))
+        );
+        for wrong in ["", "-5", "1.5", "10 s", "86401"] {
+            assert_eq!(host_wait(wrong), None, "{wrong}");
         }
     }
 

@@ -267,6 +267,10 @@ fn follow_environment(plan: &mut JobPlan) -> Result<(), String> {
     if let Ok(text) = env::var(variables::HOST_TIMEOUT) {
         plan.host_timeout = Some(host_timeout(&text)?);
     }
+    plan.host_wait = match env::var(variables::HOST_WAIT) {
+        Ok(text) => host_wait(&text)?,
+        Err(_) => foreign::host_wait(),
+    };
     if let Ok(text) = env::var(variables::LAUNCH_WIDTH) {
         plan.launch_width = Some(launch_width(&text)?);
     }
@@ -660,6 +664,14 @@ fn host_timeout(text: &str) -> Result<Duration, String> {
         let (name, range) = (variables::HOST_TIMEOUT, variables::HOST_TIMEOUT_RANGE_S);
         let (least, most) = range.into_inner();
         format!("{name} needs a number of seconds from {least} to {most}, but got \"{text}\"")
+    })
+}
+
+/// Parses the value of `COMBRAY_HOST_WAIT`.
+fn host_wait(text: &str) -> Result<Duration, String> {
+    variables::host_wait(text).ok_or_else(|| {
+        let (name, most) = (variables::HOST_WAIT, variables::HOST_WAIT_MAX_S);
+        format!("{name} needs a number of seconds from 0 to {most}, but got \"{text}\"")
     })
 }
 

@@ -3,6 +3,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -131,6 +132,64 @@ fn host_files_of_other_launchers_are_used() {
         let (code, out, err) = outcome_of(command.envs(variables).output().unwrap());
         assert_eq!((code, err.as_str(), sorted(&out)), (Some(0), "", vec!["0 a", "1 b"]), "{each}");
     }
+}
+
+/// Four pods of Kubernetes' MPI operator, whose launcher starts before the name of one has an
+/// address. The variables are those of the operator for each of the three libraries.
+#[test]
+fn pods_are_waited_for() {
+    let private = tempfile::tempdir().unwrap();
+    let path = |name: &str| private.path().join(name).into_os_string().into_string().unwrap();
+    let (hosts, late) = (path("hostfile"), path("late"));
+    let ask = ["sh", "-c", "echo $PMI_RANK $HOST"];
+    let dialects = [
+        ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_keep_fqdn_hostnames", " slots=1"),
+        ("I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_BOOTSTRAP", ":1"),
+        ("HYDRA_HOST_FILE", "HYDRA_LAUNCHER", ":1"),
+    ];
+    for (file, other, slots) in dialects {
+        let start = |last: &str, words: &[&str], wait: Option<&str>| {
+            let lines = ["pi-worker-0.pi", "pi-worker-1.pi", "pi-worker-2.pi", last];
+            std::fs::write(&hosts, lines.map(|name| format!("{name}{slots}\n")).concat()).unwrap();
+            let mut command = combray(words);
+            command.envs([(file, &*hosts), (other, "true"), ("K_MPI_JOB_ROLE", "launcher")]);
+            command.envs([("COMBRAY_LAUNCH_AGENT", RSH), ("LATE_FILE", &*late)]);
+            command.envs(wait.map(|seconds| ("COMBRAY_HOST_WAIT", seconds)));
+            outcome_of(command.output().unwrap())
+        };
+        let (code, out, err) = start("late-worker-3.pi", &ask, None);
+        std::fs::remove_file(&late).unwrap();
+        assert_eq!(code, Some(0), "{file}: {err}");
+        let expected =
+            ["0 pi-worker-0.pi", "1 pi-worker-1.pi", "2 pi-worker-2.pi", "3 late-worker-3.pi"];
+        assert_eq!(sorted(&out), expected, "{file}");
+        assert!(err.contains("up to 120 s") && err.contains("Could not resolve"), "{file}: {err}");
+        // One that never comes is named, and nothing has started.
+        let (code, out, err) = start("unreachable", &ask, Some("2"));
+        assert_eq!((code, &*out), (Some(2), ""), "{file}: {err}");
+        assert!(err.contains("unreachable cannot be reached in 2 attempts"), "{file}: {err}");
+    }
+    // Pods that are reached by `kubectl exec`, for which a script stands in.
+    let kubectl = path("kubectl");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1 $2 $4 $5 $6\" = \"exec --stdin -- /bin/sh -c\" ] || exit 3\n\
+         pod=$3; shift 6; exec {RSH} \"$pod\" \"$@\"\n"
+    );
+    std::fs::write(&kubectl, script).unwrap();
+    std::fs::set_permissions(&kubectl, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(&hosts, "pi-worker-0.pi.jobs.svc\npi-worker-1.pi.jobs.svc\n").unwrap();
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/container/kubectl-agent");
+    let mut command = combray(&ask);
+    command.envs([("HYDRA_HOST_FILE", &*hosts), ("HYDRA_LAUNCHER_EXEC", agent)]);
+    command.env("PATH", format!("{}:/usr/bin:/bin", private.path().display()));
+    let (code, out, err) = outcome_of(command.output().unwrap());
+    assert_eq!((code, sorted(&out)), (Some(0), vec!["0 pi-worker-0", "1 pi-worker-1"]), "{err}");
+    // Without the operator, a host that cannot be reached is an error immediately.
+    let (code, _, err) = run_on("unreachable", &["true"]);
+    assert!(code == Some(2) && err.contains("unreachable cannot be reached ("), "{err}");
+    let mut wrong = on("a", &["true"]);
+    let (code, _, err) = outcome_of(wrong.env("COMBRAY_HOST_WAIT", "soon").output().unwrap());
+    assert!(code == Some(2) && err.contains("COMBRAY_HOST_WAIT needs"), "{err}");
 }
 
 #[test]

@@ -82,6 +82,9 @@ const QUIT_TIME_MAX: Duration = Duration::from_secs(3);
 /// How long a command that has closed its output may take to end, which shows the reason.
 const COMMAND_END_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// The time between two attempts to reach a host.
+const PAUSE_BEFORE_RETRY: Duration = Duration::from_secs(1);
+
 /// When more bytes than this wait for an output of the launcher, no more are read from the
 /// processes: they block as if they wrote to the slow reader themselves.
 const BACKLOG_BYTES_MAX: usize = 256 << 10;
@@ -620,6 +623,7 @@ impl<'a> JobState<'a> {
             }
             Deadline::Silence(host) => self.note_silence(host),
             Deadline::CommandEnd(host) => self.lose_host(host),
+            Deadline::Retry(host) => self.retry(host),
             Deadline::Traces => self.conclude_traces(),
             Deadline::Drain => self.end_recording(),
             Deadline::Spawned => self.give_up_spawned(),

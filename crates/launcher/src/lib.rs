@@ -78,6 +78,8 @@ pub struct JobPlan {
     /// A host from which nothing was received for this long counts as failed; none:
     /// [`base::variables::HOST_TIMEOUT_DEFAULT`].
     pub host_timeout: Option<Duration>,
+    /// For how long after the start of the job a host that cannot be reached is tried again.
+    pub host_wait: Duration,
     /// How the agents of other hosts are started.
     pub access: HostAccess,
     /// How many agents the launcher, and each agent, starts at most; none: as many as let all be

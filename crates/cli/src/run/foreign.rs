@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 
 use launcher::binding::{HostOrder, PolicyOption};
 use launcher::{Application, Host, HostAccess, JobPlan};
@@ -83,6 +84,21 @@ pub const VARIABLES: &[(&str, VariableEffect)] = &[
     ("I_MPI_PIN_ORDER", Nothing),
     ("I_MPI_PIN_PROCESSOR_LIST", Nothing),
 ];
+
+/// The variable that Kubernetes' MPI operator sets in its pods, and its value in the one with the
+/// launcher.
+const POD_ROLE: (&str, &str) = ("K_MPI_JOB_ROLE", "launcher");
+
+/// How long the launcher waits for the pods of Kubernetes' MPI operator, which starts it beside
+/// them: their images may have to be fetched, and their names to be published.
+const POD_WAIT: Duration = Duration::from_secs(120);
+
+/// For how long after the start of a job hosts that cannot be reached are tried again, unless the
+/// user specifies it.
+pub fn host_wait() -> Duration {
+    let (name, launcher) = POD_ROLE;
+    if env::var(name).is_ok_and(|role| role == launcher) { POD_WAIT } else { Duration::ZERO }
+}
 
 /// The variables of other launchers that are set.
 #[derive(Debug)]

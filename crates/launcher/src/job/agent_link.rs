@@ -34,6 +34,8 @@ pub(super) struct AgentLink {
     /// The last part of what the command wrote to its error output.
     error_output: Vec<u8>,
     state: LinkState,
+    /// How many times the launcher has tried to reach the host.
+    attempts: u32,
 }
 
 /// The states of a connection.
@@ -68,7 +70,24 @@ impl AgentLink {
             parser: ReportParser::new(ranks),
             error_output: Vec::new(),
             state: LinkState::Open,
+            attempts: 1,
         }
+    }
+
+    /// Forgets the connection, for another attempt to reach the host.
+    pub(super) fn renew(&mut self, ranks: &[u32]) {
+        let attempts = self.attempts + 1;
+        *self = Self { attempts, ..Self::new(self.access.clone(), ranks) };
+    }
+
+    pub(super) fn is_first_attempt(&self) -> bool {
+        self.attempts == 1
+    }
+
+    /// Whether the command has ended without reaching the host.
+    pub(super) fn was_not_reached(&self) -> bool {
+        let has_shell = matches!(self.end(), Some(End::Code(126 | 127)));
+        !self.has_greeted() && self.fault().is_none() && self.has_ended() && !has_shell
     }
 
     pub(super) fn access(&self) -> &AgentAccess {
@@ -206,7 +225,11 @@ impl AgentLink {
             }
             _ => self.remedy(host),
         };
-        format!("{host} cannot be reached ({how}): {remedy}{}", self.last_output())
+        let attempts = match self.attempts {
+            1 => String::new(),
+            more => format!(" in {more} attempts"),
+        };
+        format!("{host} cannot be reached{attempts} ({how}): {remedy}{}", self.last_output())
     }
 
     /// Returns the error message for a host that has not started its processes in time.

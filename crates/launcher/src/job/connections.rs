@@ -1,7 +1,9 @@
 //! The connections to agents: through the launch tree, and what follows from the loss of one.
 
 use super::messages::{self, HostPhase};
-use super::{Action, CODE_NOT_STARTED, COMMAND_END_TIME_MAX, Deadline, JobState};
+use super::{
+    Action, CODE_NOT_STARTED, COMMAND_END_TIME_MAX, Deadline, JobState, PAUSE_BEFORE_RETRY,
+};
 use crate::protocol::{AgentStart, ConnectionEvent, ConnectionOrder, START_TIME_MAX};
 
 impl JobState<'_> {
@@ -103,6 +105,9 @@ impl JobState<'_> {
         if self.can_reach_directly(host) {
             return self.reach_directly(host);
         }
+        if self.can_retry(host) {
+            return self.await_retry(host);
+        }
         let below = self.actions.tree.below(host);
         let all = || below.iter().chain([&host]);
         let phase = match all().all(|&host| self.hosts[host].has_started()) {
@@ -139,5 +144,35 @@ impl JobState<'_> {
         self.deadlines.clear(Deadline::CommandEnd(host));
         self.deadlines.set(Deadline::Start, self.now + START_TIME_MAX);
         self.open(host);
+    }
+
+    /// Whether the launcher tries again to reach a host: its name may have no address yet, or its
+    /// server may not run yet. That the host has no Combray is final.
+    fn can_retry(&mut self, host: usize) -> bool {
+        let is_in_time = self.now + PAUSE_BEFORE_RETRY < self.begun + self.plan.host_wait;
+        is_in_time
+            && self.is_starting()
+            && self.hosts[host].agent().is_some_and(|agent| agent.was_not_reached())
+    }
+
+    /// Tries again to reach a host, after a pause. The user is told the reason once for each host.
+    fn await_retry(&mut self, host: usize) {
+        if self.hosts[host].agent().is_some_and(|agent| agent.is_first_attempt()) {
+            let message =
+                messages::waiting(self.plan.host_wait, self.hosts[host].connection_error());
+            self.print_message(&message);
+        }
+        self.deadlines.clear(Deadline::CommandEnd(host));
+        let at = self.now + PAUSE_BEFORE_RETRY;
+        self.deadlines.set(Deadline::Retry(host), at);
+        self.deadlines.set(Deadline::Start, at + START_TIME_MAX);
+    }
+
+    /// Tries again to reach a host.
+    pub(super) fn retry(&mut self, host: usize) {
+        if self.is_starting() {
+            self.hosts[host].begin_attempt();
+            self.open(host);
+        }
     }
 }

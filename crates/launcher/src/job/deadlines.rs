@@ -27,6 +27,8 @@ pub enum Deadline {
     /// When to stop waiting for the end of the command that reaches this host, whose connection is
     /// closed. Its end shows the reason.
     CommandEnd(usize),
+    /// When to try again to reach this host.
+    Retry(usize),
     /// When to stop waiting for further output after all ranks have ended: a background process
     /// that they started may hold the pipe open.
     Drain,

@@ -133,6 +133,13 @@ impl JobHost {
         }
     }
 
+    /// Forgets the connection to its agent, which was not reached, for another attempt.
+    pub(super) fn begin_attempt(&mut self) {
+        if let HostLink::Remote(agent) = &mut self.link {
+            agent.renew(&self.ranks);
+        }
+    }
+
     /// Orders it to start its processes, if that was not done yet.
     ///
     /// # Errors

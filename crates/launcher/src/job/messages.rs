@@ -36,6 +36,13 @@ pub(super) fn failure(end: End, mpi_state: MpiState) -> Option<(String, i32)> {
     }
 }
 
+/// Returns the message that the launcher tries again to reach a host for some time after the start
+/// of the job. `why` is the message about the first attempt.
+pub(super) fn waiting(time: Duration, why: String) -> String {
+    let seconds = time.as_secs_f64();
+    format!("hosts are waited for up to {seconds} s (COMBRAY_HOST_WAIT) after the start: {why}")
+}
+
 /// Returns the usual reason for which a process is killed by a signal, as the rest of a sentence.
 fn meaning(number: i32) -> &'static str {
     match number {

@@ -540,6 +540,48 @@ fn only_the_hosts_for_which_others_wait_are_late() {
     assert!(test.printed.contains("host1 cannot start its processes"), "{}", test.printed);
 }
 
+/// A host whose name has an address 5 s after the start of the job, which waits 10 s for hosts.
+#[test]
+fn a_host_that_cannot_be_reached_yet_is_tried_again() {
+    let plan = JobPlan { host_wait: Duration::from_secs(10), ..plan(false) };
+    let mut test = TestJob::of_tree(&plan, (2, 1), 1, &[None, Some(0)]);
+    let attempts = |test: &mut TestJob<'_>, until: u64| {
+        for _ in 0..until {
+            test.handle(JobEvent::Connection(
+                1,
+                ConnectionEvent::ErrorOutput(b"no address\n".to_vec()),
+            ));
+            test.handle(command_ended(1, End::Code(255)));
+            test.pass(1);
+        }
+    };
+    attempts(&mut test, 5);
+    assert_eq!(test.printed.matches("up to 10 s").count(), 1, "{}", test.printed);
+    assert!(test.printed.contains("no address") && test.job.exit_code().is_none());
+    test.handle(received(1, greeting().into()));
+    test.report(0, AgentReport::Started(vec![100]));
+    assert!(matches!(test.received[1][..], [AgentOrder::Start(_)]), "{}", test.printed);
+    // One that is never reached ends the job at the deadline.
+    let mut test = TestJob::of_tree(&plan, (2, 1), 1, &[None, Some(0)]);
+    attempts(&mut test, 9);
+    assert!(!test.printed.contains("attempts"), "{}", test.printed);
+    attempts(&mut test, 1);
+    assert!(test.printed.contains("host1 cannot be reached in 9 attempts"), "{}", test.printed);
+    // That it has no Combray is final.
+    let mut test = TestJob::of_tree(&plan, (2, 1), 1, &[None, Some(0)]);
+    attempts(&mut test, 1);
+    test.handle(command_ended(1, End::Code(127)));
+    assert!(test.printed.contains("Combray must be there"), "{}", test.printed);
+    // So is an interrupt while it is waited for.
+    let mut test = TestJob::of_tree(&plan, (2, 1), 1, &[None, Some(0)]);
+    attempts(&mut test, 2);
+    test.handle(command_ended(1, End::Code(255)));
+    test.handle(JobEvent::Signal(signal::SIGINT));
+    test.handle(JobEvent::DescendantsEnded);
+    test.pass(20);
+    assert_eq!(test.job.exit_code(), Some(130), "{}", test.printed);
+}
+
 #[test]
 fn each_level_of_hosts_has_its_time() {
     let plan = plan(false);
