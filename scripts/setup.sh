@@ -84,6 +84,11 @@ if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ]; then
     # Module files are loaded by the commands of both kinds; the other one is fetched by the test.
     [ -e /usr/share/lmod ] || missing+=(lmod)
 fi
+# rsmpi's bindgen (tests/rust), and another compiler for mpi.h.
+if [ -n "$everything" ]; then
+    has clang || missing+=(clang)
+    compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || missing+=(libclang-dev)
+fi
 # Units for 64-bit ARM (tests/arm).
 if [ -n "$everything" ] && [ "$(uname -m)" = x86_64 ]; then
     has qemu-aarch64 || missing+=(qemu-user)

@@ -7,6 +7,7 @@ mod fortran;
 mod header;
 mod parameter;
 mod reliability;
+mod rust_crate;
 mod rust_text;
 mod tables;
 
@@ -22,13 +23,14 @@ struct Output {
 }
 
 /// Folders that contain only generated files.
-const GENERATED_FOLDERS: [&str; 6] = [
+const GENERATED_FOLDERS: [&str; 7] = [
     "crates/mpi-abi/src/generated",
     "crates/mpi-abi/src/generated/mpich",
     "crates/mpi-abi/src/generated/open_mpi",
     "crates/mpi-abi/src/generated/entries",
     "crates/mpi-abi/generated",
     "fortran/generated",
+    "packaging/rust/combray-mpi-sys/src/generated",
 ];
 
 /// Writes all generated files and removes files that are no longer generated.
@@ -114,6 +116,14 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
     }
     let text = header::fortran_functions(&tables);
     outputs.push(Output { path: "fortran/generated/functions.h".into(), text });
+    let in_rust = |name: &str, text| Output {
+        path: format!("packaging/rust/combray-mpi-sys/src/generated/{name}"),
+        text,
+    };
+    outputs.push(in_rust("types.rs", rust_crate::types(&tables)?));
+    outputs.push(in_rust("constants.rs", rust_crate::constants(&tables)));
+    outputs.push(in_rust("functions.rs", rust_crate::functions(&tables)?));
+    outputs.push(in_rust("names.txt", rust_crate::names(&tables)));
     let fortran = fortran::files(&tables)?.into_iter();
     outputs.extend(fortran.map(|(path, text)| Output { path, text }));
     Ok(outputs)

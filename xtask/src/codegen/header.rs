@@ -20,7 +20,7 @@ pub const HANDLES: [&str; 11] = [
     "Win",
 ];
 /// Handle types of the tools interface, without `MPI_`.
-const TOOL_HANDLES: [&str; 6] = [
+pub const TOOL_HANDLES: [&str; 6] = [
     "T_enum",
     "T_cvar_handle",
     "T_pvar_handle",
@@ -30,7 +30,7 @@ const TOOL_HANDLES: [&str; 6] = [
 ];
 
 /// Constants that are values of an enumeration, by prefix.
-const ENUMERATIONS: [(&str, &str); 2] =
+pub const ENUMERATIONS: [(&str, &str); 2] =
     [("MPI_T_cb_safety", "MPI_T_CB_REQUIRE_"), ("MPI_T_source_order", "MPI_T_SOURCE_")];
 
 const TOP: &str = "\
