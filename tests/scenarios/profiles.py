@@ -36,7 +36,7 @@ def advice_names_the_cause(runner):
         for _ in range(ATTEMPTS):
             code, output, _ = start(runner, count, name, "--profile", str(file))
             assert code == 0, output
-            causes = [one["cause"] for one in json.loads(file.read_text())["advice"]]
+            causes = causes_in(file)
             if causes[:1] == [cause]:
                 break
         else:
@@ -54,9 +54,15 @@ SLOWED = [
 ]
 
 
+def causes_in(file):
+    """The causes that were reported, by their machine-readable names. That the machine has too few cores for the test
+    comes before them."""
+    return [one["cause"] for one in json.loads(file.read_text())["advice"] if one["cause"] != "too_few_cores"]
+
+
 def first_cause(file):
-    """The cause that was reported first, by its machine-readable name."""
-    return [one["cause"] for one in json.loads(file.read_text())["advice"]][:1]
+    """The cause of the program that was reported first."""
+    return causes_in(file)[:1]
 
 
 def advised(runner, command, cause):

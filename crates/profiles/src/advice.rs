@@ -13,7 +13,7 @@ use crate::{RankProfile, WaitCause};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
     /// The cause, by a name for programs: `slow_rank`, `chain`, `late_receives`, `late_sends`,
-    /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`.
+    /// `imbalance`, `small_messages`, `shared_core`, `far_neighbours`, `too_few_cores`.
     pub cause: String,
     /// The maximum cost of the cause, in seconds over all ranks.
     pub seconds: f64,
@@ -78,6 +78,9 @@ pub(crate) fn best(
         false => one.seconds,
     };
     all.sort_by(|one, other| weight(other).total_cmp(&weight(one)));
+    // The other causes are often consequences of this one, unless some cores are not used.
+    let has_other_cores = all.iter().any(|one| one.cause == "shared_core");
+    all.splice(0..0, facts.too_few_cores().filter(|_| !has_other_cores));
     all.truncate(LISTED_MAX);
     all
 }
@@ -109,6 +112,31 @@ impl Facts<'_> {
     /// Returns the waiting time for one cause, in seconds.
     fn waited(&self, cause: WaitCause) -> f64 {
         self.late.iter().filter(|one| one.cause == cause).map(|one| one.seconds).sum()
+    }
+
+    /// There are more processes than cores. The cost is the time in which ranks had no processor.
+    fn too_few_cores(&self) -> Option<Advice> {
+        let crowded = self.ranks.iter().filter(|rank| rank.is_oversubscribed);
+        let mut hosts: Vec<&str> = crowded.clone().map(|rank| rank.host.as_str()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let first = hosts.first()?;
+        let place = match hosts.len() {
+            1 => (*first).to_owned(),
+            more => format!("{first} and {} other machines", more - 1),
+        };
+        let seconds = crowded.map(|rank| (rank.seconds - rank.processor_seconds).max(0.0)).sum();
+        Some(Advice {
+            cause: "too_few_cores".to_owned(),
+            seconds,
+            reason: format!(
+                "there are more processes than cores on {place}: much of what looks like waiting or \
+                 computing is waiting for a core"
+            ),
+            remedy: "start at most as many processes as there are cores, and measure again: what \
+                     follows may be a consequence"
+                .to_owned(),
+        })
     }
 
     /// One rank computes longer than the others, which wait for it.

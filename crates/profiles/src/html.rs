@@ -1,5 +1,6 @@
 //! The profile as a page for a browser: one file that needs no network and no script.
 
+use crate::page;
 use crate::words::{self, CALL_HEADER, percent, seconds};
 use crate::{CallSummary, JobProfile, LateRank, TimeSplit};
 
@@ -50,6 +51,7 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     text += &ranks(profile);
     text += &section("Time by call, of all ranks together", &calls(profile));
     text += &section("Waits between ranks", &late(&profile.late));
+    text += &paragraphs(&(page::messages(profile) + &page::library(profile)));
     text += &section("Bytes from rank to rank", &matrix(profile));
     text += &section("Counted by the library, of all ranks together", &variables(profile));
     // A `<` in the data could end this element.
@@ -57,6 +59,12 @@ pub(crate) fn page(profile: &JobProfile) -> String {
     text + &format!(
         "<script type=\"application/json\" id=\"profile\">{data}</script>\n</body></html>\n"
     )
+}
+
+/// Paragraphs of text, as the page of text has them.
+fn paragraphs(text: &str) -> String {
+    let parts = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
+    parts.map(|part| format!("<p>{}</p>\n", escaped(part).replace('\n', "<br>"))).collect()
 }
 
 fn section(title: &str, content: &str) -> String {
@@ -101,19 +109,22 @@ fn ranks(profile: &JobProfile) -> String {
             part("waiting", time.waiting),
         ];
         format!(
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td><div \
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td><div \
              class=\"bar\">{}</div></td></tr>\n",
             rank.rank,
             escaped(&rank.host),
             seconds(time.computing),
+            seconds(time.communicating),
             seconds(time.waiting),
+            percent(rank.processor_seconds, rank.seconds),
+            page::mostly_for(profile, rank.rank),
             bars.concat()
         )
     };
     let rows: String = profile.times.iter().enumerate().map(row).collect();
     let table = format!(
-        "<p class=\"key\">{key}</p>\n<table><tr><th>rank</th><th>host</th><th>computing</th><th>waiting</th>\
-         <th></th></tr>\n{rows}</table>\n"
+        "<p class=\"key\">{key}</p>\n<table><tr><th>rank</th><th>host</th><th>computing</th>\
+         <th>communicating</th><th>waiting</th><th>on a core</th><th>mostly for</th><th></th></tr>\n{rows}</table>\n"
     );
     section("Time by rank", &table)
 }

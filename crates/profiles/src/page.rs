@@ -98,15 +98,13 @@ fn by_rank(profile: &JobProfile) -> String {
     let row = |&index: &usize| {
         let (rank, time) = (&profile.ranks[index], profile.times[index]);
         let share = |part| format!("{} {:>5}", seconds(part), percent(part, time.sum()));
-        let waited = profile.late.iter().find(|one| one.waiter == rank.rank);
-        let most = waited.map(|one| format!("rank {}, {}", one.late, seconds(one.seconds)));
         vec![
             rank.rank.to_string(),
             share(time.computing),
             share(time.communicating),
             share(time.waiting),
             percent(rank.processor_seconds, rank.seconds),
-            most.unwrap_or_default(),
+            mostly_for(profile, rank.rank),
         ]
     };
     let rows: Vec<Vec<String>> = shown.iter().map(row).collect();
@@ -116,6 +114,12 @@ fn by_rank(profile: &JobProfile) -> String {
     };
     let header = ["rank", "computing", "communicating", "waiting", "on a core", "mostly for"];
     table(title, &header, &rows)
+}
+
+/// For which rank a rank waited longest, and for how long.
+pub(crate) fn mostly_for(profile: &JobProfile, waiter: u32) -> String {
+    let waited = profile.late.iter().find(|one| one.waiter == waiter);
+    waited.map(|one| format!("rank {}, {}", one.late, seconds(one.seconds))).unwrap_or_default()
 }
 
 fn by_call(profile: &JobProfile) -> String {
@@ -152,7 +156,8 @@ fn by_pair_waited(profile: &JobProfile) -> String {
     table("Waits between ranks", &["rank", "for", "time", "times", "why"], &rows)
 }
 
-fn messages(profile: &JobProfile) -> String {
+/// The number and sizes of messages, as paragraphs of text.
+pub(crate) fn messages(profile: &JobProfile) -> String {
     let (count, bytes) = profile.sent();
     if count == 0 {
         return String::new();
@@ -193,7 +198,8 @@ fn messages(profile: &JobProfile) -> String {
     text
 }
 
-fn library(profile: &JobProfile) -> String {
+/// How the library sent the messages, as paragraphs of text.
+pub(crate) fn library(profile: &JobProfile) -> String {
     let sum = |name: &str| profile.variable(name);
     let eager = sum("eager_sent");
     let all = eager + sum("announced_sent");
@@ -220,9 +226,5 @@ fn library(profile: &JobProfile) -> String {
         seconds(helper),
         percent(helper, profile.total.sum()),
     );
-    if profile.ranks.iter().any(|rank| rank.is_oversubscribed) {
-        text += "  There are more processes than cores: much of what looks like waiting or computing \
-                 is waiting for a core.\n";
-    }
     text
 }

@@ -69,6 +69,48 @@ fn a_process_that_had_no_processor_is_reported() {
 }
 
 #[test]
+fn too_few_cores_are_reported_before_their_consequences() {
+    let others = |waited| [(WaitCause::Members, None, waited)];
+    let mut ranks = vec![rank(0, "MPI_Allreduce", 0.1, &[])];
+    ranks.extend((1..4).map(|number| rank(number, "MPI_Allreduce", 6.0, &others(5.9))));
+    assert_eq!(causes(ranks.clone())[0], "slow_rank");
+    for one in &mut ranks {
+        (one.is_oversubscribed, one.processor_seconds) = (true, 5.0);
+    }
+    let job = JobProfile::of("./model".to_owned(), ranks);
+    let first = &job.advice[0];
+    assert_eq!(first.cause, "too_few_cores");
+    assert!(first.reason.contains("more processes than cores on n1"), "{first:?}");
+    assert!((first.seconds - 20.0).abs() < 1e-6, "{first:?}");
+    assert_eq!(job.advice[1].cause, "slow_rank", "{:?}", job.advice);
+}
+
+/// Both forms of the report have the same causes, columns of times, and paragraphs.
+#[test]
+fn the_html_page_has_what_the_text_has() {
+    let mut ranks: Vec<RankProfile> = (0..2)
+        .map(|number| rank(number, "MPI_Barrier", 6.0, &[(WaitCause::Members, None, 3.0)]))
+        .collect();
+    ranks[0].sent = vec![PeerTotals { peer: 1, bytes: 4096, messages: 2 }];
+    ranks[1].is_oversubscribed = true;
+    let job = JobProfile::of("./model".to_owned(), ranks);
+    let (text, html) = (job.page(), job.to_html());
+    for both in [
+        "more processes than cores on n1",
+        "communicating",
+        "on a core",
+        "mostly for",
+        "Messages: 2, 4096 bytes in all",
+        "most from rank 0 to 1 4096 bytes in 2",
+        "Inside the library: ",
+        "the helper had a processor for",
+    ] {
+        assert!(text.replace("\n  ", " ").contains(both), "{both}: {text}");
+        assert!(html.replace("<br>  ", " ").contains(both), "{both}: {html}");
+    }
+}
+
+#[test]
 fn ranks_that_work_one_after_the_other_are_a_chain() {
     let waits = |before: u32| [(WaitCause::LateSender, Some(before), 7.0)];
     let mut ranks = vec![rank(0, "MPI_Barrier", 7.5, &[(WaitCause::Members, None, 7.0)])];
