@@ -4,6 +4,7 @@ use Combray's library however they are started, or the job fails with a message.
 import os
 import pathlib
 import shlex
+import shutil
 import sys
 
 from harness.scenarios import Skip, needs_combray, run
@@ -77,6 +78,16 @@ class Kind:
         """A program whose own folder of libraries comes before those that a launcher can set."""
         return self.program("rpath", f"-Wl,--disable-new-dtags,-rpath,{self.other}/lib")
 
+    def in_prefix(self):
+        """A program of a prefix as conda lays it out: the path to the prefix's libraries, among which is none of MPI,
+        comes before those that a launcher can set."""
+        folder = self.folder / f"conda-{self.name}"
+        (folder / "bin").mkdir(parents=True, exist_ok=True)
+        (folder / "lib").mkdir(exist_ok=True)
+        program = self.program("of-conda", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../lib")
+        shutil.copy(program, folder / "bin/program")
+        return folder / "bin/program"
+
     def script(self, name, text):
         path = self.folder / f"{name}-{self.name}"
         path.write_text(text)
@@ -98,6 +109,7 @@ class Kind:
             "console script": [self.script("console", CONSOLE_SCRIPT.format(python=sys.executable, program=program))],
             "RUNPATH": [self.program("runpath", f"-Wl,--enable-new-dtags,-rpath,{self.other}/lib")],
             "plug-in": [loading, plugin],
+            "prefix of conda": [self.in_prefix()],
         }
 
 

@@ -24,16 +24,25 @@ class Combray(Package):
     provides("mpi@:5.0")
 
     depends_on("c", type="build")
+    depends_on("cxx", type="build")
+    # The Fortran interfaces are compiled where there is a compiler.
+    depends_on("fortran", type="build")
     # Cargo fetches the crates of Cargo.lock: the build needs the network, or a vendored folder.
     depends_on("rust@1.90:", type="build")
     depends_on("gmake", type="build")
-    # It is loaded when a program starts, and programs run without it.
-    depends_on("hwloc@2:", type="run")
+    # Both are loaded by name when a program starts, which runs without them too. The path to them
+    # is in the libraries (setup_build_environment).
+    depends_on("hwloc@2:", type=("build", "run"))
+    depends_on("libfabric@1.14:", type=("build", "run"))
 
     @classmethod
     def determine_version(cls, exe):
         found = re.search(r"combray (\S+)", Executable(exe)("--version", output=str, error=str))
         return found.group(1) if found else None
+
+    def setup_build_environment(self, env):
+        for name in ("hwloc", "libfabric"):
+            env.append_flags("RUSTFLAGS", f"-C link-arg=-Wl,-rpath,{self.spec[name].prefix.lib}")
 
     def install(self, spec, prefix):
         Executable("scripts/install.sh")(prefix)
