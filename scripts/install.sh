@@ -18,6 +18,10 @@ profile=${2:-release}
 target=${CARGO_TARGET_DIR:-target}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
+# Builds of sources with changes that are not released say so in --version.
+if [ -z "$(sed -n '/^## Unreleased/,/^## [0-9]/p' CHANGELOG.md | sed -n '/^-/p')" ]; then
+    export RELEASED_COMBRAY=1
+fi
 # Released files contain no folder names of this machine, and are identical from every folder.
 compile_optimised() (
     if [ "$profile" = release ]; then

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+pub mod causes;
 pub mod error;
 pub mod hashing;
 pub mod ids;
@@ -12,7 +13,9 @@ pub mod ranks;
 pub mod region;
 pub mod slots;
 pub mod variables;
+mod version;
 
+pub use causes::without_error_numbers;
 pub use error::{Error, ErrorClass, Result};
 pub use ids::{ContextId, GateId, RailId};
 pub use label::MessageLabel;
@@ -21,3 +24,4 @@ pub use rail::{FragmentLengths, Fragmentation, RailProfile};
 pub use ranks::name_ranks;
 pub use region::RegionToken;
 pub use slots::SlotSize;
+pub use version::VERSION;

@@ -4,6 +4,8 @@ pub mod choices;
 mod machine;
 
 use std::env;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use base::variables::{COMMAND_VARIABLES, CONTROL_VARIABLES, TEXT_VARIABLES};
@@ -71,7 +73,7 @@ fn summary(prefix: &Path) -> String {
 
 Variables (combray info --variables lists all that tools can see):
 ",
-        env!("CARGO_PKG_VERSION"),
+        base::VERSION,
         prefix.display(),
         prefix.join("lib/libmpi_abi.so.1").display(),
         rails_between_machines(),
@@ -83,6 +85,9 @@ Variables (combray info --variables lists all that tools can see):
 /// Reports which MPI library a program was built for, and which one it would load.
 fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     let shown = path.display();
+    if !is_executable(path).map_err(|cause| format!("{shown} cannot be read: {cause}"))? {
+        return Err(format!("{shown} is neither a program nor a library, nor a script with #!"));
+    }
     let given = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let provision = libraries::provide_for(path, prefix, &given, BroughtLibraries::Kept)
         .map_err(|cause| format!("{shown} cannot be read: {cause}"))?;
@@ -100,6 +105,13 @@ fn program(path: &Path, prefix: &Path) -> Result<String, String> {
     }
     text.extend(openmp.map(|line| line + "\n"));
     Ok(text)
+}
+
+/// Whether a file begins as the system's programs, libraries and scripts do.
+fn is_executable(path: &Path) -> io::Result<bool> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(4).read_to_end(&mut begin)?;
+    Ok(begin == b"\x7fELF" || begin.starts_with(b"#!"))
 }
 
 /// The summary as one line of JSON.

@@ -36,7 +36,7 @@ use wrapper::Language;
 
 /// Combray: message passing for clusters of hierarchical machines.
 #[derive(Parser)]
-#[command(name = "combray", version, about)]
+#[command(name = "combray", version = base::VERSION, about)]
 struct Command {
     #[command(subcommand)]
     action: CombrayCommand,
@@ -146,7 +146,18 @@ fn command_line() -> clap::Command {
 
 /// Parses the command line. On an error, prints a message and ends the process.
 fn parse() -> Command {
-    Command::from_arg_matches(&command_line().get_matches()).unwrap_or_else(|error| error.exit())
+    let matches = command_line().try_get_matches();
+    matches.and_then(|all| Command::from_arg_matches(&all)).unwrap_or_else(|error| refuse(&error))
+}
+
+/// Ends the process with the message about wrong words of the command line, or with the requested
+/// help. The message begins as all others.
+fn refuse(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit();
+    }
+    eprint!("{}", error.render().to_string().replacen("error: ", "combray: ", 1));
+    std::process::exit(2)
 }
 
 /// The command as which this program runs under this name, if it is one of the other names. The

@@ -31,7 +31,7 @@ pub fn print(text: &str) -> Result<(), String> {
 /// Writes to standard output. If that fails, ends the process with a message.
 pub fn print_or_end(text: &str) {
     if let Err(cause) = print(text) {
-        eprintln!("combray: {cause}");
+        eprintln!("combray: {}", base::without_error_numbers(&cause));
         process::exit(2);
     }
 }

@@ -41,7 +41,7 @@ pub fn run(words: &[OsString]) -> Result<i32, String> {
             Ok(0)
         }
         RunRequest::Version => {
-            println!("combray {}", env!("CARGO_PKG_VERSION"));
+            println!("combray {}", base::VERSION);
             Ok(0)
         }
         RunRequest::Job { plan, ignored, shown, purpose } => {
@@ -222,7 +222,8 @@ fn parse_with_hosts(words: &[OsString], default: &[Host]) -> Result<RunRequest, 
             }
         }
     }
-    if !plan.rankfile.is_empty() && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
+    let names_hosts = plan.rankfile.iter().any(|place| !place.host.starts_with('+'));
+    if names_hosts && plan.applications.iter().any(|app| !app.hosts.is_empty()) {
         return Err("--rankfile names the hosts of all ranks; leave out --hosts".to_owned());
     }
     // With oversubscription, processes may also share the cores to which they are bound.
@@ -297,6 +298,7 @@ fn use_allocation(plan: &mut JobPlan) -> Result<Option<Allocation>, String> {
         Err(_) if is_placed => None,
         found => found?,
     };
+    hosts::name_by_position(plan, allocation.as_ref().map(Allocation::names))?;
     let Some(allocation) = allocation else { return Ok(None) };
     let has_way = plan.access != HostAccess::Ssh;
     if is_placed {

@@ -349,7 +349,7 @@ impl Flags {
             "showme:libdirs" => self.libraries().0.join(" "),
             "showme:libs" => self.libraries().1.join(" "),
             "showme:version" | "show_version" | "info" => {
-                format!("Combray {}", env!("CARGO_PKG_VERSION"))
+                format!("Combray {}", base::VERSION)
             }
             "showme:help" => own_help(),
             "cc_version" | "cxx_version" | "fc_version" => version_of(compiler),

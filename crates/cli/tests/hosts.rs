@@ -192,6 +192,28 @@ fn pods_are_waited_for() {
     assert!(code == Some(2) && err.contains("COMBRAY_HOST_WAIT needs"), "{err}");
 }
 
+/// Rankfiles of Open MPI may refer to hosts by their positions.
+#[test]
+fn a_rankfile_names_hosts_by_their_positions() {
+    let private = tempfile::tempdir().unwrap();
+    let file = private.path().join("ranks");
+    std::fs::write(&file, "rank 0=+n1\nrank 1=+n0\nrank 2=+n1\n").unwrap();
+    let words = ["--rankfile", file.to_str().unwrap(), "sh", "-c", "echo $PMI_RANK ${HOST-here}"];
+    let (code, out, err) = run_on("a,b", &words);
+    assert_eq!((code, sorted(&out)), (Some(0), vec!["0 b", "1 a", "2 b"]), "{err}");
+    let slurm = [("SLURM_JOB_NODELIST", "a,b"), ("SLURM_TASKS_PER_NODE", "2,1")];
+    let (code, out, err) = in_allocation(&slurm, &words);
+    assert_eq!((code, sorted(&out)), (Some(0), vec!["0 b", "1 a", "2 b"]), "{err}");
+    let (code, _, err) = run_on("a", &words);
+    assert!(
+        code == Some(2) && err.contains("+n1 for rank 0") && err.contains("only 1: a"),
+        "{err}"
+    );
+    std::fs::write(&file, "rank 0=+n0\n").unwrap();
+    let (code, out, err) = run(&["-n", "1", words[0], words[1], "echo", "here"]);
+    assert_eq!((code, &*out), (Some(0), "here\n"), "{err}");
+}
+
 #[test]
 fn variables_of_other_launchers_without_effect_are_listed() {
     let with = |name: &str, value: &str, words: &[&str]| {

@@ -529,3 +529,39 @@ fn words_that_are_no_text_reach_the_program() {
     let output = command.arg(std::ffi::OsStr::from_bytes(b"\xff\xfe")).output().unwrap();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"\xff\xfe"[..]));
 }
+
+/// Messages have the system's words without the numbers of its errors.
+#[test]
+fn messages_name_causes_in_words() {
+    for words in [
+        &["./no-such-program"][..],
+        &["--hostfile", "/nonexistent/hosts", "true"],
+        &["--rankfile", "/nonexistent/ranks", "true"],
+        &["-wdir", "/nonexistent", "true"],
+        &["--hosts", "a", "--launch-agent", "/nonexistent/agent", "true"],
+    ] {
+        let (code, _, err) = run(words);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(!err.contains("os error") && err.contains("combray: "), "{err}");
+    }
+    let text = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    for (words, cause) in [
+        (&["trace", "/nonexistent"][..], "No such file"),
+        (&["info", "/nonexistent"], "No such file"),
+        (&["info", text], "is neither a program nor a library"),
+        (&["ps", "abc"], "invalid value 'abc'"),
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_combray"));
+        let (code, _, err) = outcome_of(command.args(words).output().unwrap());
+        assert!(code == Some(2) && err.contains(cause) && err.starts_with("combray: "), "{err}");
+        assert!(!err.contains("os error"), "{err}");
+    }
+}
+
+/// A build whose sources have changes after the last release says so.
+#[test]
+fn builds_for_development_say_so() {
+    let (code, out, _) = run(&["--version"]);
+    let is_release = option_env!("RELEASED_COMBRAY").is_some();
+    assert_eq!((code, out.contains("development")), (Some(0), !is_release), "{out}");
+}

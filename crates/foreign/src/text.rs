@@ -20,6 +20,7 @@ pub fn several_lines(text: &str) -> String {
 /// Returns a message that may quote a user or a file: like [`several_lines`], but very long lines
 /// are cut to their beginning and end, with the number of letters between.
 pub fn message(text: &str) -> String {
+    let text = base::without_error_numbers(text);
     let lines = text.split('\n').map(|line| {
         let count = line.chars().count();
         if count <= LINE_LETTERS_MAX {

@@ -574,6 +574,7 @@ impl Job {
     /// launcher if it can show reasons, otherwise on the standard error. The caller ends its own
     /// process.
     pub fn abort(&self, code: i32, reason: &str) {
+        let reason = &base::without_error_numbers(reason);
         leaving::leave();
         let mut connection = self.connection();
         if !connection.manager.abort_for(code, reason) {

@@ -593,7 +593,7 @@ impl<'a> JobState<'a> {
 
     /// Writes a message to the error output.
     fn print_message(&mut self, message: &str) {
-        let line = format!("combray: {message}\n");
+        let line = format!("combray: {}\n", base::without_error_numbers(message));
         self.actions.output(OutputStream::Errors).extend_from_slice(line.as_bytes());
     }
 

@@ -52,9 +52,7 @@ const RANKS_MAX: usize = 1 << 20;
 
 /// Returns what is wrong with a line, as the rest of a sentence.
 fn why_refused(line: &str) -> &'static str {
-    if line.contains("=+n") {
-        "names a host by its position, but hosts must have their names, as in rank 3=node0 slot=4-5"
-    } else if line.split_once("slot=").is_some_and(|(_, slots)| slots.contains(':')) {
+    if line.split_once("slot=").is_some_and(|(_, slots)| slots.contains(':')) {
         "names cores by package, but slot= needs the numbers of hardware threads, as combray topo \
          shows them: rank 3=node0 slot=4-5"
     } else {
@@ -65,7 +63,11 @@ fn why_refused(line: &str) -> &'static str {
 fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     let (rank, rest) = line.strip_prefix("rank")?.split_once('=')?;
     let mut words = rest.split_whitespace();
-    let host = words.next().filter(|host| is_host_name(host) && !host.starts_with('+'))?;
+    let is_host = |host: &&str| match host.strip_prefix('+') {
+        Some(_) => position(host).is_some(),
+        None => is_host_name(host),
+    };
+    let host = words.next().filter(is_host)?;
     let cpuset = match words.next() {
         None => None,
         Some(word) => {
@@ -78,6 +80,31 @@ fn read_line(line: &str) -> Option<(usize, RankPlace)> {
     };
     let place = RankPlace { host: host.to_owned(), cpuset };
     words.next().is_none().then_some((rank.trim().parse().ok()?, place))
+}
+
+/// Returns the position that a name such as `+n2` means: the third of the hosts of the job.
+fn position(host: &str) -> Option<usize> {
+    host.strip_prefix("+n")?.parse().ok()
+}
+
+/// Replaces the positions in `places` by the names of the hosts at them.
+///
+/// # Errors
+/// A message for users: there are fewer hosts.
+pub fn name_hosts(places: &mut [RankPlace], hosts: &[String]) -> Result<(), String> {
+    for (rank, place) in places.iter_mut().enumerate() {
+        let Some(number) = position(&place.host) else { continue };
+        let host = hosts.get(number).ok_or_else(|| {
+            format!(
+                "the rankfile names the host {} for rank {rank}, but the job has only {}: {}",
+                place.host,
+                hosts.len(),
+                hosts.join(", ")
+            )
+        })?;
+        place.host.clone_from(host);
+    }
+    Ok(())
 }
 
 /// Returns the hosts of `processes` processes according to these places. `is_local` decides which
@@ -129,6 +156,21 @@ mod tests {
     }
 
     #[test]
+    fn hosts_are_named_by_their_positions() {
+        let mut places = read("rank 0=+n1 slot=0\nrank 1=c\nrank 2=+n0").unwrap();
+        let hosts = |places: &[RankPlace]| -> Vec<String> {
+            places.iter().map(|p| p.host.clone()).collect()
+        };
+        assert!(
+            name_hosts(&mut places.clone(), &["a".to_owned()])
+                .unwrap_err()
+                .contains("+n1 for rank 0")
+        );
+        name_hosts(&mut places, &["a", "b"].map(str::to_owned)).unwrap();
+        assert_eq!(hosts(&places), ["b", "c", "a"]);
+    }
+
+    #[test]
     fn faults_are_told() {
         let fault = |text: &str| read(text).unwrap_err();
         assert!(fault("# nothing").contains("no rank"));
@@ -144,10 +186,11 @@ mod tests {
             "rank 0=-o",
             "rank 0=$(id)",
             "rank 0=a b",
+            "rank 0=+a",
+            "rank 0=+n",
         ] {
             assert!(fault(line).contains("does not have the form"), "{line}");
         }
-        assert!(fault("rank 0=+n0 slot=1").contains("by its position"));
         assert!(fault("rank 0=a slot=0:1").contains("combray topo"));
         let places = read("rank 0=a").unwrap();
         assert!(placement(&places, 2, |_| false).unwrap_err().contains("places for 1"));

@@ -309,7 +309,8 @@ impl Supervisor<'_> {
             }
             Action::SendTraces(client, traces) => self.clients.send_traces(client, traces),
             Action::WriteTrace(target, recorded) => {
-                let line = format!("combray: {}\n", early_trace::write(&target, &recorded));
+                let message = early_trace::write(&target, &recorded);
+                let line = format!("combray: {}\n", base::without_error_numbers(&message));
                 self.output_queues.queue(OutputStream::Errors).extend_from_slice(line.as_bytes());
             }
             Action::EndDescendants => {

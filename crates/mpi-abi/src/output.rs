@@ -25,7 +25,7 @@ static AT_LOAD: extern "C" fn() = write_whole_lines;
 /// Writes a line to standard error without buffering, because this process or its job may end at
 /// any moment.
 pub fn print_message(message: &str) {
-    let line = format!("combray: {message}\n");
+    let line = format!("combray: {}\n", base::without_error_numbers(message));
     eprint!("{line}");
 }
 

@@ -53,7 +53,7 @@ impl Fatal {
 
     /// Warns the user and continues.
     pub(crate) fn warn(&self, message: &str) {
-        eprintln!("combray: rank {}: {message}", self.rank);
+        eprintln!("combray: rank {}: {}", self.rank, base::without_error_numbers(message));
     }
 
     /// Reports the reason to the user and ends the job.

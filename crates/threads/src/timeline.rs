@@ -80,9 +80,10 @@ impl Timeline {
     pub fn write(&self, machine: &MachineTree) {
         if let Err(error) = self.write_to(machine) {
             eprintln!(
-                "combray: {}: the timeline of threads cannot be written to {}: {error}",
+                "combray: {}: the timeline of threads cannot be written to {}: {}",
                 variables::THREADS_TIMELINE,
-                self.path.display()
+                self.path.display(),
+                base::without_error_numbers(&error.to_string())
             );
         }
     }

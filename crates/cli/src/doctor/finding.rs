@@ -53,7 +53,8 @@ impl Finding {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { subject: subject.to_owned(), verdict, found: found.into(), remedy: remedy.into() }
+        let found = base::without_error_numbers(&found.into());
+        Self { subject: subject.to_owned(), verdict, found, remedy: remedy.into() }
     }
 
     /// The page of a host whose only finding is this one.

@@ -88,6 +88,11 @@ fn find(
 }
 
 impl Allocation {
+    /// The names of its hosts, in their order.
+    pub fn names(&self) -> Vec<&str> {
+        self.hosts.iter().map(|host| host.name.as_str()).collect()
+    }
+
     /// The hosts with their slots. A host has as many slots as tasks were requested there. If more
     /// processes are requested, in total or per host, it has as many slots as cores.
     pub fn hosts(&self, processes: u32, per_host: Option<u32>) -> Vec<Host> {

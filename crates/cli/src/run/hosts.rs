@@ -4,8 +4,8 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 
-use launcher::Host;
 use launcher::rankfile::{self, RankPlace};
+use launcher::{Host, JobPlan};
 
 /// Parses `name,name:slots,...`.
 ///
@@ -50,6 +50,28 @@ pub fn read_file(option: &str, file: &OsStr) -> Result<Vec<Host>, String> {
 pub fn read_rankfile(option: &str, file: &OsStr) -> Result<Vec<RankPlace>, String> {
     let text = read_text(option, file)?;
     rankfile::read(&text).map_err(|fault| format!("{}: {fault}", file.display()))
+}
+
+/// Names the hosts to which a rankfile refers by their positions: those that the options name, else
+/// those of the allocation, else this machine.
+///
+/// # Errors
+/// A message for the user: there are fewer hosts.
+pub fn name_by_position(plan: &mut JobPlan, allocated: Option<Vec<&str>>) -> Result<(), String> {
+    if plan.rankfile.is_empty() {
+        return Ok(());
+    }
+    let mut names: Vec<String> = Vec::new();
+    for host in plan.applications.iter_mut().flat_map(|one| std::mem::take(&mut one.hosts)) {
+        if !names.contains(&host.name) {
+            names.push(host.name);
+        }
+    }
+    if names.is_empty() {
+        let allocated = allocated.unwrap_or_else(|| vec!["localhost"]);
+        names = allocated.into_iter().map(str::to_owned).collect();
+    }
+    rankfile::name_hosts(&mut plan.rankfile, &names)
 }
 
 /// The maximum size of a list of hosts or places; a larger file is something else.

@@ -14,14 +14,15 @@ pub fn set_folder(form: &mut OutputForm, option: &str, text: &str) -> Result<(),
 }
 
 /// Applies the words of `--output`: `tag`, `timestamp`, `merge`, `dir=FOLDER` and `file=NAME`,
-/// separated by commas.
+/// separated by commas. A colon may stand before words that have no value, as in PRRTE.
 ///
 /// # Errors
 /// A message for the user.
 pub fn set(form: &mut OutputForm, option: &str, text: &str) -> Result<(), String> {
-    for word in text.split(',').filter(|word| !word.is_empty()) {
+    let words = text.split(',').map(|word| word.strip_prefix(':').unwrap_or(word));
+    for word in words.filter(|word| !word.is_empty()) {
         match word.split_once('=').unwrap_or((word, "")) {
-            ("tag" | "rank", "") => form.tag = LineTag::RankAndStream,
+            ("tag" | "tag-detailed" | "rank", "") => form.tag = LineTag::RankAndStream,
             ("timestamp", "") => form.is_timed = true,
             ("merge" | "merge-stderr-to-stdout", "") => form.is_merged = true,
             ("dir" | "directory", folder) if !folder.is_empty() => {
@@ -62,6 +63,8 @@ mod tests {
     #[test]
     fn words_are_read() {
         let mut form = OutputForm::default();
+        set(&mut form, "--output", ":tag-detailed").unwrap();
+        assert_eq!(form.tag, LineTag::RankAndStream);
         set(&mut form, "--output", "tag,timestamp,merge,dir=a%b:nocopy").unwrap();
         assert_eq!(form.tag, LineTag::RankAndStream);
         assert!(form.is_timed && form.is_merged && !form.is_copied);

@@ -58,6 +58,7 @@ const EFFECTS: &[(&[&str], &str)] = &[
     (&["-l", "-prepend-rank"], "[0] "),
     (&["--timestamp-output"], "Z "),
     (&["--report-bindings", "--display-map", "--display-devel-map", "--display"], "rank 0"),
+    (&["--display-map-devel"], "rank 0"),
     (&["--display-diffable-map", "-print-rank-map"], "rank 0"),
     (&["--display-allocation", "--display-devel-allocation", "--verbose"], "no allocation"),
     (&["-v", "-verbose"], "no allocation"),

@@ -262,7 +262,7 @@ impl Process {
 /// Writes a line to standard error in one call, because this process or its job may end at any
 /// moment.
 fn print_reason(reason: &str) {
-    let line = format!("combray: {reason}\n");
+    let line = format!("combray: {}\n", base::without_error_numbers(reason));
     eprint!("{line}");
 }
 

@@ -734,7 +734,7 @@ fn write(file: &Path, job: &JobProfile) {
     let is_page = file.extension().is_some_and(|ending| ending == "html");
     let text = if is_page { job.to_html() } else { job.to_json() };
     if let Err(cause) = std::fs::write(file, text) {
-        eprintln!("combray: the profile cannot be written to {}: {cause}", file.display());
+        super::record::report_unwritten("the profile", file, &cause);
     }
 }
 

@@ -44,11 +44,14 @@ fn matrix(rows: &[Vec<u8>]) -> Matrix {
     matrix
 }
 
+/// Reports that a file of the job could not be written.
+pub(super) fn report_unwritten(what: &str, file: &Path, cause: &std::io::Error) {
+    let cause = base::without_error_numbers(&cause.to_string());
+    eprintln!("combray: {what} cannot be written to {}: {cause}", file.display());
+}
+
 fn write(file: &Path, matrix: &Matrix) {
     if let Err(cause) = std::fs::write(file, matrix.to_text()) {
-        eprintln!(
-            "combray: the matrix of communication cannot be written to {}: {cause}",
-            file.display()
-        );
+        report_unwritten("the matrix of communication", file, &cause);
     }
 }

@@ -160,6 +160,6 @@ fn leaders(map: &JobMap) -> Vec<u32> {
 
 fn write(file: &Path, trace: &[u8]) {
     if let Err(cause) = std::fs::write(file, trace) {
-        eprintln!("combray: the trace cannot be written to {}: {cause}", file.display());
+        super::record::report_unwritten("the trace", file, &cause);
     }
 }
