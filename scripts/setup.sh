@@ -84,7 +84,7 @@ if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ]; then
     # Module files are loaded by the commands of both kinds; the other one is fetched by the test.
     [ -e /usr/share/lmod ] || missing+=(lmod)
 fi
-# rsmpi's bindgen (tests/rust), and another compiler for mpi.h.
+# rsmpi's bindgen (tests/rsmpi), and another compiler for mpi.h.
 if [ -n "$everything" ]; then
     has clang || missing+=(clang)
     compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || missing+=(libclang-dev)

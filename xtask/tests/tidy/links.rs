@@ -38,7 +38,7 @@ fn fault(page: &Path, link: &str) -> Option<String> {
 /// All pages: those of the folders with pages, and those at the top.
 fn pages() -> Vec<PathBuf> {
     let root = workspace();
-    let mut pages: Vec<PathBuf> = ["docs", "crates", "tests", "bench", "examples"]
+    let mut pages: Vec<PathBuf> = ["docs", "crates", "tests", "bench", "examples", "rust"]
         .iter()
         .flat_map(|folder| files_with(&root.join(folder), &["md"]))
         .collect();

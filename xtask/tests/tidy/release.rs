@@ -11,11 +11,17 @@ fn the_version_is_the_same_everywhere() {
     assert_eq!(headings[0], "## Unreleased");
     let newest = format!("## {version} - ");
     assert!(headings[1].starts_with(&newest), "CHANGELOG.md: {:?} is not {newest}", headings[1]);
-    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
+    for (lock, package) in [
+        ("Cargo.lock", "base"),
+        ("fuzz/Cargo.lock", "base"),
+        ("rust/Cargo.lock", "combray-endpoints"),
+    ] {
         let text = read(&workspace().join(lock));
-        let reported = after(&text, "name = \"base\"\nversion = \"", "\"");
+        let reported = after(&text, &format!("name = \"{package}\"\nversion = \""), "\"");
         assert_eq!(reported, version, "{lock}: cargo update --workspace --offline brings it along");
     }
+    let rust = read(&workspace().join("rust/Cargo.toml"));
+    assert_eq!(after(&rust, "\nversion = \"", "\""), version, "rust/Cargo.toml");
 }
 
 /// The text between `begin` and `end`.

@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+
+mod connection;
+mod endpoint;
+mod error;
+mod event;
+mod library;
+#[cfg(feature = "tokio")]
+pub mod streams;
+
+pub use connection::{Connection, ConnectionId, Request};
+pub use endpoint::{Endpoint, Options};
+pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, Message, Rejection};

@@ -1,0 +1,308 @@
+//! Endpoints on the installed library: in one process, and with peers that are killed.
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use combray_endpoints::{
+    Connection, ConnectionId, Endpoint, ErrorKind, Event, Message, Options, Rejection, Result,
+};
+
+/// So long, a step may take on a busy machine.
+const LONG: Duration = Duration::from_secs(120);
+
+fn open() -> Endpoint {
+    Endpoint::open(&Options::new().memory(8 << 20)).unwrap()
+}
+
+fn next(endpoint: &Endpoint) -> Event {
+    endpoint.wait(Some(LONG)).unwrap().expect("no event in time")
+}
+
+/// Connects two endpoints; returns both ends.
+fn connected(from: &Endpoint, to: &Endpoint) -> (Connection, Connection) {
+    let here = from.connect(to.uri(), b"hello", LONG).unwrap();
+    let there = match next(to) {
+        Event::Request(request) => {
+            assert_eq!(request.data(), b"hello");
+            request.accept().unwrap()
+        }
+        other => panic!("{other:?}"),
+    };
+    match next(from) {
+        Event::Connected(id) => assert_eq!(id, here.id()),
+        other => panic!("{other:?}"),
+    }
+    (here, there)
+}
+
+fn received(endpoint: &Endpoint) -> (ConnectionId, Message) {
+    match next(endpoint) {
+        Event::Received { connection, message } => (connection, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn kind_of<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+#[test]
+fn messages_arrive_in_order_and_are_returned_in_any() {
+    let (client, server) = (open(), open());
+    let (here, there) = connected(&client, &server);
+    for number in 0..100_u8 {
+        here.send(&vec![number; usize::from(number)]).unwrap();
+    }
+    let mut held = Vec::new();
+    for number in 0..100_u8 {
+        let (id, message) = received(&server);
+        assert_eq!(id, there.id());
+        assert_eq!(*message, vec![number; usize::from(number)]);
+        held.push(message);
+    }
+    held.swap(3, 77);
+    // Messages outlive their connection, and their endpoint value.
+    drop((here, there, client, server));
+    let kept = held.pop().unwrap();
+    drop(held);
+    assert_eq!(*kept, [99; 99]);
+}
+
+#[test]
+fn requests_are_rejected_with_data_without_and_on_drop() {
+    let (client, server) = (open(), open());
+    let mut reasons = Vec::new();
+    for way in 0..4 {
+        let connection = client.connect(server.uri(), &[], LONG).unwrap();
+        let Event::Request(request) = next(&server) else { panic!("no request") };
+        match way {
+            0 => request.reject(b"no").unwrap(),
+            1 => request.reject(b"").unwrap(),
+            2 => assert_eq!(kind_of(request.reject(&[0; 1025])), ErrorKind::TooLong),
+            _ => drop(request),
+        }
+        match next(&client) {
+            Event::Rejected { connection: id, reason: Rejection::ByProgram(data) } => {
+                assert_eq!(id, connection.id());
+                reasons.push(data.to_vec());
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(kind_of(connection.send(b"x")), ErrorKind::Closed);
+    }
+    assert_eq!(reasons, [&b"no"[..], b"", b"", b""]);
+}
+
+#[test]
+fn mistakes_are_errors() {
+    let (client, server) = (open(), open());
+    let connect = |uri: &str, data: &[u8]| kind_of(client.connect(uri, data, LONG));
+    assert_eq!(connect("nonsense", b""), ErrorKind::Port);
+    assert_eq!(connect("zero\0byte", b""), ErrorKind::Port);
+    assert_eq!(connect(server.uri(), &[0; 1025]), ErrorKind::TooLong);
+    assert_eq!(kind_of(Endpoint::open(&Options::new().memory(1))), ErrorKind::Argument);
+    let early = client.connect(server.uri(), b"", LONG).unwrap();
+    assert_eq!(kind_of(early.send(b"x")), ErrorKind::Argument);
+    let text = early.send(b"x").unwrap_err().to_string();
+    assert!(text.contains("combray_send") && text.contains("not accepted yet"), "{text}");
+    let Event::Request(request) = next(&server) else { panic!("no request") };
+    drop(early);
+    // The server learns of it at some time, and its program when it answers.
+    let given_up = Instant::now();
+    while server.poll().unwrap().is_none() && given_up.elapsed() < Duration::from_millis(500) {
+        thread::sleep(Duration::from_millis(10));
+    }
+    match request.accept() {
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Closed),
+        Ok(connection) => {
+            assert!(matches!(next(&server), Event::Closed(id) if id == connection.id()))
+        }
+    }
+}
+
+#[test]
+fn a_closed_endpoint_rejects_and_closes() {
+    let client = open();
+    let server = open();
+    let uri = server.uri().to_owned();
+    let (here, there) = connected(&client, &server);
+    there.send(b"last").unwrap();
+    drop((there, server));
+    assert_eq!(*received(&client).1, *b"last");
+    assert!(matches!(next(&client), Event::Closed(id) if id == here.id()));
+    assert_eq!(kind_of(here.disconnect()), ErrorKind::Closed);
+    let late = client.connect(&uri, b"", LONG).unwrap();
+    match next(&client) {
+        Event::Rejected { connection, reason: Rejection::Failed(error) } => {
+            assert_eq!((connection, error.kind()), (late.id(), ErrorKind::Port));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_program_that_keeps_messages_stops_their_sender_only() {
+    let (client, server) = (open(), open());
+    let (keeper, _kept) = connected(&client, &server);
+    let (other, _there) = connected(&client, &server);
+    let mut sent = 0;
+    let refused = loop {
+        match keeper.send(&[7; 1000]) {
+            Ok(()) => sent += 1,
+            Err(error) => break error.kind(),
+        }
+        assert!(sent < 10_000, "nothing bounds what is sent");
+    };
+    assert_eq!(refused, ErrorKind::Pending);
+    let mut held: Vec<Message> = (0..sent).map(|_| received(&server).1).collect();
+    assert!(server.poll().unwrap().is_none());
+    assert_eq!(server.held_connection(), Some(_kept.id()));
+    other.send(b"passes").unwrap();
+    assert_eq!(*received(&server).1, *b"passes");
+    assert!(client.poll().unwrap().is_none());
+    held.clear();
+    assert!(matches!(next(&client), Event::Writable(id) if id == keeper.id()));
+    keeper.send(&[7; 1000]).unwrap();
+}
+
+#[test]
+fn memory_of_sends_comes_back() {
+    let (client, server) = (open(), open());
+    let (here, _there) = connected(&client, &server);
+    let data: Vec<u8> = (0..=255).cycle().take(1 << 20).collect();
+    let address = data.as_ptr();
+    here.send_owned(data).unwrap();
+    let (_, message) = received(&server);
+    match next(&client) {
+        Event::Sent { connection, buffer } => {
+            assert_eq!(connection, here.id());
+            assert!(buffer.as_ptr() == address && *buffer == *message);
+        }
+        other => panic!("{other:?}"),
+    }
+    here.disconnect().unwrap();
+    let (error, data) = here.send_owned(vec![5; 10]).unwrap_err();
+    assert_eq!((error.kind(), data), (ErrorKind::Closed, vec![5; 10]));
+    assert!(matches!(next(&client), Event::Closed(_)));
+}
+
+#[test]
+fn the_descriptor_is_readable_while_there_are_events() {
+    let (client, server) = (open(), open());
+    let descriptor = server.descriptor().unwrap();
+    assert_eq!(descriptor.as_raw_fd(), server.descriptor().unwrap().as_raw_fd());
+    assert!(!is_readable(descriptor.as_raw_fd(), 0));
+    let _connection = client.connect(server.uri(), b"", LONG).unwrap();
+    assert!(is_readable(descriptor.as_raw_fd(), LONG.as_millis() as i32));
+    assert!(matches!(next(&server), Event::Request(_)));
+    assert!(server.poll().unwrap().is_none());
+    assert!(!is_readable(descriptor.as_raw_fd(), 0));
+}
+
+fn is_readable(descriptor: i32, milliseconds: i32) -> bool {
+    #[repr(C)]
+    struct PollFd(i32, i16, i16);
+    unsafe extern "C" {
+        fn poll(descriptors: *mut PollFd, count: u64, milliseconds: i32) -> i32;
+    }
+    let mut one = PollFd(descriptor, 1, 0);
+    // SAFETY: the pointer leads to one description.
+    unsafe { poll(&mut one, 1, milliseconds) == 1 }
+}
+
+#[test]
+fn threads_send_over_one_endpoint() {
+    const THREADS: usize = 4;
+    const MESSAGES: usize = 500;
+    let (client, server) = (open(), open());
+    let pairs: Vec<_> = (0..THREADS).map(|_| connected(&client, &server)).collect();
+    let place = |id| pairs.iter().position(|(_, there)| there.id() == id).unwrap();
+    let mut next_numbers = [0_usize; THREADS];
+    thread::scope(|scope| {
+        for (here, _) in &pairs {
+            scope.spawn(move || {
+                for number in 0..MESSAGES {
+                    while let Err(error) = here.send(&number.to_ne_bytes()) {
+                        assert_eq!(error.kind(), ErrorKind::Pending);
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+            });
+        }
+        for _ in 0..THREADS * MESSAGES {
+            let (id, message) = received(&server);
+            let expected = &mut next_numbers[place(id)];
+            assert_eq!(*message, expected.to_ne_bytes());
+            *expected += 1;
+        }
+    });
+}
+
+/// Starts this program again for one of its functions, with the URI as an argument.
+fn start(part: &str, uri: &str) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "--nocapture", part])
+        .env("TEST_URI", uri)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+fn a_killed_peer_is_lost() {
+    let server = open();
+    let mut peer = start("peer_that_waits", server.uri());
+    let Event::Request(request) = next(&server) else { panic!("no request") };
+    let connection = request.accept().unwrap();
+    assert_eq!(*received(&server).1, *b"I am here");
+    connection.send_owned(vec![1; 3 << 20]).unwrap();
+    peer.kill().unwrap();
+    peer.wait().unwrap();
+    match next(&server) {
+        Event::Lost { connection: id, error } => {
+            assert_eq!((id, error.kind()), (connection.id(), ErrorKind::PeerFailed));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(kind_of(connection.send(b"x")), ErrorKind::Closed);
+}
+
+#[test]
+#[ignore = "started by a test"]
+fn peer_that_waits() {
+    let client = open();
+    let connection = client.connect(&env::var("TEST_URI").unwrap(), b"", LONG).unwrap();
+    assert!(matches!(next(&client), Event::Connected(_)));
+    connection.send(b"I am here").unwrap();
+    // It takes no message until it is killed.
+    thread::sleep(LONG);
+}
+
+/// Where no library can be found, the error says what was looked for.
+#[test]
+fn without_a_library_opening_fails() {
+    let mut part = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "--nocapture", "open_without_library"])
+        .env("PATH", "/nowhere")
+        .env_remove("LD_LIBRARY_PATH")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(part.stdout.take().unwrap()).lines();
+    let line = lines.find_map(|line| line.unwrap().strip_prefix("error: ").map(str::to_owned));
+    assert!(part.wait().unwrap().success());
+    let line = line.unwrap();
+    assert!(line.contains("libmpi_abi.so.1") && line.contains("PATH"), "{line}");
+}
+
+#[test]
+#[ignore = "started by a test"]
+fn open_without_library() {
+    let error = Endpoint::open(&Options::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoLibrary);
+    println!("error: {error}");
+}

@@ -1,0 +1,1 @@
+//! Tests of the streams of `combray-endpoints`, in `tests/`.
