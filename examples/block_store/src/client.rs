@@ -1,0 +1,222 @@
+//! A client that reads and writes blocks at random, and verifies each answer.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use combray_endpoints::{Connection, ConnectionId, Endpoint, ErrorKind, Event, Options};
+
+use crate::journal::{self, Journal, Note, State};
+use crate::protocol::{Head, Kind, check, contents, message, parse, writer};
+use crate::{PATIENCE, Random, Result};
+
+/// What a client does.
+pub struct Plan {
+    pub folder: PathBuf,
+    pub servers: u64,
+    /// The blocks of each server.
+    pub blocks: u64,
+    pub client: u64,
+    /// How often this client was started before.
+    pub life: u64,
+    pub time: Duration,
+}
+
+/// How many requests are underway.
+const DEPTH: usize = 16;
+
+/// Connections to all servers.
+pub struct Servers {
+    endpoint: Endpoint,
+    connections: Vec<Connection>,
+    /// Messages that wait until their server takes more, in order.
+    unsent: Vec<Vec<Vec<u8>>>,
+}
+
+impl Servers {
+    pub fn connect(folder: &std::path::Path, servers: u64) -> Result<Self> {
+        let endpoint = Endpoint::open(&Options::new())?;
+        let mut connections = Vec::new();
+        for server in 0..servers {
+            let uri = crate::find(folder, server)?;
+            connections.push(endpoint.connect(&uri, &[], PATIENCE)?);
+        }
+        let unsent = connections.iter().map(|_| Vec::new()).collect();
+        let found = Self { endpoint, connections, unsent };
+        for _ in 0..servers {
+            match found.endpoint.wait(Some(PATIENCE))? {
+                Some(Event::Connected(_)) => {}
+                other => return Err(format!("no connection to a server: {other:?}").into()),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sends a request, or keeps it until its server takes it.
+    pub fn send(&mut self, server: usize, bytes: Vec<u8>) -> Result<()> {
+        self.unsent[server].push(bytes);
+        self.send_kept(server)
+    }
+
+    fn send_kept(&mut self, server: usize) -> Result<()> {
+        let kept = &mut self.unsent[server];
+        while let Some(bytes) = kept.first() {
+            match self.connections[server].send(bytes) {
+                Ok(()) => drop(kept.remove(0)),
+                Err(error) if error.kind() == ErrorKind::Pending => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the next answer: its server, and the message.
+    pub fn answer(&mut self) -> Result<(usize, combray_endpoints::Message)> {
+        loop {
+            match self.endpoint.wait(Some(PATIENCE))? {
+                Some(Event::Received { connection, message }) => {
+                    return Ok((self.place(connection)?, message));
+                }
+                Some(Event::Writable(connection)) => {
+                    let server = self.place(connection)?;
+                    self.send_kept(server)?;
+                }
+                other => return Err(format!("no answer from a server: {other:?}").into()),
+            }
+        }
+    }
+
+    fn place(&self, connection: ConnectionId) -> Result<usize> {
+        let place = self.connections.iter().position(|one| one.id() == connection);
+        place.ok_or_else(|| "an event of an unknown connection".into())
+    }
+}
+
+/// A request without an answer.
+struct Underway {
+    kind: Kind,
+    block: u64,
+    /// The version that a write replaces.
+    replaced: u64,
+}
+
+struct Client<'a> {
+    plan: &'a Plan,
+    servers: Servers,
+    journal: Journal,
+    /// The newest version of each block that this client has seen.
+    seen: HashMap<u64, u64>,
+    /// By tag. Each block has one at most.
+    underway: HashMap<u64, Underway>,
+    next_tag: u64,
+    verified: u64,
+}
+
+/// Reads and writes for some time; prints how many answers were verified.
+pub fn run(plan: &Plan) -> Result<()> {
+    let mut client = Client {
+        plan,
+        servers: Servers::connect(&plan.folder, plan.servers)?,
+        journal: Journal::open(&plan.folder, plan.client)?,
+        seen: HashMap::new(),
+        underway: HashMap::new(),
+        next_tag: 1,
+        verified: 0,
+    };
+    // What earlier lives of this client have written must still be there.
+    for note in journal::read(&plan.folder, plan.client)? {
+        if note.state == State::Done {
+            client.note_seen(note.block, note.version);
+        }
+    }
+    let (mut known, mut random) = (client.seen.keys().copied().collect::<Vec<_>>(), {
+        Random::new(writer(plan.client, plan.life))
+    });
+    let deadline = Instant::now() + plan.time;
+    while !client.underway.is_empty() || Instant::now() < deadline {
+        while client.underway.len() < DEPTH && Instant::now() < deadline {
+            match known.pop() {
+                Some(block) => client.begin(Kind::Read, block)?,
+                None => client.begin_any(&mut random)?,
+            }
+        }
+        if !client.underway.is_empty() {
+            client.take_answer()?;
+        }
+    }
+    println!("{} answers verified", client.verified);
+    Ok(())
+}
+
+impl Client<'_> {
+    fn note_seen(&mut self, block: u64, version: u64) {
+        let seen = self.seen.entry(block).or_default();
+        *seen = version.max(*seen);
+    }
+
+    /// Begins to read or write a random block for which no request is underway.
+    fn begin_any(&mut self, random: &mut Random) -> Result<()> {
+        let block = random.below(self.plan.servers * self.plan.blocks);
+        if self.underway.values().any(|one| one.block == block) {
+            return Ok(());
+        }
+        let kind = if random.below(2) == 0 { Kind::Read } else { Kind::Write };
+        self.begin(kind, block)
+    }
+
+    fn begin(&mut self, kind: Kind, block: u64) -> Result<()> {
+        let replaced = self.seen.get(&block).copied().unwrap_or_default();
+        let data = if kind == Kind::Write {
+            let note = self.note_of(State::Begun, block, replaced + 1);
+            self.journal.add(note)?;
+            contents(block, note.version, note.writer)
+        } else {
+            Vec::new()
+        };
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.underway.insert(tag, Underway { kind, block, replaced });
+        let (server, place) = (block % self.plan.servers, block / self.plan.servers);
+        let head = Head { kind, tag, block: place, version: replaced };
+        self.servers.send(server as usize, message(head, &data))
+    }
+
+    fn note_of(&self, state: State, block: u64, version: u64) -> Note {
+        Note { state, block, version, writer: writer(self.plan.client, self.plan.life) }
+    }
+
+    /// Waits for an answer, and verifies it.
+    fn take_answer(&mut self) -> Result<()> {
+        let (server, bytes) = self.servers.answer()?;
+        let (head, data) = parse(&bytes).ok_or("an answer that is no message")?;
+        let Some(Underway { kind, block, replaced }) = self.underway.remove(&head.tag) else {
+            return Err(format!("an answer to no request: {head:?}").into());
+        };
+        let seen = self.seen.get(&block).copied().unwrap_or_default();
+        let is_from =
+            (server as u64, head.block) == (block % self.plan.servers, block / self.plan.servers);
+        let is_right = is_from
+            && match (kind, head.kind) {
+                (Kind::Read, Kind::Data) => head.version >= seen,
+                (Kind::Write, Kind::Written) => head.version == replaced + 1,
+                (Kind::Write, Kind::Conflict) => head.version > replaced,
+                _ => false,
+            };
+        if !is_right {
+            return Err(format!(
+                "{kind:?} of version {replaced} of {block}, seen {seen}: {head:?}"
+            )
+            .into());
+        }
+        if head.kind != Kind::Written {
+            check(data, block, head.version)?;
+        }
+        if kind == Kind::Write {
+            let state = if head.kind == Kind::Written { State::Done } else { State::Failed };
+            self.journal.add(self.note_of(state, block, replaced + 1))?;
+        }
+        self.note_seen(block, head.version);
+        self.verified += 1;
+        Ok(())
+    }
+}
