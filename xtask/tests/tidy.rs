@@ -381,7 +381,16 @@ fn roots(folder: &Path) -> Vec<PathBuf> {
 /// All handwritten source files: by their extensions, and programs without an extension.
 fn sources() -> Vec<PathBuf> {
     let folders = [
-        "crates", "xtask", "tests", "bench", "examples", "scripts", "packaging", ".ci", "fuzz", "rust",
+        "crates",
+        "xtask",
+        "tests",
+        "bench",
+        "examples",
+        "scripts",
+        "packaging",
+        ".ci",
+        "fuzz",
+        "rust",
     ];
     let all = folders.iter().flat_map(|name| files_below(&workspace().join(name)));
     all.filter(|path| is_source(path) && !is_generated(path)).collect()

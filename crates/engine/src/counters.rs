@@ -37,6 +37,8 @@ pub struct Counters {
     pub credit_stalls: Counter,
     /// Packets that a strategy planned.
     pub packets_planned: Counter,
+    /// Those of them with messages of several contexts.
+    pub packets_shared: Counter,
     /// Parts of large messages, each in a packet of its own or on a bulk track.
     pub parts_sent: Counter,
     /// Packets and parts that were posted once more because their rail was lost.

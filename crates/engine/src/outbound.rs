@@ -437,6 +437,9 @@ impl Engine {
         }
         assert_eq!(at, out.len(), "the packet is as long as planned");
         self.counters.packets_planned.add(1);
+        if plan.entries.len() > 1 && self.is_shared(gate, &plan) {
+            self.counters.packets_shared.add(1);
+        }
         self.counters.outbox.fall(plan.entries.len() as u64);
         if let Some(numbered) = &mut self.gates[gate].numbered {
             let mut copy = self.spares.take();
@@ -452,6 +455,20 @@ impl Engine {
         self.count_overtaken(gate, &plan);
         self.plan = plan;
         self.gates.unlist_if_idle(gate);
+    }
+
+    /// Whether a planned packet has messages of several contexts.
+    fn is_shared(&self, gate: GateId, plan: &PacketPlan) -> bool {
+        let outbox = &self.gates[gate].outbox;
+        let mut contexts =
+            plan.entries.iter().filter_map(|entry| match outbox[entry.index].chunk {
+                Chunk::Eager(index) | Chunk::Announce(index) | Chunk::Stream(index, _) => {
+                    Some(self.requests[index].context)
+                }
+                Chunk::Control(_) | Chunk::Push(_) => None,
+            });
+        let first = contexts.next();
+        contexts.any(|other| Some(other) != first)
     }
 
     /// Counts a packet for each chunk that younger chunks overtake.

@@ -41,17 +41,22 @@ pub fn audit(folder: &Path, servers: u64, blocks: u64) -> Result<()> {
                 ([], [_, ..]) if may_be(&found.possible) => unanswered += 1,
                 (confirmed, possible) => {
                     return Err(format!(
-                        "version {version} of {} of block {block}, by {last:?}: confirmed to \
-                         {confirmed:?}, possibly of {possible:?}",
-                        head.version
+                        "version {version} of {} of block {block} has {} confirmed and {} possible \
+                         writers, or another writer than they are",
+                        head.version,
+                        confirmed.len(),
+                        possible.len()
                     )
                     .into());
                 }
             }
         }
     }
-    if let Some((place, _)) = writers.iter().find(|(_, writers)| !writers.confirmed.is_empty()) {
-        return Err(format!("a confirmed write is lost: block and version {place:?}").into());
+    let lost = writers.iter().find(|(_, writers)| !writers.confirmed.is_empty());
+    if let Some(((block, version), _)) = lost {
+        return Err(
+            format!("version {version} of block {block} is lost, which was confirmed").into()
+        );
     }
     for server in 0..servers as usize {
         wait_until_alone(&mut connected, server)?;
@@ -74,7 +79,13 @@ fn wait_until_alone(connected: &mut Servers, server: usize) -> Result<()> {
             Some((Head { kind: Kind::Connections, .. }, _)) if started.elapsed() < PATIENCE => {
                 thread::sleep(Duration::from_millis(50));
             }
-            other => return Err(format!("server {server} has other connections: {other:?}").into()),
+            Some((head, _)) => {
+                return Err(format!(
+                    "server {server} does not notice that clients have ended: {head}"
+                )
+                .into());
+            }
+            None => return Err(format!("server {server} sends no message").into()),
         }
     }
 }

@@ -46,7 +46,7 @@ impl Servers {
         for _ in 0..servers {
             match found.endpoint.wait(Some(PATIENCE))? {
                 Some(Event::Connected(_)) => {}
-                other => return Err(format!("no connection to a server: {other:?}").into()),
+                other => return Err(unexpected("a connection to a server", other)),
             }
         }
         Ok(found)
@@ -81,7 +81,7 @@ impl Servers {
                     let server = self.place(connection)?;
                     self.send_kept(server)?;
                 }
-                other => return Err(format!("no answer from a server: {other:?}").into()),
+                other => return Err(unexpected("an answer of a server", other)),
             }
         }
     }
@@ -89,6 +89,14 @@ impl Servers {
     fn place(&self, connection: ConnectionId) -> Result<usize> {
         let place = self.connections.iter().position(|one| one.id() == connection);
         place.ok_or_else(|| "an event of an unknown connection".into())
+    }
+}
+
+/// The error for another event than the awaited one, or none in time.
+fn unexpected(awaited: &str, found: Option<Event>) -> Box<dyn std::error::Error + Send + Sync> {
+    match found {
+        Some(event) => format!("instead of {awaited}: {event}").into(),
+        None => format!("no event in time instead of {awaited}").into(),
     }
 }
 
@@ -190,7 +198,7 @@ impl Client<'_> {
         let (server, bytes) = self.servers.answer()?;
         let (head, data) = parse(&bytes).ok_or("an answer that is no message")?;
         let Some(Underway { kind, block, replaced }) = self.underway.remove(&head.tag) else {
-            return Err(format!("an answer to no request: {head:?}").into());
+            return Err(format!("an answer to no request: {head}").into());
         };
         let seen = self.seen.get(&block).copied().unwrap_or_default();
         let is_from =
@@ -204,7 +212,7 @@ impl Client<'_> {
             };
         if !is_right {
             return Err(format!(
-                "{kind:?} of version {replaced} of {block}, seen {seen}: {head:?}"
+                "{kind} of block {block} at version {replaced}, of which {seen} was seen, is answered by {head}"
             )
             .into());
         }

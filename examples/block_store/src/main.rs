@@ -85,7 +85,7 @@ fn torture_of(numbers: [&str; 4]) -> Result<()> {
 }
 
 fn number(text: &str) -> Result<u64> {
-    text.parse().map_err(|_| format!("{text:?} is no number").into())
+    text.parse().map_err(|_| format!("{text} is no number").into())
 }
 
 /// Writes the URI of a server to its file, which only this user can read.

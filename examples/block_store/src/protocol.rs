@@ -1,5 +1,7 @@
 //! The messages between clients and servers, and what blocks contain.
 
+use std::fmt;
+
 use crate::Result;
 
 /// The bytes of a block.
@@ -37,6 +39,28 @@ const KINDS: [Kind; 8] = [
     Kind::Connections,
     Kind::Refused,
 ];
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "Read",
+            Self::Write => "Write",
+            Self::Data => "Data",
+            Self::Written => "Written",
+            Self::Conflict => "Conflict",
+            Self::Count => "Count",
+            Self::Connections => "Connections",
+            Self::Refused => "Refused",
+        })
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, tag, block, version } = self;
+        write!(f, "{kind} (tag {tag}, block {block} of the server, version {version})")
+    }
+}
 
 /// How a message begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

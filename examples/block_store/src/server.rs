@@ -54,7 +54,7 @@ pub fn serve(folder: &Path, server: u64, blocks: u64) -> Result<()> {
             Event::Closed(connection) | Event::Lost { connection, .. } => {
                 clients.remove(&connection);
             }
-            other => return Err(format!("unexpected event {other:?}").into()),
+            other => return Err(format!("an event that no server gets: {other}").into()),
         }
     }
     Ok(())

@@ -12,6 +12,12 @@ use crate::event::Message;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(pub(crate) usize);
 
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}", self.0)
+    }
+}
+
 /// This end of a connection. It is closed on drop: what was sent arrives, and messages that have
 /// not been received are dropped.
 pub struct Connection {

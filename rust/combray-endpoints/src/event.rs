@@ -56,6 +56,30 @@ pub enum Event {
     },
 }
 
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Request(_) => write!(f, "a request for a connection"),
+            Self::Connected(id) => write!(f, "{id} is accepted"),
+            Self::Rejected { connection, reason: Rejection::ByProgram(_) } => {
+                write!(f, "{connection} is rejected by the other program")
+            }
+            Self::Rejected { connection, reason: Rejection::Failed(error) } => {
+                write!(f, "{connection} was not made: {error}")
+            }
+            Self::Received { connection, message } => {
+                write!(f, "a message of {} bytes on {connection}", message.len())
+            }
+            Self::Sent { connection, buffer } => {
+                write!(f, "a message of {} bytes has arrived on {connection}", buffer.len())
+            }
+            Self::Writable(id) => write!(f, "{id} can be written again"),
+            Self::Closed(id) => write!(f, "{id} is closed"),
+            Self::Lost { connection, error } => write!(f, "{connection} is lost: {error}"),
+        }
+    }
+}
+
 /// Why a connection was not made.
 #[derive(Debug)]
 pub enum Rejection {

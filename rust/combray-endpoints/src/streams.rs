@@ -2,8 +2,8 @@
 //!
 //! A [`Stream`] implements [`AsyncRead`] and [`AsyncWrite`], so what is generic over these traits,
 //! such as hyper, tonic or rustls, works on it as on a TCP stream. A [`StreamEndpoint`] accepts
-//! streams and connects them. All streams of an endpoint have its queue of events, which a task
-//! takes; a read that finds nothing takes events itself first, which saves the way over that task.
+//! streams and connects them. All streams of an endpoint have its queue of events, for which a
+//! thread waits in the library; it makes progress for MPI, too, while it waits.
 //!
 //! Each write sends one message of at most 32 KiB, so a writer that has many small pieces should
 //! gather them, by `write_vectored` or a `BufWriter`, as on a TCP stream. A reader that does not
@@ -20,16 +20,17 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::os::fd::OwnedFd;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, unix::AsyncFd};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::{AbortHandle, coop};
+use tokio::task::coop;
 
 use crate::{
     Connection, ConnectionId, Endpoint, Error, ErrorKind, Event, Message, Options, Rejection,
@@ -42,8 +43,11 @@ const GREETING: &[u8] = b"combray-stream/1\n";
 /// The largest message that a write sends, in bytes.
 const WRITE_MAX: usize = 32 << 10;
 
-/// How many events a task takes before others have a turn.
-const EVENTS_MAX: usize = 64;
+/// What the request contains that an endpoint sends to itself, to end the wait of its thread.
+const END: &[u8] = b"combray-stream/end\n";
+
+/// How long an endpoint waits for its thread before it sends another request.
+const END_TIME: Duration = Duration::from_millis(200);
 
 /// How long the other program may take to accept a stream.
 const CONNECT_TIME: Duration = Duration::from_secs(60);
@@ -55,18 +59,22 @@ pub struct StreamEndpoint {
     hub: Arc<Hub>,
 }
 
-/// What the streams of an endpoint share.
+/// What the streams of an endpoint share. The last of them closes it.
 struct Hub {
-    /// Taken when the hub is dropped.
-    endpoint: Option<Endpoint>,
-    /// Held by the task that takes events, so that they are handled in order.
-    turn: Mutex<()>,
+    switch: Arc<Switch>,
+    /// The thread that waits for events; taken when the hub is dropped.
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Where events go.
+struct Switch {
+    endpoint: Endpoint,
     streams: Mutex<HashMap<ConnectionId, Arc<Mutex<StreamState>>>>,
     requests: Mutex<VecDeque<Request>>,
     /// Notified for each request.
     has_request: Notify,
-    /// The task that takes events.
-    task: Mutex<Option<AbortHandle>>,
+    /// Whether the thread must end.
+    ends: AtomicBool,
 }
 
 /// A byte stream to another program. It is closed on drop: what was written arrives.
@@ -114,32 +122,23 @@ pub struct StreamRequest {
 }
 
 impl StreamEndpoint {
-    /// Opens an endpoint for streams, whose events are taken by a task of the runtime of tokio in
-    /// which this is called.
+    /// Opens an endpoint for streams, and starts its thread.
     ///
     /// # Errors
-    /// Those of [`Endpoint::open`], and of the system if it has no descriptors left.
-    ///
-    /// # Panics
-    /// Outside of a runtime of tokio, or if its input and output are not enabled.
+    /// Those of [`Endpoint::open`], and of the system if it has no thread left.
     pub fn open(options: &Options) -> io::Result<Self> {
         let endpoint = Endpoint::open(options)?;
-        // The task may outlive the descriptor of the endpoint by a moment.
-        let descriptor = endpoint.descriptor()?.try_clone_to_owned()?;
-        // SAFETY: the object is the owner of its descriptor, which it closes on drop.
-        let descriptor = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
-        let descriptor = descriptor.map_err(io::Error::from)?;
-        let (turn, streams, requests, has_request, task) = Default::default();
-        let endpoint = Some(endpoint);
-        let hub = Arc::new(Hub { endpoint, turn, streams, requests, has_request, task });
-        let task = tokio::spawn(take_events(Arc::downgrade(&hub), descriptor));
-        *lock(&hub.task) = Some(task.abort_handle());
-        Ok(Self { hub })
+        let (streams, requests, has_request, ends) = Default::default();
+        let switch = Arc::new(Switch { endpoint, streams, requests, has_request, ends });
+        let events = Arc::clone(&switch);
+        let builder = thread::Builder::new().name("combray-streams".into());
+        let thread = Some(builder.spawn(move || events.handle_all())?);
+        Ok(Self { hub: Arc::new(Hub { switch, thread }) })
     }
 
     /// Returns the address of the endpoint, with its key; see [`Endpoint::uri`].
     pub fn uri(&self) -> &str {
-        self.hub.endpoint().uri()
+        self.hub.switch.endpoint.uri()
     }
 
     /// Waits for the next stream of another program, and accepts it. If the future is dropped
@@ -155,8 +154,8 @@ impl StreamEndpoint {
     /// before it is ready, no request is lost.
     pub async fn request(&self) -> StreamRequest {
         loop {
-            let notified = self.hub.has_request.notified();
-            if let Some(request) = self.hub.next_request() {
+            let notified = self.hub.switch.has_request.notified();
+            if let Some(request) = self.hub.switch.next_request() {
                 return StreamRequest { request, hub: Arc::clone(&self.hub) };
             }
             notified.await;
@@ -186,7 +185,7 @@ impl StreamEndpoint {
         limit: Duration,
     ) -> io::Result<Stream> {
         let request = [GREETING, data].concat();
-        let connect = || self.hub.endpoint().connect(uri, &request, limit);
+        let connect = || self.hub.switch.endpoint.connect(uri, &request, limit);
         let stream = self.hub.add(Stage::Connecting, connect)?;
         poll_fn(|context| stream.poll_connected(context)).await?;
         Ok(stream)
@@ -218,23 +217,7 @@ impl StreamRequest {
     }
 }
 
-/// Takes events whenever there are some, until the endpoint is closed.
-async fn take_events(hub: Weak<Hub>, descriptor: AsyncFd<OwnedFd>) {
-    while let Ok(mut ready) = descriptor.readable().await {
-        let Some(hub) = hub.upgrade() else { return };
-        if hub.take_events() {
-            ready.clear_ready();
-        } else {
-            tokio::task::yield_now().await;
-        }
-    }
-}
-
 impl Hub {
-    fn endpoint(&self) -> &Endpoint {
-        self.endpoint.as_ref().unwrap_or_else(|| unreachable!("taken on drop only"))
-    }
-
     /// Makes a connection and its stream.
     fn add(
         self: &Arc<Self>,
@@ -243,13 +226,15 @@ impl Hub {
     ) -> io::Result<Stream> {
         let state = Arc::new(Mutex::new(StreamState { stage, ..StreamState::default() }));
         // Events of the connection wait until it is known here.
-        let mut streams = lock(&self.streams);
+        let mut streams = lock(&self.switch.streams);
         let connection = connect()?;
         streams.insert(connection.id(), Arc::clone(&state));
         drop(streams);
         Ok(Stream { connection, state, hub: Arc::clone(self) })
     }
+}
 
+impl Switch {
     /// Takes the oldest request. The task that waits for the next one is woken if there are more.
     fn next_request(&self) -> Option<Request> {
         let mut waiting = lock(&self.requests);
@@ -260,20 +245,16 @@ impl Hub {
         request
     }
 
-    /// Handles events, unless another thread does. Returns whether none are left.
-    fn take_events(&self) -> bool {
-        let _turn = match self.turn.try_lock() {
-            Ok(turn) => turn,
-            Err(TryLockError::Poisoned(turn)) => turn.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        for _ in 0..EVENTS_MAX {
-            match self.endpoint().poll() {
+    /// Waits for events and handles them, until the endpoint is to be closed.
+    fn handle_all(&self) {
+        while !self.ends.load(Ordering::Acquire) {
+            match self.endpoint.wait(None) {
                 Ok(Some(event)) => self.handle(event),
-                Ok(None) | Err(_) => return true,
+                Ok(None) => {}
+                // The endpoint is there, so this does not happen.
+                Err(_) => return,
             }
         }
-        false
     }
 
     fn handle(&self, event: Event) {
@@ -338,17 +319,40 @@ fn said(data: &[u8]) -> String {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        if let Some(task) = lock(&self.task).take() {
-            task.abort();
-        }
         // Requests hold the endpoint, too.
-        lock(&self.requests).clear();
-        let endpoint = self.endpoint.take();
-        // It may wait for other processes, which must not stop the tasks of this thread.
+        lock(&self.switch.requests).clear();
+        let closing = Closing { switch: Arc::clone(&self.switch), thread: self.thread.take() };
+        // It waits for other processes, which must not stop the tasks of this thread. A runtime
+        // that ends drops the value here.
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(endpoint))),
-            Err(_) => drop(endpoint),
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(closing))),
+            Err(_) => drop(closing),
         }
+    }
+}
+
+/// Ends the thread of an endpoint on drop, and closes the endpoint.
+struct Closing {
+    switch: Arc<Switch>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        let endpoint = &self.switch.endpoint;
+        self.switch.ends.store(true, Ordering::Release);
+        while !thread.is_finished() {
+            // Only an event ends the wait of the thread: either this request or its rejection.
+            let request = endpoint.connect(endpoint.uri(), END, END_TIME);
+            let started = Instant::now();
+            while !thread.is_finished() && started.elapsed() < END_TIME {
+                thread::sleep(Duration::from_millis(1));
+            }
+            drop(request);
+        }
+        // An error means that the thread has panicked, which was reported already.
+        let _ = thread.join();
     }
 }
 
@@ -367,16 +371,6 @@ impl Stream {
 
     /// Sends a message, or the end of the stream if it is empty.
     fn poll_send(&self, context: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<()>> {
-        if let Poll::Ready(outcome) = self.try_send(None, data) {
-            return Poll::Ready(outcome);
-        }
-        self.hub.take_events();
-        self.try_send(Some(context), data)
-    }
-
-    /// Sends a message if that is possible now. If not, the task of a given context is woken when
-    /// something has changed.
-    fn try_send(&self, context: Option<&mut Context<'_>>, data: &[u8]) -> Poll<io::Result<()>> {
         let mut state = lock(&self.state);
         match &state.stage {
             Stage::Failed(..) => return Poll::Ready(Err(state.failure())),
@@ -396,16 +390,14 @@ impl Stream {
                 Err((_, error)) => return Poll::Ready(Err(error.into())),
             }
         }
-        if let Some(context) = context {
-            state.writer = Some(context.waker().clone());
-        }
+        state.writer = Some(context.waker().clone());
         Poll::Pending
     }
 
-    /// Reads what has arrived, like [`try_send`](Self::try_send).
-    fn try_read(
+    /// Reads what has arrived.
+    fn poll_receive(
         &self,
-        context: Option<&mut Context<'_>>,
+        context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let mut state = lock(&self.state);
@@ -431,9 +423,7 @@ impl Stream {
             Stage::Closed => return Poll::Ready(Ok(())),
             Stage::Connecting | Stage::Open => {}
         }
-        if let Some(context) = context {
-            state.reader = Some(context.waker().clone());
-        }
+        state.reader = Some(context.waker().clone());
         Poll::Pending
     }
 }
@@ -455,15 +445,9 @@ impl AsyncRead for Stream {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let turn = ready!(coop::poll_proceed(context));
-        let mut outcome = self.try_read(None, buffer);
-        if outcome.is_pending() {
-            self.hub.take_events();
-            outcome = self.try_read(Some(context), buffer);
-        }
-        if outcome.is_ready() {
-            turn.made_progress();
-        }
-        outcome
+        let outcome = ready!(self.poll_receive(context, buffer));
+        turn.made_progress();
+        Poll::Ready(outcome)
     }
 }
 
@@ -524,13 +508,13 @@ impl AsyncWrite for Stream {
 
 impl fmt::Debug for StreamEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StreamEndpoint({:?})", self.hub.endpoint)
+        write!(f, "StreamEndpoint({:?})", self.hub.switch.endpoint)
     }
 }
 
 impl fmt::Debug for Hub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hub({:?})", self.endpoint)
+        write!(f, "Hub({:?})", self.switch.endpoint)
     }
 }
 
@@ -542,7 +526,7 @@ impl fmt::Debug for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        lock(&self.hub.streams).remove(&self.connection.id());
+        lock(&self.hub.switch.streams).remove(&self.connection.id());
     }
 }
 

@@ -388,3 +388,30 @@ fn one_thread_is_enough() {
     // Its blocking tasks close the endpoints.
     drop(runtime);
 }
+
+/// A task that accepts streams for ever holds the endpoint until the runtime ends.
+#[test]
+fn the_end_of_a_runtime_closes_its_endpoints() {
+    let runtime = || Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (server, client) = (runtime(), runtime());
+    let endpoint = open();
+    let uri = endpoint.uri().to_owned();
+    server.spawn(async move {
+        loop {
+            let mut stream = endpoint.accept().await.unwrap();
+            tokio::spawn(async move { stream.read(&mut [0; 10]).await });
+        }
+    });
+    let (from, mut stream) = client.block_on(async {
+        let from = open();
+        let mut stream = from.connect(&uri).await.unwrap();
+        stream.write_all(b"x").await.unwrap();
+        (from, stream)
+    });
+    drop(server);
+    client.block_on(async {
+        assert_eq!(stream.read(&mut [0; 10]).await.unwrap(), 0);
+        let late = from.connect_with(&uri, &[], LONG).await;
+        assert_eq!(late.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    });
+}

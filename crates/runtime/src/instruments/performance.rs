@@ -175,6 +175,14 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Counted(|all| all.engine.packets_sent()),
         ),
         row(
+            "packets_shared",
+            Counter,
+            Messages,
+            Tuner,
+            "packets with messages of several communicators, windows or files, or of endpoints",
+            Counted(|all| all.engine.packets_shared.value()),
+        ),
+        row(
             "packets_received",
             Counter,
             Messages,
