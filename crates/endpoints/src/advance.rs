@@ -11,10 +11,12 @@ use mpi::{ActiveOperation, Process, Step};
 use wire::Codec;
 
 use crate::connection::{Arrival, ConnectionPeer, Credit, Stage, cost};
+use crate::endpoint::CONNECTION_WINDOW_MAX;
 use crate::ends::peer_failed;
 use crate::event::{EndpointEvent, EndpointEventKind, EventBody};
-use crate::message::{CONTROL, CONTROL_BYTES_MAX, Control, Introduction, Word};
+use crate::message::{CONTROL, CONTROL_BYTES_MAX, Control, Introduction, MemoryAccess, Word};
 use crate::service::{Endpoints, MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, ServiceState, Underway};
+use crate::transfers::Announced;
 
 /// How many messages are taken in a round of progress.
 const MESSAGES_MAX: usize = 256;
@@ -207,7 +209,7 @@ impl ServiceState {
             return self.remove(process, key);
         };
         connection.peer = Some(ConnectionPeer { gate, key: theirs });
-        connection.credit = Credit::new(window);
+        connection.credit = Credit::new(window.min(CONNECTION_WINDOW_MAX));
         let was_met = std::mem::take(&mut connection.met_by).contains(&gate);
         let was_ended = std::mem::take(&mut connection.ended_by).contains(&gate);
         match connection.target {
@@ -305,13 +307,13 @@ impl ServiceState {
         let Some(connection) = found.filter(|one| one.stage == Stage::Open) else {
             return discard(process, message);
         };
+        let announced = connection.transfers.announced.pop_front();
         let is_allowed = connection.holdings.add(cost(incoming.bytes));
         if !is_allowed || incoming.bytes > MESSAGE_BYTES_MAX {
             discard(process, message);
             let detail = "the other process has sent more than this one allows, without waiting \
                           until messages were returned";
-            connection.failure = Some(Error::new(ErrorClass::Port, detail));
-            return self.begin_closing(process, key);
+            return self.break_off(process, key, detail);
         }
         let buffer = match incoming.bytes {
             0 => Buffer::empty(),
@@ -322,12 +324,38 @@ impl ServiceState {
         if connection.arriving.is_empty() && process.is_complete(request) {
             // An error cannot happen: the buffer is as long as the message.
             let _ = process.finish(request);
-            return self.deliver(process, key, buffer);
+            return self.take_arrived(process, key, buffer, announced);
         }
         if connection.arriving.is_empty() {
             self.arriving.push(key);
         }
-        connection.arriving.push_back(Arrival::Message(request, buffer));
+        connection.arriving.push_back(Arrival::Message(request, buffer, announced));
+    }
+
+    /// Handles a message that has arrived completely.
+    fn take_arrived(
+        &mut self,
+        process: &Process,
+        key: u32,
+        buffer: Buffer,
+        announced: Option<Announced>,
+    ) {
+        let Some(announced) = announced else { return self.deliver(process, key, buffer) };
+        if self.take_announced(process, key, announced, &buffer) {
+            return self.deliver(process, key, buffer);
+        }
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if let Some(bytes) = connection.holdings.give_back(cost(buffer.len() as u64)) {
+            self.tell(process, key, &Word::Returned(bytes));
+        }
+    }
+
+    /// Ends the connection with a process that does not keep to the rules.
+    fn break_off(&mut self, process: &Process, key: u32, detail: &'static str) {
+        if let Some(connection) = self.connections.get_mut(key) {
+            connection.failure = Some(Error::new(ErrorClass::Port, detail));
+        }
+        self.begin_closing(process, key);
     }
 
     /// Puts a message into the queue of its endpoint.
@@ -409,12 +437,39 @@ impl ServiceState {
             Word::Met | Word::Accepted | Word::Rejected(_) => {}
             Word::Returned(bytes) => {
                 connection.credit.give_back(bytes);
-                if connection.credit.ends_refusal() && connection.stage == Stage::Open {
-                    self.push(key, EndpointEventKind::Writable, EventBody::Nothing);
+                self.pump(process, key);
+                self.note_room(key);
+            }
+            Word::Write(access) => self.announce(process, key, Announced::Write(access)),
+            Word::Piece(number, offset) => {
+                self.announce(process, key, Announced::Piece(number, offset));
+            }
+            Word::Following(number) => self.announce(process, key, Announced::Following(number)),
+            Word::Read(access) if connection.stage == Stage::Open => {
+                match connection.arriving.is_empty() {
+                    true => self.answer_read(process, key, access),
+                    false => connection.arriving.push_back(Arrival::Read(access)),
                 }
             }
+            Word::Read(_) => {}
+            Word::Done(number, refused) => self.note_done(process, key, number, refused),
             Word::Closed if connection.arriving.is_empty() => self.note_end(process, key),
             Word::Closed => connection.arriving.push_back(Arrival::End),
+        }
+    }
+
+    /// Notes what the next message to a connection is.
+    fn announce(&mut self, process: &Process, key: u32, announced: Announced) {
+        let Some(connection) = self.connections.get_mut(key) else { return };
+        if connection.stage == Stage::Open && !connection.transfers.announce(announced) {
+            let detail = "the other process has announced messages that it has not sent";
+            self.break_off(process, key, detail);
+        }
+    }
+
+    fn answer_read(&mut self, process: &Process, key: u32, access: MemoryAccess) {
+        if !self.take_read(process, key, access) {
+            self.break_off(process, key, "the other process reads too much at a time");
         }
     }
 
@@ -422,8 +477,8 @@ impl ServiceState {
     fn deliver_arrived(&mut self, process: &Process) -> bool {
         let mut active = false;
         let is_here = |arrival: &Arrival| match arrival {
-            Arrival::Message(request, _) => process.is_complete(*request),
-            Arrival::End => true,
+            Arrival::Message(request, ..) => process.is_complete(*request),
+            Arrival::Read(_) | Arrival::End => true,
         };
         for key in std::mem::take(&mut self.arriving) {
             while let Some(connection) = self.connections.get_mut(key)
@@ -431,9 +486,12 @@ impl ServiceState {
             {
                 active = true;
                 match connection.arriving.pop_front() {
-                    Some(Arrival::Message(request, buffer)) if process.finish(request).is_ok() => {
-                        self.deliver(process, key, buffer);
+                    Some(Arrival::Message(request, buffer, announced))
+                        if process.finish(request).is_ok() =>
+                    {
+                        self.take_arrived(process, key, buffer, announced);
                     }
+                    Some(Arrival::Read(access)) => self.answer_read(process, key, access),
                     Some(Arrival::End) => self.note_end(process, key),
                     // The peer has failed while its message arrived.
                     Some(Arrival::Message(..)) | None => {}

@@ -9,7 +9,8 @@ use dynamic::PortTarget;
 use engine::RequestId;
 use memory::Buffer;
 
-use crate::message::Word;
+use crate::message::{MemoryAccess, Word};
+use crate::transfers::{Announced, Transfers};
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Connection {
     pub holdings: Holdings,
     /// What has begun to arrive and was not delivered, in order.
     pub arriving: VecDeque<Arrival>,
+    /// The reads and writes of registered memory.
+    pub transfers: Transfers,
     /// How many sends whose memory belongs to the program are not complete.
     pub lent: u32,
     /// When the peer must have answered.
@@ -69,6 +72,7 @@ impl Connection {
             credit: Credit::default(),
             holdings: Holdings::new(window),
             arriving: VecDeque::new(),
+            transfers: Transfers::default(),
             lent: 0,
             deadline,
             met_by: Vec::new(),
@@ -83,7 +87,7 @@ impl Connection {
         let claims = match word {
             Word::Met => &mut self.met_by,
             Word::Closed | Word::Rejected(_) => &mut self.ended_by,
-            Word::Accepted | Word::Returned(_) => return,
+            _ => return,
         };
         if claims.len() < CLAIMS_MAX && !claims.contains(&from) {
             claims.push(from);
@@ -131,8 +135,10 @@ pub(crate) enum Stage {
 /// What arrives at a connection.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// A message, into this buffer.
-    Message(RequestId, Buffer),
+    /// A message, into this buffer, and what it is if not a message of the program.
+    Message(RequestId, Buffer, Option<Announced>),
+    /// A request to read registered memory.
+    Read(MemoryAccess),
     /// The peer has closed its end.
     End,
 }
@@ -169,9 +175,18 @@ impl Credit {
         Self { window, ..Self::default() }
     }
 
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Whether a message of this cost can be sent.
+    pub fn has_room_for(&self, cost: u64) -> bool {
+        fits(self.window, self.unreturned, cost)
+    }
+
     /// Takes the cost of a message, unless the peer must return something first.
     pub fn take(&mut self, cost: u64) -> bool {
-        let fits = fits(self.window, self.unreturned, cost);
+        let fits = self.has_room_for(cost);
         if fits {
             self.unreturned += cost;
         } else {

@@ -6,8 +6,10 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use dynamic::Port;
 use memory::Buffer;
+use mpi::Process;
 
 use crate::event::{EndpointEvent, EventBody};
+use crate::registered::RegisteredMemory;
 use crate::signal::Flag;
 use crate::slots::Slots;
 
@@ -24,6 +26,8 @@ pub(crate) struct Endpoint {
     pub memory_left: u64,
     /// The connection that was last found to have used up its window.
     pub exhausted: Option<u32>,
+    /// The memory that the other ends of its connections may access.
+    pub memories: Slots<RegisteredMemory>,
 }
 
 /// A message that was delivered and not returned.
@@ -38,8 +42,13 @@ pub(crate) struct LentMessage {
 
 impl Endpoint {
     pub fn new(port: Port, memory: u64) -> Self {
-        let (events, lent) = Default::default();
-        Self { port, events, lent, flag: None, memory_left: memory, exhausted: None }
+        let (events, lent, memories) = Default::default();
+        Self { port, events, lent, flag: None, memory_left: memory, exhausted: None, memories }
+    }
+
+    /// Ends the accesses of other processes to the memory of the endpoint.
+    pub fn end(mut self, process: &Process) {
+        self.memories.take_all().for_each(|memory| memory.revoke(process));
     }
 
     /// Takes the window of a new connection from the memory that is left; `None` if too little is.

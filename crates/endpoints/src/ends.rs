@@ -30,7 +30,7 @@ impl ServiceState {
             endpoint.memory_left += ended.holdings.window();
         }
         for arrival in ended.arriving {
-            if let Arrival::Message(request, _) = arrival {
+            if let Arrival::Message(request, ..) = arrival {
                 process.runtime().detach(request);
             }
         }
@@ -96,10 +96,11 @@ impl ServiceState {
                 connection.stage = Stage::Closing;
                 connection.deadline = Instant::now().checked_add(CLOSING_MAX);
                 connection.arriving.retain(|arrival| match arrival {
-                    Arrival::Message(request, _) => {
+                    Arrival::Message(request, ..) => {
                         process.runtime().detach(*request);
                         false
                     }
+                    Arrival::Read(_) => false,
                     Arrival::End => true,
                 });
                 let has_ended = connection.arriving.pop_front().is_some();

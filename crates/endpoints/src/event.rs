@@ -29,12 +29,14 @@ pub enum EndpointEventKind {
     Received,
     /// A message has reached the other process, and its memory may be used again.
     Sent,
-    /// After a send was refused: the other program has returned messages.
+    /// After a send or an operation was refused: it is possible again.
     Writable,
     /// Both ends have closed the connection. It does not exist any more.
     Closed,
     /// The other process has ended, or cannot be reached. The connection does not exist any more.
     Lost,
+    /// A read or write of memory of the other end, or a fence, has ended.
+    Completed,
 }
 
 /// What belongs to an event.

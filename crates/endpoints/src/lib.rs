@@ -7,9 +7,13 @@ mod endpoint;
 mod ends;
 mod event;
 mod message;
+mod registered;
 mod service;
 mod signal;
 mod slots;
+mod transfers;
 
 pub use event::{EndpointEvent, EndpointEventKind, EventBody};
+pub use registered::{MemoryName, MemoryPermissions};
 pub use service::{ConnectRequest, EndpointLimits, EndpointSend, Endpoints};
+pub use transfers::MemoryAction;

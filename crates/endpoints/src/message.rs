@@ -4,6 +4,7 @@
 //! of this module have tag [`CONTROL`]. All have one message space, in which the engine keeps their
 //! order.
 
+use base::ErrorClass;
 use wire::Codec;
 
 /// The tag of the messages of this module; keys of connections are never 0.
@@ -34,6 +35,23 @@ pub(crate) struct Control {
 
 wire::codec!(Control { to, kind, amount, data });
 
+/// An access to registered memory of the receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MemoryAccess {
+    /// The number of the operation at the sender.
+    pub operation: u32,
+    /// The key of the memory, and its secret.
+    pub memory: u32,
+    pub secret: u64,
+    /// The range in bytes.
+    pub offset: u64,
+    pub bytes: u64,
+    /// Whether the operation is complete with this part.
+    pub is_last: bool,
+}
+
+wire::codec!(MemoryAccess { operation, memory, secret, offset, bytes, is_last });
+
 /// What a message says of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
@@ -47,6 +65,18 @@ pub(crate) enum Word {
     Returned(u64),
     /// The sender sends nothing more.
     Closed,
+    /// The next message to the connection has the bytes to be written.
+    Write(MemoryAccess),
+    /// The sender requests bytes.
+    Read(MemoryAccess),
+    /// The next message to the connection has bytes that the receiver has requested with this
+    /// operation, from this place of its range.
+    Piece(u32, u64),
+    /// The next message to the connection is delivered if the write with this number was not
+    /// refused.
+    Following(u32),
+    /// An operation of the receiver is complete, or was refused.
+    Done(u32, Option<ErrorClass>),
 }
 
 /// The length of a message about a connection, at most.
@@ -60,6 +90,11 @@ impl Control {
             Word::Returned(bytes) => (2, *bytes, Vec::new()),
             Word::Closed => (3, 0, Vec::new()),
             Word::Met => (4, 0, Vec::new()),
+            Word::Write(access) => (5, 0, access.to_bytes()),
+            Word::Read(access) => (6, 0, access.to_bytes()),
+            Word::Piece(operation, offset) => (7, *offset, operation.to_bytes()),
+            Word::Following(operation) => (8, 0, operation.to_bytes()),
+            Word::Done(operation, refusal) => (9, 0, (*operation, *refusal).to_bytes()),
         };
         Self { to, kind, amount, data }.to_bytes()
     }
@@ -72,6 +107,14 @@ impl Control {
             2 => Word::Returned(amount),
             3 => Word::Closed,
             4 => Word::Met,
+            5 => Word::Write(Codec::from_bytes(&data)?),
+            6 => Word::Read(Codec::from_bytes(&data)?),
+            7 => Word::Piece(Codec::from_bytes(&data)?, amount),
+            8 => Word::Following(Codec::from_bytes(&data)?),
+            9 => {
+                let (operation, refusal) = Codec::from_bytes(&data)?;
+                Word::Done(operation, refusal)
+            }
             _ => return None,
         };
         Some((to, word))
@@ -85,7 +128,21 @@ mod tests {
     #[test]
     fn words_survive_their_messages() {
         let rejected = Word::Rejected(vec![1; 1024]);
-        for word in [Word::Met, Word::Accepted, rejected, Word::Returned(7), Word::Closed] {
+        let access = MemoryAccess { operation: 1, offset: u64::MAX, ..MemoryAccess::default() };
+        let words = [
+            Word::Met,
+            Word::Accepted,
+            rejected,
+            Word::Returned(7),
+            Word::Closed,
+            Word::Write(access),
+            Word::Read(MemoryAccess { is_last: true, ..access }),
+            Word::Piece(5, u64::MAX),
+            Word::Following(6),
+            Word::Done(7, None),
+            Word::Done(8, Some(ErrorClass::Access)),
+        ];
+        for word in words {
             let bytes = Control::encode(9, &word);
             assert!(bytes.len() as u64 <= CONTROL_BYTES_MAX);
             assert_eq!(Control::decode(&bytes), Some((9, word)));

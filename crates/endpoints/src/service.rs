@@ -319,30 +319,26 @@ impl Endpoints {
             return Err(not_open(connection.stage));
         };
         if bytes > MESSAGE_BYTES_MAX {
-            let detail = format!("is {bytes}, but a message may have {MESSAGE_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorClass::Count, detail));
+            return Err(too_long(data.len()));
+        }
+        if connection.transfers.holds_messages() {
+            connection.credit.is_awaited = true;
+            return Ok(false);
         }
         if !connection.credit.take(cost(bytes)) {
             return Ok(false);
         }
         let Some(space) = state.space else { return Err(unknown_connection(key)) };
-        let mut message = message_to(peer, space, peer.key as i32, data);
         match completion {
             Some(context) => {
+                let mut message = message_to(peer, space, peer.key as i32, data);
                 message.synchronous = true;
                 if let Some(request) = process.runtime().send(message) {
                     connection.lent += 1;
                     state.sends.push(LentSend { connection: key, request, context });
                 }
             }
-            None if process.runtime().try_send(&message) => {}
-            None => {
-                message.buffer = copy_of(&message.buffer);
-                let mut runtime = process.runtime();
-                if let Some(request) = runtime.send(message) {
-                    runtime.detach(request);
-                }
-            }
+            None => state.post(process, peer, peer.key as i32, &data),
         }
         Ok(true)
     }
@@ -393,7 +389,7 @@ impl Endpoints {
         if let Some(watcher) = self.watcher.get() {
             watcher.forget(closed.port.socket());
         }
-        drop(closed);
+        closed.end(process);
         let keys = state.connections.keys_where(|one| one.endpoint == Some(endpoint));
         for key in &keys {
             if let Some(connection) = state.connections.get_mut(*key) {
@@ -463,10 +459,17 @@ impl ServiceState {
             let bytes = Control::encode(peer.key, word);
             let buffer = Buffer::zeroed(bytes.len());
             buffer.write(0, &bytes);
-            let mut runtime = process.runtime();
-            if let Some(request) = runtime.send(message_to(peer, space, CONTROL, buffer)) {
-                runtime.detach(request);
-            }
+            send_owned(process, message_to(peer, space, CONTROL, buffer));
+        }
+    }
+
+    /// Sends bytes to the other end of a connection, which are used during the call only.
+    pub fn post(&self, process: &Process, peer: ConnectionPeer, tag: i32, data: &Buffer) {
+        let Some(space) = self.space else { return };
+        let mut message = message_to(peer, space, tag, data.clone());
+        if !process.runtime().try_send(&message) {
+            message.buffer = copy_of(data);
+            send_owned(process, message);
         }
     }
 }
@@ -476,16 +479,25 @@ fn message_to(peer: ConnectionPeer, space: ContextSlot, tag: i32, buffer: Buffer
     Send { gate, peer: gate.0, context: space, tag, synchronous: false, buffer }
 }
 
-/// Copies bytes of the program.
-fn copy_of(data: &Buffer) -> Buffer {
-    const PART: usize = 4096;
-    let (copy, mut part) = (Buffer::zeroed(data.len()), [0; PART]);
-    for offset in (0..data.len()).step_by(PART) {
-        let part = &mut part[..PART.min(data.len() - offset)];
-        data.read(offset, part);
-        copy.write(offset, part);
+/// Sends a message whose memory belongs to the library.
+fn send_owned(process: &Process, message: Send) {
+    let mut runtime = process.runtime();
+    if let Some(request) = runtime.send(message) {
+        runtime.detach(request);
     }
+}
+
+/// Copies bytes of the program.
+pub(crate) fn copy_of(data: &Buffer) -> Buffer {
+    let copy = Buffer::zeroed(data.len());
+    data.copy_to(&copy);
     copy
+}
+
+#[cold]
+pub(crate) fn too_long(bytes: usize) -> Error {
+    let detail = format!("is {bytes}, but a message may have {MESSAGE_BYTES_MAX} bytes");
+    Error::new(ErrorClass::Count, detail)
 }
 
 fn check_length(data: &[u8]) -> Result<()> {
@@ -497,18 +509,18 @@ fn check_length(data: &[u8]) -> Result<()> {
 }
 
 #[cold]
-fn unknown_endpoint() -> Error {
+pub(crate) fn unknown_endpoint() -> Error {
     Error::new(ErrorClass::Arg, "names no endpoint: it was closed, or never opened")
 }
 
 #[cold]
-fn unknown_connection(key: u32) -> Error {
+pub(crate) fn unknown_connection(key: u32) -> Error {
     let detail = format!("is {key:#x}, which names no connection: it has ended, or never existed");
     Error::new(ErrorClass::Arg, detail)
 }
 
 #[cold]
-fn not_open(stage: Stage) -> Error {
+pub(crate) fn not_open(stage: Stage) -> Error {
     let why = match stage {
         Stage::Meeting | Stage::Awaiting => "is not accepted yet: wait for the event CONNECTED",
         Stage::Introduced | Stage::Requested => "is not accepted yet: call combray_accept first",

@@ -25,11 +25,16 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
+    /// Whether there are as many objects as keys.
+    pub fn is_full(&self) -> bool {
+        self.free.is_empty() && self.places.len() > INDEX_MASK as usize
+    }
+
     /// Adds an object, and returns its key; `None` if there are 2^20 objects.
     pub fn insert(&mut self, object: T) -> Option<u32> {
         let index = match self.free.pop() {
             Some(index) => index,
-            None if self.places.len() > INDEX_MASK as usize => return None,
+            None if self.is_full() => return None,
             None => {
                 self.places.push(SlotPlace { generation: 1, object: None });
                 self.places.len() as u32 - 1
@@ -64,6 +69,11 @@ impl<T> Slots<T> {
         let is_it = |place: &SlotPlace<T>| place.object.as_ref().is_some_and(&accepts);
         let found = places.filter(|(_, place)| is_it(place));
         found.map(|(index, place)| place.generation << INDEX_BITS | index).collect()
+    }
+
+    /// Removes all objects.
+    pub fn take_all(&mut self) -> impl Iterator<Item = T> {
+        std::mem::take(self).places.into_iter().filter_map(|place| place.object)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -344,13 +344,19 @@ enum {
     /* A message that was sent with COMBRAY_NOTIFY has arrived in the other process, and its memory
      * may be used again. `context` is that of combray_send. */
     COMBRAY_SENT = 5,
-    /* After combray_send has returned MPI_ERR_PENDING: messages can be sent again. */
+    /* After combray_send, combray_memory_read, combray_memory_write or combray_memory_fence has
+     * returned MPI_ERR_PENDING: call it again. */
     COMBRAY_WRITABLE = 6,
     /* Both programs have closed the connection, and all messages before that were received. */
     COMBRAY_CLOSED = 7,
     /* The other process has ended or cannot be reached any more, or it has sent more than it may;
      * `status` is the error. The last messages may be lost. */
-    COMBRAY_LOST = 8
+    COMBRAY_LOST = 8,
+    /* A combray_memory_read, combray_memory_write or combray_memory_fence has ended: with
+     * COMBRAY_NOTIFY, or because the owner of the memory has refused it. `context` is that of the
+     * call. `status` is MPI_SUCCESS, or MPI_ERR_BASE if the memory is not registered (any more) at
+     * the endpoint of the other end, MPI_ERR_ACCESS or MPI_ERR_RMA_RANGE. */
+    COMBRAY_COMPLETED = 9
 };
 
 /* An event. */
@@ -369,7 +375,8 @@ typedef struct {
     size_t lent;
 } combray_event;
 
-/* For combray_send: an event COMBRAY_SENT follows. */
+/* For combray_send: an event COMBRAY_SENT follows. For reads, writes and fences of registered
+ * memory: an event COMBRAY_COMPLETED follows. */
 enum { COMBRAY_NOTIFY = 1 };
 
 /* Opens an endpoint. If MPI is not initialized and no session is open, the process joins its job,
@@ -472,6 +479,71 @@ int combray_disconnect(combray_connection connection);
  * yet or closed, or for other flags; MPI_ERR_COUNT if the message is too long; MPI_ERR_BUFFER for a
  * null pointer. */
 int combray_send(combray_connection connection, const void *data, size_t bytes, void *context, int flags);
+
+/* The name of memory that a program has registered. It has no pointers: pass it to other programs
+ * in any way, for example in a message. */
+typedef struct {
+    unsigned char bytes[40];
+} combray_memory;
+
+/* What other programs may do with registered memory. */
+enum { COMBRAY_MAY_READ = 1, COMBRAY_MAY_WRITE = 2 };
+
+/* Lets the other ends of the connections of `endpoint`, now and later, read or write the `bytes`
+ * bytes at `address`, if they get the name `*memory`. `permissions` is COMBRAY_MAY_READ,
+ * COMBRAY_MAY_WRITE, or their sum. The memory stays registered until it is deregistered or the
+ * endpoint is closed; the program may use it meanwhile, and coordinates that with the others by
+ * messages. Registrations may overlap.
+ *
+ * Errors: MPI_ERR_ARG if there is no such endpoint, for other permissions, or if `memory` is a null
+ * pointer; MPI_ERR_COUNT if `bytes` is 0; MPI_ERR_BUFFER if `address` is a null pointer;
+ * MPI_ERR_NO_SPACE if the endpoint has 2^20 registered memories. */
+int combray_memory_register(combray_endpoint endpoint, void *address, size_t bytes, int permissions,
+                            combray_memory *memory);
+
+/* Ends the registration. When the call returns, no other program reads or writes the memory any
+ * more; those that still have the name get COMBRAY_COMPLETED with MPI_ERR_BASE.
+ *
+ * Errors: MPI_ERR_ARG if there is no such endpoint or `memory` is a null pointer; MPI_ERR_BASE if
+ * the memory is not registered at this endpoint. */
+int combray_memory_deregister(combray_endpoint endpoint, const combray_memory *memory);
+
+/* Reads `bytes` bytes of `memory`, from byte `offset` on, to `address`. `memory` was registered at
+ * the endpoint of the other end of `connection`. The memory at `address` is in use until the read or
+ * the connection has ended. Between processes of one host that may copy each other's memory, the
+ * copy is made in the call, without the other process; otherwise the call does not wait.
+ *
+ * A read returns what earlier writes of the same connection have written. Between a read and a later
+ * write of the same bytes, and between operations of different connections, the program decides the
+ * order by fences and events. Operations that have not ended when the connection ends have no event.
+ *
+ * Errors: MPI_ERR_PENDING if 1024 operations of the connection are underway: the event
+ * COMBRAY_WRITABLE follows; MPI_ERR_ACCESS and MPI_ERR_RMA_RANGE if `memory` was registered without
+ * COMBRAY_MAY_READ, or is shorter; MPI_ERR_BASE if it is no name; MPI_ERR_ARG if there is no such
+ * connection, it is not accepted yet or closed, or for other flags; MPI_ERR_BUFFER and MPI_ERR_ARG
+ * for null pointers. */
+int combray_memory_read(combray_connection connection, const combray_memory *memory, size_t offset,
+                        void *address, size_t bytes, void *context, int flags);
+
+/* Writes the `bytes` bytes at `address` to `memory`, from byte `offset` on. The memory at `address`
+ * is in use until the write or the connection has ended. If `message` is not NULL, the
+ * `message_bytes` bytes there, which may be used again when the call returns, are sent as a message
+ * that the other program gets when the bytes were written; not if the write was refused. Messages
+ * that are sent later on this connection arrive after the bytes were written, too: combray_send
+ * returns MPI_ERR_PENDING until the library has sent the data. There is no order within the bytes.
+ *
+ * Errors: those of combray_memory_read, for COMBRAY_MAY_WRITE; MPI_ERR_COUNT if the message has more
+ * than 1 GiB. */
+int combray_memory_write(combray_connection connection, const combray_memory *memory, size_t offset,
+                         const void *address, size_t bytes, const void *message,
+                         size_t message_bytes, void *context, int flags);
+
+/* Reads and writes of the connection that are begun later take place after those that were begun
+ * before have ended. With COMBRAY_NOTIFY, COMBRAY_COMPLETED reports that these have ended. The call
+ * does not wait.
+ *
+ * Errors: MPI_ERR_PENDING and MPI_ERR_ARG as for combray_memory_read. */
+int combray_memory_fence(combray_connection connection, void *context, int flags);
 
 /* Writes the meaning of an error code to `buffer`, which has `size` bytes: at most `size` - 1
  * characters and a zero byte. MPI_MAX_ERROR_STRING bytes are always enough. The text of a code

@@ -5,6 +5,7 @@ mod endpoints;
 mod entries;
 mod places;
 mod rails;
+mod registered;
 mod sizes;
 mod threads;
 

@@ -46,7 +46,7 @@ pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};
 pub use process::{CallPlace, FoundCall, PlaceName, Process, answer_without_queues};
 pub use recovery::{ActiveAgreement, NewCommunicator};
 pub use request::{EngineTransfer, Request, TransferCompletion, TransferScan};
-pub use runtime::RegionAccess;
+pub use runtime::{RegionAccess, RegionError};
 pub use side_channel::SideChannel;
 pub use status::{MessageSource, MessageStatus};
 pub use team::Team;

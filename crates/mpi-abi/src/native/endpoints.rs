@@ -155,6 +155,7 @@ fn record_of(call: &Call, event: EndpointEvent) -> EventRecord {
         EndpointEventKind::Writable => 6,
         EndpointEventKind::Closed => 7,
         EndpointEventKind::Lost => 8,
+        EndpointEventKind::Completed => 9,
     };
     let record = EventRecord { kind, connection: connection as usize, context, ..NOTHING };
     match body {
@@ -248,11 +249,7 @@ pub fn send(
     context: usize,
     flags: c_int,
 ) -> CallOutcome<()> {
-    if flags & !NOTIFY != 0 {
-        let detail = format!("is {flags}, but must be 0 or COMBRAY_NOTIFY");
-        return Err(Failure::argument(5, ErrorClass::Arg, detail));
-    }
-    let send = EndpointSend { data, completion: (flags & NOTIFY != 0).then_some(context) };
+    let send = EndpointSend { data, completion: notifies(5, flags)?.then_some(context) };
     let sent = call.library.endpoints.send(&call.library.process, key(connection), send);
     let sent = sent.map_err(|error| match error.class {
         ErrorClass::Count => Failure::of_argument(3, error),
@@ -266,6 +263,15 @@ pub fn send(
     Err(Failure::new(ErrorClass::Pending, detail))
 }
 
+/// Returns whether the flags, the argument at `position`, contain `COMBRAY_NOTIFY`.
+pub(super) fn notifies(position: usize, flags: c_int) -> CallOutcome<bool> {
+    if flags & !NOTIFY != 0 {
+        let detail = format!("is {flags}, but must be 0 or COMBRAY_NOTIFY");
+        return Err(Failure::argument(position, ErrorClass::Arg, detail));
+    }
+    Ok(flags & NOTIFY != 0)
+}
+
 fn bytes_of(data: &Buffer) -> Vec<u8> {
     let mut bytes = vec![0; data.len()];
     data.read(0, &mut bytes);
@@ -273,10 +279,10 @@ fn bytes_of(data: &Buffer) -> Vec<u8> {
 }
 
 /// Returns the key in a handle; 0, which names nothing, for a value that cannot be a handle.
-fn key(handle: usize) -> u32 {
+pub(super) fn key(handle: usize) -> u32 {
     u32::try_from(handle).unwrap_or(0)
 }
 
-fn of_first(error: Error) -> Failure {
+pub(super) fn of_first(error: Error) -> Failure {
     Failure::of_argument(1, error)
 }

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::PackedSegment;
 use super::endpoints::EventRecord;
+use super::registered::MemoryRecord;
 use crate::c::{Comm, Info, PackedMessage, Request, Status};
 use crate::entry::native;
 
@@ -242,4 +243,40 @@ native! {
         flags: c_int);
     data = segment(2, data, bytes); context = address(4, context);
     => native::endpoints::send(connection, data, context, flags)
+}
+
+native! {
+    open combray_memory_register(endpoint: usize, address: *mut c_void, bytes: usize,
+        permissions: c_int, memory: *mut MemoryRecord);
+    part = segment(2, address, bytes); memory = out(5, memory);
+    => native::registered::register(endpoint, part, permissions, memory)
+}
+
+native! {
+    open combray_memory_deregister(endpoint: usize, memory: *const MemoryRecord);
+    memory = out(2, memory.cast_mut());
+    => native::registered::deregister(endpoint, memory)
+}
+
+native! {
+    open combray_memory_read(connection: usize, memory: *const MemoryRecord, offset: usize,
+        address: *mut c_void, bytes: usize, context: *const c_void, flags: c_int);
+    memory = out(2, memory.cast_mut()); into = segment(4, address, bytes);
+    context = address(6, context);
+    => native::registered::read(connection, memory, offset, into, context, flags)
+}
+
+native! {
+    open combray_memory_write(connection: usize, memory: *const MemoryRecord, offset: usize,
+        address: *const c_void, bytes: usize, message: *const c_void, message_bytes: usize,
+        context: *const c_void, flags: c_int);
+    memory = out(2, memory.cast_mut()); from = segment(4, address, bytes);
+    text = segment(6, message, message_bytes); context = address(8, context);
+    => native::registered::write(connection, memory, offset, from, message, text, context, flags)
+}
+
+native! {
+    open combray_memory_fence(connection: usize, context: *const c_void, flags: c_int);
+    context = address(2, context);
+    => native::registered::fence(connection, context, flags)
 }
