@@ -121,8 +121,8 @@ static void random_ranges(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-// A message after a write arrives when the bytes are there; one that was sent before it, before. The
-// right neighbour answers each, so that the memory is written once at a time.
+// A message after a write arrives when the bytes are there, and messages that are sent later after
+// it. The right neighbour answers, so that its memory is written once at a time.
 static void messages_after_data(void) {
     for (int round = 0; round < 20; round++) {
         size_t bytes = round % 4 ? 1000 : BYTES;

@@ -422,7 +422,7 @@ impl ServiceState {
         self.report(key, (operation.context, operation.notifies), outcome);
     }
 
-    /// Reports the end of an operation to the program, if it wants that or the operation has failed.
+    /// Reports the end of an operation, if the program wants that or the operation has failed.
     fn report(&mut self, key: u32, (context, notifies): (usize, bool), outcome: Result<()>) {
         let body = match outcome {
             Ok(()) if !notifies => return,
@@ -500,8 +500,8 @@ impl ServiceState {
         }
     }
 
-    /// Takes a piece of the range that an operation of this process reads. A piece that no operation
-    /// expects comes from a peer that is wrong, and changes nothing.
+    /// Takes a piece of the range that an operation of this process reads. An unexpected piece
+    /// comes from a peer that is wrong, and changes nothing.
     fn take_piece(
         &mut self,
         process: &Process,
