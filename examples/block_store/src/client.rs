@@ -4,10 +4,14 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use combray_endpoints::{Connection, ConnectionId, Endpoint, ErrorKind, Event, Options};
+use combray_endpoints::{
+    Connection, ConnectionId, Endpoint, ErrorKind, Event, MemoryName, Message, Options, TransferId,
+};
 
 use crate::journal::{self, Journal, Note, State};
-use crate::protocol::{Head, Kind, check, contents, message, parse, writer};
+use crate::protocol::{
+    BLOCK_BYTES, Head, Kind, check, check_any, contents, message, parse, writer,
+};
 use crate::{PATIENCE, Random, Result};
 
 /// What a client does.
@@ -33,6 +37,12 @@ pub struct Servers {
     unsent: Vec<Vec<Vec<u8>>>,
 }
 
+/// What a server has sent, or what was read from its memory.
+pub enum Arrived {
+    Message(usize, Message),
+    Memory(TransferId, Vec<u8>),
+}
+
 impl Servers {
     pub fn connect(folder: &std::path::Path, servers: u64) -> Result<Self> {
         let endpoint = Endpoint::open(&Options::new())?;
@@ -50,6 +60,20 @@ impl Servers {
             }
         }
         Ok(found)
+    }
+
+    /// Asks a server for the name of the memory with its blocks.
+    fn locate(&mut self, server: usize) -> Result<MemoryName> {
+        let head = Head { kind: Kind::Locate, tag: 0, block: 0, version: 0 };
+        self.send(server, message(head, &[]))?;
+        let (_, bytes) = self.answer()?;
+        match parse(&bytes) {
+            Some((Head { kind: Kind::Name, .. }, data)) => {
+                let name = data.first_chunk().ok_or("a name is too short")?;
+                Ok(MemoryName::from_bytes(*name))
+            }
+            _ => Err("a server does not name its memory".into()),
+        }
     }
 
     /// Sends a request, or keeps it until its server takes it.
@@ -70,12 +94,40 @@ impl Servers {
         Ok(())
     }
 
-    /// Waits for the next answer: its server, and the message.
-    pub fn answer(&mut self) -> Result<(usize, combray_endpoints::Message)> {
+    /// Waits for the next answer, where no memory is read: its server, and the message.
+    pub fn answer(&mut self) -> Result<(usize, Message)> {
+        match self.arrived()? {
+            Arrived::Message(server, message) => Ok((server, message)),
+            Arrived::Memory(..) => Err("memory was read that nobody wanted".into()),
+        }
+    }
+
+    /// Begins to read a block from the memory of its server; `None` if too many such reads are
+    /// underway.
+    fn read_memory(
+        &self,
+        server: usize,
+        memory: &MemoryName,
+        place: u64,
+    ) -> Result<Option<TransferId>> {
+        let offset = usize::try_from(place)? * BLOCK_BYTES;
+        match self.connections[server].read_memory(memory, offset, vec![0; BLOCK_BYTES]) {
+            Ok(transfer) => Ok(Some(transfer)),
+            Err((error, _)) if error.kind() == ErrorKind::Pending => Ok(None),
+            Err((error, _)) => Err(error.into()),
+        }
+    }
+
+    /// Waits for what arrives next.
+    fn arrived(&mut self) -> Result<Arrived> {
         loop {
             match self.endpoint.wait(Some(PATIENCE))? {
                 Some(Event::Received { connection, message }) => {
-                    return Ok((self.place(connection)?, message));
+                    return Ok(Arrived::Message(self.place(connection)?, message));
+                }
+                Some(Event::Completed { transfer, buffer, outcome, .. }) => {
+                    outcome?;
+                    return Ok(Arrived::Memory(transfer, buffer));
                 }
                 Some(Event::Writable(connection)) => {
                     let server = self.place(connection)?;
@@ -116,20 +168,31 @@ struct Client<'a> {
     seen: HashMap<u64, u64>,
     /// By tag. Each block has one at most.
     underway: HashMap<u64, Underway>,
+    /// Blocks that are read from the memory of their servers.
+    reading: HashMap<TransferId, u64>,
+    /// The names of that memory.
+    memories: Vec<MemoryName>,
     next_tag: u64,
     verified: u64,
+    /// How often a block was changed while its memory was read.
+    mixtures: u64,
 }
 
 /// Reads and writes for some time; prints how many answers were verified.
 pub fn run(plan: &Plan) -> Result<()> {
+    let mut servers = Servers::connect(&plan.folder, plan.servers)?;
+    let memories = (0..plan.servers as usize).map(|server| servers.locate(server));
     let mut client = Client {
         plan,
-        servers: Servers::connect(&plan.folder, plan.servers)?,
+        memories: memories.collect::<Result<_>>()?,
+        servers,
         journal: Journal::open(&plan.folder, plan.client)?,
         seen: HashMap::new(),
         underway: HashMap::new(),
+        reading: HashMap::new(),
         next_tag: 1,
         verified: 0,
+        mixtures: 0,
     };
     // What earlier lives of this client have written must still be there.
     for note in journal::read(&plan.folder, plan.client)? {
@@ -141,18 +204,18 @@ pub fn run(plan: &Plan) -> Result<()> {
         Random::new(writer(plan.client, plan.life))
     });
     let deadline = Instant::now() + plan.time;
-    while !client.underway.is_empty() || Instant::now() < deadline {
-        while client.underway.len() < DEPTH && Instant::now() < deadline {
+    while client.requests() > 0 || Instant::now() < deadline {
+        while client.requests() < DEPTH && Instant::now() < deadline {
             match known.pop() {
                 Some(block) => client.begin(Kind::Read, block)?,
                 None => client.begin_any(&mut random)?,
             }
         }
-        if !client.underway.is_empty() {
+        if client.requests() > 0 {
             client.take_answer()?;
         }
     }
-    println!("{} answers verified", client.verified);
+    println!("{} answers verified, {} mixtures noticed", client.verified, client.mixtures);
     Ok(())
 }
 
@@ -162,14 +225,31 @@ impl Client<'_> {
         *seen = version.max(*seen);
     }
 
+    /// How many requests are underway.
+    fn requests(&self) -> usize {
+        self.underway.len() + self.reading.len()
+    }
+
     /// Begins to read or write a random block for which no request is underway.
     fn begin_any(&mut self, random: &mut Random) -> Result<()> {
         let block = random.below(self.plan.servers * self.plan.blocks);
-        if self.underway.values().any(|one| one.block == block) {
-            return Ok(());
+        let is_busy = self.underway.values().any(|one| one.block == block)
+            || self.reading.values().any(|one| *one == block);
+        match random.below(4) {
+            _ if is_busy => Ok(()),
+            0 => self.begin(Kind::Read, block),
+            1 => self.begin_reading(block),
+            _ => self.begin(Kind::Write, block),
         }
-        let kind = if random.below(2) == 0 { Kind::Read } else { Kind::Write };
-        self.begin(kind, block)
+    }
+
+    /// Begins to read a block from the memory of its server.
+    fn begin_reading(&mut self, block: u64) -> Result<()> {
+        let (server, place) = (block % self.plan.servers, block / self.plan.servers);
+        let memory = &self.memories[server as usize];
+        let begun = self.servers.read_memory(server as usize, memory, place)?;
+        self.reading.extend(begun.map(|transfer| (transfer, block)));
+        Ok(())
     }
 
     fn begin(&mut self, kind: Kind, block: u64) -> Result<()> {
@@ -195,8 +275,31 @@ impl Client<'_> {
 
     /// Waits for an answer, and verifies it.
     fn take_answer(&mut self) -> Result<()> {
-        let (server, bytes) = self.servers.answer()?;
-        let (head, data) = parse(&bytes).ok_or("an answer that is no message")?;
+        match self.servers.arrived()? {
+            Arrived::Message(server, bytes) => self.verify_answer(server, &bytes),
+            Arrived::Memory(transfer, data) => self.verify_memory(transfer, &data),
+        }
+    }
+
+    /// Verifies a block that was read from the memory of its server. If it was changed meanwhile,
+    /// the server is asked for it.
+    fn verify_memory(&mut self, transfer: TransferId, data: &[u8]) -> Result<()> {
+        let block = self.reading.remove(&transfer).ok_or("memory was read that nobody wanted")?;
+        let Some(version) = check_any(data, block) else {
+            self.mixtures += 1;
+            return self.begin(Kind::Read, block);
+        };
+        let seen = self.seen.get(&block).copied().unwrap_or_default();
+        if version < seen {
+            return Err(format!("block {block} has version {version} after {seen} was seen").into());
+        }
+        self.note_seen(block, version);
+        self.verified += 1;
+        Ok(())
+    }
+
+    fn verify_answer(&mut self, server: usize, bytes: &[u8]) -> Result<()> {
+        let (head, data) = parse(bytes).ok_or("an answer that is no message")?;
         let Some(Underway { kind, block, replaced }) = self.underway.remove(&head.tag) else {
             return Err(format!("an answer to no request: {head}").into());
         };

@@ -21,6 +21,10 @@ pub enum Kind {
     Written,
     /// The block has this version, and the data that follows; nothing was written.
     Conflict,
+    /// A client wants the name of the memory with all blocks. The answer is `Name`.
+    Locate,
+    /// The name, and zeros to the length of a block.
+    Name,
     /// A client wants the number of open connections; the answer is `Connections`.
     Count,
     /// As many connections as the version says.
@@ -29,16 +33,25 @@ pub enum Kind {
     Refused,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 10] = [
     Kind::Read,
     Kind::Write,
     Kind::Data,
     Kind::Written,
     Kind::Conflict,
+    Kind::Locate,
+    Kind::Name,
     Kind::Count,
     Kind::Connections,
     Kind::Refused,
 ];
+
+impl Kind {
+    /// Whether as many bytes as a block has follow.
+    fn has_data(self) -> bool {
+        matches!(self, Self::Write | Self::Data | Self::Conflict | Self::Name)
+    }
+}
 
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -48,6 +61,8 @@ impl fmt::Display for Kind {
             Self::Data => "Data",
             Self::Written => "Written",
             Self::Conflict => "Conflict",
+            Self::Locate => "Locate",
+            Self::Name => "Name",
             Self::Count => "Count",
             Self::Connections => "Connections",
             Self::Refused => "Refused",
@@ -90,8 +105,7 @@ pub fn parse(bytes: &[u8]) -> Option<(Head, &[u8])> {
     let (head, data) = bytes.split_at_checked(HEAD_BYTES)?;
     let word = |index: usize| head[8 * index..][..8].try_into().map(u64::from_le_bytes).ok();
     let kind = *KINDS.get(usize::try_from(word(0)?).ok()?)?;
-    let has_data = matches!(kind, Kind::Write | Kind::Data | Kind::Conflict);
-    let length = if has_data { BLOCK_BYTES } else { 0 };
+    let length = if kind.has_data() { BLOCK_BYTES } else { 0 };
     let head = Head { kind, tag: word(1)?, block: word(2)?, version: word(3)? };
     (data.len() == length).then_some((head, data))
 }
@@ -128,6 +142,13 @@ pub fn check(data: &[u8], block: u64, version: u64) -> Result<Option<u64>> {
     }
 }
 
+/// Checks a block that was read from the memory of its server, which may have changed it meanwhile;
+/// returns its version, or `None` if it is a mixture of versions.
+pub fn check_any(data: &[u8], block: u64) -> Option<u64> {
+    let version = data.get(8..16)?.try_into().map(u64::from_le_bytes).ok()?;
+    check(data, block, version).ok().map(|_| version)
+}
+
 /// Mixes the bits of a word (the finalizer of splitmix64).
 pub fn mixed(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -144,8 +165,7 @@ mod tests {
         for kind in KINDS {
             let head = Head { kind, tag: 1, block: 2, version: 3 };
             let data = contents(2, 3, 4);
-            let has_data = matches!(kind, Kind::Write | Kind::Data | Kind::Conflict);
-            let data = if has_data { &data[..] } else { &[] };
+            let data = if kind.has_data() { &data[..] } else { &[] };
             let bytes = message(head, data);
             assert_eq!(parse(&bytes), Some((head, data)));
             assert_eq!(parse(&bytes[1..]), None);
@@ -161,6 +181,8 @@ mod tests {
         assert!(check(&data, 5, 0).is_err());
         data[4095] ^= 1;
         assert!(check(&data, 5, 6).is_err());
+        assert_eq!((check_any(&data, 5), check_any(&contents(5, 9, 7), 5)), (None, Some(9)));
+        assert_eq!(check_any(&[0; BLOCK_BYTES], 5), Some(0));
         assert_eq!(check(&[0; BLOCK_BYTES], 5, 0).unwrap(), None);
     }
 }

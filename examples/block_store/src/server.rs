@@ -3,14 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 
-use combray_endpoints::{Connection, ConnectionId, Endpoint, ErrorKind, Event, Message, Options};
+use combray_endpoints::{
+    Connection, ConnectionId, Endpoint, ErrorKind, Event, Message, Options, Permissions, Registered,
+};
 
 use crate::Result;
 use crate::protocol::{BLOCK_BYTES, Head, Kind, message, parse};
 
-struct Block {
-    version: u64,
-    data: Vec<u8>,
+/// The blocks, in memory that clients may read.
+struct Store {
+    versions: Vec<u64>,
+    blocks: Registered,
 }
 
 struct Client {
@@ -26,8 +29,9 @@ struct Client {
 pub fn serve(folder: &Path, server: u64, blocks: u64) -> Result<()> {
     let endpoint = Endpoint::open(&Options::new())?;
     crate::publish(folder, server, endpoint.uri())?;
-    let empty = || Block { version: 0, data: vec![0; BLOCK_BYTES] };
-    let mut store: Vec<Block> = (0..blocks).map(|_| empty()).collect();
+    let versions = vec![0; usize::try_from(blocks)?];
+    let blocks = endpoint.register(versions.len() * BLOCK_BYTES, Permissions::READ)?;
+    let mut store = Store { versions, blocks };
     let mut clients: HashMap<ConnectionId, Client> = HashMap::new();
     while let Some(event) = endpoint.wait(None)? {
         match event {
@@ -62,7 +66,7 @@ pub fn serve(folder: &Path, server: u64, blocks: u64) -> Result<()> {
 
 impl Client {
     /// Answers the requests that wait, as far as the client takes answers.
-    fn answer_waiting(&mut self, store: &mut [Block], clients: u64) {
+    fn answer_waiting(&mut self, store: &mut Store, clients: u64) {
         loop {
             if let Some(answer) = self.unsent.take() {
                 match self.connection.send(&answer) {
@@ -81,25 +85,36 @@ impl Client {
 }
 
 /// Executes a request, and returns the answer.
-fn answer(request: &[u8], store: &mut [Block], clients: u64) -> Vec<u8> {
+fn answer(request: &[u8], store: &mut Store, clients: u64) -> Vec<u8> {
     const NONSENSE: Head = Head { kind: Kind::Refused, tag: 0, block: 0, version: 0 };
     let Some((head, data)) = parse(request) else { return message(NONSENSE, &[]) };
     if head.kind == Kind::Count {
         return message(Head { kind: Kind::Connections, version: clients, ..head }, &[]);
     }
-    let block = usize::try_from(head.block).ok().and_then(|index| store.get_mut(index));
-    match (head.kind, block) {
-        (Kind::Read, Some(block)) => {
-            message(Head { kind: Kind::Data, version: block.version, ..head }, &block.data)
+    if head.kind == Kind::Locate {
+        let mut data = store.blocks.name().to_bytes().to_vec();
+        data.resize(BLOCK_BYTES, 0);
+        return message(Head { kind: Kind::Name, ..head }, &data);
+    }
+    let place = usize::try_from(head.block).ok().filter(|place| *place < store.versions.len());
+    match (head.kind, place) {
+        (Kind::Read, Some(place)) => store.answer(Kind::Data, head, place),
+        (Kind::Write, Some(place)) if store.versions[place] == head.version => {
+            // Clients that read the memory meanwhile notice a mixture.
+            store.blocks.write(place * BLOCK_BYTES, data);
+            store.versions[place] += 1;
+            message(Head { kind: Kind::Written, version: store.versions[place], ..head }, &[])
         }
-        (Kind::Write, Some(block)) if block.version == head.version => {
-            block.version += 1;
-            block.data.copy_from_slice(data);
-            message(Head { kind: Kind::Written, version: block.version, ..head }, &[])
-        }
-        (Kind::Write, Some(block)) => {
-            message(Head { kind: Kind::Conflict, version: block.version, ..head }, &block.data)
-        }
+        (Kind::Write, Some(place)) => store.answer(Kind::Conflict, head, place),
         _ => message(Head { kind: Kind::Refused, ..head }, &[]),
+    }
+}
+
+impl Store {
+    /// Returns an answer with a block and its version.
+    fn answer(&self, kind: Kind, head: Head, place: usize) -> Vec<u8> {
+        let mut data = vec![0; BLOCK_BYTES];
+        self.blocks.read(place * BLOCK_BYTES, &mut data);
+        message(Head { kind, version: self.versions[place], ..head }, &data)
     }
 }

@@ -94,7 +94,7 @@ fn start_client(
 ) -> Result<Child> {
     // All end together, and each has some time to read what was written before.
     let left = plan.time.saturating_sub(started.elapsed()).as_secs() + 1;
-    start(folder, "use", &[plan.servers, BLOCKS, client, life, left], Stdio::null())
+    start(folder, "use", &[plan.servers, BLOCKS, client, life, left], Stdio::inherit())
 }
 
 /// Starts a part of this program.

@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::endpoint::Shared;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Message;
+use crate::memory::MemoryName;
+
+/// `COMBRAY_NOTIFY`: an event follows.
+const NOTIFY: i32 = 1;
 
 /// Names a connection in events. No two connections of a process have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,6 +21,10 @@ impl fmt::Display for ConnectionId {
         write!(f, "connection {}", self.0)
     }
 }
+
+/// Names a read, write or fence of registered memory in its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TransferId(pub(crate) usize);
 
 /// This end of a connection. It is closed on drop: what was sent arrives, and messages that have
 /// not been received are dropped.
@@ -93,7 +101,6 @@ impl Connection {
     /// # Errors
     /// Those of [`send`](Self::send), with the memory.
     pub fn send_owned(&self, data: Vec<u8>) -> Result<(), (Error, Vec<u8>)> {
-        const NOTIFY: i32 = 1;
         let (bytes, length) = (data.as_ptr(), data.len());
         let token = self.shared.keep_send(self.id, data);
         // SAFETY: the table of sends has the memory until the library is done with it.
@@ -108,6 +115,83 @@ impl Connection {
         // SAFETY: the bytes are readable during the call, and with NOTIFY until the event.
         let code = unsafe { (library.send)(raw, data.as_ptr(), data.len(), context, flags) };
         library.check(code)
+    }
+
+    /// Reads as many bytes of registered memory of the other end as the buffer has, from `offset`
+    /// on. [`Event::Completed`](crate::Event::Completed) gives the buffer back. Between processes
+    /// of one host the bytes are copied in the call, without the other process.
+    ///
+    /// # Errors
+    /// With the buffer: [`Pending`](ErrorKind::Pending) if 1024 transfers are underway;
+    /// [`NoPermission`](ErrorKind::NoPermission), [`OutOfRange`](ErrorKind::OutOfRange) and
+    /// [`NotRegistered`](ErrorKind::NotRegistered) as far as the name says that;
+    /// [`Argument`](ErrorKind::Argument) and [`Closed`](ErrorKind::Closed) as for
+    /// [`send`](Self::send).
+    pub fn read_memory(
+        &self,
+        memory: &MemoryName,
+        offset: usize,
+        mut buffer: Vec<u8>,
+    ) -> Result<TransferId, (Error, Vec<u8>)> {
+        let (address, bytes) = (buffer.as_mut_ptr(), buffer.len());
+        self.transfer(buffer, |raw, token| {
+            let read = self.shared.library.memory_read;
+            // SAFETY: the table has the buffer until the read or the connection has ended.
+            unsafe { read(raw, memory, offset, address, bytes, token, NOTIFY) }
+        })
+    }
+
+    /// Writes bytes to registered memory of the other end, from `offset` on.
+    /// [`Event::Completed`](crate::Event::Completed) gives them back. A message, if there is one,
+    /// arrives when the bytes were written.
+    ///
+    /// # Errors
+    /// Those of [`read_memory`](Self::read_memory); [`TooLong`](ErrorKind::TooLong) for a message
+    /// of more than 1 GiB.
+    pub fn write_memory(
+        &self,
+        memory: &MemoryName,
+        offset: usize,
+        data: Vec<u8>,
+        message: Option<&[u8]>,
+    ) -> Result<TransferId, (Error, Vec<u8>)> {
+        let (address, bytes) = (data.as_ptr(), data.len());
+        let (text, text_bytes) = message.map_or((ptr::null(), 0), |one| (one.as_ptr(), one.len()));
+        self.transfer(data, |raw, token| {
+            let write = self.shared.library.memory_write;
+            // SAFETY: the table has the data until the write or the connection has ended; the
+            // message is used during the call.
+            unsafe { write(raw, memory, offset, address, bytes, text, text_bytes, token, NOTIFY) }
+        })
+    }
+
+    /// Lets reads and writes of this connection that are begun later take place after those that
+    /// were begun before have ended, which [`Event::Completed`](crate::Event::Completed) reports.
+    ///
+    /// # Errors
+    /// [`Pending`](ErrorKind::Pending), [`Argument`](ErrorKind::Argument) and
+    /// [`Closed`](ErrorKind::Closed) as for [`read_memory`](Self::read_memory).
+    pub fn fence(&self) -> Result<TransferId> {
+        let begun = self.transfer(Vec::new(), |raw, token| {
+            // SAFETY: has no preconditions.
+            unsafe { (self.shared.library.memory_fence)(raw, token, NOTIFY) }
+        });
+        begun.map_err(|(error, _)| error)
+    }
+
+    /// Begins a transfer by a call that gets the handle of the connection and the context.
+    fn transfer(
+        &self,
+        buffer: Vec<u8>,
+        call: impl FnOnce(usize, usize) -> i32,
+    ) -> Result<TransferId, (Error, Vec<u8>)> {
+        let handle = self.state.lock();
+        let Handle::Open(raw) = *handle else { return Err((Error::closed(), buffer)) };
+        let token = self.shared.keep_send(self.id, buffer);
+        match self.shared.library.check(call(raw, token)) {
+            Ok(()) => Ok(TransferId(token)),
+            Err(error) => Err((error, self.shared.take_send(token))),
+        }
     }
 
     /// Closes this end, and keeps the connection for the event that follows:

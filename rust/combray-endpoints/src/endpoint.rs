@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::connection::{Connection, ConnectionId, ConnectionState, Request};
+use crate::connection::{Connection, ConnectionId, ConnectionState, Request, TransferId};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::{Event, Message, Rejection};
 use crate::library::{Library, RawEvent};
@@ -49,7 +49,7 @@ pub struct Endpoint {
 /// What an endpoint, its connections and its messages share.
 pub(crate) struct Shared {
     pub library: &'static Library,
-    handle: usize,
+    pub handle: usize,
     uri: String,
     descriptor: OnceLock<c_int>,
     /// The handle of the connection that the last empty poll has named; 0: none.
@@ -62,7 +62,7 @@ struct Table {
     connections: HashMap<ConnectionId, Arc<ConnectionState>>,
     /// Requests that were not answered.
     requests: HashSet<usize>,
-    /// The memory of sends that the library uses.
+    /// The memory of sends and transfers that the library uses.
     sends: HashMap<usize, (ConnectionId, Vec<u8>)>,
 }
 
@@ -82,6 +82,7 @@ mod kind {
     pub const WRITABLE: i32 = 6;
     pub const CLOSED: i32 = 7;
     pub const LOST: i32 = 8;
+    pub const COMPLETED: i32 = 9;
 }
 
 impl Endpoint {
@@ -266,14 +267,14 @@ impl Shared {
         self.lock().connections.remove(&id);
     }
 
-    /// Keeps the memory of a send; returns the context for its event.
+    /// Keeps the memory of a send or transfer; returns the context for its event.
     pub fn keep_send(&self, connection: ConnectionId, data: Vec<u8>) -> usize {
         let token = NEXT.fetch_add(1, Ordering::Relaxed);
         self.lock().sends.insert(token, (connection, data));
         token
     }
 
-    /// Takes the memory of a send that the library does not use any more.
+    /// Takes the memory of a send or transfer that the library does not use any more.
     pub fn take_send(&self, token: usize) -> Vec<u8> {
         self.lock().sends.remove(&token).map(|(_, data)| data).unwrap_or_default()
     }
@@ -307,6 +308,13 @@ impl Shared {
                 let (connection, buffer) = self.lock().sends.remove(&raw.context)?;
                 let is_known = self.lock().connections.contains_key(&connection);
                 return is_known.then_some(Event::Sent { connection, buffer });
+            }
+            kind::COMPLETED => {
+                let (connection, buffer) = self.lock().sends.remove(&raw.context)?;
+                let is_known = self.lock().connections.contains_key(&connection);
+                let (transfer, outcome) = (TransferId(raw.context), self.library.check(raw.status));
+                let event = Event::Completed { connection, transfer, buffer, outcome };
+                return is_known.then_some(event);
             }
             kind::REJECTED | kind::CLOSED | kind::LOST => {
                 self.note_end(connection, raw.connection)?

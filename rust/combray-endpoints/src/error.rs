@@ -29,6 +29,12 @@ pub enum ErrorKind {
     TooLong,
     /// The endpoint has no memory left for another connection.
     NoSpace,
+    /// Memory of this name is not registered, or not any more, at the endpoint of the other end.
+    NotRegistered,
+    /// The memory was registered without this permission.
+    NoPermission,
+    /// The registered memory is shorter.
+    OutOfRange,
     /// The process at the other end has ended, or cannot be reached any more.
     PeerFailed,
     /// Another error; its text describes it.
@@ -44,6 +50,9 @@ impl ErrorKind {
             "MPI_ERR_PORT" => Self::Port,
             "MPI_ERR_COUNT" => Self::TooLong,
             "MPI_ERR_NO_SPACE" => Self::NoSpace,
+            "MPI_ERR_BASE" => Self::NotRegistered,
+            "MPI_ERR_ACCESS" => Self::NoPermission,
+            "MPI_ERR_RMA_RANGE" => Self::OutOfRange,
             "MPI_ERR_PROC_FAILED" | "MPIX_ERR_PROC_FAILED" => Self::PeerFailed,
             _ => return None,
         })
@@ -87,7 +96,11 @@ impl From<Error> for io::Error {
         let kind = match error.kind {
             ErrorKind::NoLibrary => io::ErrorKind::NotFound,
             ErrorKind::Pending => io::ErrorKind::WouldBlock,
-            ErrorKind::Argument | ErrorKind::TooLong => io::ErrorKind::InvalidInput,
+            ErrorKind::Argument
+            | ErrorKind::TooLong
+            | ErrorKind::NotRegistered
+            | ErrorKind::OutOfRange => io::ErrorKind::InvalidInput,
+            ErrorKind::NoPermission => io::ErrorKind::PermissionDenied,
             ErrorKind::Closed => io::ErrorKind::NotConnected,
             ErrorKind::Port => io::ErrorKind::ConnectionRefused,
             ErrorKind::NoSpace => io::ErrorKind::OutOfMemory,

@@ -5,9 +5,9 @@ use std::ops::{Deref, DerefMut};
 use std::slice;
 use std::sync::Arc;
 
-use crate::connection::{ConnectionId, Request};
+use crate::connection::{ConnectionId, Request, TransferId};
 use crate::endpoint::Shared;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::library::RawEvent;
 
 /// What has happened at an endpoint. Each connection that this program has not dropped ends with
@@ -42,6 +42,19 @@ pub enum Event {
         /// What was sent.
         buffer: Vec<u8>,
     },
+    /// A read, write or fence of registered memory has ended.
+    Completed {
+        /// The connection.
+        connection: ConnectionId,
+        /// The value that the call has returned.
+        transfer: TransferId,
+        /// The memory of the call: what was read, or what was written.
+        buffer: Vec<u8>,
+        /// Whether it was done: [`NotRegistered`](crate::ErrorKind::NotRegistered),
+        /// [`NoPermission`](crate::ErrorKind::NoPermission) or
+        /// [`OutOfRange`](crate::ErrorKind::OutOfRange) if the owner has refused it.
+        outcome: Result<()>,
+    },
     /// After an error [`Pending`](crate::ErrorKind::Pending): messages can be sent again.
     Writable(ConnectionId),
     /// Both programs have closed the connection, and all messages before that were received.
@@ -72,6 +85,12 @@ impl fmt::Display for Event {
             }
             Self::Sent { connection, buffer } => {
                 write!(f, "a message of {} bytes has arrived on {connection}", buffer.len())
+            }
+            Self::Completed { connection, outcome: Ok(()), .. } => {
+                write!(f, "a transfer of {connection} has ended")
+            }
+            Self::Completed { connection, outcome: Err(error), .. } => {
+                write!(f, "a transfer of {connection} is refused: {error}")
             }
             Self::Writable(id) => write!(f, "{id} can be written again"),
             Self::Closed(id) => write!(f, "{id} is closed"),

@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, ErrorKind};
+use crate::memory::MemoryName;
 
 /// `combray_event`.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +88,13 @@ functions! {
     reject = "combray_reject"(usize, *const u8, usize);
     disconnect = "combray_disconnect"(usize);
     send = "combray_send"(usize, *const u8, usize, usize, c_int);
+    memory_register = "combray_memory_register"(usize, *mut u8, usize, c_int, *mut MemoryName);
+    memory_deregister = "combray_memory_deregister"(usize, *const MemoryName);
+    memory_read = "combray_memory_read"(usize, *const MemoryName, usize, *mut u8, usize, usize, c_int);
+    memory_write = "combray_memory_write"(
+        usize, *const MemoryName, usize, *const u8, usize, *const u8, usize, usize, c_int
+    );
+    memory_fence = "combray_memory_fence"(usize, usize, c_int);
     error_string = "combray_error_string"(c_int, *mut c_char, usize);
     error_class = "MPI_Error_class"(c_int, *mut c_int);
 }

@@ -290,7 +290,7 @@ impl Switch {
                 state.stage = Stage::Failed(io::ErrorKind::ConnectionReset, error.into());
             }),
             // Streams send no memory of theirs.
-            Event::Sent { .. } => {}
+            Event::Sent { .. } | Event::Completed { .. } => {}
         }
     }
 

@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use combray_endpoints::{
-    Connection, ConnectionId, Endpoint, ErrorKind, Event, Message, Options, Rejection, Result,
+    Connection, ConnectionId, Endpoint, ErrorKind, Event, MemoryName, Message, Options,
+    Permissions, Rejection, Result, TransferId,
 };
 
 /// So long, a step may take on a busy machine.
@@ -188,6 +189,67 @@ fn memory_of_sends_comes_back() {
     let (error, data) = here.send_owned(vec![5; 10]).unwrap_err();
     assert_eq!((error.kind(), data), (ErrorKind::Closed, vec![5; 10]));
     assert!(matches!(next(&client), Event::Closed(_)));
+}
+
+fn completed(endpoint: &Endpoint) -> (TransferId, Vec<u8>, Result<()>) {
+    match next(endpoint) {
+        Event::Completed { transfer, buffer, outcome, .. } => (transfer, buffer, outcome),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn registered_memory_is_read_and_written() {
+    let (client, server) = (open(), open());
+    let (here, _there) = connected(&client, &server);
+    let memory = server.register(10_000, Permissions::READ | Permissions::WRITE).unwrap();
+    // The name goes any way.
+    let name = MemoryName::from_bytes(memory.name().to_bytes());
+    memory.write(5000, b"from the owner");
+    let read = here.read_memory(&name, 5000, vec![0; 14]).unwrap();
+    let (transfer, buffer, outcome) = completed(&client);
+    assert!(transfer == read && outcome.is_ok() && *buffer == *b"from the owner");
+    let written = here.write_memory(&name, 9990, vec![7; 10], Some(b"done")).unwrap();
+    let (_, message) = received(&server);
+    let mut end = [0; 11];
+    memory.read(9989, &mut end);
+    assert!(*message == *b"done" && end == [0, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+    assert_eq!(completed(&client).0, written);
+    let fence = here.fence().unwrap();
+    assert!(matches!(completed(&client), (transfer, _, Ok(())) if transfer == fence));
+}
+
+/// The error of a read, which the call or the event reports.
+fn refused(client: &Endpoint, here: &Connection, name: &MemoryName, at: usize) -> ErrorKind {
+    match here.read_memory(name, at, vec![1; 8]) {
+        Ok(_) => kind_of(completed(client).2),
+        Err((error, buffer)) => {
+            assert_eq!(buffer, [1; 8]);
+            error.kind()
+        }
+    }
+}
+
+#[test]
+fn registered_memory_has_permissions_an_end_and_an_owner() {
+    let (client, server) = (open(), open());
+    let (here, _there) = connected(&client, &server);
+    let memory = server.register(100, Permissions::WRITE).unwrap();
+    let name = memory.name();
+    assert_eq!(refused(&client, &here, &name, 0), ErrorKind::NoPermission);
+    let readable = server.register(100, Permissions::READ).unwrap();
+    assert_eq!(refused(&client, &here, &readable.name(), 93), ErrorKind::OutOfRange);
+    let former = readable.name();
+    drop(readable);
+    assert_eq!(refused(&client, &here, &former, 0), ErrorKind::NotRegistered);
+    let nonsense = MemoryName::from_bytes([9; MemoryName::BYTES]);
+    assert_eq!(refused(&client, &here, &nonsense, 0), ErrorKind::NotRegistered);
+    assert_eq!(kind_of(server.register(0, Permissions::READ)), ErrorKind::TooLong);
+    here.write_memory(&name, 0, vec![3; 100], None).unwrap();
+    assert!(completed(&client).2.is_ok());
+    let mut all = [0; 100];
+    memory.read(0, &mut all);
+    assert_eq!(all, [3; 100]);
 }
 
 #[test]
