@@ -4,7 +4,7 @@
 //! block_store serve FOLDER SERVER BLOCKS
 //! block_store use FOLDER SERVERS BLOCKS CLIENT LIFE SECONDS
 //! block_store audit FOLDER SERVERS BLOCKS
-//! block_store torture SERVERS CLIENTS SECONDS SEED
+//! block_store torture SERVERS CLIENTS SECONDS SEED [apart]
 //! ```
 //!
 //! Block B is on server B % SERVERS. Each block has a version, and a write names the version that
@@ -13,7 +13,8 @@
 //! them; a block that is changed meanwhile is noticed by its contents. `use` is a client that reads and writes at random and verifies each
 //! answer; it notes its writes in a journal, before they are sent and when they are confirmed.
 //! `audit` compares the journals of all clients with the store. `torture` does all of it: it kills
-//! clients at random moments and starts them again, with a seed for what is random.
+//! clients at random moments and starts them again, with a seed for what is random. With `apart`, servers
+//! and clients pretend to be on two hosts.
 //!
 //! FOLDER has the URIs of the servers, which contain keys, and the journals.
 
@@ -50,7 +51,10 @@ fn main() -> ExitCode {
         ["audit", folder, servers, blocks] => number(servers)
             .and_then(|servers| audit::audit(Path::new(folder), servers, number(blocks)?)),
         ["torture", servers, clients, seconds, seed] => {
-            torture_of([servers, clients, seconds, seed])
+            torture_of([servers, clients, seconds, seed], false)
+        }
+        ["torture", servers, clients, seconds, seed, "apart"] => {
+            torture_of([servers, clients, seconds, seed], true)
         }
         _ => Err("the arguments are those of the first comment in main.rs".into()),
     };
@@ -75,13 +79,14 @@ fn client_of(numbers: [&str; 5], folder: &Path) -> Result<()> {
     })
 }
 
-fn torture_of(numbers: [&str; 4]) -> Result<()> {
+fn torture_of(numbers: [&str; 4], is_apart: bool) -> Result<()> {
     let [servers, clients, seconds, seed] = numbers;
     torture::torture(&torture::Plan {
         servers: number(servers)?,
         clients: number(clients)?,
         time: Duration::from_secs(number(seconds)?),
         seed: number(seed)?,
+        is_apart,
     })
 }
 

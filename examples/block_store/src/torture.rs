@@ -15,6 +15,8 @@ pub struct Plan {
     pub clients: u64,
     pub time: Duration,
     pub seed: u64,
+    /// Whether servers and clients pretend to be on two hosts.
+    pub is_apart: bool,
 }
 
 /// The blocks of each server: so few that clients often want the same.
@@ -45,8 +47,12 @@ pub fn torture(plan: &Plan) -> Result<()> {
     fs::create_dir(&folder)?;
     let mut world = World { folder, children: Vec::new() };
     for server in 0..plan.servers {
-        let child = start(&world.folder, "serve", &[server, BLOCKS], Stdio::inherit())?;
-        world.children.push(child);
+        let mut server = command(&world.folder, "serve", &[server, BLOCKS])?;
+        if plan.is_apart {
+            // The name by which a process says on which host it is.
+            server.env("COMBRAY_NODE", "servers");
+        }
+        world.children.push(server.spawn()?);
     }
     let first = world.children.len();
     let (started, mut random) = (Instant::now(), Random::new(plan.seed));
@@ -77,7 +83,7 @@ pub fn torture(plan: &Plan) -> Result<()> {
     }
     println!("{kills} clients were killed and started again");
     let numbers = [plan.servers, BLOCKS];
-    end_well(start(&world.folder, "audit", &numbers, Stdio::inherit())?)?;
+    end_well(command(&world.folder, "audit", &numbers)?.spawn()?)?;
     for (server, child) in world.children.iter_mut().enumerate() {
         if let Some(status) = child.try_wait()? {
             return Err(format!("server {server} has ended: {status}").into());
@@ -94,14 +100,14 @@ fn start_client(
 ) -> Result<Child> {
     // All end together, and each has some time to read what was written before.
     let left = plan.time.saturating_sub(started.elapsed()).as_secs() + 1;
-    start(folder, "use", &[plan.servers, BLOCKS, client, life, left], Stdio::inherit())
+    Ok(command(folder, "use", &[plan.servers, BLOCKS, client, life, left])?.spawn()?)
 }
 
-/// Starts a part of this program.
-fn start(folder: &Path, part: &str, numbers: &[u64], output: Stdio) -> Result<Child> {
+/// A part of this program.
+fn command(folder: &Path, part: &str, numbers: &[u64]) -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
-    command.arg(part).arg(folder).args(numbers.iter().map(u64::to_string));
-    Ok(command.stdin(Stdio::null()).stdout(output).spawn()?)
+    command.arg(part).arg(folder).args(numbers.iter().map(u64::to_string)).stdin(Stdio::null());
+    Ok(command)
 }
 
 /// Waits for the end of a process, which must succeed.
