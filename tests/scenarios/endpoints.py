@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import tempfile
@@ -116,6 +117,53 @@ def a_send_to_a_process_that_has_closed_everything_ends(runner):
     assert code == 0, f"exit code {code}\n{output}"
 
 
+def random_programs(program, seed, apart):
+    """Processes that do at random what endpoints can do (tests/c/endpoint_random.c); some are killed and started
+    again, and one may come late. Gives what each has printed, or raises an AssertionError."""
+    choice = random.Random(seed)
+    processes = choice.randint(2, 4)
+    with tempfile.TemporaryDirectory(prefix="endpoints-") as folder:
+        started = []
+
+        def start(number, kill):
+            variables = {"COMBRAY_NODE": f"node{number % 2}"} if apart else {}
+            steps = choice.randint(200, 2500)
+            kill = choice.randint(0, steps - 1) if kill else -1
+            command = [program, folder, number, processes, seed * 8 + len(started), steps, kill]
+            part = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                    text=True, env=os.environ | variables)
+            started.append((part, kill >= 0))
+            return part
+
+        try:
+            dying = [(number, start(number, True)) for number in range(processes) if choice.random() < 0.3]
+            for number in set(range(processes)) - {number for number, _ in dying}:
+                start(number, False)
+            for number, part in dying:
+                part.wait(SECONDS_MAX)
+                start(number, False)
+            outputs = []
+            for part, dies in started:
+                output = part.communicate(timeout=SECONDS_MAX)[0]
+                expected = -signal.SIGKILL if dies else 0
+                assert part.returncode == expected, f"seed {seed}: exit code {part.returncode}\n{output}"
+                outputs.append(output)
+            return outputs
+        finally:
+            for part, _ in started:
+                part.kill()
+                part.wait()
+
+
+@places(4)
+def programs_do_at_random_what_endpoints_can_do(runner):
+    """tests/random/endpoints runs many more."""
+    needs_combray(runner)
+    for seed in range(3):
+        for apart in (False, True):
+            random_programs(str(runner.build / "endpoint_random"), seed, apart)
+
+
 SCENARIOS = [
     a_service_and_its_clients_without_a_launcher,
     a_service_that_waits_for_its_descriptor,
@@ -124,4 +172,5 @@ SCENARIOS = [
     connections_come_and_go,
     a_client_survives_a_killed_service,
     a_send_to_a_process_that_has_closed_everything_ends,
+    programs_do_at_random_what_endpoints_can_do,
 ]

@@ -83,13 +83,14 @@ impl ServiceState {
     pub fn begin_closing(&mut self, process: &Process, key: u32) {
         let Some(connection) = self.connections.get_mut(key) else { return };
         match connection.stage {
-            Stage::Meeting => self.remove(process, key),
-            Stage::Introduced | Stage::Requested => {
-                self.tell(process, key, &Word::Rejected(Vec::new()));
+            Stage::Meeting | Stage::Awaiting if connection.target.is_some() => {
+                self.tell(process, key, &Word::Closed);
+                self.push(key, EndpointEventKind::Closed, EventBody::Nothing);
                 self.remove(process, key);
             }
-            Stage::Awaiting => {
-                self.tell(process, key, &Word::Closed);
+            Stage::Meeting | Stage::Awaiting => self.remove(process, key),
+            Stage::Introduced | Stage::Requested => {
+                self.tell(process, key, &Word::Rejected(Vec::new()));
                 self.remove(process, key);
             }
             Stage::Open => {

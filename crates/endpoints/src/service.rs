@@ -292,7 +292,7 @@ impl Endpoints {
     }
 
     /// Closes this end of a connection: what was sent arrives, and what arrives is dropped. The
-    /// event `Closed` follows, unless the connection was not made yet.
+    /// event `Closed` follows, unless the connection waits for the answer of this program.
     ///
     /// # Errors
     /// `Arg` if there is no such connection.
