@@ -1,6 +1,9 @@
 """Programs of examples/: built and run, they check their own results."""
 
+import os
 import pathlib
+import subprocess
+import tempfile
 
 from harness import ROOT
 from harness.scenarios import Skip, needs_combray, places, run
@@ -114,5 +117,30 @@ def hybrid_barrier(runner):
         assert output.count(" 0 violations") == 2, output
 
 
+@places(4)
+def block_service(runner):
+    """A service and its clients, without a launcher; one client is killed while it writes."""
+    needs_combray(runner)
+    program = build(runner, "block_service", "block_service.c")
+    with tempfile.TemporaryDirectory(prefix="block-service-") as folder:
+        file = f"{folder}/uri"
+
+        def begin(*words, **variables):
+            return subprocess.Popen([program, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                    env=os.environ | variables)
+        service = begin("serve", file, "3")
+        parts = [begin("use", file, "300"), begin("use", file, "300", COMBRAY_NODE="other"), begin("use", file, "999999999")]
+        try:
+            outputs = [part.communicate(timeout=120)[0] for part in parts[:2]]
+            parts[2].kill()
+            told = service.communicate(timeout=120)[0]
+        finally:
+            for part in (service, *parts):
+                part.kill()
+                part.wait()
+        assert outputs == ["300 rounds were right\n"] * 2, outputs
+        assert "blocks were right; 1 clients were lost" in told, told
+
+
 SCENARIOS = [remote_calls, page_server, shortest_paths, poisson, recorded_matrix,
-             hybrid_barrier]
+             hybrid_barrier, block_service]
