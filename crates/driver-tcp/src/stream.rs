@@ -1,8 +1,10 @@
 //! The byte stream of a connection.
 
-use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
+
+use rustix::net::{RecvFlags, SendFlags};
 
 /// A non-blocking byte stream in both directions, which does as much as is possible now. Tests use
 /// a faulty one. Buffers lend their memory to it, so it must not buffer data; hence `Sync`.
@@ -23,17 +25,19 @@ pub(crate) trait ByteStream: Sync {
     fn unacknowledged(&self) -> u64;
 }
 
+/// The system is called directly: the C library's functions are cancellation points, which costs
+/// two atomic exchanges for each call in a process of several threads.
 impl ByteStream for TcpStream {
     fn read(&self, into: &mut [u8]) -> io::Result<usize> {
-        Read::read(&mut &*self, into)
+        Ok(rustix::net::recv(self, into, RecvFlags::empty())?.0)
     }
 
     fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        Read::read_vectored(&mut &*self, into)
+        Ok(rustix::io::readv(self, into)?)
     }
 
     fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        Write::write(&mut &*self, bytes)
+        Ok(rustix::net::send(self, bytes, SendFlags::NOSIGNAL)?)
     }
 
     fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {

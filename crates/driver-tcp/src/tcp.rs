@@ -453,18 +453,25 @@ impl Tcp {
     }
 
     /// Reports what has happened since the last poll.
+    #[inline]
     fn report(&mut self, sink: &mut dyn Sink) -> bool {
+        let is_any = !self.sent.is_empty() || !self.carried.is_empty() || !self.troubles.is_empty();
+        if is_any {
+            self.report_all(sink);
+        }
+        self.links.report(sink) || is_any
+    }
+
+    fn report_all(&mut self, sink: &mut dyn Sink) {
         for trouble in self.troubles.drain(..) {
             sink.trouble(&trouble);
         }
-        let is_any = !self.sent.is_empty() || !self.carried.is_empty();
         for (gate, rail, token) in self.sent.drain(..) {
             sink.sent(gate, rail, token);
         }
         for (rail, bytes, nanoseconds) in self.carried.drain(..) {
             sink.carried(rail, bytes, nanoseconds);
         }
-        self.links.report(sink) || is_any
     }
 }
 

@@ -4,11 +4,10 @@
 //! of two cores). How long a thread spins depends on the other users of its core ([`CoreSharing`]):
 //!
 //! - A thread with a core of its own spins for a while.
-//! - Where processes outnumber cores, a thread spins for a few microseconds as long as such spins
-//!   succeed often enough ([`SpinBudget`]). Otherwise it yields at once, as the process that gets
-//!   the core may be the one that sends the message.
-//! - Where only threads of its own process outnumber its cores, a thread spins briefly between
-//!   yields, as the peer may be at work on another core.
+//! - Where processes outnumber cores, or the threads of this process outnumber its cores, a thread
+//!   spins for a few microseconds as long as such spins succeed often enough ([`SpinBudget`]).
+//!   Otherwise it yields at once, as the thread that gets the core may be the one that sends the
+//!   message, or whose message has arrived.
 //! - A thread that has waited long sleeps, and uses no processor time.
 //!
 //! This code uses the system through [`WaitingSystem`] and the waiting process through [`Waiter`].
@@ -44,13 +43,8 @@ const AWAKE_MAX: Duration = Duration::from_millis(2);
 /// program. It is about the time that a wake-up takes.
 const AWAKE_MAX_IF_SPARING: Duration = Duration::from_micros(50);
 
-/// Where threads of one process outnumber its cores, a wait spins for this time before each yield.
-/// It is longer than a switch between threads, so that a thread does not yield while its peer
-/// answers from another core.
-const SPIN_AMONG_THREADS: Duration = Duration::from_micros(4);
-
-/// Where processes outnumber cores, a wait spins for this time to twice this time before it yields
-/// the core, if [`SpinBudget`] allows it. It is longer than a process needs that gets the peer's
+/// Where threads outnumber cores, a wait spins for this time to twice this time before it yields
+/// the core, if [`SpinBudget`] allows it. It is longer than a thread needs that gets the peer's
 /// core and yields it at once.
 const SPIN_IF_OVERSUBSCRIBED: Duration = Duration::from_micros(4);
 
@@ -77,9 +71,9 @@ pub struct WaitHistory {
     awake_max: Duration,
     /// Whether other threads may be ready on the kernel thread of the waiting thread.
     shares_kernel_thread: bool,
-    /// Whether it spares the core for others: it then never spins before it yields to processes.
+    /// Whether it spares the core for others: it then never spins before it yields to them.
     is_sparing: bool,
-    /// Whether it spins for a while before it yields to processes.
+    /// Whether it spins for a while before it yields to others.
     may_spin: bool,
 }
 
@@ -88,10 +82,9 @@ pub struct WaitHistory {
 pub enum CoreSharing {
     /// None: there is a core for each thread.
     Exclusive,
-    /// Threads of the same process, which outnumber its cores.
-    Threads,
-    /// Other processes: together they outnumber the cores.
-    Processes,
+    /// Others: processes that together outnumber the cores, or threads of the same process that
+    /// outnumber its cores.
+    Shared,
 }
 
 /// What a wait does between two polls.
@@ -123,11 +116,11 @@ impl WaitHistory {
         }
     }
 
-    /// Lets this wait spin before it yields to processes, if the spin budget `spin_budget` allows
+    /// Lets this wait spin before it yields to others, if the spin budget `spin_budget` allows
     /// it.
     #[inline]
     pub fn with(self, spin_budget: &SpinBudget) -> Self {
-        let may_spin = self.core_sharing == CoreSharing::Processes && spin_budget.is_left();
+        let may_spin = self.core_sharing == CoreSharing::Shared && spin_budget.is_left();
         let stage = if may_spin { WaitStage::Spin } else { self.stage };
         Self { may_spin, stage, ..self }
     }
@@ -147,7 +140,7 @@ impl WaitHistory {
     }
 
     /// Restarts this wait, because something happened that was not the awaited event. Where
-    /// processes outnumber cores, a restarted wait spins if the spin budget allows it, like a wait
+    /// threads outnumber cores, a restarted wait spins if the spin budget allows it, like a wait
     /// that begins now: a process that serves requests of others during one long wait spins for the
     /// next request if that pays.
     #[inline]
@@ -155,7 +148,7 @@ impl WaitHistory {
         self.since = None;
         self.spinning_since = None;
         self.stage = WaitStage::Spin;
-        if self.core_sharing == CoreSharing::Processes {
+        if self.core_sharing == CoreSharing::Shared {
             self.rounds = 0;
             self.may_spin = !self.is_sparing && spin_budget.is_left();
             if !self.may_spin {
@@ -166,7 +159,7 @@ impl WaitHistory {
 
     #[inline]
     fn first_stage(core_sharing: CoreSharing) -> WaitStage {
-        if core_sharing == CoreSharing::Processes { WaitStage::Yield } else { WaitStage::Spin }
+        if core_sharing == CoreSharing::Shared { WaitStage::Yield } else { WaitStage::Spin }
     }
 
     /// Passes the time of one round, and returns the stage of the wait. If that is
@@ -178,9 +171,6 @@ impl WaitHistory {
             self.read_clock(kernel);
         }
         match self.stage {
-            WaitStage::Spin if self.core_sharing == CoreSharing::Threads => {
-                self.spin_among_threads(kernel)
-            }
             WaitStage::Spin | WaitStage::Yield
                 if self.shares_kernel_thread && kernel.has_others_ready() =>
             {
@@ -194,7 +184,7 @@ impl WaitHistory {
                     spin_budget.record_yield(kernel);
                 }
                 kernel.pass_core();
-                // Other processes may have had the core for milliseconds.
+                // Others may have had the core for milliseconds.
                 if self.rounds.is_multiple_of(ROUNDS_OF_SHORT_SPIN) {
                     self.read_clock(kernel);
                 }
@@ -202,13 +192,6 @@ impl WaitHistory {
             WaitStage::Sleep => {}
         }
         self.stage
-    }
-
-    fn spin_among_threads(&mut self, kernel: &impl WaitingSystem) {
-        if self.has_spun(SPIN_AMONG_THREADS, kernel).is_some() {
-            self.spinning_since = None;
-            kernel.pass_core();
-        }
     }
 
     fn spin_oversubscribed(&mut self, kernel: &impl WaitingSystem, spin_budget: &SpinBudget) {
@@ -272,7 +255,7 @@ mod tests {
         assert_eq!(stages.first(), Some(&WaitStage::Spin));
         wait_history.renew(&spin_budget);
         assert_eq!(wait_history.pass(&System, &spin_budget), WaitStage::Spin);
-        let mut oversubscribed = WaitHistory::new(CoreSharing::Processes);
+        let mut oversubscribed = WaitHistory::new(CoreSharing::Shared);
         assert_eq!(oversubscribed.pass(&System, &spin_budget), WaitStage::Yield);
     }
 
@@ -319,7 +302,7 @@ mod tests {
 
     /// Returns how many rounds a new wait makes before it first yields, and how long they last.
     fn rounds_till_yield(clock: &Clock, spin_budget: &SpinBudget) -> (u32, Duration) {
-        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(spin_budget);
+        let mut wait_history = WaitHistory::new(CoreSharing::Shared).with(spin_budget);
         let (yields, began) = (clock.yields.get(), clock.now.get());
         let mut rounds = 0;
         while clock.yields.get() == yields {
@@ -350,7 +333,7 @@ mod tests {
     fn a_wait_that_serves_requests_spins_for_the_next_one_once_that_pays() {
         let (clock, spin_budget) = (Clock::default(), SpinBudget::default());
         while rounds_till_yield(&clock, &spin_budget).0 > 1 {}
-        let mut wait_history = WaitHistory::new(CoreSharing::Processes).with(&spin_budget);
+        let mut wait_history = WaitHistory::new(CoreSharing::Shared).with(&spin_budget);
         let mut answered = 0;
         while wait_history.pass(&clock, &spin_budget) == WaitStage::Yield && answered < 10_000 {
             wait_history.renew(&spin_budget);
@@ -365,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_wait_sleeps_in_time_although_others_have_the_core_for_long() {
-        for core_sharing in [CoreSharing::Exclusive, CoreSharing::Processes] {
+        for core_sharing in [CoreSharing::Exclusive, CoreSharing::Shared] {
             let clock = Clock::default();
             clock.turn.set(10_000_000);
             let mut wait_history = WaitHistory::new(core_sharing);
@@ -378,7 +361,7 @@ mod tests {
     #[test]
     fn a_wait_that_spares_the_core_yields_at_once() {
         let (clock, spin_budget) = (Clock::default(), SpinBudget::default());
-        let mut sparing = WaitHistory::new(CoreSharing::Processes).with(&spin_budget).sparing();
+        let mut sparing = WaitHistory::new(CoreSharing::Shared).with(&spin_budget).sparing();
         assert_eq!(sparing.pass(&clock, &spin_budget), WaitStage::Yield);
         sparing.renew(&spin_budget);
         assert_eq!(sparing.pass(&clock, &spin_budget), WaitStage::Yield);

@@ -5,6 +5,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustix::net::{SendAncillaryBuffer, SendFlags};
+
 use crate::check;
 
 /// Writes these bytes, in order, as far as there is room. Returns how many were written. If the
@@ -14,15 +16,9 @@ use crate::check;
 /// # Errors
 /// The system's; `ENOTSOCK` if the descriptor is no socket.
 pub fn send(socket: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-    // SAFETY: all fields of the structure are integers and pointers, for which zero is a valid
-    // value.
-    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
-    message.msg_iov = slices.as_ptr().cast::<libc::iovec>().cast_mut();
-    message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
-    // SAFETY: an IoSlice has the layout of an iovec, and the kernel only reads the memory that they
-    // describe.
-    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
-    check(sent as libc::c_long).map(|sent| sent as usize)
+    let slices = &slices[..slices.len().min(SLICES_MAX)];
+    let mut nothing = SendAncillaryBuffer::default();
+    Ok(rustix::net::sendmsg(socket, slices, &mut nothing, SendFlags::NOSIGNAL)?)
 }
 
 /// Reads bytes that have arrived, without waiting and whatever the mode of the socket. Returns how

@@ -36,14 +36,9 @@ impl ProcessKernel {
         let joined = self.joined();
         let workers = System.workers();
         let threads = workers.unwrap_or(self.wait_state.lock.present());
-        let mut wait_history = WaitHistory::new(
-            match (joined.map.is_oversubscribed_here(), threads > joined.cores_each) {
-                (true, _) => CoreSharing::Processes,
-                (false, true) => CoreSharing::Threads,
-                (false, false) => CoreSharing::Exclusive,
-            },
-        )
-        .with(&self.wait_state.spin_budget);
+        let is_shared = joined.map.is_oversubscribed_here() || threads > joined.cores_each;
+        let core_sharing = if is_shared { CoreSharing::Shared } else { CoreSharing::Exclusive };
+        let mut wait_history = WaitHistory::new(core_sharing).with(&self.wait_state.spin_budget);
         if workers.is_some() {
             wait_history = wait_history.on_shared_kernel_thread();
         }

@@ -60,7 +60,7 @@ mod tests {
     use crate::waiting::CoreSharing;
 
     fn begin() -> WaitHistory {
-        WaitHistory::new(CoreSharing::Processes)
+        WaitHistory::new(CoreSharing::Shared)
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! The spin budget: whether a wait spins for a while before it yields, where processes outnumber
-//! cores.
+//! cores, or threads the cores of their process.
 //!
 //! Two processes that exchange messages while both have a core need not yield: each answers before
 //! the spin of the other ends, as long as the system leaves them on their cores. That costs less

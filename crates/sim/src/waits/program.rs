@@ -20,8 +20,7 @@ pub(super) fn processes(rng: &mut Rng) -> Vec<Rc<WaitingProcess>> {
     let inboxes: Rc<[Inbox]> = (0..count as usize).map(|owner| Inbox::new(owner, places)).collect();
     let threads = rng.u32(1..=3);
     let process = |own| {
-        let core_sharing =
-            [CoreSharing::Exclusive, CoreSharing::Threads, CoreSharing::Processes][rng.usize(..3)];
+        let core_sharing = [CoreSharing::Exclusive, CoreSharing::Shared][rng.usize(..2)];
         let shared = threads > 1 || rng.bool();
         let (helper, sparing) =
             ([None, Some(Core::Own), Some(Core::Shared)][rng.usize(..3)], rng.bool());

@@ -144,7 +144,7 @@ impl Waiter for OneProcess {
     }
 
     fn wait_history(&self) -> WaitHistory {
-        WaitHistory::new(CoreSharing::Processes)
+        WaitHistory::new(CoreSharing::Shared)
     }
 
     fn progress(&self) -> bool {
