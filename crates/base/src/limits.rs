@@ -6,9 +6,22 @@ pub const CACHE_LINE: usize = 64;
 /// The largest tag of a message (`MPI_TAG_UB`): any non-negative `int` is a tag.
 pub const TAG_MAX: i32 = i32::MAX;
 
-/// The eager data that may be underway to one gate before the receiver has consumed it, in bytes.
-/// Messages beyond it are announced first.
+/// The eager data that may be underway to one gate before the receiver has consumed it, in bytes,
+/// in large jobs. Messages beyond it are announced first.
 pub const EAGER_CREDIT_BYTES: usize = 4 << 20;
+
+/// The same limit in jobs of up to four processes, in bytes.
+pub const EAGER_CREDIT_BYTES_MAX: usize = 16 << 20;
+
+/// Returns the eager data that may be underway to one gate in a job of so many processes, in bytes.
+/// Between the two limits, all processes together may send one process as much as four may.
+pub fn eager_credit(processes: usize) -> usize {
+    (4 * EAGER_CREDIT_BYTES_MAX / processes.max(4)).max(EAGER_CREDIT_BYTES)
+}
+
+/// A receiver reports at the latest after so many bytes that it has consumed them. A report costs a
+/// packet; what is not reported is lacking to the sender.
+pub const CREDIT_REPORT_BYTES: usize = EAGER_CREDIT_BYTES / 4;
 
 /// The credit that one eager message takes in addition to its payload, in bytes: about the
 /// receiver's cost to keep it.

@@ -75,6 +75,8 @@ pub struct Counters {
     pub contexts: Watermark,
     /// Chunks in all outboxes.
     pub outbox: Watermark,
+    /// The eager bytes that may be underway to each peer; set once.
+    pub eager_credit: Counter,
     /// Eager bytes that receivers reported as consumed, including the cost of each message.
     pub(crate) credit_returned: Counter,
     /// Eager bytes that this process reported as consumed, including the cost of each message.

@@ -183,9 +183,16 @@ impl Engine {
         }
     }
 
+    /// Sets how many eager bytes may be underway to each gate before its process has consumed them.
+    /// To be called before all other methods. The receiver need not have the number.
+    pub fn set_eager_credit(&mut self, bytes: usize) {
+        self.gates.credit = bytes;
+    }
+
     /// Makes the engine count in `counters` and report events to `observer`. To be called before
-    /// all other methods.
+    /// all other methods except [`set_eager_credit`](Self::set_eager_credit).
     pub fn instrument(&mut self, counters: Arc<Counters>, observer: Arc<dyn Observer>) {
+        counters.eager_credit.add(self.gates.credit as u64);
         self.counters = counters;
         self.observer = Some(observer);
     }
@@ -638,7 +645,8 @@ impl Engine {
     /// Returns the bytes of eager data that may still be sent to a gate, and the bytes of its eager
     /// data that were consumed and not yet reported to it. When nothing is underway between two
     /// processes, the credit of one and the unreported bytes of the other add up to
-    /// [`base::limits::EAGER_CREDIT_BYTES`].
+    /// [`base::limits::EAGER_CREDIT_BYTES`], or to what was
+    /// [set](Self::set_eager_credit).
     pub fn credit(&self, gate: GateId) -> (usize, usize) {
         let gate = &self.gates[gate];
         (gate.credit, gate.owed)

@@ -100,7 +100,7 @@ impl Engine {
         let is_free = gate.outbox.is_empty()
             && (gate.whole_bytes_max + 1..=message_bytes_max).contains(&length)
             && usual.packets(length) > 1
-            && eager_cost(length) <= gate.credit
+            && gate.has_credit_for_long(length)
             && flow.number != NONE
             && !send.synchronous;
         let rail = match gate.rails[..] {

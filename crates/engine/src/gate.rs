@@ -26,8 +26,9 @@ pub(crate) struct Gate {
     /// list.
     pub is_listed: bool,
     pub work_links: Links,
-    /// Eager bytes that may still be sent before the peer reports that it has consumed earlier
-    /// ones.
+    /// Eager bytes that may be sent before the peer reports that it has consumed them, and those of
+    /// them that may still be sent.
+    pub credit_max: usize,
     pub credit: usize,
     /// Eager bytes that were sent without credit, as messages whose sends wait for their match. The
     /// peer's reports are applied to this debt first.
@@ -97,7 +98,7 @@ pub(crate) enum Chunk {
 }
 
 impl Gate {
-    pub(crate) fn unconnected() -> Self {
+    pub(crate) fn unconnected(credit: usize) -> Self {
         Self {
             rails: Vec::new(),
             has_failed: false,
@@ -105,7 +106,8 @@ impl Gate {
             outbox: VecDeque::new(),
             is_listed: false,
             work_links: Links::NONE,
-            credit: limits::EAGER_CREDIT_BYTES,
+            credit_max: credit,
+            credit,
             debt: 0,
             owed: 0,
             packet_bytes_max: 0,
@@ -173,10 +175,19 @@ impl Gate {
         }
     }
 
+    /// Whether there is credit for a message of `length` bytes that takes more than a packet. If so
+    /// much is underway that the receiver does not keep up, an announcement costs less than the
+    /// copies of such messages: for them the credit is never more than that of large jobs.
+    #[inline]
+    pub(crate) fn has_credit_for_long(&self, length: usize) -> bool {
+        let underway = self.credit_max - self.credit;
+        underway + eager_cost(length) <= limits::EAGER_CREDIT_BYTES.min(self.credit_max)
+    }
+
     /// Whether a message of `length` bytes, whose send need not wait for its match, is pushed.
     /// Charges it to the credit then.
     pub(crate) fn fund_push(&mut self, length: usize) -> bool {
-        let is_pushed = self.pushed_bytes.contains(&length) && eager_cost(length) <= self.credit;
+        let is_pushed = self.pushed_bytes.contains(&length) && self.has_credit_for_long(length);
         if is_pushed {
             self.credit -= eager_cost(length);
         }
@@ -187,12 +198,12 @@ impl Gate {
     pub(crate) fn repay(&mut self, bytes: usize) {
         let paid = bytes.min(self.debt);
         self.debt -= paid;
-        self.credit = limits::EAGER_CREDIT_BYTES.min(self.credit + (bytes - paid));
+        self.credit = self.credit_max.min(self.credit + (bytes - paid));
     }
 
     /// Returns the eager bytes that the peer has not reported as consumed yet.
     pub(crate) fn unreported(&self) -> usize {
-        limits::EAGER_CREDIT_BYTES - self.credit + self.debt
+        self.credit_max - self.credit + self.debt
     }
 
     /// Whether a chunk waits to be sent, for the first time or again, or requests must be ended

@@ -605,7 +605,7 @@ impl Engine {
     pub(crate) fn owe_credit(&mut self, gate: GateId, length: usize) {
         let state = &mut self.gates[gate];
         state.owed += eager_cost(length);
-        if state.owed >= limits::EAGER_CREDIT_BYTES / 2 {
+        if state.owed >= limits::CREDIT_REPORT_BYTES {
             self.report_credit(gate);
         }
     }

@@ -17,6 +17,10 @@ fn engine(own: u32, rails: usize) -> Engine {
 }
 
 fn engine_with_packets(own: u32, rails: usize, packet_bytes_max: usize) -> Engine {
+    engine_with(own, rails, packet_bytes_max, limits::EAGER_CREDIT_BYTES)
+}
+
+fn engine_with(own: u32, rails: usize, packet_bytes_max: usize, credit: usize) -> Engine {
     let profile = RailProfile {
         name: "test".into(),
         packet_bytes_max,
@@ -29,6 +33,7 @@ fn engine_with_packets(own: u32, rails: usize, packet_bytes_max: usize) -> Engin
         pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(own), vec![profile; rails], Box::new(Aggregate));
+    engine.set_eager_credit(credit);
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();
     (0..2).for_each(|gate| engine.connect(GateId(gate), &all));
     engine
@@ -485,6 +490,33 @@ fn unexpected_eager_data_is_bounded() {
         assert_eq!(two.take(request).unwrap().bytes, 200);
     }
     assert!(sent.iter().all(|request| one.is_complete(*request)));
+}
+
+/// Half of the credit could be consumed without a report, so that bursts of more than two thirds of
+/// the credit were announced in part, and each blocking receive then waited for its data.
+#[test]
+#[cfg_attr(miri, ignore = "ten thousands of messages")]
+fn bursts_of_three_quarters_of_the_credit_are_eager_each_time() {
+    let cost = 200 + limits::EAGER_MESSAGE_COST;
+    for credit in [limits::EAGER_CREDIT_BYTES, limits::EAGER_CREDIT_BYTES_MAX] {
+        let one = engine_with(0, 1, 1024, credit);
+        let (mut one, mut two, slot) = introduced(one, engine(1, 1));
+        let burst = (credit - limits::CREDIT_REPORT_BYTES) / cost - 1;
+        for messages in [1, burst, burst, burst] {
+            let sent: Vec<_> =
+                (0..messages).map(|_| send(&mut one, slot, 1, filled(1, 200))).collect();
+            settle(&mut one, &mut two);
+            let eager = sent.iter().filter(|request| one.is_complete(**request)).count();
+            assert_eq!(eager, messages, "with a credit of {credit} bytes");
+            for _ in 0..messages {
+                let request = receive(&mut two, slot, Some(0), Some(1), buffer(200));
+                assert!(two.take(request).is_some());
+            }
+            settle(&mut one, &mut two);
+        }
+        let ((left, _), (_, owed)) = (one.credit(GateId(1)), two.credit(GateId(0)));
+        assert_eq!(left + owed, credit);
+    }
 }
 
 /// Without credit, the send of a short message waits for its match, but the receiver has the data.

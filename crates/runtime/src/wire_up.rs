@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use base::GateId;
+use base::{GateId, limits};
 use driver::{Doorbell, DriverError, JobPair, Secret, Settings};
 use drivers::Rails;
 use engine::Engine;
@@ -120,6 +120,7 @@ pub fn start(
         rails.prepare_for(gate)?;
     }
     let mut engine = Engine::new(own, rails.profiles(), configuration.create_strategy());
+    engine.set_eager_credit(limits::eager_credit(size as usize));
     samples::follow(&mut engine, &samples);
     if let Some(rail_localities) = &rail_localities {
         rail_localities::follow(&mut engine, rail_localities, map.busy_share());

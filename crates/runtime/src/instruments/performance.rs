@@ -164,7 +164,7 @@ pub const PERFORMANCE_VARIABLES: &[PerformanceVariable] = &{
             Messages,
             Tuner,
             "eager bytes that may be underway to a peer",
-            Counted(|_| limits::EAGER_CREDIT_BYTES as u64),
+            Counted(|all| all.engine.eager_credit.value()),
         ),
         row(
             "packets_sent",
