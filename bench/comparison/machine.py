@@ -1,6 +1,5 @@
 """The machine: its properties, other running programs, and how near its two cores are."""
 
-import json
 import os
 import platform
 import resource
@@ -10,7 +9,6 @@ import time
 from .libraries import PROGRAMS, PROGRAMS_FOLDER, run_quietly
 
 CROSSING = PROGRAMS_FOLDER / "crossing"
-LIMITS = PROGRAMS_FOLDER / "limits"
 
 
 def restrict_to_two_cores() -> list:
@@ -20,23 +18,11 @@ def restrict_to_two_cores() -> list:
     return cores
 
 
-def compile_probes() -> None:
-    """The programs that measure the machine without a library."""
+def compile_probe() -> None:
+    """The program that measures the machine without a library."""
     PROGRAMS_FOLDER.mkdir(parents=True, exist_ok=True)
     compiler = os.environ.get("CC", "cc")
-    for program in (CROSSING, LIMITS):
-        run_quietly([compiler, "-O2", "-std=c11", "-pthread", PROGRAMS / f"{program.name}.c",
-                     "-o", program])
-
-
-def limits(cores: list, sizes: list) -> list:
-    """(way, bytes, microseconds) of what both cores can do for messages (see limits.c)."""
-    if len(cores) < 2:
-        return []
-    done = subprocess.run([str(LIMITS), *map(str, cores), *map(str, sizes)], text=True,
-                          capture_output=True, timeout=60)
-    records = [json.loads(line) for line in done.stdout.splitlines()]
-    return [(record["way"], record["bytes"], record["us"]) for record in records]
+    run_quietly([compiler, "-O2", "-std=c11", "-pthread", PROGRAMS / "crossing.c", "-o", CROSSING])
 
 
 def crossing_nanoseconds(cores: list):

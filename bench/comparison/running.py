@@ -23,6 +23,10 @@ TIMES = re.compile(r"communication ([\d.]+) ms, computation ([\d.]+) ms")
 # Cores count as near while a cache line crosses within this multiple of the shortest time.
 NEAR_FACTOR = 1.5
 
+# The ways by which any library can move messages (see bench/programs/limits.c), by benchmark.
+FLOOR_WAYS = {"pingpong": ("cells", "fetch", "jointly"), "pingping": ("both cells", "both fetch")}
+LIMIT_SIZES = [8, 64, 256, *(1 << exponent for exponent in range(10, 24))]  # to 8 MiB
+
 
 @dataclass(frozen=True)
 class Part:
@@ -202,14 +206,24 @@ class Measurements:
                            record.get("ratio_to_twin"), crossings_ns,
                            record.get("system_calls"), record.get("processor_us")))
 
-    def add_limits(self, found: list, crossings_ns: tuple) -> None:
-        for way, size, microseconds in found:
-            self.limits.setdefault((way, size), []).append(
-                Sample(microseconds, microseconds, None, crossings_ns))
+    def add_limits(self, records: list, crossings_ns: tuple) -> None:
+        """Each size also has the crossing time that was measured beside it."""
+        for record in records:
+            if record["record"] == "limit":
+                self.limits.setdefault((record["way"], record["bytes"]), []).append(
+                    Sample(record["us"], record["us"], None,
+                           (*crossings_ns, record["crossing_ns"])))
 
     def limit(self, way: str, size: int):
         """The shortest time of the machine itself for a message, in microseconds, or None."""
         return min((sample.min_us for sample in self.limits.get((way, size), [])), default=None)
+
+    def floor(self, key: Key):
+        """The shortest time that any library could reach for this figure, or None."""
+        if key.place or key.variant:
+            return None
+        times = [self.limit(way, key.size) for way in FLOOR_WAYS.get(key.benchmark, ())]
+        return min(filter(None, times), default=None)
 
     def note(self, library: Library, part: Part, records: list) -> None:
         """Stores the program's notes about what it left out."""
@@ -332,14 +346,18 @@ def measure_once(measurements: Measurements, library: Library, part: Part, cores
         raise LibraryError(failure)
 
 
-LIMIT_SIZES = [1 << exponent for exponent in range(10, 24)]  # 1 KiB to 8 MiB
-
-
-def measure_limits(measurements: Measurements, cores: list) -> None:
+def measure_limits(measurements: Measurements, library: Library, cores: list,
+                   seconds: float) -> None:
+    """What any library could reach now. The library only starts the program and shares memory."""
+    part = Part(2, ("limits",), ("--sizes", ",".join(map(str, LIMIT_SIZES))))
     before = machine.crossing_nanoseconds(cores)
-    found = machine.limits(cores, LIMIT_SIZES)
+    output, failure = run_marked(part.place.environ(library), command_of(library, part, False),
+                                 seconds)
     after = machine.crossing_nanoseconds(cores)
-    measurements.add_limits(found, tuple(value for value in (before, after) if value is not None))
+    measurements.add_limits(parse(output),
+                            tuple(value for value in (before, after) if value is not None))
+    if failure:
+        say(f"  the limits of the machine were not all measured: {failure}")
 
 
 def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
@@ -351,8 +369,8 @@ def run_rounds(libraries: list, parts: list, rounds: int, cores: list,
     for number in range(1, rounds + 1):
         for part in parts:
             say(f"round {number} of {rounds}, {part.title}")
-            if part.place == ONE_MACHINE and set(part.benchmarks) & {"pingpong", "pingping"}:
-                measure_limits(measurements, cores)
+            if part.place == ONE_MACHINE and set(part.benchmarks) & set(FLOOR_WAYS):
+                measure_limits(measurements, libraries[0], cores, seconds)
             for library in filter(part.wants, libraries):
                 if strikes.get((library.name, part), 0) >= 2:
                     continue

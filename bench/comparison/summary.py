@@ -4,15 +4,12 @@ from dataclasses import dataclass
 from typing import Callable
 
 from . import cells, goals
-from .running import LIMIT_SIZES, Key, Measurements
-from .table import cell_ratios, label, size_text
+from .running import FLOOR_WAYS, LIMIT_SIZES, Key, Measurements
+from .table import cell_ratios, floor_text, label, size_text
 
-# The methods (see limits.c) by which a library can move messages whose memory is the program's own.
-WAYS = {"pingpong": ("fetch", "fetched halves", "ring", "cell"),
-        "pingping": ("each fetching", "two rings")}
 SHOWN_WORST = 12
-SHOWN_WAYS = ("copy", "halves", "fetch", "fetched halves", "ring", "cell", "each fetching",
-              "two rings")
+SHOWN_WAYS = tuple(way for ways in FLOOR_WAYS.values() for way in ways)
+FLOOR_LIMIT = 1.25
 
 
 @dataclass(frozen=True)
@@ -97,38 +94,48 @@ def speed(size: int, microseconds) -> str:
     return f"{size / microseconds * 1e-3:.1f}" if microseconds else "-"
 
 
-def reachable(measurements: Measurements, benchmark: str, size: int):
-    """The shortest time that the machine allows for a message of this benchmark, or None."""
-    times = [measurements.limit(way, size) for way in WAYS[benchmark]]
-    return min(filter(None, times), default=None)
-
-
-def fraction_text(measurements: Measurements, benchmark: str, size: int) -> str:
-    key = Key(benchmark, "", 2, size, None, "")
-    mine, limit = measurements.best(key, goals.SUBJECT), reachable(measurements, benchmark, size)
-    if not mine or not limit:
-        return "-"
-    return f"{speed(size, mine)} of {speed(size, limit)}: {limit / mine:.2f}"
-
-
 def print_limits(measurements: Measurements) -> None:
+    """What the machine allows, as times and as the speed of the best way, and Combray's time beside
+    that."""
     if not any(measurements.limits.values()):
         return
-    print("\nWhat this machine can do, in GB/s (see bench/programs/limits.c), "
-          "and what Combray reaches of what a library can")
+    print("\nThe shortest times that any library could reach now, in µs (combray-bench limits), "
+          "and Combray's time as a multiple of them")
     crossings = [crossing for samples in measurements.limits.values() for sample in samples
                  for crossing in sample.crossings_ns]
     if crossings:
         print(f"(a cache line crossed in {min(crossings):.0f} to {max(crossings):.0f} ns)")
-    print()
-    print(f"{'size':>8}" + "".join(way.rjust(16) for way in SHOWN_WAYS)
-          + "".join(benchmark.rjust(22) for benchmark in WAYS))
+    print(f"\n{'size':>8}" + "".join(way.rjust(12) for way in SHOWN_WAYS)
+          + "".join(f"{benchmark}, GB/s".rjust(20) for benchmark in FLOOR_WAYS))
     for size in LIMIT_SIZES:
-        print(f"{size_text(size):>8}"
-              + "".join(speed(size, measurements.limit(way, size)).rjust(16)
-                        for way in SHOWN_WAYS)
-              + "".join(fraction_text(measurements, benchmark, size).rjust(22)
-                        for benchmark in WAYS))
+        texts = [f"{size_text(size):>8}"]
+        for way in SHOWN_WAYS:
+            limit = measurements.limit(way, size)
+            texts.append((f"{limit:.3f}" if limit else "-").rjust(12))
+        for benchmark in FLOOR_WAYS:
+            key = Key(benchmark, "", 2, size, None, "")
+            texts.append(f"{floor_text(measurements, key) or '-'}  "
+                         f"{speed(size, measurements.floor(key)):>6}".rjust(20))
+        print("".join(texts))
+
+
+def means_of_floors(measurements: Measurements) -> list:
+    """A line for each benchmark: how far from what any library could reach."""
+    texts = []
+    for benchmark in FLOOR_WAYS:
+        found = {key: measurements.best(key, goals.SUBJECT) / measurements.floor(key)
+                 for key in measurements.samples if key.benchmark == benchmark
+                 and measurements.floor(key) and measurements.best(key, goals.SUBJECT)}
+        if not found:
+            continue
+        worst = max(found, key=found.get)
+        reached = sum(ratio <= FLOOR_LIMIT for ratio in found.values())
+        texts.append(row(0, f"{benchmark}, of the floor", f"≤ {FLOOR_LIMIT}",
+                         "reached" if reached == len(found) else "not reached",
+                         f"mean {cells.geometric_mean(list(found.values())):.2f}, worst "
+                         f"{found[worst]:.2f} ({size_text(worst.size)}), "
+                         f"{reached} of {len(found)} reached"))
+    return texts
 
 
 def print_guidelines(measurements: Measurements) -> None:
@@ -173,7 +180,7 @@ def print_phases(measurements: Measurements) -> None:
         print_before(phase, title)
     for title, phase in measurements.phases():
         texts = [text for text in (*(text_of(line, phase) for line in LINES),
-                                   *means_of_cells(phase)) if text]
+                                   *means_of_cells(phase), *means_of_floors(phase)) if text]
         if not texts:
             continue
         print_limits(phase)

@@ -72,15 +72,22 @@ def ratio_text(measurements: Measurements, key: Key) -> str:
     return "-" if best is None or median is None else f"{best:.2f} ({median:.2f})"
 
 
+def floor_text(measurements: Measurements, key: Key) -> str:
+    """Combray's shortest time as a multiple of the shortest that any library could reach."""
+    mine, floor = measurements.best(key, goals.SUBJECT), measurements.floor(key)
+    return f"{mine / floor:.2f}" if mine and floor else ""
+
+
 def rows(measurements: Measurements, libraries: list, keys: list) -> list:
-    head = ["benchmark", "size", *(library.title for library in libraries), "ratio", "goal", ""]
+    head = ["benchmark", "size", *(library.title for library in libraries), "ratio", "of floor",
+            "goal", ""]
     body = []
     for key in keys:
         goal = goals.goal_of(key)
         body.append([label(key), size_text(key.size) if key.size else "-",
                      *(figure(measurements, key, library.name) for library in libraries),
-                     ratio_text(measurements, key), goal.text if goal else "",
-                     goals.verdict(measurements, key)])
+                     ratio_text(measurements, key), floor_text(measurements, key),
+                     goal.text if goal else "", goals.verdict(measurements, key)])
     return [head, *body]
 
 

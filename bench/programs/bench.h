@@ -158,6 +158,10 @@ void report_row(const struct job *job, const struct row *row);
 void report_guideline(const struct job *job, const char *text, size_t bytes, double slow,
                       double fast, double noise, bool violated);
 void report_note(const struct job *job, const char *note);
+/* The shortest time of a message that the machine allows, moved in one way; `how` describes it.
+ * Times in seconds. */
+void report_limit(const struct job *job, const char *way, size_t bytes, double seconds,
+                  const char *how, double crossing);
 /* What was seen of the transport while payload_bytes went between ranks 0 and 1: received by the
  * loopback and by the other interfaces of rank 0's machine. */
 void report_transport(const struct job *job, double payload_bytes, double loopback_bytes,
@@ -191,6 +195,7 @@ void bench_hidden_halo(struct job *job);
 void bench_calls(struct job *job);
 void bench_rma(struct job *job);
 void bench_halo(struct job *job);
+void bench_limits(struct job *job);
 void bench_file_blocks(struct job *job);
 void bench_file_array(struct job *job);
 void bench_file_records(struct job *job);

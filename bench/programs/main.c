@@ -19,7 +19,7 @@ static const struct {
     {"threads", bench_threads, 2},   {"saturation", bench_saturation, 2},
     {"own_threads", bench_own_threads, 2}, {"hidden_halo", bench_hidden_halo, 2},
     {"calls", bench_calls, 2},       {"rma", bench_rma, 2},
-    {"halo", bench_halo, 2},
+    {"halo", bench_halo, 2},         {"limits", bench_limits, 2},
     {"file_blocks", bench_file_blocks, 1}, {"file_array", bench_file_array, 1},
     {"file_records", bench_file_records, 1}, {"file_checkpoint", bench_file_checkpoint, 1},
     {"file_holes", bench_file_holes, 1}, {"file_gigabyte", bench_file_gigabyte, 1},

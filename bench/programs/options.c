@@ -35,6 +35,7 @@ void options_print_help(FILE *stream)
         "               persistent ones, neighbours, datatypes\n"
         "  rma          one-sided calls on all kinds of windows\n"
         "  halo         eight neighbours on a grid, in all ways that MPI has: which is best\n"
+        "  limits       what any library could reach inside a machine at this moment\n"
         "  file_blocks, file_array, file_records, file_holes, file_checkpoint, file_gigabyte, file_fresh\n"
         "               files, written and read by all processes together: a block of each, a\n"
         "               cube in blocks, records in turn, open and close with a block of each or\n"

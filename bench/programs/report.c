@@ -151,6 +151,27 @@ void report_note(const struct job *job, const char *note)
     }
 }
 
+void report_limit(const struct job *job, const char *way, size_t bytes, double seconds,
+                  const char *how, double crossing)
+{
+    char size[32];
+    double speed = (double)bytes / seconds * 1e-6;
+    if (job->rank != 0)
+        return;
+    if (job->options.format == FORMAT_JSON)
+        printf("{\"record\":\"limit\",\"way\":\"%s\",\"bytes\":%zu,\"us\":%.4f,\"how\":\"%s\","
+               "\"crossing_ns\":%.1f}\n",
+               way, bytes, seconds * MICRO, how, crossing * 1e9);
+    else if (job->options.format == FORMAT_CSV)
+        printf("limits,\"%s: %s\",2,%zu,crossing_ns,%.0f,,,%.6f,%.6f,%.3f,,\n", way, how, bytes,
+               crossing * 1e9, seconds * MICRO, seconds * MICRO, speed);
+    else
+        printf("%12s  %-10s %10.3f µs %10.1f MB/s  crossing %4.0f ns  %s\n",
+               size_text(bytes, size, sizeof size), way, seconds * MICRO, speed, crossing * 1e9,
+               how);
+    fflush(stdout);
+}
+
 static void print_row_csv(const struct row *row)
 {
     printf("%s,\"%s\",%d,%zu,%s,", row->benchmark, row->variant, row->processes, row->bytes,

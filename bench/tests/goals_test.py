@@ -37,6 +37,43 @@ class Before(unittest.TestCase):
         self.assertIsNone(goals.ratio_to_before(measured([], [(1.0, 1.0)]), KEY))
 
 
+class Floors(unittest.TestCase):
+    """Two rounds, in which the cores were near and far."""
+
+    def setUp(self):
+        self.key = Key("pingpong", "", 2, 1 << 20, None, "")
+        self.found = Measurements()
+        self.found.crossings = {goals.SUBJECT: [30.0, 150.0]}
+        self.found.samples[self.key] = {goals.SUBJECT: [Sample(30.0, 31.0, None, (30.0, 31.0)),
+                                                        Sample(80.0, 81.0, None, (150.0, 151.0))]}
+        for crossing, cells, fetch in ((30.0, 20.0, 60.0), (150.0, 90.0, 64.0)):
+            self.found.add_limits([{"record": "limit", "way": way, "bytes": 1 << 20, "us": us,
+                                    "crossing_ns": crossing}
+                                   for way, us in (("cells", cells), ("fetch", fetch),
+                                                   ("both cells", 1.0))], (crossing,))
+
+    def test_near_and_far_cores_have_floors_of_their_own(self):
+        texts = {}
+        for title, phase in self.found.phases():
+            texts[title] = table.floor_text(phase, self.key)
+        self.assertEqual(sorted(texts.values()), ["1.25", "1.50"])
+
+    def test_a_limit_whose_crossing_time_changed_counts_in_neither(self):
+        self.found.limits[("cells", 1 << 20)][0] = Sample(1.0, 1.0, None, (30.0, 150.0))
+        near = dict(self.found.phases())["a cache line crossed in 30 to 31 ns"]
+        self.assertEqual(table.floor_text(near, self.key), "0.50")
+
+    def test_figures_without_a_floor_show_none(self):
+        self.assertEqual(table.floor_text(self.found, KEY), "")
+        self.assertIsNone(self.found.floor(self.key._replace(benchmark="rate")))
+
+    def test_the_summary_names_the_worst(self):
+        near = dict(self.found.phases())["a cache line crossed in 30 to 31 ns"]
+        line, = summary.means_of_floors(near)
+        self.assertIn("not reached", line)
+        self.assertIn("worst 1.50 (1 MiB), 0 of 1 reached", line)
+
+
 class Processors(unittest.TestCase):
     def test_bandwidths_between_hosts_tell_what_a_byte_costs(self):
         found = Measurements()
