@@ -130,6 +130,12 @@ impl<const WAYS: usize> WayCosts<WAYS> {
         });
     }
 
+    /// Returns the measured cost of a way.
+    #[cfg(test)]
+    pub(crate) fn measured(&self, way: usize) -> Option<u64> {
+        self.costs[way]
+    }
+
     fn cost(&self, way: usize) -> u64 {
         let expected = || self.expected.map_or(u64::MAX, |expected| expected[way]);
         self.costs[way].unwrap_or_else(expected)

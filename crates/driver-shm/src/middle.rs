@@ -236,15 +236,20 @@ impl MiddleStatistics {
         }
     }
 
-    /// All fragments of a message are in the lane. `passed` returns which share of them the
-    /// receiver has consumed.
-    pub(crate) fn end_fragments(&mut self, mut passed: impl FnMut() -> f64) {
+    /// All of a message is written, to the lane or to a cell. `consumed` returns which share of it
+    /// the receiver has consumed, or none if it has not begun.
+    pub(crate) fn end_fragments(&mut self, mut consumed: impl FnMut() -> Option<f64>) {
         let Some(underway) = self.underway.take() else { return };
         let written = underway.since.elapsed();
-        while underway.is_alone && underway.since.elapsed() < written + RECEIVER_TIME {
-            let share = passed();
-            if share >= SHARE_PASSED {
+        let mut patience = RECEIVER_TIME;
+        while underway.is_alone && underway.since.elapsed() < written + patience {
+            let share = consumed();
+            if let Some(share) = share.filter(|share| *share >= SHARE_PASSED) {
                 return self.learn(&underway, underway.since.elapsed(), share);
+            }
+            if share.is_some() {
+                // Reading lines of another core may take several times as long as writing them.
+                patience = CONSUMING_TIME_MAX;
             }
             hint::spin_loop();
         }
@@ -278,6 +283,10 @@ impl MiddleStatistics {
 
 /// The share of a message that must be consumed so that its time can be extrapolated.
 const SHARE_PASSED: f64 = 0.45;
+
+/// How long a receiver that has begun to consume a message may take: more than any copy of such a
+/// message, unless its core is taken away.
+const CONSUMING_TIME_MAX: Duration = Duration::from_millis(1);
 
 fn is_middle(length: usize) -> bool {
     (MIDDLE_BYTES_MIN + 1..=AHEAD_BYTES_MAX).contains(&length)
@@ -333,9 +342,29 @@ mod tests {
             statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
         }
         let begin = Instant::now();
-        statistics.end_fragments(|| 0.0);
+        statistics.end_fragments(|| None);
         assert!(begin.elapsed() > RECEIVER_TIME);
         assert_eq!(statistics.classes[2].fastest(), MiddleWay::InFragments as usize);
+    }
+
+    #[test]
+    fn a_receiver_that_takes_longer_than_the_sender_counts_with_all_of_its_time() {
+        // The receiver begins early and reads for 20 µs, ten times as long as it has to begin.
+        let reads_for = 10 * RECEIVER_TIME;
+        for progress in [|_: Duration| Some(0.0), |_: Duration| Some(0.1)] {
+            let mut statistics = MiddleStatistics::default();
+            while statistics.underway.is_none() {
+                statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
+            }
+            let begin = Instant::now();
+            statistics.end_fragments(|| match begin.elapsed() {
+                elapsed if elapsed < reads_for => progress(elapsed),
+                _ => Some(1.0),
+            });
+            let way = MiddleWay::InFragments as usize;
+            let cost = statistics.classes[2].measured(way).unwrap();
+            assert!(cost * (64 << 10) / 1000 >= reads_for.as_nanos() as u64, "{cost} ps a byte");
+        }
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub(crate) struct CellWords {
     /// How many packets of a message its sender has written.
     pub written: AtomicU32,
     _keep_apart: [u8; 124],
-    /// The last report of a receiver that it has read a message.
+    /// The last report of a receiver that it begins to read a message, or has read it.
     pub read: AtomicU32,
     _keep_packets_apart: [u8; 124],
 }

@@ -127,8 +127,8 @@ impl PeerSegment {
         let Some(lane) = &mut self.lane else { return };
         let (begin, end) = (self.middle_begin, lane.pushed());
         self.middle.end_fragments(|| {
-            let passed = lane.passed().saturating_sub(begin);
-            passed as f64 / (end - begin).max(1) as f64
+            let passed = lane.passed().checked_sub(begin).filter(|passed| *passed > 0)?;
+            Some(passed as f64 / (end - begin).max(1) as f64)
         });
     }
 

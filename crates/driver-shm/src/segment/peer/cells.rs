@@ -38,12 +38,17 @@ struct CellMessage {
     place: CellPlace,
     /// In how many packets it is.
     packets: u32,
-    /// What the receiver stores in the cell's word for reports when it has read the message; 0:
-    /// nothing.
+    /// What the receiver stores in the cell's word for reports when it has read the message, an
+    /// even number; 0: nothing.
     report: u32,
 }
 
 impl CellMessage {
+    /// Returns what the receiver stores in the word for reports when it begins to read.
+    fn beginning(self) -> u32 {
+        self.report.wrapping_sub(1)
+    }
+
     /// Returns the words of the reference.
     fn words(self) -> [u64; REFERENCE_BYTES / 8] {
         let Self { place, packets, report } = self;
@@ -182,7 +187,7 @@ impl PeerSegment {
     pub(super) fn begin_cell(&mut self, packets: usize, is_reported: bool) {
         let Cells { held, outgoing, reports, .. } = &mut self.cells;
         if is_reported {
-            *reports = reports.wrapping_add(1).max(1);
+            *reports = reports.wrapping_add(2).max(2);
         }
         let (packets, report) = (packets as u32, if is_reported { *reports } else { 0 });
         let message = held.pop().map(|place| CellMessage { place, packets, report });
@@ -222,8 +227,11 @@ impl PeerSegment {
         let place = cells.locate(message.place, own, &bell.segment);
         let Some((segment, number)) = place else { return };
         let read = &segment.cell_words(number).read;
-        let is_read = || read.load(Ordering::Acquire) == message.report;
-        middle.end_fragments(|| if is_read() { 1.0 } else { 0.0 });
+        middle.end_fragments(|| match read.load(Ordering::Acquire) {
+            state if state == message.report => Some(1.0),
+            state if state == message.beginning() => Some(0.0),
+            _ => None,
+        });
     }
 }
 
@@ -239,7 +247,7 @@ impl PeerSegment {
         lane: usize,
         reference: SharedBytes<'_>,
     ) -> Result<(), DriverError> {
-        let cells = &mut self.cells;
+        let Self { cells, own, bell, .. } = self;
         cells.peer_lane = Some(lane);
         let message = CellMessage::received(reference).filter(|message| message.packets > 0);
         let message = message.ok_or_else(|| wrong("described a message in a cell wrongly"))?;
@@ -247,6 +255,11 @@ impl PeerSegment {
             return Err(wrong("sent in a cell that it did not hold"));
         }
         cells.incoming = Some(CellTransfer::new(message));
+        if message.report != 0
+            && let Some((segment, number)) = cells.locate(message.place, own, &bell.segment)
+        {
+            segment.cell_words(number).read.store(message.beginning(), Ordering::Release);
+        }
         Ok(())
     }
 
