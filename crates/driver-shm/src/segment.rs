@@ -18,7 +18,7 @@ use memory::{SharedBytes, SharedBytesMut};
 use queues::bell::{self, Wake};
 use queues::exchange::PIECES;
 use queues::offer::Offer;
-use queues::ring;
+use queues::ring::{self, LINE_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::Mapping;
 use sys::{futex, membarrier};
@@ -28,7 +28,7 @@ use crate::card::SegmentCard;
 use crate::passing;
 use crate::protocol::PIECE_BYTES;
 use crate::regions::{REGIONS_MAX, RegionEntry};
-use crate::sizes::{CELL_BYTES, CELL_PACKET_OFFSET, LANE_LINES, LINES};
+use crate::sizes::{CELL_BYTES, CELL_LINES_HANDED_OVER_MAX, CELL_PACKET_OFFSET, LANE_LINES, LINES};
 use crate::transfer::probe;
 
 /// The number of lanes, one for each peer that sends much. Each lane adds one read to each poll of
@@ -247,6 +247,17 @@ impl MappedSegment {
         let packet = unsafe { SharedBytesMut::new(place, CELL_PACKET_OFFSET + length) };
         packet.put_u64(0, length as u64);
         fill(packet.part(CELL_PACKET_OFFSET, length));
+    }
+
+    /// Hands over the first lines of the packet at `offset` of a cell, which this process has written
+    /// and published.
+    #[inline]
+    pub(crate) fn hand_over_in_cell(&self, number: usize, offset: usize, length: usize) {
+        let Some(place) = self.cell_bytes(number, offset, length) else { return };
+        let lines = (CELL_PACKET_OFFSET + length).div_ceil(LINE_BYTES);
+        for line in 0..lines.min(CELL_LINES_HANDED_OVER_MAX) {
+            memory::hand_over(place.as_ptr().wrapping_add(line * LINE_BYTES));
+        }
     }
 
     /// Lends the packet at `offset` of a cell to `take`. Returns its length; none if there is no

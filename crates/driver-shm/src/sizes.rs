@@ -34,6 +34,10 @@ pub(crate) const FRAGMENTATION: Fragmentation = Fragmentation {
 /// in the lane, and shorter packets are as fast there.
 pub(crate) const CELL_PACKET_BYTES_MIN: usize = 1 << 10;
 
+/// So many lines of a packet in a cell are handed over at most. The receiver reads on while these
+/// come, and more hints hold up a sender whose peer sends at the same time.
+pub(crate) const CELL_LINES_HANDED_OVER_MAX: usize = 32;
+
 /// The fragments of a message in a cell: the longer the message is, the less the fixed cost of each
 /// counts, and the later the receiver may begin. Up to 32 KiB both processes still find them in the
 /// nearest cache.

@@ -1,4 +1,5 @@
-//! The memory barrier between accesses of a process to memory that other processes use.
+//! Instructions about memory that other processes use: a barrier between accesses, and a hint about
+//! lines.
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 use std::sync::atomic::{Ordering, fence};
@@ -17,6 +18,20 @@ pub fn full_fence() {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     fence(Ordering::SeqCst);
+}
+
+/// Moves the cache line at an address out of this core's private caches, nearer to the other cores,
+/// which then need not fetch it from here. A hint, without effect on a processor that lacks the
+/// instruction, and for any address.
+#[inline]
+pub fn hand_over(line: *const u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the instruction accesses no memory as far as the program sees, and never faults.
+    unsafe {
+        std::arch::asm!("cldemote [{}]", in(reg) line, options(nostack, preserves_flags));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = line;
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ impl PeerSegment {
     ) -> bool {
         match &mut self.lane {
             Some(_) if length >= CELL_PACKET_BYTES_MIN && self.cells.is_held() => {
-                self.push_in_cell(length, fill)
+                self.push_in_cell(length, follows, fill)
             }
             Some(lane) => lane.push(length, follows, fill),
             None => self.push_without_lane(length, fill),

@@ -124,14 +124,6 @@ impl Place {
     /// already requested.
     #[inline]
     pub(crate) fn hand_over(&self, number: u64) {
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a hint without effect on what the program sees; a processor without the
-        // instruction does nothing.
-        unsafe {
-            let line = self.line(number).as_ptr();
-            std::arch::asm!("cldemote [{}]", in(reg) line, options(nostack, preserves_flags));
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        let _ = number;
+        memory::hand_over(self.line(number).as_ptr());
     }
 }

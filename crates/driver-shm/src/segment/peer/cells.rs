@@ -166,10 +166,12 @@ impl Cells {
 
 /// Sending.
 impl PeerSegment {
-    /// Pushes a packet that is written into the cell held last. Requires a cell.
+    /// Pushes a packet that is written into the cell held last. Requires a cell. `follows` is whether
+    /// other packets were pushed just before, and the process has received nothing since.
     pub(super) fn push_in_cell(
         &mut self,
         length: usize,
+        follows: impl FnOnce() -> bool,
         fill: impl FnOnce(SharedBytesMut<'_>),
     ) -> bool {
         let Some(lane) = &mut self.lane else { return false };
@@ -178,7 +180,15 @@ impl PeerSegment {
         }
         self.begin_cell(1, false);
         let is_pushed = self.push_to_cell(length, fill);
-        self.cells.outgoing = None;
+        let Self { cells, own, bell, .. } = self;
+        if let Some(transfer) = cells.outgoing.take()
+            && is_pushed
+            && !follows()
+            && let Some((segment, number)) =
+                cells.locate(transfer.message.place, own, &bell.segment)
+        {
+            segment.hand_over_in_cell(number, 0, length);
+        }
         is_pushed
     }
 
