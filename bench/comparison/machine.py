@@ -26,11 +26,15 @@ def compile_probe() -> None:
 
 
 def crossing_nanoseconds(cores: list):
-    """Time of a cache line from core to core, or None where there are not two."""
+    """Time of a cache line from core to core, or None where there are not two, or where others keep
+    them so busy that it cannot be measured."""
     if len(cores) < 2:
         return None
-    done = subprocess.run([str(CROSSING), *map(str, cores)], text=True, capture_output=True,
-                          timeout=60)
+    try:
+        done = subprocess.run([str(CROSSING), *map(str, cores)], text=True, capture_output=True,
+                              timeout=60)
+    except subprocess.TimeoutExpired:
+        return None
     return float(done.stdout) if done.returncode == 0 else None
 
 

@@ -67,6 +67,17 @@ class Floors(unittest.TestCase):
         self.assertEqual(table.floor_text(self.found, KEY), "")
         self.assertIsNone(self.found.floor(self.key._replace(benchmark="rate")))
 
+    def test_the_tables_show_each_way_and_the_multiple(self):
+        near = dict(self.found.phases())["a cache line crossed in 30 to 31 ns"]
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            summary.print_limits(near)
+        row = next(line for line in output.getvalue().splitlines() if "1 MiB" in line)
+        self.assertEqual(row.split(), ["1", "MiB", "20.000", "60.000", "-", "1.000", "-", "1.50",
+                                       "52.4", "-", "1048.6"])
+        (head, line) = table.rows(near, [], [self.key])
+        self.assertEqual(line[head.index("of floor")], "1.50")
+
     def test_the_summary_names_the_worst(self):
         near = dict(self.found.phases())["a cache line crossed in 30 to 31 ns"]
         line, = summary.means_of_floors(near)

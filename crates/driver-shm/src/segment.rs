@@ -249,8 +249,8 @@ impl MappedSegment {
         fill(packet.part(CELL_PACKET_OFFSET, length));
     }
 
-    /// Hands over the first lines of the packet at `offset` of a cell, which this process has written
-    /// and published.
+    /// Hands over the first lines of the packet at `offset` of a cell, which this process has
+    /// written and published.
     #[inline]
     pub(crate) fn hand_over_in_cell(&self, number: usize, offset: usize, length: usize) {
         let Some(place) = self.cell_bytes(number, offset, length) else { return };

@@ -166,8 +166,8 @@ impl Cells {
 
 /// Sending.
 impl PeerSegment {
-    /// Pushes a packet that is written into the cell held last. Requires a cell. `follows` is whether
-    /// other packets were pushed just before, and the process has received nothing since.
+    /// Pushes a packet that is written into the cell held last. Requires a cell. `follows` is
+    /// whether other packets were pushed just before, and the process has received nothing since.
     pub(super) fn push_in_cell(
         &mut self,
         length: usize,
