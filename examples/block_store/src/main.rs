@@ -10,11 +10,13 @@
 //! Block B is on server B % SERVERS. Each block has a version, and a write names the version that
 //! it replaces: of several clients that replace one version, one succeeds, and the others get the
 //! block that it has written. Clients also read blocks from the memory of their servers, without
-//! them; a block that is changed meanwhile is noticed by its contents. `use` is a client that reads and writes at random and verifies each
-//! answer; it notes its writes in a journal, before they are sent and when they are confirmed.
-//! `audit` compares the journals of all clients with the store. `torture` does all of it: it kills
-//! clients at random moments and starts them again, with a seed for what is random. With `apart`, servers
-//! and clients pretend to be on two hosts.
+//! them; a block that is changed meanwhile is noticed by its contents.
+//!
+//! `use` is a client that reads and writes at random and verifies each answer; it notes its writes
+//! in a journal, before they are sent and when they are confirmed. `audit` compares the journals of
+//! all clients with the store. `torture` does all of it: it kills clients at random moments and
+//! starts them again, with a seed for what is random. With `apart`, servers and clients pretend to
+//! be on two hosts.
 //!
 //! FOLDER has the URIs of the servers, which contain keys, and the journals.
 
