@@ -27,7 +27,6 @@ pub mod x87;
 pub use buffer::{Buffer, BufferLayout, Owner};
 pub use copy::{AddressRange, Displacements};
 pub use distant::{Blocks, DistantMemory, expect_distant, may_be_distant};
-pub use fences::full_fence;
 pub use fences::{full_fence, hand_over};
 pub use layout::{Layout, Segment};
 pub use lent::LentBuffer;

@@ -1,6 +1,5 @@
 //! The performance variables: all in one table.
 
-use base::limits;
 use base::variables::Audience;
 
 use super::{Category, Instruments};
