@@ -1,5 +1,3 @@
-use std::time::{Duration, Instant};
-
 use super::*;
 
 fn set(size: u32, members: &[u32]) -> MemberSet {
@@ -87,11 +85,8 @@ fn a_failure_is_reported_unless_all_that_contributed_had_acknowledged_it() {
 #[test]
 fn of_many_members_none_exchanges_messages_with_many() {
     const SIZE: u32 = 64_000;
-    // The time if each message made a member look at all others is tens of seconds.
-    const LONGEST: Duration = Duration::from_secs(10);
     let mut members: Vec<Agreement> = (0..SIZE).map(|own| Agreement::new(own, SIZE)).collect();
     let failed = [0, 30_000, SIZE - 1];
-    let begin = Instant::now();
     let mut pending = VecDeque::new();
     let mut longest = 0;
     let mut received = vec![0; SIZE as usize];
@@ -122,5 +117,4 @@ fn of_many_members_none_exchanges_messages_with_many() {
     let busiest = received.into_iter().max();
     assert!(busiest <= Some(4 * SIZE.ilog2()), "{busiest:?} messages to one member");
     assert!(longest < 200, "a message of {longest} bytes");
-    assert!(begin.elapsed() < LONGEST, "{:?}", begin.elapsed());
 }
