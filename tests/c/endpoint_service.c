@@ -175,12 +175,38 @@ static void survive(const char *file) {
     printf("client is done\n");
 }
 
+// Serves, and prints how many strangers were refused.
+static void guard(const char *file, int clients) {
+    size_t refused;
+    serve(file, clients, 1);
+    DO(combray_endpoint_refused(endpoint, &refused));
+    printf("%zu refused\n", refused);
+}
+
+// A client whose key is not that of the service.
+static void fail(const char *file) {
+    char uri[URI], text[MPI_MAX_ERROR_STRING] = "";
+    combray_connection connection;
+    read_uri(file, uri);
+    int code = combray_connect(endpoint, uri, "hello", 6, NULL, 20000, &connection);
+    if (code == MPI_SUCCESS) {
+        combray_event event = next(0);
+        SURE(event.type == COMBRAY_REJECTED, "event %d", event.type);
+        code = event.status;
+    }
+    SURE(class_of(code) == MPI_ERR_PORT, "%d", class_of(code));
+    combray_error_string(code, text, sizeof text);
+    printf("%s\n", text);
+}
+
 int main(int argc, char **argv) {
     SURE(argc >= 3, "arguments");
     const char *part = argv[1], *file = argv[2];
     int number = argc > 3 ? atoi(argv[3]) : 0, by_descriptor = argc > 4;
-    DO(combray_endpoint_open(NULL, &endpoint));
+    DO(combray_endpoint_open(getenv("ENDPOINT_OPTIONS"), &endpoint));
     if (strcmp(part, "serve") == 0) serve(file, number, by_descriptor);
+    else if (strcmp(part, "guard") == 0) guard(file, number);
+    else if (strcmp(part, "fail") == 0) fail(file);
     else if (strcmp(part, "use") == 0) use(file, by_descriptor, 0);
     else if (strcmp(part, "die") == 0) use(file, by_descriptor, 1);
     else if (strcmp(part, "again") == 0) again(file, number);

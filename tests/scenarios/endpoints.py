@@ -5,8 +5,11 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
+import time
 
 from harness.scenarios import needs_combray, places, run
 
@@ -98,6 +101,96 @@ def connections_come_and_go(runner):
             assert output_of(service) == f"{2 * count} closed, 0 lost\n"
 
 
+@places(3)
+def programs_with_the_key_in_a_file(runner):
+    needs_combray(runner)
+    with tempfile.TemporaryDirectory(prefix="endpoints-") as folder, uri_file() as file, started() as start:
+        def options(name, content, mode=0o600):
+            path = pathlib.Path(folder) / name
+            path.write_bytes(content)
+            path.chmod(mode)
+            return {"ENDPOINT_OPTIONS": f"key={path}"}
+        right, wrong = options("right", b"r" * 32), options("wrong", b"w" * 32)
+        for bad, words in ((options("open", b"r" * 32, 0o640), "other users"), (options("short", b"r"), "16 to 4096 bytes"),
+                           ({"ENDPOINT_OPTIONS": f"key={folder}/none"}, "cannot be read")):
+            assert words in output_of(start(runner, "use", file, **bad), 1)
+        service = start(runner, "serve", file, 1, **right)
+        while not os.path.exists(file):
+            assert service.poll() is None, output_of(service)
+        uri = pathlib.Path(file).read_text()
+        assert uri.startswith("combray://@"), uri
+        assert "key=FILE" in output_of(start(runner, "fail", file))
+        assert "another port has this address" in output_of(start(runner, "fail", file, **wrong))
+        assert output_of(start(runner, "use", file, **right)) == "client is done\n"
+        assert output_of(service) == "1 closed, 0 lost\n"
+
+
+def record_through(place, port):
+    """Listens at a port of its own for one connection, passes its bytes on to the service and back, and gives this port
+    and the bytes of the client."""
+    listener, recorded = socket.create_server(("127.0.0.1", 0)), bytearray()
+
+    def copy(source, target, kept):
+        with contextlib.suppress(OSError):
+            while part := source.recv(65536):
+                kept += part
+                target.sendall(part)
+            target.shutdown(socket.SHUT_WR)
+
+    def serve():
+        client, service = listener.accept()[0], socket.create_connection((place, port))
+        back = threading.Thread(target=copy, args=(service, client, bytearray()), daemon=True)
+        back.start()
+        copy(client, service, recorded)
+    threading.Thread(target=serve, daemon=True).start()
+    return listener.getsockname()[1], recorded
+
+
+@places(3)
+def strangers_change_nothing_but_a_counter(runner, connections=1500):
+    """Connections that are silent, send garbage, a part of a greeting or the recorded handshake of another client, or are
+    closed at once; clients connect meanwhile, and the service has no more memory or descriptors afterwards."""
+    needs_combray(runner)
+    with uri_file() as file, started() as start:
+        service = start(runner, "guard", file, 3)
+        while not os.path.exists(file):
+            assert service.poll() is None, output_of(service)
+        uri = pathlib.Path(file).read_text()
+        port = int(uri.split("/")[3])
+        through, recorded = record_through("127.0.0.1", port)
+        pathlib.Path(f"{file}.through").write_text("/".join([*uri.split("/")[:3], str(through)]))
+        assert output_of(start(runner, "use", f"{file}.through", 0)) == "client is done\n"
+        assert len(recorded) > 64, len(recorded)
+
+        def use_of_system():
+            status = pathlib.Path(f"/proc/{service.pid}/status").read_text()
+            return len(os.listdir(f"/proc/{service.pid}/fd")), int(status.split("VmRSS:")[1].split()[0])
+        before, kept = use_of_system(), []
+        texts = [b"", b"garbage" * 100, bytes(recorded[:20]), bytes(recorded[:64]), bytes(recorded)]
+        client = None
+        for number in range(connections):
+            stranger = socket.create_connection(("127.0.0.1", port))
+            with contextlib.suppress(OSError):
+                stranger.sendall(texts[number % len(texts)])
+            kept.append(stranger)
+            if number % 7 == 0 or len(kept) > 400:
+                kept.pop(0).close()
+            if number == connections // 2:
+                client = start(runner, "use", file, 0)
+        assert output_of(client) == "client is done\n"
+        for stranger in kept:
+            stranger.close()
+        deadline = time.monotonic() + SECONDS_MAX
+        while use_of_system()[0] > before[0] + 4 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        after = use_of_system()
+        assert after[0] <= before[0] + 4 and after[1] <= before[1] + 8192, f"descriptors and KiB: {before}, then {after}"
+        assert output_of(start(runner, "use", file, 0)) == "client is done\n"
+        closed, refused = output_of(service).splitlines()
+        assert closed == "3 closed, 0 lost", closed
+        assert connections - 4 <= int(refused.split()[0]) <= connections + 1, refused
+
+
 @places(2)
 def a_client_survives_a_killed_service(runner):
     needs_combray(runner)
@@ -170,6 +263,8 @@ SCENARIOS = [
     a_service_survives_killed_clients,
     a_service_and_clients_on_two_machines,
     connections_come_and_go,
+    programs_with_the_key_in_a_file,
+    strangers_change_nothing_but_a_counter,
     a_client_survives_a_killed_service,
     a_send_to_a_process_that_has_closed_everything_ends,
     programs_do_at_random_what_endpoints_can_do,

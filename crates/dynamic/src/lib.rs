@@ -29,6 +29,7 @@ pub use link::RootLink;
 pub use names::PublishedNames;
 pub use pair::{MetPeer, PairMeeting, release_peer};
 pub use port::{Port, PortSearch, PortTarget, Ports};
+pub use port_name::PortSecret;
 pub use spawn::{ChildJobs, SpawnCommand, Spawned, connect_to_parent, spawn};
 pub use wanted::wanted_size;
 

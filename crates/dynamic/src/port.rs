@@ -1,6 +1,6 @@
 //! Open ports, and the ways in which the roots of two jobs get a connection over them.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::handshake::PortSide;
 use crate::link::{LinkFailure, RootLink};
-use crate::port_name::{PortKey, PortName};
+use crate::port_name::{PortKey, PortName, PortSecret};
 
 /// The ports that a process has open, by name.
 #[derive(Debug, Default)]
@@ -24,10 +24,14 @@ pub struct Ports(RefCell<HashMap<String, Rc<Port>>>);
 pub struct Port {
     listener: TcpListener,
     name: PortName,
+    /// From which the key is computed, if processes know a secret in place of the key.
+    number: Option<PortKey>,
     /// Connections that have not proved yet that they have the key.
     unproved: RefCell<Vec<RootLink>>,
     /// How many of them there are at a time; the oldest is closed for another one.
     unproved_max: usize,
+    /// How many connections were closed before they had proved it.
+    refused: Cell<u64>,
 }
 
 /// How many unproved connections a port of MPI has at a time, to which one process connects, and
@@ -82,12 +86,18 @@ impl Ports {
 }
 
 impl Port {
-    /// Opens a port with a random key, to which many processes may connect at once.
+    /// Opens a port to which many processes may connect at once. Its URI contains the key, or
+    /// nothing secret if those processes have the `secret`.
     ///
     /// # Errors
     /// The system refuses a socket or random numbers.
-    pub fn for_many() -> io::Result<Self> {
-        Ok(Self { unproved_max: UNPROVED_OF_ENDPOINT_MAX, ..Self::open()? })
+    pub fn for_many(secret: Option<&PortSecret>) -> io::Result<Self> {
+        let mut port = Self { unproved_max: UNPROVED_OF_ENDPOINT_MAX, ..Self::open()? };
+        if let Some(secret) = secret {
+            port.number = Some(port.name.key);
+            port.name.key = secret.key_for(&port.name.key);
+        }
+        Ok(port)
     }
 
     fn open() -> io::Result<Self> {
@@ -97,17 +107,31 @@ impl Port {
         listener.set_nonblocking(true)?;
         let name = PortName::new(key, listener.local_addr()?.port(), &own_addresses());
         let unproved = RefCell::default();
-        Ok(Self { listener, name, unproved, unproved_max: UNPROVED_MAX })
+        Ok(Self {
+            listener,
+            name,
+            number: None,
+            unproved,
+            unproved_max: UNPROVED_MAX,
+            refused: Cell::new(0),
+        })
     }
 
-    /// Returns the address of the port as a URI, which contains the key.
+    /// Returns the address of the port as a URI, which contains the key unless processes have a
+    /// secret in common.
     pub fn uri(&self) -> String {
-        self.name.to_uri()
+        self.number.map_or_else(|| self.name.to_uri(), |number| self.name.to_uri_with(number))
     }
 
     /// Whether connections have been accepted that have not proved yet that they have the key.
     pub fn has_unproved(&self) -> bool {
         !self.unproved.borrow().is_empty()
+    }
+
+    /// Returns how many connections were closed because their other sides did not prove that they
+    /// have the key: within the time, or before others needed their place.
+    pub fn refused(&self) -> u64 {
+        self.refused.get()
     }
 
     /// Returns the socket that becomes readable when another process connects.
@@ -135,6 +159,7 @@ impl Port {
                     );
                     if unproved.len() >= self.unproved_max {
                         unproved.remove(0);
+                        self.refused.set(self.refused.get() + 1);
                     }
                     unproved.push(link?);
                 }
@@ -147,7 +172,9 @@ impl Port {
                 }
             }
         }
+        let before = unproved.len();
         unproved.retain_mut(|link| link.advance().is_ok() || link.is_proved());
+        self.refused.set(self.refused.get() + (before - unproved.len()) as u64);
         // Connections that have been accepted may have the descriptors that are missing.
         let Some(place) = unproved.iter().position(RootLink::is_proved) else {
             return refused.map_or(Ok(None), Err);
@@ -259,10 +286,10 @@ impl PortSearch {
     /// `limit`.
     ///
     /// # Errors
-    /// `Port` if it is not the URI of a port.
-    pub fn of_uri(uri: &str, limit: Duration) -> Result<Self> {
+    /// `Port` if it is not the URI of a port, or contains no key and there is no `secret`.
+    pub fn of_uri(uri: &str, limit: Duration, secret: Option<&PortSecret>) -> Result<Self> {
         // Many may connect at the same time.
-        Ok(Self::of(&PortName::from_uri(uri)?, (limit, limit)))
+        Ok(Self::of(&PortName::from_uri(uri, secret)?, (limit, limit)))
     }
 
     fn of(name: &PortName, (limit, retry_max): (Duration, Duration)) -> Self {

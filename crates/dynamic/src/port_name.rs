@@ -5,9 +5,40 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
 
 use base::{Error, ErrorClass};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
 
 /// The key that a connecting process must prove to have.
 pub(crate) type PortKey = [u8; 16];
+
+/// What processes have in common that are not given the keys of each other's ports: the content of
+/// a file, for example.
+pub struct PortSecret(Vec<u8>);
+
+impl PortSecret {
+    /// Makes a secret of these bytes, which must be hard to guess.
+    pub fn new(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the key of the port whose URI contains this random number.
+    pub(crate) fn key_for(&self, number: &PortKey) -> PortKey {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of any length are taken");
+        mac.update(b"key of the port with this number");
+        mac.update(number);
+        let digest = mac.finalize().into_bytes();
+        let mut key = PortKey::default();
+        key.copy_from_slice(&digest[..size_of::<PortKey>()]);
+        key
+    }
+}
+
+impl fmt::Debug for PortSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PortSecret")
+    }
+}
 
 /// The name of a port, which programs pass to other jobs as text.
 ///
@@ -27,6 +58,9 @@ const FORMAT: &str = "combray-port-1";
 
 /// The beginning of the URIs of endpoints.
 const SCHEME: &str = "combray://";
+
+/// Stands before a number that is not the key of a port: the key is computed from it.
+const NUMBER_MARK: char = '@';
 
 /// The number of characters of a port name, at most: `MPI_MAX_PORT_NAME` without the zero byte of
 /// C, in the binary interface with the shortest names.
@@ -50,13 +84,31 @@ impl PortName {
         self.to_string().replacen(&format!("{FORMAT}/"), SCHEME, 1)
     }
 
-    /// Parses a name that [`to_uri`](Self::to_uri) returned.
+    /// Returns the URI of a port whose key is computed from a number, which the URI contains in
+    /// place of the key.
+    pub fn to_uri_with(&self, number: PortKey) -> String {
+        let shown = Self { key: number, ..self.clone() };
+        shown.to_uri().replacen(SCHEME, &format!("{SCHEME}{NUMBER_MARK}"), 1)
+    }
+
+    /// Parses a URI that [`to_uri`](Self::to_uri) or [`to_uri_with`](Self::to_uri_with) returned.
     ///
     /// # Errors
-    /// `Port` if it is not the URI of an endpoint.
-    pub fn from_uri(uri: &str) -> Result<Self, Error> {
-        let rest = uri.strip_prefix(SCHEME);
-        rest.and_then(|rest| parse(&format!("{FORMAT}/{rest}"))).ok_or_else(|| {
+    /// `Port` if it is not the URI of an endpoint, or has no key and there is no secret.
+    pub fn from_uri(uri: &str, secret: Option<&PortSecret>) -> Result<Self, Error> {
+        let mut rest = uri.strip_prefix(SCHEME);
+        let without_mark = rest.and_then(|rest| rest.strip_prefix(NUMBER_MARK));
+        rest = without_mark.or(rest);
+        let parsed = rest.and_then(|rest| parse(&format!("{FORMAT}/{rest}")));
+        if let (Some(name), Some(_)) = (&parsed, without_mark) {
+            let secret = secret.ok_or_else(|| {
+                let detail = "this URI contains no key: open both endpoints with the option \
+                              \"key=FILE\" and files of equal content";
+                Error::new(ErrorClass::Port, detail)
+            })?;
+            return Ok(Self { key: secret.key_for(&name.key), ..name.clone() });
+        }
+        parsed.ok_or_else(|| {
             let detail = "this is not the URI of an endpoint of this version of Combray, which begins with \
                           \"combray://\": pass the whole text of combray_endpoint_uri, unchanged";
             Error::new(ErrorClass::Port, detail)
@@ -125,10 +177,26 @@ mod tests {
         let all = addresses(&["10.0.0.1", "fd00::1:2"]);
         let name = PortName::new([7; 16], 4711, &all);
         assert_eq!(name.to_string().parse(), Ok(name.clone()));
-        assert_eq!(PortName::from_uri(&name.to_uri()), Ok(name.clone()));
-        assert!(PortName::from_uri(&name.to_string()).is_err());
+        assert_eq!(PortName::from_uri(&name.to_uri(), None), Ok(name.clone()));
+        assert!(PortName::from_uri(&name.to_string(), None).is_err());
         let places: Vec<String> = name.places().iter().map(SocketAddr::to_string).collect();
         assert_eq!(places, ["10.0.0.1:4711", "[fd00::1:2]:4711", "127.0.0.1:4711"]);
+    }
+
+    #[test]
+    fn a_uri_without_a_key_needs_the_secret() {
+        let [secret, other] = ["a secret", "another"].map(|text| PortSecret::new(text.into()));
+        let (number, all) = ([9; 16], addresses(&["10.0.0.1"]));
+        let name = PortName::new(secret.key_for(&number), 4711, &all);
+        let uri = name.to_uri_with(number);
+        assert!(!uri.contains(&format!("{:032x}", u128::from_be_bytes(name.key))));
+        assert_eq!(PortName::from_uri(&uri, Some(&secret)), Ok(name.clone()));
+        assert_ne!(PortName::from_uri(&uri, Some(&other)).unwrap().key, name.key);
+        let error = PortName::from_uri(&uri, None).unwrap_err();
+        assert!(error.detail.contains("key=FILE"), "{error}");
+        // A port with a key of its own can be reached by those that have a secret, too.
+        assert_eq!(PortName::from_uri(&name.to_uri(), Some(&secret)), Ok(name));
+        assert_ne!(secret.key_for(&number), secret.key_for(&[8; 16]));
     }
 
     #[test]

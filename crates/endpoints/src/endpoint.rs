@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use dynamic::Port;
+use dynamic::{Port, PortSecret};
 use memory::Buffer;
 use mpi::Process;
 
@@ -17,6 +17,8 @@ use crate::slots::Slots;
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub port: Port,
+    /// By which it reaches endpoints whose URIs contain no key.
+    pub secret: Option<PortSecret>,
     pub events: VecDeque<EndpointEvent>,
     /// Messages that the program holds, or that are in the queue.
     pub lent: Slots<LentMessage>,
@@ -41,9 +43,10 @@ pub(crate) struct LentMessage {
 }
 
 impl Endpoint {
-    pub fn new(port: Port, memory: u64) -> Self {
+    pub fn new(port: Port, memory: u64, secret: Option<PortSecret>) -> Self {
         let (events, lent, memories) = Default::default();
-        Self { port, events, lent, flag: None, memory_left: memory, exhausted: None, memories }
+        let (flag, exhausted) = (None, None);
+        Self { port, secret, events, lent, flag, memory_left: memory, exhausted, memories }
     }
 
     /// Ends the accesses of other processes to the memory of the endpoint.
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn windows_fit_into_the_memory() {
-        let mut endpoint = Endpoint::new(Port::for_many().unwrap(), 1 << 20);
+        let mut endpoint = Endpoint::new(Port::for_many(None).unwrap(), 1 << 20, None);
         let windows: Vec<u64> = std::iter::from_fn(|| endpoint.grant_window()).collect();
         assert!(windows.iter().sum::<u64>() <= 1 << 20);
         assert!(windows.len() > 50 && windows[0] == 64 << 10);

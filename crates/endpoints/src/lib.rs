@@ -15,5 +15,5 @@ mod transfers;
 
 pub use event::{EndpointEvent, EndpointEventKind, EventBody};
 pub use registered::{MemoryName, MemoryPermissions};
-pub use service::{ConnectRequest, EndpointLimits, EndpointSend, Endpoints};
+pub use service::{ConnectRequest, EndpointOptions, EndpointSend, Endpoints};
 pub use transfers::MemoryAction;

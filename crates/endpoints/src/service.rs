@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use base::{Error, ErrorClass, GateId, Result};
-use dynamic::{PairMeeting, Port, PortSearch, PortTarget};
+use dynamic::{PairMeeting, Port, PortSearch, PortSecret, PortTarget};
 use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 use mpi::Process;
@@ -73,17 +73,20 @@ pub(crate) struct LentSend {
     pub context: usize,
 }
 
-/// The limits of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndpointLimits {
+/// The options of an endpoint.
+#[derive(Debug)]
+pub struct EndpointOptions {
     /// The memory for messages that have arrived and were not returned, in bytes. It bounds the
     /// number of connections, too: each gets some of it.
     pub memory: u64,
+    /// What all processes have that connect to the endpoint, or to which it connects. Its URI then
+    /// contains no key.
+    pub secret: Option<PortSecret>,
 }
 
-impl Default for EndpointLimits {
+impl Default for EndpointOptions {
     fn default() -> Self {
-        Self { memory: 256 << 20 }
+        Self { memory: 256 << 20, secret: None }
     }
 }
 
@@ -130,11 +133,11 @@ impl Endpoints {
     ///
     /// # Errors
     /// `Other` if the system refuses a socket, a thread or random numbers.
-    pub fn open(self: &Rc<Self>, process: &Process, limits: EndpointLimits) -> Result<u32> {
+    pub fn open(self: &Rc<Self>, process: &Process, options: EndpointOptions) -> Result<u32> {
         let refused = |cause: std::io::Error| {
             Error::new(ErrorClass::Other, format!("no endpoint can be opened: {cause}"))
         };
-        let port = Port::for_many().map_err(refused)?;
+        let port = Port::for_many(options.secret.as_ref()).map_err(refused)?;
         if self.watcher.get().is_none() {
             let doorbell = process.doorbell().map(Arc::clone);
             let ring = move || doorbell.iter().for_each(|bell| bell.ring());
@@ -146,7 +149,7 @@ impl Endpoints {
         }
         let mut state = self.state.borrow_mut();
         state.space.get_or_insert_with(|| process.open_endpoint_space());
-        let opened = state.endpoints.insert(Endpoint::new(port, limits.memory));
+        let opened = state.endpoints.insert(Endpoint::new(port, options.memory, options.secret));
         drop(state);
         if !self.is_advanced.replace(true) {
             process.keep_advancing(Rc::clone(self) as _);
@@ -160,6 +163,15 @@ impl Endpoints {
     /// `Arg` if there is no such endpoint.
     pub fn uri(&self, endpoint: u32) -> Result<String> {
         self.with_endpoint(endpoint, |one| one.port.uri())
+    }
+
+    /// Returns how many connections were closed because their other sides did not prove that they
+    /// have the key of the endpoint.
+    ///
+    /// # Errors
+    /// `Arg` if there is no such endpoint.
+    pub fn refused(&self, endpoint: u32) -> Result<u64> {
+        self.with_endpoint(endpoint, |one| one.port.refused())
     }
 
     /// Returns the number of a descriptor that is readable while the endpoint has events.
@@ -241,7 +253,8 @@ impl Endpoints {
     /// Begins to connect to another endpoint, and returns the key of the connection.
     ///
     /// # Errors
-    /// `Arg` if there is no such endpoint; `Port` if the URI is none; `Count` if the data is too
+    /// `Arg` if there is no such endpoint; `Port` if the URI is none, or contains no key and the
+    /// endpoint has no secret; `Count` if the data is too
     /// long; `NoSpace` if the endpoint has no memory for another connection.
     pub fn connect(
         &self,
@@ -250,9 +263,11 @@ impl Endpoints {
         request: &ConnectRequest<'_>,
     ) -> Result<u32> {
         check_length(request.data)?;
-        let search = Box::new(PortSearch::of_uri(request.uri, request.timeout)?);
-        let deadline = Instant::now().checked_add(request.timeout);
         let mut state = self.state.borrow_mut();
+        let owner = state.endpoints.get(endpoint).ok_or_else(unknown_endpoint)?;
+        let search = PortSearch::of_uri(request.uri, request.timeout, owner.secret.as_ref())?;
+        let search = Box::new(search);
+        let deadline = Instant::now().checked_add(request.timeout);
         let key = state.add_connection(endpoint, (Stage::Meeting, request.context), deadline)?;
         let introduction = state.introduction(key, request.data);
         if let Some(connection) = state.connections.get_mut(key) {

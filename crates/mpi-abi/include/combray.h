@@ -311,7 +311,8 @@ void combray_skip_own_functions(const void *code);
  * have one queue of events. Messages arrive in buffers of the library, which the program reads in
  * place and returns in any order.
  *
- * The URI contains a key: a process that can read the URI can connect, and no other. Nothing that
+ * The URI contains a key: a process that can read the URI can connect, and no other; or both
+ * processes have the key in a file, and the URI is no secret. Nothing that
  * another process has sent is examined before it has proved that it has the key. Errors of a
  * connection are events with a status; none of them ends the program, nor the job of MPI.
  *
@@ -389,10 +390,14 @@ enum { COMBRAY_NOTIFY = 1 };
  * window, between 4 and 256 KiB: its peer may send as much before messages are returned. Each
  * message counts 64 bytes more than it has. A longer message than that may be sent while three
  * quarters of the window are free. If no memory is left, further connections are refused.
+ *   "key=FILE"       Trust by a file that all programs have which connect to each other, in place of
+ * a key in the URI: 16 to 4096 bytes that are hard to guess, which no other user may access. The URI
+ * then contains nothing secret. The name of the file contains no comma.
  *   "threads"        Several threads may call this interface at the same time, as with
  * MPI_THREAD_MULTIPLE. Without this option, the level of thread support of MPI applies.
  *
- * Errors: MPI_ERR_ARG for other options or a null pointer; MPI_ERR_OTHER if the process cannot join
+ * Errors: MPI_ERR_ARG for other options, a key file that cannot be read or has another length, or a
+ * null pointer; MPI_ERR_ACCESS if other users may access the key file; MPI_ERR_OTHER if the process cannot join
  * its job, or the system refuses sockets. */
 int combray_endpoint_open(const char *options, combray_endpoint *endpoint);
 
@@ -409,6 +414,13 @@ int combray_endpoint_uri(combray_endpoint endpoint, char *buffer, size_t size);
  *
  * Errors: MPI_ERR_ARG for a null pointer; MPI_ERR_OTHER if the system has no descriptors left. */
 int combray_endpoint_descriptor(combray_endpoint endpoint, int *descriptor);
+
+/* Returns in `*count` how many connections to the endpoint were closed before the other side had
+ * proved that it has the key: it has another key, sends something else, is silent for 10 s, or many
+ * connect at once. Such connections have no other effect.
+ *
+ * Errors: MPI_ERR_ARG for a null pointer. */
+int combray_endpoint_refused(combray_endpoint endpoint, size_t *count);
 
 /* Takes the next event from the queue. If there is none, waits up to `timeout` milliseconds; 0 does
  * not wait, and a negative number waits for ever. `event->type` is COMBRAY_EVENT_NONE if there was
@@ -439,7 +451,8 @@ int combray_endpoint_close(combray_endpoint *endpoint);
  * events of the connection. The other program must answer within `timeout` milliseconds; 60 s if
  * `timeout` is negative.
  *
- * Errors: MPI_ERR_PORT if `uri` cannot be parsed; MPI_ERR_COUNT if `bytes` is too large;
+ * Errors: MPI_ERR_PORT if `uri` cannot be parsed, or is that of an endpoint with a key file and
+ * `endpoint` has none; MPI_ERR_COUNT if `bytes` is too large;
  * MPI_ERR_BUFFER and MPI_ERR_ARG for null pointers; MPI_ERR_NO_SPACE if the endpoint has no memory
  * left for a connection. */
 int combray_connect(combray_endpoint endpoint, const char *uri, const void *data, size_t bytes,

@@ -1,12 +1,16 @@
 //! Endpoints of the native interface.
 
 use std::ffi::c_int;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
 use std::time::Duration;
 
 use base::{Error, ErrorClass};
+use dynamic::PortSecret;
 use endpoints::{
-    ConnectRequest, EndpointEvent, EndpointEventKind, EndpointLimits, EndpointSend, EventBody,
+    ConnectRequest, EndpointEvent, EndpointEventKind, EndpointOptions, EndpointSend, EventBody,
 };
 use memory::Buffer;
 use mpi::ThreadLevel;
@@ -50,10 +54,10 @@ const NOTIFY: c_int = 1;
 const CONNECT_TIME: Duration = Duration::from_secs(60);
 
 pub fn open(call: &Call, options: Option<&[u8]>, endpoint: Out<usize>) -> CallOutcome<()> {
-    let (limits, level) = parse_options(options.unwrap_or_default())?;
+    let (parsed, level) = parse_options(options.unwrap_or_default())?;
     let process = &call.library.process;
     let (session, visit) = sessions::open(call, level, Rc::new(ErrorHandler::Return))?;
-    let opened = call.library.endpoints.open(process, limits);
+    let opened = call.library.endpoints.open(process, parsed);
     let opened = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -69,25 +73,53 @@ pub fn open(call: &Call, options: Option<&[u8]>, endpoint: Out<usize>) -> CallOu
     Ok(())
 }
 
-fn parse_options(options: &[u8]) -> CallOutcome<(EndpointLimits, ThreadLevel)> {
-    let (mut limits, mut level) = (EndpointLimits::default(), ThreadLevel::Single);
+fn parse_options(options: &[u8]) -> CallOutcome<(EndpointOptions, ThreadLevel)> {
+    let (mut parsed, mut level) = (EndpointOptions::default(), ThreadLevel::Single);
     let text = String::from_utf8_lossy(options);
     for option in text.split(',').map(str::trim).filter(|option| !option.is_empty()) {
         let bytes = option.strip_prefix("memory=").map(str::parse::<u64>);
-        match (option, bytes) {
-            ("threads", _) => level = ThreadLevel::Multiple,
-            (_, Some(Ok(bytes))) if bytes >= MEMORY_MIN => limits.memory = bytes,
+        match (option, bytes, option.strip_prefix("key=")) {
+            ("threads", ..) => level = ThreadLevel::Multiple,
+            (_, Some(Ok(bytes)), _) if bytes >= MEMORY_MIN => parsed.memory = bytes,
+            (.., Some(file)) => parsed.secret = Some(read_key(file)?),
             _ => {
                 let detail = format!(
-                    "has \"{option}\", but the options are \"threads\" and \"memory=BYTES\" with at \
-                     least {MEMORY_MIN} bytes, separated by commas"
+                    "has \"{option}\", but the options are \"threads\", \"key=FILE\" and \
+                     \"memory=BYTES\" with at least {MEMORY_MIN} bytes, separated by commas"
                 );
                 return Err(Failure::argument(1, ErrorClass::Arg, detail));
             }
         }
     }
-    Ok((limits, level))
+    Ok((parsed, level))
 }
+
+/// Reads a key file, which only its owner may read.
+fn read_key(file: &str) -> CallOutcome<PortSecret> {
+    let wrong =
+        |class, why: String| Failure::argument(1, class, format!("has the key file {file}, {why}"));
+    let refused =
+        |cause: io::Error| wrong(ErrorClass::Arg, format!("which cannot be read: {cause}"));
+    let mut opened = File::open(file).map_err(refused)?;
+    let facts = opened.metadata().map_err(refused)?;
+    if !facts.is_file() || facts.permissions().mode() & 0o077 != 0 {
+        let why = "which other users may access, or which is no file: use chmod 600";
+        return Err(wrong(ErrorClass::Access, why.to_owned()));
+    }
+    let mut key = Vec::new();
+    opened.by_ref().take(KEY_BYTES.1 + 1).read_to_end(&mut key).map_err(refused)?;
+    if !(KEY_BYTES.0..=KEY_BYTES.1).contains(&(key.len() as u64)) {
+        let (least, most) = KEY_BYTES;
+        let why = format!(
+            "which must have {least} to {most} bytes: make it with head -c 32 /dev/urandom"
+        );
+        return Err(wrong(ErrorClass::Arg, why));
+    }
+    Ok(PortSecret::new(key))
+}
+
+/// How many bytes a key file has, at least and at most.
+const KEY_BYTES: (u64, u64) = (16, 4096);
 
 /// The smallest memory of an endpoint, in bytes.
 const MEMORY_MIN: u64 = 64 << 10;
@@ -105,6 +137,12 @@ pub fn uri(call: &Call, endpoint: usize, buffer: OutText) -> CallOutcome<()> {
 pub fn descriptor(call: &Call, endpoint: usize, descriptor: Out<c_int>) -> CallOutcome<()> {
     let number = call.library.endpoints.descriptor(key(endpoint)).map_err(of_first)?;
     descriptor.set(number);
+    Ok(())
+}
+
+pub fn refused(call: &Call, endpoint: usize, count: Out<usize>) -> CallOutcome<()> {
+    let refused = call.library.endpoints.refused(key(endpoint)).map_err(of_first)?;
+    count.set(refused as usize);
     Ok(())
 }
 

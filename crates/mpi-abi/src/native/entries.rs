@@ -196,6 +196,12 @@ native! {
 }
 
 native! {
+    open combray_endpoint_refused(endpoint: usize, count: *mut usize);
+    count = out(2, count);
+    => native::endpoints::refused(endpoint, count)
+}
+
+native! {
     open combray_endpoint_poll(endpoint: usize, event: *mut EventRecord, timeout: c_int);
     event = out(2, event);
     => native::endpoints::poll(endpoint, event, timeout)
