@@ -21,7 +21,7 @@ pub fn eager_credit(processes: usize) -> usize {
 
 /// A receiver reports at the latest after so many bytes that it has consumed them. A report costs a
 /// packet; what is not reported is lacking to the sender.
-pub const CREDIT_REPORT_BYTES: usize = EAGER_CREDIT_BYTES / 4;
+pub const CREDIT_REPORT_BYTES: usize = 1 << 20;
 
 /// The credit that one eager message takes in addition to its payload, in bytes: about the
 /// receiver's cost to keep it.
