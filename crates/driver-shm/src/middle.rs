@@ -241,20 +241,23 @@ impl MiddleStatistics {
     pub(crate) fn end_fragments(&mut self, mut consumed: impl FnMut() -> Option<f64>) {
         let Some(underway) = self.underway.take() else { return };
         let written = underway.since.elapsed();
-        let mut patience = RECEIVER_TIME;
-        while underway.is_alone && underway.since.elapsed() < written + patience {
+        let mut has_begun = false;
+        let longest = consuming_time_max(underway.length);
+        let patience = |has_begun| if has_begun { longest } else { RECEIVER_TIME };
+        while underway.is_alone && underway.since.elapsed() < written + patience(has_begun) {
             let share = consumed();
             if let Some(share) = share.filter(|share| *share >= SHARE_PASSED) {
                 return self.learn(&underway, underway.since.elapsed(), share);
             }
-            if share.is_some() {
-                // Reading lines of another core may take several times as long as writing them.
-                patience = CONSUMING_TIME_MAX;
-            }
+            // Reading lines of another core may take several times as long as writing them.
+            has_begun |= share.is_some();
             hint::spin_loop();
         }
-        // The receiver does not wait for it: all that counts is how soon the sender is free.
-        self.learn(&underway, written, 1.0);
+        // A receiver that has not begun does not wait for the message: all that counts is how soon
+        // the sender is free. If it was interrupted, the time says nothing.
+        if !has_begun {
+            self.learn(&underway, written, 1.0);
+        }
     }
 
     /// Creates statistics that show fast copies by the receiver.
@@ -284,9 +287,14 @@ impl MiddleStatistics {
 /// The share of a message that must be consumed so that its time can be extrapolated.
 const SHARE_PASSED: f64 = 0.45;
 
-/// How long a receiver that has begun to consume a message may take: more than any copy of such a
-/// message, unless its core is taken away.
-const CONSUMING_TIME_MAX: Duration = Duration::from_millis(1);
+/// Returns how long a receiver that has begun to consume a message may take: more than any copy of
+/// such a message, unless the receiver is interrupted.
+fn consuming_time_max(length: usize) -> Duration {
+    RECEIVER_TIME + Duration::from_nanos((length / SLOWEST_BYTES_PER_NS) as u64)
+}
+
+/// Half of the speed at which the slowest of the known machines reads lines of another core.
+const SLOWEST_BYTES_PER_NS: usize = 1;
 
 fn is_middle(length: usize) -> bool {
     (MIDDLE_BYTES_MIN + 1..=AHEAD_BYTES_MAX).contains(&length)
@@ -347,24 +355,45 @@ mod tests {
         assert_eq!(statistics.classes[2].fastest(), MiddleWay::InFragments as usize);
     }
 
+    /// Returns statistics whose last message, of 64 KiB in fragments, is being timed.
+    fn timing() -> MiddleStatistics {
+        let mut statistics = MiddleStatistics::default();
+        while statistics.underway.is_none() {
+            statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
+        }
+        statistics
+    }
+
+    fn cost_of_fragments(statistics: &MiddleStatistics) -> Option<u64> {
+        statistics.classes[2].measured(MiddleWay::InFragments as usize)
+    }
+
     #[test]
     fn a_receiver_that_takes_longer_than_the_sender_counts_with_all_of_its_time() {
-        // The receiver begins early and reads for 20 µs, ten times as long as it has to begin.
+        // The receiver begins early and reads for ten times as long as it has to begin.
         let reads_for = 10 * RECEIVER_TIME;
-        for progress in [|_: Duration| Some(0.0), |_: Duration| Some(0.1)] {
-            let mut statistics = MiddleStatistics::default();
-            while statistics.underway.is_none() {
-                statistics.begin(64 << 10, When::Now, (WITHOUT_CELL, false), || true);
-            }
-            let begin = Instant::now();
-            statistics.end_fragments(|| match begin.elapsed() {
-                elapsed if elapsed < reads_for => progress(elapsed),
-                _ => Some(1.0),
+        for so_far in [0.0, 0.1] {
+            // If this test is interrupted, the receiver seems to be.
+            let costs = (0..10_000).filter_map(|_| {
+                let (mut statistics, begin) = (timing(), Instant::now());
+                let is_over = || begin.elapsed() >= reads_for;
+                statistics.end_fragments(|| Some(if is_over() { 1.0 } else { so_far }));
+                cost_of_fragments(&statistics)
             });
-            let way = MiddleWay::InFragments as usize;
-            let cost = statistics.classes[2].measured(way).unwrap();
-            assert!(cost * (64 << 10) / 1000 >= reads_for.as_nanos() as u64, "{cost} ps a byte");
+            let cost = costs.take(1).next().expect("it is not always interrupted");
+            assert!(
+                (cost + 1) * (64 << 10) / 1000 >= reads_for.as_nanos() as u64,
+                "{cost} ps a byte"
+            );
         }
+    }
+
+    #[test]
+    fn a_receiver_that_is_interrupted_while_it_reads_is_not_awaited_for_long_and_teaches_nothing() {
+        let (mut statistics, begin) = (timing(), Instant::now());
+        statistics.end_fragments(|| Some(0.1));
+        assert!(begin.elapsed() > consuming_time_max(64 << 10));
+        assert_eq!(cost_of_fragments(&statistics), None);
     }
 
     #[test]
