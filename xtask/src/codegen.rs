@@ -30,7 +30,7 @@ const GENERATED_FOLDERS: [&str; 7] = [
     "crates/mpi-abi/src/generated/entries",
     "crates/mpi-abi/generated",
     "fortran/generated",
-    "packaging/rust/combray-mpi-sys/src/generated",
+    "rust/combray-mpi-sys/src/generated",
 ];
 
 /// Writes all generated files and removes files that are no longer generated.
@@ -117,7 +117,7 @@ fn outputs(folder: &Path) -> Result<Vec<Output>, String> {
     let text = header::fortran_functions(&tables);
     outputs.push(Output { path: "fortran/generated/functions.h".into(), text });
     let in_rust = |name: &str, text| Output {
-        path: format!("packaging/rust/combray-mpi-sys/src/generated/{name}"),
+        path: format!("rust/combray-mpi-sys/src/generated/{name}"),
         text,
     };
     outputs.push(in_rust("types.rs", rust_crate::types(&tables)?));
