@@ -84,7 +84,8 @@ if [ -n "$everything" ] && [ "$(id -u)" -eq 0 ]; then
     # Module files are loaded by the commands of both kinds; the other one is fetched by the test.
     [ -e /usr/share/lmod ] || missing+=(lmod)
 fi
-# rsmpi's bindgen (tests/rsmpi), another compiler for mpi.h, a load generator of HTTP (tests/rust/services).
+# For the bindgen of rsmpi (tests/rsmpi) and another compiler for mpi.h; a load generator of HTTP
+# (tests/rust/services).
 if [ -n "$everything" ]; then
     has clang || missing+=(clang)
     compgen -G '/usr/lib/llvm-*/lib/libclang.so*' >/dev/null || missing+=(libclang-dev)

@@ -169,9 +169,9 @@ impl Driver for Shm {
         Ok(PeerReach { rails: vec![0], fetches: true })
     }
 
-    fn has_room(&self, _gate: GateId, _rail: usize) -> bool {
-        // Only an attempt to write into the peer's ring shows whether there is room.
-        true
+    fn has_room(&self, gate: GateId, _rail: usize) -> bool {
+        let peer = self.peers.get(gate.0).and_then(Option::as_deref);
+        peer.is_none_or(PeerSegment::may_push)
     }
 
     fn post_packet(&mut self, gate: GateId, _rail: usize, length: usize, fill: Fill<'_>) -> bool {

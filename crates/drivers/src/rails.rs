@@ -226,12 +226,15 @@ impl Rails {
     /// Whether a rail may have room for a packet or part to `gate`.
     #[inline]
     pub fn has_room(&self, gate: GateId, rail: RailId) -> bool {
-        if !self.is_network(rail) {
-            // Only an attempt to post shows whether there is room.
-            return true;
+        match rail {
+            // It always has.
+            OWN_RAIL => true,
+            MACHINE_RAIL => self.machine.has_room(gate, 0),
+            _ => {
+                let (driver, place) = self.driver(rail);
+                driver.has_room(gate, place)
+            }
         }
-        let (driver, place) = self.driver(rail);
-        driver.has_room(gate, place)
     }
 
     /// Like [`Driver::post_packet`].

@@ -13,7 +13,8 @@ use memory::SharedBytesMut;
 
 use crate::primitive::Ordering;
 use crate::ring::{
-    FILLER, HEADER_BYTES, LINE_BYTES, Place, lines_for, pack_header, packet_bytes_max,
+    FILLER, HEADER_BYTES, LINE_BYTES, Place, filler_before, lines_for, pack_header,
+    packet_bytes_max,
 };
 
 /// Stands for the sender in the header of a [reference](LaneProducer::push_reference).
@@ -107,8 +108,7 @@ impl LaneProducer {
         let capacity = self.place.lines();
         assert!(length <= packet_bytes_max(capacity as usize), "{length} is too long");
         let wanted = lines_for(length);
-        let to_end = capacity - (self.tail & (capacity - 1));
-        let filler = if wanted > to_end { to_end } else { 0 };
+        let filler = filler_before(self.tail, wanted, capacity);
         if self.tail + filler + wanted - self.known_head > capacity
             && !self.find_room(filler + wanted)
         {
@@ -132,6 +132,13 @@ impl LaneProducer {
         // One of them may be preceded by a filler.
         let wanted = (packets as u64 + 1) * lines_for(length);
         self.tail + wanted - self.known_head <= self.place.lines() || self.find_room(wanted)
+    }
+
+    /// Whether a packet of `length` bytes can be pushed now.
+    pub fn takes(&self, length: usize) -> bool {
+        let (capacity, wanted) = (self.place.lines(), lines_for(length));
+        let end = self.tail + filler_before(self.tail, wanted, capacity) + wanted;
+        end - self.passed() <= capacity
     }
 
     /// Lines pushed since the beginning.
@@ -207,6 +214,10 @@ mod tests {
         fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
             let follows = !self.pushed().is_multiple_of(3);
             LaneProducer::push(self, length, || follows, fill)
+        }
+
+        fn takes(&self, length: usize) -> bool {
+            LaneProducer::takes(self, length)
         }
 
         fn idle(&mut self) {

@@ -110,6 +110,13 @@ pub(crate) fn lines_for(length: usize) -> u64 {
     (length + HEADER_BYTES).div_ceil(LINE_BYTES) as u64
 }
 
+/// Returns how many lines are skipped before a packet of `wanted` lines that would begin at `tail`,
+/// because packets do not wrap.
+pub(crate) fn filler_before(tail: u64, wanted: u64, capacity: u64) -> u64 {
+    let to_end = capacity - (tail & (capacity - 1));
+    if wanted > to_end { to_end } else { 0 }
+}
+
 /// One sender's access to a ring.
 pub struct RingProducer {
     place: Place,
@@ -153,6 +160,15 @@ impl RingProducer {
         true
     }
 
+    /// Whether a packet of `length` bytes could be pushed now, if there were no other producers.
+    pub fn takes(&self, length: usize) -> bool {
+        let (capacity, wanted) = (self.place.lines(), lines_for(length));
+        let control = self.place.control();
+        let tail = control.tail.load(Ordering::Relaxed);
+        let end = tail + filler_before(tail, wanted, capacity) + wanted;
+        end.saturating_sub(control.head.load(Ordering::Acquire)) <= capacity
+    }
+
     /// Reserves `wanted` consecutive lines and returns the first.
     #[inline]
     fn reserve(&mut self, wanted: u64) -> Option<u64> {
@@ -160,8 +176,7 @@ impl RingProducer {
         let control = self.place.control();
         let mut tail = control.tail.load(Ordering::Relaxed);
         loop {
-            let to_end = capacity - (tail & (capacity - 1));
-            let filler = if wanted > to_end { to_end } else { 0 };
+            let filler = filler_before(tail, wanted, capacity);
             let end = tail + filler + wanted;
             if end - self.known_head > capacity {
                 self.known_head = control.head.load(Ordering::Acquire);
@@ -322,6 +337,8 @@ pub(crate) mod tests {
     pub(crate) trait PushPacket {
         fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool;
 
+        fn takes(&self, length: usize) -> bool;
+
         /// Called when there is nothing else to do.
         fn idle(&mut self) {}
     }
@@ -329,6 +346,10 @@ pub(crate) mod tests {
     impl PushPacket for RingProducer {
         fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
             RingProducer::push(self, length, fill)
+        }
+
+        fn takes(&self, length: usize) -> bool {
+            RingProducer::takes(self, length)
         }
     }
 
@@ -362,7 +383,10 @@ pub(crate) mod tests {
             match operation {
                 RingOperation::Push(length) => {
                     let bytes = pattern(index, length);
-                    if producer.push(length, |out| out.copy_from(&bytes)) {
+                    let takes = producer.takes(length);
+                    let is_pushed = producer.push(length, |out| out.copy_from(&bytes));
+                    prop_assert_eq!(takes, is_pushed);
+                    if is_pushed {
                         oracle.push_back(bytes);
                     } else {
                         prop_assert!(!oracle.is_empty(), "when empty it takes any packet");

@@ -33,6 +33,8 @@ pub(crate) struct PeerSegment {
     ring: RingProducer,
     /// How many packets went through the ring, counted until it is time to claim a lane.
     packets: u32,
+    /// The length of the packet for which there was no room, until one is pushed.
+    refused: Option<usize>,
     /// The own lane: in `claimed` until the owner has been notified of it, then in `lane`.
     claimed: Option<lane::LaneProducer>,
     lane: Option<lane::LaneProducer>,
@@ -66,13 +68,26 @@ impl PeerSegment {
         follows: impl FnOnce() -> bool,
         fill: impl FnOnce(SharedBytesMut<'_>),
     ) -> bool {
-        match &mut self.lane {
+        let is_pushed = match &mut self.lane {
             Some(_) if length >= CELL_PACKET_BYTES_MIN && self.cells.is_held() => {
-                self.push_in_cell(length, follows, fill)
+                return self.push_in_cell(length, follows, fill);
             }
             Some(lane) => lane.push(length, follows, fill),
             None => self.push_without_lane(length, fill),
-        }
+        };
+        self.refused = if is_pushed { None } else { Some(length) };
+        is_pushed
+    }
+
+    /// Whether a packet may be pushed: there is room for as long a packet as was refused last, if
+    /// one was refused since a packet was pushed. It would cost more to plan a packet that is then
+    /// refused.
+    #[inline]
+    pub(crate) fn may_push(&self) -> bool {
+        self.refused.is_none_or(|length| match &self.lane {
+            Some(lane) => lane.takes(length),
+            None => self.ring.takes(length),
+        })
     }
 
     /// Like [`driver::InlineDriver::begin_fragments`], in the lane only if `in_lane`. Requires a
@@ -252,6 +267,7 @@ impl PeerSegment {
             sender,
             ring,
             packets,
+            refused: None,
             claimed,
             lane,
             own: Arc::clone(own),
