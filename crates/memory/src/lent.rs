@@ -110,7 +110,7 @@ impl LentBuffer {
         position: u64,
     ) -> io::Result<usize> {
         self.check(offset, length);
-        if self.has_short_runs() {
+        if self.is_gathered() {
             let mut gathered = vec![0; length.min(GATHERED_BYTES_MAX)];
             let run = MemoryRun::new(gathered.as_mut_ptr(), gathered.len());
             // SAFETY: the vector lives during the call, and nothing else uses it.
@@ -140,7 +140,7 @@ impl LentBuffer {
         position: u64,
     ) -> io::Result<usize> {
         self.check(offset, length);
-        if self.has_short_runs() {
+        if self.is_gathered() {
             let mut gathered = vec![0; length.min(GATHERED_BYTES_MAX)];
             self.0.read(offset, &mut gathered);
             let run = MemoryRun::new(gathered.as_mut_ptr(), gathered.len());
@@ -158,9 +158,11 @@ impl LentBuffer {
         assert!(fits, "{length} bytes from {offset} on leave a buffer of {} bytes", self.len());
     }
 
-    fn has_short_runs(&self) -> bool {
+    /// Whether bytes go to a file through other memory: runs are short, or the processor, and so the
+    /// system, does not address them.
+    fn is_gathered(&self) -> bool {
         let count = self.0.segment_count();
-        count > 1 && self.len() / count < LISTED_RUN_BYTES_MIN
+        !self.0.is_addressable() || count > 1 && self.len() / count < LISTED_RUN_BYTES_MIN
     }
 
     fn with_runs<T>(
@@ -188,7 +190,10 @@ impl LentBuffer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::{Blocks, DistantMemory, SharedBytes, SharedBytesMut};
 
     #[test]
     fn what_others_have_too_is_not_lent() {
@@ -204,6 +209,49 @@ mod tests {
         let mut seen = [0; 6];
         lent.join().unwrap().into_buffer().read(4, &mut seen);
         assert_eq!(&seen, b"other\0");
+    }
+
+    /// Memory at addresses that do not exist, whose bytes are here.
+    #[derive(Debug)]
+    struct Elsewhere(std::sync::Mutex<Vec<u8>>);
+
+    impl DistantMemory for Elsewhere {
+        fn read(&self, parts: &[Blocks], out: SharedBytesMut<'_>) {
+            let bytes = self.0.lock().unwrap();
+            for part in parts {
+                out.part(part.offset, part.block)
+                    .copy_from(&bytes[part.address - 4096..][..part.block]);
+            }
+        }
+
+        fn write(&self, parts: &[Blocks], data: SharedBytes<'_>) {
+            let mut bytes = self.0.lock().unwrap();
+            for part in parts {
+                let into = &mut bytes[part.address - 4096..][..part.block];
+                data.part(part.offset, part.block).copy_to(into);
+            }
+        }
+    }
+
+    #[test]
+    fn distant_bytes_of_any_number_go_to_a_file_and_come_back() {
+        crate::expect_distant();
+        for length in [1, 2, 5000] {
+            let private = tempfile::tempdir().unwrap();
+            let path = private.path().join("distant");
+            let file = File::options().read(true).write(true).create_new(true).open(path).unwrap();
+            let data: Vec<u8> = (0..length).map(|byte| (byte % 251) as u8 + 1).collect();
+            let memory = Arc::new(Elsewhere(std::sync::Mutex::new(data.clone())));
+            // SAFETY: nothing accesses these addresses.
+            let buffer =
+                unsafe { Buffer::contiguous(std::ptr::without_provenance_mut(4096), length) };
+            // SAFETY: one thread uses the value.
+            let lent = unsafe { LentBuffer::new(buffer.in_distant(memory.clone())) };
+            assert_eq!(lent.write_file(0, length, &file, 3).unwrap(), length);
+            lent.write(0, &vec![0; length]);
+            assert_eq!(lent.read_file(0, length, &file, 3).unwrap(), length);
+            assert_eq!(*memory.0.lock().unwrap(), data);
+        }
     }
 
     /// Moves all bytes from the second one on; the system may move fewer at once.
