@@ -16,8 +16,8 @@ use sys::library::LoadedLibrary;
 use crate::failure;
 use driver::{
     ATTRIBUTE_CONTEXT, ATTRIBUTE_DEVICE_ORDINAL, ATTRIBUTE_IS_MANAGED, ATTRIBUTE_MEMORY_TYPE,
-    CONTEXT_IS_DESTROYED, Context, Copy2D, Driver, MEMORY_DEVICE, MEMORY_HOST, MEMORY_UNIFIED,
-    Ordinal, Outcome, STREAM_NON_BLOCKING, SUCCESS, Stream,
+    CONTEXT_IS_DESTROYED, Context, Copy2D, Driver, INVALID_HANDLE, MEMORY_DEVICE, MEMORY_HOST,
+    MEMORY_UNIFIED, Ordinal, Outcome, STREAM_NON_BLOCKING, SUCCESS, Stream,
 };
 
 /// The library of the driver.
@@ -209,18 +209,22 @@ fn text(bytes: &[c_char]) -> String {
 
 impl ContextMemory {
     /// Runs `queue`, which queues copies on a stream of the context, and waits for them.
-    fn copy(&self, queue: impl FnOnce(Stream) -> Result<(), DriverError>) {
-        if let Err(error) = self.try_copy(queue) {
-            if error.outcome == CONTEXT_IS_DESTROYED {
-                self.cuda.streams.lock().remove(&self.context);
-            }
+    fn copy(&self, queue: impl Fn(Stream) -> Result<(), DriverError>) {
+        let mut outcome = self.try_copy(&queue);
+        // If the program has reset the device, its context has the old address, but no stream.
+        if let Err(DriverError { outcome: CONTEXT_IS_DESTROYED | INVALID_HANDLE, .. }) = outcome
+            && self.cuda.streams.lock().remove(&self.context).is_some()
+        {
+            outcome = self.try_copy(&queue);
+        }
+        if let Err(error) = outcome {
             failure::note(format!("a copy of device memory failed: {error}"));
         }
     }
 
     fn try_copy(
         &self,
-        queue: impl FnOnce(Stream) -> Result<(), DriverError>,
+        queue: impl Fn(Stream) -> Result<(), DriverError>,
     ) -> Result<(), DriverError> {
         let (cuda, driver) = (&self.cuda, &self.cuda.driver);
         // SAFETY: the driver returned the context, and checks it.
@@ -356,5 +360,95 @@ impl Copy2D {
             width: part.block,
             height: part.count,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// The only stream that exists.
+    static STREAM: AtomicUsize = AtomicUsize::new(0);
+    static COPIES: AtomicUsize = AtomicUsize::new(0);
+
+    /// A function of the driver that is not called.
+    macro_rules! unused {
+        ($($parameter:ty),*) => {{
+            unsafe extern "C" fn unused($(_: $parameter),*) -> Outcome {
+                1
+            }
+            unused
+        }};
+    }
+
+    fn outcome_on(stream: Stream) -> Outcome {
+        if stream.addr() == STREAM.load(Ordering::Relaxed) { SUCCESS } else { INVALID_HANDLE }
+    }
+
+    unsafe extern "C" fn error_name(_: Outcome, name: *mut *const c_char) -> Outcome {
+        // SAFETY: the place has the documented type.
+        unsafe { *name = c"CUDA_ERROR_INVALID_HANDLE".as_ptr() };
+        SUCCESS
+    }
+
+    unsafe extern "C" fn context_push(_: Context) -> Outcome {
+        SUCCESS
+    }
+
+    unsafe extern "C" fn context_pop(_: *mut Context) -> Outcome {
+        SUCCESS
+    }
+
+    unsafe extern "C" fn stream_create(stream: *mut Stream, _: c_uint) -> Outcome {
+        let number = STREAM.fetch_add(1, Ordering::Relaxed) + 1;
+        // SAFETY: the place has the documented type.
+        unsafe { *stream = ptr::without_provenance_mut(number) };
+        SUCCESS
+    }
+
+    unsafe extern "C" fn stream_wait(stream: Stream) -> Outcome {
+        outcome_on(stream)
+    }
+
+    unsafe extern "C" fn to_host(_: *mut c_void, _: u64, _: usize, stream: Stream) -> Outcome {
+        COPIES.fetch_add(1, Ordering::Relaxed);
+        outcome_on(stream)
+    }
+
+    fn driver() -> Driver {
+        Driver {
+            init: unused!(c_uint),
+            error_name,
+            device_count: unused!(*mut c_int),
+            device_name: unused!(*mut c_char, c_int, Ordinal),
+            device_bus_id: unused!(*mut c_char, c_int, Ordinal),
+            device_memory: unused!(*mut usize, Ordinal),
+            pointer_attributes: unused!(c_uint, *const c_int, *mut *mut c_void, u64),
+            primary_state: unused!(Ordinal, *mut c_uint, *mut c_int),
+            primary_retain: unused!(*mut Context, Ordinal),
+            context_push,
+            context_pop,
+            stream_create,
+            stream_wait,
+            to_host,
+            to_device: unused!(u64, *const c_void, usize, Stream),
+            copy_2d: unused!(*const Copy2D, Stream),
+        }
+    }
+
+    #[test]
+    fn copies_go_on_after_the_program_has_reset_the_device() {
+        let cuda = Arc::new(Cuda { driver: driver(), streams: Mutex::default() });
+        let memory = ContextMemory { cuda, context: 4096 };
+        let part = Blocks { address: 8192, block: 4, stride: 0, count: 1, offset: 0, pitch: 4 };
+        let copy = || memory.read(&[part], (&mut [0; 4][..]).into());
+        copy();
+        // The stream ends with the state of the context.
+        STREAM.fetch_add(1, Ordering::Relaxed);
+        copy();
+        copy();
+        assert_eq!((failure::take_failure(), COPIES.load(Ordering::Relaxed)), (None, 4));
     }
 }

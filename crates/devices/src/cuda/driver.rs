@@ -17,6 +17,7 @@ pub(super) type Stream = *mut c_void;
 pub(super) type Ordinal = c_int;
 
 pub(super) const SUCCESS: Outcome = 0;
+pub(super) const INVALID_HANDLE: Outcome = 400;
 pub(super) const CONTEXT_IS_DESTROYED: Outcome = 709;
 
 /// The stream does not wait for the default stream of the program, nor delay it.
