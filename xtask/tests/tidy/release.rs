@@ -1,7 +1,7 @@
 //! Checks the version, which several files contain and a release changes together
 //! (docs/internals/releasing.md).
 
-use super::{read, workspace};
+use super::{crates, dependencies, read, report, workspace};
 
 #[test]
 fn the_version_is_the_same_everywhere() {
@@ -22,6 +22,27 @@ fn the_version_is_the_same_everywhere() {
     }
     let rust = read(&workspace().join("rust/Cargo.toml"));
     assert_eq!(after(&rust, "\nversion = \"", "\""), version, "rust/Cargo.toml");
+}
+
+/// A lock that lacks a dependency makes `cargo --locked` fail; cargo without it completes the lock
+/// silently.
+#[test]
+fn the_lock_of_the_fuzz_targets_has_the_dependencies_of_our_crates() {
+    let lock = read(&workspace().join("fuzz/Cargo.lock"));
+    let mut faults = Vec::new();
+    for (name, folder) in crates() {
+        let begin = format!("[[package]]\nname = \"{name}\"\nversion");
+        let Some((_, rest)) = lock.split_once(&begin) else { continue };
+        let locked = rest.split("[[package]]").next().unwrap_or_default();
+        let is_locked = |one: &str| {
+            locked.contains(&format!(" \"{one}\",")) || locked.contains(&format!(" \"{one} "))
+        };
+        let missing = dependencies(&folder).into_iter().filter(|one| !is_locked(one));
+        faults.extend(missing.map(|one| {
+            format!("fuzz/Cargo.lock: {name} lacks {one}: cargo update -w in fuzz/ adds it")
+        }));
+    }
+    report(faults);
 }
 
 /// The text between `begin` and `end`.
