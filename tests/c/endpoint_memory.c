@@ -8,7 +8,7 @@
 
 #include <combray.h>
 
-enum { URI = 256, BYTES = 300000, ROUNDS = 400, HELD_MAX = 2000 };
+enum { URI = 256, BYTES = 300000, ROUNDS = 250, HELD_MAX = 2000 };
 
 static combray_endpoint endpoint;
 static combray_connection out, in;
@@ -174,6 +174,12 @@ static void refusals(combray_memory *own) {
     forged = *own;
     forged.bytes[8] ^= 1;
     CHECK_EQ(class_of(combray_memory_deregister(endpoint, &forged)), MPI_ERR_BASE);
+    // That changed nothing.
+    OK(combray_memory_deregister(endpoint, own));
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(class_of(combray_memory_deregister(endpoint, own)), MPI_ERR_BASE);
+    OK(combray_memory_read(out, &names[right], 0, local, 1, own, 0));
+    expect_end(own, MPI_ERR_BASE);
     pattern_fill(memory, BYTES, 3);
     share(memory, 100, COMBRAY_MAY_READ, &readable);
     CHECK_EQ(class_of(combray_memory_write(out, &names[right], 0, local, 1, NULL, 0, NULL, 0)), MPI_ERR_ACCESS);

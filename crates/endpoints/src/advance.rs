@@ -34,6 +34,11 @@ const END_CHECK_PERIOD: Duration = Duration::from_millis(250);
 const TICK_MEETING: u32 = 1;
 const TICK_CONNECTED: u32 = END_CHECK_PERIOD.as_millis() as u32;
 
+/// Why connections with processes end that do not keep to the rules.
+const READS_TOO_MUCH: &str = "the other process reads too much at a time";
+const TAKES_NOTHING: &str =
+    "the other process receives nothing that this one sends, but causes it to send more";
+
 impl ActiveOperation for Endpoints {
     fn noun(&self) -> &'static str {
         "the endpoints of the program"
@@ -49,6 +54,7 @@ impl ActiveOperation for Endpoints {
         active |= state.take_messages(process);
         active |= state.deliver_arrived(process);
         active |= state.complete_sends(process);
+        active |= state.resume(process);
         active |= state.note_failures(process);
         // Without endpoints, too: a send of a peer that waits for its receipt ends only when this
         // process takes the message.
@@ -307,6 +313,10 @@ impl ServiceState {
         let Some(connection) = found.filter(|one| one.stage == Stage::Open) else {
             return discard(process, message);
         };
+        if connection.outbox.overflows(|send| process.is_complete(send)) {
+            discard(process, message);
+            return self.break_off(process, key, TAKES_NOTHING);
+        }
         let announced = connection.transfers.announced.pop_front();
         let is_allowed = connection.holdings.add(cost(incoming.bytes));
         if !is_allowed || incoming.bytes > MESSAGE_BYTES_MAX {
@@ -445,6 +455,15 @@ impl ServiceState {
                 self.announce(process, key, Announced::Piece(number, offset));
             }
             Word::Following(number) => self.announce(process, key, Announced::Following(number)),
+            Word::Read(_)
+                if connection.stage == Stage::Open
+                    && connection.outbox.overflows(|send| process.is_complete(send)) =>
+            {
+                self.break_off(process, key, TAKES_NOTHING);
+            }
+            Word::Read(_) if connection.has_many_arrivals() => {
+                self.break_off(process, key, READS_TOO_MUCH);
+            }
             Word::Read(access) if connection.stage == Stage::Open => {
                 match connection.arriving.is_empty() {
                     true => self.answer_read(process, key, access),
@@ -469,7 +488,7 @@ impl ServiceState {
 
     fn answer_read(&mut self, process: &Process, key: u32, access: MemoryAccess) {
         if !self.take_read(process, key, access) {
-            self.break_off(process, key, "the other process reads too much at a time");
+            self.break_off(process, key, READS_TOO_MUCH);
         }
     }
 

@@ -10,7 +10,7 @@ use engine::RequestId;
 use memory::Buffer;
 
 use crate::message::{MemoryAccess, Word};
-use crate::transfers::{Announced, Transfers};
+use crate::transfers::{Announced, OPERATIONS_MAX, Transfers};
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ pub(crate) struct Connection {
     pub peer: Option<ConnectionPeer>,
     pub credit: Credit,
     pub holdings: Holdings,
+    pub outbox: Outbox,
     /// What has begun to arrive and was not delivered, in order.
     pub arriving: VecDeque<Arrival>,
     /// The reads and writes of registered memory.
@@ -71,6 +72,7 @@ impl Connection {
             peer: None,
             credit: Credit::default(),
             holdings: Holdings::new(window),
+            outbox: Outbox::default(),
             arriving: VecDeque::new(),
             transfers: Transfers::default(),
             lent: 0,
@@ -92,6 +94,11 @@ impl Connection {
         if claims.len() < CLAIMS_MAX && !claims.contains(&from) {
             claims.push(from);
         }
+    }
+
+    /// Whether as much has begun to arrive as a peer can have sent that keeps to the rules.
+    pub fn has_many_arrivals(&self) -> bool {
+        self.arriving.len() as u64 > OPERATIONS_MAX as u64 + self.holdings.window / MESSAGE_COST
     }
 
     /// Returns what must become of it if its peer has not answered in time.
@@ -210,6 +217,73 @@ impl Credit {
     }
 }
 
+/// The messages that have not left this process and whose memory belongs to the library. They are
+/// bounded even if the peer reports what it has not received as returned, or receives nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// With what each takes of the window, if it does. Some may have left since the last sweep.
+    sends: Vec<(RequestId, u64)>,
+    /// The sum of what they take.
+    taken: u64,
+    /// At this length those that have left are removed.
+    sweep_at: usize,
+}
+
+/// A peer that keeps to the rules causes fewer messages than this: a full window of messages of no
+/// bytes, each announced, and reads and writes from both ends.
+const OUTBOX_MAX: usize = 16 << 10;
+
+/// Shorter outboxes are not swept.
+const SWEEP_MIN: usize = 64;
+
+impl Outbox {
+    /// Adds a message. `is_complete` returns whether a send has left.
+    pub fn add(&mut self, send: RequestId, cost: u64, is_complete: impl Fn(RequestId) -> bool) {
+        if self.sends.len() >= self.sweep_at {
+            self.sweep(is_complete);
+            self.sweep_at = (2 * self.sends.len()).max(SWEEP_MIN);
+        }
+        self.sends.push((send, cost));
+        self.taken += cost;
+    }
+
+    fn sweep(&mut self, is_complete: impl Fn(RequestId) -> bool) {
+        let taken = &mut self.taken;
+        self.sends.retain(|(send, cost)| {
+            let stays = !is_complete(*send);
+            *taken -= if stays { 0 } else { *cost };
+            stays
+        });
+    }
+
+    /// Whether a message of this cost can be sent.
+    pub fn has_room_for(
+        &mut self,
+        window: u64,
+        cost: u64,
+        is_complete: impl Fn(RequestId) -> bool,
+    ) -> bool {
+        fits(window, self.taken, cost) || {
+            self.sweep(is_complete);
+            fits(window, self.taken, cost)
+        }
+    }
+
+    /// Whether so much has left that messages of any length can be sent.
+    pub fn is_free(&mut self, window: u64, is_complete: impl Fn(RequestId) -> bool) -> bool {
+        self.sweep(is_complete);
+        self.taken < (window / REPORTED_SHARE).max(1)
+    }
+
+    /// Whether the peer takes nothing, although it causes messages.
+    pub fn overflows(&mut self, is_complete: impl Fn(RequestId) -> bool) -> bool {
+        self.sends.len() > OUTBOX_MAX && {
+            self.sweep(is_complete);
+            self.sends.len() > OUTBOX_MAX
+        }
+    }
+}
+
 /// What this end has received and not returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Holdings {
@@ -305,6 +379,41 @@ mod tests {
         // The program answers when it wants to.
         connection.stage = Stage::Requested;
         assert_eq!(connection.after_silence(), Silence::Ignored);
+    }
+
+    /// A peer that reports everything as returned, but receives nothing: what this process keeps for
+    /// it is bounded by its window, and by the number of its requests.
+    #[test]
+    fn what_has_not_left_takes_room_although_the_peer_reports_it_as_returned() {
+        let window = 4096;
+        let (mut credit, mut outbox, mut sent) = (Credit::new(window), Outbox::default(), 0);
+        let left = std::cell::Cell::new(0);
+        let is_complete = |send: RequestId| send.to_u64() < left.get();
+        for number in 0..1000 {
+            if credit.has_room_for(cost(936)) && outbox.has_room_for(window, cost(936), is_complete)
+            {
+                assert!(credit.take(cost(936)));
+                outbox.add(RequestId::from_u64(number), cost(936), is_complete);
+                sent += 1;
+                assert!(credit.give_back(cost(936)));
+            }
+        }
+        assert_eq!((sent, outbox.sends.len()), (4, 4));
+        assert!(!outbox.is_free(window, is_complete));
+        left.set(4);
+        assert!(outbox.is_free(window, is_complete) && outbox.taken == 0);
+        // Words take nothing of the window.
+        for number in 4..3 * OUTBOX_MAX as u64 {
+            outbox.add(RequestId::from_u64(number), 0, is_complete);
+            left.set(number);
+            assert!(!outbox.overflows(is_complete), "a peer that takes everything");
+        }
+        let longest = outbox.sends.len();
+        assert!(longest <= 2 * SWEEP_MIN, "{longest} of which one has not left");
+        left.set(0);
+        (0..=OUTBOX_MAX as u64)
+            .for_each(|one| outbox.add(RequestId::from_u64(one), 0, is_complete));
+        assert!(outbox.overflows(is_complete));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use engine::{ContextSlot, RequestId, Send};
 use memory::Buffer;
 use mpi::Process;
 
-use crate::connection::{Connection, ConnectionPeer, Stage, cost};
+use crate::connection::{Connection, ConnectionPeer, Outbox, Stage, cost};
 use crate::endpoint::Endpoint;
 use crate::event::EndpointEvent;
 use crate::message::{CONTROL, Control, Introduction, Word};
@@ -50,6 +50,8 @@ pub(crate) struct ServiceState {
     pub arriving: Vec<u32>,
     /// The sends whose memory belongs to the program.
     pub sends: Vec<LentSend>,
+    /// The connections at which a message could not be sent because earlier ones had not left.
+    pub held_up: Vec<u32>,
     /// How many failed processes were noted.
     pub failures_noted: usize,
     /// Whether an endpoint could not accept all that connect.
@@ -340,7 +342,8 @@ impl Endpoints {
             connection.credit.is_awaited = true;
             return Ok(false);
         }
-        if !connection.credit.take(cost(bytes)) {
+        if !state.has_room_for(process, key, cost(bytes)) {
+            state.connections.get_mut(key).into_iter().for_each(|one| one.credit.is_awaited = true);
             return Ok(false);
         }
         let Some(space) = state.space else { return Err(unknown_connection(key)) };
@@ -348,12 +351,15 @@ impl Endpoints {
             Some(context) => {
                 let mut message = message_to(peer, space, peer.key as i32, data);
                 message.synchronous = true;
-                if let Some(request) = process.runtime().send(message) {
+                let request = process.runtime().send(message);
+                let Some(connection) = state.connections.get_mut(key) else { return Ok(true) };
+                connection.credit.take(cost(bytes));
+                if let Some(request) = request {
                     connection.lent += 1;
                     state.sends.push(LentSend { connection: key, request, context });
                 }
             }
-            None => state.post(process, peer, peer.key as i32, &data),
+            None => state.post(process, key, &data),
         }
         Ok(true)
     }
@@ -468,24 +474,63 @@ impl ServiceState {
     }
 
     /// Sends a message about a connection to its other end.
-    pub fn tell(&self, process: &Process, key: u32, word: &Word) {
-        let peer = self.connections.get(key).and_then(|one| one.peer);
-        if let (Some(peer), Some(space)) = (peer, self.space) {
-            let bytes = Control::encode(peer.key, word);
-            let buffer = Buffer::zeroed(bytes.len());
-            buffer.write(0, &bytes);
-            send_owned(process, message_to(peer, space, CONTROL, buffer));
+    pub fn tell(&mut self, process: &Process, key: u32, word: &Word) {
+        let connection = self.connections.get_mut(key);
+        let Some((connection, space)) = connection.zip(self.space) else { return };
+        let Some(peer) = connection.peer else { return };
+        let bytes = Control::encode(peer.key, word);
+        let buffer = Buffer::zeroed(bytes.len());
+        buffer.write(0, &bytes);
+        let message = message_to(peer, space, CONTROL, buffer);
+        send_owned(process, message, (&mut connection.outbox, 0));
+    }
+
+    /// Sends bytes to the other end of a connection, which are used during the call only, and takes
+    /// their cost from its window.
+    pub fn post(&mut self, process: &Process, key: u32, data: &Buffer) {
+        let connection = self.connections.get_mut(key);
+        let Some((connection, space)) = connection.zip(self.space) else { return };
+        let Some(peer) = connection.peer else { return };
+        let cost = cost(data.len() as u64);
+        connection.credit.take(cost);
+        let mut message = message_to(peer, space, peer.key as i32, data.clone());
+        if !process.runtime().try_send(&message) {
+            message.buffer = copy_of(data);
+            send_owned(process, message, (&mut connection.outbox, cost));
         }
     }
 
-    /// Sends bytes to the other end of a connection, which are used during the call only.
-    pub fn post(&self, process: &Process, peer: ConnectionPeer, tag: i32, data: &Buffer) {
-        let Some(space) = self.space else { return };
-        let mut message = message_to(peer, space, tag, data.clone());
-        if !process.runtime().try_send(&message) {
-            message.buffer = copy_of(data);
-            send_owned(process, message);
+    /// Whether a message of this cost can be sent.
+    pub fn has_room_for(&mut self, process: &Process, key: u32, cost: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(key) else { return false };
+        if !connection.credit.has_room_for(cost) {
+            return false;
         }
+        let window = connection.credit.window();
+        let is_complete = |send| process.is_complete(send);
+        let has_room = connection.outbox.has_room_for(window, cost, is_complete);
+        if !has_room && !self.held_up.contains(&key) {
+            self.held_up.push(key);
+        }
+        has_room
+    }
+
+    /// Continues at connections that had no room, although their peers have returned everything,
+    /// because the messages had not left this process.
+    pub fn resume(&mut self, process: &Process) -> bool {
+        let mut active = false;
+        for key in std::mem::take(&mut self.held_up) {
+            let Some(connection) = self.connections.get_mut(key) else { continue };
+            let window = connection.credit.window();
+            if connection.outbox.is_free(window, |send| process.is_complete(send)) {
+                active = true;
+                self.pump(process, key);
+                self.note_room(key);
+            } else {
+                self.held_up.push(key);
+            }
+        }
+        active
     }
 }
 
@@ -495,10 +540,12 @@ fn message_to(peer: ConnectionPeer, space: ContextSlot, tag: i32, buffer: Buffer
 }
 
 /// Sends a message whose memory belongs to the library.
-fn send_owned(process: &Process, message: Send) {
+fn send_owned(process: &Process, message: Send, (outbox, cost): (&mut Outbox, u64)) {
     let mut runtime = process.runtime();
     if let Some(request) = runtime.send(message) {
         runtime.detach(request);
+        drop(runtime);
+        outbox.add(request, cost, |send| process.is_complete(send));
     }
 }
 

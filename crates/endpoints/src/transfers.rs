@@ -99,7 +99,7 @@ pub(crate) struct Transfers {
 }
 
 /// How many operations of a connection may be underway from each end.
-const OPERATIONS_MAX: usize = 1024;
+pub(crate) const OPERATIONS_MAX: usize = 1024;
 
 /// The longest piece in bytes; no longer than this fraction of the window.
 const PIECE_BYTES_MAX: u64 = 64 << 10;
@@ -175,15 +175,14 @@ impl Endpoints {
     pub fn deregister(&self, process: &Process, endpoint: u32, name: &MemoryName) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let owner = state.endpoints.get_mut(endpoint).ok_or_else(unknown_endpoint)?;
-        let is_it = |memory: &RegisteredMemory| memory.has_secret(name.secret);
-        let found = owner.memories.get(name.key).is_some_and(is_it);
-        match owner.memories.remove(name.key).filter(|_| found) {
-            Some(memory) => memory.revoke(process),
-            None => {
-                let detail = "names no memory of this endpoint: it was deregistered before, or is \
-                              of another endpoint";
-                return Err(Error::new(ErrorClass::Base, detail));
-            }
+        let found = owner.memories.get(name.key).filter(|one| one.has_secret(name.secret));
+        if found.is_none() {
+            let detail = "names no memory of this endpoint: it was deregistered before, or is of \
+                          another endpoint";
+            return Err(Error::new(ErrorClass::Base, detail));
+        }
+        if let Some(memory) = owner.memories.remove(name.key) {
+            memory.revoke(process);
         }
         Ok(())
     }
@@ -264,15 +263,14 @@ impl ServiceState {
             return None;
         }
         let cost = message.map(|message| cost(message.len() as u64));
-        if cost.is_some_and(|cost| !connection.credit.has_room_for(cost)) {
+        if cost.is_some_and(|cost| !self.has_room_for(process, key, cost)) {
             return None;
         }
         let outcome = copy_region(process, peer.gate, action);
         match outcome {
             Ok(()) => {
                 if let Some(message) = message {
-                    connection.credit.take(cost.unwrap_or(0));
-                    self.post(process, peer, peer.key as i32, message);
+                    self.post(process, key, message);
                 }
                 Some(Ok(()))
             }
@@ -329,19 +327,19 @@ impl ServiceState {
 
     /// Sends a piece of the range that the peer reads. Returns whether something was sent.
     fn send_answer(&mut self, process: &Process, key: u32) -> bool {
-        let Some((connection, peer)) = self.open_connection(key) else { return false };
+        let Some((connection, _)) = self.open_connection(key) else { return false };
         let Some(Answer { access, sent }) = connection.transfers.answers.front().copied() else {
             return false;
         };
         let bytes = piece_of(connection, access.bytes - sent);
-        if !connection.credit.has_room_for(cost(bytes)) {
+        if !self.has_room_for(process, key, cost(bytes)) {
             return false;
         }
         let piece = MemoryAccess { offset: access.offset + sent, bytes, ..access };
         match self.range(key, &piece, false) {
             Ok(range) => {
                 self.tell(process, key, &Word::Piece(access.operation, sent));
-                self.post(process, peer, peer.key as i32, &range);
+                self.post(process, key, &range);
             }
             Err(class) => {
                 self.tell(process, key, &Word::Done(access.operation, Some(class)));
@@ -350,7 +348,6 @@ impl ServiceState {
             }
         }
         let Some((connection, _)) = self.open_connection(key) else { return false };
-        connection.credit.take(cost(bytes));
         if let Some(answer) = connection.transfers.answers.front_mut() {
             answer.sent += bytes;
         }
@@ -369,7 +366,7 @@ impl ServiceState {
     /// Sends a part of the first operation that was not sent completely. Returns whether something
     /// was done.
     fn send_operation(&mut self, process: &Process, key: u32) -> bool {
-        let Some((connection, peer)) = self.open_connection(key) else { return false };
+        let Some((connection, _)) = self.open_connection(key) else { return false };
         let piece_max = piece_of(connection, u64::MAX);
         let is_alone = connection.transfers.unsent == connection.transfers.operations.len();
         let Some(operation) = connection.transfers.next_unsent() else { return false };
@@ -384,16 +381,16 @@ impl ServiceState {
                 self.tell(process, key, &Word::Read(access));
             }
             Next::Message(word, payload, is_last) => {
-                let cost = cost(payload.len() as u64);
-                if !connection.credit.has_room_for(cost) {
+                if !self.has_room_for(process, key, cost(payload.len() as u64)) {
                     return false;
                 }
+                let Some((connection, _)) = self.open_connection(key) else { return false };
+                let Some(operation) = connection.transfers.next_unsent() else { return false };
                 operation.moved += payload.len() as u64;
                 operation.is_written = true;
-                connection.credit.take(cost);
                 connection.transfers.unsent -= usize::from(is_last);
                 self.tell(process, key, &word);
-                self.post(process, peer, peer.key as i32, &payload);
+                self.post(process, key, &payload);
             }
         }
         true
