@@ -195,8 +195,8 @@ impl Connection {
     }
 
     /// Closes this end, and keeps the connection for the event that follows:
-    /// [`Event::Closed`](crate::Event::Closed) when the other end is closed, too. For a connection
-    /// that was not accepted yet no event follows.
+    /// [`Event::Closed`](crate::Event::Closed) when the other end is closed, too; for a connection
+    /// that was not accepted yet, it follows without the other end.
     ///
     /// # Errors
     /// [`Closed`](ErrorKind::Closed) if the connection has ended, or was closed before.

@@ -39,7 +39,7 @@ impl Options {
 /// An endpoint: others connect to its URI, and it connects to those of others. All of its
 /// connections have one queue of events. It may be cloned and used by several threads. It is
 /// closed, with all its connections, when it was dropped and so were all its clones, connections,
-/// requests and messages. What was sent arrives; that takes up to 2 s if a process does not
+/// requests and messages. What was sent arrives; that takes up to 4 s if a process does not
 /// respond.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -68,6 +68,9 @@ struct Table {
 
 /// Numbers connections and sends. 0 is the context of events about neither.
 static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+/// How long an endpoint that is dropped waits for the ends of sends.
+const TAKE_BACK_TIME: Duration = Duration::from_secs(2);
 
 /// The space for a URI.
 const URI_BYTES: usize = 256;
@@ -356,11 +359,38 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Takes events until the library uses no memory of sends any more. All connections are being
+    /// closed, so each of them ends with an event, unless a process does not respond.
+    fn take_back_sends(&self) {
+        let deadline = Instant::now() + TAKE_BACK_TIME;
+        while !self.lock().sends.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let mut event = RawEvent::NONE;
+            // SAFETY: the pointer leads to an event.
+            let code = unsafe { (self.library.poll)(self.handle, &mut event, milliseconds(left)) };
+            if code != 0 || event.kind == RawEvent::NONE.kind {
+                return;
+            }
+            match event.kind {
+                kind::SENT | kind::COMPLETED => drop(self.take_send(event.context)),
+                kind::REJECTED | kind::CLOSED | kind::LOST => {
+                    let _ = self.note_end(ConnectionId(event.context), event.connection);
+                }
+                _ => {}
+            }
+            self.give_back(&mut event);
+        }
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
+        self.take_back_sends();
         // SAFETY: the pointer leads to the handle of the endpoint, which is closed once.
         let _ = unsafe { (self.library.close)(&mut self.handle) };
-        // No event says when the library does not use the memory of the last sends any more.
+        // No event says when the library does not use the memory any more of sends to processes
+        // that do not respond.
         let table = self.table.get_mut().unwrap_or_else(PoisonError::into_inner);
         table.sends.drain().for_each(mem::forget);
     }

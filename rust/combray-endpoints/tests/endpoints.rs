@@ -98,6 +98,44 @@ fn requests_are_rejected_with_data_without_and_on_drop() {
     assert_eq!(reasons, [&b"no"[..], b"", b"", b""]);
 }
 
+/// Returns how many bytes of memory the process has in use.
+fn memory_in_use() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+}
+
+#[test]
+fn endpoints_that_are_dropped_free_what_was_sent() {
+    const BYTES: usize = 32 << 20;
+    let server = open();
+    let before = memory_in_use();
+    for _ in 0..8 {
+        let client = open();
+        let (here, there) = connected(&client, &server);
+        here.send_owned(vec![1; BYTES]).unwrap();
+        assert_eq!(received(&server).1.len(), BYTES);
+        // Nobody takes the event that gives the memory back.
+        drop((here, client));
+        match next(&server) {
+            Event::Closed(id) => assert_eq!(id, there.id()),
+            other => panic!("{other:?}"),
+        }
+    }
+    let grown = memory_in_use().saturating_sub(before);
+    assert!(grown < 4 * BYTES, "{grown} bytes more are in use");
+}
+
+#[test]
+fn a_connection_that_is_closed_before_it_was_accepted_has_an_event() {
+    let (client, server) = (open(), open());
+    let early = client.connect(server.uri(), &[], LONG).unwrap();
+    early.disconnect().unwrap();
+    match next(&client) {
+        Event::Closed(id) => assert_eq!(id, early.id()),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn mistakes_are_errors() {
     let (client, server) = (open(), open());
