@@ -111,7 +111,9 @@ def programs_with_the_key_in_a_file(runner):
             path.chmod(mode)
             return {"ENDPOINT_OPTIONS": f"key={path}"}
         right, wrong = options("right", b"r" * 32), options("wrong", b"w" * 32)
-        for bad, words in ((options("open", b"r" * 32, 0o640), "other users"), (options("short", b"r"), "16 to 4096 bytes"),
+        os.mkfifo(f"{folder}/pipe", 0o600)
+        for bad, words in (({"ENDPOINT_OPTIONS": f"key={folder}/pipe"}, "no regular file"),
+                           (options("open", b"r" * 32, 0o640), "other users"), (options("short", b"r"), "16 to 4096 bytes"),
                            ({"ENDPOINT_OPTIONS": f"key={folder}/none"}, "cannot be read")):
             assert words in output_of(start(runner, "use", file, **bad), 1)
         service = start(runner, "serve", file, 1, **right)
@@ -252,7 +254,7 @@ def random_programs(program, seed, apart):
 def programs_do_at_random_what_endpoints_can_do(runner):
     """tests/random/endpoints runs many more."""
     needs_combray(runner)
-    for seed in range(3):
+    for seed in range(2):
         for apart in (False, True):
             random_programs(str(runner.build / "endpoint_random"), seed, apart)
 

@@ -1,7 +1,7 @@
 //! Endpoints of the native interface.
 
 use std::ffi::c_int;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::rc::Rc;
@@ -100,10 +100,14 @@ fn read_key(file: &str) -> CallOutcome<PortSecret> {
         |class, why: String| Failure::argument(1, class, format!("has the key file {file}, {why}"));
     let refused =
         |cause: io::Error| wrong(ErrorClass::Arg, format!("which cannot be read: {cause}"));
+    // To open a pipe would wait for a writer.
+    if !fs::metadata(file).map_err(refused)?.is_file() {
+        return Err(wrong(ErrorClass::Arg, "which is no regular file".to_owned()));
+    }
     let mut opened = File::open(file).map_err(refused)?;
     let facts = opened.metadata().map_err(refused)?;
-    if !facts.is_file() || facts.permissions().mode() & 0o077 != 0 {
-        let why = "which other users may access, or which is no file: use chmod 600";
+    if facts.permissions().mode() & 0o077 != 0 {
+        let why = "which other users may access: use chmod 600";
         return Err(wrong(ErrorClass::Access, why.to_owned()));
     }
     let mut key = Vec::new();
