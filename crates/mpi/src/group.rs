@@ -29,7 +29,8 @@ pub(crate) struct GroupOrigin {
     /// The session, if any.
     pub session: Option<Rc<Session>>,
     /// The communicator of the process set, if the program has published the set. It numbers
-    /// processes of several jobs in a way that is equal in all of them.
+    /// processes of several jobs in a way that is equal in all of them. The groups of communicators
+    /// have none: a set that is published from one would keep all earlier ones.
     pub home: Option<Rc<Communicator>>,
 }
 
@@ -240,6 +241,14 @@ impl Group {
     pub(crate) fn with_origin(&self, origin: GroupOrigin) -> Rc<Self> {
         let gates = self.gates().map(|process| process.0).collect();
         Rc::new(Self { members: GroupMembers::of(gates), ranks: OnceCell::new(), origin })
+    }
+
+    /// Returns this group without the communicator of the process set that it was created from.
+    pub(crate) fn without_home(self: Rc<Self>) -> Rc<Self> {
+        match self.origin.home {
+            None => self,
+            Some(_) => self.with_origin(GroupOrigin { home: None, ..self.origin.clone() }),
+        }
     }
 
     /// What the group was created from.

@@ -110,6 +110,7 @@ impl Process {
         origin: Origin,
     ) -> Rc<Communicator> {
         let Origin { oversubscribed, error_handler, session, attributes } = origin;
+        let group = group.without_home();
         let rank = group.rank_of(self.myself());
         let rank = rank.expect("a process only builds communicators it is in");
         let contexts = Rc::clone(self.contexts());

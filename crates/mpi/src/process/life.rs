@@ -92,6 +92,9 @@ impl Process {
     pub fn finalize(&self) -> Result<()> {
         self.finalizing.set(true);
         self.wait_until(&mut Self::is_settled);
+        if self.sessions.get() == 0 {
+            self.process_sets.withdraw_all();
+        }
         if self.runtime().has_met_other_jobs() {
             self.close_unused_gates(None);
         }
@@ -161,7 +164,8 @@ impl Process {
     /// collective operation get the answer that it will not take part.
     fn meet_at_launcher(&self) -> std::result::Result<(), JoinError> {
         let job = self.job();
-        let must_poll = !self.runtime().delivers_by_itself();
+        // Reports may have left messages that wait for room in a queue.
+        let must_poll = !self.runtime().delivers_by_itself() || self.runtime().has_work();
         if must_poll && !job.waits_for_values() {
             return job.barrier_beside(|is_over| self.poll_until(&mut |_| is_over()));
         }

@@ -48,9 +48,10 @@ impl Process {
             let detail = "an intercommunicator has two groups: publish each, or merge them first";
             return Err(Error::new(ErrorClass::Comm, detail));
         }
-        ProcessSets::check_name(name)?;
         let own = hash_of(name).to_le_bytes();
         let all = collective::allgather_bytes(self, communicator.team(), &own)?;
+        // Only now, so that the others do not wait for this process.
+        ProcessSets::check_name(name)?;
         if all.chunks_exact(own.len()).any(|one| one != own) {
             let detail = format!(
                 "is \"{name}\" here, and another name on another process: all processes of the \
