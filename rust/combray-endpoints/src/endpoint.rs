@@ -5,6 +5,7 @@ use std::ffi::{CStr, CString, c_int};
 use std::fmt;
 use std::mem;
 use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use crate::library::{Library, RawEvent};
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     memory: Option<u64>,
+    key_file: Option<PathBuf>,
 }
 
 impl Options {
@@ -33,6 +35,38 @@ impl Options {
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
+    }
+
+    /// Trusts processes that have a file with the same content, in place of a key in the URI: 16
+    /// to 4096 bytes that are hard to guess, which no other user may access.
+    #[must_use]
+    pub fn key_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.key_file = Some(file.into());
+        self
+    }
+
+    /// Returns the options of `combray_endpoint_open`.
+    fn to_text(&self) -> Result<CString> {
+        // Everything here may be called by any thread.
+        let mut text = "threads".to_owned();
+        if let Some(bytes) = self.memory {
+            text.push_str(&format!(",memory={bytes}"));
+        }
+        if let Some(file) = &self.key_file {
+            let name = file.to_str().filter(|name| !name.contains(',') && name.trim() == *name);
+            let name = name.ok_or_else(|| {
+                let detail = format!(
+                    "the name of the key file {file:?} must be UTF-8, without commas, and not \
+                     begin or end with a space"
+                );
+                Error::new(ErrorKind::Argument, detail)
+            })?;
+            text.push_str(",key=");
+            text.push_str(name);
+        }
+        CString::new(text).map_err(|_| {
+            Error::new(ErrorKind::Argument, "the name of the key file contains a zero byte")
+        })
     }
 }
 
@@ -95,13 +129,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`NoLibrary`](ErrorKind::NoLibrary); [`Argument`](ErrorKind::Argument) for too little
-    /// memory; [`Other`](ErrorKind::Other) if the process cannot join its job, or the system
+    /// memory, or a key file that cannot be read or has another length;
+    /// [`NoPermission`](ErrorKind::NoPermission) for one that other users may access; [`Other`](ErrorKind::Other) if the process cannot join its job, or the system
     /// refuses sockets.
     pub fn open(options: &Options) -> Result<Self> {
         let library = Library::get()?;
-        // Everything here may be called by any thread.
-        let memory = options.memory.map(|bytes| format!(",memory={bytes}")).unwrap_or_default();
-        let options = CString::new(format!("threads{memory}")).unwrap_or_default();
+        let options = options.to_text()?;
         let mut handle = 0;
         // SAFETY: the text ends with a zero byte, and the pointer leads to a word.
         library.check(unsafe { (library.open)(options.as_ptr(), &mut handle) })?;
@@ -115,8 +148,8 @@ impl Endpoint {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Returns the address of the endpoint, which contains a key: a process that has the URI can
-    /// connect, and no other. Pass it as you pass a password.
+    /// Returns the address of the endpoint. Without a [key file](Options::key_file) it contains a
+    /// key: a process that has the URI can connect, and no other. Pass it as you pass a password.
     pub fn uri(&self) -> &str {
         &self.shared.uri
     }

@@ -31,7 +31,7 @@ pub enum ErrorKind {
     NoSpace,
     /// Memory of this name is not registered, or not any more, at the endpoint of the other end.
     NotRegistered,
-    /// The memory was registered without this permission.
+    /// The memory was registered without this permission, or other users may access the key file.
     NoPermission,
     /// The registered memory is shorter.
     OutOfRange,

@@ -1,8 +1,10 @@
 //! Endpoints on the installed library: in one process, and with peers that are killed.
 
 use std::env;
+use std::fs::Permissions as Permission;
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -134,6 +136,35 @@ fn a_connection_that_is_closed_before_it_was_accepted_has_an_event() {
         Event::Closed(id) => assert_eq!(id, early.id()),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_key_file_is_trusted_in_place_of_the_uri() {
+    let folder = env::temp_dir().join(format!("endpoints-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, content: u8, mode| {
+        let path = folder.join(name);
+        std::fs::write(&path, [content; 32]).unwrap();
+        std::fs::set_permissions(&path, Permission::from_mode(mode)).unwrap();
+        Endpoint::open(&Options::new().memory(8 << 20).key_file(path))
+    };
+    let (server, client) = (file("one", 1, 0o600).unwrap(), file("two", 1, 0o600).unwrap());
+    connected(&client, &server);
+    let stranger = open();
+    assert_eq!(kind_of(stranger.connect(server.uri(), &[], LONG)), ErrorKind::Port);
+    let wrong = file("three", 3, 0o600).unwrap();
+    let _kept = wrong.connect(server.uri(), &[], LONG).unwrap();
+    assert!(matches!(next(&wrong), Event::Rejected { reason: Rejection::Failed(_), .. }));
+    assert_eq!(kind_of(file("open", 1, 0o644)), ErrorKind::NoPermission);
+    assert_eq!(kind_of(file("with,comma", 1, 0o600)), ErrorKind::Argument);
+    assert_eq!(
+        kind_of(
+            file("zero", 1, 0o600)
+                .and_then(|_| { Endpoint::open(&Options::new().key_file("zero\0byte")) })
+        ),
+        ErrorKind::Argument
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]
