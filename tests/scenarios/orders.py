@@ -58,8 +58,40 @@ def a_run_that_is_killed_can_be_replayed(runner):
         assert len(numbers[0]) == 1 and numbers[0] == numbers[1], of_killed
 
 
+def replays(runner, *words):
+    """Records a kind of the program order_replays, and replays it with more words; returns the exit codes and what
+    was printed."""
+    needs_combray(runner)
+    program = str(runner.build / "order_replays")
+    with tempfile.TemporaryDirectory(dir=runner.build) as folder:
+        def play(option, *words):
+            command = [*runner.mpiexec, "--oversubscribe", option, folder, "-n", str(COUNT), program, *words]
+            code, output, _ = run(command, timeout=300)
+            return code, output
+        return play("--record-order", words[0]), play("--replay-order", *words)
+
+
+def requests_wait_for_the_turn_of_others_in_any_number(runner):
+    recorded, replayed = replays(runner, "window", "late")
+    assert recorded == replayed == (0, "rank 0: 2\n"), (recorded, replayed)
+
+
+def a_receive_for_which_nothing_was_recorded_ends_the_run(runner):
+    recorded, (code, output) = replays(runner, "receive", "late")
+    assert recorded[0] == 0, recorded
+    assert code != 0 and "received no message" in output and "order_replays.c:" in output, output
+
+
+def several_threads_are_reported(runner):
+    for code, output in replays(runner, "threads"):
+        assert "several threads" in output and "rank 0" in output, (code, output)
+
+
 SCENARIOS = [
     a_run_that_diverges_names_the_place,
     recordings_of_other_jobs_are_refused,
     a_run_that_is_killed_can_be_replayed,
+    requests_wait_for_the_turn_of_others_in_any_number,
+    a_receive_for_which_nothing_was_recorded_ends_the_run,
+    several_threads_are_reported,
 ]

@@ -39,7 +39,7 @@ pub use errors::{error_of, revoked};
 pub use kernel::ProcessKernel;
 pub use messages::MemberMessages;
 pub use native::{Delivery, PackedReceive, PackedSend};
-pub use order::{ChoiceKind, Order, RecordedResult};
+pub use order::{ChoiceKind, Order, RecordedResult, RecordedWait};
 pub use partitioned::{Partitioned, Partitions};
 pub use point_to_point::{Destination, MatchedMessage, SendMode};
 pub use process::helping::{AnswerSlot, HelperAccess, Outside, RestingHelper};

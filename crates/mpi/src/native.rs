@@ -87,7 +87,7 @@ impl Communicator {
         buffer: Buffer,
     ) -> Result<Request> {
         let context = process.native_spaces(self).segments;
-        let Some((source, tag)) = selection(process, self, context, (source, tag))? else {
+        let Some((source, tag)) = selection(process, self, context, (source, tag), false)? else {
             return Ok(Request::OfNull);
         };
         let id = process.runtime().receive(Receive { context, source, tag, buffer });

@@ -9,12 +9,14 @@ mod recorder;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use engine::ContextSlot;
 use runtime::configuration;
 
 use crate::Process;
+use crate::message_domain::MessageDomain;
 use log::Recorded;
 use recorder::Recorder;
 
@@ -31,6 +33,9 @@ pub struct Order {
     choices: Cell<u64>,
     /// The number of windows that were created.
     windows: Cell<u32>,
+    /// The thread that initialized MPI; `None` after the report that another one
+    /// made some, too.
+    thread: Cell<Option<ThreadId>>,
 }
 
 #[derive(Debug)]
@@ -48,6 +53,20 @@ pub enum RecordedResult {
     Negative,
     /// These requests, or the message with this source and tag.
     Chosen(Vec<u32>),
+}
+
+/// A wait for something that was recorded.
+#[derive(Debug, Default)]
+pub struct RecordedWait {
+    began: Option<Instant>,
+    is_reported: bool,
+}
+
+impl RecordedWait {
+    /// Ends the wait: what was awaited is there.
+    pub fn end(&mut self) {
+        self.began = None;
+    }
 }
 
 /// A tag that no message has.
@@ -95,27 +114,44 @@ impl Order {
         }
     }
 
+    /// Reports once that several threads receive from any source or make choices: their order is
+    /// not recorded.
+    fn note_thread(&self, rank: u32) {
+        let this = thread::current().id();
+        if self.thread.get().is_some_and(|first| first != this) {
+            self.thread.set(None);
+            eprintln!(
+                "combray: rank {rank}: several threads receive from any source, test or wait for \
+                 some of several requests; the order in which threads call MPI is not recorded, \
+                 so a replay may differ or diverge"
+            );
+        }
+    }
+
     /// Returns what was recorded about the next choice.
     ///
     /// # Errors
     /// In words how the recording differs.
     fn next(&self, kind: ChoiceKind) -> Result<RecordedResult, String> {
         let Mode::Replay(recorded) = &self.mode else { return Ok(RecordedResult::Free) };
-        let mut recorded = recorded.borrow_mut();
-        let Some(next) = recorded.choices.front_mut() else {
-            if recorded.negatives > 0 {
-                recorded.negatives -= 1;
-                return Ok(RecordedResult::Negative);
+        let recorded = &mut *recorded.borrow_mut();
+        let negatives = match recorded.choices.front_mut() {
+            Some(next) => &mut next.negatives,
+            None => &mut recorded.negatives,
+        };
+        if *negatives > 0 {
+            if kind.always_chooses() {
+                return Err("the recorded run made a call that found nothing".to_owned());
             }
+            *negatives -= 1;
+            return Ok(RecordedResult::Negative);
+        }
+        let Some(next) = recorded.choices.front() else {
             return match recorded.is_complete {
                 false => Ok(RecordedResult::Free),
                 true => Err("the recorded run made no further choice".to_owned()),
             };
         };
-        if next.negatives > 0 {
-            next.negatives -= 1;
-            return Ok(RecordedResult::Negative);
-        }
         if next.kind != kind {
             return Err(format!("the recorded run called {}", next.kind.calls()));
         }
@@ -152,7 +188,8 @@ impl Process {
             self.runtime().observe_matches(Rc::clone(recorder) as _);
         }
         let (posted, choices, windows) = Default::default();
-        let order = Order { folder, mode, posted, choices, windows };
+        let thread = Cell::new(Some(thread::current().id()));
+        let order = Order { folder, mode, posted, choices, windows, thread };
         let fresh = self.order.set(order).is_ok();
         debug_assert!(fresh, "a process joins its job once");
     }
@@ -170,13 +207,17 @@ impl Process {
         }
     }
 
-    /// Returns the source and tag with which a receive from any source is posted now.
+    /// Returns the source and tag with which a receive from any source is posted now. `awaits` is
+    /// whether the call returns only when it has a message.
     pub(crate) fn ordered_selection(
         &self,
+        domain: &MessageDomain,
         context: ContextSlot,
         tag: Option<i32>,
+        awaits: bool,
     ) -> (Option<u32>, Option<i32>) {
         let Some(order) = self.order() else { return (None, tag) };
+        order.note_thread(self.rank());
         let number = order.posted.replace(order.posted.get() + 1);
         match &order.mode {
             Mode::Record(recorder) => {
@@ -195,8 +236,20 @@ impl Process {
                          any source number {}, and this run accepts only tag {tag}",
                         number + 1
                     )),
+                    (Some((source, _)), _) if domain.checked_gate(source).is_err() => {
+                        self.diverge(&format!(
+                            "the recorded run received a message of rank {source} in its receive \
+                             from any source number {}, and this communicator has no such rank",
+                            number + 1
+                        ))
+                    }
                     (Some((source, tag)), _) => (Some(source), Some(tag)),
                     (None, tag) if !is_complete => (None, tag),
+                    (None, _) if awaits => self.diverge(&format!(
+                        "the recorded run received no message in its receive from any source \
+                         number {}, if it posted one",
+                        number + 1
+                    )),
                     // It got no message until the end.
                     (None, _) => (Some(0), Some(NO_TAG)),
                 }
@@ -207,25 +260,31 @@ impl Process {
     /// Returns what the recorded run has chosen where this run makes its next choice. Ends the job
     /// if it made another kind of choice.
     pub fn recorded_choice(&self, kind: ChoiceKind) -> RecordedResult {
-        let next = self.order().map_or(Ok(RecordedResult::Free), |order| order.next(kind));
-        next.unwrap_or_else(|problem| self.diverge(&problem))
+        let Some(order) = self.order() else { return RecordedResult::Free };
+        order.note_thread(self.rank());
+        order.next(kind).unwrap_or_else(|problem| self.diverge(&problem))
     }
 
     /// Waits until `done`, which the recorded run has seen come true; reports a long wait.
     pub fn await_recorded(&self, awaited: &str, done: &mut dyn FnMut(&Process) -> bool) {
-        let mut began: Option<Instant> = None;
-        let mut is_reported = false;
+        let mut wait = RecordedWait::default();
         self.wait_until(&mut |process| {
-            if done(process) {
-                return true;
+            let is_over = done(process);
+            if !is_over {
+                process.report_recorded_wait(&mut wait, || awaited.to_owned());
             }
-            let waited = began.get_or_insert_with(Instant::now).elapsed();
-            if waited >= REPORTED_AFTER && !std::mem::replace(&mut is_reported, true) {
-                let place = process.described_place("waits, as it follows the recording");
-                eprintln!("combray: {place}: for {awaited}");
-            }
-            false
+            is_over
         });
+    }
+
+    /// Reports a wait for what was recorded once it is long. Is called again and again while it
+    /// lasts.
+    pub fn report_recorded_wait(&self, wait: &mut RecordedWait, awaited: impl FnOnce() -> String) {
+        let waited = wait.began.get_or_insert_with(Instant::now).elapsed();
+        if waited >= REPORTED_AFTER && !std::mem::replace(&mut wait.is_reported, true) {
+            let place = self.described_place("waits, as it follows the recording");
+            eprintln!("combray: {place}: for {}", awaited());
+        }
     }
 
     /// Ends the job because this run has diverged from its recording.
@@ -267,8 +326,9 @@ fn recorded(file: &Path, rank: u32, size: u32) -> Result<Recorded, String> {
     let name = file.display();
     let bytes = std::fs::read(file)
         .map_err(|cause| format!("the recording {name} cannot be read: {cause}"))?;
-    let recorded = Recorded::read(&bytes)
-        .ok_or_else(|| format!("{name} is no recording of combray run --record-order"))?;
+    let recorded = Recorded::read(&bytes).ok_or_else(|| {
+        format!("{name} is no recording of combray run --record-order, or damaged")
+    })?;
     if (recorded.rank, recorded.size) != (rank, size) {
         return Err(format!(
             "the recording {name} is that of rank {} of {}, and this process has rank {rank} of \

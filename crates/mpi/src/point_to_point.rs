@@ -196,7 +196,7 @@ impl Communicator {
         buffer: Buffer,
     ) -> Result<MessageStatus> {
         let context = self.point_to_point_context();
-        let Some((source, tag)) = selection(process, self, context, (source, tag))? else {
+        let Some((source, tag)) = selection(process, self, context, (source, tag), true)? else {
             return Ok(MessageStatus::OF_NULL);
         };
         let id = process.runtime().receive(Receive { context, source, tag, buffer });
@@ -216,7 +216,7 @@ impl Communicator {
         buffer: Buffer,
     ) -> Result<Request> {
         let context = self.point_to_point_context();
-        let Some((source, tag)) = selection(process, self, context, (source, tag))? else {
+        let Some((source, tag)) = selection(process, self, context, (source, tag), false)? else {
             return Ok(Request::OfNull);
         };
         Ok(self.begin_receive(process, Receive { context, source, tag, buffer }))
@@ -238,7 +238,7 @@ impl Communicator {
             Destination::Rank(peer) => Some((peer, self.checked_gate(peer)?)),
         };
         let context = self.point_to_point_context();
-        let selected = selection(process, self, context, (source, tag))?;
+        let selected = selection(process, self, context, (source, tag), true)?;
         let mut unsent = None;
         if let Some((peer, gate)) = destination {
             let (tag, synchronous, buffer) = (send_tag, false, send);
@@ -485,17 +485,20 @@ impl MatchedMessage {
 }
 
 /// Returns the source and tag with which a receive is posted now: `None` for no process; a source
-/// of `None` is any.
+/// of `None` is any. `awaits` is whether the call returns only when it has a message.
 #[inline(always)]
 pub(crate) fn selection(
     process: &Process,
     communicator: &Communicator,
     context: ContextSlot,
     (source, tag): (MessageSource, Option<i32>),
+    awaits: bool,
 ) -> Result<Option<(Option<u32>, Option<i32>)>> {
     match checked_source(communicator, source)? {
         None => Ok(None),
-        Some(None) => Ok(Some(process.ordered_selection(context, tag))),
+        Some(None) => {
+            Ok(Some(process.ordered_selection(communicator.team(), context, tag, awaits)))
+        }
         Some(source) => Ok(Some((source, tag))),
     }
 }

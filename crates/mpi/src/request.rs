@@ -510,7 +510,10 @@ impl Request {
                 persistent.team.begin_receive(process, receive.clone())
             }
             PersistentOperation::Ordered(receive) => {
-                let (source, tag) = process.ordered_selection(receive.context, receive.tag);
+                let (source, tag) = {
+                    let team = &persistent.team;
+                    process.ordered_selection(team, receive.context, receive.tag, false)
+                };
                 let receive = engine::Receive { source, tag, ..receive.clone() };
                 persistent.team.begin_receive(process, receive)
             }

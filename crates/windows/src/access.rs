@@ -68,9 +68,6 @@ impl Window {
         if access.place.is_empty() || access.is_nothing() {
             return Ok(None);
         }
-        if self.order.is_some() {
-            return Ok(self.ask_for(process, target, access, completed_by));
-        }
         match &self.memory {
             ExposedParts::Shared { memory, parts, own_process } => {
                 let part = &parts[target as usize];
@@ -81,6 +78,8 @@ impl Window {
                 }
                 Ok(None)
             }
+            // A window whose order is recorded or enforced has no shared parts.
+            _ if self.order.is_some() => Ok(self.ask_for(process, target, access, completed_by)),
             ExposedParts::Own { part, .. } if target == self.rank() => {
                 direct::apply(access, part);
                 Ok(None)

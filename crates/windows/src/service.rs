@@ -8,7 +8,7 @@ use datatype::Predefined;
 use datatype::reduction::{self, Operator};
 use engine::RequestId;
 use memory::Buffer;
-use mpi::{ActiveOperation, Process, Step};
+use mpi::{ActiveOperation, Process, RecordedWait, Step};
 
 use super::access::ACCUMULATED_BYTES_MAX;
 use super::exposed::TargetMemory;
@@ -38,6 +38,8 @@ struct ServiceState {
     refusals: HashMap<u32, Refusal>,
     /// The number of failed processes whose locks this window has released.
     failures_noted: usize,
+    /// The wait for a request of the origin that the recorded run has served next.
+    turn: RecordedWait,
 }
 
 /// A message from an origin that is arriving.
@@ -104,13 +106,18 @@ impl ActiveOperation for Window {
         }
         let mut active = self.serve_mail() | self.note_failures(process, &mut state);
         for _ in 0..REQUESTS_PER_ROUND_MAX {
-            if state.steps >= STEPS_MAX || !self.take_request(process, &mut state) {
+            // Origins whose turn is later may have sent any number of requests before the one that
+            // the recorded run has served next.
+            let is_full = state.steps >= STEPS_MAX && self.recorded_origin(process).is_none();
+            if is_full || !self.take_request(process, &mut state) {
                 break;
             }
             active = true;
         }
         if state.steps > 0 {
-            active |= self.advance_all(process, &mut state);
+            let any = self.advance_all(process, &mut state);
+            self.note_turn(process, &mut state, any);
+            active |= any;
         }
         if active { Step::Active } else { Step::Idle }
     }
@@ -219,7 +226,20 @@ impl Window {
 
     /// Returns the origin that the recorded run has served next, if that is enforced.
     fn recorded_origin(&self, process: &Process) -> Option<u32> {
-        process.order()?.next_origin(self.order?)
+        let window = self.order?;
+        process.order()?.next_origin(window)
+    }
+
+    /// Reports that requests have waited long for the turn of the origin that the recorded run has
+    /// served next.
+    fn note_turn(&self, process: &Process, state: &mut ServiceState, was_active: bool) {
+        let Some(origin) = self.recorded_origin(process) else { return };
+        if was_active || state.steps == 0 {
+            return state.turn.end();
+        }
+        process.report_recorded_wait(&mut state.turn, || {
+            format!("a request of rank {origin} of the communicator of a window")
+        });
     }
 
     /// Whether a request of this origin may be served now.

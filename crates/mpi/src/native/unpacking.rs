@@ -94,7 +94,7 @@ impl Communicator {
         tag: Option<i32>,
     ) -> Result<Rc<PackedReceive>> {
         let openings = process.native_spaces(self).openings;
-        let selected = selection(process, self, openings, (source, tag))?;
+        let selected = selection(process, self, openings, (source, tag), false)?;
         let mut state = UnpackingState {
             reader: None,
             arriving: None,

@@ -57,6 +57,28 @@ impl ChoiceKind {
         ChoiceKind::Cancel,
     ];
 
+    /// Whether calls of this kind return only when they have chosen.
+    pub(super) fn always_chooses(self) -> bool {
+        matches!(
+            self,
+            ChoiceKind::WaitAny | ChoiceKind::WaitSome | ChoiceKind::Probe | ChoiceKind::Cancel
+        )
+    }
+
+    /// Whether a call of this kind can choose so many requests, or so many numbers that name a
+    /// message.
+    fn can_choose(self, count: usize) -> bool {
+        match self {
+            ChoiceKind::TestAny | ChoiceKind::WaitAny | ChoiceKind::Cancel => count == 1,
+            ChoiceKind::TestSome | ChoiceKind::WaitSome => count > 0,
+            ChoiceKind::TryProbe | ChoiceKind::Probe => count == 2,
+            ChoiceKind::Test
+            | ChoiceKind::TestAll
+            | ChoiceKind::WindowTest
+            | ChoiceKind::PartitionTest => count == 0,
+        }
+    }
+
     /// The calls of this kind, for users.
     pub(super) fn calls(self) -> &'static str {
         match self {
@@ -180,7 +202,7 @@ pub(super) struct RecordedChoice {
 
 impl Recorded {
     /// Reads the file of a rank. An incomplete last entry is ignored: the process may have been
-    /// killed while it wrote it. `None` if the bytes are no recording.
+    /// killed while it wrote it. `None` if the bytes are no recording, or a damaged one.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let (head, mut rest) = bytes.split_at_checked(HEAD_BYTES)?;
         let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("4 bytes"));
@@ -198,7 +220,10 @@ impl Recorded {
                     recorded.matches.insert(receive, (source, tag));
                 }
                 Entry::Chosen { negatives: before, kind, chosen } => {
-                    negatives = negatives.saturating_sub(before);
+                    if !kind.can_choose(chosen.len()) {
+                        return None;
+                    }
+                    negatives = negatives.checked_sub(before)?;
                     recorded.choices.push_back(RecordedChoice { negatives: before, kind, chosen });
                 }
                 Entry::Served { window, origin, times } => {
@@ -208,7 +233,8 @@ impl Recorded {
             }
         }
         recorded.negatives = negatives;
-        Some(recorded)
+        // Reading an incomplete entry takes all its bytes.
+        rest.is_empty().then_some(recorded)
     }
 }
 
@@ -271,12 +297,35 @@ mod tests {
     }
 
     #[test]
+    fn damaged_recordings_are_refused() {
+        let written = |entries: &[Entry]| {
+            let mut bytes = head(0, 1).to_vec();
+            bytes[16] = 2;
+            entries.iter().for_each(|entry| entry.write(0, &mut bytes));
+            bytes
+        };
+        let choice = |negatives, kind, chosen: &[u32]| {
+            written(&[Entry::Chosen { negatives, kind, chosen: chosen.to_vec() }])
+        };
+        assert!(Recorded::read(&choice(2, ChoiceKind::WaitAny, &[0])).is_some());
+        assert!(Recorded::read(&choice(3, ChoiceKind::WaitAny, &[0])).is_none());
+        assert!(Recorded::read(&choice(0, ChoiceKind::WaitAny, &[])).is_none());
+        assert!(Recorded::read(&choice(0, ChoiceKind::WaitSome, &[])).is_none());
+        assert!(Recorded::read(&choice(0, ChoiceKind::Probe, &[1])).is_none());
+        assert!(Recorded::read(&choice(0, ChoiceKind::Test, &[1])).is_none());
+        // There is no such kind of entry, and no such rank.
+        assert!(Recorded::read(&[written(&[Entry::Ended]), vec![200, 0]].concat()).is_none());
+        let far = [0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0];
+        assert!(Recorded::read(&[written(&[]), far.to_vec()].concat()).is_none());
+    }
+
+    #[test]
     fn no_bytes_make_the_reader_panic() {
         let mut random = fastrand::Rng::with_seed(2);
         for _ in 0..10_000 {
             let mut bytes = head(0, 1).to_vec();
             bytes.extend((0..random.usize(0..60)).map(|_| random.u8(..)));
-            assert!(Recorded::read(&bytes).is_some());
+            let _ = Recorded::read(&bytes);
             let place = random.usize(0..16);
             bytes[place] ^= 1 << random.u32(0..8);
             assert!(Recorded::read(&bytes).is_none());
