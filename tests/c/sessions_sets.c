@@ -88,6 +88,7 @@ static void mistakes(MPI_Comm team, MPI_Comm between, int rank) {
     CHECK_CLASS(combray_publish_set(team, ""), MPI_ERR_ARG);
     CHECK_CLASS(combray_publish_set(team, "MPI://mine"), MPI_ERR_ARG);
     CHECK_CLASS(combray_publish_set(team, rank ? "one" : "two"), MPI_ERR_ARG);
+    CHECK_CLASS(combray_publish_set(team, rank ? name : ""), MPI_ERR_ARG);
     static char longest[MPI_MAX_PSET_NAME_LEN + 1];
     memset(longest, 'x', MPI_MAX_PSET_NAME_LEN);
     CHECK_CLASS(combray_publish_set(team, longest), MPI_ERR_ARG);
@@ -127,6 +128,12 @@ int main(int argc, char **argv) {
     OK(MPI_Comm_size(team, &size));
     mistakes(team, between, rank);
     OK(combray_publish_set(team, name));
+    component(size);
+    // A communicator made of a set, and those derived from it, do not keep the processes of the set.
+    MPI_Comm again = from_set(session, name, "again");
+    OK(combray_publish_set(again, name));
+    OK(MPI_Comm_free(&team));
+    team = again;
     component(size);
     OK(MPI_Comm_disconnect(&between));
     int process = (int)getpid();
