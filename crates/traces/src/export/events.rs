@@ -5,23 +5,30 @@ use serde_json::{Map, Value, json};
 use crate::alignment::AlignedTrace;
 use crate::{TraceEvent, TracedMessage};
 
+/// The values of one event exist at a time: those of all events take several times the memory of
+/// their text.
 pub(super) fn json(traces: &[AlignedTrace]) -> String {
-    let ranks: Vec<Value> = traces.iter().map(rank).collect();
-    let mut text = json!({ "unit": "ns", "ranks": ranks }).to_string();
-    text.push('\n');
+    let mut text = "{\"unit\":\"ns\",\"ranks\":[".to_owned();
+    for (index, trace) in traces.iter().enumerate() {
+        text += if index > 0 { "," } else { "" };
+        rank(trace, &mut text);
+    }
+    text += "]}\n";
     text
 }
 
-fn rank(trace: &AlignedTrace) -> Value {
-    let events: Vec<Value> =
-        trace.events.iter().map(|(time, event)| one(trace, *time, event)).collect();
-    json!({
-        "rank": trace.rank,
-        "host": trace.host,
-        "dropped": trace.dropped,
-        "clock_error_ns": trace.clock_error_ns,
-        "events": events,
-    })
+fn rank(trace: &AlignedTrace, text: &mut String) {
+    let AlignedTrace { rank, host, dropped, clock_error_ns, .. } = trace;
+    let host = Value::from(host.as_str());
+    *text += &format!(
+        "{{\"rank\":{rank},\"host\":{host},\"dropped\":{dropped},\
+         \"clock_error_ns\":{clock_error_ns},\"events\":["
+    );
+    for (index, (time, event)) in trace.events.iter().enumerate() {
+        *text += if index > 0 { "," } else { "" };
+        *text += &one(trace, *time, event).to_string();
+    }
+    *text += "]}";
 }
 
 fn one(trace: &AlignedTrace, time: u64, event: &TraceEvent) -> Value {

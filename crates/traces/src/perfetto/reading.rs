@@ -9,6 +9,9 @@ use crate::alignment::AlignedTrace;
 use crate::schema::{DebugAnnotation, EventType, Trace, TracePacket, TrackDescriptor, TrackEvent};
 use crate::{TraceEvent, TracedMessage, TracedOperation, TracedPlace, WaitReason};
 
+/// More ranks than any job has. Exports have a list for each rank up to the last one.
+const RANKS_MAX: u32 = 1 << 22;
+
 /// Reads a trace of a job. Threads get numbers in the order in which they appear.
 ///
 /// # Errors
@@ -32,7 +35,12 @@ pub fn read(file: &[u8]) -> Result<Vec<AlignedTrace>, String> {
     }
     let mut all: Vec<AlignedTrace> = ranks.into_iter().map(|reader| reader.trace).collect();
     all.sort_by_key(|trace| trace.rank);
-    Ok(all)
+    match all.last() {
+        Some(last) if last.rank >= RANKS_MAX => {
+            Err(format!("this trace is damaged: no job has a rank {}", last.rank))
+        }
+        _ => Ok(all),
+    }
 }
 
 /// Reads the packets of one rank.
@@ -282,6 +290,8 @@ mod tests {
         assert!(read(b"#!/bin/sh\n").unwrap_err().contains("no Perfetto trace"));
         assert!(read(b"").unwrap_err().contains("not written by combray"));
         let mut random = fastrand::Rng::with_seed(1);
+        let far = trace_of(&[any(0, &mut random), any(RANKS_MAX, &mut random)]);
+        assert!(read(&far).unwrap_err().contains("no job has a rank 4194304"));
         let file = trace_of(&[any(0, &mut random)]);
         for _ in 0..2000 {
             let mut file = file.clone();
