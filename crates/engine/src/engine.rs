@@ -115,6 +115,9 @@ pub struct Engine {
     pub(crate) counters: Arc<Counters>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) match_observers: Vec<Rc<dyn MatchObserver>>,
+    /// The eager bytes that may be underway to each process of this job, and the number of these
+    /// processes.
+    job_credit: (usize, u32),
 }
 
 /// A record that cannot be delivered yet, with the peer that sent it.
@@ -180,19 +183,22 @@ impl Engine {
             counters: Arc::default(),
             observer: None,
             match_observers: Vec::new(),
+            job_credit: (limits::EAGER_CREDIT_BYTES, 0),
         }
     }
 
-    /// Sets how many eager bytes may be underway to each gate before its process has consumed them.
-    /// To be called before all other methods. The receiver need not have the number.
-    pub fn set_eager_credit(&mut self, bytes: usize) {
-        self.gates.credit = bytes;
+    /// Sets how many eager bytes may be underway to each process of this job, whose gates have the
+    /// numbers below `processes`, before it has consumed them: at least
+    /// [`base::limits::EAGER_CREDIT_BYTES`], which other gates have, as there may be any number of
+    /// them. To be called before all other methods. The receiver need not have the number.
+    pub fn set_eager_credit(&mut self, bytes: usize, processes: u32) {
+        self.job_credit = (bytes, processes);
     }
 
     /// Makes the engine count in `counters` and report events to `observer`. To be called before
     /// all other methods except [`set_eager_credit`](Self::set_eager_credit).
     pub fn instrument(&mut self, counters: Arc<Counters>, observer: Arc<dyn Observer>) {
-        counters.eager_credit.add(self.gates.credit as u64);
+        counters.eager_credit.add(self.job_credit.0 as u64);
         self.counters = counters;
         self.observer = Some(observer);
     }
@@ -212,7 +218,12 @@ impl Engine {
     /// Connects a peer: sets the rails over which it is reached.
     pub fn connect(&mut self, gate: GateId, rails: &[RailId]) {
         let rails: Vec<_> = rails.iter().map(|&id| (id, &self.rails[usize::from(id.0)])).collect();
-        self.gates.make(gate).connect(&rails);
+        let state = self.gates.make(gate);
+        state.connect(&rails);
+        let (credit, processes) = self.job_credit;
+        if gate.0 < processes {
+            state.raise_credit(credit);
+        }
     }
 
     /// Enables fetching: the data that this connected peer announces is read from its memory from
@@ -645,8 +656,7 @@ impl Engine {
     /// Returns the bytes of eager data that may still be sent to a gate, and the bytes of its eager
     /// data that were consumed and not yet reported to it. When nothing is underway between two
     /// processes, the credit of one and the unreported bytes of the other add up to
-    /// [`base::limits::EAGER_CREDIT_BYTES`], or to what was
-    /// [set](Self::set_eager_credit).
+    /// [`base::limits::EAGER_CREDIT_BYTES`], or to what was [set](Self::set_eager_credit).
     pub fn credit(&self, gate: GateId) -> (usize, usize) {
         let gate = &self.gates[gate];
         (gate.credit, gate.owed)

@@ -98,7 +98,7 @@ pub(crate) enum Chunk {
 }
 
 impl Gate {
-    pub(crate) fn unconnected(credit: usize) -> Self {
+    pub(crate) fn unconnected() -> Self {
         Self {
             rails: Vec::new(),
             has_failed: false,
@@ -106,8 +106,8 @@ impl Gate {
             outbox: VecDeque::new(),
             is_listed: false,
             work_links: Links::NONE,
-            credit_max: credit,
-            credit,
+            credit_max: limits::EAGER_CREDIT_BYTES,
+            credit: limits::EAGER_CREDIT_BYTES,
             debt: 0,
             owed: 0,
             packet_bytes_max: 0,
@@ -175,13 +175,20 @@ impl Gate {
         }
     }
 
+    /// Lets so many eager bytes be underway, if that is more than before.
+    pub(crate) fn raise_credit(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(self.credit_max);
+        self.credit_max += more;
+        self.credit += more;
+    }
+
     /// Whether there is credit for a message of `length` bytes that takes more than a packet. If so
     /// much is underway that the receiver does not keep up, an announcement costs less than the
     /// copies of such messages: for them the credit is never more than that of large jobs.
     #[inline]
     pub(crate) fn has_credit_for_long(&self, length: usize) -> bool {
         let underway = self.credit_max - self.credit;
-        underway + eager_cost(length) <= limits::EAGER_CREDIT_BYTES.min(self.credit_max)
+        underway + eager_cost(length) <= limits::EAGER_CREDIT_BYTES
     }
 
     /// Whether a message of `length` bytes, whose send need not wait for its match, is pushed.

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::ops::{Index, IndexMut};
 
-use base::{GateId, PeerTable, limits};
+use base::{GateId, PeerTable};
 
 use crate::gate::Gate;
 use crate::list::{Chain, Links, List};
@@ -17,8 +17,6 @@ pub(crate) struct Gates {
     all: GatePlaces,
     with_work: List<WITH_WORK>,
     with_work_count: usize,
-    /// The credit of a new gate, in bytes.
-    pub credit: usize,
 }
 
 #[derive(Debug, Default)]
@@ -44,22 +42,12 @@ impl Chain<WITH_WORK> for Gate {
 
 impl Gates {
     pub(crate) fn new() -> Self {
-        Self {
-            all: GatePlaces::default(),
-            with_work: List::EMPTY,
-            with_work_count: 0,
-            credit: limits::EAGER_CREDIT_BYTES,
-        }
+        Self { all: GatePlaces::default(), with_work: List::EMPTY, with_work_count: 0 }
     }
 
     /// Returns the gate with this number. If it does not exist yet, it is made, unconnected.
     pub(crate) fn make(&mut self, gate: GateId) -> &mut Gate {
-        self.all.gates.entry(gate.0, || Gate::unconnected(self.credit))
-    }
-
-    /// Makes a gate that exists, and is in no list, a new one.
-    pub(crate) fn renew(&mut self, gate: GateId) {
-        self[gate] = Gate::unconnected(self.credit);
+        self.all.gates.entry(gate.0, Gate::unconnected)
     }
 
     #[inline(always)]

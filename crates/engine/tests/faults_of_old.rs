@@ -33,10 +33,20 @@ fn engine_with(own: u32, rails: usize, packet_bytes_max: usize, credit: usize) -
         pushed_bytes: 0..0,
     };
     let mut engine = Engine::new(GateId(own), vec![profile; rails], Box::new(Aggregate));
-    engine.set_eager_credit(credit);
+    engine.set_eager_credit(credit, 2);
     let all: Vec<_> = (0..rails as u8).map(RailId).collect();
     (0..2).for_each(|gate| engine.connect(GateId(gate), &all));
     engine
+}
+
+/// A small job let each of any number of processes of other jobs send it as much as its own.
+#[test]
+fn only_processes_of_the_own_job_get_the_credit_of_small_jobs() {
+    let mut engine = engine_with(0, 1, 1024, limits::EAGER_CREDIT_BYTES_MAX);
+    engine.connect(GateId(2), &[RailId(0)]);
+    let credit = |gate| engine.credit(GateId(gate)).0;
+    let expected = [limits::EAGER_CREDIT_BYTES_MAX, limits::EAGER_CREDIT_BYTES];
+    assert_eq!([credit(1), credit(2)], expected);
 }
 
 /// Two engines with one context.

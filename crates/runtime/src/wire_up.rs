@@ -120,7 +120,7 @@ pub fn start(
         rails.prepare_for(gate)?;
     }
     let mut engine = Engine::new(own, rails.profiles(), configuration.create_strategy());
-    engine.set_eager_credit(limits::eager_credit(size as usize));
+    engine.set_eager_credit(limits::eager_credit(size as usize), size);
     samples::follow(&mut engine, &samples);
     if let Some(rail_localities) = &rail_localities {
         rail_localities::follow(&mut engine, rail_localities, map.busy_share());
