@@ -43,7 +43,7 @@ pub use buffers::{
     plain_buffer_at,
 };
 pub use constants::OutConstant;
-pub use inputs::{Callback, HandleList};
+pub use inputs::{Callback, HandleList, Packed};
 pub use integers::{
     ArrayLength, Integer, IntegerSource, Integers, OpenIntegers, OutInteger, OutIntegers,
 };

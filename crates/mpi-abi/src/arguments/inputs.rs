@@ -5,8 +5,10 @@ use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::slice;
+use std::sync::Arc;
 
 use base::ErrorClass;
+use memory::{Buffer, DistantMemory};
 use mpi::Communicator;
 
 use super::{ArrayLength, Integer, null};
@@ -262,9 +264,15 @@ impl Call {
         position: usize,
         address: *const c_void,
         size: impl Integer,
-    ) -> CallOutcome<&[u8]> {
+    ) -> CallOutcome<Packed<&[u8]>> {
+        let size = checked_size(position + 1, size)?;
+        if let Some(distant) = self.distant_at(address) {
+            // SAFETY: the caller fulfils the safety requirements.
+            let buffer = unsafe { Buffer::contiguous(address.cast_mut().cast(), size) };
+            return Ok(Packed::Distant(buffer.in_distant(distant)));
+        }
         // SAFETY: the caller fulfils the safety requirements.
-        unsafe { self.list(position, address.cast(), checked_size(position + 1, size)?) }
+        unsafe { self.list(position, address.cast(), size) }.map(Packed::Bytes)
     }
 
     /// Returns memory for packed data, given by address and size.
@@ -280,12 +288,73 @@ impl Call {
         position: usize,
         address: *mut c_void,
         size: impl Integer,
-    ) -> CallOutcome<&mut [u8]> {
-        match (checked_size(position + 1, size)?, address.is_null()) {
-            (0, _) => Ok(&mut []),
+    ) -> CallOutcome<Packed<&mut [u8]>> {
+        let size = checked_size(position + 1, size)?;
+        if let Some(distant) = self.distant_at(address) {
+            // SAFETY: the caller fulfils the safety requirements.
+            let buffer = unsafe { Buffer::contiguous(address.cast(), size) };
+            return Ok(Packed::Distant(buffer.in_distant(distant)));
+        }
+        match (size, address.is_null()) {
+            (0, _) => Ok(Packed::Bytes(&mut [])),
             (_, true) => Err(null(position)),
-            // SAFETY: `address` is not null, so the caller fulfils the safety requirements.
-            (size, false) => Ok(unsafe { slice::from_raw_parts_mut(address.cast(), size) }),
+            (size, false) => {
+                // SAFETY: `address` is not null, so the caller fulfils the safety requirements.
+                Ok(Packed::Bytes(unsafe { slice::from_raw_parts_mut(address.cast(), size) }))
+            }
+        }
+    }
+
+    fn distant_at(&self, address: *const c_void) -> Option<Arc<dyn DistantMemory>> {
+        self.library.devices.get()?.owner(address.addr())
+    }
+}
+
+/// Memory of the program for packed data.
+#[derive(Debug)]
+pub enum Packed<B> {
+    /// Memory that the processor addresses.
+    Bytes(B),
+    /// Memory of a graphics processor.
+    Distant(Buffer),
+}
+
+impl Packed<&[u8]> {
+    /// Calls `read` with all bytes, of which it uses at most `length` from `start` on; returns its
+    /// result.
+    pub fn read<R>(&self, start: usize, length: usize, read: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Packed::Bytes(bytes) => read(bytes),
+            Packed::Distant(buffer) => {
+                let mut bytes = vec![0; buffer.len()];
+                let end = start.saturating_add(length).min(bytes.len());
+                if start < end {
+                    buffer.read(start, &mut bytes[start..end]);
+                }
+                read(&bytes)
+            }
+        }
+    }
+}
+
+impl Packed<&mut [u8]> {
+    /// Calls `write` with all bytes, of which it changes those from `start` up to the end that it
+    /// returns; returns its result.
+    pub fn write<E>(
+        self,
+        start: usize,
+        write: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        match self {
+            Packed::Bytes(bytes) => write(bytes),
+            Packed::Distant(buffer) => {
+                let mut bytes = vec![0; buffer.len()];
+                let end = write(&mut bytes)?;
+                if start < end {
+                    buffer.write(start, &bytes[start..end]);
+                }
+                Ok(end)
+            }
         }
     }
 }
@@ -295,4 +364,62 @@ fn checked_size(position: usize, size: impl Integer) -> CallOutcome<usize> {
         let detail = format!("is {}, but must not be negative", size.wide());
         Failure::argument(position, ErrorClass::Arg, detail)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use memory::{Blocks, SharedBytes, SharedBytesMut};
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    const ADDRESS: usize = 4096;
+
+    /// Memory at addresses that do not exist, whose bytes are here.
+    #[derive(Debug)]
+    struct Elsewhere(Mutex<[u8; 8]>);
+
+    impl DistantMemory for Elsewhere {
+        fn read(&self, parts: &[Blocks], out: SharedBytesMut<'_>) {
+            let bytes = self.0.lock();
+            for part in parts {
+                let from = &bytes[part.address - ADDRESS..][..part.block];
+                out.part(part.offset, part.block).copy_from(from);
+            }
+        }
+
+        fn write(&self, parts: &[Blocks], data: SharedBytes<'_>) {
+            let mut bytes = self.0.lock();
+            for part in parts {
+                let into = &mut bytes[part.address - ADDRESS..][..part.block];
+                data.part(part.offset, part.block).copy_to(into);
+            }
+        }
+    }
+
+    #[test]
+    fn packed_data_in_distant_memory_is_copied_as_far_as_it_is_used() {
+        memory::expect_distant();
+        let memory = Arc::new(Elsewhere(Mutex::new(*b"abcdefgh")));
+        // SAFETY: nothing accesses these addresses.
+        let buffer = unsafe { Buffer::contiguous(ptr::without_provenance_mut(ADDRESS), 8) };
+        let buffer = buffer.in_distant(memory.clone());
+        let written = Packed::<&mut [u8]>::Distant(buffer.clone()).write(2, |bytes| {
+            bytes[2..5].copy_from_slice(b"XYZ");
+            Ok::<_, ()>(5)
+        });
+        assert_eq!((written, *memory.0.lock()), (Ok(5), *b"abXYZfgh"));
+        let refused = Packed::<&mut [u8]>::Distant(buffer.clone()).write(0, |bytes| {
+            bytes.fill(0);
+            Err(())
+        });
+        assert_eq!((refused, *memory.0.lock()), (Err(()), *b"abXYZfgh"));
+        let packed = Packed::<&[u8]>::Distant(buffer);
+        assert_eq!(packed.read(4, 3, <[u8]>::to_vec), b"\0\0\0\0Zfg\0");
+        for start in [7, 8, usize::MAX] {
+            assert_eq!(packed.read(start, 9, <[u8]>::len), 8);
+        }
+    }
 }

@@ -2,44 +2,46 @@
 
 use base::ErrorClass;
 
-use crate::arguments::{ElementsArgument, KnownCommunicator, KnownDatatype, OutInteger};
+use crate::arguments::{ElementsArgument, KnownCommunicator, KnownDatatype, OutInteger, Packed};
 use crate::call::Call;
 use crate::failure::{CallOutcome, Failure};
 
 pub fn pack(
     call: &Call,
     inbuf: ElementsArgument,
-    out: &mut [u8],
+    out: Packed<&mut [u8]>,
     position: OutInteger,
     _comm: KnownCommunicator,
 ) -> CallOutcome<()> {
     let start = checked_position(6, position)?;
-    let end = match inbuf.plain_buffer(call) {
-        Some(from) => datatype::pack(&from, out, start)?,
+    let end = out.write(start, |out| match inbuf.plain_buffer(call) {
+        Some(from) => Ok(datatype::pack(&from, out, start)?),
         None if call.library.devices.get().is_some() => {
-            datatype::pack(&inbuf.buffer(call)?, out, start)?
+            Ok(datatype::pack(&inbuf.buffer(call)?, out, start)?)
         }
-        None => inbuf.show_memory(call, |elements, memory| elements.pack(memory, out, start))?,
-    };
-    position.set(end as i64)
+        None => inbuf.show_memory(call, |elements, memory| elements.pack(memory, out, start)),
+    });
+    position.set(end? as i64)
 }
 
 pub fn unpack(
     call: &Call,
-    data: &[u8],
+    data: Packed<&[u8]>,
     position: OutInteger,
     outbuf: ElementsArgument,
     _comm: KnownCommunicator,
 ) -> CallOutcome<()> {
     let start = checked_position(3, position)?;
     let end = match outbuf.plain_buffer(call) {
-        Some(into) => datatype::unpack(data, start, &into)?,
+        Some(into) => data.read(start, into.len(), |data| datatype::unpack(data, start, &into))?,
         None if call.library.devices.get().is_some() => {
-            datatype::unpack(data, start, &outbuf.buffer(call)?)?
+            let into = outbuf.buffer(call)?;
+            data.read(start, into.len(), |data| datatype::unpack(data, start, &into))?
         }
-        None => {
-            outbuf.show_memory(call, |elements, memory| elements.unpack(data, start, memory))?
-        }
+        None => outbuf.show_memory(call, |elements, memory| {
+            let length = elements.datatype.packed_size(elements.count)?;
+            data.read(start, length, |data| elements.unpack(data, start, memory))
+        })?,
     };
     position.set(end as i64)
 }
@@ -58,21 +60,22 @@ pub fn pack_external(
     call: &Call,
     datarep: &[u8],
     inbuf: ElementsArgument,
-    out: &mut [u8],
+    out: Packed<&mut [u8]>,
     position: OutInteger,
 ) -> CallOutcome<()> {
     check_representation(datarep)?;
     let datatype = inbuf.checked_type(call)?;
     let count = inbuf.checked_count(call)?;
     let from = inbuf.buffer(call)?;
-    let end = datatype.pack_external32(count, &from, out, checked_position(7, position)?)?;
+    let start = checked_position(7, position)?;
+    let end = out.write(start, |out| datatype.pack_external32(count, &from, out, start))?;
     position.set(end as i64)
 }
 
 pub fn unpack_external(
     call: &Call,
     datarep: &[u8],
-    data: &[u8],
+    data: Packed<&[u8]>,
     position: OutInteger,
     outbuf: ElementsArgument,
 ) -> CallOutcome<()> {
@@ -80,7 +83,9 @@ pub fn unpack_external(
     let datatype = outbuf.checked_type(call)?;
     let count = outbuf.checked_count(call)?;
     let into = outbuf.buffer(call)?;
-    let end = datatype.unpack_external32(count, data, checked_position(4, position)?, &into)?;
+    let (start, length) = (checked_position(4, position)?, datatype.external32_size(count)?);
+    let unpack = |data: &[u8]| datatype.unpack_external32(count, data, start, &into);
+    let end = data.read(start, length, unpack)?;
     position.set(end as i64)
 }
 
