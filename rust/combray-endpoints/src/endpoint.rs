@@ -130,8 +130,9 @@ impl Endpoint {
     /// # Errors
     /// [`NoLibrary`](ErrorKind::NoLibrary); [`Argument`](ErrorKind::Argument) for too little
     /// memory, or a key file that cannot be read or has another length;
-    /// [`NoPermission`](ErrorKind::NoPermission) for one that other users may access; [`Other`](ErrorKind::Other) if the process cannot join its job, or the system
-    /// refuses sockets.
+    /// [`NoPermission`](ErrorKind::NoPermission) for one that other users may access;
+    /// [`Other`](ErrorKind::Other) if the process cannot join its job, or the system refuses
+    /// sockets.
     pub fn open(options: &Options) -> Result<Self> {
         let library = Library::get()?;
         let options = options.to_text()?;
