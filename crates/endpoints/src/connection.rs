@@ -381,8 +381,8 @@ mod tests {
         assert_eq!(connection.after_silence(), Silence::Ignored);
     }
 
-    /// A peer that reports everything as returned, but receives nothing: what this process keeps for
-    /// it is bounded by its window, and by the number of its requests.
+    /// A peer that reports everything as returned, but receives nothing: what this process keeps
+    /// for it is bounded by its window, and by the number of its requests.
     #[test]
     fn what_has_not_left_takes_room_although_the_peer_reports_it_as_returned() {
         let window = 4096;
