@@ -8,6 +8,7 @@
 // combray.h
 #include "check.h"
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 
 enum { CHILDREN = 2 };
@@ -96,6 +97,22 @@ static void mistakes(MPI_Comm team, MPI_Comm between, int rank) {
     CHECK_CLASS(combray_withdraw_set("nothing"), MPI_ERR_ARG);
 }
 
+// Sets that are published from communicators made of earlier sets do not keep those.
+static MPI_Comm renewed(MPI_Session session, MPI_Comm team) {
+    enum { WARM = 20, TIMES = 100, BYTES_EACH_MAX = 100 };
+    size_t before = 0;
+    for (int round = 0; round < WARM + TIMES; round++) {
+        if (round == WARM) before = mallinfo2().uordblks;
+        MPI_Comm next = from_set(session, name, "renewed");
+        OK(combray_publish_set(next, name));
+        OK(MPI_Comm_free(&team));
+        team = next;
+    }
+    long each = ((long)mallinfo2().uordblks - (long)before) / TIMES;
+    CHECK(each <= BYTES_EACH_MAX, "each set leaves %ld bytes", each);
+    return team;
+}
+
 static void ends_soon(pid_t process) {
     for (int tries = 0; tries < 20000; tries++) {
         if (kill(process, 0) && errno == ESRCH) return;
@@ -129,11 +146,7 @@ int main(int argc, char **argv) {
     mistakes(team, between, rank);
     OK(combray_publish_set(team, name));
     component(size);
-    // A communicator made of a set, and those derived from it, do not keep the processes of the set.
-    MPI_Comm again = from_set(session, name, "again");
-    OK(combray_publish_set(again, name));
-    OK(MPI_Comm_free(&team));
-    team = again;
+    team = renewed(session, team);
     component(size);
     OK(MPI_Comm_disconnect(&between));
     int process = (int)getpid();
