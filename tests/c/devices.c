@@ -391,6 +391,19 @@ static void pack(arguments *a) {
     free(packed);
 }
 
+// The packed data itself lies in the memory for results, or in that for data.
+static void pack_there(arguments *a) {
+    int room, position = 0;
+    MPI_Pack_size(a->count, a->type, a->comm, &room);
+    MPI_Pack(GIVEN, a->receive, room, &position, a->comm);
+}
+
+static void unpack_from_there(arguments *a) {
+    int room, position = 0;
+    MPI_Pack_size(a->count, a->type, a->comm, &room);
+    MPI_Unpack(a->send, room, &position, TAKEN, a->comm);
+}
+
 static void pack_external(arguments *a) {
     MPI_Aint room, position = 0;
     MPI_Pack_external_size("external32", a->count, a->type, &room);
@@ -406,7 +419,8 @@ static void reduce_local(arguments *a) { MPI_Reduce_local(a->send, a->receive, a
 static void reduce_local_own(arguments *a) { MPI_Reduce_local(a->send, a->receive, a->count, a->type, joined); }
 
 static const operation packing[] = {
-    {"Pack", pack, 0}, {"Pack_external", pack_external, 0}, {"Reduce_local", reduce_local, 1},
+    {"Pack", pack, 0}, {"Pack to there", pack_there, 0}, {"Unpack from there", unpack_from_there, 0},
+    {"Pack_external", pack_external, 0}, {"Reduce_local", reduce_local, 1},
     {"Reduce_local, own operation", reduce_local_own, 0}, {NULL, NULL, 0},
 };
 

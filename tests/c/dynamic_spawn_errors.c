@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     fails("/etc/passwd", none, 2, MPI_INFO_NULL, MPI_ERR_SPAWN, "not an executable file");
     fails("true", none, 0, MPI_INFO_NULL, MPI_ERR_ARG, "maxprocs is 0");
     fails("true", none, -3, MPI_INFO_NULL, MPI_ERR_ARG, "maxprocs is -3");
-    fails("true", none, 1 << 20, MPI_INFO_NULL, MPI_ERR_ARG, "maxprocs is 1048576");
+    fails("true", none, (1 << 20) + 1, MPI_INFO_NULL, MPI_ERR_ARG, "maxprocs is 1048577");
     fails("", none, 1, MPI_INFO_NULL, MPI_ERR_ARG, "empty");
     fails("true", none, 2, MPI_INFO_NULL, MPI_ERR_SPAWN, "MPI_Init");
     char *status[] = {"-c", "exit 3", NULL}, *killed[] = {"-c", "kill -9 $$", NULL};

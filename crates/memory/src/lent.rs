@@ -158,8 +158,8 @@ impl LentBuffer {
         assert!(fits, "{length} bytes from {offset} on leave a buffer of {} bytes", self.len());
     }
 
-    /// Whether bytes go to a file through other memory: runs are short, or the processor, and so the
-    /// system, does not address them.
+    /// Whether bytes go to a file through other memory: runs are short, or neither the processor
+    /// nor the system addresses them.
     fn is_gathered(&self) -> bool {
         let count = self.0.segment_count();
         !self.0.is_addressable() || count > 1 && self.len() / count < LISTED_RUN_BYTES_MIN

@@ -321,6 +321,29 @@ impl Call {
             runs.push((address.cast(), bytes));
         }
         // SAFETY: the caller guarantees that the bytes may be used.
-        Ok(unsafe { Buffer::gathered(&runs) })
+        let gathered = unsafe { Buffer::gathered(&runs) };
+        self.located_runs(position, gathered, &runs)
+    }
+
+    /// Returns a buffer of several runs in the memory that they belong to, which must be the
+    /// processor's for all, or that of graphics processors for all.
+    fn located_runs(
+        &self,
+        position: usize,
+        gathered: Buffer,
+        runs: &[(*mut u8, usize)],
+    ) -> CallOutcome<Buffer> {
+        let Some(devices) = self.library.devices.get() else { return Ok(gathered) };
+        let filled = runs.iter().filter(|run| run.1 > 0);
+        let mut owners: Vec<_> = filled.map(|run| devices.owner(run.0.addr())).collect();
+        if owners.iter().any(Option::is_some) && owners.iter().any(Option::is_none) {
+            let detail = "has segments in memory of the host and in memory of a device; pack them \
+                          by a call for each";
+            return Err(Failure::argument(position, ErrorClass::Buffer, detail));
+        }
+        Ok(match owners.pop().flatten() {
+            Some(distant) => gathered.in_distant(distant),
+            None => gathered,
+        })
     }
 }

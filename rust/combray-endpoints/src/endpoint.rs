@@ -56,8 +56,9 @@ impl Options {
             let name = file.to_str().filter(|name| !name.contains(',') && name.trim() == *name);
             let name = name.ok_or_else(|| {
                 let detail = format!(
-                    "the name of the key file {file:?} must be UTF-8, without commas, and not \
-                     begin or end with a space"
+                    "the name of the key file {} must be UTF-8, without commas, and not \
+                     begin or end with a space",
+                    file.display()
                 );
                 Error::new(ErrorKind::Argument, detail)
             })?;

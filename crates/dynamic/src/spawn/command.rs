@@ -235,7 +235,8 @@ mod tests {
         };
         assert_eq!(class(0, &[]), Err(ErrorClass::Arg));
         assert_eq!(class(-1, &[]), Err(ErrorClass::Arg));
-        assert_eq!(class(4097, &[]), Err(ErrorClass::Arg));
+        assert_eq!(class(1 << 20, &[]), Ok(1 << 20));
+        assert_eq!(class((1 << 20) + 1, &[]), Err(ErrorClass::Arg));
         assert_eq!(class(1, &[("env", "A")]), Err(ErrorClass::InfoValue));
         assert_eq!(class(1, &[("env", "=1")]), Err(ErrorClass::InfoValue));
         assert_eq!(class(5, &[("soft", "1:4")]), Ok(4));
