@@ -1,7 +1,9 @@
-//! The shared segment of a process: header with offers, ring, lanes, table of regions, and pool.
+//! The shared segment of a process: header with offers, ring and its senders, lanes, table of
+//! regions, and pool.
 
 pub(crate) mod own;
 pub(crate) mod peer;
+mod senders;
 
 use std::fmt;
 use std::fs::File;
@@ -30,6 +32,7 @@ use crate::protocol::PIECE_BYTES;
 use crate::regions::{REGIONS_MAX, RegionEntry};
 use crate::sizes::{CELL_BYTES, CELL_LINES_HANDED_OVER_MAX, CELL_PACKET_OFFSET, LANE_LINES, LINES};
 use crate::transfer::probe;
+use senders::Senders;
 
 /// The number of lanes, one for each peer that sends much. Each lane adds one read to each poll of
 /// the owner.
@@ -43,12 +46,13 @@ pub(crate) fn offer_place(flow: u32) -> usize {
     flow as usize % OFFERS
 }
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x06");
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x07");
 /// The ring and the calls follow the header closely: what few messages touch needs one page of page
 /// tables in most processes, which is 4 KiB for each peer.
 const RING_OFFSET: usize = 4096;
 const CALLS_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(64);
-const LANES_OFFSET: usize = (CALLS_OFFSET + size_of::<WantedSlots>()).next_multiple_of(4096);
+const SENDERS_OFFSET: usize = CALLS_OFFSET + size_of::<WantedSlots>();
+const LANES_OFFSET: usize = (SENDERS_OFFSET + size_of::<Senders>()).next_multiple_of(4096);
 /// Each lane begins on a page of its own, so that unused lanes take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
 const REGIONS_OFFSET: usize = LANES_OFFSET + LANES * LANE_BYTES;
@@ -189,6 +193,12 @@ impl MappedSegment {
         unsafe { self.mapping.base().add(CALLS_OFFSET).cast().as_ref() }
     }
 
+    /// Returns the table of the senders to the owner's ring.
+    pub(crate) fn senders(&self) -> &Senders {
+        // SAFETY: the table lies inside the mapping, is aligned, and consists of atomic words.
+        unsafe { self.mapping.base().add(SENDERS_OFFSET).cast().as_ref() }
+    }
+
     /// Lets the owner write the first `length` bytes of a piece of its pool that no peer is
     /// reading.
     ///
@@ -318,9 +328,15 @@ impl MappedSegment {
         unsafe { self.mapping.base().add(POOL_OFFSET + place * PIECE_BYTES) }
     }
 
-    fn ring_memory(&self) -> NonNull<u8> {
+    pub(crate) fn ring_memory(&self) -> NonNull<u8> {
         // SAFETY: the offset lies inside the mapping.
         unsafe { self.mapping.base().add(RING_OFFSET) }
+    }
+
+    /// How many lines of the ring the owner has given back.
+    fn ring_passed(&self) -> u64 {
+        // SAFETY: the ring's memory lies inside the mapping.
+        unsafe { ring::passed(self.ring_memory(), LINES) }
     }
 
     fn lane_memory(&self, number: usize) -> NonNull<u8> {

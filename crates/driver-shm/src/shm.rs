@@ -1,6 +1,7 @@
 //! The driver.
 
 use crate::declared::WayOut;
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
@@ -57,8 +58,8 @@ pub struct Shm {
     program: ProgramState,
     /// How many times the transfers with the senders' help were advanced.
     polls: u32,
-    /// How many polls found nothing, modulo 2^16.
-    idle_polls: u16,
+    /// How many polls there were, modulo 2^16. Set by a check that demands another one.
+    rounds: Cell<u16>,
     /// The gate of the last packet posted; none if the preparation for the next one has been done.
     posted_to: Option<GateId>,
     /// What was posted last, and so what the next poll does first.
@@ -85,6 +86,10 @@ const EAGER_LATER_BYTES_MAX: usize = 16 << 10;
 /// The maximal number of packets delivered per poll from the ring and from each lane, so that all
 /// get their turn.
 const PACKETS_PER_POLL_MAX: usize = 64;
+
+/// Lines of the ring that an ended sender has left are searched for once in so many polls, and
+/// before the process sleeps. That takes a read of a cache line that senders modify.
+const ROUNDS_PER_HOLE: u16 = 1 << 10;
 
 /// The maximal length in bytes of a packet that fits in two cache lines. A process that has posted
 /// such a packet and waits for a similar one in return polls a moment later: a poll too early takes
@@ -136,7 +141,7 @@ impl Shm {
             timed: None,
             program,
             polls: 0,
-            idle_polls: 0,
+            rounds: Cell::new(0),
             posted_to: None,
             posted: Posted::Other,
             habit: SendingHabit::default(),
@@ -189,10 +194,12 @@ impl Driver for Shm {
 
     fn forget(&mut self, gate: GateId, end: PeerEnd) {
         let known = self.peers.get_mut(gate.0).and_then(Option::take);
+        let ended = known.map(|peer| peer.pid).filter(|&pid| process::has_ended(pid));
         // A lane has one sender. That of a peer that may still write stays open.
-        if end == PeerEnd::Closed || known.is_some_and(|peer| process::has_ended(peer.pid)) {
+        if end == PeerEnd::Closed || ended.is_some() {
             self.own.close_lane(gate.0);
         }
+        ended.into_iter().for_each(|pid| self.own.free_senders(pid));
     }
 
     fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
@@ -203,6 +210,15 @@ impl Driver for Shm {
             message: format!("no descriptor to sleep on can be created: {cause}"),
         })?;
         Ok(Some(Arc::new(bell)))
+    }
+
+    /// Not if an ended sender has left lines in the ring: the next poll skips them.
+    fn may_sleep(&self) -> bool {
+        let has_hole = self.own.has_hole();
+        if has_hole {
+            self.rounds.set(u16::MAX);
+        }
+        !has_hole
     }
 
     fn describe(&self, gate: GateId, rail: usize) -> String {
@@ -346,11 +362,11 @@ impl InlineDriver for Shm {
             }
         } else if let Some(gate) = self.posted_to.take() {
             self.take_ahead(gate);
-        } else {
-            self.idle_polls = self.idle_polls.wrapping_add(1);
-            if self.idle_polls == 0 {
-                passing::answer_requests();
-            }
+        }
+        let round = self.rounds.get().wrapping_add(1);
+        self.rounds.set(round);
+        if round.is_multiple_of(ROUNDS_PER_HOLE) {
+            any |= self.look_around(round);
         }
         any
     }
@@ -401,6 +417,16 @@ impl Shm {
         if let Some(Some(peer)) = self.peers.get_mut(gate.0) {
             peer.take_ahead();
         }
+    }
+
+    /// What is done once in many polls, whether they find something or not. Returns whether there
+    /// was anything to do.
+    #[cold]
+    fn look_around(&mut self, round: u16) -> bool {
+        if round == 0 {
+            passing::answer_requests();
+        }
+        self.own.skip_hole()
     }
 
     /// Opens the lane of a sender, through which its packets come from now on.

@@ -462,12 +462,13 @@ impl Rails {
     /// before sleeping.
     pub fn must_be_polled(&self) -> bool {
         let mut networks = self.networks.iter();
-        networks.any(|NetworkRails { driver, .. }| {
-            self.lacks_doorbell
-                || driver.descriptor().is_none()
-                || !driver.wakes_for_room() && !driver.is_flushed()
-                || !driver.may_sleep()
-        })
+        !self.machine.may_sleep()
+            || networks.any(|NetworkRails { driver, .. }| {
+                self.lacks_doorbell
+                    || driver.descriptor().is_none()
+                    || !driver.wakes_for_room() && !driver.is_flushed()
+                    || !driver.may_sleep()
+            })
     }
 
     /// Whether a doorbell rings when a rail has room again.

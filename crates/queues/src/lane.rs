@@ -13,8 +13,7 @@ use memory::SharedBytesMut;
 
 use crate::primitive::Ordering;
 use crate::ring::{
-    FILLER, HEADER_BYTES, LINE_BYTES, Place, filler_before, lines_for, pack_header,
-    packet_bytes_max,
+    FILLER, HEADER_BYTES, Header, LINE_BYTES, Place, filler_before, lines_for, packet_bytes_max,
 };
 
 /// Stands for the sender in the header of a [reference](LaneProducer::push_reference).
@@ -186,8 +185,8 @@ impl LaneProducer {
 
     #[inline]
     fn publish(&mut self, lines: u64, sender: u32, length: u64) {
-        let header = pack_header(self.place.lap(self.tail), sender, length);
-        self.place.header(self.tail).store(header, Ordering::Release);
+        let header = Header::new(self.place.lap(self.tail), sender, 0, length);
+        self.place.header(self.tail).store(header.0, Ordering::Release);
         self.tail += lines;
     }
 }

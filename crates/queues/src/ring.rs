@@ -16,11 +16,14 @@
 //! - A packet that would not fit before the end of the ring leaves the last lines to a filler.
 //!
 //! A producer that stops between reserving and publishing delays the producers behind it, for as
-//! long as a copy of one packet takes; its death ends the job. This is the price of one queue per
-//! receiver instead of one per pair of processes, each of which would have to be polled.
+//! long as a copy of one packet takes. This is the price of one queue per receiver instead of one
+//! per pair of processes, each of which would have to be polled. The lines of a producer whose
+//! process has ended there are skipped: [`Consumer::find_hole`].
 //!
-//! Why: docs/internals/decisions/0001-one-ring-per-receiver.md
+//! Why: docs/internals/decisions/0001-one-ring-per-receiver.md and
+//! 0195-lines-of-ended-senders-are-skipped.md
 
+mod holes;
 #[cfg(loom)]
 mod modelled;
 #[cfg(not(loom))]
@@ -33,6 +36,7 @@ pub(crate) use modelled::Place;
 #[cfg(not(loom))]
 pub(crate) use place::Place;
 
+pub use holes::SenderSlot;
 use memory::{SharedBytes, SharedBytesMut};
 
 use crate::primitive::{AtomicU64, Ordering};
@@ -64,7 +68,8 @@ pub(crate) struct Control {
     /// and cleared them), read by producers (acquire, before they write them again).
     head: AtomicU64,
     _keep_apart: [u64; 15],
-    /// Lines reserved since the beginning. Advanced by producers; it orders nothing by itself.
+    /// A [`Tail`]. Replaced by producers (release, after they have stored their slots), which read
+    /// nothing by it; read by the consumer only to find a hole (acquire).
     tail: AtomicU64,
     _keep_lines_apart: [u64; 15],
 }
@@ -74,6 +79,31 @@ impl Control {
     fn zeroed() -> Self {
         let (head, tail) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { head, _keep_apart: [0; 15], tail, _keep_lines_apart: [0; 15] }
+    }
+}
+
+/// How many lines were reserved since the beginning (upper 48 bits), and how many of them by the
+/// last reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tail(u64);
+
+const LAST_BITS: u32 = 16;
+
+impl Tail {
+    #[inline]
+    fn position(self) -> u64 {
+        self.0 >> LAST_BITS
+    }
+
+    #[inline]
+    fn last(self) -> u64 {
+        self.0 & ((1 << LAST_BITS) - 1)
+    }
+
+    /// The tail behind a reservation of `lines` lines.
+    #[inline]
+    fn after(self, lines: u64) -> Self {
+        Self((self.position() + lines) << LAST_BITS | lines)
     }
 }
 
@@ -92,17 +122,52 @@ impl Place {
     /// A number that changes from lap to lap and is never zero.
     #[inline]
     pub(crate) fn lap(&self, number: u64) -> u64 {
-        (number >> self.lines().trailing_zeros()) & 0x7fff | 0x8000
+        (number >> self.lines().trailing_zeros()) & 0x7f | 0x80
+    }
+
+    /// The header of the packet or filler that begins with a line, if it is published.
+    #[inline]
+    fn published(&self, number: u64) -> Option<Header> {
+        let header = Header(self.header(number).load(Ordering::Acquire));
+        (header.lap() == self.lap(number)).then_some(header)
     }
 }
 
-pub(crate) const FILLER: u64 = 0xff_ffff;
+/// The length in the header of a filler.
+pub(crate) const FILLER: u64 = (1 << LENGTH_BITS) - 1;
 
-/// A header: lap in the lowest 16 bits, sender in 24, length in 24. A filler's length is all
-/// ones; it reaches to the end of the ring.
-#[inline]
-pub(crate) fn pack_header(lap: u64, sender: u32, length: u64) -> u64 {
-    lap | u64::from(sender) << 16 | length << 40
+/// From the lowest bit on: the lap in 8 bits, the sender in 24, the lines of the reservation before
+/// this one in 13 (0 in a lane), the length in 19. A filler reaches to the end of the ring.
+#[derive(Clone, Copy)]
+pub(crate) struct Header(pub u64);
+
+const LENGTH_BITS: u32 = 19;
+
+impl Header {
+    #[inline]
+    pub(crate) fn new(lap: u64, sender: u32, before: u64, length: u64) -> Self {
+        Self(lap | u64::from(sender) << 8 | before << 32 | length << (64 - LENGTH_BITS))
+    }
+
+    #[inline]
+    fn lap(self) -> u64 {
+        self.0 & 0xff
+    }
+
+    #[inline]
+    fn sender(self) -> u32 {
+        (self.0 >> 8) as u32 & 0xff_ffff
+    }
+
+    #[inline]
+    fn before(self) -> u64 {
+        self.0 >> 32 & 0x1fff
+    }
+
+    #[inline]
+    fn length(self) -> usize {
+        (self.0 >> (64 - LENGTH_BITS)) as usize
+    }
 }
 
 #[inline]
@@ -120,6 +185,7 @@ pub(crate) fn filler_before(tail: u64, wanted: u64, capacity: u64) -> u64 {
 /// One sender's access to a ring.
 pub struct RingProducer {
     place: Place,
+    slot: NonNull<SenderSlot>,
     sender: u32,
     known_head: u64,
 }
@@ -135,68 +201,106 @@ impl RingProducer {
     /// - `memory` points to `memory_bytes(lines)` bytes, aligned to 64, valid as long as this value
     ///   lives, zero when the ring was new, and touched by nothing but rings.
     /// - All users give the same `lines`, and there is one consumer at most.
-    pub unsafe fn new(memory: NonNull<u8>, lines: usize, sender: u32) -> Self {
+    /// - `slot` is valid as long as this value lives. No other sender uses it, and the consumer is
+    ///   given it.
+    pub unsafe fn new(
+        memory: NonNull<u8>,
+        lines: usize,
+        sender: u32,
+        slot: NonNull<SenderSlot>,
+    ) -> Self {
         assert!(sender < 1 << 24, "sender {sender} does not fit the header");
         // SAFETY: passed on to the caller.
         let place = unsafe { Place::new(memory, lines) };
-        Self { place, sender, known_head: 0 }
+        Self { place, slot, sender, known_head: 0 }
     }
 
-    /// Appends a packet of `length` bytes, which `fill` writes in place. Returns false, without any
-    /// effect, if there is no room now.
+    /// The slot of this sender.
+    #[inline]
+    pub fn slot(&self) -> &SenderSlot {
+        // SAFETY: the caller of `new` vouches for it; it consists of atomic words.
+        unsafe { self.slot.as_ref() }
+    }
+
+    /// Appends a packet of `length` bytes, which `fill` writes in place. Returns false if there is
+    /// no room now.
     ///
     /// # Panics
     /// If `length` is more than [`packet_bytes_max`].
     #[inline]
     pub fn push(&mut self, length: usize, fill: impl FnOnce(SharedBytesMut<'_>)) -> bool {
         assert!(length <= packet_bytes_max(self.place.lines() as usize), "{length} is too long");
-        let Some(first) = self.reserve(lines_for(length)) else { return false };
-        // SAFETY: the lines from `first` on were reserved by this producer alone and do not wrap.
-        // The consumer has passed them (`reserve` looked at `head` with acquire), and will
-        // not look at their bytes before the header is published below.
-        unsafe { self.place.fill(first, length, fill) };
-        let header = pack_header(self.place.lap(first), self.sender, length as u64);
-        self.place.header(first).store(header, Ordering::Release);
+        let Some(replaced) = self.reserve(lines_for(length)) else { return false };
+        // SAFETY: the lines from the replaced tail on were reserved by this producer alone and do
+        // not wrap. The consumer has passed them (`reserve` looked at `head` with acquire), and
+        // will not look at their bytes before the header is published below.
+        unsafe { self.place.fill(replaced.position(), length, fill) };
+        self.publish(replaced, length as u64);
         true
     }
 
     /// Whether a packet of `length` bytes could be pushed now, if there were no other producers.
     pub fn takes(&self, length: usize) -> bool {
         let (capacity, wanted) = (self.place.lines(), lines_for(length));
-        let control = self.place.control();
-        let tail = control.tail.load(Ordering::Relaxed);
+        let tail = Tail(self.place.control().tail.load(Ordering::Relaxed)).position();
         let end = tail + filler_before(tail, wanted, capacity) + wanted;
-        end.saturating_sub(control.head.load(Ordering::Acquire)) <= capacity
+        end.saturating_sub(self.place.head()) <= capacity
     }
 
-    /// Reserves `wanted` consecutive lines and returns the first.
+    /// Reserves `wanted` consecutive lines. Returns the tail that the reservation has replaced.
     #[inline]
-    fn reserve(&mut self, wanted: u64) -> Option<u64> {
+    fn reserve(&mut self, wanted: u64) -> Option<Tail> {
         let capacity = self.place.lines();
-        let control = self.place.control();
-        let mut tail = control.tail.load(Ordering::Relaxed);
+        let mut tail = Tail(self.place.control().tail.load(Ordering::Relaxed));
         loop {
-            let filler = filler_before(tail, wanted, capacity);
-            let end = tail + filler + wanted;
+            let filler = filler_before(tail.position(), wanted, capacity);
+            let end = tail.position() + filler + wanted;
             if end - self.known_head > capacity {
-                self.known_head = control.head.load(Ordering::Acquire);
+                self.known_head = self.place.head();
                 if end - self.known_head > capacity {
+                    // An attempt may have failed.
+                    self.slot().end();
                     return None;
                 }
             }
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
-            match control.tail.compare_exchange_weak(tail, end, success, failure) {
-                Ok(_) => {
-                    if filler > 0 {
-                        let header = pack_header(self.place.lap(tail), self.sender, FILLER);
-                        self.place.header(tail).store(header, Ordering::Release);
-                    }
-                    return Some(tail + filler);
+            let lines = if filler > 0 { filler } else { wanted };
+            match self.replace(tail, lines) {
+                Ok(()) if filler == 0 => return Some(tail),
+                Ok(()) => {
+                    self.publish(tail, FILLER);
+                    tail = tail.after(filler);
                 }
                 Err(current) => tail = current,
             }
         }
     }
+
+    /// Tries to reserve so many lines from the tail on. Otherwise returns the current tail.
+    #[inline]
+    fn replace(&self, tail: Tail, lines: u64) -> Result<(), Tail> {
+        self.slot().begin(tail);
+        let (before, after) = (tail.0, tail.after(lines).0);
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        let word = &self.place.control().tail;
+        word.compare_exchange_weak(before, after, success, failure).map(|_| ()).map_err(Tail)
+    }
+
+    /// Publishes the reservation that has replaced a tail.
+    #[inline]
+    fn publish(&self, replaced: Tail, length: u64) {
+        let first = replaced.position();
+        let header = Header::new(self.place.lap(first), self.sender, replaced.last(), length);
+        self.place.header(first).store(header.0, Ordering::Release);
+    }
+}
+
+/// Returns how many lines of a ring its consumer has given back, since the beginning.
+///
+/// # Safety
+/// As for [`RingProducer::new`].
+pub unsafe fn passed(memory: NonNull<u8>, lines: usize) -> u64 {
+    // SAFETY: passed on to the caller.
+    unsafe { Place::new(memory, lines) }.head()
 }
 
 /// The consumer of a ring, its receiving end.
@@ -225,8 +329,7 @@ impl Consumer {
     /// Whether no packet waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        let header = self.place.header(self.head).load(Ordering::Acquire);
-        header & 0xffff != self.place.lap(self.head)
+        self.place.published(self.head).is_none()
     }
 
     /// Passes the next packet to `take`, with its sender, and then gives its lines back. Returns
@@ -234,11 +337,8 @@ impl Consumer {
     #[inline]
     pub fn pop(&mut self, take: impl FnOnce(u32, SharedBytes<'_>)) -> bool {
         loop {
-            let header = self.place.header(self.head).load(Ordering::Acquire);
-            if header & 0xffff != self.place.lap(self.head) {
-                return false;
-            }
-            let length = (header >> 40) as usize;
+            let Some(header) = self.place.published(self.head) else { return false };
+            let length = header.length();
             let lines = lines_for(length);
             let to_end = self.place.lines() - (self.head & (self.place.lines() - 1));
             if lines > to_end {
@@ -253,7 +353,7 @@ impl Consumer {
             // gives them back.
             unsafe {
                 self.place.take(self.head, length, |body| {
-                    take((header >> 16) as u32 & 0xff_ffff, body);
+                    take(header.sender(), body);
                 });
             }
             self.pass(lines);
@@ -457,14 +557,29 @@ pub(crate) mod tests {
         });
     }
 
+    /// A producer and the consumer of a ring in this memory.
+    ///
+    /// # Safety
+    /// The memory and the slot outlive both ends and are used by nothing else.
+    unsafe fn ends(
+        memory: NonNull<u8>,
+        lines: usize,
+        slot: &SenderSlot,
+    ) -> (RingProducer, Consumer) {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let producer = RingProducer::new(memory, lines, SENDER, NonNull::from(slot));
+            (producer, Consumer::new(memory, lines))
+        }
+    }
+
     proptest! {
         #[test]
         fn behaves_like_a_queue(operations in operations()) {
             const LINES: usize = 32;
-            let mut arena = Arena::new(LINES);
-            let base = arena.base();
-            // SAFETY: the arena outlives both ends and is used by nothing else.
-            let ends = unsafe { (RingProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+            let (mut arena, slot) = (Arena::new(LINES), SenderSlot::default());
+            // SAFETY: both outlive the ends and are used by nothing else.
+            let ends = unsafe { ends(arena.base(), LINES, &slot) };
             check_as_queue(ends, operations)?;
         }
     }
@@ -472,22 +587,23 @@ pub(crate) mod tests {
     #[test]
     fn the_longest_packet_fits_wherever_the_ring_stands() {
         const LINES: usize = 32;
-        let mut arena = Arena::new(LINES);
-        let base = arena.base();
-        // SAFETY: the arena outlives both ends and is used by nothing else.
-        let ends = unsafe { (RingProducer::new(base, LINES, SENDER), Consumer::new(base, LINES)) };
+        let (mut arena, slot) = (Arena::new(LINES), SenderSlot::default());
+        // SAFETY: both outlive the ends and are used by nothing else.
+        let ends = unsafe { ends(arena.base(), LINES, &slot) };
         check_longest(ends, LINES);
     }
 
     #[test]
     fn packets_of_several_threads_arrive_whole_and_in_order() {
         const LINES: usize = 64;
-        let mut arena = Arena::new(LINES);
+        let (mut arena, slots) = (Arena::new(LINES), [(); 3].map(|()| SenderSlot::default()));
         let base = arena.base();
-        // SAFETY: the arena outlives the threads and is used by the ring only, which has one
-        // consumer.
+        // SAFETY: the arena and the slots outlive the threads and are used by the ring only, which
+        // has one consumer.
         let (producers, consumer): (Vec<_>, _) = unsafe {
-            let producers = (0..3).map(|sender| RingProducer::new(base, LINES, sender));
+            let producers = (0..3)
+                .zip(&slots)
+                .map(|(sender, slot)| RingProducer::new(base, LINES, sender, NonNull::from(slot)));
             (producers.collect(), Consumer::new(base, LINES))
         };
         check_threads(producers, consumer);

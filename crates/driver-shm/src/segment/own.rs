@@ -137,6 +137,22 @@ impl OwnSegment {
         }
     }
 
+    /// Frees what a process that has ended held of the ring.
+    pub(crate) fn free_senders(&self, process: i32) {
+        self.segment.senders().free(process, &self.consumer);
+    }
+
+    /// Whether lines of the ring are missing because their sender has ended.
+    pub(crate) fn has_hole(&self) -> bool {
+        self.segment.senders().has_hole(&self.consumer)
+    }
+
+    /// Skips lines of the ring whose sender has ended. Returns whether there were any.
+    #[cold]
+    pub(crate) fn skip_hole(&mut self) -> bool {
+        self.segment.senders().skip_hole(&mut self.consumer)
+    }
+
     pub(crate) fn doorbell(&self) -> Arc<MappedSegment> {
         Arc::clone(&self.segment)
     }

@@ -2,6 +2,7 @@
 
 mod cells;
 
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::time::Instant;
@@ -10,7 +11,7 @@ use base::{FragmentLengths, PeerTable};
 use driver::{DriverError, MiddleWay, RegionAccess, RegionError, When};
 use memory::{Buffer, SharedBytesMut, StoreChoice, Stores};
 use queues::lane::{self, REFERENCE_BYTES};
-use queues::ring::{RingProducer, UNPUBLISHED_MAX};
+use queues::ring::{RingProducer, SenderSlot, UNPUBLISHED_MAX};
 use sys::mapping::{Mapping, is_sealed_against_shrinking};
 
 use super::{MAGIC, MappedSegment, PeerBell, SEGMENT_BYTES, WakingPipe, words_of};
@@ -31,6 +32,8 @@ pub(crate) struct PeerSegment {
     /// The number by which the peer names this process.
     pub sender: u32,
     ring: RingProducer,
+    /// The slot of the ring's producer, if the owner's table of senders is full.
+    _unlisted: Box<SenderSlot>,
     /// How many packets went through the ring, counted until it is time to claim a lane.
     packets: u32,
     /// The length of the packet for which there was no room, until one is pushed.
@@ -256,16 +259,22 @@ impl PeerSegment {
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
         let call = if reach { segment.probe() } else { None };
         let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
+        let unlisted = Box::<SenderSlot>::default();
+        let slot = segment.senders().claim(own.card.pid, || segment.ring_passed());
+        let slot = slot.unwrap_or(&unlisted);
         // SAFETY:
-        // - The ring's memory lies inside the mapping, which lives in the same value.
+        // - The ring's memory and the slot lie inside the mapping, which lives in the same value.
+        //   If all slots are taken, the slot lies in a box of that value; the table says so.
         // - All processes use the same number of lines (the version of the card guarantees it).
-        let ring = unsafe { RingProducer::new(segment.ring_memory(), LINES, sender) };
+        let ring =
+            unsafe { RingProducer::new(segment.ring_memory(), LINES, sender, NonNull::from(slot)) };
         let cells = Cells::new(own.leads(&segment));
         let (packets, claimed, lane, store_choice, middle_begin) = Default::default();
         Ok(Self {
             bell: PeerBell { segment, fence_required },
             sender,
             ring,
+            _unlisted: unlisted,
             packets,
             refused: None,
             claimed,
@@ -280,6 +289,12 @@ impl PeerSegment {
             populated: false,
             runs: None,
         })
+    }
+}
+
+impl Drop for PeerSegment {
+    fn drop(&mut self) {
+        self.ring.slot().release();
     }
 }
 

@@ -631,3 +631,4 @@ fn what_the_sender_could_not_write_is_not_believed() {
 }
 
 mod cells;
+mod ended;

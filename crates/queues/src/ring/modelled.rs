@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use loom::cell::UnsafeCell;
 use memory::{SharedBytes, SharedBytesMut};
 
-use super::{Control, HEADER_BYTES, LINE_BYTES, check_lines, pack_header};
+use super::{Control, HEADER_BYTES, Header, LINE_BYTES, check_lines};
 use crate::primitive::{AtomicU64, Ordering};
 
 /// Stands for the shared memory.
@@ -86,8 +86,8 @@ impl Place {
             });
             if number != first {
                 // Data covers the word, and looks like a packet of the next lap.
-                let header = pack_header(self.lap(number + self.lines()), 0, 1);
-                self.header(number).store(header, Ordering::Relaxed);
+                let header = Header::new(self.lap(number + self.lines()), 0, 1, 1);
+                self.header(number).store(header.0, Ordering::Relaxed);
             }
         }
     }
