@@ -101,7 +101,8 @@ impl Consumer {
     /// are not published; none if the next lines are published or free, or may still be published.
     ///
     /// `slots` are the slots of all senders that have ever pushed, except for those that were given
-    /// back or freed. `has_ended` is called for processes whose senders may have reserved the lines.
+    /// back or freed. `has_ended` is called for processes whose senders may have reserved the
+    /// lines.
     pub fn find_hole(
         &self,
         slots: &[SenderSlot],
