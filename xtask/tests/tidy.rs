@@ -386,6 +386,7 @@ fn sources() -> Vec<PathBuf> {
         "tests",
         "bench",
         "examples",
+        "studies",
         "scripts",
         "packaging",
         ".ci",

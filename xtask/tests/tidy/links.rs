@@ -38,10 +38,11 @@ fn fault(page: &Path, link: &str) -> Option<String> {
 /// All pages: those of the folders with pages, and those at the top.
 fn pages() -> Vec<PathBuf> {
     let root = workspace();
-    let mut pages: Vec<PathBuf> = ["docs", "crates", "tests", "bench", "examples", "rust"]
-        .iter()
-        .flat_map(|folder| files_with(&root.join(folder), &["md"]))
-        .collect();
+    let mut pages: Vec<PathBuf> =
+        ["docs", "crates", "tests", "bench", "examples", "rust", "studies"]
+            .iter()
+            .flat_map(|folder| files_with(&root.join(folder), &["md"]))
+            .collect();
     for name in
         ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", LIST]
     {

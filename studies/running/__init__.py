@@ -1,0 +1,1 @@
+"""What studies/run consists of: the studies, the libraries, the measuring, tables and pictures."""
