@@ -52,4 +52,11 @@ def hydro() -> Study:
     return Study("hydro", "HYDRO-like Godunov solver: decompositions in 1D and 2D", starts(shapes, words))
 
 
-STUDIES = {study.name: study for study in (poisson(), hydro())}
+def wavefront() -> Study:
+    shapes = [(1, 2, ()), (2, 1, ()), (4, 1, ()), (2, 2, ())]
+    # Columns along an edge, sweeps, repetitions.
+    words = {"test": (128, 5, 1), "quick": (1024, 20, 2), "full": (4096, 20, 2)}
+    return Study("wavefront", "Wavefront: blocks in a pipeline of processes and threads", starts(shapes, words))
+
+
+STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront())}
