@@ -59,4 +59,19 @@ def wavefront() -> Study:
     return Study("wavefront", "Wavefront: blocks in a pipeline of processes and threads", starts(shapes, words))
 
 
-STUDIES = {study.name: study for study in (poisson(), hydro(), wavefront())}
+def sparse() -> Study:
+    shapes = [(processes, 1, ()) for processes in (1, 2, 4)]
+    # Rows and columns of the mesh, iterations, repetitions.
+    words = {"test": (40, 10, 1), "quick": (300, 30, 2), "full": (1000, 50, 2)}
+    return Study("sparse", "Sparse matrix times vector: neighbours of a graph", starts(shapes, words))
+
+
+def hashtable() -> Study:
+    shapes = [(processes, 1, ()) for processes in (1, 2, 4)]
+    # Keys of each process, those underway at the same time, repetitions.
+    words = {"test": (500, 16, 1), "quick": (3000, 64, 2), "full": (50000, 64, 2)}
+    return Study("hashtable", "Hash table by one-sided atomic operations", starts(shapes, words))
+
+
+STUDIES = {study.name: study
+           for study in (poisson(), hydro(), wavefront(), sparse(), hashtable())}
