@@ -1,0 +1,73 @@
+"""The runner of the studies: what counts as a failure, and what its tables and pictures hold."""
+
+import stat
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "studies"))
+
+from comparison.libraries import LibraryError, combray  # noqa: E402
+from running import measuring, plans, showing  # noqa: E402
+
+STUDY = plans.STUDIES["hydro"]
+START = plans.Start(2, 1, ())
+RIGHT = ("library: Combray 1\ncase 1D: 2.500 ms, communication 0.500 ms\n"
+         "bits: 00ff\nhydro: all right\n")
+
+
+def started(output, code=0):
+    """What comes of a start whose launcher prints this and ends with that code."""
+    with tempfile.TemporaryDirectory() as folder:
+        launcher = Path(folder, "bin", "mpirun")
+        launcher.parent.mkdir()
+        Path(folder, "output").write_text(output)
+        launcher.write_text(f"#!/bin/sh\ncat '{folder}/output'\nexit {code}\n")
+        launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
+        return measuring.run_start(STUDY, combray(Path(folder)), START, 60)
+
+
+class Starts(unittest.TestCase):
+    def test_a_right_result_has_its_cases_and_bits(self):
+        self.assertEqual(started(RIGHT), measuring.Result([("2x1 1D", 2.5, 0.5)], "00ff"))
+
+    def test_each_sign_of_a_wrong_result_is_a_failure(self):
+        for output, code, reason in (
+                (RIGHT.replace("bits", "hydro: WRONG: mass\nbits"), 0, "WRONG: mass"),
+                (RIGHT, 3, "ended with 3"),
+                (RIGHT.replace("hydro: all right", ""), 0, "did not say"),
+                (RIGHT.replace("Combray", "Another"), 0, "another library")):
+            with self.assertRaisesRegex(LibraryError, reason):
+                started(output, code)
+
+    def test_other_bits_than_before_are_a_failure(self):
+        figures = measuring.Figures()
+        figures.add("A", measuring.Result([("case", 2.0, 1.0)], "01"))
+        figures.add("A", measuring.Result([("case", 1.5, 1.2)], "01"))
+        for bits in ("02", ""):
+            with self.assertRaisesRegex(LibraryError, "bits"):
+                figures.add("B", measuring.Result([("case", 1.0, 0.5)], bits))
+        self.assertEqual(figures.passed, 2)
+        self.assertEqual(figures.best, {"case": {"A": (1.5, 1.2)}})
+
+
+class Showing(unittest.TestCase):
+    BEST = {"a<b": {"One": (2.0, 1.0), "Two": (1.0, 0.5)}, "c": {"One": (3.0, 1.0)}}
+
+    def test_the_ratio_is_that_to_the_best_other(self):
+        rows = showing.text_table(["One", "Two"], self.BEST).splitlines()
+        self.assertTrue(rows[1].endswith("2.00 *"), rows[1])
+        self.assertTrue(rows[2].endswith(" -"), rows[2])
+
+    def test_a_picture_is_well_formed_and_has_a_mark_for_each_time(self):
+        text = showing.picture("T & t", "s", ["One", "Two"], self.BEST)
+        tags = [element.tag.rpartition("}")[2] for element in xml.etree.ElementTree.fromstring(text).iter()]
+        # The legend has one mark more of each kind.
+        self.assertEqual((tags.count("circle"), tags.count("polygon")), (3, 2))
+
+    def test_every_study_has_each_size_and_a_program(self):
+        for study in plans.STUDIES.values():
+            self.assertEqual(set(study.starts), set(plans.SIZES))
+            self.assertTrue((measuring.ROOT / "studies" / study.source).exists(), study.source)
