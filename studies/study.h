@@ -21,6 +21,8 @@ static void study_begin(const char *name, int *argc, char ***argv, int level) {
     int provided, length;
     char version[MPI_MAX_LIBRARY_VERSION_STRING];
     study_name = name;
+    /* What a job that is ended has printed until then arrives. */
+    setvbuf(stdout, NULL, _IOLBF, 0);
     MPI_Init_thread(argc, argv, level, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

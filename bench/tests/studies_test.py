@@ -36,11 +36,17 @@ class Starts(unittest.TestCase):
     def test_each_sign_of_a_wrong_result_is_a_failure(self):
         for output, code, reason in (
                 (RIGHT.replace("bits", "hydro: WRONG: mass\nbits"), 0, "WRONG: mass"),
-                (RIGHT, 3, "ended with 3"),
+                ("", 3, "ended with 3"),
                 (RIGHT.replace("hydro: all right", ""), 0, "did not say"),
                 (RIGHT.replace("Combray", "Another"), 0, "another library")):
             with self.assertRaisesRegex(LibraryError, reason):
                 started(output, code)
+
+    def test_the_cases_before_a_failure_count_and_the_start_does_not(self):
+        figures = measuring.Figures()
+        with self.assertRaisesRegex(LibraryError, "ended with 3"):
+            figures.add("A", started(RIGHT.replace("bits: 00ff\nhydro: all right\n", ""), 3))
+        self.assertEqual((figures.passed, figures.best), (0, {"2x1 1D": {"A": (2.5, 0.5)}}))
 
     def test_other_bits_than_before_are_a_failure(self):
         figures = measuring.Figures()

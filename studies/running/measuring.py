@@ -65,10 +65,11 @@ class Result:
 
     cases: list  # (case, milliseconds, milliseconds of communication) of each repetition
     bits: str  # of the result, "" where the program prints none
+    failure: str = ""  # why it did not come to its end; the cases are those before
 
 
 def run_start(study: Study, library: Library, start: Start, seconds: float) -> Result:
-    """Raises LibraryError unless the program found all results right."""
+    """Raises LibraryError if a result is wrong, or it is unknown whether all are right."""
     environ = {**library.environ(), **library.environment, "OMP_NUM_THREADS": str(start.threads)}
     if start.processes * start.threads > len(os.sched_getaffinity(0)):
         # Threads that spin in barriers would hold up those that have work.
@@ -79,16 +80,17 @@ def run_start(study: Study, library: Library, start: Start, seconds: float) -> R
     wrong = re.search(r"^.*WRONG.*$", output, re.MULTILINE)
     if wrong:
         raise LibraryError(wrong[0])
-    if failure:
-        raise LibraryError(failure)
     version = re.search(r"^library: (.*)$", output, re.MULTILINE)
-    if not version or library.version_word not in version[1]:
-        raise LibraryError(f"another library answered: {version[1] if version else output[:200]}")
-    if f"{study.name}: all right" not in output:
+    if not version:
+        raise LibraryError(failure or f"the program did not say which library it has: {output[:200]}")
+    if library.version_word not in version[1]:
+        raise LibraryError(f"another library answered: {version[1]}")
+    if not failure and f"{study.name}: all right" not in output:
         raise LibraryError("the program did not say that all results are right")
     bits = re.search(r"^bits: ([0-9a-f]+)$", output, re.MULTILINE)
     return Result([(f"{start.label} {name}", float(total), float(communication))
-                   for name, total, communication in CASE.findall(output)], bits[1] if bits else "")
+                   for name, total, communication in CASE.findall(output)], bits[1] if bits else "",
+                  failure or "")
 
 
 class Figures:
@@ -101,14 +103,17 @@ class Figures:
         self.bits = ""  # those of the first start that printed some
 
     def add(self, title: str, result: Result) -> None:
-        """Raises LibraryError if the result has other bits than that of an earlier start."""
+        """Raises LibraryError if the result has other bits than that of an earlier start, or if the start
+        failed; its cases before, verified like all others, count."""
         self.bits = self.bits or result.bits
-        if result.bits != self.bits:
+        if not result.failure and result.bits != self.bits:
             raise LibraryError(f"WRONG: the result has the bits {result.bits}, an earlier one {self.bits}")
-        self.passed += 1
         for case, total, communication in result.cases:
             by_title = self.best.setdefault(case, {})
             by_title[title] = min(by_title.get(title, (total, communication)), (total, communication))
+        if result.failure:
+            raise LibraryError(result.failure)
+        self.passed += 1
 
 
 def measure(study: Study, found: list, size: str, seconds: float, titles: dict) -> Figures:

@@ -20,9 +20,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { MESSAGES, PARTITIONED, DIAGONALS, WAYS };
+enum { MESSAGES, DIAGONALS, PARTITIONED, WAYS };
 enum { THREADS_MAX = 256, BLOCKS_MAX = 4096 };
-static const char *const WAY_NAMES[] = {"messages", "partitioned", "diagonals"};
+static const char *const WAY_NAMES[] = {"messages", "diagonals", "partitioned"};
 
 static int edge, threads, sweeps;
 static int way, width, blocks; /* columns of a block, blocks of a row */
