@@ -30,7 +30,7 @@ def library_at(prefix: Path) -> Library:
             if name == "combray":
                 return libraries.combray(prefix)
             return replace(libraries.peer_libraries()[name], prefix=prefix)
-    raise LibraryError(f"--with {prefix}: neither {', '.join(SIGNS.values())} is in {prefix / 'bin'}")
+    raise LibraryError(f"--with {prefix}: none of {', '.join(SIGNS.values())} is in {prefix / 'bin'}")
 
 
 def found_libraries(prefixes: list) -> list:
