@@ -21,7 +21,7 @@
 //! process has ended there are skipped: [`Consumer::find_hole`].
 //!
 //! Why: docs/internals/decisions/0001-one-ring-per-receiver.md and
-//! 0195-lines-of-ended-senders-are-skipped.md
+//! 0126-lines-of-ended-senders-are-skipped.md
 
 mod holes;
 #[cfg(loom)]
