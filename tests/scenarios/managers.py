@@ -123,7 +123,8 @@ def processes_are_spawned_on_named_hosts(runner, manager, options=()):
     code, output, _ = run([*manager(runner), *options, "-n", "2", str(runner.build / "spawned_places"), *words])
     assert code == 0, f"exit code {code}\n{output}"
     assert "children: box1 box1\n" in output and "children: box1 box2\n" in output, output
-    assert re.search(r"box9 cannot be reached.*\n(.*\n)*refused", output), output
+    # The launcher and the program print both in any order.
+    assert "box9 cannot be reached" in output and "\nrefused" in output, output
 
 
 def nobody_survives(runner, manager):
