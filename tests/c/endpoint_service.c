@@ -102,7 +102,10 @@ static void use(const char *file, int waits_by_descriptor, int dies) {
     combray_connection connection;
     read_uri(file, uri);
     DO(combray_connect(endpoint, uri, "hello", 6, NULL, -1, &connection));
-    SURE(next(waits_by_descriptor).type == COMBRAY_CONNECTED, "not connected");
+    combray_event first = next(waits_by_descriptor);
+    char text[MPI_MAX_ERROR_STRING] = "";
+    combray_error_string(first.status, text, sizeof text);
+    SURE(first.type == COMBRAY_CONNECTED, "event %d: %s", first.type, text);
     for (int round = 0; round < ROUNDS; round++) {
         size_t length = round % 50 == 49 ? LONG : 1 + (size_t)round * 37 % 5000;
         pattern_fill(bytes, length, round);
