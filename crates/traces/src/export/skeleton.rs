@@ -121,19 +121,19 @@ impl Builder {
         };
         for (time, event) in &trace.events {
             match event {
-                TraceEvent::Sent(message) => {
-                    if self.whole.contains(&sent_name(trace.rank, message)) {
-                        let tag = self.tag(message.context, Some(message.tag));
-                        let (peer, bytes) = (message.peer, message.bytes);
-                        add(*time, &[Action::Send { peer, tag, bytes }]);
-                    }
+                TraceEvent::Sent(message)
+                    if self.whole.contains(&sent_name(trace.rank, message)) =>
+                {
+                    let tag = self.tag(message.context, Some(message.tag));
+                    let (peer, bytes) = (message.peer, message.bytes);
+                    add(*time, &[Action::Send { peer, tag, bytes }]);
                 }
-                TraceEvent::Matched(message) => {
-                    if self.whole.contains(&matched_name(trace.rank, message)) {
-                        let tag = self.tag(message.context, Some(message.tag));
-                        let (peer, bytes) = (message.peer, message.bytes);
-                        add(*time, &[Action::Receive { peer, tag, bytes }]);
-                    }
+                TraceEvent::Matched(message)
+                    if self.whole.contains(&matched_name(trace.rank, message)) =>
+                {
+                    let tag = self.tag(message.context, Some(message.tag));
+                    let (peer, bytes) = (message.peer, message.bytes);
+                    add(*time, &[Action::Receive { peer, tag, bytes }]);
                 }
                 TraceEvent::CallBegan { thread, operation: Some(operation), .. } => {
                     let tag = self.tag(operation.communicator, None);
