@@ -11,7 +11,7 @@
  *     persistent   the same operation, made once by MPI_Neighbor_alltoallv_init
  *     alltoallv    MPI_Alltoallv over all processes, most of whose counts are zero
  *
- * Each process also computes all rows by itself; its own must be equal. */
+ * Each process also computes all rows alone, without messages; its own must be equal. */
 #define _POSIX_C_SOURCE 200112L
 #include "../study.h"
 #include <stdint.h>

@@ -147,6 +147,12 @@ int cuDevicePrimaryCtxRetain(context **out, int device) {
     return SUCCESS;
 }
 
+int cuDevicePrimaryCtxRelease_v2(int device) {
+    if (device < 0 || device >= DEVICES || primary[device].retained == 0) return INVALID_CONTEXT;
+    __atomic_sub_fetch(&primary[device].retained, 1, __ATOMIC_RELAXED);
+    return SUCCESS;
+}
+
 int cuCtxCreate_v2(context **out, unsigned flags, int device) {
     (void)flags;
     if (!initialized) return NOT_INITIALIZED;

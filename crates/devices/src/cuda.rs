@@ -132,15 +132,20 @@ impl Cuda {
     /// Returns the primary context of a device, if the program uses it.
     fn primary_context(&self, ordinal: Ordinal) -> Option<Context> {
         let (mut flags, mut is_active, mut context) = (0, 0, ptr::null_mut());
+        // It is retained only to find its address, so that the program can still end it.
         // SAFETY: the places have the documented types. Retaining a context that is active creates
-        // none.
+        // none, and it is released as often as it was retained.
         unsafe {
             let state = (self.driver.primary_state)(ordinal, &raw mut flags, &raw mut is_active);
             if state != SUCCESS || is_active == 0 {
                 return None;
             }
-            ((self.driver.primary_retain)(&raw mut context, ordinal) == SUCCESS).then_some(context)
+            if (self.driver.primary_retain)(&raw mut context, ordinal) != SUCCESS {
+                return None;
+            }
+            (self.driver.primary_release)(ordinal);
         }
+        Some(context)
     }
 
     fn checked(&self, function: &'static str, outcome: Outcome) -> Result<(), DriverError> {
@@ -372,6 +377,8 @@ mod tests {
     /// The only stream that exists.
     static STREAM: AtomicUsize = AtomicUsize::new(0);
     static COPIES: AtomicUsize = AtomicUsize::new(0);
+    /// How often the primary context is retained.
+    static RETAINED: AtomicUsize = AtomicUsize::new(0);
 
     /// A function of the driver that is not called.
     macro_rules! unused {
@@ -417,6 +424,37 @@ mod tests {
         outcome_on(stream)
     }
 
+    unsafe extern "C" fn primary_state(
+        _: Ordinal,
+        _: *mut c_uint,
+        is_active: *mut c_int,
+    ) -> Outcome {
+        // SAFETY: the place has the documented type.
+        unsafe { *is_active = c_int::from(RETAINED.load(Ordering::Relaxed) > 0) };
+        SUCCESS
+    }
+
+    unsafe extern "C" fn primary_retain(context: *mut Context, _: Ordinal) -> Outcome {
+        RETAINED.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the place has the documented type.
+        unsafe { *context = ptr::without_provenance_mut(8) };
+        SUCCESS
+    }
+
+    unsafe extern "C" fn primary_release(_: Ordinal) -> Outcome {
+        RETAINED.fetch_sub(1, Ordering::Relaxed);
+        SUCCESS
+    }
+
+    #[test]
+    fn the_primary_context_stays_retained_by_the_program_alone() {
+        let cuda = Cuda { driver: driver(), streams: Mutex::default() };
+        assert!(cuda.primary_context(0).is_none(), "the program does not use it");
+        RETAINED.store(1, Ordering::Relaxed);
+        assert_eq!(cuda.primary_context(0).map(|context| context.addr()), Some(8));
+        assert_eq!(RETAINED.load(Ordering::Relaxed), 1);
+    }
+
     fn driver() -> Driver {
         Driver {
             init: unused!(c_uint),
@@ -426,8 +464,9 @@ mod tests {
             device_bus_id: unused!(*mut c_char, c_int, Ordinal),
             device_memory: unused!(*mut usize, Ordinal),
             pointer_attributes: unused!(c_uint, *const c_int, *mut *mut c_void, u64),
-            primary_state: unused!(Ordinal, *mut c_uint, *mut c_int),
-            primary_retain: unused!(*mut Context, Ordinal),
+            primary_state,
+            primary_retain,
+            primary_release,
             context_push,
             context_pop,
             stream_create,

@@ -473,10 +473,10 @@ int combray_reject(combray_connection connection, const void *data, size_t bytes
 
 /* Closes this end of a connection. What was sent arrives; messages that have not been received are
  * dropped at this end. The other program gets COMBRAY_CLOSED after the last message. So does this
- * one when the other end is closed, too, which its library does at once. A connection of
- * combray_connect that was not accepted yet ends with COMBRAY_CLOSED, too; a request that waits for
- * an answer is rejected, without an event. Reads and writes of registered memory that are underway
- * may end without having taken place.
+ * one when the other end is closed, too, which its library does without a call of the program. A
+ * connection of combray_connect that was not accepted yet ends with COMBRAY_CLOSED, too; a request
+ * that waits for an answer is rejected, without an event. Reads and writes of registered memory that
+ * are underway may end without having taken place.
  *
  * Errors: MPI_ERR_ARG if there is no such connection. */
 int combray_disconnect(combray_connection connection);

@@ -82,6 +82,7 @@ driver! {
     pointer_attributes = c"cuPointerGetAttributes"(c_uint, *const c_int, *mut *mut c_void, u64);
     primary_state = c"cuDevicePrimaryCtxGetState"(Ordinal, *mut c_uint, *mut c_int);
     primary_retain = c"cuDevicePrimaryCtxRetain"(*mut Context, Ordinal);
+    primary_release = c"cuDevicePrimaryCtxRelease_v2"(Ordinal);
     context_push = c"cuCtxPushCurrent_v2"(Context);
     context_pop = c"cuCtxPopCurrent_v2"(*mut Context);
     stream_create = c"cuStreamCreate"(*mut Stream, c_uint);
