@@ -6,7 +6,7 @@ import threading
 import typing
 
 # Most jobs sleep or wait for their system most of the time: so many processes for each core.
-PLACES_PER_CORE = 4
+PLACES_PER_CORE = 8
 
 
 @dataclasses.dataclass
@@ -27,7 +27,8 @@ def places_of_machine():
 
 
 class Pool:
-    """Runs tasks in the given order as far as there is room for them."""
+    """Runs those that take turns with something first, then those with many places, as far as there is room: begun last,
+    each of these would have the machine for itself."""
 
     def __init__(self, places):
         self.places = max(1, places)
@@ -39,7 +40,7 @@ class Pool:
     def run(self, tasks):
         """Returns when all have ended; the first exception of one is raised here, and ends the rest."""
         tasks = list(tasks)
-        waiting = [task for task in tasks if not task.alone]
+        waiting = sorted((task for task in tasks if not task.alone), key=lambda task: (not task.needs, -task.places))
         with self.changed:
             while waiting and not self.problem:
                 task = next((task for task in waiting if self._fits(task)), None)

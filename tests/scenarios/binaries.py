@@ -4,6 +4,7 @@ says what prevents it."""
 import os
 import pathlib
 import subprocess
+import threading
 
 from harness import ROOT, TESTS
 from harness.scenarios import Skip, needs_combray, run
@@ -43,10 +44,13 @@ def folder_of(runner, library=MPICH):
 
 def compile_c(target, source, *flags):
     """Compile a file, or text, with the system's compiler; gives the program."""
-    words = ["gcc", "-x", "c", str(source) if isinstance(source, pathlib.Path) else "-", *flags, "-o", str(target)]
+    # Under a name of its own first, as another scenario may run the program.
+    new = f"{target}.{threading.get_ident()}"
+    words = ["gcc", "-x", "c", str(source) if isinstance(source, pathlib.Path) else "-", *flags, "-o", new]
     text = None if isinstance(source, pathlib.Path) else source
     done = subprocess.run(words, input=text, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    os.replace(new, target)
     return str(target)
 
 

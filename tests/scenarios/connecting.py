@@ -37,11 +37,24 @@ def two_jobs(runner, what, accepting, connecting, launcher=None):
         jobs = job(accepting, "accept"), job(connecting, "connect")
         try:
             yield jobs
+        except AssertionError as problem:
+            raise AssertionError("".join([str(problem), *map(what_the_other_printed, jobs)])) from None
         finally:
             for one in jobs:
                 if one.poll() is None:
                     one.terminate()
                     one.wait()
+
+
+def what_the_other_printed(launcher):
+    """The end of a job whose output has not been read, as the fault of a job is often an effect of the other's."""
+    if launcher.stdout.closed:
+        return ""
+    try:
+        launcher.wait(END_SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        launcher.terminate()
+    return f"\nthe other job:\n{launcher.communicate()[0]}"
 
 
 def ends_well(launcher, count):

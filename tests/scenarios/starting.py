@@ -4,7 +4,6 @@ use Combray's library however they are started, or the job fails with a message.
 import os
 import pathlib
 import shlex
-import shutil
 import sys
 
 from harness.scenarios import Skip, needs_combray, run
@@ -85,7 +84,7 @@ class Kind:
         (folder / "bin").mkdir(parents=True, exist_ok=True)
         (folder / "lib").mkdir(exist_ok=True)
         program = self.program("of-conda", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../lib")
-        shutil.copy(program, folder / "bin/program")
+        os.replace(program, folder / "bin/program")
         return folder / "bin/program"
 
     def script(self, name, text):
