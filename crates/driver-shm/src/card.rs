@@ -41,7 +41,7 @@ pub struct DescriptorAccess {
     pub socket: String,
 }
 
-const VERSION: &str = "shm3";
+const VERSION: &str = "shm4";
 
 static NODE: OnceLock<String> = OnceLock::new();
 
@@ -270,7 +270,7 @@ mod tests {
         let card = SegmentCard { host: host(), pid: 12, descriptor: 3, nonce: [7; 16], access };
         assert_eq!(card.to_string().parse(), Ok(card.clone()));
         assert!(!card.to_string().contains(' '));
-        assert!("shm3:a:1:2:3".parse::<SegmentCard>().is_err());
+        assert!("shm4:a:1:2:3".parse::<SegmentCard>().is_err());
         assert!("".parse::<SegmentCard>().is_err());
     }
 

@@ -4,14 +4,13 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-use std::time::{Duration, Instant};
 
 use base::RegionToken;
 use driver::{RegionAccess, RegionError};
 use memory::Buffer;
 use sys::cross_memory::Run;
 
-use crate::regions::{REGIONS_MAX, RUNS_MAX, RegionEntry, place_of, state_of};
+use crate::regions::{REGIONS_MAX, RUNS_MAX, place_of, state_of};
 use crate::segment::MappedSegment;
 
 /// How many tables of runs are kept for buffers that are declared again.
@@ -20,9 +19,6 @@ const SPARE_TABLES: usize = 8;
 /// If runs are shorter than this on average, in bytes, packing is faster than letting the kernel
 /// copy them one by one.
 const RUN_BYTES_MIN: usize = 1024;
-
-/// How long a revocation waits for writers before it checks whether they have ended.
-const WRITERS_MAX: Duration = Duration::from_millis(200);
 
 /// The regions that this process has declared.
 pub(crate) struct Declared {
@@ -39,9 +35,9 @@ pub(crate) struct Declared {
 /// The runs of a region that has several.
 type Table = Box<[Run]>;
 
-#[derive(Default)]
 struct RegionSlot {
     generation: u32,
+    access: RegionAccess,
     /// Keeps the memory alive while the region is declared.
     region: Option<(Buffer, Option<Table>)>,
 }
@@ -109,7 +105,8 @@ impl Declared {
             Some(slot) => slot,
             None if self.slots.len() == REGIONS_MAX => return None,
             None => {
-                self.slots.push(RegionSlot::default());
+                let access = RegionAccess::Read;
+                self.slots.push(RegionSlot { generation: 0, access, region: None });
                 self.slots.len() - 1
             }
         };
@@ -117,7 +114,7 @@ impl Declared {
         let secret = self.secrets.hash_one(self.declared);
         let own = &mut self.slots[slot];
         own.generation = own.generation.wrapping_add(1).max(1);
-        own.region = Some((buffer.clone(), table));
+        (own.access, own.region) = (access, Some((buffer.clone(), table)));
         let entry = self.segment.region(slot);
         entry.secret.store(secret, Ordering::Relaxed);
         entry.length.store(buffer.len() as u64, Ordering::Relaxed);
@@ -132,12 +129,8 @@ impl Declared {
         own.region.as_ref().map(|(buffer, _)| (own.generation, buffer))
     }
 
-    /// Like [`driver::Regions::revoke`]; `ended` returns how many peers have ended.
-    pub(crate) fn revoke(
-        &mut self,
-        region: RegionToken,
-        ended: impl Fn() -> u32,
-    ) -> Result<(), RegionError> {
+    /// Like [`driver::Regions::revoke`].
+    pub(crate) fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {
         let index = region.place as u32 as usize;
         let known = self.slots.get_mut(index).filter(|own| {
             let entry = self.segment.region(index);
@@ -146,13 +139,13 @@ impl Declared {
                 && entry.secret.load(Ordering::Relaxed) == region.secret
         });
         let own = known.ok_or(RegionError::Unknown)?;
-        let entry = self.segment.region(index);
-        entry.state.store(0, Ordering::SeqCst);
+        self.segment.region(index).state.store(0, Ordering::SeqCst);
         // Readers must see the cleared state before they see new content of the memory.
         fence(Ordering::SeqCst);
-        if entry.writers.load(Ordering::SeqCst) == 0 || all_have_written(entry, ended) {
-            self.free.push(index);
+        if own.access == RegionAccess::ReadAndWrite {
+            self.segment.senders().await_writers(index);
         }
+        self.free.push(index);
         if let Some((buffer, Some(table))) = own.region.take()
             && !buffer.is_owned()
         {
@@ -173,25 +166,5 @@ impl Declared {
             true
         });
         table.into()
-    }
-}
-
-/// Waits for peers that write a region. Returns false if writers remain that have ended in the
-/// middle; each ended peer counts as one writer.
-#[cold]
-fn all_have_written(entry: &RegionEntry, ended: impl Fn() -> u32) -> bool {
-    let mut since = Instant::now();
-    loop {
-        let writers = entry.writers.load(Ordering::SeqCst);
-        if writers == 0 {
-            return true;
-        }
-        std::thread::yield_now();
-        if since.elapsed() > WRITERS_MAX {
-            if ended() >= writers {
-                return false;
-            }
-            since = Instant::now();
-        }
     }
 }

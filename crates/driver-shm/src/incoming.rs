@@ -60,6 +60,16 @@ impl AssistedCopy {
         }
     }
 
+    /// Returns the region of this process into which the sender writes, if there is one, and the
+    /// fetch, if the message was announced.
+    pub(crate) fn into_parts(self) -> (Option<RegionToken>, Option<(Fetch, Copying)>) {
+        match self {
+            Self::Piped(piped) => (None, Some((piped.fetch, Copying::Piped))),
+            Self::Jointly(joint) => (Some(joint.into), Some((joint.fetch, Copying::Jointly))),
+            Self::Offered(offered) => (Some(offered.into), offered.fetch),
+        }
+    }
+
     /// Returns the token of the transfer.
     pub(crate) fn token(&self) -> u64 {
         match self {
@@ -170,7 +180,7 @@ fn ask(
         return Ok(found);
     }
     entry.exchange.ask(found.generation(), request);
-    segment.calls().call(slot);
+    segment.calls().call(slot as usize);
     if wakes == Wakes::Always {
         peer.bell.ring();
     }

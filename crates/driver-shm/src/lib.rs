@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-mod calls;
 mod card;
 mod copying;
 mod costs;

@@ -2,10 +2,11 @@
 //!
 //! Only the owner writes an entry. Its `state` is 0 while the entry is unused, and is set last. A
 //! peer reads the state before it uses the rest, and again after it has read the region: the data
-//! is valid only if the state has not changed. A peer that writes the region first increments the
-//! number of writers. Revoking a region waits until there is no writer.
+//! is valid only if the state has not changed. A peer that writes the region first stores the
+//! region's slot beside its own process id (`segment/senders.rs`). Revoking a region waits until no
+//! living process writes it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use base::RegionToken;
 use driver::{RegionAccess, RegionError};
@@ -14,7 +15,9 @@ use queues::exchange::Exchange;
 /// How many regions a process can have declared at a time. Each announced message has one, also the
 /// short ones that wait for credit. For a message without a region, the sender must act once more.
 /// Unused entries take no memory.
-pub(crate) const REGIONS_MAX: usize = 1 << 17;
+pub(crate) const REGIONS_MAX: usize = queues::calls::PLACES;
+
+const _: () = assert!(REGIONS_MAX == 1 << 17);
 
 /// What peers see of a region. All zero in a new segment.
 #[repr(C, align(64))]
@@ -29,8 +32,6 @@ pub(crate) struct RegionEntry {
     /// With one run: its address. With several: the address of a table with address and length of
     /// each.
     pub address: AtomicU64,
-    /// The number of peers that are writing.
-    pub writers: AtomicU32,
     /// Used by the owner and the peer to which the region is piped.
     pub exchange: Exchange,
 }
@@ -105,14 +106,5 @@ impl RegionEntry {
         fence(Ordering::SeqCst);
         let same = self.state.load(Ordering::Relaxed) == found.state;
         if same { Ok(()) } else { Err(RegionError::Unknown) }
-    }
-
-    /// Keeps the owner from completing a revocation until [`end_writing`](Self::end_writing).
-    pub(crate) fn begin_writing(&self) {
-        self.writers.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(crate) fn end_writing(&self) {
-        self.writers.fetch_sub(1, Ordering::SeqCst);
     }
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 use driver::Doorbell;
 use memory::{SharedBytes, SharedBytesMut};
 use queues::bell::{self, Wake};
+use queues::calls::Calls;
 use queues::exchange::PIECES;
 use queues::offer::Offer;
 use queues::ring::{self, LINE_BYTES};
@@ -25,7 +26,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::mapping::Mapping;
 use sys::{futex, membarrier};
 
-use crate::calls::WantedSlots;
 use crate::card::SegmentCard;
 use crate::passing;
 use crate::protocol::PIECE_BYTES;
@@ -46,12 +46,12 @@ pub(crate) fn offer_place(flow: u32) -> usize {
     flow as usize % OFFERS
 }
 
-const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x07");
+const MAGIC: u64 = u64::from_le_bytes(*b"Combray\x08");
 /// The ring and the calls follow the header closely: what few messages touch needs one page of page
 /// tables in most processes, which is 4 KiB for each peer.
 const RING_OFFSET: usize = 4096;
 const CALLS_OFFSET: usize = (RING_OFFSET + ring::memory_bytes(LINES)).next_multiple_of(64);
-const SENDERS_OFFSET: usize = CALLS_OFFSET + size_of::<WantedSlots>();
+const SENDERS_OFFSET: usize = CALLS_OFFSET + size_of::<Calls>();
 const LANES_OFFSET: usize = (SENDERS_OFFSET + size_of::<Senders>()).next_multiple_of(4096);
 /// Each lane begins on a page of its own, so that unused lanes take no memory.
 const LANE_BYTES: usize = ring::memory_bytes(LANE_LINES).next_multiple_of(4096);
@@ -188,7 +188,7 @@ impl MappedSegment {
 
     /// Returns the queue in which peers request service for regions of the owner.
     #[inline]
-    pub(crate) fn calls(&self) -> &WantedSlots {
+    pub(crate) fn calls(&self) -> &Calls {
         // SAFETY: the calls lie inside the mapping, are aligned, and consist of atomic words.
         unsafe { self.mapping.base().add(CALLS_OFFSET).cast().as_ref() }
     }

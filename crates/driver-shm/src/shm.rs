@@ -48,8 +48,8 @@ pub struct Shm {
     directory: Box<dyn Directory>,
     /// The connected peers.
     pub(crate) peers: PeerSegments,
-    /// The ids of peer processes that were given up.
-    given_up: Vec<i32>,
+    /// Peers that were given up while their processes lived, with the ids of these.
+    given_up: Vec<(GateId, i32)>,
     fetches: VecDeque<(Fetch, Copying)>,
     incoming: Vec<AssistedCopy>,
     choice: CopyStatistics,
@@ -188,18 +188,20 @@ impl Driver for Shm {
     }
 
     fn give_up(&mut self, gate: GateId, _rail: usize) {
-        let peer = self.peers[gate.0].take();
-        self.given_up.extend(peer.map(|peer| peer.pid));
+        let Some(peer) = self.peers.get_mut(gate.0).and_then(Option::take) else { return };
+        self.end_transfers(gate);
+        if !self.given_up.contains(&(gate, peer.pid)) {
+            self.given_up.push((gate, peer.pid));
+        }
+        self.release_ended();
     }
 
     fn forget(&mut self, gate: GateId, end: PeerEnd) {
-        let known = self.peers.get_mut(gate.0).and_then(Option::take);
-        let ended = known.map(|peer| peer.pid).filter(|&pid| process::has_ended(pid));
-        // A lane has one sender. That of a peer that may still write stays open.
-        if end == PeerEnd::Closed || ended.is_some() {
+        self.give_up(gate, 0);
+        if end == PeerEnd::Closed {
             self.own.close_lane(gate.0);
+            self.given_up.retain(|(of, _)| *of != gate);
         }
-        ended.into_iter().for_each(|pid| self.own.free_senders(pid));
     }
 
     fn doorbell(&self, beside: Vec<OwnedFd>) -> Result<Option<Arc<dyn Doorbell>>, DriverError> {
@@ -425,8 +427,38 @@ impl Shm {
     fn look_around(&mut self, round: u16) -> bool {
         if round == 0 {
             passing::answer_requests();
+            self.release_ended();
         }
         self.own.skip_hole()
+    }
+
+    /// Ends all transfers from and to a peer that was given up, and the regions that were declared
+    /// for them. The next polls report the fetches as incomplete.
+    fn end_transfers(&mut self, gate: GateId) {
+        let mut regions = self.own.supply.give_up(gate);
+        for incoming in self.incoming.extract_if(.., |incoming| incoming.gate() == gate) {
+            let (into, fetch) = incoming.into_parts();
+            regions.extend(into);
+            self.fetches.extend(fetch);
+        }
+        for region in regions {
+            let ended = self.revoke(region);
+            debug_assert_eq!(ended, Ok(()), "it was declared for the transfer");
+        }
+        self.timed = self.timed.filter(|(to, _)| *to != gate);
+    }
+
+    /// Releases what peers held that were given up, as soon as their processes have ended. A lane
+    /// has one sender: that of a peer that may still write stays open.
+    fn release_ended(&mut self) {
+        let Self { given_up, own, peers, .. } = self;
+        for (gate, pid) in given_up.extract_if(.., |(_, pid)| process::has_ended(*pid)) {
+            // The gate may have been connected to another process since.
+            if !matches!(peers.get(gate.0), Some(Some(_))) {
+                own.close_lane(gate.0);
+            }
+            own.free_senders(pid);
+        }
     }
 
     /// Opens the lane of a sender, through which its packets come from now on.
@@ -451,13 +483,7 @@ impl Regions for Shm {
 
     fn revoke(&mut self, region: RegionToken) -> Result<(), RegionError> {
         self.own.supply.forget(region.place as u32 as usize);
-        let (peers, given_up) = (&self.peers, &self.given_up);
-        let ended = || {
-            let connected = peers.iter().filter_map(|(_, peer)| Some(peer.as_ref()?.pid));
-            let all = connected.chain(given_up.iter().copied());
-            all.filter(|&pid| process::has_ended(pid)).count() as u32
-        };
-        self.own.declared.revoke(region, ended)
+        self.own.declared.revoke(region)
     }
 
     fn read_region(

@@ -7,6 +7,7 @@ use std::time::Instant;
 use base::{GateId, MessageLabel, RegionToken};
 use driver::{Announcement, ProgramState};
 use memory::{Buffer, SharedBytesMut, StoreChoice};
+use queues::calls::TakenCalls;
 use queues::exchange::Exchange;
 use queues::offer::Offer;
 
@@ -20,10 +21,10 @@ use crate::transfer::{self, CopyDirection};
 pub(crate) struct Supply {
     segment: Arc<MappedSegment>,
     sender: Sender,
-    /// How many calls of peers were taken.
-    calls: u32,
-    /// The regions of messages that are sent ahead.
-    ahead: Vec<RegionToken>,
+    /// The calls of peers that were taken and not answered.
+    calls: TakenCalls,
+    /// The regions of messages that are sent ahead, with their receivers.
+    ahead: Vec<(GateId, RegionToken)>,
     store_choice: StoreChoice,
     /// Whether the pages of the pool are populated.
     is_populated: bool,
@@ -42,7 +43,7 @@ impl Supply {
     /// Whether a peer needs service.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
-        !self.sender.is_idle() || self.segment.calls().has(self.calls)
+        !self.sender.is_idle() || self.segment.calls().is_any()
     }
 
     /// Whether one more message can be sent ahead.
@@ -61,7 +62,7 @@ impl Supply {
     ) {
         let exchange = &self.segment.region(place_of(region).0).exchange;
         self.sender.send_ahead(message, region, offered, left_until, exchange);
-        self.ahead.push(region);
+        self.ahead.push((message.gate, region));
     }
 
     /// Like [`Sender::watch`].
@@ -78,12 +79,19 @@ impl Supply {
     /// list.
     pub(crate) fn arrived(&mut self) -> Vec<RegionToken> {
         let Self { ahead, sender, segment, .. } = self;
-        let has_arrived = |region: &mut RegionToken| {
+        let has_arrived = |(_, region): &mut (GateId, RegionToken)| {
             let (slot, generation) = place_of(*region);
             let exchange = &segment.region(slot).exchange;
             exchange.taken(generation) >= exchange.filled(generation) && !sender.has(slot)
         };
-        ahead.extract_if(.., has_arrived).collect()
+        ahead.extract_if(.., has_arrived).map(|(_, region)| region).collect()
+    }
+
+    /// Ends the work for a peer that takes nothing more. Returns the regions of messages that were
+    /// sent ahead to it, and removes them from the list.
+    pub(crate) fn give_up(&mut self, gate: GateId) -> Vec<RegionToken> {
+        self.sender.give_up(gate);
+        self.ahead.extract_if(.., |(to, _)| *to == gate).map(|(_, region)| region).collect()
     }
 
     /// Ends the work for a slot whose region is revoked.
@@ -111,7 +119,7 @@ impl Supply {
 /// The memory of this process and of its peers, as the protocol accesses it.
 struct ProcessMemories<'a> {
     segment: &'a MappedSegment,
-    calls: &'a mut u32,
+    calls: &'a mut TakenCalls,
     declared: &'a Declared,
     peers: &'a mut PeerSegments,
     store_choice: &'a StoreChoice,
@@ -126,9 +134,7 @@ impl ProcessMemories<'_> {
 
 impl SenderWorld for ProcessMemories<'_> {
     fn next_call(&mut self) -> Option<usize> {
-        let slot = self.segment.calls().take(*self.calls)?;
-        *self.calls = self.calls.wrapping_add(1);
-        Some(slot as usize)
+        self.calls.next(self.segment.calls())
     }
 
     fn region(&self, slot: usize) -> Option<(u32, &Buffer)> {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod bell;
+pub mod calls;
 pub mod exchange;
 pub mod lane;
 pub mod meeting;

@@ -146,6 +146,11 @@ impl Sender {
         self.tasks.retain(|task| task.message.slot != slot);
     }
 
+    /// Removes the tasks for a peer that takes nothing more.
+    pub fn give_up(&mut self, gate: GateId) {
+        self.tasks.retain(|task| task.message.gate != gate);
+    }
+
     /// Sends the data of a message ahead, through a region that was declared for it and has the
     /// words `exchange`. If the data may be copied later, the receiver may claim it and read it
     /// itself; until `left_until` it is expected to do so. If the receiver has offered a place for

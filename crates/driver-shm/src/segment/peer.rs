@@ -32,7 +32,9 @@ pub(crate) struct PeerSegment {
     /// The number by which the peer names this process.
     pub sender: u32,
     ring: RingProducer,
-    /// The slot of the ring's producer, if the owner's table of senders is full.
+    /// The index of the ring's producer in the owner's table of senders; none if it is full.
+    place: Option<usize>,
+    /// The slot of the ring's producer in the latter case.
     _unlisted: Box<SenderSlot>,
     /// How many packets went through the ring, counted until it is time to claim a lane.
     packets: u32,
@@ -257,11 +259,12 @@ impl PeerSegment {
         header.visited.store(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let fence_required = header.fence_required.load(Ordering::Relaxed) != 0;
-        let call = if reach { segment.probe() } else { None };
-        let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
         let unlisted = Box::<SenderSlot>::default();
-        let slot = segment.senders().claim(own.card.pid, || segment.ring_passed());
-        let slot = slot.unwrap_or(&unlisted);
+        let place = segment.senders().claim(own.card.pid, || segment.ring_passed());
+        let slot = place.map_or(&*unlisted, |place| segment.senders().slot(place));
+        // The owner could not wait for a writer that is not in its table.
+        let call = place.filter(|_| reach).and_then(|_| segment.probe());
+        let middle = MiddleStatistics::new(middle.clone(), call.unwrap_or_default());
         // SAFETY:
         // - The ring's memory and the slot lie inside the mapping, which lives in the same value.
         //   If all slots are taken, the slot lies in a box of that value; the table says so.
@@ -274,6 +277,7 @@ impl PeerSegment {
             bell: PeerBell { segment, fence_required },
             sender,
             ring,
+            place,
             _unlisted: unlisted,
             packets,
             refused: None,
@@ -328,7 +332,7 @@ impl PeerSegment {
         range: &RegionRange<'_>,
     ) -> Result<(), RegionError> {
         assert!(range.at + range.length <= range.buffer.len(), "the range is inside the buffer");
-        let Self { bell, runs, pid, .. } = self;
+        let Self { bell, runs, pid, place, .. } = self;
         let slot = range.region.place as u32 as usize;
         let entry = bell.segment.find_region(slot).ok_or(RegionError::Unknown)?;
         match way {
@@ -343,11 +347,12 @@ impl PeerSegment {
                 copied
             }
             CopyDirection::Write => {
-                entry.begin_writing();
+                let Some(place) = *place else { return Err(RegionError::Unknown) };
+                bell.segment.senders().begin_writing(place, slot);
                 let access = RegionAccess::ReadAndWrite;
                 let found = entry.find(range.region, range.offset, range.length, access);
                 let copied = found.and_then(|found| copy(way, *pid, entry, &found, runs, range));
-                entry.end_writing();
+                bell.segment.senders().end_writing(place);
                 copied
             }
         }

@@ -1,6 +1,9 @@
-//! The table of the senders to a process's ring, by which it finds out whose lines are missing.
+//! The table of the senders to a process's ring, by which it finds out whose lines are missing, and
+//! which processes write its regions.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use queues::ring::{Consumer, SenderSlot};
 use sys::process;
@@ -17,12 +20,18 @@ pub(crate) struct Senders {
     /// skipped.
     overflowed: AtomicU32,
     slots: [SenderSlot; SENDERS],
+    /// The region of the owner that each sender is writing, as its slot plus one; 0: none.
+    writing: [AtomicU32; SENDERS],
 }
 
+/// How long a revocation waits for a writer before it checks whether its process has ended.
+const WRITER_MAX: Duration = Duration::from_millis(1);
+
 impl Senders {
-    /// Claims a slot for a sender in the process `own`. If there is none, not even of an ended
-    /// process, that is recorded. `head` returns how many lines the owner has surely passed.
-    pub(crate) fn claim(&self, own: i32, head: impl FnOnce() -> u64) -> Option<&SenderSlot> {
+    /// Claims a slot for a sender in the process `own`, and returns its index. If there is none,
+    /// not even of an ended process, that is recorded. `head` returns how many lines the owner has
+    /// surely passed.
+    pub(crate) fn claim(&self, own: i32, head: impl FnOnce() -> u64) -> Option<usize> {
         let own = own.cast_unsigned();
         let found = self.slots.iter().position(|slot| slot.process() == 0 && slot.claim(own));
         let found = found.or_else(|| {
@@ -34,11 +43,43 @@ impl Senders {
             self.slots.iter().position(|slot| is_freed(slot) && slot.claim(own))
         });
         match found {
-            // Release: an owner that sees a moved tail sees this, too.
-            Some(place) => _ = self.used.fetch_max(place as u32 + 1, Ordering::Release),
+            Some(place) => {
+                // Its last sender may have been killed while it wrote a region.
+                self.writing[place].store(0, Ordering::Relaxed);
+                // An owner that sees a moved tail sees this, too. An owner that does not see this
+                // when it has revoked a region revoked it before this sender looks for it.
+                self.used.fetch_max(place as u32 + 1, Ordering::SeqCst);
+            }
             None => self.overflowed.store(1, Ordering::Release),
         }
-        found.map(|place| &self.slots[place])
+        found
+    }
+
+    /// Returns the slot with this index.
+    pub(crate) fn slot(&self, place: usize) -> &SenderSlot {
+        &self.slots[place]
+    }
+
+    /// Called by the sender with this slot, before it looks for a region to write: the owner
+    /// completes no revocation of the region until [`end_writing`](Self::end_writing), or until the
+    /// sender's process has ended.
+    pub(crate) fn begin_writing(&self, place: usize, region: usize) {
+        self.writing[place].store(region as u32 + 1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn end_writing(&self, place: usize) {
+        self.writing[place].store(0, Ordering::Release);
+    }
+
+    /// Called by the owner, which has marked a region as revoked: waits until no process writes it
+    /// that has found it before.
+    pub(crate) fn await_writers(&self, region: usize) {
+        let region = region as u32 + 1;
+        for (slot, writing) in self.used().iter().zip(&self.writing) {
+            if writing.load(Ordering::SeqCst) == region {
+                await_writer(slot, writing, region);
+            }
+        }
     }
 
     /// Called by the owner: frees the slots of a process that has ended.
@@ -74,5 +115,19 @@ impl Senders {
 
     fn used(&self) -> &[SenderSlot] {
         &self.slots[..SENDERS.min(self.used.load(Ordering::Acquire) as usize)]
+    }
+}
+
+#[cold]
+fn await_writer(slot: &SenderSlot, writing: &AtomicU32, region: u32) {
+    let mut since = Instant::now();
+    while writing.load(Ordering::SeqCst) == region {
+        thread::yield_now();
+        if since.elapsed() > WRITER_MAX {
+            if process::has_ended(slot.process() as i32) {
+                return;
+            }
+            since = Instant::now();
+        }
     }
 }

@@ -55,7 +55,10 @@ impl Shm {
         if begun != Err(RegionError::NotReadable) {
             return begun;
         }
-        let peer = self.peers[gate.0].as_mut().expect("the gate is connected");
+        // The peer may have been given up after it announced the message.
+        let peer = self.peers.get_mut(gate.0).and_then(Option::as_deref_mut);
+        let peer =
+            peer.ok_or_else(|| RegionError::Unreachable("it is not connected".to_owned()))?;
         let piped = PipedFetch::begin(fetch, copying, peer)?;
         self.incoming.push(AssistedCopy::Piped(piped));
         Ok(false)

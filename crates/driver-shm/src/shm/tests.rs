@@ -432,27 +432,6 @@ fn nothing_is_written_after_a_revocation() {
     apart(write, declare);
 }
 
-/// Holds also after the peer was given up: its count as a writer stays in the region's entry.
-#[test]
-fn a_writer_that_has_ended_is_not_waited_for() {
-    let mut child = Command::new("true").spawn().unwrap();
-    let ended = child.id() as i32;
-    child.wait().unwrap();
-    let memory = Buffer::zeroed(8);
-    for is_given_up in [false, true] {
-        let (mut one, _two) = pair(true);
-        one.peers[1].as_mut().unwrap().pid = ended;
-        let region = one.declare(&memory, RegionAccess::ReadAndWrite).unwrap();
-        one.own.segment.region(region.place as u32 as usize).begin_writing();
-        if is_given_up {
-            one.give_up(GateId(1), 0);
-        }
-        one.revoke(region).unwrap();
-        let next = one.declare(&memory, RegionAccess::ReadAndWrite).unwrap();
-        assert_ne!(next.place as u32, region.place as u32, "the entry still has a writer");
-    }
-}
-
 #[test]
 fn a_card_of_another_process_is_refused() {
     let (mut one, two) = pair(true);
