@@ -149,7 +149,7 @@ def record_through(place, port):
 
 
 @places(3)
-def strangers_change_nothing_but_a_counter(runner, connections=500):
+def strangers_change_nothing_but_a_counter(runner, connections=1500):
     """Connections that are silent, send garbage, a part of a greeting or the recorded handshake of another client, or are
     closed at once; clients connect meanwhile, and the service has no more memory or descriptors afterwards."""
     needs_combray(runner)

@@ -122,6 +122,33 @@ fn recorded_opening(job: &Job, to: usize) -> Vec<u8> {
 }
 
 #[test]
+fn an_opening_that_has_arrived_is_read_before_its_connection_is_closed() {
+    let job = Job::default();
+    let mut one = job.driver(0);
+    let opening = recorded_opening(&job, 0);
+    let mut late = TcpStream::connect(job.address(0)).unwrap();
+    let mut garbage = TcpStream::connect(job.address(0)).unwrap();
+    garbage.write_all(&[b'x'; 100]).unwrap();
+    poll_until(&mut one, "both are accepted", || is_ended(&garbage));
+    assert!(!is_ended(&late));
+    // The process sees the connections first, and then what the old one has sent.
+    let _strangers: Vec<_> =
+        (0..MANY).map(|_| TcpStream::connect(job.address(0)).unwrap()).collect();
+    late.write_all(&opening).unwrap();
+    let mut answer = [0; 64];
+    poll_until(&mut one, "no answer", || match late.read(&mut answer) {
+        Ok(count) => {
+            assert!(count > 0, "it is closed");
+            true
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            false
+        }
+    });
+}
+
+#[test]
 fn what_was_recorded_of_a_handshake_is_answered_once() {
     let job = Job::default();
     let mut one = job.driver(0);

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! connecting root                          accepting root
-//!   greeting: magic, versions, nonce A ──▶
+//!   greeting: magic, versions, nonce A; ──▶
+//!   opening, a proof of nonce A
 //!                                      ◀──  greeting: magic, versions, nonce B;
 //!                                           proof of both nonces
 //!   proof of both nonces               ──▶
@@ -11,7 +12,9 @@
 //!   frames                            ◀──▶  frames
 //! ```
 //!
-//! Until the welcome the accepting side may close the connection for want of room; a connecting
+//! The opening distinguishes roots that have the key from all others before they are answered. As
+//! it could be recorded and replayed, it only gives a place among fewer connections for the rest
+//! of the handshake, and each nonce only once. Until the welcome the accepting side may close the connection for want of room; a connecting
 //! root that has not got it tries again.
 //!
 //! A proof is an HMAC-SHA-256 keyed with the key of the port. Each frame ends with one that
@@ -33,7 +36,7 @@ const BODY_BYTES_MAX: usize = 256 << 20;
 
 const MAGIC: [u8; 8] = *b"CombrayP";
 /// The version of the handshake and of the contents of frames.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Which side of a connection a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,8 @@ pub(crate) struct Handshake {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HandshakeStage {
     AwaitsGreeting,
+    /// The accepting side.
+    AwaitsOpening,
     AwaitsProof,
     /// The connecting side: the other side may not have read the own proof.
     AwaitsWelcome,
@@ -100,8 +105,17 @@ impl Handshake {
         };
         if side == PortSide::Connects {
             handshake.greet();
+            let opening = handshake.opening(&own).finalize().into_bytes();
+            handshake.to_send.extend_from_slice(&opening);
         }
         handshake
+    }
+
+    /// Returns the nonce with which the connecting side has proved that it has the key, or that it
+    /// replays such a proof; none before that.
+    pub fn opening_nonce(&self) -> Option<Nonce> {
+        let is_opened = matches!(self.stage, HandshakeStage::AwaitsProof | HandshakeStage::Proved);
+        self.other.filter(|_| self.side == PortSide::Accepts && is_opened)
     }
 
     /// Whether both sides have proved to each other that they have the key of the port.
@@ -132,6 +146,22 @@ impl Handshake {
                 };
                 self.received.drain(..GREETING_BYTES);
                 self.take_greeting(&greeting)
+            }
+            HandshakeStage::AwaitsOpening => {
+                let Some(proof) = self.received.first_chunk::<PROOF_BYTES>().copied() else {
+                    return Ok(());
+                };
+                self.received.drain(..PROOF_BYTES);
+                let nonce = self.other.unwrap_or_default();
+                let is_right = self.opening(&nonce).verify_slice(&proof).is_ok();
+                // The other side learns from the proof that it has another key.
+                self.greet();
+                self.prove(ACCEPTING);
+                if !is_right {
+                    return Err(PortRefusal::WrongKey);
+                }
+                self.stage = HandshakeStage::AwaitsProof;
+                Ok(())
             }
             HandshakeStage::AwaitsProof | HandshakeStage::AwaitsWelcome => {
                 let Some(proof) = self.received.first_chunk::<PROOF_BYTES>().copied() else {
@@ -169,16 +199,16 @@ impl Handshake {
         self.other = Some(other);
         let is_equal =
             head[8..12] == VERSION.to_le_bytes() && head[12..] == self.records.to_le_bytes();
-        if self.side == PortSide::Accepts {
-            self.greet();
-            if is_equal {
-                self.prove(ACCEPTING);
-            }
-        }
         if !is_equal {
+            if self.side == PortSide::Accepts {
+                self.greet();
+            }
             return Err(PortRefusal::OtherVersion);
         }
-        self.stage = HandshakeStage::AwaitsProof;
+        self.stage = match self.side {
+            PortSide::Accepts => HandshakeStage::AwaitsOpening,
+            PortSide::Connects => HandshakeStage::AwaitsProof,
+        };
         Ok(())
     }
 
@@ -192,6 +222,14 @@ impl Handshake {
     fn prove(&mut self, word: &[u8]) {
         let proof = self.mac(word, &[]).finalize().into_bytes();
         self.to_send.extend_from_slice(&proof);
+    }
+
+    /// Begins a proof of the key and of the nonce of the connecting side.
+    fn opening(&self, nonce: &Nonce) -> Hmac<Sha256> {
+        let mut mac = Hmac::new_from_slice(&self.key).expect("keys of any length are taken");
+        mac.update(OPENING);
+        mac.update(nonce);
+        mac
     }
 
     /// Begins a proof of the key, of both nonces, and of `pieces`.
@@ -259,6 +297,7 @@ impl Handshake {
     }
 }
 
+const OPENING: &[u8] = b"opening";
 const CONNECTING: &[u8] = b"connecting";
 const ACCEPTING: &[u8] = b"accepting";
 const WELCOME: &[u8] = b"welcome";
@@ -331,7 +370,8 @@ mod tests {
     #[test]
     fn a_wrong_key_is_noticed_by_the_connecting_side() {
         let (mut one, mut other) = pair([5, 6], [2, 2]);
-        assert_eq!(talk(&mut one, &mut other, 100), [Err(PortRefusal::WrongKey), Ok(())]);
+        let refused = Err(PortRefusal::WrongKey);
+        assert_eq!(talk(&mut one, &mut other, 100), [refused, refused]);
         assert!(!one.is_proved() && !other.is_proved());
         assert_eq!(other.next_frame(), Ok(None), "nothing of it is parsed");
     }

@@ -56,6 +56,12 @@ impl RootLink {
         self.handshake.is_proved()
     }
 
+    /// Returns the nonce with which the other side, which has connected, has proved that it has
+    /// the key of the port; none before that. The proof may be replayed.
+    pub(crate) fn opening_nonce(&self) -> Option<Nonce> {
+        self.handshake.opening_nonce()
+    }
+
     /// Sends and receives what is possible now.
     ///
     /// # Errors

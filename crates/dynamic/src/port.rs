@@ -1,5 +1,7 @@
 //! Open ports, and the ways in which the roots of two jobs get a connection over them.
 
+mod unproved;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -15,6 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use crate::handshake::PortSide;
 use crate::link::{LinkFailure, RootLink};
 use crate::port_name::{PortKey, PortName, PortSecret};
+use unproved::UnprovedLinks;
 
 /// The ports that a process has open, by name.
 #[derive(Debug, Default)]
@@ -27,11 +30,11 @@ pub struct Port {
     /// From which the key is computed, if processes know a secret in place of the key.
     number: Option<PortKey>,
     /// Connections that have not proved yet that they have the key.
-    unproved: RefCell<Vec<RootLink>>,
-    /// How many of them there are at a time; the oldest is closed for another one.
-    unproved_max: usize,
-    /// How many connections were closed before they had proved it.
-    refused: Cell<u64>,
+    unproved: RefCell<UnprovedLinks<RootLink>>,
+    /// How many connections are accepted before the others go on.
+    accepted_max: usize,
+    /// Whether more connections may wait to be accepted.
+    has_more: Cell<bool>,
 }
 
 /// How many unproved connections a port of MPI has at a time, to which one process connects, and
@@ -48,7 +51,7 @@ impl Ports {
     /// # Errors
     /// `Other` if the system refuses a socket or random numbers.
     pub fn open(&self) -> Result<String> {
-        let port = Port::open().map_err(|cause| {
+        let port = Port::open(UNPROVED_MAX).map_err(|cause| {
             Error::new(ErrorClass::Other, format!("no port can be opened: {cause}"))
         })?;
         let name = port.name.to_string();
@@ -92,7 +95,7 @@ impl Port {
     /// # Errors
     /// The system refuses a socket or random numbers.
     pub fn for_many(secret: Option<&PortSecret>) -> io::Result<Self> {
-        let mut port = Self { unproved_max: UNPROVED_OF_ENDPOINT_MAX, ..Self::open()? };
+        let mut port = Self::open(UNPROVED_OF_ENDPOINT_MAX)?;
         if let Some(secret) = secret {
             port.number = Some(port.name.key);
             port.name.key = secret.key_for(&port.name.key);
@@ -100,20 +103,21 @@ impl Port {
         Ok(port)
     }
 
-    fn open() -> io::Result<Self> {
-        let mut key = PortKey::default();
+    fn open(unproved_max: usize) -> io::Result<Self> {
+        let (mut key, mut seed) = (PortKey::default(), [0; 8]);
         sys::random::fill(&mut key)?;
+        sys::random::fill(&mut seed)?;
         let listener = listen()?;
         listener.set_nonblocking(true)?;
         let name = PortName::new(key, listener.local_addr()?.port(), &own_addresses());
-        let unproved = RefCell::default();
+        let unproved = UnprovedLinks::new(unproved_max, u64::from_ne_bytes(seed));
         Ok(Self {
             listener,
             name,
             number: None,
-            unproved,
-            unproved_max: UNPROVED_MAX,
-            refused: Cell::new(0),
+            unproved: RefCell::new(unproved),
+            accepted_max: unproved_max,
+            has_more: Cell::new(false),
         })
     }
 
@@ -123,15 +127,17 @@ impl Port {
         self.number.map_or_else(|| self.name.to_uri(), |number| self.name.to_uri_with(number))
     }
 
-    /// Whether connections have been accepted that have not proved yet that they have the key.
-    pub fn has_unproved(&self) -> bool {
-        !self.unproved.borrow().is_empty()
+    /// Whether the port must be polled although its [socket](Self::socket) is not reported as
+    /// readable again: connections may wait to be accepted, or have been accepted and have not
+    /// proved yet that they have the key.
+    pub fn must_be_polled(&self) -> bool {
+        self.has_more.get() || !self.unproved.borrow().is_empty()
     }
 
     /// Returns how many connections were closed because their other sides did not prove that they
     /// have the key: within the time, or before others needed their place.
     pub fn refused(&self) -> u64 {
-        self.refused.get()
+        self.unproved.borrow().refused()
     }
 
     /// Returns the socket that becomes readable when another process connects.
@@ -147,23 +153,20 @@ impl Port {
     pub fn poll_accept(&self, limit: Duration) -> Result<Option<RootLink>> {
         let mut unproved = self.unproved.borrow_mut();
         let mut refused = None;
+        self.has_more.set(true);
         // Not more at a time, so that a flood of connections does not keep this from serving them.
-        for _ in 0..self.unproved_max {
+        for _ in 0..self.accepted_max {
             match self.listener.accept() {
-                Ok((stream, _)) => {
-                    let link = RootLink::new(
-                        stream,
-                        PortSide::Accepts,
-                        self.name.key,
-                        limit.min(PROOF_TIME_MAX),
-                    );
-                    if unproved.len() >= self.unproved_max {
-                        unproved.remove(0);
-                        self.refused.set(self.refused.get() + 1);
-                    }
-                    unproved.push(link?);
+                Ok((stream, _)) => unproved.add(RootLink::new(
+                    stream,
+                    PortSide::Accepts,
+                    self.name.key,
+                    limit.min(PROOF_TIME_MAX),
+                )?),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.has_more.set(false);
+                    break;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
                     let detail = format!("the port accepts no connections: {error}");
@@ -172,14 +175,10 @@ impl Port {
                 }
             }
         }
-        let before = unproved.len();
-        unproved.retain_mut(|link| link.advance().is_ok() || link.is_proved());
-        self.refused.set(self.refused.get() + (before - unproved.len()) as u64);
         // Connections that have been accepted may have the descriptors that are missing.
-        let Some(place) = unproved.iter().position(RootLink::is_proved) else {
+        let Some(mut link) = unproved.take_proved() else {
             return refused.map_or(Ok(None), Err);
         };
-        let mut link = unproved.remove(place);
         link.set_limit(limit);
         Ok(Some(link))
     }
@@ -310,30 +309,44 @@ impl PortSearch {
     /// # Errors
     /// `Port` if no address leads to the port.
     pub fn poll(&mut self) -> Result<Option<RootLink>> {
-        if let Some((mut link, place)) = self.link.take() {
-            match link.advance() {
-                Ok(()) if link.is_proved() => return Ok(Some(link)),
-                Ok(()) => self.link = Some((link, place)),
-                // The process was reached, and does not accept.
-                Err(failure @ LinkFailure::Silent(_)) => return Err(failure.into_error()),
-                Err(failure) => {
-                    if matches!(failure, LinkFailure::Lost(_)) {
-                        self.try_again(place);
-                    }
-                    self.failure = Some(failure.into_error());
-                }
-            }
-            return Ok(None);
+        if self.link.is_some() {
+            return self.poll_link();
         }
         if self.retry.is_some_and(|(at, _)| Instant::now() < at) {
             return Ok(None);
         }
+        if self.connecting.is_none() {
+            self.connect_to_next()?;
+        }
+        self.poll_connecting()
+    }
+
+    fn poll_link(&mut self) -> Result<Option<RootLink>> {
+        let Some((mut link, place)) = self.link.take() else { return Ok(None) };
+        match link.advance() {
+            Ok(()) if link.is_proved() => return Ok(Some(link)),
+            Ok(()) => self.link = Some((link, place)),
+            // The process was reached, and does not accept.
+            Err(failure @ LinkFailure::Silent(_)) => return Err(failure.into_error()),
+            Err(failure) => {
+                if matches!(failure, LinkFailure::Lost(_)) {
+                    self.try_again(place);
+                }
+                self.failure = Some(failure.into_error());
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends the opening as soon as the connection is there: others make room first.
+    fn poll_connecting(&mut self) -> Result<Option<RootLink>> {
         if let Some((socket, place, deadline)) = self.connecting.take() {
             match has_connected(&socket) {
                 Ok(true) => {
                     let link =
                         RootLink::new(socket.into(), PortSide::Connects, self.key, self.limit)?;
                     self.link = Some((link, place));
+                    return self.poll_link();
                 }
                 Ok(false) if Instant::now() < deadline => {
                     self.connecting = Some((socket, place, deadline));
@@ -346,8 +359,11 @@ impl PortSearch {
                     self.note_unreachable(place, &error);
                 }
             }
-            return Ok(None);
         }
+        Ok(None)
+    }
+
+    fn connect_to_next(&mut self) -> Result<()> {
         let Some(place) = self.places.pop() else {
             let nothing = || Error::new(ErrorClass::Port, "the port has no address");
             return Err(self.failure.take().unwrap_or_else(nothing));
@@ -359,7 +375,7 @@ impl PortSearch {
             }
             Err(error) => self.note_unreachable(place, &error),
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Tries an address once more after a pause, unless the time for that is over.
@@ -403,11 +419,12 @@ fn has_connected(socket: &Socket) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::thread;
 
     use super::*;
+    use crate::handshake::Handshake;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -481,6 +498,13 @@ mod tests {
         assert_eq!(error.class, ErrorClass::Port, "the other side has closed the connection");
     }
 
+    /// Polls a search until it has connected and sent its opening.
+    fn open(search: &mut PortSearch) {
+        while search.link.is_none() {
+            assert!(search.poll().unwrap().is_none());
+        }
+    }
+
     #[test]
     fn a_flood_of_connections_does_not_keep_a_job_from_connecting() {
         let ports = Ports::default();
@@ -488,17 +512,80 @@ mod tests {
         let port = ports.get(&name).unwrap();
         let place = (Ipv4Addr::LOCALHOST, port.name.port);
         let mut search = PortSearch::new(&name, LIMIT).unwrap();
-        // The port closes the connection of the search for those of strangers.
-        let mut strangers = Vec::new();
-        while search.failure.is_none() {
-            assert!(search.poll().unwrap().is_none());
-            if search.link.is_some() {
-                let stranger = |_| TcpStream::connect(place).unwrap();
-                strangers.extend((0..=UNPROVED_MAX).map(stranger));
-                (0..2).for_each(|_| assert!(port.poll_accept(LIMIT).unwrap().is_none()));
-            }
-        }
+        open(&mut search);
+        let stranger = |_| TcpStream::connect(place).unwrap();
+        let strangers: Vec<TcpStream> = (0..10 * UNPROVED_MAX).map(stranger).collect();
+        (0..20).for_each(|_| assert!(port.poll_accept(LIMIT).unwrap().is_none()));
+        assert!(port.refused() as usize >= strangers.len() - UNPROVED_MAX);
         assert!(meet(&port, &mut search).is_ok());
+        assert!(search.failure.is_none(), "the first attempt succeeds");
+    }
+
+    #[test]
+    fn a_job_connects_again_when_others_with_the_key_take_all_room() {
+        let ports = Ports::default();
+        let name = ports.open().unwrap();
+        let port = ports.get(&name).unwrap();
+        let place = (Ipv4Addr::LOCALHOST, port.name.port);
+        let mut search = PortSearch::new(&name, LIMIT).unwrap();
+        open(&mut search);
+        let other = |number| {
+            let (key, nonce) = (port.name.key, [number; 16]);
+            let opening = Handshake::new(PortSide::Connects, key, wire::VERSION, nonce).to_send;
+            let mut other = TcpStream::connect(place).unwrap();
+            other.write_all(&opening).unwrap();
+            assert!(port.poll_accept(LIMIT).unwrap().is_none());
+            other
+        };
+        // Each closes one of the connections, with the same probability.
+        let _others: Vec<TcpStream> = (0..=u8::MAX).map(other).collect();
+        assert!(meet(&port, &mut search).is_ok());
+        assert!(search.failure.is_some(), "an attempt was in vain");
+    }
+
+    /// The socket is reported as readable when a connection arrives, and not again for those that
+    /// are left when the port has accepted some.
+    #[test]
+    fn a_job_behind_connections_that_have_ended_is_not_forgotten() {
+        let port = Port::for_many(None).unwrap();
+        let place = (Ipv4Addr::LOCALHOST, port.name.port);
+        (0..2 * UNPROVED_OF_ENDPOINT_MAX).for_each(|_| drop(TcpStream::connect(place).unwrap()));
+        let mut search = PortSearch::of_uri(&port.uri(), LIMIT, None).unwrap();
+        while search.link.is_none() {
+            assert!(search.poll().unwrap().is_none());
+        }
+        let mut accepted = port.poll_accept(LIMIT).unwrap();
+        while accepted.is_none() {
+            assert!(port.must_be_polled(), "the search has connected and is not accepted");
+            assert!(search.poll().unwrap().is_none());
+            accepted = port.poll_accept(LIMIT).unwrap();
+        }
+        assert!(!port.must_be_polled());
+    }
+
+    #[test]
+    fn a_recorded_opening_takes_no_place() {
+        let port = Port::for_many(None).unwrap();
+        let place = (Ipv4Addr::LOCALHOST, port.name.port);
+        let mut client = TcpStream::connect(place).unwrap();
+        let opening = Handshake::new(PortSide::Connects, port.name.key, wire::VERSION, [5; 16]);
+        client.write_all(&opening.to_send).unwrap();
+        let until = |refused| {
+            while port.refused() < refused {
+                assert!(port.poll_accept(LIMIT).unwrap().is_none());
+            }
+        };
+        let mut replay = TcpStream::connect(place).unwrap();
+        replay.write_all(&opening.to_send).unwrap();
+        until(1);
+        // Strangers make room for each other.
+        let silent = |_| TcpStream::connect(place).unwrap();
+        let strangers: Vec<TcpStream> = (0..2 * UNPROVED_OF_ENDPOINT_MAX).map(silent).collect();
+        until(strangers.len() as u64 + 2 - UNPROVED_OF_ENDPOINT_MAX as u64);
+        client.set_nonblocking(true).unwrap();
+        let mut answer = [0; 128];
+        assert_eq!(client.read(&mut answer).unwrap(), 64, "greeting and proof");
+        assert_eq!(client.read(&mut answer).unwrap_err().kind(), ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl ServiceState {
     fn tick(&self) -> u32 {
         let is_meeting = !self.meetings.is_empty()
             || !self.waiting.is_empty()
-            || !self.endpoints.keys_where(|one| one.port.has_unproved()).is_empty();
+            || !self.endpoints.keys_where(|one| one.port.must_be_polled()).is_empty();
         match (is_meeting, self.is_refused || !self.connections.is_empty()) {
             (true, _) => TICK_MEETING,
             (false, true) => TICK_CONNECTED,

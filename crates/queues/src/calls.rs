@@ -42,7 +42,7 @@ impl Calls {
     /// If `place` is not below [`PLACES`].
     #[inline]
     pub fn call(&self, place: usize) {
-        self.steps(place).into_iter().for_each(|step| set(step));
+        self.steps(place).into_iter().for_each(set);
     }
 
     /// Whether there are calls.

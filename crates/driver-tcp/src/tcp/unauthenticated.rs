@@ -1,8 +1,9 @@
 //! Connections that have not proven yet that a process of the job is at the other end.
 //!
 //! They have a bounded share of the descriptors, and each address has a bounded share of that. When
-//! the share is used up, the oldest connection is closed. A process of the job to which that
-//! happens connects again, and authenticates itself with its first packet.
+//! the share is used up, the oldest connection is closed, unless its first message has arrived and
+//! authenticates it. A process of the job to which that happens connects again, and sends that
+//! message immediately.
 
 use std::collections::VecDeque;
 use std::io;
@@ -72,6 +73,10 @@ impl UnauthenticatedConnections {
         self.all.retain(|one| one.0 != slot);
     }
 
+    fn has(&self, slot: Slot) -> bool {
+        self.all.iter().any(|one| one.0 == slot)
+    }
+
     /// Returns which connection must be closed when one arrives from `address`, if any.
     fn surplus(&self, address: IpAddr) -> Option<Slot> {
         let count = |of: IpAddr| self.all.iter().filter(|one| one.1 == of).count();
@@ -125,7 +130,11 @@ impl Tcp {
         let prepared = socket.set_nonblocking(true).and_then(|()| socket.set_tcp_nodelay(true));
         let prepared = prepared.and_then(|()| ask_regularly(&socket, self.links.silence.limit));
         while let Some(surplus) = self.unauthenticated.surplus(from) {
-            self.remove(surplus);
+            // Its opening may have arrived meanwhile.
+            self.go_on(surplus);
+            if self.unauthenticated.has(surplus) {
+                self.remove(surplus);
+            }
         }
         let deadline = Instant::now() + UNAUTHENTICATED_TIME_MAX;
         let attempt =
