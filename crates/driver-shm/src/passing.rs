@@ -8,18 +8,23 @@
 //!
 //! A thread answers requests as soon as it is clear that peers need that. Until then, the thread
 //! that polls, goes to sleep, or waits for an answer checks for the first request.
+//!
+//! Each process of the machine can connect. A peer sends its request right after it has connected,
+//! so the request mostly has arrived when the connection is accepted. Connections without a request
+//! wait beside the socket, in a limited number, so that they hold up no others.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
@@ -45,6 +50,8 @@ struct Office {
     listener: OwnedFd,
     name: SocketName,
     passed: Mutex<Vec<(Nonce, Arc<[OwnedFd]>)>>,
+    /// Connections without a request, oldest first, and until when each of them waits.
+    silent: Mutex<VecDeque<(Arc<OwnedFd>, Instant)>>,
     has_thread: AtomicBool,
 }
 
@@ -57,9 +64,12 @@ const DESCRIPTORS_MAX: usize = 3;
 /// How many peers may wait for an answer; the system may allow fewer.
 const BACKLOG: i32 = 4096;
 
-/// A peer sends its request right after it has connected. Otherwise the connection is closed after
-/// this time.
-const REQUEST_TIME_MAX: Duration = Duration::from_millis(100);
+/// A connection on which no request arrives in this time is closed.
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// How many connections without a request there are at a time; the oldest is closed for another
+/// one, and a peer to which that happens repeats its request.
+const SILENT_MAX: usize = 64;
 
 /// How often a process that waits for an answer checks whether the peer still exists.
 const CHECK_PERIOD: Duration = Duration::from_millis(50);
@@ -114,8 +124,9 @@ pub(crate) fn serve() {
     }
     let answer = || {
         loop {
-            office.wait_beside(None, None);
-            if !office.answer_next() {
+            let is_requested = office.wait_for_requests();
+            office.answer_silent();
+            if is_requested && !office.answer_next() {
                 // The process may be out of descriptors for the moment.
                 thread::sleep(CHECK_PERIOD);
             }
@@ -227,7 +238,8 @@ impl Office {
         )?;
         bind(&listener, &address(&name)?)?;
         listen(&listener, BACKLOG)?;
-        Ok(Self { listener, name, passed: Mutex::default(), has_thread: AtomicBool::new(false) })
+        let (passed, silent) = Default::default();
+        Ok(Self { listener, name, passed, silent, has_thread: AtomicBool::new(false) })
     }
 
     fn passed(&self) -> MutexGuard<'_, Vec<(Nonce, Arc<[OwnedFd]>)>> {
@@ -240,16 +252,53 @@ impl Office {
         wait_for(&all, limit);
     }
 
-    /// Answers the request that has waited longest; false if there is none.
+    /// Waits until a process connects, or a request arrives on a silent connection, or one of these
+    /// has waited too long. Returns whether a process has connected.
+    fn wait_for_requests(&self) -> bool {
+        let silent: Vec<_> = self.silent().iter().cloned().collect();
+        let until = silent.first().map(|(_, until)| *until);
+        let sockets = silent.iter().map(|(socket, _)| &**socket);
+        let all = std::iter::once(&self.listener).chain(sockets);
+        let mut watched: Vec<_> =
+            all.map(|one| PollFd::from_borrowed_fd(one.as_fd(), PollFlags::IN)).collect();
+        let limit = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        // Interrupted or not: the caller checks again.
+        let _ = poll(&mut watched, limit.as_ref());
+        !watched[0].revents().is_empty()
+    }
+
+    fn silent(&self) -> MutexGuard<'_, VecDeque<(Arc<OwnedFd>, Instant)>> {
+        self.silent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers the next process that has connected; false if there is none.
     fn answer_next(&self) -> bool {
-        let Ok(socket) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return false };
-        // A peer that gets no answer repeats the request. A process without the nonce gets none.
-        let _ = self.answer(&socket);
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let Ok(socket) = accept_with(&self.listener, flags) else { return false };
+        if self.answer(&socket) == Err(Errno::AGAIN) {
+            let mut silent = self.silent();
+            if silent.len() == SILENT_MAX {
+                silent.pop_front();
+            }
+            silent.push_back((Arc::new(socket), Instant::now() + REQUEST_TIME_MAX));
+        }
         true
     }
 
+    /// Answers the requests that have arrived on silent connections.
+    fn answer_silent(&self) {
+        let now = Instant::now();
+        self.silent()
+            .retain(|(socket, until)| *until > now && self.answer(socket) == Err(Errno::AGAIN));
+    }
+
+    /// Answers a request. A peer that gets no answer repeats the request; a process without the
+    /// nonce gets none.
+    ///
+    /// # Errors
+    /// `AGAIN` if the request has not arrived.
     fn answer(&self, socket: &OwnedFd) -> rustix::io::Result<()> {
-        set_socket_timeout(socket, Timeout::Recv, Some(REQUEST_TIME_MAX))?;
         let mut wanted = Nonce::default();
         let (_, received) = recv(socket, &mut wanted, RecvFlags::empty())?;
         let known = self
@@ -318,5 +367,31 @@ mod tests {
         short.write_all(b"short").unwrap();
         assert_eq!(request(own, name, &[4; 16]).unwrap().len(), 1);
         assert_eq!(short.read(&mut [0]).unwrap(), 1);
+    }
+
+    #[test]
+    fn a_flood_of_strangers_keeps_nobody_waiting() {
+        let own = std::process::id() as i32;
+        let name = socket_name().unwrap();
+        let _one = passed([5; 16], "text");
+        let address = SocketAddr::from_abstract_name(format!("combray-memory/{name}")).unwrap();
+        let strangers: Vec<UnixStream> =
+            (0..1000).map(|_| UnixStream::connect_addr(&address).unwrap()).collect();
+        let begin = Instant::now();
+        assert_eq!(request(own, name, &[5; 16]).unwrap().len(), 1);
+        // Each of them would have been waited for.
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        assert!(office().unwrap().silent().len() <= SILENT_MAX);
+        let is_closed = |mut stranger: &UnixStream| {
+            stranger.set_nonblocking(true).unwrap();
+            matches!(stranger.read(&mut [0]), Ok(0))
+        };
+        let mut left = strangers;
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while left.len() > SILENT_MAX {
+            left.retain(|stranger| !is_closed(stranger));
+            assert!(Instant::now() < deadline, "{} are kept", left.len());
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
