@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! connecting root                          accepting root
-//!   greeting: magic, versions, nonce A; ──▶
-//!   opening, a proof of nonce A
+//!   greeting: magic, versions, nonce A;
+//!   a proof of nonce A                 ──▶
 //!                                      ◀──  greeting: magic, versions, nonce B;
 //!                                           proof of both nonces
 //!   proof of both nonces               ──▶
@@ -12,10 +12,10 @@
 //!   frames                            ◀──▶  frames
 //! ```
 //!
-//! The opening distinguishes roots that have the key from all others before they are answered. As
-//! it could be recorded and replayed, it only gives a place among fewer connections for the rest
-//! of the handshake, and each nonce only once. Until the welcome the accepting side may close the connection for want of room; a connecting
-//! root that has not got it tries again.
+//! The first proof, the opening, distinguishes roots that have the key from all others before they
+//! are answered. As it could be recorded and replayed, it only gives room for the rest of the
+//! handshake, and each nonce only once. Until the welcome the accepting side may close the
+//! connection for want of room; a connecting root that has not got it tries again.
 //!
 //! A proof is an HMAC-SHA-256 keyed with the key of the port. Each frame ends with one that
 //! includes both nonces, the direction and the number of the frame. This module has no sockets.
