@@ -105,8 +105,8 @@ static void exchange_in_pairs(MPI_Comm comm, int phase, int is_failed[]) {
     }
 }
 
-// Operations on parts of others, under locks, until one fails. Whoever is left has no lock to wait
-// for without end.
+// Operations on parts of others, under locks, until one fails. The remaining processes must not
+// wait for a lock without end.
 static int use_window(MPI_Comm comm, Random *plan, MPI_Info info) {
     int rank, size, code;
     long *part, own = 0, seen = -1, one = 1, last[PROCESSES_MAX] = {0};
