@@ -1,10 +1,10 @@
 //! Connections to a port whose other sides have not proved yet that they have its key.
 //!
 //! There is room for a limited number. A process that has the key shows that with its first
-//! message, which mostly has arrived when its connection is accepted. Connections on
-//! which nothing arrived are therefore closed first, chosen at random. A process that loses its core
-//! between connecting and sending keeps its place with some probability, however many strangers
-//! come, and it tries again.
+//! message, which mostly has arrived when its connection is accepted. Connections on which nothing
+//! has arrived are therefore closed first, chosen at random. A process that loses its core between
+//! connecting and sending keeps its place with some probability, however many strangers come, and
+//! it tries again.
 
 use std::collections::VecDeque;
 
