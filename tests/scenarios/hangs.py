@@ -15,8 +15,10 @@ from harness.scenarios import END_SECONDS_MAX, end_of, needs, needs_combray, pla
 
 from . import managers
 
-# So long a program takes until all its ranks wait; then an answer takes half a second. Under load both take longer.
-HANG_SECONDS, HANG_SECONDS_MAX, ANSWER_SECONDS_MAX = 2.5, 40.0, 20.0
+# So long a program takes until all its ranks wait; then an answer takes half a second.
+# All machines together may take 7.5 s, as on a busy machine.
+HANG_SECONDS, HANG_SECONDS_MAX = 2.5, 40.0
+ANSWER_SECONDS, ANSWER_SECONDS_MAX = 8.0, 20.0
 # By the argument of tests/c/hangs.c: the number of processes, and how the first line begins.
 CAUSES = {
     "crossed": (3, r"ranks 0 and 1 wait for each other: rank 0 in MPI_Recv for tag 1 from rank 1, rank 1 in "
@@ -65,8 +67,8 @@ def command(runner):
     return os.path.join(os.path.dirname(os.path.realpath(launcher)), "combray")
 
 
-def begin(runner, name, count, options=()):
-    words = [*runner.mpiexec, *options, "-n", str(count), str(runner.build / "hangs"), name]
+def begin(runner, name, count, options=(), before=()):
+    words = [*runner.mpiexec, *options, "-n", str(count), *before, str(runner.build / "hangs"), name]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -114,6 +116,19 @@ def hangs_are_explained(runner, names=tuple(CAUSES), options=()):
     assert not faults, "\n".join(faults)
 
 
+def calls_are_named_without_their_callers(runner):
+    """Looking up callers takes seconds on a busy machine, and is left out in little address space; the function of MPI
+    is reported anyway."""
+    needs_combray(runner)
+    little = ["sh", "-c", 'ulimit -v 2000000 && exec "$@"', "sh"]
+    launcher = begin(runner, "tag", 3, before=little)
+    try:
+        output = ask_until(CAUSES["tag"][1], runner, launcher)
+        assert re.match(CAUSES["tag"][1], output) and "called by" not in output, output
+    finally:
+        end(launcher)
+
+
 def a_job_is_asked_in_all_ways(runner):
     needs_combray(runner)
     before = traces()
@@ -131,7 +146,7 @@ def ask_in_all_ways(runner, launcher, other):
     time.sleep(HANG_SECONDS)
     output, seconds = ask(runner, launcher)
     lines = output.splitlines()
-    assert seconds < ANSWER_SECONDS_MAX / 2, f"the answer took {seconds:.1f} s"
+    assert seconds < ANSWER_SECONDS, f"the answer took {seconds:.1f} s"
     assert re.search(r"^ +0 .* MPI_Recv +tag 1 from rank 1 on MPI_COMM_WORLD, 4 bytes; called by receive",
                      output, re.M), output
     assert "rank 1, receives without a message: tag 1 from rank 0" in output, output
@@ -328,6 +343,7 @@ SCENARIOS = [
     hangs_under_slurm_are_explained,
     what_two_hosts_of_slurm_tell_is_joined,
     hangs_are_explained,
+    calls_are_named_without_their_callers,
     a_job_is_asked_in_all_ways,
     time_limit_tells_the_cause,
     an_interrupt_reports_the_cause,

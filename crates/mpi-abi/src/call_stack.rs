@@ -4,6 +4,7 @@
 use std::backtrace::Backtrace;
 
 use mpi::FoundCall;
+use sys::callers;
 
 use crate::python;
 
@@ -16,6 +17,19 @@ pub fn current_call() -> FoundCall {
         found.caller = Some(line);
     }
     found
+}
+
+/// The maximum number of functions between the innermost one and the MPI function.
+const DEPTH_MAX: usize = 256;
+
+/// Returns the MPI function that this thread is in. Only exported symbols are examined, so this
+/// takes microseconds however much debug information there is.
+pub fn current_function() -> Option<String> {
+    callers::callers_of_depth(DEPTH_MAX).into_iter().find_map(|caller| {
+        // The return address may be the first one after the calling function.
+        let symbol = callers::object_of(caller.address.checked_sub(1)?)?.symbol?;
+        is_function(&symbol).then(|| without_prefix(&symbol).to_owned())
+    })
 }
 
 /// Returns the functions of the program that led to the current call, innermost first, up to `main`
@@ -58,8 +72,7 @@ fn call_in(stack: &str) -> FoundCall {
     let Some(place) = frames.iter().position(|frame| is_function(frame.name)) else {
         return FoundCall::default();
     };
-    let name = unqualified(frames[place].name);
-    let function = name.strip_prefix('P').unwrap_or(name).to_owned();
+    let function = without_prefix(frames[place].name).to_owned();
     let caller = frames[place + 1..].iter().find(|frame| !is_same(frame)).map(Frame::described);
     FoundCall { function: Some(function), caller: caller.flatten() }
 }
@@ -150,12 +163,17 @@ fn unqualified(name: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name)
 }
 
+/// Returns the name of an MPI function without its modules and without the prefix of the profiling
+/// interface.
+fn without_prefix(name: &str) -> &str {
+    let name = unqualified(name);
+    name.strip_prefix('P').unwrap_or(name)
+}
+
 /// Whether a symbol is a function of the C interface, or the body of such a function.
 fn is_function(name: &str) -> bool {
-    let name = unqualified(name);
-    let name = name.strip_prefix('P').unwrap_or(name);
     ["MPI_", "MPIX_"].iter().any(|prefix| {
-        let rest = name.strip_prefix(prefix);
+        let rest = without_prefix(name).strip_prefix(prefix);
         rest.is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_uppercase()))
     })
 }

@@ -43,7 +43,7 @@ use crate::team::Teams;
 use crate::thread_level::ThreadLevel;
 use crate::topology::ProcessLocation;
 use answering::Questions;
-pub use answering::{FoundCall, answer_without_queues};
+pub use answering::{CallFinder, FoundCall, answer_without_queues};
 use profiling::ProfilePlace;
 pub use profiling::{CallPlace, PlaceName};
 use returned_errors::ReturnedErrors;

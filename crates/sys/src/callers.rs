@@ -27,7 +27,12 @@ pub struct Caller {
 /// Returns the functions on this thread's stack, the innermost first, at most [`CALLERS_MAX`].
 /// Takes some microseconds.
 pub fn callers() -> Vec<Caller> {
-    let mut found: Vec<Caller> = Vec::with_capacity(CALLERS_MAX);
+    callers_of_depth(CALLERS_MAX)
+}
+
+/// Like [`callers`], but returns at most `most` functions.
+pub fn callers_of_depth(most: usize) -> Vec<Caller> {
+    let mut found: Vec<Caller> = Vec::with_capacity(most);
     // SAFETY: `note` gets the vector, which is valid until this returns, and calls no function that
     // unwinds, as the vector has room.
     unsafe { _Unwind_Backtrace(note, std::ptr::from_mut(&mut found).cast()) };
@@ -38,9 +43,9 @@ pub fn callers() -> Vec<Caller> {
 extern "C" fn note(context: *mut c_void, found: *mut c_void) -> c_int {
     const GO_ON: c_int = 0;
     const END: c_int = 5;
-    // SAFETY: `found` is the vector of `callers`, which does not access it meanwhile.
+    // SAFETY: `found` is the vector of `callers_of_depth`, which does not access it meanwhile.
     let found = unsafe { &mut *found.cast::<Vec<Caller>>() };
-    if found.len() >= CALLERS_MAX {
+    if found.len() == found.capacity() {
         return END;
     }
     // SAFETY: the context is the one that this function was called with.

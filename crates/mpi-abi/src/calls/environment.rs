@@ -4,7 +4,7 @@ use std::ffi::{OsStr, c_double, c_int};
 use std::path::{Path, PathBuf};
 
 use base::ErrorClass;
-use mpi::ThreadLevel;
+use mpi::{CallFinder, ThreadLevel};
 
 use crate::arguments::{KnownCommunicator, Out, OutConstant, OutInteger, OutText};
 use crate::call::Call;
@@ -110,7 +110,10 @@ pub fn note_change(call: &Call) {
     phase::update(call);
     let process = &call.library.process;
     if process.is_joined() {
-        process.set_call_finder(call_stack::current_call);
+        process.set_call_finder(CallFinder {
+            function: call_stack::current_function,
+            call: call_stack::current_call,
+        });
         crash::report_crashes(process);
         debuggers::show_queues(process);
     }

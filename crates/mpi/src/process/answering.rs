@@ -33,8 +33,7 @@ use crate::team::Team;
 pub(super) struct Questions {
     /// The slot through which questions arrive; `None` if no questions can arrive.
     slot: Option<Arc<AnswerSlot>>,
-    /// Finds the call that the calling thread is in.
-    finder: Cell<Option<fn() -> FoundCall>>,
+    finder: Cell<Option<CallFinder>>,
     /// When the slot was last checked for a question, in nanoseconds.
     checked_at: Cell<u64>,
     /// When questions were last answered in a wait for the launcher, in nanoseconds.
@@ -47,6 +46,16 @@ pub(super) struct Questions {
     calls: RefCell<Vec<(u64, WaitingCall)>>,
     /// What threads wait for, by thread, if it is not a request.
     awaited: RefCell<Vec<(u64, Awaited)>>,
+}
+
+/// The functions that find the call that the calling thread is in.
+#[derive(Clone, Copy, Debug)]
+pub struct CallFinder {
+    /// Returns the function of the call, within microseconds.
+    pub function: fn() -> Option<String>,
+    /// Returns the function and its caller, which takes seconds where there is much debug
+    /// information and the cores are busy.
+    pub call: fn() -> FoundCall,
 }
 
 /// The call that a thread is in, and its caller.
@@ -126,14 +135,14 @@ impl Process {
         self.contexts().show_in(table);
     }
 
-    /// Sets the function that finds the call that the calling thread is in.
-    pub fn set_call_finder(&self, finder: fn() -> FoundCall) {
+    /// Sets the functions that find the call that the calling thread is in.
+    pub fn set_call_finder(&self, finder: CallFinder) {
         self.started().questions.finder.set(Some(finder));
     }
 
     /// Finds the call that the calling thread is in, and its caller.
     pub(crate) fn found_call(&self) -> FoundCall {
-        self.started().questions.finder.get().map(|find| find()).unwrap_or_default()
+        self.started().questions.finder.get().map(|finder| (finder.call)()).unwrap_or_default()
     }
 
     /// Whether a new question is there at the time `now`. Checks the slot at most every
@@ -188,17 +197,21 @@ impl Process {
             seconds: Duration::from_nanos(now.saturating_sub(wait.since)).as_secs_f64(),
         };
         let place = questions.calls.borrow().len();
-        questions.calls.borrow_mut().push((wait.thread, describe(FoundCall::default())));
-        if let Some(find) = questions.finder.get() {
-            // With much debug information `find` takes long, so a preliminary answer is sent
-            // first.
+        let finder = questions.finder.get();
+        let function = finder.and_then(|finder| (finder.function)());
+        let preliminary = FoundCall { function: function.clone(), caller: None };
+        questions.calls.borrow_mut().push((wait.thread, describe(preliminary)));
+        if let Some(finder) = finder {
+            // Finding the caller takes long, so an answer without it is sent first.
             self.send_calls(slot, Completeness::MoreComes, CallerNames::LeftOut);
-            questions.calls.borrow_mut()[place].1 = describe(find());
+            let found = (finder.call)();
+            let found = FoundCall { function: found.function.or(function), ..found };
+            questions.calls.borrow_mut()[place].1 = describe(found);
         }
         // If there are several threads, each adds the call in which it waits.
         let is_last = questions.calls.borrow().len() >= self.wait_state.lock.present() as usize;
         let completeness = if is_last { Completeness::Whole } else { Completeness::MoreComes };
-        let callers = match questions.finder.get() {
+        let callers = match finder {
             Some(_) => CallerNames::LookedUp,
             None => CallerNames::LeftOut,
         };
