@@ -53,6 +53,10 @@ class Program:
     def preload_library(self):
         return self.executable.with_name(self.preload.stem + ".so")
 
+    def is_named_in(self, words):
+        """Whether the program, or the library that is loaded before it, is among these words."""
+        return self.name in words or bool(self.preload) and bool({self.preload.stem, self.preload_library.name} & words)
+
     def checked_count(self):
         """With how many processes it runs under a checking tool."""
         few = [count for count in self.counts if count <= CHECKED_PROCESSES_MAX]
